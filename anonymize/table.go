@@ -1,0 +1,162 @@
+package anonymize
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Column is one quasi-identifier of a [Table].
+type Column struct {
+	Name      string
+	Hierarchy *Hierarchy
+}
+
+// Table holds the quasi-identifiers of a relation, dictionary-encoded and
+// reduced to distinct tuples. It is immutable and safe for concurrent use.
+type Table struct {
+	columns      []Column
+	tuples       [][]uint32 // [column][tuple] -> leaf
+	tupleOfRow   []uint32
+	subjectOfRow []uint32 // nil: every row is a subject of its own
+	subjects     int
+	rowsOf       csr // tuple -> rows
+}
+
+// csr is a compressed list of lists: items[start[i]:start[i+1]] belong to i.
+type csr struct {
+	start []uint32
+	items []uint32
+}
+
+func (c *csr) of(i uint32) []uint32 { return c.items[c.start[i]:c.start[i+1]] }
+
+// NewTable reduces rows to distinct tuples. leaves[c][r] is the leaf of row r
+// in columns[c].Hierarchy. subjectOfRow numbers the subject of each row
+// densely from 0; nil says that every row is a subject of its own. Tuples are
+// numbered in order of first appearance. The slices are kept, not copied.
+//
+// It costs one hash probe a row and fails on a leaf outside its hierarchy, on
+// columns of different length and on a table without columns.
+func NewTable(columns []Column, leaves [][]uint32, subjectOfRow []uint32) (*Table, error) {
+	if len(columns) == 0 {
+		return nil, errors.New("a table needs at least one quasi-identifier")
+	}
+	if len(leaves) != len(columns) {
+		return nil, fmt.Errorf("%d columns but %d lists of values", len(columns), len(leaves))
+	}
+	rows := len(leaves[0])
+	for c := range columns {
+		if len(leaves[c]) != rows {
+			return nil, fmt.Errorf("column %q has %d values, column %q has %d",
+				columns[c].Name, len(leaves[c]), columns[0].Name, rows)
+		}
+		for r, leaf := range leaves[c] {
+			if int(leaf) >= columns[c].Hierarchy.Leaves() {
+				return nil, fmt.Errorf("column %q, row %d: value is not in the hierarchy", columns[c].Name, r+1)
+			}
+		}
+	}
+	t := &Table{columns: columns, subjectOfRow: subjectOfRow, subjects: rows}
+	if subjectOfRow != nil {
+		if len(subjectOfRow) != rows {
+			return nil, fmt.Errorf("%d rows but %d subjects of rows", rows, len(subjectOfRow))
+		}
+		t.subjects = distinct(subjectOfRow)
+	}
+	t.reduce(leaves, rows)
+	t.indexRows()
+	return t, nil
+}
+
+func distinct(codes []uint32) int {
+	seen := make(map[uint32]struct{}, len(codes))
+	for _, c := range codes {
+		seen[c] = struct{}{}
+	}
+	return len(seen)
+}
+
+// reduce finds the distinct tuples.
+func (t *Table) reduce(leaves [][]uint32, rows int) {
+	t.tuples = make([][]uint32, len(t.columns))
+	t.tupleOfRow = make([]uint32, rows)
+	index := make(map[string]uint32)
+	key := make([]byte, 4*len(t.columns))
+	for r := range rows {
+		for c := range leaves {
+			binary.LittleEndian.PutUint32(key[4*c:], leaves[c][r])
+		}
+		tuple, ok := index[string(key)]
+		if !ok {
+			tuple = uint32(len(index))
+			index[string(key)] = tuple
+			for c := range leaves {
+				t.tuples[c] = append(t.tuples[c], leaves[c][r])
+			}
+		}
+		t.tupleOfRow[r] = tuple
+	}
+}
+
+// indexRows builds the list of rows of each tuple by a counting sort.
+func (t *Table) indexRows() {
+	n := len(t.tuples[0])
+	t.rowsOf.start = make([]uint32, n+1)
+	for _, tuple := range t.tupleOfRow {
+		t.rowsOf.start[tuple+1]++
+	}
+	for i := range n {
+		t.rowsOf.start[i+1] += t.rowsOf.start[i]
+	}
+	t.rowsOf.items = make([]uint32, len(t.tupleOfRow))
+	next := make([]uint32, n)
+	copy(next, t.rowsOf.start)
+	for r, tuple := range t.tupleOfRow {
+		t.rowsOf.items[next[tuple]] = uint32(r)
+		next[tuple]++
+	}
+}
+
+// Columns returns the quasi-identifiers in order. Not to be changed.
+func (t *Table) Columns() []Column { return t.columns }
+
+// Column returns the position of a quasi-identifier by name, or -1.
+func (t *Table) Column(name string) int {
+	for i := range t.columns {
+		if t.columns[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Rows is the number of rows.
+func (t *Table) Rows() int { return len(t.tupleOfRow) }
+
+// Tuples is the number of distinct tuples.
+func (t *Table) Tuples() int { return len(t.tuples[0]) }
+
+// Subjects is the number of distinct subjects.
+func (t *Table) Subjects() int { return t.subjects }
+
+// Leaf is the value of a tuple in a column.
+func (t *Table) Leaf(column int, tuple uint32) uint32 { return t.tuples[column][tuple] }
+
+// TupleOfRow maps each row to its tuple. Not to be changed.
+func (t *Table) TupleOfRow() []uint32 { return t.tupleOfRow }
+
+// RowsOf lists the rows of a tuple in ascending order. Not to be changed.
+func (t *Table) RowsOf(tuple uint32) []uint32 { return t.rowsOf.of(tuple) }
+
+// Subject is the number of the subject that a row is about.
+func (t *Table) Subject(row uint32) uint32 {
+	if t.subjectOfRow == nil {
+		return row
+	}
+	return t.subjectOfRow[row]
+}
+
+// RowPerSubject says whether every row is a subject of its own, so that rows
+// may be counted in place of subjects.
+func (t *Table) RowPerSubject() bool { return t.subjectOfRow == nil }
