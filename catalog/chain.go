@@ -104,6 +104,11 @@ func classified(err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
+	var unmet *anonymize.UnmetError
+	if errors.As(err, &unmet) {
+		return sqlstate.New(sqlstate.RiskTooHigh, "risk cannot be brought below the threshold").
+			WithHint("The table as a whole does not meet %s.", unmet.Requirement)
+	}
 	return unavailable(err)
 }
 
@@ -112,8 +117,8 @@ func requirements(r *Relation, e *epoch) []anonymize.Requirement {
 	out := []anonymize.Requirement{anonymize.BlockK{K: r.K}}
 	for _, q := range r.Requirements {
 		out = append(out, anonymize.BlockDistinctL{
-			L:         int(q.Parameter),
-			Sensitive: anonymize.Sensitive{Name: q.Column, CodeOfRow: e.sensitive[q.Column]},
+			L:  int(q.Parameter),
+			Of: anonymize.Sensitive{Name: q.Column, CodeOfRow: e.sensitive[q.Column]},
 		})
 	}
 	return out

@@ -62,7 +62,7 @@ CREATE TABLE IF NOT EXISTS tailor.requirement (
     relation    regclass NOT NULL REFERENCES tailor.protection ON DELETE CASCADE,
     model       text NOT NULL CHECK (model IN ('l_diversity')),
     column_name name NOT NULL,
-    parameter   numeric NOT NULL CHECK (parameter > 1),
+    parameter   integer NOT NULL CHECK (parameter >= 2),
     PRIMARY KEY (relation, model, column_name)
 );
 
@@ -102,7 +102,8 @@ CREATE TABLE IF NOT EXISTS tailor.chain (
 COMMENT ON TABLE tailor.chain IS 'the partition that one audience has been shown; only ever refined';
 
 CREATE TABLE IF NOT EXISTS tailor.audit_log (
-    id          text PRIMARY KEY,
+    position    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id          text NOT NULL UNIQUE,
     record      jsonb NOT NULL
 );
 CREATE INDEX IF NOT EXISTS audit_log_time ON tailor.audit_log ((record ->> 'time'));
@@ -230,7 +231,7 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.classify IS 'says what a column is; a column without a class is hidden';
 
-CREATE OR REPLACE PROCEDURE tailor.require(relation regclass, model text, column_name name, parameter numeric)
+CREATE OR REPLACE PROCEDURE tailor.require(relation regclass, model text, column_name name, parameter integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
@@ -239,8 +240,8 @@ BEGIN
     IF model <> 'l_diversity' THEN
         RAISE EXCEPTION 'unknown model "%"', model USING ERRCODE = '22023', HINT = 'Models are l_diversity.';
     END IF;
-    IF parameter IS NULL OR parameter <= 1 THEN
-        RAISE EXCEPTION 'the parameter of l_diversity must be above 1' USING ERRCODE = '22023';
+    IF parameter IS NULL OR parameter < 2 THEN
+        RAISE EXCEPTION 'the parameter of l_diversity must be at least 2' USING ERRCODE = '22023';
     END IF;
     INSERT INTO tailor.requirement VALUES (relation, model, column_name, parameter)
         ON CONFLICT ON CONSTRAINT requirement_pkey DO UPDATE SET parameter = excluded.parameter;
@@ -261,7 +262,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.chain_scope IS 'says who shares a chain: each principal, a role, or everyone';
 
 CREATE OR REPLACE PROCEDURE tailor.grant_reader(role name)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role) THEN
         RAISE EXCEPTION 'role "%" does not exist', role USING ERRCODE = '42704';
@@ -416,7 +417,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     policy  jsonb;
     number  integer;
-    epoch   integer;
+    built   integer;
     problem record;
     reader  name;
 BEGIN
@@ -469,9 +470,9 @@ BEGIN
             HINT = 'Revoke the role that grants it, or the privileges on single columns.';
     END LOOP;
 
-    epoch := tailor.build_epoch(relation, number, policy);
+    built := tailor.build_epoch(relation, number, policy);
     CALL tailor.publish_shape(relation, policy);
-    UPDATE tailor.protection p SET active = number, epoch = activate.epoch WHERE p.relation = activate.relation;
+    UPDATE tailor.protection p SET active = number, epoch = built WHERE p.relation = activate.relation;
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
 END $$;
@@ -488,10 +489,10 @@ COMMENT ON FUNCTION tailor.verifier IS 'SCRAM verifier of a role that may log in
 REVOKE ALL ON FUNCTION tailor.verifier FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
 
-CREATE OR REPLACE FUNCTION tailor.assert_visible(chain integer, found boolean) RETURNS boolean
+CREATE OR REPLACE FUNCTION tailor.assert_visible(chain integer, visible boolean) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT found THEN
+    IF NOT visible THEN
         RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
             USING ERRCODE = '40001', HINT = 'Start the transaction again.';
     END IF;
