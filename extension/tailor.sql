@@ -500,6 +500,26 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION tailor.assert_visible IS 'keeps a release from reading as empty in a snapshot older than itself';
 
+-- Tells the proxies that names have changed: a view made a moment ago may read
+-- a protected table. Event triggers are for superusers; without one the proxies
+-- look by themselves every few seconds.
+CREATE OR REPLACE FUNCTION tailor.announce_ddl() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF tg_tag LIKE 'DROP %' OR EXISTS (
+        SELECT FROM pg_event_trigger_ddl_commands() c
+        WHERE coalesce(c.schema_name, '') NOT IN ('pg_temp', 'tailor', 'tailor_store', 'tailor_release')) THEN
+        PERFORM pg_notify('tailor', 'ddl');
+    END IF;
+END $$;
+DO $$
+BEGIN
+    IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        DROP EVENT TRIGGER IF EXISTS tailor_ddl;
+        CREATE EVENT TRIGGER tailor_ddl ON ddl_command_end EXECUTE FUNCTION tailor.announce_ddl();
+    END IF;
+END $$;
+
 -- Ownership and privileges --------------------------------------------------
 
 DO $$
