@@ -116,7 +116,7 @@ func TestRefusals(t *testing.T) {
 		{"the partition cannot be read", `SELECT * FROM tailor.chain`, "42501"},
 		{"verifiers cannot be read", `SELECT tailor.verifier('dba')`, "42501"},
 		{"a query in a string reads under the reader's role", `SELECT query_to_xml('SELECT name FROM patients', true, true, '')`, "42501"},
-		{"escaped names are understood", `SELECT U&"n\0061me" FROM U&"p\0061tients"`, "42501"},
+		{"escaped names are recognized", `SELECT U&"n\0061me" FROM U&"p\0061tients"`, "0A000"},
 		{"an unknown column is PostgreSQL's own error", `SELECT nothing FROM patients`, "42703"},
 		{"a syntax error is PostgreSQL's own error", `SELECT age FROM patients WHERE`, "42601"},
 		{"a deep expression is too complex", `SELECT age FROM patients WHERE 1 = ` + strings.Repeat("1+", 40000) + "1", "54001"},
