@@ -2,6 +2,7 @@ package anonymize
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -49,12 +50,56 @@ func (p *Partition) Refine(ctx context.Context, r Refinement) (*Partition, error
 		return nil, err
 	}
 	done := append(append([]finished(nil), p.finished...), finished{columns, must.name})
-	s := newSplitter(p.ground, columns, weights, must)
-	blockAt, blocks, err := s.split(ctx, p)
+	s := newSplitter(p.ground, p.scales(columns, weights), must)
+	d, err := s.split(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("refine: %w", err)
 	}
+	blockAt, blocks := d.merge(p, columns)
 	return assemble(p.ground, blockAt, blocks, done), nil
+}
+
+var Foresight = 0.0
+
+func (p *Partition) scales(columns []int, weights []float64) []scale {
+	out := make([]scale, len(p.Table().columns))
+	for c := range out {
+		w := Foresight
+		for i := range columns {
+			if columns[i] == c {
+				w = weights[i]
+			}
+		}
+		out[c] = newScale(p.Table().columns[c].Hierarchy, w)
+	}
+	return out
+}
+
+// merge undoes cuts that do not show.
+func (d *draft) merge(p *Partition, columns []int) ([]uint32, int) {
+	at := make([]uint32, len(d.order))
+	index := map[string]uint32{}
+	from := uint32(0)
+	key := make([]byte, 0, 100)
+	for b, end := range d.ends {
+		key = binary.LittleEndian.AppendUint32(key[:0], d.parent[b])
+		for _, c := range columns {
+			h := p.Table().columns[c].Hierarchy
+			n := h.Cover(bounds(p.ground.leaf[c], d.order[from:end]))
+			key = append(key, byte(n.Level))
+			key = binary.LittleEndian.AppendUint32(key, n.Group)
+		}
+		id, ok := index[string(key)]
+		if !ok {
+			id = uint32(len(index))
+			index[string(key)] = id
+		}
+		for _, pos := range d.order[from:end] {
+			at[pos] = id
+		}
+		from = end
+	}
+	return at, len(index)
 }
 
 // check validates the refinement and returns columns in ascending order with
