@@ -27,7 +27,7 @@ type Refinement struct {
 // DefaultOutlook is the weight of a column that a refinement does not ask for.
 // Chains of 20 queries lose the least at 0.7 on all data sets tried, single
 // queries at 0; docs/decisions/local-recoding.md has the figures.
-const DefaultOutlook = 0.5
+const DefaultOutlook = 0.7
 
 // finished records a refinement that was carried to its end.
 type finished struct {
@@ -64,13 +64,24 @@ func (p *Partition) Refine(ctx context.Context, r Refinement) (*Partition, error
 	for c := range scales {
 		scales[c] = newScale(t.columns[c].Hierarchy, weights[c])
 	}
-	d, err := newSplitter(p.ground, scales, must).split(ctx, p)
+	d, err := draw(ctx, p, scales, must)
 	if err != nil {
 		return nil, fmt.Errorf("refine: %w", err)
 	}
 	blockAt, blocks := d.merge(p.ground, columns, must)
 	done := append(slices.Clone(p.finished), finished{columns, must.name})
 	return assemble(p.ground, blockAt, blocks, done), nil
+}
+
+// draw plans blocks for all columns that count.
+func draw(ctx context.Context, p *Partition, scales []scale, must *requirements) (*draft, error) {
+	e := effortFor(p.Table().Tuples())
+	s := newSplitter(p.ground, scales, must, e.exactBelow)
+	d, err := s.split(ctx, p)
+	if err != nil || e.passes == 0 {
+		return d, err
+	}
+	return d, newRepair(s, d, e).run(ctx, d)
 }
 
 // check validates the refinement and returns its columns in ascending order,

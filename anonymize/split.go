@@ -21,13 +21,21 @@ type splitter struct {
 	packed  []uint64
 	options []cut
 	tuples  []uint32
+
+	exactBelow int // blocks up to so many tuples weigh cuts over all columns
+	sideLo     [2][]uint32
+	sideHi     [2][]uint32
 }
 
-func newSplitter(g *ground, scales []scale, must *requirements) *splitter {
+func newSplitter(g *ground, scales []scale, must *requirements, exactBelow int) *splitter {
 	columns := len(scales)
 	s := &splitter{
 		ground: g, scales: scales, must: must, census: newCensus(g), stride: columns + 2,
 		lo: make([]uint32, columns), hi: make([]uint32, columns), stock: make([][]uint32, columns),
+		exactBelow: exactBelow,
+	}
+	for side := range s.sideLo {
+		s.sideLo[side], s.sideHi[side] = make([]uint32, columns), make([]uint32, columns)
 	}
 	for c := range s.stock {
 		if n := g.table.columns[c].Hierarchy.Leaves(); scales[c].weight > 0 {
@@ -65,6 +73,7 @@ func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 			}
 		}
 		stack = append(stack[:0], span{int(p.members.start[b]), int(p.members.start[b+1])})
+		stack[0].from = s.standAlone(stack[0].from, stack[0].to, uint32(b), d)
 		for len(stack) > 0 {
 			at := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
@@ -77,14 +86,53 @@ func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 				stack = append(stack, span{mid, at.to}, span{at.from, mid})
 				continue
 			}
-			for i := at.from; i < at.to; i++ {
-				d.order[i] = s.work[(i+1)*s.stride-1]
-			}
-			d.ends = append(d.ends, uint32(at.to))
-			d.parent = append(d.parent, uint32(b))
+			s.settle(at.from, at.to, uint32(b), d)
 		}
 	}
 	return d, nil
+}
+
+// settle makes the records from from to to a block of the draft.
+func (s *splitter) settle(from, to int, parent uint32, d *draft) {
+	for i := from; i < to; i++ {
+		d.order[i] = s.position(uint32(i))
+	}
+	d.ends = append(d.ends, uint32(to))
+	d.parent = append(d.parent, parent)
+}
+
+// standAlone makes blocks of the tuples that meet all requirements on their
+// own, at no loss, and returns where the others start. The others must meet
+// the requirements together; otherwise nothing is done.
+func (s *splitter) standAlone(from, to int, parent uint32, d *draft) int {
+	mid := from
+	for i := from; i < to; i++ {
+		if int(s.rowsOf(uint32(i))) >= s.must.k && s.fit(i, i+1) {
+			s.exchange(mid, i)
+			mid++
+		}
+	}
+	if mid < to && !s.fit(mid, to) {
+		return from
+	}
+	for i := from; i < mid; i++ {
+		s.settle(i, i+1, parent, d)
+	}
+	return mid
+}
+
+// record is all that is known of an item, see load.
+func (s *splitter) record(i uint32) []uint32 { return s.work[int(i)*s.stride:][:s.stride] }
+
+func (s *splitter) rowsOf(i uint32) uint32 { return s.work[int(i)*s.stride+s.stride-2] }
+
+func (s *splitter) position(i uint32) uint32 { return s.work[int(i)*s.stride+s.stride-1] }
+
+func (s *splitter) exchange(i, j int) {
+	a, b := s.record(uint32(i)), s.record(uint32(j))
+	for x := range a {
+		a[x], b[x] = b[x], a[x]
+	}
 }
 
 // cutBlock applies the best cut to the records from from to to, and returns
@@ -96,7 +144,8 @@ func (s *splitter) cutBlock(from, to int) int {
 	s.measure(from, to)
 	best := cut{}
 	s.options = s.options[:0]
-	keep := len(s.must.others) > 0 || !s.ground.table.RowPerSubject()
+	exact := to-from <= s.exactBelow
+	keep := exact || len(s.must.others) > 0 || !s.ground.table.RowPerSubject()
 	for c := range s.scales {
 		if s.scales[c].weight == 0 || s.scales[c].price(s.lo[c], s.hi[c]) == 0 {
 			continue
@@ -110,21 +159,35 @@ func (s *splitter) cutBlock(from, to int) int {
 		}
 		return s.apply(from, to, best)
 	}
-	for tries := 1 << 17 / (to - from); tries > -16 && len(s.options) > 0; tries-- {
-		at := 0
+	if exact {
 		for i := range s.options {
-			if s.options[i].gain > s.options[at].gain {
-				at = i
+			s.options[i].gain = s.gain(from, to, s.options[i])
+		}
+	}
+	return s.applyFit(from, to)
+}
+
+// applyFit applies the best of the options that leaves both parts fit. Of
+// large blocks it tries the first few only.
+func (s *splitter) applyFit(from, to int) int {
+	for tries := 16 + tried/(to-from); tries > 0 && len(s.options) > 0; tries-- {
+		best := 0
+		for i := range s.options {
+			if s.options[i].gain > s.options[best].gain {
+				best = i
 			}
 		}
-		mid := s.apply(from, to, s.options[at])
+		mid := s.apply(from, to, s.options[best])
 		if s.fit(from, mid) && s.fit(mid, to) {
 			return mid
 		}
-		s.options = slices.Delete(s.options, at, at+1)
+		s.options = slices.Delete(s.options, best, best+1)
 	}
 	return 0
 }
+
+// tried bounds the tuples looked at to find a cut that leaves both parts fit.
+const tried = 1 << 17
 
 // measure finds the bounds of the block in every column.
 func (s *splitter) measure(from, to int) {
@@ -149,16 +212,12 @@ func (s *splitter) measure(from, to int) {
 func (s *splitter) apply(from, to int, o cut) int {
 	i, j := from, to
 	for i < j {
-		a := s.work[i*s.stride : (i+1)*s.stride]
-		if v := a[o.column]; v >= o.first && v <= o.last {
+		if v := s.work[i*s.stride+o.column]; v >= o.first && v <= o.last {
 			i++
 			continue
 		}
 		j--
-		b := s.work[j*s.stride : (j+1)*s.stride]
-		for x := range a {
-			a[x], b[x] = b[x], a[x]
-		}
+		s.exchange(i, j)
 	}
 	return i
 }
