@@ -58,8 +58,8 @@ func BenchmarkRefine(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/rows=%d", step, rows), func(b *testing.B) {
 				var p *anonymize.Partition
 				var err error
-				first := anonymize.Refinement{Columns: upTo(6), Requirements: k5()}
-				more := anonymize.Refinement{Columns: upTo(8), Requirements: k5()}
+				first := anonymize.Refinement{Columns: upTo(6), Requirements: blockK(5)}
+				more := anonymize.Refinement{Columns: upTo(8), Requirements: blockK(5)}
 				start, then, columns := anonymize.NewPartition(t), first, 6
 				if step == "two more" {
 					columns = 8

@@ -2,121 +2,265 @@ package anonymize_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
+	"slices"
 	"testing"
-	"time"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-func k5() []anonymize.Requirement { return []anonymize.Requirement{anonymize.BlockK{K: 5}} }
-
-func upTo(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
+// randomRows is a small random relation whose rows can be put in any order.
+type randomRows struct {
+	columns   []anonymize.Column
+	leaves    [][]uint32
+	subjects  []uint32 // nil: every row is a subject
+	sensitive []uint32
 }
 
-func chain(t testing.TB, p *anonymize.Partition, q [][]int) float64 {
-	mean := 0.0
-	var err error
-	for _, s := range q {
-		if p, err = p.Refine(context.Background(), anonymize.Refinement{Columns: s, Requirements: k5(), Outlook: outlook(p.Table())}); err != nil {
-			t.Fatal(err)
+func newRandomRows(t testing.TB, seed uint64, severalRows bool) *randomRows {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 42))
+	d := &randomRows{}
+	rows := 50 + r.IntN(500)
+	for c := range 2 + r.IntN(4) {
+		n := 2 + r.IntN(20)
+		paths := make([][]string, n)
+		for v := range n {
+			paths[v] = []string{fmt.Sprint(v), fmt.Sprint("s", v/2), fmt.Sprint("m", v/6)}
 		}
-		mean += p.Loss(s) / float64(len(q))
-	}
-	return mean
-}
-
-func weightsOf(q [][]int, n int) []float64 {
-	w := make([]float64, n)
-	for _, s := range q {
-		for _, c := range s {
-			w[c] += 1 / float64(len(s)) / float64(len(q))
-		}
-	}
-	return w
-}
-
-func randomWorkload(seed uint64, n int) [][]int {
-	r := rand.New(rand.NewPCG(seed, 1))
-	var q [][]int
-	for range 20 {
-		q = append(q, r.Perm(n)[:1+r.IntN(4)])
-	}
-	return q
-}
-
-func TestScratch(t *testing.T) {
-	set := "adult"
-	if s := os.Getenv("SET"); s != "" {
-		set = s
-	}
-	ns := map[string][]int{"adult": {7, 9}, "ss13acs": {5}, "creditcard_int": {8}}[set]
-	for _, n := range ns {
-		table := loadReference(t, "arx/"+set, set, n).table(t)
-		start := time.Now()
-		p, err := anonymize.NewPartition(table).Refine(context.Background(), anonymize.Refinement{Columns: upTo(n), Requirements: k5()})
+		h, err := anonymize.NewHierarchy(paths)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Printf("%d columns %.5f blocks %d min %d %v\n", n, p.Loss(upTo(n)), p.Blocks(), p.MinBlock(), time.Since(start).Round(time.Millisecond))
-		if n == 9 {
-			continue
+		d.columns = append(d.columns, anonymize.Column{Name: fmt.Sprint("c", c), Hierarchy: h})
+		values := make([]uint32, rows)
+		for i := range values {
+			values[i] = uint32(min(r.IntN(n), r.IntN(n)))
 		}
-		for name, source := range map[string]int{"given": 4, "random": 8} {
-			if name == "given" && set != "adult" {
-				continue
-			}
-			var sets [][][]int
-			for w := range source {
-				if name == "given" {
-					sets = append(sets, readWorkload(t, table, fmt.Sprintf("workloads/adult7-%d.txt", w)))
-				} else {
-					sets = append(sets, randomWorkload(uint64(w), n))
-				}
-			}
-			for _, f := range []float64{0.5, 0.7} {
-				foresight = f
-				sum := 0.0
-				fmt.Printf("%s chain f=%.2f:", name, f)
-				start := time.Now()
-				for _, q := range sets {
-					m := chain(t, anonymize.NewPartition(table), q)
-					fmt.Printf(" %.4f", m)
-					sum += m
-				}
-				fmt.Printf("  mean %.5f %v\n", sum/float64(source), time.Since(start).Round(time.Millisecond))
-			}
-			sum := 0.0
-			for _, q := range sets {
-				p, err := anonymize.NewPartition(table).Refine(context.Background(), anonymize.Refinement{Columns: upTo(n), Requirements: k5(), Weights: weightsOf(q, n)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				m := 0.0
-				for _, s := range q {
-					m += p.Loss(s) / float64(len(q))
-				}
-				sum += m
-				fmt.Printf(" %.4f", m)
-			}
-			fmt.Printf("  seeded mean %.5f\n", sum/float64(source))
+		d.leaves = append(d.leaves, values)
+	}
+	d.sensitive = make([]uint32, rows)
+	for i := range rows {
+		d.sensitive[i] = uint32(r.IntN(6))
+		if severalRows {
+			d.subjects = append(d.subjects, uint32(i*2/5))
+		}
+	}
+	if severalRows {
+		r.Shuffle(rows, func(i, j int) { d.subjects[i], d.subjects[j] = d.subjects[j], d.subjects[i] })
+	}
+	return d
+}
+
+// table encodes the rows in the given order; nil keeps them.
+func (d *randomRows) table(t testing.TB, order []int) *anonymize.Table {
+	t.Helper()
+	pick := func(values []uint32) []uint32 {
+		if order == nil || values == nil {
+			return values
+		}
+		out := make([]uint32, len(order))
+		for i, from := range order {
+			out[i] = values[from]
+		}
+		return out
+	}
+	var leaves [][]uint32
+	for _, values := range d.leaves {
+		leaves = append(leaves, pick(values))
+	}
+	table, err := anonymize.NewTable(d.columns, leaves, pick(d.subjects))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// randomChain is a few sets of columns.
+func (d *randomRows) randomChain(seed uint64) [][]int {
+	r := rand.New(rand.NewPCG(seed, 43))
+	var sets [][]int
+	for range 5 {
+		sets = append(sets, r.Perm(len(d.columns))[:1+r.IntN(len(d.columns))])
+	}
+	return sets
+}
+
+// everyChain runs a property after each step of random chains.
+func everyChain(t *testing.T, property func(t *testing.T, d *randomRows, before, after *anonymize.Partition, r anonymize.Refinement)) {
+	t.Helper()
+	for seed := range uint64(40) {
+		d := newRandomRows(t, seed, seed%2 == 1)
+		p := anonymize.NewPartition(d.table(t, nil))
+		for _, columns := range d.randomChain(seed) {
+			r := anonymize.Refinement{Columns: columns, Requirements: blockK(3)}
+			next := refined(t, p, r)
+			property(t, d, p, next, r)
+			p = next
 		}
 	}
 }
 
-var foresight = 0.5
+func TestRefineNeverMerges(t *testing.T) {
+	everyChain(t, func(t *testing.T, _ *randomRows, before, after *anonymize.Partition, _ anonymize.Refinement) {
+		for b := range uint32(after.Blocks()) {
+			tuples := after.Tuples(b)
+			for _, tuple := range tuples {
+				if before.BlockOf()[tuple] != before.BlockOf()[tuples[0]] {
+					t.Fatalf("block %d holds tuples of two earlier blocks", b)
+				}
+			}
+		}
+	})
+}
 
-func outlook(t *anonymize.Table) []float64 {
-	o := make([]float64, len(t.Columns()))
-	for i := range o {
-		o[i] = foresight
+func TestRefineRaisesNoLoss(t *testing.T) {
+	everyChain(t, func(t *testing.T, d *randomRows, before, after *anonymize.Partition, _ anonymize.Refinement) {
+		for c := range d.columns {
+			if was, is := before.Loss([]int{c}), after.Loss([]int{c}); is > was+1e-12 {
+				t.Fatalf("loss of column %d rises from %g to %g", c, was, is)
+			}
+		}
+	})
+}
+
+func TestLabelsCoverTheirValuesAndNothingNarrowerDoes(t *testing.T) {
+	everyChain(t, func(t *testing.T, d *randomRows, _, p *anonymize.Partition, _ anonymize.Refinement) {
+		for c, column := range d.columns {
+			for b := range uint32(p.Blocks()) {
+				node := p.Cover(b, c)
+				tuples := p.Tuples(b)
+				agreeBelow := node.Level > 0
+				for _, tuple := range tuples {
+					leaf := p.Table().Leaf(c, tuple)
+					if column.Hierarchy.Generalize(leaf, node.Level) != node.Group {
+						t.Fatalf("label of block %d does not cover a value in column %d", b, c)
+					}
+					first := p.Table().Leaf(c, tuples[0])
+					agreeBelow = agreeBelow && column.Hierarchy.Generalize(leaf, node.Level-1) ==
+						column.Hierarchy.Generalize(first, node.Level-1)
+				}
+				if agreeBelow {
+					t.Fatalf("a narrower label would cover block %d in column %d", b, c)
+				}
+			}
+		}
+	})
+}
+
+func TestRefiningAgainAlongTheSameColumnsFindsNothing(t *testing.T) {
+	everyChain(t, func(t *testing.T, _ *randomRows, _, after *anonymize.Partition, r anonymize.Refinement) {
+		if refined(t, after, r) != after {
+			t.Fatal("refining twice differs from refining once")
+		}
+		r.Columns = r.Columns[:1]
+		if refined(t, after, r) != after {
+			t.Fatal("a subset of finished columns was refined again")
+		}
+	})
+}
+
+// subjectsOf counts distinct subjects from the rows.
+func subjectsOf(p *anonymize.Partition, block uint32) int {
+	seen := make(map[uint32]bool)
+	for row, tuple := range p.Table().TupleOfRow() {
+		if p.BlockOf()[tuple] == block {
+			seen[p.Table().Subject(uint32(row))] = true
+		}
 	}
-	return o
+	return len(seen)
+}
+
+func TestSubjectsAreCountedNotRows(t *testing.T) {
+	everyChain(t, func(t *testing.T, _ *randomRows, _, p *anonymize.Partition, _ anonymize.Refinement) {
+		least := p.Table().Subjects()
+		for b := range uint32(p.Blocks()) {
+			n := subjectsOf(p, b)
+			if n != p.Subjects(b) || n < 3 {
+				t.Fatalf("block %d has %d subjects, says %d, needs 3", b, n, p.Subjects(b))
+			}
+			least = min(least, n)
+		}
+		if p.MinBlock() != least {
+			t.Fatalf("smallest block is %d, says %d", least, p.MinBlock())
+		}
+	})
+	t.Run("one subject with many rows is one subject", func(t *testing.T) {
+		d := newRandomRows(t, 1, false)
+		d.subjects = make([]uint32, len(d.leaves[0]))
+		for row := range d.subjects {
+			d.subjects[row] = uint32(row % 2)
+		}
+		_, err := anonymize.NewPartition(d.table(t, nil)).Refine(context.Background(),
+			anonymize.Refinement{Columns: []int{0}, Requirements: blockK(3)})
+		var unmet *anonymize.UnmetError
+		if !errors.As(err, &unmet) {
+			t.Fatalf("two subjects pass for three: %v", err)
+		}
+	})
+}
+
+func TestSameRowsInAnyOrderGiveTheSamePartition(t *testing.T) {
+	for seed := range uint64(40) {
+		d := newRandomRows(t, seed, seed%2 == 1)
+		order := rand.New(rand.NewPCG(seed, 44)).Perm(len(d.leaves[0]))
+		p, q := anonymize.NewPartition(d.table(t, nil)), anonymize.NewPartition(d.table(t, order))
+		for _, columns := range d.randomChain(seed) {
+			r := anonymize.Refinement{Columns: columns, Requirements: blockK(3)}
+			p, q = refined(t, p, r), refined(t, q, r)
+		}
+		for i, from := range order {
+			a := p.BlockOf()[p.Table().TupleOfRow()[from]]
+			if b := q.BlockOf()[q.Table().TupleOfRow()[i]]; a != b {
+				t.Fatalf("seed %d: a row is in block %d or %d, depending on the order of rows", seed, a, b)
+			}
+		}
+		a, _ := p.MarshalBinary()
+		b, _ := q.MarshalBinary()
+		if !slices.Equal(a, b) {
+			t.Fatal("the encoding depends on the order of rows")
+		}
+	}
+}
+
+func TestRefinementsThatMakeNoSenseFail(t *testing.T) {
+	p := anonymize.NewPartition(newRandomRows(t, 2, false).table(t, nil))
+	n := len(p.Table().Columns())
+	for claim, r := range map[string]anonymize.Refinement{
+		"no columns":               {Requirements: blockK(2)},
+		"a column that is not":     {Columns: []int{n}, Requirements: blockK(2)},
+		"a column twice":           {Columns: []int{0, 0}, Requirements: blockK(2)},
+		"weights of other columns": {Columns: []int{0}, Weights: []float64{1, 1}, Requirements: blockK(2)},
+		"a weight of zero":         {Columns: []int{0}, Weights: []float64{0}, Requirements: blockK(2)},
+		"a short outlook":          {Columns: []int{0}, Outlook: []float64{1}, Requirements: blockK(2)},
+		"k of zero":                {Columns: []int{0}, Requirements: blockK(0)},
+		"no k":                     {Columns: []int{0}},
+	} {
+		if _, err := p.Refine(context.Background(), r); err == nil {
+			t.Errorf("%s is accepted", claim)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := p.Refine(ctx, anonymize.Refinement{Columns: []int{0}, Requirements: blockK(2)})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled refinement goes on: %v", err)
+	}
+}
+
+func TestEmptyTableHasNoBlocksAndNoLoss(t *testing.T) {
+	d := newRandomRows(t, 3, false)
+	for c := range d.leaves {
+		d.leaves[c] = nil
+	}
+	p := anonymize.NewPartition(d.table(t, nil))
+	if p.Blocks() != 0 || p.MinBlock() != 0 || p.Loss([]int{0}) != 0 {
+		t.Errorf("blocks %d, smallest %d, loss %g", p.Blocks(), p.MinBlock(), p.Loss([]int{0}))
+	}
+	var unmet *anonymize.UnmetError
+	if _, err := p.Refine(context.Background(), anonymize.Refinement{Columns: []int{0}, Requirements: blockK(2)}); !errors.As(err, &unmet) {
+		t.Errorf("nobody passes for two: %v", err)
+	}
 }
