@@ -11,7 +11,7 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/refdata"
 )
 
-// readCSV reads a ';'-separated reference file.
+// blockCSV reads a ';'-separated reference file.
 func blockCSV(t testing.TB, name string) [][]string {
 	t.Helper()
 	f, err := os.Open(refdata.Path(t, name))
