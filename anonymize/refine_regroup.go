@@ -50,7 +50,7 @@ func (r *repair) joined(b, i uint32) float64 {
 }
 
 // exchanged is the price of a row of block b if item out leaves it and item
-// in, unless none, joins.
+// in, unless noItem, joins.
 func (r *repair) exchanged(b, out, in uint32) float64 {
 	width := len(r.s.scales)
 	gone := r.s.record(out)
@@ -66,7 +66,7 @@ func (r *repair) exchanged(b, out, in uint32) float64 {
 				}
 			}
 		}
-		if in != none {
+		if in != noItem {
 			v := r.s.record(in)[c]
 			lo, hi = min(lo, v), max(hi, v)
 		}
@@ -76,14 +76,14 @@ func (r *repair) exchanged(b, out, in uint32) float64 {
 }
 
 // suits says whether block b still meets all requirements if item out leaves
-// it and item in joins; either may be none.
+// it and item in joins; either may be noItem.
 func (r *repair) suits(b, out, in uint32) bool {
 	if r.plain {
 		rows := r.rows[b]
-		if out != none {
+		if out != noItem {
 			rows -= r.s.rowsOf(out)
 		}
-		if in != none {
+		if in != noItem {
 			rows += r.s.rowsOf(in)
 		}
 		return int(rows) >= r.s.must.k
@@ -101,7 +101,7 @@ func (r *repair) suits(b, out, in uint32) bool {
 			add(i)
 		}
 	}
-	if in != none {
+	if in != noItem {
 		add(in)
 	}
 	return subjects >= r.s.must.k && r.s.must.meetsOthers(r.tuples)

@@ -122,16 +122,16 @@ func (r *repair) near(b uint32, parent []uint32) (first, last uint32) {
 // relocate moves an item to where the loss falls the most.
 func (r *repair) relocate(i uint32, parent []uint32) bool {
 	b := r.blockOf[i]
-	if !r.suits(b, i, none) {
+	if !r.suits(b, i, noItem) {
 		return false
 	}
 	rows := r.s.rowsOf(i)
-	saved := float64(r.rows[b])*r.price[b] - float64(r.rows[b]-rows)*r.exchanged(b, i, none)
+	saved := float64(r.rows[b])*r.price[b] - float64(r.rows[b]-rows)*r.exchanged(b, i, noItem)
 	if saved <= least {
 		return false
 	}
 	to, cost := r.cheapest(i, parent)
-	if saved-cost <= least || !r.suits(to, none, i) {
+	if saved-cost <= least || !r.suits(to, noItem, i) {
 		return false
 	}
 	r.move(i, to)
@@ -141,8 +141,8 @@ func (r *repair) relocate(i uint32, parent []uint32) bool {
 // least is the smallest gain, in shares times rows, that is worth a change.
 const least = 1e-9
 
-// none stands for no item.
-const none = ^uint32(0)
+// noItem stands for no item at all.
+const noItem = ^uint32(0)
 
 // cheapest is the nearby block whose loss grows the least by an item.
 func (r *repair) cheapest(i uint32, parent []uint32) (to uint32, cost float64) {
@@ -190,7 +190,7 @@ func (r *repair) dissolve(i uint32, parent []uint32) bool {
 // swap exchanges an item with one of a nearby block.
 func (r *repair) swap(i uint32, parent []uint32) bool {
 	a := r.blockOf[i]
-	if r.exchanged(a, i, none) >= r.price[a] {
+	if r.exchanged(a, i, noItem) >= r.price[a] {
 		return false
 	}
 	first, last := r.near(a, parent)
