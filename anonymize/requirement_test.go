@@ -189,11 +189,14 @@ func TestSensitiveValuesAreCountedBySubject(t *testing.T) {
 }
 
 func TestRandomChainsMeetSeveralModelsAtOnce(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(120) {
 		d := newRandomRows(t, seed, seed%2 == 1)
 		table := d.table(t, nil)
 		of := anonymize.Sensitive{Name: "s", CodeOfRow: d.sensitive}
-		must := append(blockK(3), anonymize.BlockDistinctL{L: 2, Of: of}, anonymize.BlockTCloseness{T: 0.6, Of: of})
+		must := append(blockK(3), anonymize.BlockDistinctL{L: 2, Of: of}, anonymize.BlockAlpha{Alpha: 0.4, Of: of})
+		if seed%4 < 2 {
+			must = append(must, anonymize.BlockTCloseness{T: 0.6, Of: of})
+		}
 		p := anonymize.NewPartition(table)
 		for _, columns := range d.randomChain(seed) {
 			p = refined(t, p, anonymize.Refinement{Columns: columns, Requirements: must})
