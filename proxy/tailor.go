@@ -60,6 +60,7 @@ func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) 
 // tailor brings the chain of every relation of a plan to what the plan needs.
 func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, error) {
 	d := &decision{}
+	uses := fmt.Sprint(plan.Uses)
 	for _, r := range plan.Relations {
 		stages := ecg.Compose(r.String(), plan.Uses)
 		var assessment *ecg.Assessment
@@ -69,9 +70,19 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 					assessment = &ecg.Assessment{Table: r.String(), Recoding: "none"}
 					return nil, nil
 				}
-				refined, a, err := ecg.Tailor(ctx, p, slices.Clone(stages), r.K, requirements)
-				assessment = a
-				return refined, err
+				key := assessed{p, uses}
+				if assessment = s.proxy.assessments.find(key); assessment != nil {
+					return p, nil
+				}
+				refined, found, err := ecg.Tailor(ctx, p, slices.Clone(stages), r.K, requirements)
+				if err != nil {
+					return nil, err
+				}
+				if refined == p {
+					s.proxy.assessments.keep(key, found)
+				}
+				assessment = found
+				return refined, nil
 			})
 		if err != nil {
 			return nil, err
