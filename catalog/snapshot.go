@@ -110,6 +110,12 @@ type Other struct {
 // Name is a qualified name.
 type Name struct{ Schema, Name string }
 
+// OwnSchemas are the schemas that only Tailor itself reads by name.
+var OwnSchemas = []string{"tailor", "tailor_store", "tailor_release"}
+
+// ReleasePrefix starts the name of every release.
+const ReleasePrefix = "chain_"
+
 // Snapshot is an immutable picture of policies and relations. It is safe for
 // concurrent use.
 type Snapshot struct {
@@ -123,7 +129,7 @@ type Snapshot struct {
 // relation is added by itself.
 func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *Snapshot {
 	s := &Snapshot{version: version, protected: make(map[Name]*Relation), others: others}
-	words := []string{"pg_stat", "u&"}
+	words := []string{"pg_stat", "u&", ReleasePrefix, "tailor"}
 	for _, r := range protected {
 		s.protected[Name{r.Schema, r.Name}] = r
 		s.protected[Name{"research", r.Name}] = r

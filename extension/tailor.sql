@@ -263,6 +263,8 @@ COMMENT ON PROCEDURE tailor.chain_scope IS 'says who shares a chain: each princi
 
 CREATE OR REPLACE PROCEDURE tailor.grant_reader(role name)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    protected regclass;
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role) THEN
         RAISE EXCEPTION 'role "%" does not exist', role USING ERRCODE = '42704';
@@ -270,6 +272,12 @@ BEGIN
     IF EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role AND (r.rolsuper OR r.rolbypassrls)) THEN
         RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', role USING ERRCODE = '42501';
     END IF;
+    FOR protected IN SELECT p.relation FROM tailor.protection p WHERE p.active IS NOT NULL LOOP
+        IF has_any_column_privilege(role, protected, 'SELECT') THEN
+            RAISE EXCEPTION 'role "%" can read the protected table % itself', role, protected USING ERRCODE = '42501',
+                HINT = format('REVOKE ALL ON %s FROM %I; and from the roles that it is a member of.', protected, role);
+        END IF;
+    END LOOP;
     EXECUTE format('GRANT tailor_reader TO %I', role);
     PERFORM pg_notify('tailor', 'readers');
 END $$;
@@ -326,10 +334,13 @@ BEGIN
     END IF;
     SELECT string_agg(format('%I', c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int) INTO qids
         FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier';
+    -- Types are the catalog's own: the document is an administrator's text, and
+    -- this function runs with more privileges than an administrator has.
     SELECT string_agg(CASE WHEN c ->> 'class' = 'direct_identifier'
-                           THEN format('(s.pseudonym)::%s AS %I', c ->> 'type', c ->> 'name')
-                           ELSE format('b.%I', c ->> 'name') END, ', ' ORDER BY (c ->> 'number')::int) INTO payload
+                           THEN format('(s.pseudonym)::%s AS %I', format_type(a.atttypid, a.atttypmod), a.attname)
+                           ELSE format('b.%I', a.attname) END, ', ' ORDER BY a.attnum) INTO payload
         FROM jsonb_array_elements(policy -> 'columns') c
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
         WHERE c ->> 'class' IN ('sensitive', 'non_sensitive')
            OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
 
@@ -389,9 +400,14 @@ DECLARE
     table_name name := (SELECT relname FROM pg_class WHERE oid = relation);
     shape text;
 BEGIN
-    SELECT string_agg(format('NULL::%s AS %I', CASE WHEN c ->> 'category' = 'S' THEN 'text' ELSE c ->> 'type' END, c ->> 'name'),
-                      ', ' ORDER BY (c ->> 'number')::int) INTO shape
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(session_user, c.relowner, 'USAGE')) THEN
+        RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = '42501';
+    END IF;
+    SELECT string_agg(format('NULL::%s AS %I', CASE WHEN t.typcategory = 'S' THEN 'text' ELSE format_type(a.atttypid, a.atttypmod) END, a.attname),
+                      ', ' ORDER BY a.attnum) INTO shape
         FROM jsonb_array_elements(policy -> 'columns') c
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
+        JOIN pg_type t ON t.oid = a.atttypid
         WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
            OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
     EXECUTE format('DROP VIEW IF EXISTS research.%I', table_name);

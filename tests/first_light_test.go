@@ -114,6 +114,8 @@ func TestRefusals(t *testing.T) {
 		{"the stored copy cannot be read", `SELECT * FROM tailor_store.epoch_1`, "42501"},
 		{"the tuples cannot be read", `SELECT * FROM tailor_store.tuples_1`, "42501"},
 		{"the partition cannot be read", `SELECT * FROM tailor.chain`, "42501"},
+		{"a release is not read by its own name", `SELECT * FROM tailor_release.chain_1`, "42501"},
+		{"a release is not read through the search path", `SET search_path = tailor_release; SELECT * FROM tailor_release.chain_1`, "42501"},
 		{"verifiers cannot be read", `SELECT tailor.verifier('dba')`, "42501"},
 		{"a query in a string reads under the reader's role", `SELECT query_to_xml('SELECT name FROM patients', true, true, '')`, "42501"},
 		{"escaped names are recognized", `SELECT U&"n\0061me" FROM U&"p\0061tients"`, "0A000"},
