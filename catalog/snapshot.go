@@ -72,6 +72,8 @@ type Relation struct {
 	Scope        string // who shares a chain: principal, role, everyone
 	Requirements []Requirement
 	Columns      []Column
+	// Catalog is the version of the catalog that this was read from.
+	Catalog int64
 	// Stale says that the table has changed shape since the activation.
 	Stale bool
 }
@@ -131,6 +133,7 @@ func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *
 	s := &Snapshot{version: version, protected: make(map[Name]*Relation), others: others}
 	words := []string{"pg_stat", "u&", ReleasePrefix, "tailor"}
 	for _, r := range protected {
+		r.Catalog = version
 		s.protected[Name{r.Schema, r.Name}] = r
 		s.protected[Name{"research", r.Name}] = r
 		words = append(words, strings.ToLower(r.Name))

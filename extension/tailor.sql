@@ -494,6 +494,46 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.activate IS 'publishes the draft as a new policy version, takes direct privileges from readers and builds the stored copy';
 
+CREATE OR REPLACE PROCEDURE tailor.refresh(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number integer;
+    built  integer;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    SELECT p.active INTO number FROM tailor.protection p WHERE p.relation = refresh.relation FOR UPDATE;
+    IF number IS NULL THEN
+        RAISE EXCEPTION 'the policy of table % is not active', relation
+            USING ERRCODE = '55000', HINT = format('CALL tailor.activate(%L);', relation);
+    END IF;
+    built := tailor.build_epoch(relation, number,
+        (SELECT v.policy FROM tailor.policy_version v WHERE v.relation = refresh.relation AND v.version = number));
+    UPDATE tailor.protection p SET epoch = built WHERE p.relation = refresh.relation;
+    PERFORM nextval('tailor.catalog_version');
+    PERFORM pg_notify('tailor', 'policies');
+END $$;
+COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table; each chain is re-fitted to it when it is next used';
+
+CREATE OR REPLACE PROCEDURE tailor.forget_chains(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    chain record;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(session_user, c.relowner, 'USAGE')) THEN
+        RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = '42501';
+    END IF;
+    FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = forget_chains.relation FOR UPDATE LOOP
+        EXECUTE format('DROP VIEW IF EXISTS tailor_release.chain_%s', chain.number);
+        EXECUTE format('DROP TABLE IF EXISTS tailor_store.chain_%1$s_block, tailor_store.chain_%1$s_row', chain.number);
+        DELETE FROM tailor.chain c WHERE c.chain = chain.number;
+    END LOOP;
+    RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;
+    PERFORM nextval('tailor.catalog_version');
+    PERFORM pg_notify('tailor', 'policies');
+END $$;
+COMMENT ON PROCEDURE tailor.forget_chains IS 'starts all chains of a table anew, giving up the guarantee over what was shown before';
+
 -- What the proxy asks -------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION tailor.verifier(principal name) RETURNS text
@@ -550,6 +590,7 @@ BEGIN
     ALTER SEQUENCE tailor.catalog_version OWNER TO tailor_owner;
     ALTER FUNCTION tailor.build_epoch(regclass, integer, jsonb) OWNER TO tailor_owner;
     ALTER PROCEDURE tailor.publish_shape(regclass, jsonb) OWNER TO tailor_owner;
+    ALTER PROCEDURE tailor.forget_chains(regclass) OWNER TO tailor_owner;
     -- Members of tailor_reader may call nothing that writes.
     FOR object IN SELECT p.oid::regprocedure AS name FROM pg_proc p WHERE p.pronamespace = 'tailor'::regnamespace
     LOOP

@@ -305,7 +305,7 @@ func (p *proxied) records(t *testing.T) []map[string]any {
 
 func waitFor(t *testing.T, met func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !met() {
 		if time.Now().After(deadline) {
 			t.Fatal("waited in vain")
