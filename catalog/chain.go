@@ -222,7 +222,11 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 			return createChain(ctx, tx, r, key, chain)
 		case err != nil:
 			return fmt.Errorf("read chain: %w", err)
-		case epochNumber != e.number:
+		case epochNumber > e.number:
+			// Another proxy was told of the new epoch first.
+			return sqlstate.New(sqlstate.SerializationFailure, "table %q has just been refreshed", r.Name).
+				WithHint("Send the statement again.")
+		case epochNumber < e.number:
 			return c.refit(ctx, tx, r, chain, epochNumber, stored)
 		case e.table == nil:
 			return nil

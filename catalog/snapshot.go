@@ -154,6 +154,10 @@ func (s *Snapshot) Version() int64 { return s.version }
 // Protected looks up a protected relation, nil if the name is not one.
 func (s *Snapshot) Protected(n Name) *Relation { return s.protected[n] }
 
+// Current is the present state of a relation that was looked up in an earlier
+// snapshot, nil if it is no longer protected.
+func (s *Snapshot) Current(r *Relation) *Relation { return s.protected[Name{r.Schema, r.Name}] }
+
 // Other looks up a relation without a policy, nil if it is unknown.
 func (s *Snapshot) Other(n Name) *Other { return s.others[n] }
 

@@ -61,7 +61,17 @@ func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) 
 func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, error) {
 	d := &decision{}
 	uses := fmt.Sprint(plan.Uses)
-	for _, r := range plan.Relations {
+	snapshot, err := s.proxy.catalog.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	for _, planned := range plan.Relations {
+		r := snapshot.Current(planned)
+		if r == nil || r.OID != planned.OID || r.Version != planned.Version {
+			// The words by which drivers know that they have to prepare again.
+			return nil, sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
+				WithHint("The policy of table %q has changed since the statement was prepared.", planned.Name)
+		}
 		stages := ecg.Compose(r.String(), plan.Uses)
 		var assessment *ecg.Assessment
 		release, err := s.proxy.catalog.Release(ctx, r, s.principal,
