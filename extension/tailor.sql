@@ -546,7 +546,7 @@ REVOKE ALL ON FUNCTION tailor.verifier FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
 
 CREATE OR REPLACE FUNCTION tailor.assert_visible(chain integer, visible boolean) RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT visible THEN
         RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
