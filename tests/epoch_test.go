@@ -15,7 +15,11 @@ func TestChainsAreCarriedToANewEpoch(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	p := s.serve(t)
-	t.Cleanup(func() { if t.Failed() { t.Log(p.log) } })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(p.log)
+		}
+	})
 	user, other := s.reader(t), "dba"
 	conn := connect(t, p.dsn(user))
 	before := make(disclosed)
