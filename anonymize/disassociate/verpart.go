@@ -52,13 +52,12 @@ func (v *vertical) cut(d *Dataset, records []int32) cluster {
 		}
 	}
 	chunks := v.chunks(frequent)
-	for _, chunk := range chunks {
-		c.nonEmpty += v.cols.nonEmpty(chunk)
-	}
+	c.nonEmpty = v.nonEmpty(chunks)
 	if len(rare) == 0 && !emptyRuleHolds(len(records), c.nonEmpty, len(chunks), v.k, v.m) {
 		var moved int32
 		chunks, moved = v.dropLeastFrequent(chunks)
 		rare = append(rare, moved)
+		c.nonEmpty = v.nonEmpty(chunks)
 	}
 	for _, chunk := range chunks {
 		c.chunks = append(c.chunks, v.itemsOf(chunk))
@@ -70,6 +69,15 @@ func (v *vertical) cut(d *Dataset, records []int32) cluster {
 		c.support[i] = v.cols.support[col]
 	}
 	return c
+}
+
+// nonEmpty is the number of sub-records with a code, in all chunks together.
+func (v *vertical) nonEmpty(chunks [][]int32) int {
+	n := 0
+	for _, chunk := range chunks {
+		n += v.cols.nonEmpty(chunk)
+	}
+	return n
 }
 
 func (v *vertical) itemsOf(cols []int32) []Item {
