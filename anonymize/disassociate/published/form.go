@@ -2,6 +2,7 @@ package published
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -77,6 +78,9 @@ type SharedChunk struct {
 	Scope []int32 // indexes of clusters, ascending
 	Chunk
 }
+
+// maxRecords is the largest number of records of a form.
+const maxRecords = math.MaxInt32
 
 // Records is the number of records that the form stands for.
 func (f *Form) Records() int {
@@ -176,11 +180,15 @@ func (f *Form) Check() error {
 	if !f.ascending(f.Promise.Sensitive) {
 		return &MalformedError{"sensitive codes", "not ascending or out of range"}
 	}
+	records := 0
 	for i := range f.Clusters {
 		c := &f.Clusters[i]
 		where := fmt.Sprintf("cluster %d", i)
 		if c.Size < 1 {
 			return &MalformedError{where, "holds no records"}
+		}
+		if records += c.Size; c.Size > maxRecords || records > maxRecords {
+			return &MalformedError{where, "more records than a form can hold"}
 		}
 		if !f.ascending(c.Items) {
 			return &MalformedError{where, "item chunk not ascending or out of range"}
@@ -212,17 +220,17 @@ func (f *Form) checkChunk(c *Chunk, slots int, where string) error {
 	if len(c.Codes) == 0 || !f.ascending(c.Codes) {
 		return &MalformedError{where, "a chunk without codes, or codes not ascending or out of range"}
 	}
-	if c.Empty < 0 || c.NonEmpty()+c.Empty != slots {
-		return &MalformedError{where, "sub-records of a chunk do not add up to the records"}
-	}
 	for i := range c.Sub {
 		s := &c.Sub[i]
-		if s.Count < 1 || len(s.Items) == 0 || !f.ascending(s.Items) || !holdsAll(c.Codes, s.Items) {
+		if s.Count < 1 || s.Count > slots || len(s.Items) == 0 || !f.ascending(s.Items) || !holdsAll(c.Codes, s.Items) {
 			return &MalformedError{where, "a sub-record is empty, outside its chunk or not ascending"}
 		}
 		if i > 0 && slices.Compare(c.Sub[i-1].Items, s.Items) >= 0 {
 			return &MalformedError{where, "sub-records not ascending"}
 		}
+	}
+	if c.Empty < 0 || c.Empty > slots || c.NonEmpty()+c.Empty != slots {
+		return &MalformedError{where, "sub-records of a chunk do not add up to the records"}
 	}
 	return nil
 }

@@ -72,4 +72,3 @@ func HoldersOf(d *disassociate.Dataset, minSupport int) Holders {
 	}
 	return h
 }
-

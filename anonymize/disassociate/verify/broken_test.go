@@ -82,6 +82,14 @@ func TestABrokenFormIsFound(t *testing.T) {
 			records[0], records[1], records[2] = []string{"b", "e"}, []string{"b"}, []string{"e"}
 			f.Shared[0].Sub[0].Count, f.Shared[0].Empty = 3, 2
 		}, verify.EmptyRecords},
+		"no item chunk, and a pair whose k records would leave one empty": {func(f *published.Form, records texts) {
+			f.Clusters[0].Record = []published.Chunk{
+				{Codes: []published.Item{0}, Sub: []published.SubRecord{{Items: []published.Item{0}, Count: 2}}, Empty: 1},
+				{Codes: []published.Item{1}, Sub: []published.SubRecord{{Items: []published.Item{1}, Count: 2}}, Empty: 1},
+			}
+			f.Clusters[0].Items = nil
+			records[0], records[1], records[2] = []string{"a", "b", "e"}, []string{"a"}, []string{"b"}
+		}, verify.EmptyRecords},
 		"a sensitive code with a count": {func(f *published.Form, _ texts) {
 			f.Promise.Sensitive = []published.Item{3, 4}
 		}, verify.SensitiveExposed},
