@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate"
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate/published"
@@ -278,5 +279,31 @@ func TestDataAndConstraintFilesAreRead(t *testing.T) {
 	var b disassociate.Builder
 	if err := b.Add(); !errors.Is(err, disassociate.ErrEmptyRecord) {
 		t.Errorf("an empty record gives %v", err)
+	}
+}
+
+// TestDenseRecordsTakeNoLongerThanTheyNeed: with k = 25 and m = 5 the sets to
+// check in a chunk of 50 codes run into millions, unless the search stops
+// where nothing rare can be left. It once took minutes.
+func TestDenseRecordsTakeNoLongerThanTheyNeed(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var b disassociate.Builder
+	for range 2000 {
+		share := rng.Float64()
+		record := []string{"always"}
+		for c := range 60 {
+			if rng.Float64() < share {
+				record = append(record, fmt.Sprint("code", c))
+			}
+		}
+		if err := b.Add(record...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := disassociate.Disassociate(ctx, b.Dataset(), disassociate.Default(25, 5), rng, nil)
+	if err != nil {
+		t.Error(err)
 	}
 }

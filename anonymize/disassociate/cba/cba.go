@@ -122,6 +122,17 @@ func (r *Result) groupsOf(set []Item) []int {
 	return groups
 }
 
+// Holders is the number of records that may hold all of a query for all that
+// the generalized data say: those with each group of it. Suppressed codes do
+// not count; it is 0 where nothing else is left.
+func (r *Result) Holders(query []Item) int {
+	groups := r.groupsOf(query)
+	if len(groups) == 0 {
+		return 0
+	}
+	return r.support(groups)
+}
+
 // support is the number of records that hold a code of each group.
 func (r *Result) support(groups []int) int {
 	all := slices.Clone(r.groups[groups[0]].records)

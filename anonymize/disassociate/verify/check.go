@@ -50,11 +50,14 @@ func Check(ctx context.Context, form *published.Form, records Records, clusterOf
 	if err != nil {
 		return nil, err
 	}
+	c.gatherShared(clusters)
 	shared, err := c.inParallel(ctx, len(form.Shared), (*worker).shared)
 	if err != nil {
 		return nil, err
 	}
-	report.Violations = append(clusters, shared...)
+	for _, w := range slices.Concat(clusters, shared) {
+		report.Violations = append(report.Violations, w.violations...)
+	}
 	return report, nil
 }
 
@@ -71,6 +74,8 @@ type checker struct {
 	codes    []published.Item // the items of all members, in the order of members
 	codesAt  []int            // member -> first of its items
 	sharedOf [][]int32
+	inShared []occurrence // by shared chunk
+	sharedAt []int        // shared chunk -> first of its occurrences
 }
 
 // group lists the records of each cluster.
@@ -124,15 +129,15 @@ func (c *checker) readCodes() {
 			first, nth := own[i], 1
 			for i++; i < len(own) && own[i] == first; i++ {
 				nth++
-				own[i] = c.occurrence(first, nth)
+				own[i] = c.nthItem(first, nth)
 			}
 		}
 		c.codesAt = append(c.codesAt, len(c.codes))
 	}
 }
 
-// occurrence is the item of the n-th occurrence of a code in a record.
-func (c *checker) occurrence(first published.Item, nth int) published.Item {
+// nthItem is the item of the n-th occurrence of a code in a record.
+func (c *checker) nthItem(first published.Item, nth int) published.Item {
 	it := int(first) + nth - 1
 	if first == unknown || it >= len(c.form.Codes) || c.form.Codes[it].Nth != nth ||
 		c.form.Codes[it].Text != c.form.Codes[first].Text {
@@ -141,20 +146,42 @@ func (c *checker) occurrence(first published.Item, nth int) published.Item {
 	return published.Item(it)
 }
 
-// inParallel calls check for 0 to n-1 and returns the violations in order.
-func (c *checker) inParallel(ctx context.Context, n int, check func(*worker, int)) ([]Violation, error) {
-	workers := min(runtime.GOMAXPROCS(0), n)
-	found := make([][]Violation, workers)
+// gatherShared sorts what the workers found for shared chunks by chunk. What a
+// record has in a chunk stays together.
+func (c *checker) gatherShared(workers []*worker) {
+	c.sharedAt = make([]int, len(c.form.Shared)+1)
+	for _, w := range workers {
+		for _, o := range w.loose {
+			c.sharedAt[o.chunk+1]++
+		}
+	}
+	for s := range c.form.Shared {
+		c.sharedAt[s+1] += c.sharedAt[s]
+	}
+	next := slices.Clone(c.sharedAt)
+	c.inShared = make([]occurrence, c.sharedAt[len(c.form.Shared)])
+	for _, w := range workers {
+		for _, o := range w.loose {
+			c.inShared[next[o.chunk]] = o
+			next[o.chunk]++
+		}
+	}
+}
+
+// inParallel calls check for 0 to n-1, each worker for a range of them, and
+// returns the workers in the order of their ranges.
+func (c *checker) inParallel(ctx context.Context, n int, check func(*worker, int)) ([]*worker, error) {
+	workers := make([]*worker, min(runtime.GOMAXPROCS(0), n))
 	var wait sync.WaitGroup
 	for i := range workers {
 		wait.Go(func() {
 			w := newWorker(c)
-			for j := i * n / workers; j < (i+1)*n/workers && ctx.Err() == nil; j++ {
+			for j := i * n / len(workers); j < (i+1)*n/len(workers) && ctx.Err() == nil; j++ {
 				check(w, j)
 			}
-			found[i] = w.violations
+			workers[i] = w
 		})
 	}
 	wait.Wait()
-	return slices.Concat(found...), ctx.Err()
+	return workers, ctx.Err()
 }

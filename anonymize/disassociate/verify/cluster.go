@@ -1,17 +1,25 @@
 package verify
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate/published"
 )
 
 // Places of a code within a cluster, beside the numbers of record chunks.
+// Shared chunk s is inShared less s.
 const (
 	nowhere  = int32(-1)
 	itemPart = int32(-2)
 	inShared = int32(-3)
 )
+
+// occurrence is a code of a member, and the chunk that it should be in.
+type occurrence struct {
+	chunk, member int32
+	item          published.Item
+}
 
 // worker checks clusters and shared chunks, one at a time.
 type worker struct {
@@ -19,6 +27,8 @@ type worker struct {
 	place      []int32 // item -> its place in the cluster being checked
 	touched    []published.Item
 	held       []int // item -> records of the cluster that hold it
+	own        []occurrence
+	loose      []occurrence // for shared chunks, over all clusters checked
 	rows       [][]published.Item
 	all        []published.Item
 	sets       setCheck
@@ -56,12 +66,19 @@ func (w *worker) cluster(p int) {
 	if to-from != c.Size {
 		w.broken(WrongSize, p, -1)
 	}
+	w.own = w.own[:0]
 	for i := from; i < to; i++ {
 		for _, it := range w.codesOf(i) {
 			if it == unknown || w.place[it] == nowhere {
 				w.broken(CodeMissing, p, -1)
-			} else {
-				w.held[it]++
+				continue
+			}
+			w.held[it]++
+			switch at := w.place[it]; {
+			case at >= 0:
+				w.own = append(w.own, occurrence{at, int32(i), it})
+			case at <= inShared:
+				w.loose = append(w.loose, occurrence{inShared - at, int32(i), it})
 			}
 		}
 	}
@@ -70,18 +87,20 @@ func (w *worker) cluster(p int) {
 			w.broken(CodeMissing, p, -1)
 		}
 	}
+	slices.SortStableFunc(w.own, func(a, b occurrence) int { return cmp.Compare(a.chunk, b.chunk) })
+	rest := w.own
 	for i := range c.Record {
-		chunk := &c.Record[i]
-		w.clearRows()
-		for r := from; r < to; r++ {
-			w.project(w.codesOf(r), int32(i))
+		n := 0
+		for n < len(rest) && rest[n].chunk == int32(i) {
+			n++
 		}
-		if !w.rowsAre(chunk) {
+		if !w.are(rest[:n], &c.Record[i]) {
 			w.broken(ChunkDiffers, p, -1)
 		}
-		if !w.sets.hold(chunk) {
+		if !w.sets.hold(&c.Record[i]) {
 			w.broken(RareSet, p, -1)
 		}
+		rest = rest[n:]
 	}
 	w.sizes(p)
 	for i := from; i < to; i++ {
@@ -119,7 +138,7 @@ func (w *worker) placeCodes(p int) {
 	}
 	put(c.Items, itemPart, -1)
 	for _, s := range w.sharedOf[p] {
-		put(w.form.Shared[s].Codes, inShared, int(s))
+		put(w.form.Shared[s].Codes, inShared-s, int(s))
 	}
 }
 
@@ -153,45 +172,26 @@ func (w *worker) sizes(p int) {
 
 // shared checks one shared chunk.
 func (w *worker) shared(s int) {
-	chunk := &w.form.Shared[s]
-	for _, it := range chunk.Codes {
-		w.place[it] = 0
-	}
-	w.clearRows()
-	for _, p := range chunk.Scope {
-		from, to := w.span(int(p))
-		for r := from; r < to; r++ {
-			w.project(w.codesOf(r), 0)
-		}
-	}
-	for _, it := range chunk.Codes {
-		w.place[it] = nowhere
-	}
-	if !w.rowsAre(&chunk.Chunk) {
+	chunk := &w.form.Shared[s].Chunk
+	if !w.are(w.inShared[w.sharedAt[s]:w.sharedAt[s+1]], chunk) {
 		w.broken(ChunkDiffers, -1, s)
 	}
-	if !w.sets.hold(&chunk.Chunk) {
+	if !w.sets.hold(chunk) {
 		w.broken(RareSharedSet, -1, s)
 	}
 }
 
-func (w *worker) clearRows() { w.rows, w.all = w.rows[:0], w.all[:0] }
-
-// project keeps the items of a record that are in a place.
-func (w *worker) project(items []published.Item, place int32) {
-	at := len(w.all)
-	for _, it := range items {
-		if it != unknown && w.place[it] == place {
-			w.all = append(w.all, it)
+// are says whether occurrences make up the sub-records of a chunk. Those of a
+// member stand together, in code order.
+func (w *worker) are(occurrences []occurrence, chunk *published.Chunk) bool {
+	w.rows, w.all = w.rows[:0], w.all[:0]
+	for i := 0; i < len(occurrences); {
+		first, member := len(w.all), occurrences[i].member
+		for ; i < len(occurrences) && occurrences[i].member == member; i++ {
+			w.all = append(w.all, occurrences[i].item)
 		}
+		w.rows = append(w.rows, w.all[first:])
 	}
-	if len(w.all) > at {
-		w.rows = append(w.rows, w.all[at:])
-	}
-}
-
-// rowsAre says whether the projections are the sub-records of a chunk.
-func (w *worker) rowsAre(chunk *published.Chunk) bool {
 	if len(w.rows) != chunk.NonEmpty() {
 		return false
 	}
