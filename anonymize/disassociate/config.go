@@ -62,7 +62,7 @@ type Config struct {
 	// link them to a record with a probability above 1/Diversity.
 	Sensitive []string
 	// Diversity is the least size of every cluster where there are sensitive
-	// codes (l-diversity, [Loukides2014] §6); 1 where there are none.
+	// codes (l-diversity, [Loukides2014]); 1 where there are none.
 	Diversity int
 	// StrictDiversity makes every cluster Diversity times as large as the
 	// number of its records that hold any one sensitive code, for readers who

@@ -8,7 +8,7 @@ import (
 )
 
 // Constraint is a set of codes that analysts want counted together: a utility
-// constraint ([Loukides2014] §3). Disassociation keeps its codes in one chunk
+// constraint ([Loukides2014]). Disassociation keeps its codes in one chunk
 // where it can. Constraints are disjoint; codes that the data does not have do
 // no harm.
 type Constraint struct {
@@ -61,7 +61,7 @@ func ReadConstraints(r io.Reader) ([]Constraint, error) {
 const none = int32(-1)
 
 // roles says of each item which constraint it belongs to, or none, and whether
-// it is sensitive. A sensitive code is in no constraint ([Loukides2014] §6).
+// it is sensitive. A sensitive code is in no constraint ([Loukides2014]).
 type roles struct {
 	constraint []int32
 	sensitive  []bool

@@ -29,7 +29,7 @@ func TestReferenceDataIsPublishedWithoutViolations(t *testing.T) {
 			t.Fatal(err)
 		}
 		if os.Getenv("TAILOR_SOAK") != "1" {
-			if d, err = setdata.Head(d, 6000); err != nil {
+			if d, err = setdata.Head(d, 4000); err != nil {
 				t.Fatal(err)
 			}
 		}

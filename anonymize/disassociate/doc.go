@@ -20,7 +20,7 @@
 //
 // What holds of every result:
 //
-//   - Guarantee 1 ([Loukides2014] §4): for each record r and each set S of at
+//   - Guarantee 1 ([Loukides2014]): for each record r and each set S of at
 //     most m of its codes there is a data set that the form can be read as in
 //     which k records of r's cluster hold S, and no record is empty.
 //   - Each code of each record is in exactly one chunk, or its code is in the

@@ -43,7 +43,7 @@ type part struct {
 	queue      supportQueue
 }
 
-// horizontal runs HORPART ([Loukides2014] §4.1).
+// horizontal runs HORPART ([Loukides2014]).
 type horizontal struct {
 	data    *Dataset
 	roles   *roles

@@ -14,8 +14,8 @@ type joint struct {
 	byCount  []Item // virtual in the order that joint clusters are sorted by
 }
 
-// joining runs REFINE over joint clusters ([Terrovitis2012] §4.3,
-// [Loukides2014] §4.3).
+// joining runs REFINE over joint clusters ([Terrovitis2012],
+// [Loukides2014]).
 type joining struct {
 	data     *Dataset
 	cfg      *Config

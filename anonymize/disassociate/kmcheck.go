@@ -10,7 +10,7 @@ const maxIntersections = 1 << 15
 
 // chunkCheck grows one chunk code by code and keeps it k^m-anonymous: each set
 // of at most m of its codes that occurs in a sub-record occurs in at least k
-// of them ([Loukides2014] §4). It is scratch space of one worker.
+// of them ([Loukides2014]). It is scratch space of one worker.
 type chunkCheck struct {
 	k, m  int
 	cols  *columns

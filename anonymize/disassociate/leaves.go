@@ -17,7 +17,7 @@ func (e *TooFewError) Error() string {
 // remains at the end joins the cluster before it. It returns the end of each
 // cluster in l.records.
 //
-// [Loukides2014] §4.1 does not ask for this, but Guarantee 1 fails without it:
+// [Loukides2014] does not ask for this, but Guarantee 1 fails without it:
 // there cannot be k candidates in a cluster of fewer than k records.
 //
 // A cluster needs minCluster records and, with strict diversity, Diversity

@@ -14,7 +14,7 @@ type cluster struct {
 	support  []int32  // of each code of the item chunk
 }
 
-// vertical runs VERPART ([Loukides2014] §4.2, algorithm 3) on one cluster at a
+// vertical runs VERPART ([Loukides2014]) on one cluster at a
 // time. It is scratch space of one worker.
 type vertical struct {
 	k, m  int

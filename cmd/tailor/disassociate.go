@@ -171,7 +171,7 @@ func disassociateFiles(ctx context.Context, f *disassociateFlags, stdin io.Reade
 	if err != nil {
 		return err
 	}
-	d, blank, err := readRecords(f.data, stdin)
+	d, blank, err := readSetValued(f.data, stdin)
 	if err != nil {
 		return &disassociateError{1, fmt.Errorf("--data: %w", err), "give one record a line, codes separated by spaces"}
 	}
@@ -182,7 +182,7 @@ func disassociateFiles(ctx context.Context, f *disassociateFlags, stdin io.Reade
 	if err != nil {
 		return err
 	}
-	line := newProgressLine(stderr)
+	line := newDisassociateProgress(stderr)
 	started := time.Now()
 	res, err := disassociate.Disassociate(ctx, d, cfg, rng, line.show)
 	elapsed := time.Since(started)
@@ -216,8 +216,8 @@ func explainDisassociate(err error) error {
 	return err
 }
 
-// readRecords reads a data file, gzipped or not.
-func readRecords(path string, stdin io.Reader) (d *disassociate.Dataset, blank int, err error) {
+// readSetValued reads a data file, gzipped or not.
+func readSetValued(path string, stdin io.Reader) (d *disassociate.Dataset, blank int, err error) {
 	in := stdin
 	if path != "-" {
 		file, err := os.Open(path)
@@ -300,7 +300,7 @@ func (f *disassociateFlags) write(stdout io.Writer, form *published.Form, drawn 
 	}
 	for i, records := range drawn {
 		path := fmt.Sprintf("%s.%d", f.out, i+1)
-		if err := atomicfile.Write(path, func(w io.Writer) error { return writeRecords(w, form, records) }); err != nil {
+		if err := atomicfile.Write(path, func(w io.Writer) error { return writeReconstructed(w, form, records) }); err != nil {
 			return failed("--reconstruct", err)
 		}
 	}
@@ -313,8 +313,8 @@ func (f *disassociateFlags) write(stdout io.Writer, form *published.Form, drawn 
 	return nil
 }
 
-// writeRecords writes one record a line.
-func writeRecords(w io.Writer, form *published.Form, records []published.Record) error {
+// writeReconstructed writes one record a line.
+func writeReconstructed(w io.Writer, form *published.Form, records []published.Record) error {
 	buffered := bufio.NewWriter(w)
 	for _, r := range records {
 		for i, it := range r {

@@ -13,8 +13,8 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate/utility"
 )
 
-// workloadLimit ends the search for frequent sets of a report.
-const workloadLimit = 100_000
+// disassociateSetLimit ends the search for frequent sets of a report.
+const disassociateSetLimit = 100_000
 
 // disassociateReport is what --report writes. It holds counts of the original
 // data.
@@ -40,31 +40,31 @@ type disassociateReport struct {
 	ExactCodes    int    `json:"exact_codes"`
 	SingleCluster int    `json:"single_cluster_codes"`
 	// ARE is null where no set of codes is frequent enough.
-	ARE                 *float64          `json:"are"`
-	AREReconstructed    *float64          `json:"are_reconstructed,omitempty"`
-	Workload            workloadReport    `json:"workload"`
-	MREWithin5          *float64          `json:"mre_within_5_percent,omitempty"`
-	MRE                 []constraintError `json:"mre,omitempty"`
-	Covered             coveredReport     `json:"covered"`
-	ElapsedMilliseconds float64           `json:"elapsed_ms"`
+	ARE                 *float64               `json:"are"`
+	AREReconstructed    *float64               `json:"are_reconstructed,omitempty"`
+	Workload            disassociateWorkload   `json:"workload"`
+	MREWithin5          *float64               `json:"mre_within_5_percent,omitempty"`
+	MRE                 []disassociateMatching `json:"mre,omitempty"`
+	Covered             disassociateCovered    `json:"covered"`
+	ElapsedMilliseconds float64                `json:"elapsed_ms"`
 }
 
-// workloadReport says which queries the ARE is about.
-type workloadReport struct {
+// disassociateWorkload says which queries the ARE is about.
+type disassociateWorkload struct {
 	MinSupport float64 `json:"min_support"`
 	Queries    int     `json:"queries"`
 	Complete   bool    `json:"complete"`
 }
 
-type constraintError struct {
+type disassociateMatching struct {
 	Constraint   string  `json:"constraint"`
 	Original     int     `json:"original"`
 	Estimated    float64 `json:"estimated"`
 	ErrorPercent float64 `json:"error_percent"`
 }
 
-// coveredReport counts what chunks give away, see published.Covered.
-type coveredReport struct {
+// disassociateCovered counts what chunks give away, see published.Covered.
+type disassociateCovered struct {
 	Chunks        int `json:"chunks"`
 	Placements    int `json:"placements"`
 	CoveredChunks int `json:"chunks_with_covered_codes"`
@@ -83,7 +83,7 @@ func newDisassociateReport(ctx context.Context, f *disassociateFlags, cfg *disas
 		Verified: true, // Disassociate returns nothing else
 		Clusters: len(form.Clusters), Smallest: math.MaxInt, SharedChunks: len(form.Shared),
 		ExactCodes: covered.ExactCodes, SingleCluster: covered.SingleCluster,
-		Covered: coveredReport{
+		Covered: disassociateCovered{
 			Chunks: covered.Chunks, Placements: covered.Placements, CoveredChunks: covered.ChunksWithCovered,
 			Covered: covered.CoveredPlacements, Certain: covered.CertainPlacements,
 		},
@@ -107,7 +107,7 @@ func newDisassociateReport(ctx context.Context, f *disassociateFlags, cfg *disas
 		within := utility.ShareWithin(matchings, 5)
 		r.MREWithin5 = &within
 		for _, m := range matchings {
-			r.MRE = append(r.MRE, constraintError{m.Name, m.Original, m.Estimated, m.Error()})
+			r.MRE = append(r.MRE, disassociateMatching{m.Name, m.Original, m.Estimated, m.Error()})
 		}
 	}
 	return r, nil
@@ -119,25 +119,25 @@ func (r *disassociateReport) measureWorkload(ctx context.Context, minSupport flo
 	index *published.Index, drawn [][]published.Record,
 ) error {
 	least := max(1, int(math.Ceil(minSupport*float64(d.Len()))))
-	sets, complete, err := utility.FrequentSets(ctx, utility.HoldersOf(d, least), least, len(d.Codes()), workloadLimit)
+	sets, complete, err := utility.FrequentSets(ctx, utility.HoldersOf(d, least), least, len(d.Codes()), disassociateSetLimit)
 	if err != nil {
 		return err
 	}
-	r.Workload = workloadReport{minSupport, len(sets), complete}
+	r.Workload = disassociateWorkload{minSupport, len(sets), complete}
 	if len(sets) == 0 {
 		return nil
 	}
 	are := utility.AverageRelativeError(sets, func(q []utility.Item) float64 { return index.CountItems(q).Expected })
 	r.ARE = &are
 	if len(drawn) > 0 {
-		are := utility.AverageRelativeError(sets, func(q []utility.Item) float64 { return meanCount(drawn, q) })
+		are := utility.AverageRelativeError(sets, func(q []utility.Item) float64 { return meanReconstructedCount(drawn, q) })
 		r.AREReconstructed = &are
 	}
 	return nil
 }
 
-// meanCount is the mean number of records that hold all of a query.
-func meanCount(drawn [][]published.Record, query []published.Item) float64 {
+// meanReconstructedCount is the mean number of records that hold all of a query.
+func meanReconstructedCount(drawn [][]published.Record, query []published.Item) float64 {
 	n := 0
 	for _, records := range drawn {
 	records:

@@ -14,8 +14,8 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/setdata"
 )
 
-// dataFile writes made-up records.
-func dataFile(t *testing.T, records int) string {
+// setValuedFile writes made-up records.
+func setValuedFile(t *testing.T, records int) string {
 	t.Helper()
 	d, err := setdata.Synthetic(records, 60, 5, 1)
 	if err != nil {
@@ -25,10 +25,10 @@ func dataFile(t *testing.T, records int) string {
 	if err := setdata.Lines(&text, d); err != nil {
 		t.Fatal(err)
 	}
-	return textFile(t, "data.txt", text.String())
+	return disassociateInput(t, "data.txt", text.String())
 }
 
-func textFile(t *testing.T, name, text string) string {
+func disassociateInput(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -48,8 +48,8 @@ func disassociateRun(t *testing.T, stdin string, args ...string) (status int, st
 func TestDisassociateWritesFormReportAndReconstructions(t *testing.T) {
 	dir := t.TempDir()
 	out, report := filepath.Join(dir, "form.json"), filepath.Join(dir, "report.json")
-	constraints := textFile(t, "u.txt", "u1: C00001 C00002\nu2: C00005\n")
-	status, stdout, stderr := disassociateRun(t, "", "--data", dataFile(t, 800), "--k", "4", "--m", "2",
+	constraints := disassociateInput(t, "u.txt", "u1: C00001 C00002\nu2: C00005\n")
+	status, stdout, stderr := disassociateRun(t, "", "--data", setValuedFile(t, 800), "--k", "4", "--m", "2",
 		"--constraints", constraints, "--out", out, "--report", report, "--reconstruct", "3", "--seed", "1")
 	if status != 0 || stdout != "" || stderr != "" {
 		t.Fatalf("status %d, output %q, errors %q", status, stdout, stderr)
@@ -93,7 +93,7 @@ func TestDisassociateWritesFormReportAndReconstructions(t *testing.T) {
 }
 
 func TestDisassociateReadsStandardInputAndGzip(t *testing.T) {
-	text, err := os.ReadFile(dataFile(t, 100))
+	text, err := os.ReadFile(setValuedFile(t, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +119,8 @@ func TestDisassociateReadsStandardInputAndGzip(t *testing.T) {
 }
 
 func TestDisassociateSensitiveCodesGetTheDiversity(t *testing.T) {
-	sensitive := textFile(t, "s.txt", "C00002\n")
-	status, stdout, stderr := disassociateRun(t, "", "--data", dataFile(t, 300), "--k", "3", "--m", "2",
+	sensitive := disassociateInput(t, "s.txt", "C00002\n")
+	status, stdout, stderr := disassociateRun(t, "", "--data", setValuedFile(t, 300), "--k", "3", "--m", "2",
 		"--sensitive", sensitive, "--diversity", "6")
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)
@@ -135,8 +135,8 @@ func TestDisassociateSensitiveCodesGetTheDiversity(t *testing.T) {
 }
 
 func TestDisassociateExitStatus(t *testing.T) {
-	data := dataFile(t, 50)
-	overlap := textFile(t, "u.txt", "C00001\nC00001\n")
+	data := setValuedFile(t, 50)
+	overlap := disassociateInput(t, "u.txt", "C00001\nC00001\n")
 	for name, c := range map[string]struct {
 		args []string
 		want int
@@ -182,7 +182,7 @@ func TestDisassociateInterruptedWritesNothing(t *testing.T) {
 	cancel()
 	out := filepath.Join(t.TempDir(), "form.json")
 	var stdout, stderr bytes.Buffer
-	status := runDisassociate(ctx, []string{"--data", dataFile(t, 50), "--k", "3", "--m", "2", "--out", out}, nil, &stdout, &stderr)
+	status := runDisassociate(ctx, []string{"--data", setValuedFile(t, 50), "--k", "3", "--m", "2", "--out", out}, nil, &stdout, &stderr)
 	if status != 1 || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("status %d: %s", status, stderr.String())
 	}

@@ -51,7 +51,7 @@ type anonymizer struct {
 // takes the sets by rising support and, while one is too rare, merges one of
 // its groups with another group of the same constraint where that loses least
 // information; where there is none left, it suppresses the rarest group of the
-// set ([Loukides2013], algorithm 1). Codes without a constraint can only be
+// set ([Loukides2010], algorithm 1). Codes without a constraint can only be
 // suppressed.
 //
 // Cost: all sets of m codes that occur are held in memory.

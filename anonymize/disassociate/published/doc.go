@@ -2,7 +2,7 @@
 // data set, and what a reader can compute from it: estimates of counts with
 // bounds, reconstructed data sets, and a report of what the form gives away.
 //
-// A record is a set of codes. Disassociation ([Loukides2014] §4) groups the
+// A record is a set of codes. Disassociation ([Loukides2014]) groups the
 // records into clusters and cuts each cluster vertically:
 //
 //   - a record chunk holds, for a set of codes, the sub-records (projections

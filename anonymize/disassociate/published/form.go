@@ -12,7 +12,7 @@ type Item = uint32
 
 // Code is one code of a record: its text, and which occurrence in the record
 // it is, from 1. A record that holds a code three times holds the three codes
-// (c, 1), (c, 2) and (c, 3), so that multisets are sets ([Loukides2014] §6).
+// (c, 1), (c, 2) and (c, 3), so that multisets are sets ([Loukides2014]).
 type Code struct {
 	Text string
 	Nth  int

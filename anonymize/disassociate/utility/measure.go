@@ -7,7 +7,7 @@ import (
 )
 
 // AverageRelativeError is the mean of |estimate - count| / count over a
-// workload (ARE, [Loukides2014] §6): 0 is exact. Queries that no record answers
+// workload (ARE, [Loukides2014]): 0 is exact. Queries that no record answers
 // have no relative error and are left out; NaN means that there were no others.
 func AverageRelativeError(workload []Frequent, estimate func(query []Item) float64) float64 {
 	sum, n := 0.0, 0
@@ -29,7 +29,7 @@ type Matching struct {
 	Estimated float64
 }
 
-// Error is the matching error of the constraint (MRE, [Loukides2014] §6) in
+// Error is the matching error of the constraint (MRE, [Loukides2014]) in
 // percent of the original number: positive where records were lost, negative
 // where there are too many.
 func (m Matching) Error() float64 {

@@ -9,7 +9,7 @@ import (
 )
 
 // A utility policy is a list of utility constraints, each code in at most one.
-// The three kinds are those of [Loukides2014] §6; how exactly similar and
+// The three kinds are those of [Loukides2014]; how exactly similar and
 // frequent codes are grouped is our choice.
 
 // LevelPolicy puts codes with a common ancestor at a level (from 1) into one

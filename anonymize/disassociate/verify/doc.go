@@ -5,7 +5,7 @@
 //
 // The assumed attacker knows up to m codes of one record that is in the data,
 // has the form, and reads it as any combination of sub-records with any use of
-// the item chunks. What is checked is Guarantee 1 ([Loukides2014] §4): for
+// the item chunks. What is checked is Guarantee 1 ([Loukides2014]): for
 // each record r of a cluster P and each set S of at most m of its codes, some
 // reading of the form without an empty record has k records of P that hold S.
 // That is so if

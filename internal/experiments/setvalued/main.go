@@ -1,7 +1,7 @@
 // Command setvalued measures disassociation on the reference data and writes
 // the section "Set-valued data" of docs/experiments.md and its plots.
 //
-//	go run ./internal/experiments/setvalued -data DIR
+//	go run ./internal/experiments/setvalued -data DIR -machine TEXT
 //
 // DIR is the folder of the reference data, see package refdata. Times depend
 // on the machine; everything else is the same on every run.
@@ -23,20 +23,22 @@ import (
 func main() {
 	data := flag.String("data", "", "folder of the reference data")
 	docs := flag.String("docs", "docs", "folder to write to")
+	machine := flag.String("machine", "an unnamed machine", "what the times were taken on, for the page")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *data, *docs); err != nil {
+	if err := run(ctx, *data, *docs, *machine); err != nil {
 		fmt.Fprintln(os.Stderr, "setvalued:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, data, docs string) error {
+func run(ctx context.Context, data, docs, machine string) error {
 	e, err := load(ctx, data)
 	if err != nil {
 		return err
 	}
+	e.machine = machine
 	p := &page{plots: filepath.Join(docs, "plots")}
 	for _, part := range []func(*page) error{
 		e.introduce, e.byK, e.byPolicy, e.byCluster, e.secondDataSet, e.speed,
@@ -51,6 +53,7 @@ func run(ctx context.Context, data, docs string) error {
 // experiments holds what all measurements need.
 type experiments struct {
 	ctx     context.Context
+	machine string
 	nhds    *disassociate.Dataset
 	bms     *disassociate.Dataset
 	icd     *utility.Taxonomy

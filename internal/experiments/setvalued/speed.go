@@ -19,8 +19,8 @@ const runs = 9
 // speed measures time and memory, from the data set in memory to the verified
 // form.
 func (e *experiments) speed(p *page) error {
-	p.printf("### Speed\n\nMedian of %d runs on %d processors with %s, from the data set in memory to the verified form; k = 5, m = 2, no constraints.\n",
-		runs, runtime.GOMAXPROCS(0), runtime.Version())
+	p.printf("### Speed\n\nMedian of %d runs on %s, %d processors, %s, from the data set in memory to the verified form; k = 5, m = 2, no constraints.\n",
+		runs, e.machine, runtime.GOMAXPROCS(0), runtime.Version())
 	sizes := []int{5000, 10_000, 25_000, 40_000, e.nhds.Len()}
 	lines := make([]svgplot.Line, len(refinements))
 	rows := make([][]string, len(sizes))
