@@ -67,7 +67,9 @@ func refineJoint(ctx context.Context, d *Dataset, cfg *Config, r *roles, cluster
 func (j *joining) sort(joints []joint) {
 	clear(j.itemSets)
 	for i := range joints {
-		joints[i].virtual = j.virtual(joints[i].clusters)
+		if joints[i].virtual == nil { // new, or without any code to share
+			joints[i].virtual = j.virtual(joints[i].clusters)
+		}
 		for _, it := range joints[i].virtual {
 			j.itemSets[it]++
 		}
@@ -76,7 +78,7 @@ func (j *joining) sort(joints []joint) {
 		return cmp.Or(cmp.Compare(j.itemSets[y], j.itemSets[x]), cmp.Compare(x, y))
 	}
 	for i := range joints {
-		joints[i].byCount = slices.Clone(joints[i].virtual)
+		joints[i].byCount = append(joints[i].byCount[:0], joints[i].virtual...)
 		slices.SortFunc(joints[i].byCount, byCount)
 	}
 	slices.SortFunc(joints, func(a, b joint) int {
