@@ -15,7 +15,7 @@ import (
 )
 
 // hospital is nhds2010-631 with its classification.
-func hospital(t *testing.T) (*disassociate.Dataset, *utility.Taxonomy) {
+func hospital(t testing.TB) (*disassociate.Dataset, *utility.Taxonomy) {
 	t.Helper()
 	d, err := setdata.Load(refdata.Path(t, "setvalued/nhds2010-631.txt.gz"))
 	if err != nil {
@@ -34,7 +34,7 @@ func hospital(t *testing.T) (*disassociate.Dataset, *utility.Taxonomy) {
 }
 
 // commonSets are the sets of codes that a share of the records holds.
-func commonSets(t *testing.T, d *disassociate.Dataset, share float64) []utility.Frequent {
+func commonSets(t testing.TB, d *disassociate.Dataset, share float64) []utility.Frequent {
 	t.Helper()
 	least := int(math.Ceil(share * float64(d.Len())))
 	sets, _, err := utility.FrequentSets(t.Context(), utility.HoldersOf(d, least), least, 20, 10_000)
@@ -44,7 +44,7 @@ func commonSets(t *testing.T, d *disassociate.Dataset, share float64) []utility.
 	return sets
 }
 
-func publish(t *testing.T, d *disassociate.Dataset, refine disassociate.Refinement, constraints []disassociate.Constraint) *published.Index {
+func publish(t testing.TB, d *disassociate.Dataset, refine disassociate.Refinement, constraints []disassociate.Constraint) *published.Index {
 	t.Helper()
 	cfg := disassociate.Default(5, 2)
 	cfg.Refine, cfg.Constraints = refine, constraints
