@@ -22,8 +22,10 @@
 // from at most m of its codes. Beyond it:
 //
 //   - A reader who knows the algorithm knows that a code in an item chunk
-//     occurs fewer than k times there; the guarantee counts readings of the
-//     form as any combination of sub-records with any use of the item chunk.
+//     occurs fewer than k times there, and that each cluster in the scope of a
+//     scoped chunk holds its code between 1 and k-1 times: fewer candidates
+//     than k. The guarantee counts readings of the form as any combination of
+//     sub-records with any use of the item chunks.
 //   - Where a code of a chunk never occurs without another one, it gives the
 //     other away ([Barakat2016], [Awad2019]): see [Form.Covered].
 //   - Attackers who combine several records, or know more than m codes of one,
