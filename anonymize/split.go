@@ -20,6 +20,7 @@ type splitter struct {
 	runs    []run
 	packed  []uint64
 	options []cut
+	starts  []int
 	tuples  []uint32
 
 	exactBelow int // blocks up to so many tuples weigh cuts over all columns
@@ -74,6 +75,9 @@ func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 		}
 		stack = append(stack[:0], span{int(p.members.start[b]), int(p.members.start[b+1])})
 		stack[0].from = s.standAlone(stack[0].from, stack[0].to, uint32(b), d)
+		if stack[0].from == stack[0].to {
+			continue
+		}
 		for len(stack) > 0 {
 			at := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
@@ -82,11 +86,16 @@ func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 					return nil, err
 				}
 			}
-			if mid := s.cutBlock(at.from, at.to); mid > 0 {
-				stack = append(stack, span{mid, at.to}, span{at.from, mid})
+			starts := s.cutBlock(at.from, at.to)
+			if len(starts) == 0 {
+				s.settle(at.from, at.to, uint32(b), d)
 				continue
 			}
-			s.settle(at.from, at.to, uint32(b), d)
+			for i := len(starts) - 1; i >= 0; i-- {
+				stack = append(stack, span{starts[i], at.to})
+				at.to = starts[i]
+			}
+			stack = append(stack, at)
 		}
 	}
 	return d, nil
@@ -136,10 +145,10 @@ func (s *splitter) exchange(i, j int) {
 }
 
 // cutBlock applies the best cut to the records from from to to, and returns
-// where the second part starts, or 0 if no cut helps.
-func (s *splitter) cutBlock(from, to int) int {
+// where the second and later parts start; nothing if no cut helps.
+func (s *splitter) cutBlock(from, to int) []int {
 	if to-from < 2 {
-		return 0
+		return nil
 	}
 	s.measure(from, to)
 	best := cut{}
@@ -155,9 +164,12 @@ func (s *splitter) cutBlock(from, to int) int {
 	}
 	if !keep {
 		if best.gain <= 0 {
-			return 0
+			return nil
 		}
-		return s.apply(from, to, best)
+		if starts := s.fan(from, to, best); starts != nil {
+			return starts
+		}
+		return append(s.starts[:0], s.apply(from, to, best))
 	}
 	if exact {
 		for i := range s.options {
@@ -169,7 +181,8 @@ func (s *splitter) cutBlock(from, to int) int {
 
 // applyFit applies the best of the options that leaves both parts fit. Of
 // large blocks it tries the first few only.
-func (s *splitter) applyFit(from, to int) int {
+func (s *splitter) applyFit(from, to int) []int {
+	fanned := false
 	for tries := 16 + tried/(to-from); tries > 0 && len(s.options) > 0; tries-- {
 		best := 0
 		for i := range s.options {
@@ -177,13 +190,19 @@ func (s *splitter) applyFit(from, to int) int {
 				best = i
 			}
 		}
+		if !fanned {
+			fanned = true
+			if starts := s.fan(from, to, s.options[best]); starts != nil {
+				return starts
+			}
+		}
 		mid := s.apply(from, to, s.options[best])
 		if s.fit(from, mid) && s.fit(mid, to) {
-			return mid
+			return append(s.starts[:0], mid)
 		}
 		s.options = slices.Delete(s.options, best, best+1)
 	}
-	return 0
+	return nil
 }
 
 // tried bounds the tuples looked at to find a cut that leaves both parts fit.
