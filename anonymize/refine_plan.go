@@ -15,24 +15,38 @@ func plan(ctx context.Context, p *Partition, columns []int, weights []float64, m
 	if err != nil {
 		return nil, err
 	}
-	if far := s.loss(d, columns); far > Reserve {
-		narrow := make([]scale, len(scales))
-		for _, c := range columns {
-			narrow[c] = scales[c]
-		}
-		sn := newSplitter(p.ground, narrow, must, e.exactBelow)
-		dn, err := sn.split(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		if far-sn.loss(dn, columns) > Reserve {
-			s, d = sn, dn
-		}
+	if s, d, err = s.reserve(ctx, p, d, columns); err != nil {
+		return nil, err
 	}
 	if e.passes == 0 {
 		return d, nil
 	}
 	return d, newRepair(s, d, e).run(ctx, d)
+}
+
+// reserve replaces a draft by one for the columns alone where the outlook on
+// others costs more than [Reserve].
+func (s *splitter) reserve(ctx context.Context, p *Partition, d *draft, columns []int) (*splitter, *draft, error) {
+	if len(columns) == len(s.scales) {
+		return s, d, nil
+	}
+	lost := s.loss(d, columns)
+	if lost <= Reserve {
+		return s, d, nil
+	}
+	narrow := make([]scale, len(s.scales))
+	for _, c := range columns {
+		narrow[c] = s.scales[c]
+	}
+	alone := newSplitter(p.ground, narrow, s.must, s.exactBelow)
+	other, err := alone.split(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	if lost-alone.loss(other, columns) > Reserve {
+		return alone, other, nil
+	}
+	return s, d, nil
 }
 
 // loss is the weighted mean over the columns and all rows of what a draft

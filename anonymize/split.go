@@ -23,7 +23,8 @@ type splitter struct {
 	starts  []int
 	tuples  []uint32
 
-	exactBelow int // blocks up to so many tuples weigh cuts over all columns
+	entropies  [entropySteps]float64 // at the middle of each step
+	exactBelow int                   // blocks up to so many tuples weigh cuts over all columns
 	sideLo     [2][]uint32
 	sideHi     [2][]uint32
 }
@@ -34,6 +35,9 @@ func newSplitter(g *ground, scales []scale, must *requirements, exactBelow int) 
 		ground: g, scales: scales, must: must, census: newCensus(g), stride: columns + 2,
 		lo: make([]uint32, columns), hi: make([]uint32, columns), stock: make([][]uint32, columns),
 		exactBelow: exactBelow,
+	}
+	for i := range s.entropies {
+		s.entropies[i] = entropy((float64(i) + 0.5) / entropySteps)
 	}
 	for side := range s.sideLo {
 		s.sideLo[side], s.sideHi[side] = make([]uint32, columns), make([]uint32, columns)
@@ -169,7 +173,7 @@ func (s *splitter) cutBlock(from, to int) []int {
 		if starts := s.fan(from, to, best); starts != nil {
 			return starts
 		}
-		return append(s.starts[:0], s.apply(from, to, best))
+		return s.inTwo(s.apply(from, to, best))
 	}
 	if exact {
 		for i := range s.options {
@@ -177,6 +181,12 @@ func (s *splitter) cutBlock(from, to int) []int {
 		}
 	}
 	return s.applyFit(from, to)
+}
+
+// inTwo is what cutBlock returns for two parts.
+func (s *splitter) inTwo(mid int) []int {
+	s.starts = append(s.starts[:0], mid)
+	return s.starts
 }
 
 // applyFit applies the best of the options that leaves both parts fit. Of
@@ -198,7 +208,7 @@ func (s *splitter) applyFit(from, to int) []int {
 		}
 		mid := s.apply(from, to, s.options[best])
 		if s.fit(from, mid) && s.fit(mid, to) {
-			return append(s.starts[:0], mid)
+			return s.inTwo(mid)
 		}
 		s.options = slices.Delete(s.options, best, best+1)
 	}

@@ -73,7 +73,7 @@ func (s *splitter) propose(c int, keep bool, best *cut) {
 		if o.gain <= 1e-12*whole {
 			return
 		}
-		o.gain /= bits(o.rows, total)
+		o.gain /= s.bits(o.rows, total)
 		if keep {
 			s.options = append(s.options, o)
 		} else if o.gain > best.gain {
@@ -148,12 +148,22 @@ func (s *splitter) gain(from, to int, o cut) float64 {
 			gain -= sc.price(s.sideLo[side][c], s.sideHi[side][c]) * float64(n)
 		}
 	}
-	return gain / bits(rows[0], rows[0]+rows[1])
+	return gain / s.bits(rows[0], rows[0]+rows[1])
 }
 
 // bits is the room that a cut takes up: how much it tells of a row, by the
-// entropy of its two parts.
-func bits(part, total uint32) float64 {
+// entropy of its two parts. All but lopsided cuts are looked up.
+func (s *splitter) bits(part, total uint32) float64 {
 	p := float64(part) / float64(total)
+	if i := p * entropySteps; i >= 16 && i < entropySteps-16 {
+		return s.entropies[int(i)]
+	}
+	return entropy(p)
+}
+
+// entropySteps is the length of the table of entropies.
+const entropySteps = 1024
+
+func entropy(p float64) float64 {
 	return -(p*math.Log(p) + (1-p)*math.Log(1-p)) / math.Ln2
 }
