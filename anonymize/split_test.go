@@ -46,6 +46,29 @@ func TestLongFlatColumnsAreShownWhereThereIsRoom(t *testing.T) {
 	}
 }
 
+func TestLongFlatColumnsMeetEveryRequirement(t *testing.T) {
+	table := flat(t, 40000, 3000, 20)
+	r := rand.New(rand.NewPCG(4, 4))
+	sensitive := make([]uint32, table.Rows())
+	for row := range sensitive {
+		sensitive[row] = uint32(min(r.IntN(9), 4))
+	}
+	must := append(blockK(5), anonymize.BlockDistinctL{L: 4, Of: anonymize.Sensitive{Name: "s", CodeOfRow: sensitive}})
+	p := refined(t, anonymize.NewPartition(table), anonymize.Refinement{Columns: []int{0}, Requirements: must})
+	checker, err := must[1].Bind(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b := range uint32(p.Blocks()) {
+		if p.Subjects(b) < 5 || !checker.Meets(p.Tuples(b)) {
+			t.Fatalf("block %d of %d with %d subjects fails", b, p.Blocks(), p.Subjects(b))
+		}
+	}
+	if loss := p.Loss([]int{0}); loss > 0.3 {
+		t.Errorf("loss is %.3f", loss)
+	}
+}
+
 func TestOutlookCostsAnAnswerNoMoreThanItsReserve(t *testing.T) {
 	// There is room for the first column or for the others.
 	table := flat(t, 40000, 2000, 30, 30)
