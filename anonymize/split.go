@@ -21,7 +21,7 @@ type splitter struct {
 	work    []uint32 // records: the leaf of each column, rows, position
 	stock   [][]uint32
 	lo, hi  []uint32
-	runs    []run
+	runs    []leafRun
 	packed  []uint64
 	options []cut
 	starts  []int
@@ -41,7 +41,7 @@ func newSplitter(g *ground, scales []scale, must *requirements, exactBelow int) 
 		exactBelow: exactBelow,
 	}
 	for i := range s.entropies {
-		s.entropies[i] = entropy((float64(i) + 0.5) / entropySteps)
+		s.entropies[i] = binaryEntropy((float64(i) + 0.5) / entropySteps)
 	}
 	for side := range s.sideLo {
 		s.sideLo[side], s.sideHi[side] = make([]uint32, columns), make([]uint32, columns)

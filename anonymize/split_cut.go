@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// run is a leaf that occurs in a block, and how much of the block it and all
+// leafRun is a leaf that occurs in a block, and how much of the block it and all
 // leaves below it hold.
-type run struct {
+type leafRun struct {
 	leaf   uint32
 	rows   uint32
 	before uint32 // rows of lower leaves
@@ -39,7 +39,7 @@ func (s *splitter) count(from, to, c int) {
 				s.runs[n-1].rows += uint32(p)
 				continue
 			}
-			s.runs = append(s.runs, run{leaf: uint32(p >> 32), rows: uint32(p)})
+			s.runs = append(s.runs, leafRun{leaf: uint32(p >> 32), rows: uint32(p)})
 		}
 	} else {
 		stock := s.stock[c][s.lo[c] : s.hi[c]+1]
@@ -49,7 +49,7 @@ func (s *splitter) count(from, to, c int) {
 		}
 		for v, rows := range stock {
 			if rows > 0 {
-				s.runs = append(s.runs, run{leaf: base + uint32(v), rows: rows})
+				s.runs = append(s.runs, leafRun{leaf: base + uint32(v), rows: rows})
 				stock[v] = 0
 			}
 		}
@@ -158,12 +158,12 @@ func (s *splitter) bits(part, total uint32) float64 {
 	if i := p * entropySteps; i >= 16 && i < entropySteps-16 {
 		return s.entropies[int(i)]
 	}
-	return entropy(p)
+	return binaryEntropy(p)
 }
 
 // entropySteps is the length of the table of entropies.
 const entropySteps = 1024
 
-func entropy(p float64) float64 {
+func binaryEntropy(p float64) float64 {
 	return -(p*math.Log(p) + (1-p)*math.Log(1-p)) / math.Ln2
 }
