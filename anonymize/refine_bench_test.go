@@ -9,9 +9,9 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-// synthetic is a table of rows with eight quasi-identifiers: age, sex, code of
+// wideTable is a table of rows with eight quasi-identifiers: age, sex, code of
 // a place, education, status, occupation, year and ward, correlated a little.
-func synthetic(tb testing.TB, rows int) *anonymize.Table {
+func wideTable(tb testing.TB, rows int) *anonymize.Table {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(7, 11))
 	widths := []int{100, 2, 1000, 16, 7, 14, 60, 40}
@@ -52,7 +52,7 @@ func synthetic(tb testing.TB, rows int) *anonymize.Table {
 // two as well.
 func BenchmarkRefine(b *testing.B) {
 	for _, rows := range []int{1e4, 1e5, 1e6} {
-		t := synthetic(b, rows)
+		t := wideTable(b, rows)
 		for _, step := range []string{"first six", "two more"} {
 			b.Run(fmt.Sprintf("%s/rows=%d", step, rows), func(b *testing.B) {
 				var p *anonymize.Partition
