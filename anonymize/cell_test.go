@@ -14,7 +14,7 @@ import (
 )
 
 func TestSuppressedCellsLeaveNoUnsafeCombination(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range seeds() {
 		d := newRandomRows(t, seed, seed%2 == 1)
 		table := d.table(t, nil)
 		combinations := [][]int{{0}, {0, 1}, upTo(len(d.columns))}

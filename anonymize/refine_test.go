@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -88,10 +89,19 @@ func (d *randomRows) randomChain(seed uint64) [][]int {
 	return sets
 }
 
+// seeds is how many random tables a property is tried on: more with
+// TAILOR_SOAK=1.
+func seeds() uint64 {
+	if os.Getenv("TAILOR_SOAK") == "1" {
+		return 3000
+	}
+	return 40
+}
+
 // everyChain runs a property after each step of random chains.
 func everyChain(t *testing.T, property func(t *testing.T, d *randomRows, before, after *anonymize.Partition, r anonymize.Refinement)) {
 	t.Helper()
-	for seed := range uint64(40) {
+	for seed := range seeds() {
 		d := newRandomRows(t, seed, seed%2 == 1)
 		p := anonymize.NewPartition(d.table(t, nil))
 		for _, columns := range d.randomChain(seed) {
@@ -203,7 +213,7 @@ func TestSubjectsAreCountedNotRows(t *testing.T) {
 }
 
 func TestSameRowsInAnyOrderGiveTheSamePartition(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range seeds() {
 		d := newRandomRows(t, seed, seed%2 == 1)
 		order := rand.New(rand.NewPCG(seed, 44)).Perm(len(d.leaves[0]))
 		p, q := anonymize.NewPartition(d.table(t, nil)), anonymize.NewPartition(d.table(t, order))

@@ -112,7 +112,7 @@ func TestRefitRules(t *testing.T) {
 }
 
 func TestRefitKeepsRequirementsAndKnownNeighbours(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range seeds() {
 		d := newRandomRows(t, seed, seed%2 == 1)
 		r := rand.New(rand.NewPCG(seed, 5))
 		order := r.Perm(len(d.leaves[0]))

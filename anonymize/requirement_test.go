@@ -189,7 +189,7 @@ func TestSensitiveValuesAreCountedBySubject(t *testing.T) {
 }
 
 func TestRandomChainsMeetSeveralModelsAtOnce(t *testing.T) {
-	for seed := range uint64(120) {
+	for seed := range 3 * seeds() {
 		d := newRandomRows(t, seed, seed%2 == 1)
 		table := d.table(t, nil)
 		of := anonymize.Sensitive{Name: "s", CodeOfRow: d.sensitive}

@@ -1,21 +1,25 @@
 package anonymize
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
-// run is a leaf that occurs in a block, and how much of the block it and all
+// leafRun is a leaf that occurs in a block, and how much of the block it and all
 // leaves below it hold.
-type run struct {
+type leafRun struct {
 	leaf   uint32
 	rows   uint32
 	before uint32 // rows of lower leaves
 }
 
 // cut takes the tuples with leaves from first to last of a column apart from
-// the rest of a block.
+// the rest of a block. Its gain is the fall of the loss for each bit of room.
 type cut struct {
 	gain        float64
 	column      int
 	first, last uint32
+	rows        uint32
 }
 
 // count fills in the runs of a column.
@@ -35,7 +39,7 @@ func (s *splitter) count(from, to, c int) {
 				s.runs[n-1].rows += uint32(p)
 				continue
 			}
-			s.runs = append(s.runs, run{leaf: uint32(p >> 32), rows: uint32(p)})
+			s.runs = append(s.runs, leafRun{leaf: uint32(p >> 32), rows: uint32(p)})
 		}
 	} else {
 		stock := s.stock[c][s.lo[c] : s.hi[c]+1]
@@ -45,7 +49,7 @@ func (s *splitter) count(from, to, c int) {
 		}
 		for v, rows := range stock {
 			if rows > 0 {
-				s.runs = append(s.runs, run{leaf: base + uint32(v), rows: rows})
+				s.runs = append(s.runs, leafRun{leaf: base + uint32(v), rows: rows})
 				stock[v] = 0
 			}
 		}
@@ -69,6 +73,7 @@ func (s *splitter) propose(c int, keep bool, best *cut) {
 		if o.gain <= 1e-12*whole {
 			return
 		}
+		o.gain /= s.bits(o.rows, total)
 		if keep {
 			s.options = append(s.options, o)
 		} else if o.gain > best.gain {
@@ -82,7 +87,7 @@ func (s *splitter) propose(c int, keep bool, best *cut) {
 		}
 		gain := whole - sc.price(runs[0].leaf, runs[i-1].leaf)*float64(left) -
 			sc.price(runs[i].leaf, runs[n-1].leaf)*float64(total-left)
-		offer(cut{gain, c, runs[0].leaf, runs[i-1].leaf})
+		offer(cut{gain, c, runs[0].leaf, runs[i-1].leaf, left})
 	}
 	h := sc.hierarchy
 	top := h.Cover(s.lo[c], s.hi[c]).Level
@@ -100,14 +105,14 @@ func (s *splitter) propose(c int, keep bool, best *cut) {
 			rows := end - runs[i].before
 			if i > 0 && j < n && rows >= k && total-rows >= k {
 				gain := (sc.price(s.lo[c], s.hi[c]) - sc.price(runs[i].leaf, runs[j-1].leaf)) * float64(rows)
-				offer(cut{gain, c, runs[i].leaf, runs[j-1].leaf})
+				offer(cut{gain, c, runs[i].leaf, runs[j-1].leaf, rows})
 			}
 			i = j
 		}
 	}
 }
 
-// gain is the exact fall of the loss by a cut: propose looks at the cut column
+// gain is the exact gain of a cut: propose looks at the cut column
 // only, but the parts may be narrower in others too.
 func (s *splitter) gain(from, to int, o cut) float64 {
 	columns := len(s.scales)
@@ -143,5 +148,22 @@ func (s *splitter) gain(from, to int, o cut) float64 {
 			gain -= sc.price(s.sideLo[side][c], s.sideHi[side][c]) * float64(n)
 		}
 	}
-	return gain
+	return gain / s.bits(rows[0], rows[0]+rows[1])
+}
+
+// bits is the room that a cut takes up: how much it tells of a row, by the
+// entropy of its two parts. All but lopsided cuts are looked up.
+func (s *splitter) bits(part, total uint32) float64 {
+	p := float64(part) / float64(total)
+	if i := p * entropySteps; i >= 16 && i < entropySteps-16 {
+		return s.entropies[int(i)]
+	}
+	return binaryEntropy(p)
+}
+
+// entropySteps is the length of the table of entropies.
+const entropySteps = 1024
+
+func binaryEntropy(p float64) float64 {
+	return -(p*math.Log(p) + (1-p)*math.Log(1-p)) / math.Ln2
 }

@@ -56,7 +56,7 @@ func TestLinkageSeesThroughAnUnsoundChain(t *testing.T) {
 
 // TestLinkedAnswersKeepSubjectsTogether checks random chains by their labels.
 func TestLinkedAnswersKeepSubjectsTogether(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range seeds() {
 		d := newRandomRows(t, seed, seed%2 == 1)
 		p := anonymize.NewPartition(d.table(t, nil))
 		if report := run(t, p, d.randomChain(seed)); report.SmallestBlock < 5 {
