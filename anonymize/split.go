@@ -72,7 +72,7 @@ func (s *splitter) load(positions []uint32) {
 // block by block, with the end of each.
 func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 	s.load(p.members.items)
-	d := &draft{order: make([]uint32, len(p.members.items)), ends: make([]uint32, 0, 2*p.Blocks())}
+	d := &draft{order: make([]uint32, len(p.members.items))}
 	type span struct{ from, to int }
 	var stack []span
 	for b := range p.Blocks() {
