@@ -28,7 +28,7 @@ func (d *draft) merge(g *ground, columns []int, must *requirements) ([]uint32, i
 		clear(index)
 		from := uint32(0)
 		for b, end := range d.ends {
-			lo, hi := bounds(g.leaf[c], d.order[from:end])
+			lo, hi := g.bounds(c, d.order[from:end])
 			key := shown{into[b], g.table.columns[c].Hierarchy.Cover(lo, hi)}
 			id, ok := index[key]
 			if !ok {

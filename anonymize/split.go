@@ -60,8 +60,9 @@ func (s *splitter) load(positions []uint32) {
 	s.work = make([]uint32, s.stride*len(positions))
 	for i, pos := range positions {
 		rec := s.work[i*s.stride : (i+1)*s.stride]
+		tuple := s.ground.tupleAt[pos]
 		for c := range columns {
-			rec[c] = s.ground.leaf[c][pos]
+			rec[c] = s.ground.table.tuples[c][tuple]
 		}
 		rec[columns] = s.ground.rows[pos]
 		rec[columns+1] = pos
