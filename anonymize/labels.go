@@ -28,7 +28,7 @@ func (p *Partition) Representative(block uint32, column int) (value string, ok b
 func (p *Partition) Mean(block uint32, column int, number func(leaf uint32) (float64, bool)) (mean float64, ok bool) {
 	sum, rows := 0.0, uint32(0)
 	for _, pos := range p.members.of(block) {
-		if v, known := number(p.ground.leaf[column][pos]); known {
+		if v, known := number(p.ground.leaf(column, pos)); known {
 			n := p.ground.rows[pos]
 			sum += v * float64(n)
 			rows += n

@@ -87,25 +87,15 @@ func (p *Partition) count(blocks int) {
 			p.subjects[b] = uint32(census.count(p.members.of(uint32(b))))
 		}
 	}
-	p.lo = make([][]uint32, len(g.leaf))
-	p.hi = make([][]uint32, len(g.leaf))
-	for c, leaf := range g.leaf {
+	p.lo = make([][]uint32, len(g.table.columns))
+	p.hi = make([][]uint32, len(g.table.columns))
+	for c := range g.table.columns {
 		p.lo[c] = make([]uint32, blocks)
 		p.hi[c] = make([]uint32, blocks)
 		for b := range blocks {
-			p.lo[c][b], p.hi[c][b] = bounds(leaf, p.members.of(uint32(b)))
+			p.lo[c][b], p.hi[c][b] = g.bounds(c, p.members.of(uint32(b)))
 		}
 	}
-}
-
-// bounds are the lowest and highest leaf at the given positions.
-func bounds(leaf, positions []uint32) (lo, hi uint32) {
-	lo, hi = leaf[positions[0]], leaf[positions[0]]
-	for _, pos := range positions[1:] {
-		v := leaf[pos]
-		lo, hi = min(lo, v), max(hi, v)
-	}
-	return lo, hi
 }
 
 // Table is the table that is partitioned.
@@ -121,11 +111,7 @@ func (p *Partition) BlockOf() []uint32 { return p.blockOf }
 // The slice is the caller's.
 func (p *Partition) Tuples(block uint32) []uint32 {
 	positions := p.members.of(block)
-	tuples := make([]uint32, len(positions))
-	for i, pos := range positions {
-		tuples[i] = p.ground.tupleAt[pos]
-	}
-	return tuples
+	return p.ground.tuplesAt(make([]uint32, 0, len(positions)), positions)
 }
 
 // Subjects is the number of distinct subjects with a row in the block.

@@ -81,11 +81,11 @@ func UnmarshalPartition(t *Table, data []byte) (*Partition, error) {
 func (g *ground) checksum() uint64 {
 	h := fnv.New64a()
 	var word [4]byte
-	for c := range g.leaf {
+	for c := range g.table.columns {
 		binary.LittleEndian.PutUint32(word[:], uint32(g.table.columns[c].Hierarchy.Leaves()))
 		_, _ = h.Write(word[:])
-		for _, v := range g.leaf[c] {
-			binary.LittleEndian.PutUint32(word[:], v)
+		for pos := range uint32(len(g.tupleAt)) {
+			binary.LittleEndian.PutUint32(word[:], g.leaf(c, pos))
 			_, _ = h.Write(word[:])
 		}
 	}

@@ -6,22 +6,14 @@ package anonymize
 // The partitions of a chain share one ground. Immutable.
 type ground struct {
 	table    *Table
-	tupleAt  []uint32   // position -> tuple
-	leaf     [][]uint32 // [column][position]
-	rows     []uint32   // position -> rows
-	subjects csr        // position -> subjects, only if not RowPerSubject
-	numbers  int        // subjects are numbered below this
+	tupleAt  []uint32 // position -> tuple
+	rows     []uint32 // position -> rows
+	subjects csr      // position -> subjects, only if not RowPerSubject
+	numbers  int      // subjects are numbered below this
 }
 
 func newGround(t *Table) *ground {
 	g := &ground{table: t, tupleAt: canonicalOrder(t)}
-	g.leaf = make([][]uint32, len(t.columns))
-	for c := range g.leaf {
-		g.leaf[c] = make([]uint32, len(g.tupleAt))
-		for pos, tuple := range g.tupleAt {
-			g.leaf[c][pos] = t.tuples[c][tuple]
-		}
-	}
 	g.rows = make([]uint32, len(g.tupleAt))
 	for pos, tuple := range g.tupleAt {
 		g.rows[pos] = t.rowsOf.start[tuple+1] - t.rowsOf.start[tuple]
@@ -30,6 +22,31 @@ func newGround(t *Table) *ground {
 		g.listSubjects()
 	}
 	return g
+}
+
+// leaf is the value of a column at a position.
+func (g *ground) leaf(column int, pos uint32) uint32 {
+	return g.table.tuples[column][g.tupleAt[pos]]
+}
+
+// tuplesAt appends the tuples at the given positions.
+func (g *ground) tuplesAt(tuples, positions []uint32) []uint32 {
+	for _, pos := range positions {
+		tuples = append(tuples, g.tupleAt[pos])
+	}
+	return tuples
+}
+
+// bounds are the lowest and highest leaf of a column at the given positions.
+func (g *ground) bounds(column int, positions []uint32) (lo, hi uint32) {
+	leaves := g.table.tuples[column]
+	lo = leaves[g.tupleAt[positions[0]]]
+	hi = lo
+	for _, pos := range positions[1:] {
+		v := leaves[g.tupleAt[pos]]
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	return lo, hi
 }
 
 // canonicalOrder sorts the tuples by a counting sort per column, last column

@@ -140,7 +140,7 @@ func (p *Partition) unmet(must *requirements) error {
 		return &UnmetError{Requirement: must.name}
 	}
 	for b := range p.Blocks() {
-		if int(p.subjects[b]) < must.k || !must.meetsOthers(p.Tuples(uint32(b))) {
+		if int(p.subjects[b]) < must.k || len(must.others) > 0 && !must.meetsOthers(p.Tuples(uint32(b))) {
 			return &UnmetError{Requirement: must.name, Block: uint32(b)}
 		}
 	}

@@ -1,6 +1,6 @@
 package anonymize
 
-import "encoding/binary"
+import "slices"
 
 // draft is a partition in the making: positions grouped by block, finer than
 // what is released.
@@ -18,30 +18,33 @@ type draft struct {
 // Merging keeps every monotone requirement; where a merged block fails one all
 // the same (see [Requirement]), its parts stay apart.
 func (d *draft) merge(g *ground, columns []int, must *requirements) ([]uint32, int) {
-	into := make([]uint32, len(d.ends))
-	index := make(map[string]uint32)
-	key := make([]byte, 0, 4+5*len(columns))
-	from := uint32(0)
-	for b, end := range d.ends {
-		key = binary.LittleEndian.AppendUint32(key[:0], d.parent[b])
-		for _, c := range columns {
-			n := g.table.columns[c].Hierarchy.Cover(bounds(g.leaf[c], d.order[from:end]))
-			key = binary.LittleEndian.AppendUint32(append(key, byte(n.Level)), n.Group)
+	into := slices.Clone(d.parent)
+	type shown struct {
+		in    uint32
+		label Node
+	}
+	index := make(map[shown]uint32, len(d.ends))
+	for _, c := range columns {
+		clear(index)
+		from := uint32(0)
+		for b, end := range d.ends {
+			lo, hi := g.bounds(c, d.order[from:end])
+			key := shown{into[b], g.table.columns[c].Hierarchy.Cover(lo, hi)}
+			id, ok := index[key]
+			if !ok {
+				id = uint32(len(index))
+				index[key] = id
+			}
+			into[b] = id
+			from = end
 		}
-		id, ok := index[string(key)]
-		if !ok {
-			id = uint32(len(index))
-			index[string(key)] = id
-		}
-		into[b] = id
-		from = end
 	}
 	blocks := len(index)
 	if len(must.others) > 0 {
 		blocks = d.keepApart(g, into, blocks, must)
 	}
 	at := make([]uint32, len(d.order))
-	from = 0
+	from := uint32(0)
 	for b, end := range d.ends {
 		for _, pos := range d.order[from:end] {
 			at[pos] = into[b]

@@ -118,7 +118,7 @@ func (f *fitting) adopt(old *Partition, report *RefitReport) {
 	}
 	for pos := range f.ground.tupleAt {
 		for c := range leaves {
-			leaves[c] = f.ground.leaf[c][pos]
+			leaves[c] = f.ground.leaf(c, uint32(pos))
 		}
 		if b, ok := index[tupleKey(leaves)]; ok {
 			f.members[b] = append(f.members[b], uint32(pos))
@@ -168,9 +168,6 @@ func (f *fitting) widen(b uint32, leaves []uint32) {
 
 // suits says whether positions meet all requirements as a block.
 func (f *fitting) suits(positions []uint32) bool {
-	tuples := make([]uint32, len(positions))
-	for i, pos := range positions {
-		tuples[i] = f.ground.tupleAt[pos]
-	}
+	tuples := f.ground.tuplesAt(nil, positions)
 	return f.census.count(positions) >= f.must.k && f.must.meetsOthers(tuples)
 }

@@ -21,10 +21,10 @@ func (f *fitting) placeAll(report *RefitReport) {
 	}
 	shapes := f.shapes()
 	var beyond []uint32
-	leaves := make([]uint32, len(f.ground.leaf))
+	leaves := make([]uint32, len(f.ground.table.columns))
 	for _, pos := range f.strange {
 		for c := range leaves {
-			leaves[c] = f.ground.leaf[c][pos]
+			leaves[c] = f.ground.leaf(c, pos)
 		}
 		if b, ok := f.narrowest(shapes, leaves); ok {
 			f.members[b] = append(f.members[b], pos)
@@ -51,9 +51,9 @@ func (f *fitting) placeAll(report *RefitReport) {
 }
 
 func (f *fitting) widenTo(b, pos uint32) {
-	leaves := make([]uint32, len(f.ground.leaf))
+	leaves := make([]uint32, len(f.ground.table.columns))
 	for c := range leaves {
-		leaves[c] = f.ground.leaf[c][pos]
+		leaves[c] = f.ground.leaf(c, pos)
 	}
 	f.widen(b, leaves)
 }
@@ -116,7 +116,7 @@ func (f *fitting) nearest(positions []uint32, not uint32) uint32 {
 	columns := f.ground.table.columns
 	lo, hi := make([]uint32, len(columns)), make([]uint32, len(columns))
 	for c := range columns {
-		lo[c], hi[c] = bounds(f.ground.leaf[c], positions)
+		lo[c], hi[c] = f.ground.bounds(c, positions)
 	}
 	rows := f.rows(positions)
 	best, least, populated := gone, 0.0, false

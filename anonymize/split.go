@@ -60,8 +60,9 @@ func (s *splitter) load(positions []uint32) {
 	s.work = make([]uint32, s.stride*len(positions))
 	for i, pos := range positions {
 		rec := s.work[i*s.stride : (i+1)*s.stride]
+		tuple := s.ground.tupleAt[pos]
 		for c := range columns {
-			rec[c] = s.ground.leaf[c][pos]
+			rec[c] = s.ground.table.tuples[c][tuple]
 		}
 		rec[columns] = s.ground.rows[pos]
 		rec[columns+1] = pos
@@ -72,7 +73,7 @@ func (s *splitter) load(positions []uint32) {
 // block by block, with the end of each.
 func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 	s.load(p.members.items)
-	d := &draft{order: make([]uint32, len(p.members.items)), ends: make([]uint32, 0, 2*p.Blocks())}
+	d := &draft{order: make([]uint32, len(p.members.items))}
 	type span struct{ from, to int }
 	var stack []span
 	for b := range p.Blocks() {
