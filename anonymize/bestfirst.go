@@ -1,0 +1,4 @@
+package anonymize
+
+func (s *searcher) bestFirst() bool { return s.flash() }
+func (s *searcher) greedy()         {}
