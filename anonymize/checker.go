@@ -59,32 +59,38 @@ type checked struct {
 	score    float64 // of an admissible node
 	above    float64 // bound on the score of all generalizations
 	rolledUp bool
+	merged   int // classes of the source less classes of the node
 }
 
 // check forms the classes of a node, judges them and scores the node.
 func (c *checker) check(v levels) checked {
-	n, verdict, rolledUp := c.form(v)
-	r := checked{verdict: verdict, rolledUp: rolledUp}
-	r.above = c.space.quality.above(n)
+	src, rolledUp := c.source(v)
+	n, verdict := c.form(v, src)
+	r := checked{
+		verdict: verdict, rolledUp: rolledUp, merged: src.count() - n.classes.count(),
+		above: c.space.quality.above(n),
+	}
 	if verdict.admissible {
 		r.score = c.space.quality.score(n)
 	}
 	return r
 }
 
-// form forms and judges the classes of a node. They are valid until the next
-// call.
-func (c *checker) form(v levels) (*judged, verdict, bool) {
-	src, rolledUp := c.space.entries.base, false
+// source is the smallest set of classes that v can be formed from.
+func (c *checker) source(v levels) (src *classes, rolledUp bool) {
 	if !c.direct {
 		if near := c.space.snapshots.nearest(v); near != nil {
-			src, rolledUp = near, true
+			return near, true
 		}
 	}
+	return c.space.entries.base, false
+}
+
+// form forms and judges the classes of a node. They are valid until the next
+// call.
+func (c *checker) form(v levels, src *classes) (*judged, verdict) {
 	classes := c.grouper.group(src, v)
-	if !c.direct && worthKeeping(classes.count(), src.count()) {
-		c.space.snapshots.keep(v, classes)
-	}
+	c.keep(v, classes, src)
 	verdict := c.judge.judge(classes, c.grouper.classOf)
 	n := &judged{
 		levels: v, classes: classes, suppressed: c.judge.suppressed,
@@ -93,9 +99,22 @@ func (c *checker) form(v levels) (*judged, verdict, bool) {
 	if c.direct {
 		n.classOf = c.grouper.classOf
 	}
-	return n, verdict, rolledUp
+	return n, verdict
 }
 
-// worthKeeping says whether rolling up from the result would save a fifth or
-// more of what rolling up from its source costs.
-func worthKeeping(result, source int) bool { return 5*result <= 4*source }
+// keep remembers the classes of v where rolling up from them saves a fifth or
+// more of what rolling up from their source costs.
+func (c *checker) keep(v levels, classes, src *classes) {
+	if !c.direct && 5*classes.count() <= 4*src.count() {
+		c.space.snapshots.keep(v, classes)
+	}
+}
+
+// support forms the classes of v for the sake of its generalizations only.
+func (c *checker) support(v levels) {
+	if c.direct {
+		return
+	}
+	src, _ := c.source(v)
+	c.keep(v, c.grouper.group(src, v), src)
+}

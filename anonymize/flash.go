@@ -23,7 +23,7 @@ func (s *searcher) visit(v levels) {
 		return
 	}
 	for !s.stopped && !s.resolved(v) {
-		s.bisect(s.path(v))
+		s.resolve(v)
 	}
 	for c := v.lastRaised(); c < len(v) && !s.stopped; c++ {
 		if v[c]+1 < s.space.lattice.heights[c] {
@@ -32,6 +32,12 @@ func (s *searcher) visit(v levels) {
 			v[c]--
 		}
 	}
+}
+
+// resolve checks nodes at and above v, of which v at the latest settles v.
+func (s *searcher) resolve(v levels) {
+	s.scaffold.prepare(s.checker, v)
+	s.bisect(s.path(v))
 }
 
 // path leads from v upward by the successor with the lowest bound, as long as

@@ -100,6 +100,7 @@ type searcher struct {
 	options  Options
 	checker  *checker
 	evidence *evidence
+	scaffold *scaffold
 	seen     map[string]struct{} // nodes checked
 	best     levels              // nil until an admissible node is found
 	score    float64
@@ -110,7 +111,7 @@ type searcher struct {
 
 func newSearcher(ctx context.Context, s *space, o Options) *searcher {
 	return &searcher{
-		ctx: ctx, space: s, options: o, checker: newChecker(s), evidence: newEvidence(s),
+		ctx: ctx, space: s, options: o, checker: newChecker(s), evidence: newEvidence(s), scaffold: newScaffold(s.entries.base.count()),
 		seen: make(map[string]struct{}), score: math.Inf(1),
 	}
 }
@@ -143,6 +144,7 @@ func (s *searcher) run() (*Result, error) {
 // check checks a node once and draws all conclusions.
 func (s *searcher) check(v levels) checked {
 	r := s.checker.check(v)
+	s.scaffold.spend(r.merged)
 	s.record(v, r)
 	return r
 }
