@@ -136,6 +136,19 @@ func TestPublishedOptimaAreFound(t *testing.T) {
 				if math.Abs(r.Score-o.Loss) > 1e-6*math.Abs(o.Loss) {
 					t.Errorf("score %v, want %v", r.Score, o.Loss)
 				}
+				tr, err := anonymize.Transform(p, r.Levels)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tr.SuppressedRows != o.SuppressedRows || tr.Classes != o.EquivalenceClasses || tr.SmallestClass != o.SmallestClass {
+					t.Errorf("%d rows suppressed, %d classes, smallest %d, want %d, %d, %d", tr.SuppressedRows,
+						tr.Classes, tr.SmallestClass, o.SuppressedRows, o.EquivalenceClasses, o.SmallestClass)
+				}
+				for c, part := range tr.ByColumn {
+					if math.Abs(part-o.LossPerAttribute[c]) > 1e-6*math.Abs(o.LossPerAttribute[c])+1e-9 {
+						t.Errorf("column %s: %v, want %v", o.Attributes[c], part, o.LossPerAttribute[c])
+					}
+				}
 				if !r.Optimal || r.Lattice != o.LatticeSize {
 					t.Errorf("optimal %v of %d nodes, want a proof over %d", r.Optimal, r.Lattice, o.LatticeSize)
 				}

@@ -42,28 +42,6 @@ func (s *searcher) bestFirst() bool {
 	return !s.stopped
 }
 
-// dive looks for a first solution: the border of the path from the bottom, and
-// from there downward as long as a direct specialization is better.
-func (s *searcher) dive() {
-	s.resolve(s.space.lattice.bottom())
-	for s.best != nil && !s.stopped {
-		from := append(levels(nil), s.best...)
-		for c := range from {
-			if from[c] == 0 || s.stopped {
-				continue
-			}
-			from[c]--
-			if !s.resolved(from) {
-				s.check(from)
-			}
-			from[c]++
-		}
-		if from.rank() == s.best.rank() {
-			return
-		}
-	}
-}
-
 // maxFrontier bounds the queue: about 50 MB at 20 columns.
 const maxFrontier = 1 << 19
 

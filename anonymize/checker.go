@@ -56,7 +56,7 @@ func newChecker(s *space) *checker {
 // checked is what a check of a node found.
 type checked struct {
 	verdict
-	score    float64 // of an admissible node
+	score    float64 // of an admissible node, or of any where the judge is thorough
 	above    float64 // bound on the score of all generalizations
 	rolledUp bool
 	merged   int // classes of the source less classes of the node
@@ -70,7 +70,7 @@ func (c *checker) check(v levels) checked {
 		verdict: verdict, rolledUp: rolledUp, merged: src.count() - n.classes.count(),
 		above: c.space.quality.above(n),
 	}
-	if verdict.admissible {
+	if verdict.admissible || c.judge.thorough {
 		r.score = c.space.quality.score(n)
 	}
 	return r

@@ -48,3 +48,13 @@ func (e *evidence) insufficientPrivacy(v levels) bool { return e.rows[len(e.rows
 
 // suppresses says whether v is known to suppress at least the rows of step i.
 func (e *evidence) suppresses(v levels, i int) bool { return e.rows[i].covers(v) }
+
+// known is a number of rows that v is known to suppress at least.
+func (e *evidence) known(v levels) int {
+	for i := len(e.steps) - 1; i >= 0; i-- {
+		if e.rows[i].covers(v) {
+			return e.steps[i]
+		}
+	}
+	return 0
+}

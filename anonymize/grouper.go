@@ -1,110 +1,88 @@
 package anonymize
 
+import (
+	"runtime"
+	"sync"
+)
+
 // grouper forms the classes of lattice nodes. It is the inner loop of every
-// search. Per entry it looks up one number per chunk, combines them into a
-// mixed-radix key and numbers the keys: by direct addressing where the key
-// space is small, by hashing otherwise. A key space beyond 62 bits is taken in
-// passes, each of which replaces the key so far by its number.
+// search: it gives each source class a mixed-radix key of its groups at the
+// node, and numbers the keys (see part). Large sources are cut into parts, one
+// a processor; the classes of later parts are then merged into those of the
+// first, which keeps them in the order of their first entries.
 //
-// It holds scratch memory and is not safe for concurrent use; the chunks may be
-// shared.
+// It holds scratch memory and is not safe for concurrent use.
 type grouper struct {
 	chunks  []*chunk
 	entries *entries
-	keys    []uint64
+	parts   []*part
 	classOf []uint32
-	dense   []uint32 // key -> class + 1, all zero between calls
-	index   *keyIndex
 	out     classes // reused; what group returns unless it is kept
-	merge   *merger
+	merge   *merger // nil where there is nothing but rows to add up
 }
 
 func newGrouper(e *entries, chunks []*chunk) *grouper {
-	g := &grouper{chunks: chunks, entries: e, index: newKeyIndex(1024)}
+	g := &grouper{chunks: chunks, entries: e}
+	for range runtime.GOMAXPROCS(0) {
+		g.parts = append(g.parts, &part{index: newKeyIndex(0)})
+	}
 	if len(e.domains) > 0 || e.members != nil {
 		g.merge = newMerger(e)
 	}
 	return g
 }
 
-const (
-	keyLimit   = uint64(1) << 62
-	denseLimit = uint64(1) << 20 // 4 MB of class numbers
-)
+// leastPart is the number of source classes from which a part of its own pays
+// for starting a goroutine.
+const leastPart = 1 << 16
 
 // group forms the classes of v from those of a specialization of it. The
 // result is valid until the next call. Where subjects cannot be added up, the
 // source has to be the entries themselves.
 func (g *grouper) group(src *classes, v levels) *classes {
-	space := g.buildKeys(src, v)
-	g.number(src, space)
-	if g.merge != nil {
-		g.merge.combine(src, &g.out, g.classOf)
+	n := src.count()
+	if cap(g.classOf) < n {
+		g.classOf = make([]uint32, n)
 	}
+	g.classOf = g.classOf[:n]
+	parts := g.parts[:1]
+	if g.keysFit(v) {
+		parts = g.parts[:max(1, min(len(g.parts), n/leastPart))]
+	}
+	var wait sync.WaitGroup
+	for i, p := range parts {
+		p.from, p.to = n*i/len(parts), n*(i+1)/len(parts)
+		if i > 0 {
+			wait.Go(func() { p.group(g, src, v) })
+		}
+	}
+	parts[0].group(g, src, v)
+	wait.Wait()
+	for _, p := range parts[1:] {
+		parts[0].absorb(p, g.classOf)
+	}
+	g.collect(src, parts[0])
 	return &g.out
 }
 
-// buildKeys leaves the key of each source class in g.keys and returns the size
-// of the key space.
-func (g *grouper) buildKeys(src *classes, v levels) uint64 {
-	n := src.count()
-	if cap(g.keys) < n {
-		g.keys = make([]uint64, n)
-		g.classOf = make([]uint32, n)
-	}
-	g.keys, g.classOf = g.keys[:n], g.classOf[:n]
-	keys, reps := g.keys, src.reps
-	space := uint64(1)
-	if block := g.entries.block; block != nil {
-		space = uint64(g.entries.blocks)
-		for i, rep := range reps {
-			keys[i] = uint64(block[rep])
-		}
-	} else {
-		clear(keys)
-	}
+// keysFit says whether the keys of v fit without compression, so that they mean
+// the same in every part.
+func (g *grouper) keysFit(v levels) bool {
+	space := uint64(max(g.entries.blocks, 1))
 	for _, k := range g.chunks {
 		groups := k.groups(v)
-		if groups == 1 {
-			continue
-		}
 		if space > keyLimit/groups {
-			space = g.compress()
-		}
-		table, codes := k.table(v), k.codes
-		if space == 1 {
-			for i, rep := range reps {
-				keys[i] = uint64(table[codes[rep]])
-			}
-		} else {
-			for i, rep := range reps {
-				keys[i] = keys[i]*groups + uint64(table[codes[rep]])
-			}
+			return false
 		}
 		space *= groups
 	}
-	return space
+	return true
 }
 
-// compress replaces keys by their numbers, and returns how many there are.
-func (g *grouper) compress() uint64 {
-	g.index.reset(len(g.keys))
-	for i, key := range g.keys {
-		id, _ := g.index.number(key)
-		g.keys[i] = uint64(id)
-	}
-	return uint64(g.index.count)
-}
-
-// number turns keys into classes and adds up their counts.
-func (g *grouper) number(src *classes, space uint64) {
+// collect turns the numbering into classes with all their counts.
+func (g *grouper) collect(src *classes, p *part) {
 	o := &g.out
-	o.reps, o.rows = o.reps[:0], o.rows[:0]
-	if space <= denseLimit && space <= 16*uint64(len(g.keys))+4096 {
-		g.numberDense(src, int(space))
-	} else {
-		g.numberHashed(src)
-	}
+	o.reps, o.rows = p.reps, p.rows
 	if &src.subjects[0] == &src.rows[0] {
 		o.subjects = o.rows
 	} else {
@@ -113,40 +91,8 @@ func (g *grouper) number(src *classes, space uint64) {
 	if src.population != nil {
 		o.population = g.sum(src.population, o.population)
 	}
-}
-
-func (g *grouper) numberDense(src *classes, space int) {
-	if len(g.dense) < space {
-		g.dense = make([]uint32, space)
-	}
-	o, dense := &g.out, g.dense
-	for i, key := range g.keys {
-		class := dense[key]
-		if class == 0 {
-			o.reps = append(o.reps, src.reps[i])
-			o.rows = append(o.rows, 0)
-			class = uint32(len(o.reps))
-			dense[key] = class
-		}
-		o.rows[class-1] += src.rows[i]
-		g.classOf[i] = class - 1
-	}
-	for _, key := range g.keys {
-		dense[key] = 0
-	}
-}
-
-func (g *grouper) numberHashed(src *classes) {
-	o := &g.out
-	g.index.reset(len(g.keys))
-	for i, key := range g.keys {
-		class, fresh := g.index.number(key)
-		if fresh {
-			o.reps = append(o.reps, src.reps[i])
-			o.rows = append(o.rows, 0)
-		}
-		o.rows[class] += src.rows[i]
-		g.classOf[i] = class
+	if g.merge != nil {
+		g.merge.combine(src, o, g.classOf)
 	}
 }
 

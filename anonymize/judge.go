@@ -15,6 +15,7 @@ type judge struct {
 	smallest  uint32        // fewest subjects a class can have, at least 1
 	limit     int           // rows
 	strict    bool
+	thorough  bool // do not stop early
 	spreading bool // all models of classes are monotone with suppression
 
 	rowPerSubject bool
@@ -90,9 +91,12 @@ func (j *judge) judge(c *classes, classOf []uint32) verdict {
 			doubtful += int(rows)
 		}
 		j.suppressed[i] = true
-		if certain > j.limit || (j.limit == 0 && doubtful > 0) {
+		if !j.thorough && (certain > j.limit || (j.limit == 0 && doubtful > 0)) {
 			return verdict{certain: max(certain, j.limit+1), rows: certain + doubtful}
 		}
+	}
+	if j.limit == 0 {
+		certain += doubtful // merging classes that all hold is safe for every model
 	}
 	v := verdict{certain: certain, rows: certain + doubtful, kept: kept}
 	if len(j.table) > 0 && v.rows <= j.limit {
