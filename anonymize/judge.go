@@ -18,6 +18,11 @@ type judge struct {
 	thorough  bool // do not stop early
 	spreading bool // all models of classes are monotone with suppression
 
+	// merging says that nothing may be suppressed and that no subject stands in
+	// two entries. A node that holds is then a merger of classes that all hold,
+	// so that every failure is certain. Where subjects are shared, the values
+	// of a merger are no mixture of those of its parts.
+	merging       bool
 	rowPerSubject bool
 	suppressed    []bool
 	order         []uint32
@@ -37,6 +42,7 @@ type verdict struct {
 func newJudge(p *Problem, e *entries) (*judge, error) {
 	j := &judge{entries: e, least: 1, smallest: 1, limit: p.limitRows(), strict: p.Strict, spreading: true}
 	j.rowPerSubject = p.Table.RowPerSubject()
+	j.merging = j.limit == 0 && e.members == nil
 	for _, model := range p.Privacy {
 		test, err := model.bind(p)
 		if err != nil {
@@ -67,8 +73,8 @@ func (j *judge) fork() *judge {
 }
 
 // judge fills j.suppressed. classOf maps entries to classes and is needed only
-// where subjects cannot be added up. It stops early where the rows that have to be
-// suppressed exceed the limit; j.suppressed is then incomplete.
+// where subjects cannot be added up. It stops early where the rows that are
+// certain exceed the limit; j.suppressed is then incomplete.
 func (j *judge) judge(c *classes, classOf []uint32) verdict {
 	n := c.count()
 	j.suppressed = append(j.suppressed[:0], make([]bool, n)...)
@@ -89,14 +95,15 @@ func (j *judge) judge(c *classes, classOf []uint32) verdict {
 			certain += int(rows)
 		case otherFailure:
 			doubtful += int(rows)
+			if j.merging {
+				certain += int(rows)
+				doubtful -= int(rows)
+			}
 		}
 		j.suppressed[i] = true
-		if !j.thorough && (certain > j.limit || (j.limit == 0 && doubtful > 0)) {
-			return verdict{certain: max(certain, j.limit+1), rows: certain + doubtful}
+		if !j.thorough && certain > j.limit {
+			return verdict{certain: certain, rows: certain + doubtful}
 		}
-	}
-	if j.limit == 0 {
-		certain += doubtful // merging classes that all hold is safe for every model
 	}
 	v := verdict{certain: certain, rows: certain + doubtful, kept: kept}
 	if len(j.table) > 0 && v.rows <= j.limit {

@@ -33,7 +33,8 @@ const (
 	WithSuppression Monotonicity = iota
 	// WithoutSuppression: a merger of classes that all meet the model meets it.
 	// A merger with a class that fails may fail, so that the model rules out
-	// specializations only where nothing may be suppressed.
+	// specializations only where nothing may be suppressed, and no subject has
+	// rows in two classes.
 	WithoutSuppression
 )
 
