@@ -177,3 +177,13 @@ func (t *Table) Subject(row uint32) uint32 {
 // RowPerSubject says whether every row is a subject of its own, so that rows
 // may be counted in place of subjects.
 func (t *Table) RowPerSubject() bool { return t.subjectOfRow == nil }
+
+// withSubjects is the same table with other subjects.
+func (t *Table) withSubjects(subjectOfRow []uint32) (*Table, error) {
+	if len(subjectOfRow) != t.Rows() {
+		return nil, fmt.Errorf("%d rows but %d subjects of rows", t.Rows(), len(subjectOfRow))
+	}
+	s := *t
+	s.subjectOfRow, s.subjects = subjectOfRow, distinct(subjectOfRow)
+	return &s, nil
+}
