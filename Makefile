@@ -1,0 +1,26 @@
+# Every target works on a fresh Debian or Ubuntu machine with Go.
+SHELL := /bin/bash
+GO    ?= go
+
+.PHONY: demo test lint build bench soak prepare
+
+demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
+	./bin/tailor demo $(ARGS)
+
+test: prepare ## every test, race detector on
+	$(GO) test -race -timeout 30m ./...
+
+soak: prepare ## the tests that take longer
+	TAILOR_SOAK=1 $(GO) test -race -timeout 170m ./...
+
+bench: prepare ## benchmarks, each with its comparison in the same run
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+build:
+	$(GO) build -trimpath -o bin/tailor ./cmd/tailor
+
+lint: ## formatting, vet, static analysis
+	scripts/lint
+
+prepare: ## installs what is missing: PostgreSQL's server binaries and psql
+	scripts/prepare

@@ -1,0 +1,125 @@
+package anonymize
+
+import (
+	"fmt"
+	"slices"
+)
+
+// placed is a value of a computed hierarchy on its way in: its text, the
+// number that orders it, and its label at each level between leaf and root.
+type placed struct {
+	text  string
+	at    float64
+	nodes []span
+}
+
+// span is a computed node: a range of the domain with its label.
+type span struct {
+	low, high      float64 // inclusive low, exclusive high, in units of the domain
+	label          string
+	representative string
+}
+
+// newComputed builds a hierarchy from placed values. levels is the number of
+// levels between the leaves and the root; domain is the extent of the root in
+// units, against which shares are measured; root is the root's representative,
+// empty for none. A NULL leaf is added behind all values where withNull is set.
+func newComputed(values []placed, levels int, domain float64, root string, withNull bool) (*Hierarchy, error) {
+	if len(values) == 0 && !withNull {
+		return nil, &HierarchyError{Level: -1, Reason: "no values"}
+	}
+	slices.SortFunc(values, func(a, b placed) int {
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		}
+		return 0
+	})
+	n := len(values)
+	if withNull {
+		n++
+	}
+	h := &Hierarchy{codes: make(map[string]uint32, n), null: -1}
+	leaves := level{groupOf: make([]uint32, n), groups: make([]group, n)}
+	for i, v := range values {
+		if _, twice := h.codes[v.text]; twice {
+			return nil, &HierarchyError{Line: i + 1, Level: 0, Reason: "a value stands twice"}
+		}
+		h.codes[v.text] = uint32(i)
+		leaves.groupOf[i] = uint32(i)
+		leaves.groups[i] = group{
+			first: uint32(i), last: uint32(i), label: v.text, representative: v.text, hasRepr: true,
+		}
+	}
+	h.levels = append(h.levels, leaves)
+	for l := range levels {
+		h.levels = append(h.levels, computedLevel(values, l, n, domain))
+	}
+	if withNull {
+		h.addNull(n - 1)
+	}
+	h.levels = append(h.levels, level{
+		groupOf: make([]uint32, n),
+		groups: []group{{
+			last: uint32(n - 1), label: Top, representative: root, hasRepr: root != "", share: 1,
+		}},
+	})
+	return h, nil
+}
+
+func computedLevel(values []placed, l, n int, domain float64) level {
+	lv := level{groupOf: make([]uint32, n)}
+	for i, v := range values {
+		s := v.nodes[l]
+		if k := len(lv.groups); k == 0 || lv.groups[k-1].label != s.label {
+			lv.groups = append(lv.groups, group{
+				first: uint32(i), label: s.label, representative: s.representative,
+				hasRepr: s.representative != "", share: min(1, (s.high-s.low)/domain),
+			})
+		}
+		lv.groups[len(lv.groups)-1].last = uint32(i)
+		lv.groupOf[i] = uint32(len(lv.groups) - 1)
+	}
+	return lv
+}
+
+// addNull gives NULL the last leaf and a group of its own at every level.
+func (h *Hierarchy) addNull(leaf int) {
+	h.null = int64(leaf)
+	for l := range h.levels {
+		lv := &h.levels[l]
+		null := group{first: uint32(leaf), last: uint32(leaf), label: Null}
+		if l == 0 {
+			lv.groups[leaf] = null
+			lv.groupOf[leaf] = uint32(leaf)
+			continue
+		}
+		lv.groups = append(lv.groups, null)
+		lv.groupOf[leaf] = uint32(len(lv.groups) - 1)
+	}
+}
+
+// checkMultiples asserts that each width is a multiple of the one before, so
+// that the levels nest.
+func checkMultiples(widths []float64) error {
+	for i, w := range widths {
+		if !(w > 0) {
+			return &HierarchyError{Level: i + 1, Reason: "a width must be above 0"}
+		}
+		if i > 0 && (w <= widths[i-1] || !isMultiple(w, widths[i-1])) {
+			return &HierarchyError{
+				Level:  i + 1,
+				Reason: fmt.Sprintf("width %g is not a multiple of the width %g before it", w, widths[i-1]),
+			}
+		}
+	}
+	return nil
+}
+
+func isMultiple(a, b float64) bool {
+	q := a / b
+	r := float64(int64(q + 0.5))
+	return q-r < 1e-9 && r-q < 1e-9
+}

@@ -1,0 +1,170 @@
+package anonymize
+
+// Partition is an immutable set of blocks over the tuples of a [Table]: every
+// tuple is in exactly one block. It starts as one block ([NewPartition]) and
+// only ever gets finer ([Partition.Refine]); no call merges or regroups the
+// blocks of a partition that was handed out, except [Refit], which carries a
+// partition to the table of a new epoch.
+//
+// Guarantee. Attacker: knows every quasi-identifier of every subject, and all
+// answers that were ever given from this partition and the ones it refines.
+// Precondition: each answer was a function of labels of blocks
+// ([Partition.Cover]) and of what rows hold beside quasi-identifiers. Then a
+// subject cannot be told apart from the others of the same block of the latest
+// partition, and each block meets the requirements of each refinement.
+// TestRefineNeverMerges, TestEveryBlockMeetsItsRequirements and
+// TestCommonRefinementOfReleasedLabels check it.
+//
+// Blocks are numbered by the first of their tuples in lexicographic order of
+// leaves, so that the numbering says nothing about the order of rows. A
+// Partition is safe for concurrent use.
+type Partition struct {
+	ground   *ground
+	blockOf  []uint32 // tuple -> block
+	members  csr      // block -> positions, ascending
+	subjects []uint32 // block -> distinct subjects
+	rows     []uint32 // block -> rows
+	lo, hi   [][]uint32
+	finished []finished
+}
+
+// NewPartition is the coarsest partition: one block that holds everybody. A
+// table without rows has no blocks. It sorts the tuples, in time linear in
+// their number times that of the columns.
+func NewPartition(t *Table) *Partition {
+	g := newGround(t)
+	return assemble(g, make([]uint32, t.Tuples()), min(1, t.Tuples()), nil)
+}
+
+// assemble numbers blocks canonically and counts what they hold. blockAt maps
+// positions to blocks 0..blocks-1 in any numbering; none is empty. It is
+// overwritten.
+func assemble(g *ground, blockAt []uint32, blocks int, done []finished) *Partition {
+	p := &Partition{ground: g, finished: done, blockOf: make([]uint32, len(blockAt))}
+	const unnamed = ^uint32(0)
+	name := make([]uint32, blocks)
+	for i := range name {
+		name[i] = unnamed
+	}
+	next := uint32(0)
+	p.members.start = make([]uint32, blocks+1)
+	for pos, b := range blockAt {
+		if name[b] == unnamed {
+			name[b] = next
+			next++
+		}
+		blockAt[pos] = name[b]
+		p.members.start[name[b]+1]++
+		p.blockOf[g.tupleAt[pos]] = name[b]
+	}
+	for b := range blocks {
+		p.members.start[b+1] += p.members.start[b]
+	}
+	fill := append([]uint32(nil), p.members.start[:blocks]...)
+	p.members.items = make([]uint32, len(blockAt))
+	for pos, b := range blockAt {
+		p.members.items[fill[b]] = uint32(pos)
+		fill[b]++
+	}
+	p.count(blocks)
+	return p
+}
+
+// count fills in subjects, rows and covered leaves of every block.
+func (p *Partition) count(blocks int) {
+	g := p.ground
+	p.rows = make([]uint32, blocks)
+	for b := range p.rows {
+		for _, pos := range p.members.of(uint32(b)) {
+			p.rows[b] += g.rows[pos]
+		}
+	}
+	p.subjects = p.rows
+	if !g.table.RowPerSubject() {
+		p.subjects = make([]uint32, blocks)
+		census := newCensus(g)
+		for b := range p.subjects {
+			p.subjects[b] = uint32(census.count(p.members.of(uint32(b))))
+		}
+	}
+	p.lo = make([][]uint32, len(g.leaf))
+	p.hi = make([][]uint32, len(g.leaf))
+	for c, leaf := range g.leaf {
+		p.lo[c] = make([]uint32, blocks)
+		p.hi[c] = make([]uint32, blocks)
+		for b := range blocks {
+			p.lo[c][b], p.hi[c][b] = bounds(leaf, p.members.of(uint32(b)))
+		}
+	}
+}
+
+// bounds are the lowest and highest leaf at the given positions.
+func bounds(leaf, positions []uint32) (lo, hi uint32) {
+	lo, hi = leaf[positions[0]], leaf[positions[0]]
+	for _, pos := range positions[1:] {
+		v := leaf[pos]
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	return lo, hi
+}
+
+// Table is the table that is partitioned.
+func (p *Partition) Table() *Table { return p.ground.table }
+
+// Blocks is the number of blocks. None is empty.
+func (p *Partition) Blocks() int { return len(p.rows) }
+
+// BlockOf maps each tuple of the table to its block. Not to be changed.
+func (p *Partition) BlockOf() []uint32 { return p.blockOf }
+
+// Tuples lists the tuples of a block, in lexicographic order of their leaves.
+// The slice is the caller's.
+func (p *Partition) Tuples(block uint32) []uint32 {
+	positions := p.members.of(block)
+	tuples := make([]uint32, len(positions))
+	for i, pos := range positions {
+		tuples[i] = p.ground.tupleAt[pos]
+	}
+	return tuples
+}
+
+// Subjects is the number of distinct subjects with a row in the block.
+func (p *Partition) Subjects(block uint32) int { return int(p.subjects[block]) }
+
+// Rows is the number of rows of a block.
+func (p *Partition) Rows(block uint32) int { return int(p.rows[block]) }
+
+// MinBlock is the number of subjects of the smallest block, 0 without blocks.
+func (p *Partition) MinBlock() int {
+	if len(p.subjects) == 0 {
+		return 0
+	}
+	least := p.subjects[0]
+	for _, s := range p.subjects {
+		least = min(least, s)
+	}
+	return int(least)
+}
+
+// Cover is the narrowest node of the column's hierarchy that covers the values
+// of the block.
+func (p *Partition) Cover(block uint32, column int) Node {
+	return p.ground.table.columns[column].Hierarchy.Cover(p.lo[column][block], p.hi[column][block])
+}
+
+// Loss is the mean over the columns and over all rows of the share of the
+// hierarchy that a row's label covers ([Iyengar2002]): 0 if every value is
+// shown, 1 if none. It is 0 without rows or columns.
+func (p *Partition) Loss(columns []int) float64 {
+	if len(columns) == 0 || p.ground.table.Rows() == 0 {
+		return 0
+	}
+	total := 0.0
+	for _, c := range columns {
+		h := p.ground.table.columns[c].Hierarchy
+		for b, rows := range p.rows {
+			total += float64(rows) * h.Share(p.Cover(uint32(b), c))
+		}
+	}
+	return total / float64(len(columns)) / float64(p.ground.table.Rows())
+}

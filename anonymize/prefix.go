@@ -1,0 +1,66 @@
+package anonymize
+
+import (
+	"slices"
+	"strings"
+)
+
+// Prefix describes a hierarchy over codes of text: level i keeps the first
+// Keep[i-1] characters and masks the rest with "*", so "35233" reads "352**"
+// with 3 kept. Codes of different length keep their length at every level
+// below the root.
+type Prefix struct{ Keep []int }
+
+// Build makes the hierarchy over the given values. withNull adds a leaf for
+// SQL NULL. It fails with a *[HierarchyError] if Keep does not fall from level
+// to level or reaches below 0.
+func (p Prefix) Build(values []string, withNull bool) (*Hierarchy, error) {
+	for i, k := range p.Keep {
+		if k < 0 || (i > 0 && k >= p.Keep[i-1]) {
+			return nil, &HierarchyError{Level: i + 1, Reason: "kept characters must fall from level to level, not below 0"}
+		}
+	}
+	sorted := slices.Clone(values)
+	slices.SortFunc(sorted, p.compare)
+	all := make([]placed, len(sorted))
+	for i, v := range sorted {
+		all[i] = placed{text: v, at: float64(i), nodes: make([]span, len(p.Keep))}
+	}
+	for l, keep := range p.Keep {
+		for i := 0; i < len(sorted); {
+			label, j := mask(sorted[i], keep), i
+			for j < len(sorted) && mask(sorted[j], keep) == label {
+				j++
+			}
+			for ; i < j; i++ {
+				all[i].nodes[l] = span{label: label, representative: label}
+			}
+		}
+	}
+	h, err := newComputed(all, len(p.Keep), float64(max(1, len(sorted))), Top, withNull)
+	if err != nil {
+		return nil, err
+	}
+	h.countShares()
+	return h, nil
+}
+
+// compare orders codes so that the groups of every level are contiguous: by
+// the label of the widest level first.
+func (p Prefix) compare(a, b string) int {
+	for l := len(p.Keep) - 1; l >= 0; l-- {
+		if c := strings.Compare(mask(a, p.Keep[l]), mask(b, p.Keep[l])); c != 0 {
+			return c
+		}
+	}
+	return strings.Compare(a, b)
+}
+
+// mask keeps the first characters of a code and replaces each other by "*".
+func mask(code string, keep int) string {
+	runes := []rune(code)
+	for i := keep; i < len(runes); i++ {
+		runes[i] = '*'
+	}
+	return string(runes)
+}

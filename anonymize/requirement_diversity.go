@@ -1,0 +1,126 @@
+package anonymize
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// BlockDistinctL requires at least L distinct sensitive values in every block
+// ([Machanavajjhala2007] §4, distinct l-diversity). Attacker: knows the block
+// of a subject and nothing of the sensitive values. Then no value is certain.
+// L is at least 2.
+type BlockDistinctL struct {
+	L  int
+	Of Sensitive
+}
+
+func (r BlockDistinctL) String() string {
+	return fmt.Sprintf("distinct %d-diversity of %q", r.L, r.Of.Name)
+}
+
+// Bind fails on L below 2 and on values that do not fit the table.
+func (r BlockDistinctL) Bind(t *Table) (Checker, error) {
+	if r.L < 2 {
+		return nil, fmt.Errorf("l must be at least 2, not %d", r.L)
+	}
+	return newTallied(t, r.Of, func(y *tally) bool { return len(y.values) >= r.L })
+}
+
+// BlockEntropyL requires that the entropy of the sensitive values in every
+// block be at least that of L equally frequent values ([Machanavajjhala2007]
+// §4, entropy l-diversity). L is above 1 and need not be whole.
+type BlockEntropyL struct {
+	L  float64
+	Of Sensitive
+}
+
+func (r BlockEntropyL) String() string {
+	return fmt.Sprintf("entropy %g-diversity of %q", r.L, r.Of.Name)
+}
+
+// Bind fails on L of 1 or less and on values that do not fit the table.
+func (r BlockEntropyL) Bind(t *Table) (Checker, error) {
+	if !(r.L > 1) || math.IsInf(r.L, 0) {
+		return nil, fmt.Errorf("l must be above 1, not %g", r.L)
+	}
+	least := math.Log(r.L) - slack
+	return newTallied(t, r.Of, func(y *tally) bool {
+		entropy := 0.0
+		for _, v := range y.values {
+			q := float64(y.counts[v]) / float64(y.total)
+			entropy -= q * math.Log(q)
+		}
+		return entropy >= least
+	})
+}
+
+// slack forgives rounding where a block meets a model exactly.
+const slack = 1e-12
+
+// BlockRecursiveCL requires that in every block the most frequent sensitive
+// value be less than C times as frequent as all but the L-1 most frequent ones
+// together ([Machanavajjhala2007] §4, recursive (c,l)-diversity). C is above
+// 0, L at least 2.
+type BlockRecursiveCL struct {
+	C  float64
+	L  int
+	Of Sensitive
+}
+
+func (r BlockRecursiveCL) String() string {
+	return fmt.Sprintf("recursive (%g,%d)-diversity of %q", r.C, r.L, r.Of.Name)
+}
+
+// Bind fails on parameters out of range and on values that do not fit the
+// table.
+func (r BlockRecursiveCL) Bind(t *Table) (Checker, error) {
+	if r.L < 2 {
+		return nil, fmt.Errorf("l must be at least 2, not %d", r.L)
+	}
+	if !(r.C > 0) || math.IsInf(r.C, 0) {
+		return nil, fmt.Errorf("c must be above 0, not %g", r.C)
+	}
+	var counts []uint32
+	return newTallied(t, r.Of, func(y *tally) bool {
+		if len(y.values) < r.L {
+			return false
+		}
+		counts = counts[:0]
+		for _, v := range y.values {
+			counts = append(counts, y.counts[v])
+		}
+		slices.Sort(counts)
+		tail := 0.0
+		for _, n := range counts[:len(counts)-r.L+1] {
+			tail += float64(n)
+		}
+		return float64(counts[len(counts)-1]) < r.C*tail
+	})
+}
+
+// BlockAlpha requires that no sensitive value be held by more than the share
+// Alpha of a block: with [BlockK], (α,k)-anonymity ([Wong2006]). Alpha is
+// above 0 and below 1.
+type BlockAlpha struct {
+	Alpha float64
+	Of    Sensitive
+}
+
+func (r BlockAlpha) String() string {
+	return fmt.Sprintf("share of each %q at most %g", r.Of.Name, r.Alpha)
+}
+
+// Bind fails on Alpha out of range and on values that do not fit the table.
+func (r BlockAlpha) Bind(t *Table) (Checker, error) {
+	if !(r.Alpha > 0 && r.Alpha < 1) {
+		return nil, fmt.Errorf("alpha must be between 0 and 1, not %g", r.Alpha)
+	}
+	return newTallied(t, r.Of, func(y *tally) bool {
+		most := uint32(0)
+		for _, v := range y.values {
+			most = max(most, y.counts[v])
+		}
+		return float64(most) <= r.Alpha*float64(y.total)+slack
+	})
+}

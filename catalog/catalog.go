@@ -1,0 +1,129 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// Catalog is the privileged side: it reads policies and writes chains and
+// releases as tailor_owner. It is safe for concurrent use.
+type Catalog struct {
+	pool     *pgxpool.Pool
+	log      *slog.Logger
+	snapshot atomic.Pointer[Snapshot] // nil while unavailable
+
+	mu     sync.Mutex
+	epochs map[int]*epoch
+	chains map[chainKey]*Chain
+}
+
+// Open connects to the database and reads the first snapshot. The connection
+// string names a role with tailor_owner's privileges.
+func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("service connection: %w", err)
+	}
+	config.ConnConfig.RuntimeParams["application_name"] = "tailor"
+	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
+	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("service connection: %w", err)
+	}
+	c := &Catalog{pool: pool, log: log, epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain)}
+	if err := c.reload(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close ends all connections.
+func (c *Catalog) Close() { c.pool.Close() }
+
+// Pool is the service connection, for the audit sink.
+func (c *Catalog) Pool() *pgxpool.Pool { return c.pool }
+
+// Snapshot is the present picture of the policies, or an error of code 57P03
+// while the database cannot be asked.
+func (c *Catalog) Snapshot() (*Snapshot, error) {
+	if s := c.snapshot.Load(); s != nil {
+		return s, nil
+	}
+	return nil, unavailable(nil)
+}
+
+// unavailable is the answer while the catalog cannot be asked.
+func unavailable(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.CannotConnectNow, "the policy catalog is unavailable").
+		WithHint("Protected tables are refused until it is back; try again later.").Wrap(cause)
+}
+
+func (c *Catalog) reload(ctx context.Context) error {
+	return pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error {
+			s, err := load(ctx, tx)
+			if err != nil {
+				return err
+			}
+			c.snapshot.Store(s)
+			return nil
+		})
+}
+
+// A snapshot that no notification renewed is read again after this time, so
+// that tables made without a word to Tailor are known by their columns.
+const snapshotAge = 15 * time.Second
+
+// Watch keeps the snapshot in step with the database until the context ends.
+// While the database is away there is no snapshot, and protected queries are
+// refused.
+func (c *Catalog) Watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := c.listen(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		c.snapshot.Store(nil)
+		c.log.Warn("catalog unavailable", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// listen holds one connection, reloads on each notification, and returns when
+// the connection fails.
+func (c *Catalog) listen(ctx context.Context) error {
+	conn, err := c.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "LISTEN tailor"); err != nil {
+		return err
+	}
+	for {
+		if err := c.reload(ctx); err != nil {
+			return err
+		}
+		wait, cancel := context.WithTimeout(ctx, snapshotAge)
+		_, err := conn.Conn().WaitForNotification(wait)
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// chainKey names a chain: one relation as one audience is shown it.
+type chainKey struct {
+	relation uint32
+	audience string
+}
+
+// Chain is the partition that one audience has been shown so far. The truth is
+// in the database; this is a copy of a generation of it.
+type Chain struct {
+	mu         sync.Mutex
+	number     int
+	version    int // of the policy the copy belongs to
+	epoch      *epoch
+	generation int
+	partition  *anonymize.Partition // nil where the relation has no quasi-identifiers
+	granted    map[string]bool
+}
+
+// Release is what a query may read in place of a protected relation.
+type Release struct {
+	Relation   *Relation
+	Chain      int
+	Generation int
+	View       string // in schema tailor_release
+	Subjects   int
+	MinBlock   int // subjects in the smallest block of the chain
+}
+
+// Assess looks at the present partition of a chain and returns the partition
+// that the query needs: the same one, or a refinement of it. requirements are
+// what every block has to meet. partition is nil where the relation has no
+// quasi-identifiers.
+type Assess func(partition *anonymize.Partition, requirements []anonymize.Requirement) (*anonymize.Partition, error)
+
+// audience is the name under which a principal's chain of a relation is kept.
+func audience(r *Relation, p *Principal) string {
+	switch r.Scope {
+	case "everyone":
+		return "everyone"
+	case "role":
+		return "role " + p.Group
+	}
+	return "principal " + p.Name
+}
+
+// Release brings the principal's chain of a relation to what assess asks for
+// and returns the release. A change is committed before Release returns, under
+// a lock that other proxies respect; what assess returns must refine what it
+// was given. Errors are of type *[sqlstate.Error].
+func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, assess Assess) (*Release, error) {
+	if r.Stale {
+		return nil, sqlstate.New(sqlstate.PolicyStale, "the policy of table %q is stale: the table has changed shape", r.Name).
+			WithHint("A database administrator classifies the new columns and calls tailor.activate.")
+	}
+	e, err := c.epochOf(ctx, r)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	chain, err := c.chain(ctx, r, p, e)
+	if err != nil {
+		return nil, classified(err)
+	}
+	chain.mu.Lock()
+	defer chain.mu.Unlock()
+	if err := c.grant(ctx, chain, p); err != nil {
+		return nil, classified(err)
+	}
+	if e.table != nil {
+		if err := c.refine(ctx, r, chain, assess); err != nil {
+			return nil, classified(err)
+		}
+	} else if _, err := assess(nil, nil); err != nil {
+		return nil, classified(err)
+	}
+	release := &Release{
+		Relation: r, Chain: chain.number, Generation: chain.generation,
+		View: ReleaseName(chain.number), Subjects: e.rows, MinBlock: e.rows,
+	}
+	if chain.partition != nil {
+		release.Subjects = e.table.Subjects()
+		release.MinBlock = chain.partition.MinBlock()
+	}
+	return release, nil
+}
+
+// classified keeps outcomes that are meant for the client and hides others
+// behind "unavailable".
+func classified(err error) error {
+	var known *sqlstate.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	var unmet *anonymize.UnmetError
+	if errors.As(err, &unmet) {
+		return sqlstate.New(sqlstate.RiskTooHigh, "risk cannot be brought below the threshold").
+			WithHint("The table as a whole does not meet %s.", unmet.Requirement)
+	}
+	return unavailable(err)
+}
+
+// requirements are the privacy models of a relation over an epoch.
+func requirements(r *Relation, e *epoch) []anonymize.Requirement {
+	out := []anonymize.Requirement{anonymize.BlockK{K: r.K}}
+	for _, q := range r.Requirements {
+		out = append(out, anonymize.BlockDistinctL{
+			L:  int(q.Parameter),
+			Of: anonymize.Sensitive{Name: q.Column, CodeOfRow: e.sensitive[q.Column]},
+		})
+	}
+	return out
+}
+
+// refine asks assess on the copy of the chain first. Only where that asks for
+// a change is the database locked and, if another proxy was faster, the chain
+// read again.
+func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, assess Assess) error {
+	needs := requirements(r, chain.epoch)
+	refined, err := assess(chain.partition, needs)
+	if err != nil || refined == chain.partition {
+		return err
+	}
+	var generation int
+	err = pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		var partition *anonymize.Partition
+		generation, partition, err = lockChain(ctx, tx, chain)
+		if err != nil {
+			return err
+		}
+		if generation != chain.generation {
+			if refined, err = assess(partition, needs); err != nil {
+				return err
+			}
+		}
+		if refined == partition {
+			return nil
+		}
+		generation++
+		return storeChain(ctx, tx, r, chain.number, generation, refined)
+	})
+	if err != nil {
+		return err
+	}
+	// Only what is committed is believed.
+	chain.generation, chain.partition = generation, refined
+	return nil
+}
+
+// lockChain locks a chain's row until the end of the transaction and returns
+// its latest partition.
+func lockChain(ctx context.Context, tx pgx.Tx, chain *Chain) (int, *anonymize.Partition, error) {
+	var generation int
+	var stored []byte
+	err := tx.QueryRow(ctx, `SELECT generation, partition FROM tailor.chain WHERE chain = $1 AND epoch = $2 FOR UPDATE`,
+		chain.number, chain.epoch.number).Scan(&generation, &stored)
+	if err != nil {
+		return 0, nil, fmt.Errorf("lock chain: %w", err)
+	}
+	if generation == chain.generation {
+		return generation, chain.partition, nil
+	}
+	partition, err := anonymize.UnmarshalPartition(chain.epoch.table, stored)
+	return generation, partition, err
+}
+
+func storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number, generation int, p *anonymize.Partition) error {
+	stored, err := p.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE tailor.chain SET generation = $2, partition = $3, blocks = $4, min_block = $5, changed = now()
+		WHERE chain = $1`, number, generation, stored, p.Blocks(), p.MinBlock())
+	if err != nil {
+		return fmt.Errorf("store chain: %w", err)
+	}
+	return writeRelease(ctx, tx, r, number, p)
+}
+
+// chain returns the copy of a principal's chain, reading or creating it.
+func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch) (*Chain, error) {
+	key := chainKey{r.OID, audience(r, p)}
+	c.mu.Lock()
+	chain := c.chains[key]
+	c.mu.Unlock()
+	if chain != nil && chain.version == r.Version && chain.epoch == e {
+		return chain, nil
+	}
+	chain, err := c.openChain(ctx, r, key, e)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.chains[key] = chain
+	return chain, nil
+}
+
+// openChain reads a chain, or creates it with one block that holds everybody.
+func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *epoch) (*Chain, error) {
+	chain := &Chain{version: r.Version, epoch: e, granted: make(map[string]bool)}
+	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		var epochNumber int
+		var stored []byte
+		err := tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition FROM tailor.chain
+			WHERE relation = $1 AND audience = $2 FOR UPDATE`, r.OID, key.audience).
+			Scan(&chain.number, &epochNumber, &chain.generation, &stored)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return createChain(ctx, tx, r, key, chain)
+		case err != nil:
+			return fmt.Errorf("read chain: %w", err)
+		case epochNumber != e.number:
+			return errors.New("chain belongs to another epoch")
+		case e.table == nil:
+			return nil
+		}
+		chain.partition, err = anonymize.UnmarshalPartition(e.table, stored)
+		return err
+	})
+	return chain, err
+}
+
+func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chain *Chain) error {
+	stored, blocks, minBlock := []byte{}, 1, chain.epoch.rows
+	if chain.epoch.table != nil {
+		chain.partition = anonymize.NewPartition(chain.epoch.table)
+		minBlock = chain.partition.MinBlock()
+		var err error
+		if stored, err = chain.partition.MarshalBinary(); err != nil {
+			return err
+		}
+	}
+	// Two proxies may create the same chain at once: the second waits here and
+	// fails on the unique key; its client asks again.
+	err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block)
+		VALUES ($1, $2, $3, $4, $5, $6) RETURNING chain`,
+		r.OID, key.audience, chain.epoch.number, stored, blocks, minBlock).Scan(&chain.number)
+	if err != nil {
+		return fmt.Errorf("create chain: %w", err)
+	}
+	if err := createRelease(ctx, tx, r, chain.number); err != nil {
+		return err
+	}
+	if chain.partition == nil {
+		return nil
+	}
+	return writeRelease(ctx, tx, r, chain.number, chain.partition)
+}
+
+// grant lets a principal read the chain's release.
+func (c *Catalog) grant(ctx context.Context, chain *Chain, p *Principal) error {
+	if chain.granted[p.Name] {
+		return nil
+	}
+	_, err := c.pool.Exec(ctx, fmt.Sprintf("GRANT SELECT ON tailor_release.%s TO %s", ReleaseName(chain.number), ident(p.Name)))
+	if err != nil {
+		return fmt.Errorf("grant release: %w", err)
+	}
+	chain.granted[p.Name] = true
+	return nil
+}

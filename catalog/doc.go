@@ -1,0 +1,16 @@
+// Package catalog is what Tailor knows of the database: policies as immutable
+// snapshots for the planner, and epochs, chains and releases as PostgreSQL
+// holds them.
+//
+// A [Snapshot] goes out to the planner, which is a pure function of it. A
+// [Chain] comes in when a query needs quasi-identifiers: [Catalog.Refine]
+// locks the chain in the database, refines its partition and rewrites its
+// release in one transaction, so that whatever a reader is shown afterwards is
+// a function of the latest partition (DESIGN: one partition per chain).
+//
+// A release is a view in the schema tailor_release over three tables of
+// tailor_store: the epoch's copy of the relation, the block of each row, and
+// the labels of each block. Rows are matched by their random row number, never
+// by their tuple, so that no plan can bring rows of equal original values
+// together.
+package catalog

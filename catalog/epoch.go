@@ -1,0 +1,195 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+)
+
+// epoch is the stored copy of a relation as the engine sees it. It is
+// immutable: an epoch's tables are written once.
+type epoch struct {
+	number int
+	rows   int
+	// table holds the quasi-identifiers, nil where the relation has none. Its
+	// rows are in the order of the copy's random row numbers.
+	table     *anonymize.Table
+	sensitive map[string][]uint32 // column -> code of each row
+}
+
+// Names of the copy's own columns. A blank cannot be typed by accident.
+const (
+	rowColumn     = `"tailor row"`
+	tupleColumn   = `"tailor tuple"`
+	subjectColumn = `"tailor subject"`
+)
+
+func ident(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// epochOf returns the relation's present epoch, reading it once.
+func (c *Catalog) epochOf(ctx context.Context, r *Relation) (*epoch, error) {
+	c.mu.Lock()
+	e := c.epochs[r.Epoch]
+	c.mu.Unlock()
+	if e != nil {
+		return e, nil
+	}
+	e, err := c.loadEpoch(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first := c.epochs[r.Epoch]; first != nil {
+		return first, nil // somebody else was faster
+	}
+	c.epochs[r.Epoch] = e
+	return e, nil
+}
+
+func (c *Catalog) loadEpoch(ctx context.Context, r *Relation) (*epoch, error) {
+	e := &epoch{number: r.Epoch, sensitive: make(map[string][]uint32)}
+	qids := r.QuasiIdentifiers()
+	tuples, err := c.readTuples(ctx, r, qids)
+	if err != nil {
+		return nil, fmt.Errorf("read tuples of epoch %d: %w", r.Epoch, err)
+	}
+	columns, leaves, err := encode(qids, tuples)
+	if err != nil {
+		return nil, fmt.Errorf("epoch %d of %s: %w", r.Epoch, r, err)
+	}
+	tupleOfRow, subjectOfRow, err := c.readRows(ctx, r, e)
+	if err != nil {
+		return nil, fmt.Errorf("read rows of epoch %d: %w", r.Epoch, err)
+	}
+	e.rows = len(tupleOfRow)
+	if len(qids) == 0 {
+		return e, nil
+	}
+	byRow := make([][]uint32, len(qids))
+	for i := range qids {
+		byRow[i] = make([]uint32, len(tupleOfRow))
+		for row, tuple := range tupleOfRow {
+			byRow[i][row] = leaves[i][tuple]
+		}
+	}
+	if unique(subjectOfRow) {
+		subjectOfRow = nil // every row is a subject of its own: rows may be counted
+	}
+	e.table, err = anonymize.NewTable(columns, byRow, subjectOfRow)
+	return e, err
+}
+
+// readTuples reads the values of every tuple as text, [column][tuple]; nil is
+// NULL.
+func (c *Catalog) readTuples(ctx context.Context, r *Relation, qids []*Column) ([][]*string, error) {
+	if len(qids) == 0 {
+		return nil, nil
+	}
+	names := make([]string, len(qids))
+	for i, q := range qids {
+		names[i] = ident(q.Name) + "::text"
+	}
+	rows, err := c.pool.Query(ctx, fmt.Sprintf("SELECT %s FROM tailor_store.tuples_%d ORDER BY %s",
+		strings.Join(names, ", "), r.Epoch, tupleColumn))
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]*string, len(qids))
+	values := make([]*string, len(qids))
+	into := make([]any, len(qids))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		for i := range values {
+			out[i] = append(out[i], values[i])
+			values[i] = nil
+		}
+		return nil
+	})
+	return out, err
+}
+
+// encode builds each column's hierarchy over its values and encodes them.
+func encode(qids []*Column, tuples [][]*string) ([]anonymize.Column, [][]uint32, error) {
+	columns := make([]anonymize.Column, len(qids))
+	leaves := make([][]uint32, len(qids))
+	for i, q := range qids {
+		seen := make(map[string]bool)
+		var values []string
+		var withNull bool
+		for _, v := range tuples[i] {
+			switch {
+			case v == nil:
+				withNull = true
+			case !seen[*v]:
+				seen[*v] = true
+				values = append(values, *v)
+			}
+		}
+		h, err := q.Hierarchy.Build(values, withNull, isInteger(q.Type))
+		if err != nil {
+			return nil, nil, fmt.Errorf("column %q: %w", q.Name, err)
+		}
+		columns[i] = anonymize.Column{Name: q.Name, Hierarchy: h}
+		leaves[i] = make([]uint32, len(tuples[i]))
+		for t, v := range tuples[i] {
+			if v == nil {
+				leaves[i][t], _ = h.NullCode()
+			} else {
+				leaves[i][t], _ = h.Code(*v)
+			}
+		}
+	}
+	return columns, leaves, nil
+}
+
+func isInteger(pgType string) bool {
+	return pgType == "smallint" || pgType == "integer" || pgType == "bigint"
+}
+
+// readRows reads tuple and subject of every row, and the codes of the
+// sensitive columns that a requirement names.
+func (c *Catalog) readRows(ctx context.Context, r *Relation, e *epoch) (tupleOfRow, subjectOfRow []uint32, err error) {
+	list := []string{tupleColumn, subjectColumn}
+	var names []string
+	for _, q := range r.Requirements {
+		names = append(names, q.Column)
+		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY %s) - 1", ident(q.Column)))
+	}
+	rows, err := c.pool.Query(ctx, fmt.Sprintf("SELECT %s FROM tailor_store.epoch_%d ORDER BY %s",
+		strings.Join(list, ", "), r.Epoch, rowColumn))
+	if err != nil {
+		return nil, nil, err
+	}
+	values := make([]int64, len(list))
+	into := make([]any, len(list))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		tupleOfRow = append(tupleOfRow, uint32(values[0]))
+		subjectOfRow = append(subjectOfRow, uint32(values[1]))
+		for i, name := range names {
+			e.sensitive[name] = append(e.sensitive[name], uint32(values[i+2]))
+		}
+		return nil
+	})
+	return tupleOfRow, subjectOfRow, err
+}
+
+func unique(codes []uint32) bool {
+	seen := make([]bool, len(codes))
+	for _, code := range codes {
+		if int(code) >= len(seen) || seen[code] {
+			return false
+		}
+		seen[code] = true
+	}
+	return true
+}

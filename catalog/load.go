@@ -1,0 +1,125 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// policyDocument is a row of tailor.policy_version.
+type policyDocument struct {
+	Subject     string `json:"subject"`
+	K           int    `json:"k"`
+	Recoding    string `json:"recoding"`
+	Scope       string `json:"scope"`
+	Fingerprint string `json:"fingerprint"`
+	Require     []struct {
+		Model     string  `json:"model"`
+		Column    string  `json:"column"`
+		Parameter float64 `json:"parameter"`
+	} `json:"require"`
+	Columns []struct {
+		Name      string         `json:"name"`
+		Number    int            `json:"number"`
+		Type      string         `json:"type"`
+		Category  string         `json:"category"`
+		Class     Class          `json:"class"`
+		Action    string         `json:"action"`
+		Hierarchy *HierarchySpec `json:"hierarchy"`
+	} `json:"columns"`
+}
+
+const selectProtected = `
+SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.policy,
+       tailor.fingerprint(p.relation)
+FROM tailor.protection p
+JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+JOIN pg_catalog.pg_class c ON c.oid = p.relation
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ORDER BY n.nspname, c.relname`
+
+// selectOthers lists the columns of relations without a policy, and for views
+// the protected relation that they reach, through other views too.
+const selectOthers = `
+WITH RECURSIVE reaching (view, relation) AS (
+    SELECT r.ev_class, d.refobjid
+    FROM pg_catalog.pg_depend d
+    JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
+    JOIN tailor.protection p ON p.relation = d.refobjid AND p.active IS NOT NULL
+    WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND r.ev_class <> d.refobjid
+  UNION
+    SELECT r.ev_class, reaching.relation
+    FROM reaching
+    JOIN pg_catalog.pg_depend d ON d.refobjid = reaching.view AND d.refclassid = 'pg_catalog.pg_class'::regclass
+    JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
+    WHERE r.ev_class <> reaching.view)
+SELECT n.nspname::text, c.relname::text,
+       coalesce((SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
+                 WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), '{}'),
+       coalesce((SELECT min(relation::regclass::text) FROM reaching WHERE view = c.oid), '')
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f')
+  AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tailor', 'tailor_store', 'tailor_release', 'research')
+  AND NOT EXISTS (SELECT FROM tailor.protection p WHERE p.relation = c.oid AND p.active IS NOT NULL)`
+
+// load reads a snapshot in one transaction.
+func load(ctx context.Context, db pgx.Tx) (*Snapshot, error) {
+	var version int64
+	if err := db.QueryRow(ctx, `SELECT last_value FROM tailor.catalog_version`).Scan(&version); err != nil {
+		return nil, fmt.Errorf("read catalog version: %w", err)
+	}
+	protected, err := loadProtected(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read policies: %w", err)
+	}
+	others := make(map[Name]*Other)
+	rows, err := db.Query(ctx, selectOthers)
+	if err != nil {
+		return nil, fmt.Errorf("read relations: %w", err)
+	}
+	var name Name
+	var columns []string
+	var reaches string
+	_, err = pgx.ForEachRow(rows, []any{&name.Schema, &name.Name, &columns, &reaches}, func() error {
+		others[name] = &Other{Columns: columns, Reaches: reaches}
+		columns = nil
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read relations: %w", err)
+	}
+	return NewSnapshot(version, protected, others), nil
+}
+
+func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
+	rows, err := db.Query(ctx, selectProtected)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Relation, error) {
+		r := &Relation{}
+		var document []byte
+		var fingerprint string
+		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint); err != nil {
+			return nil, err
+		}
+		var p policyDocument
+		if err := json.Unmarshal(document, &p); err != nil {
+			return nil, fmt.Errorf("policy of %s: %w", r, err)
+		}
+		r.Subject, r.K, r.Recoding, r.Scope = p.Subject, p.K, p.Recoding, p.Scope
+		r.Stale = fingerprint != p.Fingerprint
+		for _, q := range p.Require {
+			r.Requirements = append(r.Requirements, Requirement(q))
+		}
+		for _, c := range p.Columns {
+			r.Columns = append(r.Columns, Column{
+				Name: c.Name, Number: c.Number, Type: c.Type, Category: c.Category, Class: c.Class,
+				Pseudonym: c.Class == DirectIdentifier && c.Action == "pseudonym", Hierarchy: c.Hierarchy,
+			})
+		}
+		return r, nil
+	})
+}

@@ -1,0 +1,202 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+)
+
+// chunkRows is the number of rows whose blocks are stored in one array. Four
+// kilobytes fit a page, so that the array is never moved out of line.
+const chunkRows = 1024
+
+// ReleaseName is the view, in schema tailor_release, that a chain's audience
+// reads.
+func ReleaseName(chain int) string { return fmt.Sprintf("chain_%d", chain) }
+
+// createRelease makes the tables of a chain's release and the view over them.
+func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error {
+	qids := r.QuasiIdentifiers()
+	columns := make([]string, 0, 2*len(qids))
+	for _, q := range qids {
+		columns = append(columns, fmt.Sprintf("%s %s, %s text NOT NULL", ident(q.Name), q.ReleaseType(), ident(q.LabelColumn())))
+	}
+	statements := []string{createView(r, chain)}
+	if len(qids) > 0 {
+		statements = []string{
+			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_block (%s integer PRIMARY KEY, %s)`,
+				chain, blockColumn, strings.Join(columns, ", ")),
+			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_row (%s integer PRIMARY KEY, %s integer[] NOT NULL)`,
+				chain, chunkColumn, blocksColumn),
+			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row ALTER %s SET STORAGE PLAIN`, chain, blocksColumn),
+			createView(r, chain),
+		}
+	}
+	for _, s := range statements {
+		if _, err := tx.Exec(ctx, s); err != nil {
+			return fmt.Errorf("create release: %w", err)
+		}
+	}
+	return nil
+}
+
+const (
+	blockColumn  = `"tailor block"`
+	chunkColumn  = `"tailor chunk"`
+	blocksColumn = `"tailor blocks"`
+)
+
+// createView is the statement that (re)defines a release over an epoch. The
+// view keeps every row of the copy, so it hides nothing that a reader's own
+// function could be shown before a join, and needs no security barrier.
+func createView(r *Relation, chain int) string {
+	var list []string
+	for i := range r.Columns {
+		c := &r.Columns[i]
+		switch {
+		case c.Class == QuasiIdentifier:
+			list = append(list, "b."+ident(c.Name))
+		case c.Visible():
+			list = append(list, "e."+ident(c.Name))
+		}
+	}
+	for _, q := range r.QuasiIdentifiers() {
+		list = append(list, "b."+ident(q.LabelColumn()))
+	}
+	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
+	if len(r.QuasiIdentifiers()) > 0 {
+		from += fmt.Sprintf(`
+JOIN tailor_store.chain_%[1]d_row r ON r.%[2]s = e.%[3]s / %[4]d
+JOIN tailor_store.chain_%[1]d_block b ON b.%[5]s = r.%[6]s[e.%[3]s %% %[4]d + 1]`,
+			chain, chunkColumn, rowColumn, chunkRows, blockColumn, blocksColumn)
+	}
+	return fmt.Sprintf(`CREATE OR REPLACE VIEW tailor_release.%[1]s AS SELECT %[2]s FROM %[3]s
+WHERE (SELECT tailor.assert_visible(%[4]d, EXISTS (SELECT FROM tailor.chain WHERE chain = %[4]d)))`,
+		ReleaseName(chain), strings.Join(list, ", "), from, chain)
+}
+
+// writeRelease replaces the rows of a release by those of a partition. Readers
+// in other transactions see the old rows or the new ones, never a mixture.
+func writeRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, p *anonymize.Partition) error {
+	for _, part := range []string{"block", "row"} {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM tailor_store.chain_%d_%s", chain, part)); err != nil {
+			return fmt.Errorf("empty release: %w", err)
+		}
+	}
+	blocks := fmt.Sprintf("COPY tailor_store.chain_%d_block FROM STDIN", chain)
+	if err := copyText(ctx, tx, blocks, func(w io.Writer) error { return encodeBlocks(w, r, p) }); err != nil {
+		return fmt.Errorf("write labels: %w", err)
+	}
+	rows := fmt.Sprintf("COPY tailor_store.chain_%d_row FROM STDIN", chain)
+	if err := copyText(ctx, tx, rows, func(w io.Writer) error { return encodeRows(w, p) }); err != nil {
+		return fmt.Errorf("write blocks of rows: %w", err)
+	}
+	return nil
+}
+
+// copyText streams what encode writes, in COPY's text format.
+func copyText(ctx context.Context, tx pgx.Tx, statement string, encode func(io.Writer) error) error {
+	reader, writer := io.Pipe()
+	go func() { writer.CloseWithError(encode(writer)) }()
+	_, err := tx.Conn().PgConn().CopyFrom(ctx, reader, statement)
+	reader.CloseWithError(err) // frees the encoder where the server stopped first
+	return err
+}
+
+// copyBuffer is how much is encoded before it is handed on.
+const copyBuffer = 64 << 10
+
+// encodeBlocks writes one line a block: its number, and for each
+// quasi-identifier the representative and the label of its node.
+func encodeBlocks(w io.Writer, r *Relation, p *anonymize.Partition) error {
+	qids := r.QuasiIdentifiers()
+	buffer := make([]byte, 0, copyBuffer+4096)
+	for block := range uint32(p.Blocks()) {
+		buffer = strconv.AppendUint(buffer, uint64(block), 10)
+		for i, q := range qids {
+			h := p.Table().Columns()[i].Hierarchy
+			node := p.Cover(block, i)
+			buffer = append(buffer, '\t')
+			if v, ok := released(q, h, node); ok {
+				buffer = appendEscaped(buffer, v)
+			} else {
+				buffer = append(buffer, `\N`...)
+			}
+			buffer = append(buffer, '\t')
+			buffer = appendEscaped(buffer, h.Label(node))
+		}
+		buffer = append(buffer, '\n')
+		if len(buffer) > copyBuffer {
+			if _, err := w.Write(buffer); err != nil {
+				return err
+			}
+			buffer = buffer[:0]
+		}
+	}
+	_, err := w.Write(buffer)
+	return err
+}
+
+// released is the value of the column's own type that stands for a node: the
+// label for text, the value itself for a leaf, the middle of a range for
+// numbers and dates, and nothing (NULL) where the type has no such value.
+func released(q *Column, h *anonymize.Hierarchy, node anonymize.Node) (string, bool) {
+	if null, ok := h.NullCode(); ok {
+		if first, last := h.Range(node); first == null && last == null {
+			return "", false
+		}
+	}
+	if q.Category == "S" {
+		return h.Label(node), true
+	}
+	if node.Level == 0 || q.Hierarchy.Kind == "interval" || q.Hierarchy.Kind == "date" {
+		return h.Representative(node)
+	}
+	return "", false
+}
+
+// encodeRows writes one line a chunk of rows: its number and the array of the
+// blocks of its rows.
+func encodeRows(w io.Writer, p *anonymize.Partition) error {
+	blockOf, tupleOfRow := p.BlockOf(), p.Table().TupleOfRow()
+	buffer := make([]byte, 0, 16*chunkRows)
+	for chunk := 0; chunk*chunkRows < len(tupleOfRow); chunk++ {
+		buffer = strconv.AppendInt(buffer[:0], int64(chunk), 10)
+		buffer = append(buffer, "\t{"...)
+		for _, tuple := range tupleOfRow[chunk*chunkRows : min(len(tupleOfRow), (chunk+1)*chunkRows)] {
+			buffer = strconv.AppendUint(buffer, uint64(blockOf[tuple]), 10)
+			buffer = append(buffer, ',')
+		}
+		buffer[len(buffer)-1] = '}'
+		buffer = append(buffer, '\n')
+		if _, err := w.Write(buffer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendEscaped writes a value in COPY's text format.
+func appendEscaped(buffer []byte, value string) []byte {
+	for i := range len(value) {
+		switch value[i] {
+		case '\\':
+			buffer = append(buffer, `\\`...)
+		case '\n':
+			buffer = append(buffer, `\n`...)
+		case '\r':
+			buffer = append(buffer, `\r`...)
+		case '\t':
+			buffer = append(buffer, `\t`...)
+		default:
+			buffer = append(buffer, value[i])
+		}
+	}
+	return buffer
+}

@@ -1,0 +1,162 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Class says what a policy takes a column for.
+type Class string
+
+// The classes of a column. A column without a class is hidden.
+const (
+	Unclassified     Class = ""
+	DirectIdentifier Class = "direct_identifier"
+	QuasiIdentifier  Class = "quasi_identifier"
+	Sensitive        Class = "sensitive"
+	NonSensitive     Class = "non_sensitive"
+)
+
+// Column is a column of a protected relation under its active policy.
+type Column struct {
+	Name      string
+	Number    int    // attribute number, stable under renaming
+	Type      string // as format_type prints it
+	Category  string // type category of pg_type
+	Class     Class
+	Pseudonym bool // a direct identifier that is shown as a random number
+	Hierarchy *HierarchySpec
+}
+
+// Visible says whether a release has the column at all.
+func (c *Column) Visible() bool {
+	switch c.Class {
+	case QuasiIdentifier, Sensitive, NonSensitive:
+		return true
+	case DirectIdentifier:
+		return c.Pseudonym
+	}
+	return false
+}
+
+// LabelColumn is the name, in a release, of the text column that holds the
+// labels of a quasi-identifier.
+func (c *Column) LabelColumn() string { return fmt.Sprintf("tailor_label_%d", c.Number) }
+
+// ReleaseType is the type of the column in a release: the column's own, or
+// text where labels do not fit a type for text of limited length.
+func (c *Column) ReleaseType() string {
+	if c.Class == QuasiIdentifier && c.Category == "S" {
+		return "text"
+	}
+	return c.Type
+}
+
+// Requirement is a privacy model that a policy demands besides k-anonymity.
+type Requirement struct {
+	Model     string
+	Column    string
+	Parameter float64
+}
+
+// Relation is a protected table under its active policy.
+type Relation struct {
+	OID          uint32
+	Schema, Name string
+	Version      int // of the policy
+	Epoch        int
+	Subject      string // the column that says whom a row is about
+	K            int    // least number of subjects in a block
+	Recoding     string
+	Scope        string // who shares a chain: principal, role, everyone
+	Requirements []Requirement
+	Columns      []Column
+	// Stale says that the table has changed shape since the activation.
+	Stale bool
+}
+
+// Column finds a column by name, nil if there is none.
+func (r *Relation) Column(name string) *Column {
+	for i := range r.Columns {
+		if r.Columns[i].Name == name {
+			return &r.Columns[i]
+		}
+	}
+	return nil
+}
+
+// QuasiIdentifiers lists the columns of that class in table order.
+func (r *Relation) QuasiIdentifiers() []*Column {
+	var out []*Column
+	for i := range r.Columns {
+		if r.Columns[i].Class == QuasiIdentifier {
+			out = append(out, &r.Columns[i])
+		}
+	}
+	return out
+}
+
+// String is the qualified name, for messages.
+func (r *Relation) String() string { return r.Schema + "." + r.Name }
+
+// Other is a relation without a policy.
+type Other struct {
+	Columns []string
+	// Reaches names the protected relation that this view reads, if any.
+	Reaches string
+}
+
+// Name is a qualified name.
+type Name struct{ Schema, Name string }
+
+// Snapshot is an immutable picture of policies and relations. It is safe for
+// concurrent use.
+type Snapshot struct {
+	version   int64
+	protected map[Name]*Relation
+	others    map[Name]*Other
+	words     []string // lower-case names whose absence proves a text harmless
+}
+
+// NewSnapshot makes a snapshot. The research schema's name of each protected
+// relation is added by itself.
+func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *Snapshot {
+	s := &Snapshot{version: version, protected: make(map[Name]*Relation), others: others}
+	words := []string{"pg_stat", "u&"}
+	for _, r := range protected {
+		s.protected[Name{r.Schema, r.Name}] = r
+		s.protected[Name{"research", r.Name}] = r
+		words = append(words, strings.ToLower(r.Name))
+	}
+	for n, o := range others {
+		if o.Reaches != "" {
+			words = append(words, strings.ToLower(n.Name))
+		}
+	}
+	slices.Sort(words)
+	s.words = slices.Compact(words)
+	return s
+}
+
+// Version grows with every activation of a policy.
+func (s *Snapshot) Version() int64 { return s.version }
+
+// Protected looks up a protected relation, nil if the name is not one.
+func (s *Snapshot) Protected(n Name) *Relation { return s.protected[n] }
+
+// Other looks up a relation without a policy, nil if it is unknown.
+func (s *Snapshot) Other(n Name) *Other { return s.others[n] }
+
+// MayConcern says whether a statement could name a protected relation. It is
+// a plain search for the names; false is certain, true is not. Names written
+// with escapes (U&"…") are taken as possible.
+func (s *Snapshot) MayConcern(statement string) bool {
+	lower := strings.ToLower(statement)
+	for _, w := range s.words {
+		if strings.Contains(lower, w) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,83 @@
+package planner
+
+import (
+	"strings"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+)
+
+// edit replaces the bytes [start, end) of the statement. Where relation is
+// set, the name of its release stands before text.
+type edit struct {
+	start, end int
+	relation   *catalog.Relation
+	text       string
+}
+
+// Rewritten is a statement over releases, with the way back to the client's
+// own text.
+type Rewritten struct {
+	SQL   string
+	parts []part
+}
+
+// part says that rewritten bytes from at onward stand for source bytes from
+// source onward; copied tells an unchanged run from inserted text.
+type part struct {
+	at, source int
+	copied     bool
+}
+
+// Rewrite applies the plan's edits. release names the view, in schema
+// tailor_release, that stands for a protected relation.
+func (p *Plan) Rewrite(release func(*catalog.Relation) string) *Rewritten {
+	var sql strings.Builder
+	r := &Rewritten{}
+	from := 0
+	for _, e := range p.edits {
+		r.parts = append(r.parts, part{at: sql.Len(), source: from, copied: true})
+		sql.WriteString(p.statement[from:e.start])
+		r.parts = append(r.parts, part{at: sql.Len(), source: e.start})
+		if e.relation != nil {
+			sql.WriteString("tailor_release.")
+			sql.WriteString(release(e.relation))
+		}
+		sql.WriteString(e.text)
+		from = e.end
+	}
+	r.parts = append(r.parts, part{at: sql.Len(), source: from, copied: true})
+	sql.WriteString(p.statement[from:])
+	r.SQL = sql.String()
+	return r
+}
+
+// Position maps a character position of the rewritten statement, counted from
+// 1 as PostgreSQL reports it, to the client's statement. A position inside
+// inserted text maps to the place of the insertion.
+func (r *Rewritten) Position(position int, statement string) int {
+	offset := byteOffset(r.SQL, position)
+	source := 0
+	for _, p := range r.parts {
+		if p.at > offset {
+			break
+		}
+		source = p.source
+		if p.copied {
+			source += offset - p.at
+		}
+	}
+	return len([]rune(statement[:min(source, len(statement))])) + 1
+}
+
+// byteOffset is the offset of the character at a position counted from 1.
+func byteOffset(s string, position int) int {
+	for offset := range s {
+		if position--; position == 0 {
+			return offset
+		}
+	}
+	return len(s)
+}
+
+// quoted writes an identifier in double quotes.
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

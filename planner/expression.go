@@ -1,0 +1,172 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/hiatus-tailor/tailor/ecg"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// expression binds everything below a node. The cases are the list of what is
+// understood beside protected data; anything else is refused.
+func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
+	if node == nil || node.Node == nil {
+		return nil
+	}
+	switch n := node.Node.(type) {
+	case *pg.Node_ColumnRef:
+		return b.reference(n.ColumnRef, sc, place)
+	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_SqlvalueFunction, *pg.Node_SetToDefault,
+		*pg.Node_String_, *pg.Node_Integer:
+		return nil
+	case *pg.Node_SubLink:
+		return b.subLink(n.SubLink, sc, place)
+	case *pg.Node_FuncCall:
+		return b.function(n.FuncCall, sc, place)
+	case *pg.Node_List:
+		return b.all(sc, place, n.List.Items...)
+	case *pg.Node_AExpr:
+		return b.all(sc, place, n.AExpr.Lexpr, n.AExpr.Rexpr)
+	case *pg.Node_BoolExpr:
+		return b.all(sc, place, n.BoolExpr.Args...)
+	case *pg.Node_TypeCast:
+		return b.all(sc, place, n.TypeCast.Arg)
+	case *pg.Node_CaseExpr:
+		if err := b.all(sc, place, n.CaseExpr.Arg, n.CaseExpr.Defresult); err != nil {
+			return err
+		}
+		return b.all(sc, place, n.CaseExpr.Args...)
+	case *pg.Node_CaseWhen:
+		return b.all(sc, place, n.CaseWhen.Expr, n.CaseWhen.Result)
+	case *pg.Node_CoalesceExpr:
+		return b.all(sc, place, n.CoalesceExpr.Args...)
+	case *pg.Node_MinMaxExpr:
+		return b.all(sc, place, n.MinMaxExpr.Args...)
+	case *pg.Node_NullTest:
+		return b.all(sc, place, n.NullTest.Arg)
+	case *pg.Node_BooleanTest:
+		return b.all(sc, place, n.BooleanTest.Arg)
+	case *pg.Node_AArrayExpr:
+		return b.all(sc, place, n.AArrayExpr.Elements...)
+	case *pg.Node_RowExpr:
+		return b.all(sc, place, n.RowExpr.Args...)
+	case *pg.Node_AIndirection:
+		if err := b.all(sc, place, n.AIndirection.Arg); err != nil {
+			return err
+		}
+		return b.all(sc, place, n.AIndirection.Indirection...)
+	case *pg.Node_AIndices:
+		return b.all(sc, place, n.AIndices.Lidx, n.AIndices.Uidx)
+	case *pg.Node_CollateClause:
+		return b.all(sc, place, n.CollateClause.Arg)
+	case *pg.Node_SortBy:
+		return b.all(sc, place, n.SortBy.Node)
+	case *pg.Node_WindowDef:
+		return b.window(n.WindowDef, sc, place)
+	case *pg.Node_GroupingSet:
+		return b.all(sc, place, n.GroupingSet.Content...)
+	case *pg.Node_GroupingFunc:
+		return b.all(sc, place, n.GroupingFunc.Args...)
+	case *pg.Node_NamedArgExpr:
+		return b.all(sc, place, n.NamedArgExpr.Arg)
+	case *pg.Node_ResTarget:
+		return b.all(sc, place, n.ResTarget.Val)
+	}
+	return b.notUnderstood(node)
+}
+
+func (b *binder) all(sc *scope, place ecg.Place, nodes ...*pg.Node) error {
+	for _, n := range nodes {
+		if err := b.expression(n, sc, place); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *binder) window(w *pg.WindowDef, sc *scope, place ecg.Place) error {
+	if w == nil {
+		return nil
+	}
+	if err := b.all(sc, place, w.PartitionClause...); err != nil {
+		return err
+	}
+	if err := b.all(sc, place, w.OrderClause...); err != nil {
+		return err
+	}
+	return b.all(sc, place, w.StartOffset, w.EndOffset)
+}
+
+func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
+	if err := b.all(sc, place, f.Args...); err != nil {
+		return err
+	}
+	if err := b.all(sc, place, f.AggOrder...); err != nil {
+		return err
+	}
+	if err := b.all(sc, place, f.AggFilter); err != nil {
+		return err
+	}
+	return b.window(f.Over, sc, place)
+}
+
+// subLink binds a subquery inside an expression. It outputs values: labels are
+// for what reaches the client.
+func (b *binder) subLink(s *pg.SubLink, sc *scope, place ecg.Place) error {
+	if err := b.expression(s.Testexpr, sc, place); err != nil {
+		return err
+	}
+	query := s.Subselect.GetSelectStmt()
+	if query == nil {
+		return b.notUnderstood(s.Subselect)
+	}
+	_, err := b.selectStmt(query, sc)
+	return err
+}
+
+// reference binds a column reference and notes a quasi-identifier's use.
+func (b *binder) reference(ref *pg.ColumnRef, sc *scope, place ecg.Place) error {
+	if isStar(ref) {
+		return b.starValue(ref, sc)
+	}
+	r, err := b.resolve(sc, ref)
+	if err != nil || r.column == nil {
+		return err
+	}
+	if r.column.qid != nil {
+		b.use(r.entry, r.column, place)
+	}
+	if names := refNames(ref); len(names) > 2 && r.entry.relation != nil {
+		// schema.relation.column: the release lies in another schema and is
+		// known by the relation's name alone.
+		first := b.tokenAt(int(ref.Location))
+		b.plan.edits = append(b.plan.edits, edit{
+			start: int(ref.Location), end: int(b.tokens[first+2*(len(names)-2)].Start),
+		})
+	}
+	return nil
+}
+
+// starValue refuses t.* as a value, such as in ROW(t.*) or count(t.*): the
+// release has columns that the relation has not.
+func (b *binder) starValue(ref *pg.ColumnRef, sc *scope) error {
+	names := refNames(ref)
+	for at := sc; at != nil; at = at.parent {
+		for _, e := range at.entries {
+			if (e.relation != nil || hasLabels(e.columns)) && (len(names) == 0 || e.alias == names[len(names)-1]) {
+				return b.wholeRow(ref, e.alias)
+			}
+		}
+	}
+	return nil
+}
+
+// notUnderstood is the refusal of everything outside the lists above.
+func (b *binder) notUnderstood(node *pg.Node) error {
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", node.GetNode()), "*pg_query.Node_")
+	return sqlstate.New(sqlstate.FeatureNotSupported, "the construct %s is not supported beside a protected table", kind).
+		At(b.statement, start(node))
+}

@@ -1,0 +1,137 @@
+package planner
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v5"
+	"github.com/pganalyze/pg_query_go/v5/parser"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/ecg"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// Session is what a statement's meaning depends on besides its text.
+type Session struct {
+	// SearchPath are the schemas in which unqualified names are looked up.
+	SearchPath []string
+	// Values asks for quasi-identifiers as values of their own type where the
+	// default is their labels (tailor.representation = 'value').
+	Values bool
+}
+
+// Plan is what is to happen to a statement that may run. It is immutable and
+// may be kept for the same text, session and snapshot.
+type Plan struct {
+	// Relations are the protected relations that the statement reads, in the
+	// order of their first appearance. None: the text is forwarded as it is.
+	Relations []*catalog.Relation
+	// Uses are the quasi-identifiers that can influence the answer.
+	Uses []ecg.Use
+
+	statement string
+	edits     []edit
+}
+
+// Passes says that the statement concerns no protected relation.
+func (p *Plan) Passes() bool { return len(p.Relations) == 0 }
+
+// Make plans the text of a simple query or of a prepared statement. Errors are
+// of type *[sqlstate.Error] and quote neither values nor literals.
+func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan, error) {
+	if !snapshot.MayConcern(statement) {
+		return &Plan{statement: statement}, nil
+	}
+	tokens, err := scanBounded(statement)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := pg.Parse(statement)
+	if err != nil {
+		return nil, parseError(statement, err)
+	}
+	b := &binder{
+		plan: &Plan{statement: statement}, statement: statement, tokens: tokens,
+		session: session, snapshot: snapshot,
+	}
+	for _, s := range tree.Stmts {
+		if err := b.statementPlan(s); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(b.plan.edits, func(x, y edit) int { return x.start - y.start })
+	return b.plan, nil
+}
+
+// parseError is PostgreSQL's own syntax error with its position. The parser's
+// message may quote a literal of the statement, so only its kind is kept.
+func parseError(statement string, err error) error {
+	out := sqlstate.New(sqlstate.SyntaxError, "syntax error")
+	var detail *parser.Error
+	if errors.As(err, &detail) {
+		if strings.HasPrefix(detail.Message, "syntax error at end of input") {
+			out.Message = "syntax error at end of input"
+		}
+		out.Position = detail.Cursorpos
+	}
+	return out.Wrap(err)
+}
+
+// statementPlan plans one statement of the text.
+func (b *binder) statementPlan(s *pg.RawStmt) error {
+	references := rangeVars(s.Stmt)
+	var concerned *catalog.Relation
+	for _, rv := range references {
+		name, err := b.relationName(rv)
+		if err != nil {
+			return err
+		}
+		if r := b.snapshot.Protected(name); r != nil && concerned == nil {
+			concerned = r
+		}
+	}
+	if concerned == nil {
+		return nil
+	}
+	query := s.Stmt.GetSelectStmt()
+	if query == nil {
+		return b.refuseStatement(s.Stmt, concerned)
+	}
+	bound, err := b.selectStmt(query, nil)
+	if err != nil {
+		return err
+	}
+	if b.session.Values {
+		return nil
+	}
+	start, end := int(s.StmtLocation), int(s.StmtLocation+s.StmtLen)
+	if s.StmtLen == 0 {
+		end = len(b.statement)
+	}
+	return b.showLabels(bound, start, end)
+}
+
+// refuseStatement says why a statement other than SELECT may not name a
+// protected relation.
+func (b *binder) refuseStatement(stmt *pg.Node, r *catalog.Relation) error {
+	switch stmt.Node.(type) {
+	case *pg.Node_ExplainStmt, *pg.Node_PrepareStmt, *pg.Node_DeclareCursorStmt, *pg.Node_CreateTableAsStmt:
+		return sqlstate.New(sqlstate.FeatureNotSupported, "only SELECT can read the protected table %q", r.Name).
+			WithHint("Send the SELECT on its own, or prepare it with the driver's own prepared statements.")
+	}
+	if c := stmt.GetCopyStmt(); c != nil && c.Query != nil {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "COPY cannot read the protected table %q", r.Name).
+			WithHint(`In psql, "\g file.csv" after "\pset format csv" writes an answer to a file.`)
+	}
+	return sqlstate.New(sqlstate.InsufficientPrivilege, "this statement is not permitted on the protected table %q", r.Name).
+		WithHint("Readers may use protected tables in SELECT.")
+}
+
+// note records a protected relation among those that the plan reads.
+func (p *Plan) note(r *catalog.Relation) {
+	if !slices.Contains(p.Relations, r) {
+		p.Relations = append(p.Relations, r)
+	}
+}

@@ -1,0 +1,183 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"time"
+
+	decode "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/hiatus-tailor/tailor/internal/audit"
+)
+
+// answers forwards what the server sends until one side ends. It alone writes
+// to the client once the login is over.
+func (s *session) answers() error {
+	for {
+		frame, err := s.server.frames.next()
+		if err != nil {
+			return err
+		}
+		if err := s.answer(frame); err != nil {
+			return err
+		}
+		if !s.server.frames.buffered() {
+			if err := s.out.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// answer forwards one message and keeps the queue of expectations in step
+// (PostgreSQL, chapter "Message Flow").
+func (s *session) answer(frame []byte) error {
+	switch frame[0] {
+	case 'D', 'd': // rows: the bulk of all traffic
+		if e := s.expect.head(); e != nil && e.internal != nil {
+			return e.internal.keep(frame)
+		}
+	case 'N', 'A', 'S': // at any time
+	case 'E':
+		return s.answerError(frame)
+	case 'Z':
+		return s.answerReady(frame)
+	case 'W':
+		return errors.New("the server started a replication stream")
+	default:
+		return s.answerStep(frame)
+	}
+	_, err := s.out.Write(frame)
+	return err
+}
+
+// completes says which messages end the answer to which kind of message.
+func completes(kind, answer byte) bool {
+	switch answer {
+	case '1':
+		return kind == 'P'
+	case '2':
+		return kind == 'B'
+	case '3':
+		return kind == 'C'
+	case 'T', 'n':
+		return kind == 'D'
+	case 'C', 'I', 's':
+		return kind == 'E'
+	}
+	return false
+}
+
+// answerStep forwards a message that may be the first or the last of an answer.
+func (s *session) answerStep(frame []byte) error {
+	e := s.expect.head()
+	if e == nil {
+		_, err := s.out.Write(frame)
+		return err
+	}
+	if e.internal != nil {
+		return nil
+	}
+	if e.prelude != nil {
+		if _, err := s.out.Write(e.prelude); err != nil {
+			return err
+		}
+		e.prelude = nil
+	}
+	if frame[0] == 'C' {
+		e.rows += rowsOf(frame)
+	}
+	if completes(e.kind, frame[0]) {
+		s.finish(e, audit.Passed, "")
+		s.expect.pop()
+	}
+	_, err := s.out.Write(frame)
+	return err
+}
+
+// rowsOf reads the number of rows from a command tag such as "SELECT 42".
+func rowsOf(frame []byte) int64 {
+	var c decode.CommandComplete
+	if c.Decode(frame[headerBytes:]) != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(c.CommandTag[bytes.LastIndexByte(c.CommandTag, ' ')+1:]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// answerError forwards an error, or the reason of a refusal in its place.
+func (s *session) answerError(frame []byte) error {
+	e := s.expect.head()
+	if e == nil {
+		_, err := s.out.Write(frame)
+		return err
+	}
+	if e.internal != nil {
+		e.internal.row = nil
+		return nil
+	}
+	switch {
+	case e.refusal != nil:
+		frame = errorFrame("ERROR", e.refusal)
+		e.refusal = nil
+	case e.rewritten != nil:
+		frame = repositioned(frame, func(p int) int { return e.rewritten.Position(p, e.statement) })
+	}
+	s.finish(e, audit.Failed, codeOf(frame))
+	if e.kind != 'Q' && e.kind != 'F' && e.kind != 'S' {
+		s.expect.skipToSync()
+	}
+	_, err := s.out.Write(frame)
+	return err
+}
+
+// answerReady ends a simple query, a function call or a Sync.
+func (s *session) answerReady(frame []byte) error {
+	s.status.Store(uint32(frame[len(frame)-1]))
+	e := s.expect.head()
+	if e != nil {
+		s.finish(e, audit.Passed, "")
+		s.expect.pop()
+		if e.internal != nil {
+			e.internal.done <- nil
+			return nil
+		}
+	}
+	_, err := s.out.Write(frame)
+	return err
+}
+
+// finish completes the record of a statement that was not recorded before its
+// answer, and notes it.
+func (s *session) finish(e *expected, verdict audit.Verdict, code string) {
+	r := e.record
+	if r == nil {
+		return
+	}
+	e.record = nil
+	if r.Verdict == "" {
+		r.Verdict, r.SQLState = verdict, code
+	}
+	r.Rows = &e.rows
+	r.DurationMS = milliseconds(s.proxy.clock().Sub(e.started))
+	s.proxy.audit.Note(r)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// keep stores the row of an internal query's answer.
+func (q *internalQuery) keep(frame []byte) error {
+	var row decode.DataRow
+	if err := row.Decode(frame[headerBytes:]); err != nil {
+		return err
+	}
+	q.row = nil
+	for _, v := range row.Values {
+		q.row = append(q.row, bytes.Clone(v))
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package proxy
+
+import (
+	"github.com/jackc/pgproto3/v2"
+	decode "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// errorFrame encodes an outcome for the client. severity is ERROR, or FATAL
+// where the connection ends.
+func errorFrame(severity string, e *sqlstate.Error) []byte {
+	m := &pgproto3.ErrorResponse{
+		Severity: severity, SeverityUnlocalized: severity, Code: string(e.Code), Message: e.Message,
+		Detail: e.Detail, Hint: e.Hint, Position: int32(e.Position),
+	}
+	frame, err := encode(m)
+	if err != nil { // only the texts can be too long
+		m.Message, m.Detail, m.Hint = "the reason is too long to be shown", "", ""
+		frame, _ = encode(m)
+	}
+	return frame
+}
+
+// noticeFrame encodes a NOTICE.
+func noticeFrame(message string) []byte {
+	frame, err := encode(&pgproto3.NoticeResponse{
+		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: "00000", Message: message,
+	})
+	if err != nil {
+		return nil
+	}
+	return frame
+}
+
+// repositioned is PostgreSQL's error about a rewritten statement, with its
+// position moved to the client's own text.
+func repositioned(frame []byte, position func(int) int) []byte {
+	var e decode.ErrorResponse
+	if err := e.Decode(frame[headerBytes:]); err != nil || e.Position == 0 {
+		return frame
+	}
+	e.Position = int32(position(int(e.Position)))
+	moved, err := e.Encode(nil)
+	if err != nil {
+		return frame
+	}
+	return moved
+}
+
+// codeOf is the SQLSTATE of an ErrorResponse.
+func codeOf(frame []byte) string {
+	var e decode.ErrorResponse
+	if err := e.Decode(frame[headerBytes:]); err != nil {
+		return ""
+	}
+	return e.Code
+}

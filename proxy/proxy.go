@@ -1,0 +1,149 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/internal/audit"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// Catalog is what the proxy asks of the privileged side.
+type Catalog interface {
+	Snapshot() (*catalog.Snapshot, error)
+	Principal(ctx context.Context, name string) (*catalog.Principal, error)
+	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal, assess catalog.Assess) (*catalog.Release, error)
+}
+
+// Audit is where records go: Append returns once the record is durable, Note
+// at once.
+type Audit interface {
+	Append(ctx context.Context, r *audit.Record) error
+	Note(r *audit.Record)
+}
+
+var (
+	_ Catalog        = (*catalog.Catalog)(nil)
+	_ Audit          = (*audit.Log)(nil)
+	_ catalog.Assess = func(*anonymize.Partition, []anonymize.Requirement) (*anonymize.Partition, error) { return nil, nil }
+)
+
+// Proxy serves clients. It is made by New and runs until Serve's context ends.
+type Proxy struct {
+	config  Config
+	catalog Catalog
+	audit   Audit
+	log     *slog.Logger
+	clock   func() time.Time
+	secret  []byte // of mock verifiers
+	cancels cancels
+	slots   chan struct{}
+}
+
+// New makes a proxy. clock is the time of audit records.
+func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock func() time.Time) (*Proxy, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	return &Proxy{
+		config: config, catalog: catalog, audit: audit, log: log, clock: clock, secret: randomBytes(32),
+		cancels: cancels{keys: make(map[cancelKey][]byte)}, slots: make(chan struct{}, config.MaxClients),
+	}, nil
+}
+
+// Serve accepts clients on the listener until the context ends, then closes
+// it and every session, and returns when all are gone.
+func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	defer stop()
+	var sessions sync.WaitGroup
+	defer sessions.Wait()
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			var temporary interface{ Temporary() bool }
+			if errors.As(err, &temporary) && temporary.Temporary() {
+				p.log.Warn("cannot accept", "error", err)
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
+			return fmt.Errorf("accept: %w", err)
+		}
+		sessions.Go(func() { p.serve(ctx, conn) })
+	}
+}
+
+// serve handles one connection from its first packet to its end.
+func (p *Proxy) serve(ctx context.Context, conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	defer func() {
+		if fault := recover(); fault != nil {
+			p.log.Error("session failed", "fault", fault, "stack", string(debug.Stack()))
+		}
+	}()
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	default:
+		_, _ = conn.Write(errorFrame("FATAL", sqlstate.New(sqlstate.TooManyConnections, "sorry, too many clients already")))
+		return
+	}
+	s, err := p.start(ctx, conn)
+	if err != nil {
+		p.refuseLogin(conn, err)
+		return
+	}
+	if s != nil {
+		s.run(ctx)
+	}
+}
+
+// start takes a connection to a session, or delivers its cancel request.
+func (p *Proxy) start(ctx context.Context, conn net.Conn) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.config.StartupTimeout)
+	defer cancel()
+	_ = conn.SetDeadline(time.Now().Add(p.config.StartupTimeout))
+	g, err := greet(conn)
+	if err != nil {
+		return nil, err
+	}
+	if g.parameters == nil {
+		if key := p.cancels.find(g.cancel); key != nil {
+			return nil, p.config.cancel(ctx, key)
+		}
+		return nil, nil
+	}
+	s, err := p.open(ctx, conn, g)
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	_ = s.server.conn.SetDeadline(time.Time{})
+	return s, nil
+}
+
+// refuseLogin tells a client why there is no session.
+func (p *Proxy) refuseLogin(conn net.Conn, err error) {
+	var server *errorResponse
+	if errors.As(err, &server) {
+		_, _ = conn.Write(server.frame)
+		return
+	}
+	if gone(err) {
+		return
+	}
+	known := sqlstate.From(err)
+	p.log.Info("login refused", "sqlstate", string(known.Code), "cause", known.Cause)
+	_, _ = conn.Write(errorFrame("FATAL", known))
+}

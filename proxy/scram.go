@@ -1,0 +1,178 @@
+package proxy
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// scramMechanism is the only one offered (RFC 7677). Channel binding needs
+// TLS between client and proxy.
+const scramMechanism = "SCRAM-SHA-256"
+
+// verifier is what PostgreSQL stores of a password: enough to check a proof,
+// not enough to make one.
+type verifier struct {
+	iterations           int
+	salt                 string // base64
+	storedKey, serverKey []byte
+	// mock marks the verifier of a role that cannot log in. The exchange looks
+	// the same and fails at its end, so that nobody learns which roles exist.
+	mock bool
+}
+
+// parseVerifier reads SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey.
+func parseVerifier(text string) (verifier, error) {
+	scheme, rest, _ := strings.Cut(text, "$")
+	parameters, keys, _ := strings.Cut(rest, "$")
+	iterations, salt, _ := strings.Cut(parameters, ":")
+	stored, server, _ := strings.Cut(keys, ":")
+	v := verifier{salt: salt}
+	var err error
+	if v.iterations, err = strconv.Atoi(iterations); err != nil || scheme != scramMechanism || v.iterations < 1 {
+		return verifier{}, errors.New("not a SCRAM-SHA-256 verifier")
+	}
+	if v.storedKey, err = base64.StdEncoding.DecodeString(stored); err != nil || len(v.storedKey) != sha256.Size {
+		return verifier{}, errors.New("malformed stored key")
+	}
+	if v.serverKey, err = base64.StdEncoding.DecodeString(server); err != nil || len(v.serverKey) != sha256.Size {
+		return verifier{}, errors.New("malformed server key")
+	}
+	return v, nil
+}
+
+// mockVerifier is the same for the same role as long as secret is.
+func mockVerifier(secret []byte, principal string) verifier {
+	salt := mac(secret, principal)[:16]
+	return verifier{
+		iterations: 4096, salt: base64.StdEncoding.EncodeToString(salt),
+		storedKey: mac(secret, "stored "+principal), serverKey: mac(secret, "server "+principal), mock: true,
+	}
+}
+
+// scramKeys log in as a role without its password, for as long as the role's
+// verifier stays the same.
+type scramKeys struct {
+	clientKey []byte
+	verifier  verifier
+}
+
+// scramExchange is the server's half of one exchange (RFC 5802 §5).
+type scramExchange struct {
+	verifier    verifier
+	nonce       string
+	clientFirst string // without its GS2 header
+	header      string // the GS2 header
+	serverFirst string
+}
+
+func wrongPassword() error {
+	return sqlstate.New(sqlstate.InvalidPassword, "password authentication failed")
+}
+
+func malformedSCRAM() error {
+	return sqlstate.New(sqlstate.ProtocolViolation, "malformed SCRAM message")
+}
+
+// begin answers the client's first message with nonce, salt and iterations.
+func (v verifier) begin(clientFirst string) (*scramExchange, string, error) {
+	// gs2-header = "n,," or "y,,": no channel binding, no authorization name.
+	if !strings.HasPrefix(clientFirst, "n,,") && !strings.HasPrefix(clientFirst, "y,,") {
+		return nil, "", malformedSCRAM()
+	}
+	e := &scramExchange{verifier: v, header: clientFirst[:3], clientFirst: clientFirst[3:]}
+	_, nonce, ok := strings.Cut(e.clientFirst, ",r=")
+	if !ok || nonce == "" || strings.Contains(nonce, ",") {
+		return nil, "", malformedSCRAM()
+	}
+	e.nonce = nonce + newNonce()
+	e.serverFirst = fmt.Sprintf("r=%s,s=%s,i=%d", e.nonce, v.salt, v.iterations)
+	return e, e.serverFirst, nil
+}
+
+// finish checks the client's proof and returns its key with the server's
+// signature.
+func (e *scramExchange) finish(clientFinal string) (*scramKeys, string, error) {
+	unproven, proofText, ok := strings.Cut(clientFinal, ",p=")
+	if !ok {
+		return nil, "", malformedSCRAM()
+	}
+	binding := "c=" + base64.StdEncoding.EncodeToString([]byte(e.header)) + ",r=" + e.nonce
+	proof, err := base64.StdEncoding.DecodeString(proofText)
+	if err != nil || len(proof) != sha256.Size || unproven != binding {
+		return nil, "", malformedSCRAM()
+	}
+	message := e.clientFirst + "," + e.serverFirst + "," + unproven
+	clientKey := make([]byte, sha256.Size)
+	subtle.XORBytes(clientKey, proof, mac(e.verifier.storedKey, message))
+	stored := sha256.Sum256(clientKey)
+	if subtle.ConstantTimeCompare(stored[:], e.verifier.storedKey) != 1 || e.verifier.mock {
+		return nil, "", wrongPassword()
+	}
+	signature := base64.StdEncoding.EncodeToString(mac(e.verifier.serverKey, message))
+	return &scramKeys{clientKey, e.verifier}, "v=" + signature, nil
+}
+
+// scramClient is the client's half, towards PostgreSQL, from keys instead of a
+// password.
+type scramClient struct {
+	keys    *scramKeys
+	first   string
+	nonce   string
+	message string
+}
+
+func newSCRAMClient(keys *scramKeys) *scramClient {
+	nonce := newNonce()
+	return &scramClient{keys: keys, nonce: nonce, first: "n=,r=" + nonce}
+}
+
+// initial is the first message.
+func (c *scramClient) initial() string { return "n,," + c.first }
+
+// prove answers the server's challenge. It fails where the role's verifier is
+// no longer the one that the keys belong to.
+func (c *scramClient) prove(serverFirst string) (string, error) {
+	fields := strings.SplitN(serverFirst, ",", 3)
+	v := c.keys.verifier
+	if len(fields) != 3 || !strings.HasPrefix(fields[0], "r="+c.nonce) || len(fields[0]) <= len(c.nonce)+2 {
+		return "", errors.New("malformed challenge")
+	}
+	if fields[1] != "s="+v.salt || fields[2] != "i="+strconv.Itoa(v.iterations) {
+		return "", wrongPassword()
+	}
+	unproven := "c=biws," + fields[0]
+	c.message = c.first + "," + serverFirst + "," + unproven
+	proof := make([]byte, sha256.Size)
+	subtle.XORBytes(proof, c.keys.clientKey, mac(v.storedKey, c.message))
+	return unproven + ",p=" + base64.StdEncoding.EncodeToString(proof), nil
+}
+
+// verify checks that the server knows the verifier too.
+func (c *scramClient) verify(serverFinal string) error {
+	want := "v=" + base64.StdEncoding.EncodeToString(mac(c.keys.verifier.serverKey, c.message))
+	if subtle.ConstantTimeCompare([]byte(serverFinal), []byte(want)) != 1 {
+		return errors.New("the server's signature is wrong")
+	}
+	return nil
+}
+
+func mac(key []byte, message string) []byte {
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(message))
+	return m.Sum(nil)
+}
+
+func newNonce() string {
+	var b [18]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	return base64.StdEncoding.EncodeToString(b[:])
+}

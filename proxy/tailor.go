@@ -1,0 +1,193 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgproto3/v2"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/ecg"
+	"github.com/hiatus-tailor/tailor/internal/audit"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/planner"
+)
+
+// decision is what a protected statement may read.
+type decision struct {
+	releases    []*catalog.Release
+	assessments []*ecg.Assessment
+	notice      []byte
+}
+
+// view is the release that stands for a relation.
+func (d *decision) view(r *catalog.Relation) string {
+	for _, release := range d.releases {
+		if release.Relation.OID == r.OID {
+			return release.View
+		}
+	}
+	return "" // cannot happen: a decision covers all relations of its plan
+}
+
+// plan asks the planner about a text. Roles that are no readers are served
+// under their own privileges.
+func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) {
+	if !s.principal.Reader {
+		return &planner.Plan{}, nil
+	}
+	snapshot, err := s.proxy.catalog.Snapshot()
+	if err != nil {
+		if s.lastSnapshot != nil && !s.lastSnapshot.MayConcern(text) {
+			return &planner.Plan{}, nil
+		}
+		return nil, err
+	}
+	s.lastSnapshot = snapshot
+	if !snapshot.MayConcern(text) {
+		return &planner.Plan{}, nil
+	}
+	if err := s.readSettings(ctx); err != nil {
+		return nil, err
+	}
+	return planner.Make(text, planner.Session{SearchPath: s.settings.searchPath, Values: s.settings.values}, snapshot)
+}
+
+// tailor brings the chain of every relation of a plan to what the plan needs.
+func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, error) {
+	d := &decision{}
+	for _, r := range plan.Relations {
+		stages := ecg.Compose(r.String(), plan.Uses)
+		var assessment *ecg.Assessment
+		release, err := s.proxy.catalog.Release(ctx, r, s.principal,
+			func(p *anonymize.Partition, requirements []anonymize.Requirement) (*anonymize.Partition, error) {
+				if p == nil {
+					assessment = &ecg.Assessment{Table: r.String(), Recoding: "none"}
+					return nil, nil
+				}
+				refined, a, err := ecg.Tailor(ctx, p, slices.Clone(stages), r.K, requirements)
+				assessment = a
+				return refined, err
+			})
+		if err != nil {
+			return nil, err
+		}
+		d.releases = append(d.releases, release)
+		d.assessments = append(d.assessments, assessment)
+	}
+	return d, nil
+}
+
+// decide tailors, records and words what a protected statement gets. The
+// record is durable when decide returns without an error.
+func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.Record) (*decision, error) {
+	started := s.proxy.clock()
+	d, err := s.tailor(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	record.PlanMS = milliseconds(s.proxy.clock().Sub(started))
+	record.Verdict = audit.Released
+	d.describe(record)
+	if err := s.proxy.audit.Append(ctx, record); err != nil {
+		return nil, sqlstate.New(sqlstate.AuditUnavailable, "the audit log is unavailable").
+			WithHint("Protected tables are refused until it can be written; try again later.").Wrap(err)
+	}
+	if s.settings.notices {
+		d.notice = noticeFrame(d.wording())
+	}
+	return d, nil
+}
+
+// describe fills the part of an audit record that tells what is released.
+func (d *decision) describe(record *audit.Record) {
+	for i, release := range d.releases {
+		a := d.assessments[i]
+		record.Relations = append(record.Relations, release.Relation.String())
+		record.Epoch, record.PolicyVersion = release.Relation.Epoch, release.Relation.Version
+		record.Chain, record.Recoding = release.Chain, a.Recoding
+		record.Stages = append(record.Stages, a.Stages...)
+		record.AggregateRisk = math.Max(record.AggregateRisk, 1/float64(release.MinBlock))
+		record.AggregateLoss = math.Max(record.AggregateLoss, a.Loss)
+		if record.MinBlock == 0 || release.MinBlock < record.MinBlock {
+			record.MinBlock = release.MinBlock
+		}
+	}
+}
+
+// wording is the notice: what was generalized and what was lost.
+func (d *decision) wording() string {
+	var parts []string
+	for i, release := range d.releases {
+		a := d.assessments[i]
+		if len(a.Stages) == 0 {
+			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized", release.Relation.Name))
+			continue
+		}
+		var attributes []string
+		for _, name := range a.Stages[len(a.Stages)-1].Attributes {
+			attributes = append(attributes, fmt.Sprintf("%s %s", name, percent(a.LossOf[name])))
+		}
+		parts = append(parts, fmt.Sprintf("%s: generalized by blocks of at least %d subjects, information loss %s (%s)",
+			release.Relation.Name, release.MinBlock, percent(a.Loss), strings.Join(attributes, ", ")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+// settings are what the meaning of a statement depends on in a session.
+type settings struct {
+	searchPath []string
+	values     bool // tailor.representation = 'value'
+	notices    bool // tailor.notices
+}
+
+// selectSettings reads them where the statement itself would.
+const selectSettings = `SELECT pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n'),` +
+	` pg_catalog.current_setting('tailor.representation', true), pg_catalog.current_setting('tailor.notices', true)`
+
+// readSettings asks the server after anything that may have changed them. In
+// a failed transaction nothing can be asked, and nothing will run either.
+func (s *session) readSettings(ctx context.Context) error {
+	if s.settingsKnown {
+		return nil
+	}
+	if s.status.Load() == 'E' {
+		return nil
+	}
+	if s.pipelined {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot follow other statements in one pipeline").
+			WithHint("Send Sync before the statement.")
+	}
+	q := &internalQuery{done: make(chan error, 1)}
+	s.expect.add(&expected{kind: 'Q', internal: q})
+	if err := send(s.up, &pgproto3.Query{String: selectSettings}); err != nil {
+		return err
+	}
+	if err := s.up.Flush(); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-q.done:
+		if err != nil {
+			return err
+		}
+	}
+	if len(q.row) != 3 {
+		return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read")
+	}
+	s.settings = settings{
+		searchPath: strings.Split(string(q.row[0]), "\n"),
+		values:     string(q.row[1]) == "value",
+		notices:    string(q.row[2]) != "off",
+	}
+	s.settingsKnown = true
+	return nil
+}

@@ -1,0 +1,293 @@
+package tests
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/pgcluster"
+)
+
+// patients is the size of the test hospital.
+const patients = 4000
+
+// binary is the tailor under test, built by TestMain with the race detector.
+var binary string
+
+// stand is a test stand: a PostgreSQL with the hospital, ready to be served.
+type stand struct {
+	dir     string
+	cluster *pgcluster.Cluster
+}
+
+// shared is the stand of tests that change nothing but chains of their own
+// readers.
+var shared *stand
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tests:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "tailor-test-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Chmod(dir, 0o755); err != nil { // the server's account passes through
+		return 1, err
+	}
+	binary = filepath.Join(dir, "tailor")
+	build := exec.Command("go", "build", "-race", "-o", binary, "../cmd/tailor")
+	if output, err := build.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("build: %w: %s", err, output)
+	}
+	shared, err = newStand(filepath.Join(dir, "shared"))
+	if err != nil {
+		return 1, err
+	}
+	defer shared.cluster.Stop()
+	return m.Run(), nil
+}
+
+// newStand starts a cluster and prepares the hospital in it.
+func newStand(dir string) (*stand, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := pgcluster.Start(ctx, dir, port, "fsync=off", "max_connections=200")
+	if err != nil {
+		return nil, err
+	}
+	s := &stand{dir: dir, cluster: cluster}
+	if err := s.prepare(ctx); err != nil {
+		cluster.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// prepare does what the demo does, and adds the token: a column of unique
+// values that a policy shows. It is the attacker's perfect knowledge of a
+// payload, by which the checker finds the same person in two answers.
+func (s *stand) prepare(ctx context.Context) error {
+	admin, err := pgx.Connect(ctx, s.cluster.SuperuserDSN("postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = admin.Close(ctx) }()
+	for _, statement := range []string{
+		`CREATE ROLE dba LOGIN PASSWORD 'dba'`,
+		`CREATE ROLE researcher LOGIN PASSWORD 'researcher'`,
+		`CREATE DATABASE hospital OWNER dba`,
+	} {
+		if _, err := admin.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	// Twice: installing is idempotent.
+	for range 2 {
+		install := exec.CommandContext(ctx, binary, "install", "--dsn", s.cluster.SuperuserDSN("hospital"))
+		if output, err := install.CombinedOutput(); err != nil {
+			return fmt.Errorf("install: %w: %s", err, output)
+		}
+	}
+	conn, err := pgx.Connect(ctx, s.cluster.SuperuserDSN("hospital"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, `GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba`); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, hospital.Schema); err != nil {
+		return err
+	}
+	if err := hospital.Fill(ctx, conn, patients); err != nil {
+		return err
+	}
+	policy := strings.Replace(hospital.Policy, `CALL tailor.grant_reader(`,
+		`CALL tailor.classify('public.patients', 'token', 'non_sensitive');
+CALL tailor.grant_reader(`, 1)
+	_, err = conn.Exec(ctx, `ALTER TABLE patients ADD token uuid NOT NULL DEFAULT gen_random_uuid();
+GRANT SELECT ON zip_city TO PUBLIC;
+CREATE TABLE numbers AS SELECT n, n * n AS square FROM generate_series(1, 10000) n;
+GRANT SELECT ON numbers TO PUBLIC;`+policy)
+	return err
+}
+
+// reader makes a role of its own, so that a test's chain is its own, and
+// returns its name, which is also its password.
+func (s *stand) reader(t *testing.T) string {
+	t.Helper()
+	name := strings.ToLower(t.Name())
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, name)
+	if len(name) > 60 {
+		name = name[len(name)-60:]
+	}
+	conn := s.superuser(t)
+	exec1(t, conn, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%s'`, pgx.Identifier{name}.Sanitize(), name))
+	exec1(t, conn, `CALL tailor.grant_reader($1)`, name)
+	return name
+}
+
+// superuser is a direct connection.
+func (s *stand) superuser(t *testing.T) *pgx.Conn {
+	t.Helper()
+	return connect(t, s.cluster.SuperuserDSN("hospital"))
+}
+
+// proxied is a running proxy.
+type proxied struct {
+	*stand
+	address string
+	command *exec.Cmd
+	log     *safeBuffer
+	auditTo string
+}
+
+// serve starts a proxy that ends with the test. flags are added to its own.
+func (s *stand) serve(t *testing.T, flags ...string) *proxied {
+	t.Helper()
+	p := &proxied{stand: s, log: &safeBuffer{}, auditTo: filepath.Join(t.TempDir(), "audit.jsonl")}
+	args := append([]string{
+		"serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),
+		"--service-dsn", s.cluster.ServiceDSN("hospital"), "--audit-log", p.auditTo,
+	}, flags...)
+	p.command = exec.Command(binary, args...)
+	stdout, err := p.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.command.Stderr = p.log
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.stop(t) })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the proxy did not start: %v\n%s", err, p.log)
+	}
+	p.address = strings.TrimSpace(strings.TrimPrefix(line, "listening on "))
+	return p
+}
+
+// stop ends the proxy as an operator would, and fails on a data race.
+func (p *proxied) stop(t *testing.T) {
+	if p.command.ProcessState != nil {
+		return
+	}
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	if err := p.command.Wait(); err != nil {
+		t.Errorf("the proxy ended with %v\n%s", err, p.log)
+	}
+	if strings.Contains(p.log.String(), "DATA RACE") {
+		t.Errorf("data race in the proxy:\n%s", p.log)
+	}
+}
+
+// kill ends the proxy without a chance to clean up.
+func (p *proxied) kill() {
+	_ = p.command.Process.Kill()
+	_ = p.command.Wait()
+}
+
+func (p *proxied) dsn(user string) string {
+	return fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable", user, user, p.address)
+}
+
+// psql runs one command line of psql and returns what it printed.
+func (p *proxied) psql(t *testing.T, user string, args ...string) (stdout, stderr string, ok bool) {
+	t.Helper()
+	host, port, _ := net.SplitHostPort(p.address)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "psql", append([]string{"-X", "-h", host, "-p", port, "-U", user, "hospital"}, args...)...)
+	cmd.Env = append(os.Environ(), "PGPASSWORD="+user, "PGSSLMODE=disable")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	return out.String(), errs.String(), err == nil
+}
+
+func connect(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func exec1(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// one returns the single value of a query.
+func one[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) T {
+	t.Helper()
+	var v T
+	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+// safeBuffer collects what a process prints while a test reads it.
+type safeBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
