@@ -9,7 +9,7 @@ import (
 type Release struct {
 	// QuasiIdentifiers by which rows are grouped, as printed.
 	QuasiIdentifiers []ReleasedColumn
-	Sensitive        []Sensitive
+	Sensitive        []SensitiveAttribute
 	// Subjects numbers the subject of each row densely from 0; nil says that
 	// every row is a subject of its own.
 	Subjects []uint32

@@ -41,7 +41,7 @@ func newRelease(t testing.TB, sheet, original *anonymize.Sheet, qids, sensitive 
 		r.QuasiIdentifiers = append(r.QuasiIdentifiers, q)
 	}
 	for _, name := range sensitive {
-		r.Sensitive = append(r.Sensitive, anonymize.NewSensitive(name, cellsOf(t, sheet, name)))
+		r.Sensitive = append(r.Sensitive, anonymize.NewSensitiveAttribute(name, cellsOf(t, sheet, name)))
 	}
 	return r
 }

@@ -43,13 +43,13 @@ type PycanonMeasures struct {
 	L            int     // the l of RecursiveC: least over all attributes
 }
 
-func measureSensitive(c *classes, s int, attribute *Sensitive) SensitiveMeasures {
+func measureSensitive(c *classes, s int, attribute *SensitiveAttribute) SensitiveMeasures {
 	h := &c.sensitive[s]
 	whole := wholeShares(h, attribute.domain())
 	m := SensitiveMeasures{Name: attribute.Name, Numeric: attribute.Numeric, DistinctL: math.MaxInt, EntropyL: math.Inf(1)}
-	distance := equalDistance
+	distance := equalEMD
 	if attribute.Numeric {
-		distance = orderedDistance
+		distance = orderedEMD
 	}
 	for i := range c.reps {
 		values, counts := h.of(i)

@@ -34,9 +34,9 @@ func (m TCloseness) bind(p *Problem) (privacyTest, error) {
 		return privacyTest{}, err
 	}
 	whole := p.Sensitive[s].shares(p.Table)
-	distance := equalDistance
+	distance := equalEMD
 	if m.Ordered {
-		distance = orderedDistance
+		distance = orderedEMD
 	}
 	return privacyTest{monotone: WithoutSuppression, class: func(c *classes, i int) bool {
 		values, counts := c.sensitive[s].of(i)
@@ -44,9 +44,9 @@ func (m TCloseness) bind(p *Problem) (privacyTest, error) {
 	}}, nil
 }
 
-// equalDistance is ½·Σ|q-p|. Values that the class lacks add their whole share,
+// equalEMD is ½·Σ|q-p|. Values that the class lacks add their whole share,
 // which is what is left of 1.
-func equalDistance(values, counts []uint32, whole []float64) float64 {
+func equalEMD(values, counts []uint32, whole []float64) float64 {
 	total := sumCounts(counts)
 	sum, absent := 0.0, 1.0
 	for j, v := range values {
@@ -56,9 +56,9 @@ func equalDistance(values, counts []uint32, whole []float64) float64 {
 	return (sum + max(absent, 0)) / 2
 }
 
-// orderedDistance is Σ|cumulative difference|/(m-1). It costs the size of the
+// orderedEMD is Σ|cumulative difference|/(m-1). It costs the size of the
 // domain.
-func orderedDistance(values, counts []uint32, whole []float64) float64 {
+func orderedEMD(values, counts []uint32, whole []float64) float64 {
 	if len(whole) < 2 {
 		return 0
 	}

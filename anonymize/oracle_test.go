@@ -134,7 +134,7 @@ func (y *toy) table(t testing.TB, cells [][]string, subjects []uint32) *anonymiz
 func (y *toy) problem(t testing.TB) *anonymize.Problem {
 	return &anonymize.Problem{
 		Table:     y.table(t, y.cells, y.subjects),
-		Sensitive: []anonymize.Sensitive{anonymize.NewSensitive("s", y.sensitive)},
+		Sensitive: []anonymize.SensitiveAttribute{anonymize.NewSensitiveAttribute("s", y.sensitive)},
 		Blocks:    y.blocks, SuppressionLimit: y.limit, Strict: y.strict,
 	}
 }

@@ -10,7 +10,7 @@ import (
 type Problem struct {
 	Table *Table
 	// Sensitive attributes, one value a row, for the models that name one.
-	Sensitive []Sensitive
+	Sensitive []SensitiveAttribute
 	// Population is the table that [KMap] counts in, over the same columns and
 	// hierarchies; nil where no model asks for one.
 	Population *Table

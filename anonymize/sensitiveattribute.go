@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// Sensitive is a sensitive attribute: the value of each row as a code. Codes
+// SensitiveAttribute is a sensitive attribute: the value of each row as a code. Codes
 // are in the order of the values, by size where all are numbers, else
 // alphabetical; the ordered distance of [TCloseness] relies on it.
-type Sensitive struct {
+type SensitiveAttribute struct {
 	Name string
 	// Codes is the value of each row, an index into Values.
 	Codes []uint32
@@ -18,10 +18,10 @@ type Sensitive struct {
 	Numeric bool
 }
 
-// NewSensitive encodes the values of a sensitive attribute, one a row. Two
+// NewSensitiveAttribute encodes the values of a sensitive attribute, one a row. Two
 // spellings of one number ("1", "1.0") are two values.
-func NewSensitive(name string, cells []string) Sensitive {
-	s := Sensitive{Name: name, Codes: make([]uint32, len(cells)), Numeric: true}
+func NewSensitiveAttribute(name string, cells []string) SensitiveAttribute {
+	s := SensitiveAttribute{Name: name, Codes: make([]uint32, len(cells)), Numeric: true}
 	index := make(map[string]uint32)
 	numbers := make(map[string]float64)
 	for _, cell := range cells {
@@ -57,11 +57,11 @@ func NewSensitive(name string, cells []string) Sensitive {
 	return s
 }
 
-func (s *Sensitive) domain() int { return len(s.Values) }
+func (s *SensitiveAttribute) domain() int { return len(s.Values) }
 
 // shares is the distribution of the attribute in the whole table, as shares of
 // the pairs of a subject and a value.
-func (s *Sensitive) shares(t *Table) []float64 {
+func (s *SensitiveAttribute) shares(t *Table) []float64 {
 	counts := make([]float64, s.domain())
 	total := 0.0
 	seen := make(map[uint64]struct{})
