@@ -51,14 +51,6 @@ type levels []uint8
 
 func (l Lattice) bottom() levels { return make(levels, len(l.heights)) }
 
-func (l Lattice) top() levels {
-	top := make(levels, len(l.heights))
-	for i, h := range l.heights {
-		top[i] = h - 1
-	}
-	return top
-}
-
 // below says whether a is a specialization of b or b itself.
 func (a levels) below(b levels) bool {
 	for i := range a {
