@@ -81,7 +81,7 @@ func (p *part) compress() {
 }
 
 func (p *part) isDense() bool {
-	return p.space <= denseLimit && p.space <= 16*uint64(len(p.keys))+4096
+	return p.space <= denseLimit && p.space <= 64*uint64(len(p.keys))+4096
 }
 
 func (p *part) numberDense(reps, rows, classOf []uint32) {

@@ -13,9 +13,10 @@ import (
 
 // Sheet is a CSV file as read: a header and, per column, one cell a row.
 type Sheet struct {
-	header []string
-	cells  [][]string // [column][row]
-	lines  []uint32   // row -> line of the file
+	header    []string
+	cells     [][]string // [column][row]
+	lines     []uint32   // row -> line of the file
+	delimiter rune
 }
 
 // CSVError says where a CSV file is at fault. It never quotes a cell.
@@ -48,7 +49,7 @@ func ReadSheet(r io.Reader, delimiter rune) (*Sheet, error) {
 	if err != nil {
 		return nil, csvFault(err)
 	}
-	s := &Sheet{header: slices.Clone(header), cells: make([][]string, len(header))}
+	s := &Sheet{header: slices.Clone(header), cells: make([][]string, len(header)), delimiter: records.Comma}
 	if err := s.checkHeader(); err != nil {
 		return nil, err
 	}
@@ -133,6 +134,9 @@ func (s *Sheet) checkHeader() error {
 
 // Header lists the names of the columns. Not to be changed.
 func (s *Sheet) Header() []string { return s.header }
+
+// Delimiter is the character between cells, as given or found.
+func (s *Sheet) Delimiter() rune { return s.delimiter }
 
 // Rows is the number of rows, the header not counted.
 func (s *Sheet) Rows() int { return len(s.lines) }

@@ -106,7 +106,7 @@ func anonymizeFile(ctx context.Context, o *anonymizeOptions, stdout, stderr io.W
 		return err
 	}
 	if o.out != "" {
-		if err := writeTo(o.out, stdout, func(w io.Writer) error { return writeAnonymized(w, sheet, p.Table, t, o.delimiterRune) }); err != nil {
+		if err := writeTo(o.out, stdout, func(w io.Writer) error { return writeAnonymized(w, sheet, p.Table, t) }); err != nil {
 			return err
 		}
 	}

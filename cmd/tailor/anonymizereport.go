@@ -98,11 +98,9 @@ func writeTo(name string, stdout io.Writer, write func(io.Writer) error) error {
 
 // writeAnonymized writes the sheet with its quasi-identifiers recoded. All
 // other columns are written as they are.
-func writeAnonymized(w io.Writer, sheet *anonymize.Sheet, table *anonymize.Table, t *anonymize.Transformation, delimiter rune) error {
+func writeAnonymized(w io.Writer, sheet *anonymize.Sheet, table *anonymize.Table, t *anonymize.Transformation) error {
 	out := csv.NewWriter(w)
-	if delimiter != 0 {
-		out.Comma = delimiter
-	}
+	out.Comma = sheet.Delimiter()
 	header := slices.Clone(sheet.Header())
 	if err := out.Write(header); err != nil {
 		return err
