@@ -33,7 +33,7 @@ func newSpace(p *Problem) (*space, error) {
 	}
 	return &space{
 		problem: p, entries: e, chunks: newChunks(e, p.Table.Columns()), lattice: lattice,
-		quality: q, judge: j, limit: j.limit, snapshots: newSnapshots(),
+		quality: q, judge: j, limit: j.limit, snapshots: newSnapshots(e.base.count()),
 	}, nil
 }
 

@@ -91,10 +91,12 @@ func (k *chunk) table(v levels) []uint32 {
 	return t
 }
 
+// build numbers combinations of groups, the first column counting most.
 func (k *chunk) build(v levels) []uint32 {
 	t := make([]uint32, 1<<k.width)
 	stride := uint32(1)
-	for i, h := range k.columns {
+	for i := len(k.columns) - 1; i >= 0; i-- {
+		h := k.columns[i]
 		groupOf := h.GroupOf(int(v[k.first+i]))
 		mask := uint32(1)<<uint(bits.Len(uint(len(groupOf)-1))) - 1
 		for code := range t {

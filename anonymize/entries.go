@@ -33,6 +33,7 @@ func newEntries(p *Problem) *entries {
 	} else {
 		e.splitByBlock(t, p.Blocks)
 	}
+	e.sort(t.columns)
 	n := len(e.leaves[0])
 	first := firstTable(t, e, n)
 	if p.Population != nil {

@@ -7,9 +7,11 @@ import (
 
 // grouper forms the classes of lattice nodes. It is the inner loop of every
 // search: it gives each source class a mixed-radix key of its groups at the
-// node, and numbers the keys (see part). Large sources are cut into parts, one
-// a processor; the classes of later parts are then merged into those of the
-// first, which keeps them in the order of their first entries.
+// node, and numbers the keys (see part). Entries are in order of their blocks,
+// then of the leaves of the first column, and so are the classes of any node by
+// their first entries. Hence the source falls into runs of one block, or of one
+// group of the first column, that share no class: large sources are cut between
+// runs into parts, one a processor.
 //
 // It holds scratch memory and is not safe for concurrent use.
 type grouper struct {
@@ -45,38 +47,64 @@ func (g *grouper) group(src *classes, v levels) *classes {
 		g.classOf = make([]uint32, n)
 	}
 	g.classOf = g.classOf[:n]
-	parts := g.parts[:1]
-	if g.keysFit(v) {
-		parts = g.parts[:max(1, min(len(g.parts), n/leastPart))]
-	}
+	parts := g.cut(src, v)
 	var wait sync.WaitGroup
-	for i, p := range parts {
-		p.from, p.to = n*i/len(parts), n*(i+1)/len(parts)
-		if i > 0 {
-			wait.Go(func() { p.group(g, src, v) })
-		}
+	for _, p := range parts[1:] {
+		wait.Go(func() { p.group(g, src, v) })
 	}
 	parts[0].group(g, src, v)
 	wait.Wait()
 	for _, p := range parts[1:] {
-		parts[0].absorb(p, g.classOf)
+		parts[0].append(p, g.classOf)
 	}
 	g.collect(src, parts[0])
 	return &g.out
 }
 
-// keysFit says whether the keys of v fit without compression, so that they mean
-// the same in every part.
-func (g *grouper) keysFit(v levels) bool {
-	space := uint64(max(g.entries.blocks, 1))
-	for _, k := range g.chunks {
-		groups := k.groups(v)
-		if space > keyLimit/groups {
-			return false
+// cut sets the ranges of the parts: about even, each ending with a run.
+func (g *grouper) cut(src *classes, v levels) []*part {
+	n := src.count()
+	m := g.major(v)
+	count := max(1, min(len(g.parts), n/leastPart))
+	from, parts := 0, g.parts[:0]
+	for i := range count {
+		to := max(from, n*(i+1)/count)
+		for to > from && to < n && m.of(src.reps[to]) == m.of(src.reps[to-1]) {
+			to++
 		}
-		space *= groups
+		if to > from {
+			g.parts[len(parts)].from, g.parts[len(parts)].to = from, to
+			parts = g.parts[:len(parts)+1]
+			from = to
+		}
 	}
-	return true
+	return parts
+}
+
+// major is what the source is ordered by in the first place, at a node.
+type major struct {
+	values  []uint32 // by entry
+	groupOf []uint32 // nil for blocks
+	groups  uint64
+}
+
+func (g *grouper) major(v levels) major {
+	if g.entries.block != nil {
+		return major{values: g.entries.block, groups: uint64(g.entries.blocks)}
+	}
+	h := g.chunks[0].columns[0]
+	level := int(v[0])
+	if g.entries.base.population != nil {
+		level = h.Root().Level // tuples of the population come last, in no order: one run
+	}
+	return major{values: g.entries.leaves[0], groupOf: h.GroupOf(level), groups: uint64(h.Groups(level))}
+}
+
+func (m *major) of(entry uint32) uint32 {
+	if m.groupOf == nil {
+		return m.values[entry]
+	}
+	return m.groupOf[m.values[entry]]
 }
 
 // collect turns the numbering into classes with all their counts.

@@ -1,19 +1,21 @@
 package anonymize
 
-// part groups a range of source classes. Per class it looks up one number per
-// chunk, combines them into a mixed-radix key and numbers the keys: by direct
-// addressing where the key space is small, by hashing otherwise. A key space
+// part groups a range of source classes, whole runs of them. Per class it looks
+// up one number per chunk, combines them into a mixed-radix key and numbers the
+// keys, run by run so that the tables stay in the cache: by direct addressing
+// where the key space of a run is small, by hashing otherwise. A key space
 // beyond 62 bits is taken in passes, each of which replaces the key so far by
-// its number.
+// its number; the part is then one run.
 type part struct {
-	from, to  int
-	space     uint64
-	keys      []uint64
-	dense     []uint32 // key -> class + 1, all zero between calls
-	index     *keyIndex
-	reps      []uint32
-	rows      []uint32
-	classKeys []uint64
+	from, to   int
+	space      uint64
+	compressed bool
+	keys       []uint64
+	dense      []uint32 // key -> class + 1, all zero between calls
+	index      *keyIndex
+	reps       []uint32
+	rows       []uint32
+	classKeys  []uint64
 }
 
 const (
@@ -22,13 +24,41 @@ const (
 )
 
 func (p *part) group(g *grouper, src *classes, v levels) {
-	p.buildKeys(g, src.reps[p.from:p.to], v)
-	p.reps, p.rows, p.classKeys = p.reps[:0], p.rows[:0], p.classKeys[:0]
 	reps, rows, classOf := src.reps[p.from:p.to], src.rows[p.from:p.to], g.classOf[p.from:p.to]
-	if p.isDense() {
-		p.numberDense(reps, rows, classOf)
+	p.buildKeys(g, reps, v)
+	p.reps, p.rows, p.classKeys = p.reps[:0], p.rows[:0], p.classKeys[:0]
+	m := g.major(v)
+	if p.compressed || m.groups == 1 {
+		p.number(run{space: p.space, keys: p.keys, reps: reps, rows: rows, classOf: classOf})
+		return
+	}
+	tail := p.space / m.groups
+	for from := 0; from < len(reps); {
+		group, to := m.of(reps[from]), from+1
+		for to < len(reps) && m.of(reps[to]) == group {
+			to++
+		}
+		p.number(run{
+			base: uint64(group) * tail, space: tail,
+			keys: p.keys[from:to], reps: reps[from:to], rows: rows[from:to], classOf: classOf[from:to],
+		})
+		from = to
+	}
+}
+
+// run is a range of source classes whose keys lie in [base, base+space) and
+// occur nowhere else.
+type run struct {
+	base, space         uint64
+	keys                []uint64
+	reps, rows, classOf []uint32
+}
+
+func (p *part) number(r run) {
+	if r.space <= denseLimit && r.space <= 64*uint64(len(r.keys))+4096 {
+		p.numberDense(r)
 	} else {
-		p.numberHashed(reps, rows, classOf)
+		p.numberHashed(r)
 	}
 }
 
@@ -39,7 +69,7 @@ func (p *part) buildKeys(g *grouper, reps []uint32, v levels) {
 	}
 	p.keys = p.keys[:len(reps)]
 	keys := p.keys
-	p.space = 1
+	p.space, p.compressed = 1, false
 	if block := g.entries.block; block != nil {
 		p.space = uint64(g.entries.blocks)
 		for i, rep := range reps {
@@ -77,41 +107,39 @@ func (p *part) compress() {
 		id, _ := p.index.number(key)
 		p.keys[i] = uint64(id)
 	}
-	p.space = uint64(p.index.count)
+	p.space, p.compressed = uint64(p.index.count), true
 }
 
-func (p *part) isDense() bool {
-	return p.space <= denseLimit && p.space <= 64*uint64(len(p.keys))+4096
-}
-
-func (p *part) numberDense(reps, rows, classOf []uint32) {
-	if uint64(len(p.dense)) < p.space {
-		p.dense = make([]uint32, p.space)
+func (p *part) numberDense(r run) {
+	if uint64(len(p.dense)) < r.space {
+		p.dense = make([]uint32, r.space)
 	}
-	dense := p.dense
-	for i, key := range p.keys {
-		class := dense[key]
+	dense, opened := p.dense[:r.space], len(p.classKeys)
+	for i, key := range r.keys {
+		class := dense[key-r.base]
 		if class == 0 {
-			class = p.open(key, reps[i]) + 1
-			dense[key] = class
+			class = p.open(key, r.reps[i]) + 1
+			dense[key-r.base] = class
 		}
-		p.rows[class-1] += rows[i]
-		classOf[i] = class - 1
+		p.rows[class-1] += r.rows[i]
+		r.classOf[i] = class - 1
 	}
-	for _, key := range p.classKeys {
-		dense[key] = 0
+	for _, key := range p.classKeys[opened:] {
+		dense[key-r.base] = 0
 	}
 }
 
-func (p *part) numberHashed(reps, rows, classOf []uint32) {
-	p.index.reset(len(p.keys) / 2)
-	for i, key := range p.keys {
-		class, fresh := p.index.number(key)
+func (p *part) numberHashed(r run) {
+	opened := uint32(len(p.reps))
+	p.index.reset(len(r.keys) / 2)
+	for i, key := range r.keys {
+		number, fresh := p.index.number(key)
+		class := opened + number
 		if fresh {
-			p.open(key, reps[i])
+			p.open(key, r.reps[i])
 		}
-		p.rows[class] += rows[i]
-		classOf[i] = class
+		p.rows[class] += r.rows[i]
+		r.classOf[i] = class
 	}
 }
 
@@ -123,23 +151,11 @@ func (p *part) open(key uint64, rep uint32) uint32 {
 	return uint32(len(p.reps) - 1)
 }
 
-// absorb merges the classes of a later part into this one and renumbers the
-// source classes of that part.
-func (p *part) absorb(later *part, classOf []uint32) {
-	p.index.reset(len(p.classKeys) + len(later.classKeys))
-	for _, key := range p.classKeys {
-		p.index.number(key)
-	}
-	renumbered := later.keys[:0] // no longer needed
-	for i, key := range later.classKeys {
-		class, fresh := p.index.number(key)
-		if fresh {
-			p.open(key, later.reps[i])
-		}
-		p.rows[class] += later.rows[i]
-		renumbered = append(renumbered, uint64(class))
-	}
-	for i := later.from; i < later.to; i++ {
-		classOf[i] = uint32(renumbered[classOf[i]])
+// append adds the classes of the next part and renumbers its source classes.
+func (p *part) append(next *part, classOf []uint32) {
+	offset := uint32(len(p.reps))
+	p.reps, p.rows = append(p.reps, next.reps...), append(p.rows, next.rows...)
+	for i := next.from; i < next.to; i++ {
+		classOf[i] += offset
 	}
 }

@@ -176,6 +176,25 @@ func (k *toyClass) size() int {
 	return len(seen)
 }
 
+// first is the first tuple of the class, by block, then by position of the
+// values in their hierarchies.
+func (k *toyClass) first() []int {
+	var first []int
+	for _, r := range k.rows {
+		tuple := []int{0}
+		if k.y.blocks != nil {
+			tuple[0] = int(k.y.blocks[r])
+		}
+		for c := range k.y.cells {
+			tuple = append(tuple, slices.IndexFunc(k.y.paths[c], func(p []string) bool { return p[0] == k.y.cells[c][r] }))
+		}
+		if first == nil || slices.Compare(tuple, first) < 0 {
+			first = tuple
+		}
+	}
+	return first
+}
+
 // shares is the distribution of the sensitive attribute over pairs of subject
 // and value, by value, and the counts behind it.
 func (y *toy) shares(rows []int) (share map[string]float64, count map[string]int) {
@@ -264,7 +283,7 @@ func (y *toy) judge(classes []*toyClass, models []toyModel) outcome {
 			break
 		}
 		smallest := slices.MinFunc(o.kept, func(a, b *toyClass) int {
-			return cmp.Or(cmp.Compare(a.size(), b.size()), cmp.Compare(a.rows[0], b.rows[0]))
+			return cmp.Or(cmp.Compare(a.size(), b.size()), slices.Compare(a.first(), b.first()))
 		})
 		o.kept = slices.DeleteFunc(o.kept, func(k *toyClass) bool { return k == smallest })
 		dropped = append(dropped, smallest)

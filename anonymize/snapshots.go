@@ -23,11 +23,14 @@ type snapshot struct {
 }
 
 const (
-	snapshotBudget = 1 << 21 // entries of 8 bytes and more: about 16 to 32 MB
-	snapshotCount  = 192     // searched one by one at each check
+	leastBudget   = 1 << 21 // classes of 8 bytes and more: about 16 to 32 MB
+	budgetFactor  = 8       // for large tables: as many classes as 8 times the entries
+	snapshotCount = 192     // searched one by one at each check
 )
 
-func newSnapshots() *snapshots { return &snapshots{budget: snapshotBudget} }
+func newSnapshots(entries int) *snapshots {
+	return &snapshots{budget: max(leastBudget, budgetFactor*entries)}
+}
 
 // nearest returns the smallest snapshot of a specialization of v, or nil.
 func (s *snapshots) nearest(v levels) *classes {
