@@ -52,7 +52,7 @@ func TestLatticesBeyondMemoryAreProvenWhereBoundsReach(t *testing.T) {
 	for c := range values {
 		values[c] = 8
 	}
-	p := kAnonymous(synthetic(t, 3000, values, 0.995), 2)
+	p := kAnonymous(synthetic(t, 3000, values, 0.99), 2)
 	p.SuppressionLimit = 0.2
 	want := mustSearch(t, context.Background(), p, anonymize.Options{Algorithm: anonymize.Flash})
 	got := mustSearch(t, context.Background(), p, anonymize.Options{Algorithm: anonymize.BestFirst})
