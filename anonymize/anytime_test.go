@@ -11,8 +11,9 @@ import (
 )
 
 func TestBestFirstStoppedAfterAsManyChecksAsGreedyIsNeverWorse(t *testing.T) {
+	known := tables{}
 	for _, o := range readOptima(t) {
-		p := o.problem(t)
+		p := o.problem(t, known)
 		greedy := mustSearch(t, context.Background(), p, anonymize.Options{Algorithm: anonymize.Greedy})
 		first := mustSearch(t, context.Background(), p, anonymize.Options{
 			Algorithm: anonymize.BestFirst, MaxChecks: greedy.Checked,
@@ -31,8 +32,9 @@ func TestBestFirstStoppedAfterTheTimeOfGreedyIsNeverWorse(t *testing.T) {
 		t.Skip("compares times; set TAILOR_SOAK=1 on a quiet machine")
 	}
 	const runs = 9
+	known := tables{}
 	for _, o := range readOptima(t) {
-		p := o.problem(t)
+		p := o.problem(t, known)
 		var times []time.Duration
 		var greedy *anonymize.Result
 		for range runs {

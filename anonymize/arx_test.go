@@ -107,12 +107,20 @@ func (o optimum) columns(t testing.TB) []anonymize.Column {
 	return columns
 }
 
-func (o optimum) problem(t testing.TB) *anonymize.Problem {
+// tables remembers what entries share: reading takes longer than searching.
+type tables map[string]*anonymize.Table
+
+func (o optimum) problem(t testing.TB, known tables) *anonymize.Problem {
 	t.Helper()
-	sheet := readSheet(t, fmt.Sprintf("arx/%s/%s.csv", o.Dataset, o.Dataset))
-	table, err := sheet.Encode(o.columns(t), "")
-	if err != nil {
-		t.Fatal(err)
+	name := fmt.Sprint(o.Dataset, o.Variant, o.Attributes)
+	table, ok := known[name]
+	if !ok {
+		sheet := readSheet(t, fmt.Sprintf("arx/%s/%s.csv", o.Dataset, o.Dataset))
+		var err error
+		if table, err = sheet.Encode(o.columns(t), ""); err != nil {
+			t.Fatal(err)
+		}
+		known[name] = table
 	}
 	return &anonymize.Problem{
 		Table: table, Privacy: []anonymize.Privacy{anonymize.KAnonymity{K: o.K}},
@@ -121,10 +129,14 @@ func (o optimum) problem(t testing.TB) *anonymize.Problem {
 }
 
 func TestPublishedOptimaAreFound(t *testing.T) {
+	known := tables{}
 	for _, o := range readOptima(t) {
 		for _, algorithm := range []anonymize.Algorithm{anonymize.Flash, anonymize.BestFirst} {
 			t.Run(o.name()+"/"+algorithm.String(), func(t *testing.T) {
-				p := o.problem(t)
+				if raceDetector && len(o.Attributes) == 10 && algorithm == anonymize.BestFirst {
+					t.Skip("takes long under the race detector")
+				}
+				p := o.problem(t, known)
 				r, err := anonymize.Search(context.Background(), p, anonymize.Options{Algorithm: algorithm})
 				if err != nil {
 					t.Fatal(err)

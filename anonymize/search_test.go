@@ -19,6 +19,8 @@ func toys(t testing.TB) int {
 		return 2000
 	case testing.Short():
 		return 40
+	case raceDetector:
+		return 100
 	}
 	return 200
 }
