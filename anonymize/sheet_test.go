@@ -93,6 +93,10 @@ func TestEmptyCellsAreNullAndShareOnlyTheRoot(t *testing.T) {
 	if strings.Join(labels, " ") != "NULL NULL *" || own.Leaves() != 4 {
 		t.Errorf("labels %v, %d leaves", labels, own.Leaves())
 	}
+	x, _ := own.Code("x")
+	if share := own.Share(anonymize.Node{Level: 1, Group: own.Generalize(x, 1)}); share != 2.0/4 {
+		t.Errorf("the group of x covers %v of a domain that NULL made one value larger", share)
+	}
 	if _, ok := h.NullCode(); ok {
 		t.Error("the hierarchy that was passed in has changed")
 	}
