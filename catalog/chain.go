@@ -23,7 +23,7 @@ type chainKey struct {
 type Chain struct {
 	mu         sync.Mutex
 	number     int
-	version    int // of the policy the copy belongs to
+	version    int64 // of the catalog in which the copy was made
 	epoch      *epoch
 	generation int
 	partition  *anonymize.Partition // nil where the relation has no quasi-identifiers
@@ -195,7 +195,7 @@ func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch
 	c.mu.Lock()
 	chain := c.chains[key]
 	c.mu.Unlock()
-	if chain != nil && chain.version == r.Version && chain.epoch == e {
+	if chain != nil && chain.version == r.Catalog && chain.epoch == e {
 		return chain, nil
 	}
 	chain, err := c.openChain(ctx, r, key, e)
@@ -210,7 +210,7 @@ func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch
 
 // openChain reads a chain, or creates it with one block that holds everybody.
 func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *epoch) (*Chain, error) {
-	chain := &Chain{version: r.Version, epoch: e, granted: make(map[string]bool)}
+	chain := &Chain{version: r.Catalog, epoch: e, granted: make(map[string]bool)}
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		var epochNumber int
 		var stored []byte
@@ -222,8 +222,12 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 			return createChain(ctx, tx, r, key, chain)
 		case err != nil:
 			return fmt.Errorf("read chain: %w", err)
-		case epochNumber != e.number:
-			return errors.New("chain belongs to another epoch")
+		case epochNumber > e.number:
+			// Another proxy was told of the new epoch first.
+			return sqlstate.New(sqlstate.SerializationFailure, "table %q has just been refreshed", r.Name).
+				WithHint("Send the statement again.")
+		case epochNumber < e.number:
+			return c.refit(ctx, tx, r, chain, epochNumber, stored)
 		case e.table == nil:
 			return nil
 		}

@@ -105,21 +105,41 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint); err != nil {
 			return nil, err
 		}
-		var p policyDocument
-		if err := json.Unmarshal(document, &p); err != nil {
-			return nil, fmt.Errorf("policy of %s: %w", r, err)
-		}
-		r.Subject, r.K, r.Recoding, r.Scope = p.Subject, p.K, p.Recoding, p.Scope
-		r.Stale = fingerprint != p.Fingerprint
-		for _, q := range p.Require {
-			r.Requirements = append(r.Requirements, Requirement(q))
-		}
-		for _, c := range p.Columns {
-			r.Columns = append(r.Columns, Column{
-				Name: c.Name, Number: c.Number, Type: c.Type, Category: c.Category, Class: c.Class,
-				Pseudonym: c.Class == DirectIdentifier && c.Action == "pseudonym", Hierarchy: c.Hierarchy,
-			})
-		}
-		return r, nil
+		p, err := r.adopt(document)
+		r.Stale = p.Fingerprint != fingerprint
+		return r, err
 	})
+}
+
+// adopt fills a relation from the document of a policy version.
+func (r *Relation) adopt(document []byte) (policyDocument, error) {
+	var p policyDocument
+	if err := json.Unmarshal(document, &p); err != nil {
+		return p, fmt.Errorf("policy of %s: %w", r, err)
+	}
+	r.Subject, r.K, r.Recoding, r.Scope = p.Subject, p.K, p.Recoding, p.Scope
+	for _, q := range p.Require {
+		r.Requirements = append(r.Requirements, Requirement(q))
+	}
+	for _, c := range p.Columns {
+		r.Columns = append(r.Columns, Column{
+			Name: c.Name, Number: c.Number, Type: c.Type, Category: c.Category, Class: c.Class,
+			Pseudonym: c.Class == DirectIdentifier && c.Action == "pseudonym", Hierarchy: c.Hierarchy,
+		})
+	}
+	return p, nil
+}
+
+// loadPast reads a relation as the policy of an earlier epoch had it.
+func loadPast(ctx context.Context, db pgx.Tx, r *Relation, epochNumber int) (*Relation, error) {
+	past := &Relation{OID: r.OID, Schema: r.Schema, Name: r.Name, Epoch: epochNumber}
+	var document []byte
+	err := db.QueryRow(ctx, `SELECT v.version, v.policy FROM tailor.epoch e
+		JOIN tailor.policy_version v ON v.relation = e.relation AND v.version = e.version
+		WHERE e.epoch = $1 AND e.relation = $2`, epochNumber, r.OID).Scan(&past.Version, &document)
+	if err != nil {
+		return nil, fmt.Errorf("read policy of epoch %d: %w", epochNumber, err)
+	}
+	_, err = past.adopt(document)
+	return past, err
 }

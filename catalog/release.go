@@ -18,7 +18,7 @@ const chunkRows = 1024
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience
 // reads.
-func ReleaseName(chain int) string { return fmt.Sprintf("chain_%d", chain) }
+func ReleaseName(chain int) string { return fmt.Sprintf("%s%d", ReleasePrefix, chain) }
 
 // createRelease makes the tables of a chain's release and the view over them.
 func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error {

@@ -72,6 +72,8 @@ type Relation struct {
 	Scope        string // who shares a chain: principal, role, everyone
 	Requirements []Requirement
 	Columns      []Column
+	// Catalog is the version of the catalog that this was read from.
+	Catalog int64
 	// Stale says that the table has changed shape since the activation.
 	Stale bool
 }
@@ -110,6 +112,12 @@ type Other struct {
 // Name is a qualified name.
 type Name struct{ Schema, Name string }
 
+// OwnSchemas are the schemas that only Tailor itself reads by name.
+var OwnSchemas = []string{"tailor", "tailor_store", "tailor_release"}
+
+// ReleasePrefix starts the name of every release.
+const ReleasePrefix = "chain_"
+
 // Snapshot is an immutable picture of policies and relations. It is safe for
 // concurrent use.
 type Snapshot struct {
@@ -123,8 +131,9 @@ type Snapshot struct {
 // relation is added by itself.
 func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *Snapshot {
 	s := &Snapshot{version: version, protected: make(map[Name]*Relation), others: others}
-	words := []string{"pg_stat", "u&"}
+	words := []string{"pg_stat", "u&", ReleasePrefix, "tailor"}
 	for _, r := range protected {
+		r.Catalog = version
 		s.protected[Name{r.Schema, r.Name}] = r
 		s.protected[Name{"research", r.Name}] = r
 		words = append(words, strings.ToLower(r.Name))
@@ -144,6 +153,10 @@ func (s *Snapshot) Version() int64 { return s.version }
 
 // Protected looks up a protected relation, nil if the name is not one.
 func (s *Snapshot) Protected(n Name) *Relation { return s.protected[n] }
+
+// Current is the present state of a relation that was looked up in an earlier
+// snapshot, nil if it is no longer protected.
+func (s *Snapshot) Current(r *Relation) *Relation { return s.protected[Name{r.Schema, r.Name}] }
 
 // Other looks up a relation without a policy, nil if it is unknown.
 func (s *Snapshot) Other(n Name) *Other { return s.others[n] }

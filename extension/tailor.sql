@@ -263,6 +263,8 @@ COMMENT ON PROCEDURE tailor.chain_scope IS 'says who shares a chain: each princi
 
 CREATE OR REPLACE PROCEDURE tailor.grant_reader(role name)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    protected regclass;
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role) THEN
         RAISE EXCEPTION 'role "%" does not exist', role USING ERRCODE = '42704';
@@ -270,6 +272,12 @@ BEGIN
     IF EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role AND (r.rolsuper OR r.rolbypassrls)) THEN
         RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', role USING ERRCODE = '42501';
     END IF;
+    FOR protected IN SELECT p.relation FROM tailor.protection p WHERE p.active IS NOT NULL LOOP
+        IF has_any_column_privilege(role, protected, 'SELECT') THEN
+            RAISE EXCEPTION 'role "%" can read the protected table % itself', role, protected USING ERRCODE = '42501',
+                HINT = format('REVOKE ALL ON %s FROM %I; and from the roles that it is a member of.', protected, role);
+        END IF;
+    END LOOP;
     EXECUTE format('GRANT tailor_reader TO %I', role);
     PERFORM pg_notify('tailor', 'readers');
 END $$;
@@ -326,10 +334,13 @@ BEGIN
     END IF;
     SELECT string_agg(format('%I', c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int) INTO qids
         FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier';
+    -- Types are the catalog's own: the document is an administrator's text, and
+    -- this function runs with more privileges than an administrator has.
     SELECT string_agg(CASE WHEN c ->> 'class' = 'direct_identifier'
-                           THEN format('(s.pseudonym)::%s AS %I', c ->> 'type', c ->> 'name')
-                           ELSE format('b.%I', c ->> 'name') END, ', ' ORDER BY (c ->> 'number')::int) INTO payload
+                           THEN format('(s.pseudonym)::%s AS %I', format_type(a.atttypid, a.atttypmod), a.attname)
+                           ELSE format('b.%I', a.attname) END, ', ' ORDER BY a.attnum) INTO payload
         FROM jsonb_array_elements(policy -> 'columns') c
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
         WHERE c ->> 'class' IN ('sensitive', 'non_sensitive')
            OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
 
@@ -389,9 +400,14 @@ DECLARE
     table_name name := (SELECT relname FROM pg_class WHERE oid = relation);
     shape text;
 BEGIN
-    SELECT string_agg(format('NULL::%s AS %I', CASE WHEN c ->> 'category' = 'S' THEN 'text' ELSE c ->> 'type' END, c ->> 'name'),
-                      ', ' ORDER BY (c ->> 'number')::int) INTO shape
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(session_user, c.relowner, 'USAGE')) THEN
+        RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = '42501';
+    END IF;
+    SELECT string_agg(format('NULL::%s AS %I', CASE WHEN t.typcategory = 'S' THEN 'text' ELSE format_type(a.atttypid, a.atttypmod) END, a.attname),
+                      ', ' ORDER BY a.attnum) INTO shape
         FROM jsonb_array_elements(policy -> 'columns') c
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
+        JOIN pg_type t ON t.oid = a.atttypid
         WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
            OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
     EXECUTE format('DROP VIEW IF EXISTS research.%I', table_name);
@@ -478,6 +494,46 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.activate IS 'publishes the draft as a new policy version, takes direct privileges from readers and builds the stored copy';
 
+CREATE OR REPLACE PROCEDURE tailor.refresh(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number integer;
+    built  integer;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    SELECT p.active INTO number FROM tailor.protection p WHERE p.relation = refresh.relation FOR UPDATE;
+    IF number IS NULL THEN
+        RAISE EXCEPTION 'the policy of table % is not active', relation
+            USING ERRCODE = '55000', HINT = format('CALL tailor.activate(%L);', relation);
+    END IF;
+    built := tailor.build_epoch(relation, number,
+        (SELECT v.policy FROM tailor.policy_version v WHERE v.relation = refresh.relation AND v.version = number));
+    UPDATE tailor.protection p SET epoch = built WHERE p.relation = refresh.relation;
+    PERFORM nextval('tailor.catalog_version');
+    PERFORM pg_notify('tailor', 'policies');
+END $$;
+COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table; each chain is re-fitted to it when it is next used';
+
+CREATE OR REPLACE PROCEDURE tailor.forget_chains(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    chain record;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(session_user, c.relowner, 'USAGE')) THEN
+        RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = '42501';
+    END IF;
+    FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = forget_chains.relation FOR UPDATE LOOP
+        EXECUTE format('DROP VIEW IF EXISTS tailor_release.chain_%s', chain.number);
+        EXECUTE format('DROP TABLE IF EXISTS tailor_store.chain_%1$s_block, tailor_store.chain_%1$s_row', chain.number);
+        DELETE FROM tailor.chain c WHERE c.chain = chain.number;
+    END LOOP;
+    RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;
+    PERFORM nextval('tailor.catalog_version');
+    PERFORM pg_notify('tailor', 'policies');
+END $$;
+COMMENT ON PROCEDURE tailor.forget_chains IS 'starts all chains of a table anew, giving up the guarantee over what was shown before';
+
 -- What the proxy asks -------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION tailor.verifier(principal name) RETURNS text
@@ -490,7 +546,7 @@ REVOKE ALL ON FUNCTION tailor.verifier FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
 
 CREATE OR REPLACE FUNCTION tailor.assert_visible(chain integer, visible boolean) RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT visible THEN
         RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
@@ -534,6 +590,7 @@ BEGIN
     ALTER SEQUENCE tailor.catalog_version OWNER TO tailor_owner;
     ALTER FUNCTION tailor.build_epoch(regclass, integer, jsonb) OWNER TO tailor_owner;
     ALTER PROCEDURE tailor.publish_shape(regclass, jsonb) OWNER TO tailor_owner;
+    ALTER PROCEDURE tailor.forget_chains(regclass) OWNER TO tailor_owner;
     -- Members of tailor_reader may call nothing that writes.
     FOR object IN SELECT p.oid::regprocedure AS name FROM pg_proc p WHERE p.pronamespace = 'tailor'::regnamespace
     LOOP

@@ -256,6 +256,10 @@ func (e *entry) labelOf(c *column) string { return quoted(e.alias) + "." + quote
 // its columns.
 func (b *binder) star(ref *pg.ColumnRef, sc *scope, bound *boundQuery) error {
 	names := refNames(ref)
+	if ref.Location < 0 {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "the command TABLE is not supported for a protected table").
+			WithHint("Write SELECT * FROM instead.")
+	}
 	var entries []*entry
 	if len(names) == 0 {
 		entries = sc.entries

@@ -38,11 +38,14 @@ func (p *Plan) Rewrite(release func(*catalog.Relation) string) *Rewritten {
 		r.parts = append(r.parts, part{at: sql.Len(), source: from, copied: true})
 		sql.WriteString(p.statement[from:e.start])
 		r.parts = append(r.parts, part{at: sql.Len(), source: e.start})
+		// Blanks keep the new text from growing together with its neighbours.
+		sql.WriteByte(' ')
 		if e.relation != nil {
 			sql.WriteString("tailor_release.")
 			sql.WriteString(release(e.relation))
 		}
 		sql.WriteString(e.text)
+		sql.WriteByte(' ')
 		from = e.end
 	}
 	r.parts = append(r.parts, part{at: sql.Len(), source: from, copied: true})

@@ -69,6 +69,10 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot be named with its database").
 			At(b.statement, int(rv.Location))
 	}
+	if !rv.Inh {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "ONLY is not supported before a protected table").
+			WithHint("Leave out ONLY: a release has no child tables.").At(b.statement, int(rv.Location))
+	}
 	if rv.Alias != nil && len(rv.Alias.Colnames) > 0 {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "a list of column names behind the alias of a protected table is not supported").
 			WithHint("Rename the columns in a subquery.").At(b.statement, int(rv.Location))
@@ -106,6 +110,9 @@ func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias str
 	if rv.Schemaname != "" {
 		at += 2
 	}
+	if at+1 < len(b.tokens) && b.tokens[at+1].Token == pg.Token_ASCII_42 {
+		at++ // "patients *": with child tables, as always
+	}
 	text := ""
 	if rv.Alias == nil {
 		text = " AS " + quoted(alias)
@@ -119,6 +126,10 @@ func (b *binder) rangeSubselect(s *pg.RangeSubselect, sc *scope) error {
 	query := s.Subquery.GetSelectStmt()
 	if query == nil {
 		return b.notUnderstood(s.Subquery)
+	}
+	if s.Alias == nil {
+		return sqlstate.New(sqlstate.SyntaxError, "subquery in FROM must have an alias").
+			WithHint("For example, FROM (SELECT ...) AS foo.").At(b.statement, start(s.Subquery))
 	}
 	outer := sc.parent
 	if s.Lateral {

@@ -95,6 +95,13 @@ func (b *binder) statementPlan(s *pg.RawStmt) error {
 	if concerned == nil {
 		return nil
 	}
+	for _, t := range b.tokens {
+		if t.Token == pg.Token_UIDENT || t.Token == pg.Token_USCONST {
+			// The scanner does not know where they end.
+			return sqlstate.New(sqlstate.FeatureNotSupported, "Unicode escapes (U&) are not supported beside a protected table").
+				WithHint("Write the characters themselves.").At(b.statement, int(t.Start))
+		}
+	}
 	query := s.Stmt.GetSelectStmt()
 	if query == nil {
 		return b.refuseStatement(s.Stmt, concerned)

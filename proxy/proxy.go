@@ -46,6 +46,8 @@ type Proxy struct {
 	secret  []byte // of mock verifiers
 	cancels cancels
 	slots   chan struct{}
+
+	assessments assessments
 }
 
 // New makes a proxy. clock is the time of audit records.

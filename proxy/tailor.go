@@ -60,7 +60,18 @@ func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) 
 // tailor brings the chain of every relation of a plan to what the plan needs.
 func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, error) {
 	d := &decision{}
-	for _, r := range plan.Relations {
+	uses := fmt.Sprint(plan.Uses)
+	snapshot, err := s.proxy.catalog.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	for _, planned := range plan.Relations {
+		r := snapshot.Current(planned)
+		if r == nil || r.OID != planned.OID || r.Version != planned.Version {
+			// The words by which drivers know that they have to prepare again.
+			return nil, sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
+				WithHint("The policy of table %q has changed since the statement was prepared.", planned.Name)
+		}
 		stages := ecg.Compose(r.String(), plan.Uses)
 		var assessment *ecg.Assessment
 		release, err := s.proxy.catalog.Release(ctx, r, s.principal,
@@ -69,9 +80,19 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 					assessment = &ecg.Assessment{Table: r.String(), Recoding: "none"}
 					return nil, nil
 				}
-				refined, a, err := ecg.Tailor(ctx, p, slices.Clone(stages), r.K, requirements)
-				assessment = a
-				return refined, err
+				key := assessed{p, uses}
+				if assessment = s.proxy.assessments.find(key); assessment != nil {
+					return p, nil
+				}
+				refined, found, err := ecg.Tailor(ctx, p, slices.Clone(stages), r.K, requirements)
+				if err != nil {
+					return nil, err
+				}
+				if refined == p {
+					s.proxy.assessments.keep(key, found)
+				}
+				assessment = found
+				return refined, nil
 			})
 		if err != nil {
 			return nil, err

@@ -73,7 +73,7 @@ func TestCountsAreExactAndAggregatesWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		truth := one[float64](t, direct, "SELECT avg(age)::float8 FROM patients WHERE age >= 30 AND sex = $1", fields[0])
-		if average < truth-1 || average > truth+1 {
+		if average < truth-3 || average > truth+3 {
 			t.Errorf("avg(age) of %s = %.2f, far from %.2f", fields[0], average, truth)
 		}
 	}
@@ -114,9 +114,11 @@ func TestRefusals(t *testing.T) {
 		{"the stored copy cannot be read", `SELECT * FROM tailor_store.epoch_1`, "42501"},
 		{"the tuples cannot be read", `SELECT * FROM tailor_store.tuples_1`, "42501"},
 		{"the partition cannot be read", `SELECT * FROM tailor.chain`, "42501"},
+		{"a release is not read by its own name", `SELECT * FROM tailor_release.chain_1`, "42501"},
+		{"a release is not read through the search path", `SET search_path = tailor_release; SELECT * FROM tailor_release.chain_1`, "42501"},
 		{"verifiers cannot be read", `SELECT tailor.verifier('dba')`, "42501"},
 		{"a query in a string reads under the reader's role", `SELECT query_to_xml('SELECT name FROM patients', true, true, '')`, "42501"},
-		{"escaped names are understood", `SELECT U&"n\0061me" FROM U&"p\0061tients"`, "42501"},
+		{"escaped names are recognized", `SELECT U&"n\0061me" FROM U&"p\0061tients"`, "0A000"},
 		{"an unknown column is PostgreSQL's own error", `SELECT nothing FROM patients`, "42703"},
 		{"a syntax error is PostgreSQL's own error", `SELECT age FROM patients WHERE`, "42601"},
 		{"a deep expression is too complex", `SELECT age FROM patients WHERE 1 = ` + strings.Repeat("1+", 40000) + "1", "54001"},
@@ -303,7 +305,7 @@ func (p *proxied) records(t *testing.T) []map[string]any {
 
 func waitFor(t *testing.T, met func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !met() {
 		if time.Now().After(deadline) {
 			t.Fatal("waited in vain")

@@ -33,6 +33,9 @@ type stand struct {
 	cluster *pgcluster.Cluster
 }
 
+// stands is the folder of all test stands.
+var stands string
+
 // shared is the stand of tests that change nothing but chains of their own
 // readers.
 var shared *stand
@@ -55,6 +58,7 @@ func run(m *testing.M) (int, error) {
 	if err := os.Chmod(dir, 0o755); err != nil { // the server's account passes through
 		return 1, err
 	}
+	stands = dir
 	binary = filepath.Join(dir, "tailor")
 	build := exec.Command("go", "build", "-race", "-o", binary, "../cmd/tailor")
 	if output, err := build.CombinedOutput(); err != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-// number is a figure that JSON shows as null where it is none or infinite.
-type number float64
+// figure is one that JSON shows as null where it is none or infinite.
+type figure float64
 
-func (n number) MarshalJSON() ([]byte, error) {
+func (n figure) MarshalJSON() ([]byte, error) {
 	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float64(n))
 }
 
-func (n number) String() string {
+func (n figure) String() string {
 	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
 		return "none"
 	}
@@ -34,9 +34,9 @@ type assessReport struct {
 	K                 int               `json:"k"`
 	Classes           int               `json:"equivalence_classes"`
 	LargestClass      int               `json:"largest_class"`
-	AverageClassSize  number            `json:"average_class_size"`
-	NormalizedAverage number            `json:"normalized_average_class_size"`
-	Discernibility    number            `json:"discernibility"`
+	AverageClassSize  figure            `json:"average_class_size"`
+	NormalizedAverage figure            `json:"normalized_average_class_size"`
+	Discernibility    figure            `json:"discernibility"`
 	SuppressedRows    int               `json:"suppressed_rows"`
 	Risk              assessRisk        `json:"risk"`
 	Sensitive         []assessSensitive `json:"sensitive,omitempty"`
@@ -44,76 +44,76 @@ type assessReport struct {
 }
 
 type assessRisk struct {
-	HighestProsecutor number `json:"highest_prosecutor"`
-	AverageProsecutor number `json:"average_prosecutor"`
-	AverageOfClasses  number `json:"average_of_classes"`
-	HighestJournalist number `json:"highest_journalist"`
-	AverageJournalist number `json:"average_journalist"`
-	Marketer          number `json:"marketer"`
-	ShareUnique       number `json:"share_unique"`
-	ShareAtHighest    number `json:"share_at_highest"`
+	HighestProsecutor figure `json:"highest_prosecutor"`
+	AverageProsecutor figure `json:"average_prosecutor"`
+	AverageOfClasses  figure `json:"average_of_classes"`
+	HighestJournalist figure `json:"highest_journalist"`
+	AverageJournalist figure `json:"average_journalist"`
+	Marketer          figure `json:"marketer"`
+	ShareUnique       figure `json:"share_unique"`
+	ShareAtHighest    figure `json:"share_at_highest"`
 }
 
 type assessSensitive struct {
 	Name         string            `json:"name"`
 	Type         string            `json:"type"`
 	L            int               `json:"l"`
-	EntropyL     number            `json:"entropy_l"`
-	RecursiveC   map[string]number `json:"recursive_c_for_l"`
-	Alpha        number            `json:"alpha"`
-	T            number            `json:"t"`
-	BasicBeta    number            `json:"basic_beta"`
-	EnhancedBeta number            `json:"enhanced_beta"`
-	Delta        number            `json:"delta"`
-	StrictDelta  number            `json:"strict_delta"`
+	EntropyL     figure            `json:"entropy_l"`
+	RecursiveC   map[string]figure `json:"recursive_c_for_l"`
+	Alpha        figure            `json:"alpha"`
+	T            figure            `json:"t"`
+	BasicBeta    figure            `json:"basic_beta"`
+	EnhancedBeta figure            `json:"enhanced_beta"`
+	Delta        figure            `json:"delta"`
+	StrictDelta  figure            `json:"strict_delta"`
 	Pycanon      struct {
 		EntropyL     int    `json:"entropy_l"`
 		RecursiveC   *int   `json:"recursive_c"`
 		RecursiveL   int    `json:"recursive_l"`
-		EnhancedBeta number `json:"enhanced_beta"`
+		EnhancedBeta figure `json:"enhanced_beta"`
 	} `json:"as_pycanon"`
 }
 
 type assessChange struct {
 	Entropy          assessEntropy        `json:"nue"`
-	ModificationRate number               `json:"modification_rate"`
-	Loss             number               `json:"loss"`
-	GeometricLoss    number               `json:"loss_geometric"`
-	Precision        number               `json:"precision"`
+	ModificationRate figure               `json:"modification_rate"`
+	Loss             figure               `json:"loss"`
+	GeometricLoss    figure               `json:"loss_geometric"`
+	Precision        figure               `json:"precision"`
 	Columns          []assessColumnChange `json:"columns"`
 }
 
 // assessEntropy gives non-uniform entropy in two units and as a share of the
 // maximum.
 type assessEntropy struct {
-	ConventionalNats    number `json:"conventional_nats"`
-	ConventionalBits    number `json:"conventional_bits"`
-	ConventionalPercent number `json:"conventional_percent"`
-	GenericNats         number `json:"generic_nats"`
-	GenericBits         number `json:"generic_bits"`
-	GenericPercent      number `json:"generic_percent"`
-	MaximumNats         number `json:"maximum_nats"`
+	ConventionalNats    figure `json:"conventional_nats"`
+	ConventionalBits    figure `json:"conventional_bits"`
+	ConventionalPercent figure `json:"conventional_percent"`
+	GenericNats         figure `json:"generic_nats"`
+	GenericBits         figure `json:"generic_bits"`
+	GenericPercent      figure `json:"generic_percent"`
+	MaximumNats         figure `json:"maximum_nats"`
 }
 
 type assessColumnChange struct {
 	Name             string        `json:"name"`
 	Entropy          assessEntropy `json:"nue"`
-	ModificationRate number        `json:"modification_rate"`
-	Loss             number        `json:"loss"`
-	Precision        number        `json:"precision"`
+	ModificationRate figure        `json:"modification_rate"`
+	Loss             figure        `json:"loss"`
+	Precision        figure        `json:"precision"`
 }
 
 func newAssessReport(r *anonymize.Release, m *anonymize.Measures) *assessReport {
 	c, risk := m.Classes, m.Risk
 	a := &assessReport{
 		Rows: m.Rows, Subjects: m.Subjects, K: c.Smallest, Classes: c.Count, LargestClass: c.Largest,
-		AverageClassSize: number(c.Average), NormalizedAverage: number(c.NormalizedAverage),
-		Discernibility: number(c.Discernibility), SuppressedRows: c.SuppressedRows,
+		AverageClassSize: figure(c.Average), NormalizedAverage: figure(c.NormalizedAverage),
+		Discernibility: figure(c.Discernibility), SuppressedRows: c.SuppressedRows,
 		Risk: assessRisk{
-			HighestProsecutor: number(risk.HighestProsecutor), AverageProsecutor: number(risk.AverageProsecutor),
-			AverageOfClasses: number(risk.AverageOfClasses), HighestJournalist: number(risk.HighestJournalist),
-			AverageJournalist: number(risk.AverageJournalist), Marketer: number(risk.Marketer),
-			ShareUnique: number(risk.ShareUnique), ShareAtHighest: number(risk.ShareAtHighest),
+			HighestProsecutor: figure(risk.HighestProsecutor), AverageProsecutor: figure(risk.AverageProsecutor),
+			AverageOfClasses: figure(risk.AverageOfClasses), HighestJournalist: figure(risk.HighestJournalist),
+			AverageJournalist: figure(risk.AverageJournalist), Marketer: figure(risk.Marketer),
+			ShareUnique: figure(risk.ShareUnique), ShareAtHighest: figure(risk.ShareAtHighest),
 		},
 	}
 	for _, q := range r.QuasiIdentifiers {
@@ -130,18 +130,18 @@ func newAssessReport(r *anonymize.Release, m *anonymize.Measures) *assessReport 
 
 func newAssessSensitive(s anonymize.SensitiveMeasures) assessSensitive {
 	a := assessSensitive{
-		Name: s.Name, Type: "text", L: s.DistinctL, EntropyL: number(s.EntropyL), RecursiveC: map[string]number{},
-		Alpha: number(s.Alpha), T: number(s.T), BasicBeta: number(s.BasicBeta), EnhancedBeta: number(s.EnhancedBeta),
-		Delta: number(s.Delta), StrictDelta: number(s.StrictDelta),
+		Name: s.Name, Type: "text", L: s.DistinctL, EntropyL: figure(s.EntropyL), RecursiveC: map[string]figure{},
+		Alpha: figure(s.Alpha), T: figure(s.T), BasicBeta: figure(s.BasicBeta), EnhancedBeta: figure(s.EnhancedBeta),
+		Delta: figure(s.Delta), StrictDelta: figure(s.StrictDelta),
 	}
 	if s.Numeric {
 		a.Type = "number"
 	}
 	for i, c := range s.RecursiveC {
-		a.RecursiveC[fmt.Sprint(i+2)] = number(c)
+		a.RecursiveC[fmt.Sprint(i+2)] = figure(c)
 	}
 	a.Pycanon.EntropyL, a.Pycanon.RecursiveL = s.Pycanon.EntropyL, s.Pycanon.L
-	a.Pycanon.EnhancedBeta = number(s.Pycanon.EnhancedBeta)
+	a.Pycanon.EnhancedBeta = figure(s.Pycanon.EnhancedBeta)
 	if s.Pycanon.RecursiveC > 0 {
 		a.Pycanon.RecursiveC = &s.Pycanon.RecursiveC
 	}
@@ -151,26 +151,26 @@ func newAssessSensitive(s anonymize.SensitiveMeasures) assessSensitive {
 func newAssessChange(c *anonymize.ChangeMeasures) *assessChange {
 	a := &assessChange{
 		Entropy:          newAssessEntropy(c.ConventionalEntropy, c.GenericEntropy, c.MaximumEntropy),
-		ModificationRate: number(c.ModificationRate), Loss: number(c.Loss), GeometricLoss: number(c.GeometricLoss),
-		Precision: number(c.Precision),
+		ModificationRate: figure(c.ModificationRate), Loss: figure(c.Loss), GeometricLoss: figure(c.GeometricLoss),
+		Precision: figure(c.Precision),
 	}
 	for _, column := range c.Columns {
 		a.Columns = append(a.Columns, assessColumnChange{
 			Name:             column.Name,
 			Entropy:          newAssessEntropy(column.ConventionalEntropy, column.GenericEntropy, column.MaximumEntropy),
-			ModificationRate: number(column.ModificationRate),
-			Loss:             number(column.Loss), Precision: number(column.Precision),
+			ModificationRate: figure(column.ModificationRate),
+			Loss:             figure(column.Loss), Precision: figure(column.Precision),
 		})
 	}
 	return a
 }
 
 func newAssessEntropy(conventional, generic, maximum float64) assessEntropy {
-	percent := func(nats float64) number { return number(math.Round(1e4*nats/maximum) / 100) }
+	percent := func(nats float64) figure { return figure(math.Round(1e4*nats/maximum) / 100) }
 	return assessEntropy{
-		ConventionalNats: number(conventional), ConventionalBits: number(conventional / math.Ln2),
-		ConventionalPercent: percent(conventional), GenericNats: number(generic),
-		GenericBits: number(generic / math.Ln2), GenericPercent: percent(generic), MaximumNats: number(maximum),
+		ConventionalNats: figure(conventional), ConventionalBits: figure(conventional / math.Ln2),
+		ConventionalPercent: percent(conventional), GenericNats: figure(generic),
+		GenericBits: figure(generic / math.Ln2), GenericPercent: percent(generic), MaximumNats: figure(maximum),
 	}
 }
 

@@ -30,6 +30,8 @@ var commands = []command{
 	{"demo", "a private PostgreSQL with a synthetic hospital behind the proxy", runDemo},
 	{"install", "install or upgrade the SQL side in a database", runInstall},
 	{"serve", "run the proxy", runServe},
+	{"disassociate", "publish set-valued data with k^m-anonymity", runDisassociate},
+	{"workload", "run a file of queries on a CSV file as one chain", runWorkload},
 }
 
 func main() {

@@ -1,0 +1,128 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// refit carries a chain from an earlier epoch to the present one, inside the
+// transaction that holds the chain's lock: same cuts, new copy, new release.
+// chain has its number, generation and present epoch; stored is its partition
+// of the earlier epoch.
+func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, earlier int, stored []byte) error {
+	chain.generation++
+	if chain.epoch.table != nil {
+		past, err := loadPast(ctx, tx, r, earlier)
+		if err != nil {
+			return err
+		}
+		chain.partition, err = c.carried(ctx, r, past, chain.epoch, stored)
+		if err != nil {
+			return err
+		}
+	}
+	if err := replaceRelease(ctx, tx, r, chain.number); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE tailor.chain SET epoch = $2, generation = $3, min_block = $4 WHERE chain = $1`,
+		chain.number, chain.epoch.number, chain.generation, chain.epoch.rows); err != nil {
+		return fmt.Errorf("move chain to epoch %d: %w", chain.epoch.number, err)
+	}
+	if chain.partition != nil {
+		if err := storeChain(ctx, tx, r, chain.number, chain.generation, chain.partition); err != nil {
+			return err
+		}
+	}
+	return dropUnused(ctx, tx, r, earlier)
+}
+
+// carried is the partition of an earlier epoch, re-fitted to a new one.
+func (c *Catalog) carried(ctx context.Context, r, past *Relation, e *epoch, stored []byte) (*anonymize.Partition, error) {
+	before, err := c.loadEpoch(ctx, past)
+	if err != nil {
+		return nil, err
+	}
+	if before.table == nil || !sameQuasiIdentifiers(r, past) {
+		return nil, sqlstate.New(sqlstate.PolicyStale,
+			"the quasi-identifiers of table %q have changed since this audience was shown it", r.Name).
+			WithHint("Restore them, or start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.")
+	}
+	partition, err := anonymize.UnmarshalPartition(before.table, stored)
+	if err != nil {
+		return nil, err
+	}
+	fitted, report, err := anonymize.Refit(partition, e.table, requirements(r, e))
+	if err != nil {
+		return nil, err
+	}
+	c.log.Info("chain re-fitted", "relation", r.String(), "epoch", e.number,
+		"placed", report.Placed, "beyond", report.Beyond, "joined", report.Joined)
+	return fitted, nil
+}
+
+func sameQuasiIdentifiers(a, b *Relation) bool {
+	x, y := a.QuasiIdentifiers(), b.QuasiIdentifiers()
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if x[i].Name != y[i].Name || x[i].Type != y[i].Type {
+			return false
+		}
+	}
+	return true
+}
+
+// lockPatience is how long a re-fit waits for queries that read the release
+// that it replaces.
+const lockPatience = "20s"
+
+// replaceRelease makes a release over the present epoch in place of the old
+// one, for the same readers.
+func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error {
+	rows, err := tx.Query(ctx, `SELECT a.grantee::regrole::text FROM pg_class c, aclexplode(c.relacl) a
+		WHERE c.oid = to_regclass($1) AND a.grantee <> c.relowner AND a.privilege_type = 'SELECT'`,
+		"tailor_release."+ReleaseName(chain))
+	if err != nil {
+		return fmt.Errorf("read readers of release: %w", err)
+	}
+	readers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("read readers of release: %w", err)
+	}
+	for _, s := range []string{
+		"SET LOCAL lock_timeout = '" + lockPatience + "'",
+		"DROP VIEW IF EXISTS tailor_release." + ReleaseName(chain),
+		fmt.Sprintf("DROP TABLE IF EXISTS tailor_store.chain_%[1]d_block, tailor_store.chain_%[1]d_row", chain),
+	} {
+		if _, err := tx.Exec(ctx, s); err != nil {
+			return fmt.Errorf("drop release: %w", err)
+		}
+	}
+	if err := createRelease(ctx, tx, r, chain); err != nil {
+		return err
+	}
+	for _, reader := range readers { // quoted by PostgreSQL
+		if _, err := tx.Exec(ctx, fmt.Sprintf("GRANT SELECT ON tailor_release.%s TO %s", ReleaseName(chain), reader)); err != nil {
+			return fmt.Errorf("grant release: %w", err)
+		}
+	}
+	return nil
+}
+
+// dropUnused removes the copy of an epoch that no chain is on any more.
+func dropUnused(ctx context.Context, tx pgx.Tx, r *Relation, epochNumber int) error {
+	var used bool
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tailor.chain WHERE epoch = $1)
+		OR EXISTS (SELECT FROM tailor.protection WHERE relation = $2 AND epoch = $1)`, epochNumber, r.OID).Scan(&used)
+	if err != nil || used {
+		return err
+	}
+	_, err = tx.Exec(ctx, fmt.Sprintf("DROP TABLE IF EXISTS tailor_store.epoch_%[1]d, tailor_store.tuples_%[1]d", epochNumber))
+	return err
+}

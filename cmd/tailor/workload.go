@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+)
+
+// workloadOptions are the flags of tailor workload.
+type workloadOptions struct {
+	csv, queries, seed, report, subject string
+	delimiter                           rune
+	hierarchies                         map[string]string
+	k                                   int
+	outlook                             float64
+}
+
+// errUsage marks errors of usage, which exit with 2.
+var errUsage = errors.New("wrong usage")
+
+// runWorkload runs a file of queries as one chain and reports the loss of
+// each, their mean, and the smallest block of the common refinement.
+func runWorkload(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	o, err := parseWorkloadFlags(args, stdout, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err == nil {
+		err = o.execute(ctx, stdout)
+	}
+	switch {
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(stderr, "tailor workload: %v (see tailor workload --help)\n", err)
+		return 2
+	case err != nil:
+		fmt.Fprintf(stderr, "tailor workload: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func parseWorkloadFlags(args []string, stdout, stderr io.Writer) (*workloadOptions, error) {
+	o := &workloadOptions{hierarchies: make(map[string]string)}
+	flags := flag.NewFlagSet("tailor workload", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.csv, "csv", "", "table, a CSV `file` with a header line")
+	flags.Func("hierarchy", "hierarchy of a quasi-identifier, `COL=FILE`; once for each", func(v string) error {
+		name, file, ok := strings.Cut(v, "=")
+		if !ok || name == "" || file == "" {
+			return errors.New("want COL=FILE")
+		}
+		o.hierarchies[name] = file
+		return nil
+	})
+	flags.IntVar(&o.k, "k", 0, "least number of subjects in every block")
+	flags.StringVar(&o.queries, "queries", "", "queries, a `file` with the columns of one query a line, separated by commas")
+	flags.StringVar(&o.seed, "seed", "", "declared queries, a `file` like --queries, that the chain is prepared for")
+	flags.StringVar(&o.subject, "subject", "", "`column` that names the person a row is about (default: every row is another person)")
+	flags.Float64Var(&o.outlook, "outlook", anonymize.DefaultOutlook, "weight of the columns that a query does not ask for")
+	delimiter := flags.String("delimiter", ";", "what separates values in CSV files, one `character`")
+	flags.StringVar(&o.report, "report", "", "write the report to a JSON `file` as well")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			flags.SetOutput(stdout)
+			fmt.Fprintln(stdout, "Runs a file of queries as one chain: reports what each loses, and how well subjects stay together.")
+			flags.PrintDefaults()
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %v", errUsage, err)
+	}
+	r, size := utf8.DecodeRuneInString(*delimiter)
+	o.delimiter = r
+	switch {
+	case flags.NArg() > 0:
+		return nil, fmt.Errorf("%w: unexpected argument", errUsage)
+	case o.csv == "" || o.queries == "" || len(o.hierarchies) == 0:
+		return nil, fmt.Errorf("%w: --csv, --queries and at least one --hierarchy are needed", errUsage)
+	case o.k < 1:
+		return nil, fmt.Errorf("%w: --k must be at least 1", errUsage)
+	case size == 0 || size != len(*delimiter) || strings.ContainsRune("\r\n\"\uFFFD", r):
+		return nil, fmt.Errorf("%w: --delimiter must be one character", errUsage)
+	case !(o.outlook >= 0 && o.outlook <= 100):
+		return nil, fmt.Errorf("%w: --outlook must be from 0 to 100", errUsage)
+	}
+	return o, nil
+}
+
+// execute reads the files, runs the chain and writes the report.
+func (o *workloadOptions) execute(ctx context.Context, stdout io.Writer) error {
+	table, err := o.readTable()
+	if err != nil {
+		return err
+	}
+	queries, err := readQueries(o.queries, table)
+	if err != nil {
+		return err
+	}
+	requirements := []anonymize.Requirement{anonymize.BlockK{K: o.k}}
+	p := anonymize.NewPartition(table)
+	if o.seed != "" {
+		declared, err := readQueries(o.seed, table)
+		if err != nil {
+			return err
+		}
+		if p, err = p.Refine(ctx, declared.Seed(table, requirements)); err != nil {
+			return err
+		}
+	}
+	outlook := make([]float64, len(table.Columns()))
+	for c := range outlook {
+		outlook[c] = o.outlook
+	}
+	report, err := queries.Run(ctx, p, func(columns []int) anonymize.Refinement {
+		return anonymize.Refinement{Columns: columns, Requirements: requirements, Outlook: outlook}
+	})
+	if err != nil {
+		return err
+	}
+	for i, q := range report.Queries {
+		fmt.Fprintf(stdout, "query %d\tloss %.4f\t%s\n", i+1, q.Loss, strings.Join(q.Columns, ","))
+	}
+	fmt.Fprintf(stdout, "mean loss\t%.4f\n", report.MeanLoss)
+	fmt.Fprintf(stdout, "smallest block of the common refinement\t%d subjects\n", report.SmallestBlock)
+	fmt.Fprintf(stdout, "blocks of the common refinement\t%d\n", report.Blocks)
+	if o.report == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	return os.WriteFile(o.report, append(data, '\n'), 0o600)
+}
+
+func readQueries(path string, t *anonymize.Table) (anonymize.Workload, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return anonymize.ReadWorkload(f, t)
+}
+
+// readTable encodes the columns that have a hierarchy.
+func (o *workloadOptions) readTable() (*anonymize.Table, error) {
+	records, err := o.readCSV(o.csv)
+	if err != nil {
+		return nil, err
+	}
+	if len(records) == 0 {
+		return nil, fmt.Errorf("%s: no header line", o.csv)
+	}
+	header, rows := records[0], records[1:]
+	var columns []anonymize.Column
+	var leaves [][]uint32
+	var subjects []uint32
+	for c, name := range header {
+		if name == o.subject && o.subject != "" {
+			subjects = number(rows, c)
+		}
+		file, ok := o.hierarchies[name]
+		if !ok {
+			continue
+		}
+		paths, err := o.readCSV(file)
+		if err != nil {
+			return nil, err
+		}
+		h, err := anonymize.NewHierarchy(paths)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		codes := make([]uint32, len(rows))
+		for r := range rows {
+			leaf, known := h.Code(rows[r][c])
+			if !known {
+				return nil, fmt.Errorf("%s, row %d: the value of column %q is not in %s", o.csv, r+1, name, file)
+			}
+			codes[r] = leaf
+		}
+		columns = append(columns, anonymize.Column{Name: name, Hierarchy: h})
+		leaves = append(leaves, codes)
+	}
+	if len(columns) != len(o.hierarchies) {
+		return nil, fmt.Errorf("%w: %s lacks a column that has a --hierarchy", errUsage, o.csv)
+	}
+	if o.subject != "" && subjects == nil {
+		return nil, fmt.Errorf("%w: %s lacks the column of --subject", errUsage, o.csv)
+	}
+	return anonymize.NewTable(columns, leaves, subjects)
+}
+
+// number codes the values of a column densely in order of appearance.
+func number(rows [][]string, c int) []uint32 {
+	index := make(map[string]uint32)
+	codes := make([]uint32, len(rows))
+	for r := range rows {
+		code, ok := index[rows[r][c]]
+		if !ok {
+			code = uint32(len(index))
+			index[rows[r][c]] = code
+		}
+		codes[r] = code
+	}
+	return codes
+}
+
+// readCSV reads a whole file. Errors name the line, never a value.
+func (o *workloadOptions) readCSV(path string) ([][]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := csv.NewReader(f)
+	r.Comma = o.delimiter
+	records, err := r.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return records, nil
+}

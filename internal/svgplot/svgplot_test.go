@@ -1,0 +1,42 @@
+package svgplot_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/hiatus-tailor/tailor/internal/svgplot"
+)
+
+func TestAChartIsWellFormedAndHasALinePerSeries(t *testing.T) {
+	c := svgplot.Chart{
+		Title: "a < b", X: "k", Y: "ARE", LogY: true,
+		Lines: []svgplot.Line{
+			{Name: "one", Points: [][2]float64{{2, 0.01}, {25, 0.5}}},
+			{Name: "two", Points: [][2]float64{{2, 0.02}, {25, 0.02}}},
+		},
+	}
+	var b strings.Builder
+	if err := c.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	in := xml.NewDecoder(strings.NewReader(b.String()))
+	lines := 0
+	for {
+		token, err := in.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "polyline" {
+			lines++
+		}
+	}
+	if lines != 2 || strings.Contains(b.String(), "NaN") {
+		t.Errorf("%d lines in %s", lines, b.String())
+	}
+}

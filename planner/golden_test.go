@@ -1,0 +1,188 @@
+package planner_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	pg "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/planner"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected plans")
+
+// hospitalSnapshot is the demo's policy as the planner sees it.
+func hospitalSnapshot() *catalog.Snapshot {
+	hierarchy := &catalog.HierarchySpec{Name: "h", Kind: "prefix"}
+	qid := func(name, pgType, category string, number int) catalog.Column {
+		return catalog.Column{
+			Name: name, Number: number, Type: pgType, Category: category,
+			Class: catalog.QuasiIdentifier, Hierarchy: hierarchy,
+		}
+	}
+	patients := &catalog.Relation{OID: 1, Schema: "public", Name: "patients", Subject: "id", K: 5, Columns: []catalog.Column{
+		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+		{Name: "name", Number: 2, Type: "text", Class: catalog.DirectIdentifier},
+		{Name: "ssn", Number: 3, Type: "text"},
+		qid("birth_date", "date", "D", 4), qid("age", "integer", "N", 5), qid("sex", "text", "S", 6), qid("zip", "text", "S", 7),
+		{Name: "diagnosis", Number: 8, Type: "text", Class: catalog.Sensitive},
+		{Name: "cost", Number: 9, Type: "numeric(10,2)", Class: catalog.NonSensitive},
+		qid("Odd Name", "text", "S", 10),
+	}}
+	diagnoses := &catalog.Relation{OID: 2, Schema: "public", Name: "diagnoses", Subject: "patient_id", K: 5, Columns: []catalog.Column{
+		{Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+		{Name: "code", Number: 2, Type: "text", Class: catalog.Sensitive},
+	}}
+	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses}, map[catalog.Name]*catalog.Other{
+		{Schema: "public", Name: "zip_city"}:     {Columns: []string{"zip", "city"}},
+		{Schema: "public", Name: "names"}:        {Columns: []string{"name", "n"}},
+		{Schema: "public", Name: "old_patients"}: {Columns: []string{"name"}, Reaches: "patients"},
+		{Schema: "other", Name: "patients"}:      {Columns: []string{"age"}},
+	})
+}
+
+var session = planner.Session{SearchPath: []string{"pg_catalog", "public"}}
+
+// show is a plan or a refusal as the golden files hold it.
+func show(statement string) string {
+	plan, err := planner.Make(statement, session, hospitalSnapshot())
+	var out strings.Builder
+	var refusal *sqlstate.Error
+	switch {
+	case errors.As(err, &refusal):
+		fmt.Fprintf(&out, "refuse %s: %s\n", refusal.Code, refusal.Message)
+		if refusal.Hint != "" {
+			fmt.Fprintf(&out, "hint: %s\n", refusal.Hint)
+		}
+		if refusal.Position > 0 {
+			fmt.Fprintf(&out, "position: %d\n", refusal.Position)
+		}
+	case err != nil:
+		fmt.Fprintf(&out, "fault: %v\n", err)
+	case plan.Passes():
+		out.WriteString("pass\n")
+	default:
+		out.WriteString("release")
+		for _, r := range plan.Relations {
+			fmt.Fprintf(&out, " %s", r)
+		}
+		out.WriteString("\n")
+		for _, u := range plan.Uses {
+			fmt.Fprintf(&out, "use %s: %s.%s\n", u.Place, u.Table, u.Attribute)
+		}
+		fmt.Fprintf(&out, "\n%s\n", plan.Rewrite(release).SQL)
+	}
+	return out.String()
+}
+
+func release(r *catalog.Relation) string { return fmt.Sprintf("chain_%d", r.OID) }
+
+func TestPlansAreAsReviewed(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no statements: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".sql"), func(t *testing.T) {
+			statement, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := show(string(statement))
+			expected := strings.TrimSuffix(file, ".sql") + ".txt"
+			if *update {
+				if err := os.WriteFile(expected, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(expected)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestPositionsOfErrorsPointIntoTheClientsText(t *testing.T) {
+	statement := "SELECT 'ä', nothing, age FROM patients p WHERE sex = wrong ORDER BY age"
+	plan, err := planner.Make(statement, session, hospitalSnapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewritten := plan.Rewrite(release)
+	for _, word := range []string{"nothing", "wrong", "ORDER"} {
+		at := len([]rune(rewritten.SQL[:strings.LastIndex(rewritten.SQL, word)])) + 1
+		want := len([]rune(statement[:strings.LastIndex(statement, word)])) + 1
+		if got := rewritten.Position(at, statement); got != want {
+			t.Errorf("%s: position %d, want %d", word, got, want)
+		}
+	}
+}
+
+// protectedNames lists the protected relations that a tree names, found in its
+// printed form rather than by the planner's own search.
+func protectedNames(node *pg.Node, snapshot *catalog.Snapshot) []string {
+	var names []string
+	for _, m := range relationName.FindAllStringSubmatch(fmt.Sprint(node), -1) {
+		schema := m[1]
+		if schema == "" {
+			schema = "public"
+		}
+		if snapshot.Protected(catalog.Name{Schema: schema, Name: m[2]}) != nil {
+			names = append(names, m[2])
+		}
+	}
+	return names
+}
+
+var relationName = regexp.MustCompile(`range_var:\{(?:catalogname:"[^"]*"\s+)?(?:schemaname:"([^"]*)"\s+)?relname:"([^"]*)"`)
+
+// FuzzMake asserts for any text a refusal or a plan whose rewritten text is
+// SQL again and names no protected relation.
+func FuzzMake(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.sql")
+	for _, file := range files {
+		statement, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(statement))
+	}
+	snapshot := hospitalSnapshot()
+	f.Fuzz(func(t *testing.T, statement string) {
+		plan, err := planner.Make(statement, session, snapshot)
+		if err != nil {
+			var refusal *sqlstate.Error
+			if !errors.As(err, &refusal) {
+				t.Fatalf("not a refusal: %v", err)
+			}
+			return
+		}
+		if plan.Passes() {
+			return
+		}
+		tree, err := pg.Parse(plan.Rewrite(release).SQL)
+		if err != nil {
+			t.Fatalf("the rewritten text is no SQL: %v\n%s", err, plan.Rewrite(release).SQL)
+		}
+		for _, s := range tree.Stmts {
+			if s.Stmt.GetSelectStmt() == nil && s.Stmt.GetVariableSetStmt() == nil {
+				continue
+			}
+			if left := protectedNames(s.Stmt, snapshot); left != nil {
+				t.Fatalf("left in the rewritten text: %v", left)
+			}
+		}
+	})
+}

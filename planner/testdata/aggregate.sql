@@ -1,0 +1,1 @@
+SELECT sex, avg(age), count(*) FROM patients WHERE age >= 30 GROUP BY sex

@@ -1,0 +1,3 @@
+/* first */ SELECT age -- the age
+FROM patients -- all
+;

@@ -1,0 +1,1 @@
+WITH old (a, z) AS (SELECT age, zip FROM patients) SELECT * FROM old

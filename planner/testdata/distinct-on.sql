@@ -1,0 +1,1 @@
+SELECT DISTINCT ON (zip) zip, age FROM patients ORDER BY zip, age DESC

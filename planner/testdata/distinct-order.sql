@@ -1,0 +1,1 @@
+SELECT DISTINCT age FROM patients ORDER BY age

@@ -1,0 +1,1 @@
+SELECT age / 10, count(*) FROM patients GROUP BY age / 10

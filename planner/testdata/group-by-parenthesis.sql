@@ -1,0 +1,1 @@
+SELECT age, zip, count(*) FROM patients GROUP BY (age), zip

@@ -1,0 +1,1 @@
+SELECT n.name, age FROM patients p JOIN names n ON n.n = p.age

@@ -1,0 +1,1 @@
+SELECT age, sex IS DISTINCT FROM 'male' FROM patients

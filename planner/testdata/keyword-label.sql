@@ -1,0 +1,1 @@
+SELECT age AS from, zip AS group FROM patients

@@ -1,0 +1,1 @@
+SELECT 'Größe ✓', age FROM patients

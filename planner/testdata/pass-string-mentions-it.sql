@@ -1,0 +1,1 @@
+DO $$ BEGIN PERFORM * FROM patients; END $$

@@ -1,0 +1,1 @@
+SELECT city FROM zip_city WHERE zip = '10000'

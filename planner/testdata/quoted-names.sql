@@ -1,0 +1,1 @@
+SELECT "Odd Name", "p q"."age" FROM patients "p q"

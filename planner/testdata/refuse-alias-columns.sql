@@ -1,0 +1,1 @@
+SELECT a FROM patients AS p (a, b)

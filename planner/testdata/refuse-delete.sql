@@ -1,0 +1,1 @@
+DELETE FROM patients WHERE age = 3

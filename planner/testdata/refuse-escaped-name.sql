@@ -1,0 +1,1 @@
+SELECT U&"n\0061me" FROM U&"p\0061tients"

@@ -1,0 +1,1 @@
+SELECT 1 FROM patients p JOIN names n ON n.name = p.name

@@ -1,0 +1,1 @@
+INSERT INTO names SELECT sex, age FROM patients

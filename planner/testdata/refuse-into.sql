@@ -1,0 +1,1 @@
+SELECT age INTO TEMP t FROM patients

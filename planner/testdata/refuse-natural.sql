@@ -1,0 +1,1 @@
+SELECT age FROM patients NATURAL JOIN zip_city

@@ -1,0 +1,1 @@
+SELECT ROW(p.*) FROM patients p

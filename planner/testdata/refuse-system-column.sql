@@ -1,0 +1,1 @@
+SELECT p.ctid FROM patients p

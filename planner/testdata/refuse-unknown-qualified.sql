@@ -1,0 +1,1 @@
+SELECT p.nothing FROM patients p

@@ -1,0 +1,1 @@
+SELECT age, zip, sex, diagnosis FROM patients

@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT age, cost FROM patients) q

@@ -1,0 +1,1 @@
+SELECT public.patients.age FROM public.patients WHERE public.patients.zip > '5'

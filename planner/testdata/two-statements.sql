@@ -1,0 +1,1 @@
+SELECT 1; SELECT age FROM patients; SELECT count(*) FROM diagnoses

@@ -1,0 +1,77 @@
+package tests
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func TestChainsAreCarriedToANewEpoch(t *testing.T) {
+	s, err := newStand(filepath.Join(stands, "epoch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.cluster.Stop)
+	p := s.serve(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(p.log)
+		}
+	})
+	user, other := s.reader(t), "dba"
+	conn := connect(t, p.dsn(user))
+	before := make(disclosed)
+	before.answer(t, conn, "SELECT token, age, zip, sex FROM patients")
+
+	owner := connect(t, p.dsn(other))
+	exec1(t, owner, `UPDATE patients SET zip = '10000', age = age + 1 WHERE id % 10 = 0`)
+	exec1(t, owner, `INSERT INTO patients SELECT id + 100000, name, ssn, birth_date, age, sex, race, zip, ward, diagnosis, cost FROM patients WHERE id % 7 = 0`)
+	exec1(t, owner, `DELETE FROM patients WHERE id = 13 AND NOT EXISTS (SELECT FROM visits WHERE patient_id = 13)`)
+	want := one[int](t, owner, `SELECT count(*) FROM patients`)
+	exec1(t, owner, `CALL tailor.refresh('public.patients')`)
+
+	waitFor(t, func() bool { return one[int](t, conn, `SELECT count(*) FROM patients`) == want })
+	after := make(disclosed)
+	after.answer(t, conn, "SELECT token, age, zip, sex FROM patients")
+	after.answer(t, conn, "SELECT token, race, birth_date FROM patients")
+	if least := after.smallestClass(); least < k {
+		t.Errorf("smallest class in the new epoch: %d, want at least %d", least, k)
+	}
+	direct := s.superuser(t)
+	if n := one[int](t, direct, `SELECT count(*) FROM pg_class WHERE relname ~ '^epoch_' AND relnamespace = 'tailor_store'::regnamespace`); n != 3 {
+		t.Errorf("%d stored copies for three tables: an old one was kept", n)
+	}
+
+	// A new column is hidden and makes the policy stale.
+	exec1(t, owner, `ALTER TABLE patients ADD shoe_size integer`)
+	waitFor(t, func() bool {
+		_, err := conn.Exec(t.Context(), "SELECT age FROM patients")
+		var answer *pgconn.PgError
+		return errors.As(err, &answer) && answer.Code == "KA004"
+	})
+	exec1(t, owner, `CALL tailor.activate('public.patients')`)
+	waitFor(t, func() bool {
+		_, err := conn.Exec(t.Context(), "SELECT age FROM patients")
+		return err == nil
+	})
+	_, err = conn.Exec(t.Context(), "SELECT shoe_size FROM patients")
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) || answer.Code != "42501" {
+		t.Errorf("an unclassified column: %v, want 42501", err)
+	}
+
+	// Other quasi-identifiers do not fit the history of a chain.
+	exec1(t, owner, `CALL tailor.classify('public.patients', 'race', 'sensitive')`)
+	exec1(t, owner, `CALL tailor.activate('public.patients')`)
+	waitFor(t, func() bool {
+		_, err := conn.Exec(t.Context(), "SELECT age FROM patients")
+		return errors.As(err, &answer) && answer.Code == "KA004"
+	})
+	exec1(t, owner, `CALL tailor.forget_chains('public.patients')`)
+	waitFor(t, func() bool {
+		_, err := conn.Exec(t.Context(), "SELECT age, race FROM patients")
+		return err == nil
+	})
+}
