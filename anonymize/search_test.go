@@ -20,7 +20,7 @@ func toys(t testing.TB) int {
 	case testing.Short():
 		return 40
 	case raceDetector:
-		return 100
+		return 60
 	}
 	return 200
 }
