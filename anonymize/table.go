@@ -1,7 +1,6 @@
 package anonymize
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -51,8 +50,9 @@ func NewTable(columns []Column, leaves [][]uint32, subjectOfRow []uint32) (*Tabl
 			return nil, fmt.Errorf("column %q has %d values, column %q has %d",
 				columns[c].Name, len(leaves[c]), columns[0].Name, rows)
 		}
+		values := uint32(columns[c].Hierarchy.Leaves())
 		for r, leaf := range leaves[c] {
-			if int(leaf) >= columns[c].Hierarchy.Leaves() {
+			if leaf >= values {
 				return nil, fmt.Errorf("column %q, row %d: value is not in the hierarchy", columns[c].Name, r+1)
 			}
 		}
@@ -77,25 +77,42 @@ func distinct(codes []uint32) int {
 	return len(seen)
 }
 
-// reduce finds the distinct tuples.
+// reduce finds the distinct tuples by hashing mixed-radix keys. Keys beyond 62
+// bits are replaced by their numbers on the way.
 func (t *Table) reduce(leaves [][]uint32, rows int) {
+	keys := make([]uint64, rows)
+	index := newKeyIndex(min(rows, 1<<14))
+	space := uint64(1)
+	for c := range leaves {
+		values := uint64(t.columns[c].Hierarchy.Leaves())
+		if space > keyLimit/values {
+			for r, key := range keys {
+				id, _ := index.number(key)
+				keys[r] = uint64(id)
+			}
+			space = uint64(index.count)
+			index.reset(rows)
+		}
+		space *= values
+		for r, leaf := range leaves[c] {
+			keys[r] = keys[r]*values + uint64(leaf)
+		}
+	}
 	t.tuples = make([][]uint32, len(t.columns))
 	t.tupleOfRow = make([]uint32, rows)
-	index := make(map[string]uint32)
-	key := make([]byte, 4*len(t.columns))
-	for r := range rows {
-		for c := range leaves {
-			binary.LittleEndian.PutUint32(key[4*c:], leaves[c][r])
-		}
-		tuple, ok := index[string(key)]
-		if !ok {
-			tuple = uint32(len(index))
-			index[string(key)] = tuple
-			for c := range leaves {
-				t.tuples[c] = append(t.tuples[c], leaves[c][r])
-			}
+	var firsts []uint32
+	for r, key := range keys {
+		tuple, fresh := index.number(key)
+		if fresh {
+			firsts = append(firsts, uint32(r))
 		}
 		t.tupleOfRow[r] = tuple
+	}
+	for c := range leaves {
+		t.tuples[c] = make([]uint32, len(firsts))
+		for tuple, r := range firsts {
+			t.tuples[c][tuple] = leaves[c][r]
+		}
 	}
 }
 
@@ -160,3 +177,13 @@ func (t *Table) Subject(row uint32) uint32 {
 // RowPerSubject says whether every row is a subject of its own, so that rows
 // may be counted in place of subjects.
 func (t *Table) RowPerSubject() bool { return t.subjectOfRow == nil }
+
+// withSubjects is the same table with other subjects.
+func (t *Table) withSubjects(subjectOfRow []uint32) (*Table, error) {
+	if len(subjectOfRow) != t.Rows() {
+		return nil, fmt.Errorf("%d rows but %d subjects of rows", t.Rows(), len(subjectOfRow))
+	}
+	s := *t
+	s.subjectOfRow, s.subjects = subjectOfRow, distinct(subjectOfRow)
+	return &s, nil
+}

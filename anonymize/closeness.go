@@ -1,0 +1,123 @@
+package anonymize
+
+import (
+	"fmt"
+	"math"
+)
+
+// TCloseness asks that the distribution of a sensitive attribute in every
+// class is at most T away from that in the whole table, by the earth mover's
+// distance ([LLV2007] §4). With the equal distance that is half the sum of
+// absolute differences; with the ordered one, where values lie at even steps
+// in their order, the sum of absolute cumulative differences over m-1.
+type TCloseness struct {
+	Sensitive string
+	T         float64
+	Ordered   bool
+}
+
+func (m TCloseness) String() string {
+	kind := "equal"
+	if m.Ordered {
+		kind = "ordered"
+	}
+	return fmt.Sprintf("%v-closeness of %s (%s distance)", m.T, m.Sensitive, kind)
+}
+func (m TCloseness) Monotone() Monotonicity { return WithoutSuppression }
+
+func (m TCloseness) bind(p *Problem) (privacyTest, error) {
+	s, err := p.sensitive(m.Sensitive, m.String())
+	if err != nil {
+		return privacyTest{}, err
+	}
+	if err := checkParameter("t", m.T, 0, 1); err != nil {
+		return privacyTest{}, err
+	}
+	whole := p.Sensitive[s].shares(p.Table)
+	distance := equalEMD
+	if m.Ordered {
+		distance = orderedEMD
+	}
+	return privacyTest{monotone: WithoutSuppression, class: func(c *classes, i int) bool {
+		values, counts := c.sensitive[s].of(i)
+		return distance(values, counts, whole) <= m.T+tolerance
+	}}, nil
+}
+
+// equalEMD is ½·Σ|q-p|. Values that the class lacks add their whole share,
+// which is what is left of 1.
+func equalEMD(values, counts []uint32, whole []float64) float64 {
+	total := sumCounts(counts)
+	sum, absent := 0.0, 1.0
+	for j, v := range values {
+		sum += math.Abs(float64(counts[j])/total - whole[v])
+		absent -= whole[v]
+	}
+	return (sum + max(absent, 0)) / 2
+}
+
+// orderedEMD is Σ|cumulative difference|/(m-1). It costs the size of the
+// domain.
+func orderedEMD(values, counts []uint32, whole []float64) float64 {
+	if len(whole) < 2 {
+		return 0
+	}
+	total := sumCounts(counts)
+	difference := make([]float64, len(whole))
+	for v, p := range whole {
+		difference[v] = -p
+	}
+	for j, v := range values {
+		difference[v] += float64(counts[j]) / total
+	}
+	sum, cumulative := 0.0, 0.0
+	for _, d := range difference {
+		cumulative += d
+		sum += math.Abs(cumulative)
+	}
+	return sum / float64(len(whole)-1)
+}
+
+func sumCounts(counts []uint32) float64 {
+	total := 0.0
+	for _, n := range counts {
+		total += float64(n)
+	}
+	return total
+}
+
+// AlphaK asks that every class has at least K subjects and that no sensitive
+// value is held by more than the share Alpha of them ([WLFW2006]).
+type AlphaK struct {
+	Sensitive string
+	Alpha     float64
+	K         int
+}
+
+func (m AlphaK) String() string {
+	return fmt.Sprintf("(%v,%d)-anonymity of %s", m.Alpha, m.K, m.Sensitive)
+}
+
+func (m AlphaK) Monotone() Monotonicity { return WithoutSuppression }
+
+func (m AlphaK) bind(p *Problem) (privacyTest, error) {
+	s, err := p.sensitive(m.Sensitive, m.String())
+	if err != nil {
+		return privacyTest{}, err
+	}
+	if err := checkParameter("alpha", m.Alpha, 0, 1); err != nil {
+		return privacyTest{}, err
+	}
+	if err := checkClassSize(m.K, p); err != nil {
+		return privacyTest{}, err
+	}
+	k := uint32(m.K)
+	return privacyTest{monotone: WithoutSuppression, smallest: k, class: func(c *classes, i int) bool {
+		if c.subjects[i] < k {
+			return false
+		}
+		_, counts := c.sensitive[s].of(i)
+		most, _ := recursiveParts(counts, 1)
+		return most <= m.Alpha*float64(c.subjects[i])+tolerance
+	}}, nil
+}

@@ -1,0 +1,32 @@
+package anonymize
+
+import (
+	"errors"
+	"io"
+	"slices"
+)
+
+// ReadHierarchy reads a hierarchy from CSV without a header: one line a value,
+// the value itself in the first column, its label at level j in column j. The
+// delimiter is as in [ReadSheet].
+//
+// It fails with a *[CSVError] on a faulty file and with a *[HierarchyError]
+// where the lines make no hierarchy (see [NewHierarchy]).
+func ReadHierarchy(r io.Reader, delimiter rune) (*Hierarchy, error) {
+	records, err := newRecords(r, delimiter)
+	if err != nil {
+		return nil, err
+	}
+	records.FieldsPerRecord = -1 // NewHierarchy names the line and both lengths
+	var paths [][]string
+	for {
+		record, err := records.Read()
+		if errors.Is(err, io.EOF) {
+			return NewHierarchy(paths)
+		}
+		if err != nil {
+			return nil, csvFault(err)
+		}
+		paths = append(paths, slices.Clone(record))
+	}
+}

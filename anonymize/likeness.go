@@ -1,0 +1,97 @@
+package anonymize
+
+import (
+	"fmt"
+	"math"
+)
+
+// DeltaDisclosure asks that for every value of a sensitive attribute the share
+// in each class and the share in the whole table differ by a factor of less
+// than e^Delta: |ln(q/p)| < Delta ([BS2008]). A class that lacks a value fails,
+// as ln 0 is not finite; that is what makes the model monotone.
+type DeltaDisclosure struct {
+	Sensitive string
+	Delta     float64
+}
+
+func (m DeltaDisclosure) String() string {
+	return fmt.Sprintf("%v-disclosure privacy of %s", m.Delta, m.Sensitive)
+}
+func (m DeltaDisclosure) Monotone() Monotonicity { return WithoutSuppression }
+
+func (m DeltaDisclosure) bind(p *Problem) (privacyTest, error) {
+	s, err := p.sensitive(m.Sensitive, m.String())
+	if err != nil {
+		return privacyTest{}, err
+	}
+	if err := checkParameter("delta", m.Delta, math.SmallestNonzeroFloat64, math.MaxFloat64); err != nil {
+		return privacyTest{}, err
+	}
+	whole := p.Sensitive[s].shares(p.Table)
+	return privacyTest{monotone: WithoutSuppression, class: func(c *classes, i int) bool {
+		values, counts := c.sensitive[s].of(i)
+		return len(values) == len(whole) && disclosure(values, counts, whole) < m.Delta-tolerance
+	}}, nil
+}
+
+// disclosure is the largest |ln(q/p)| over the values that a class holds.
+func disclosure(values, counts []uint32, whole []float64) float64 {
+	total := sumCounts(counts)
+	most := 0.0
+	for j, v := range values {
+		most = max(most, math.Abs(math.Log(float64(counts[j])/total/whole[v])))
+	}
+	return most
+}
+
+// BetaLikeness asks that no value of a sensitive attribute gains more than
+// Beta in any class: (q-p)/p ≤ Beta for every value with q > p. Enhanced, the
+// bound is min(Beta, -ln p), so that frequent values may gain less
+// ([CK2012] §3).
+type BetaLikeness struct {
+	Sensitive string
+	Beta      float64
+	Enhanced  bool
+}
+
+func (m BetaLikeness) String() string {
+	kind := "basic"
+	if m.Enhanced {
+		kind = "enhanced"
+	}
+	return fmt.Sprintf("%s %v-likeness of %s", kind, m.Beta, m.Sensitive)
+}
+func (m BetaLikeness) Monotone() Monotonicity { return WithoutSuppression }
+
+func (m BetaLikeness) bind(p *Problem) (privacyTest, error) {
+	s, err := p.sensitive(m.Sensitive, m.String())
+	if err != nil {
+		return privacyTest{}, err
+	}
+	if err := checkParameter("beta", m.Beta, math.SmallestNonzeroFloat64, math.MaxFloat64); err != nil {
+		return privacyTest{}, err
+	}
+	whole := p.Sensitive[s].shares(p.Table)
+	bound := make([]float64, len(whole))
+	for v, share := range whole {
+		bound[v] = m.Beta
+		if m.Enhanced {
+			bound[v] = min(m.Beta, -math.Log(share))
+		}
+	}
+	return privacyTest{monotone: WithoutSuppression, class: func(c *classes, i int) bool {
+		values, counts := c.sensitive[s].of(i)
+		total := sumCounts(counts)
+		for j, v := range values {
+			if gain(counts[j], total, whole[v]) > bound[v]+tolerance {
+				return false
+			}
+		}
+		return true
+	}}, nil
+}
+
+// gain is (q-p)/p.
+func gain(count uint32, total, share float64) float64 {
+	return (float64(count)/total - share) / share
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+)
+
+// anonymizeOptions are the flags of `tailor anonymize`.
+type anonymizeOptions struct {
+	csv, delimiter    string
+	hierarchies       hierarchyFiles
+	k                 int
+	limit             float64
+	strict            bool
+	recoding, search  string
+	quality           string
+	aggregate         string
+	subject, base     string
+	require           requiredModels
+	timeLimit         time.Duration
+	out, report       string
+	delimiterRune     rune
+	algorithm         anonymize.Algorithm
+	qualityModel      anonymize.Quality
+	requirementModels []anonymize.Privacy
+}
+
+func runAnonymize(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	o := anonymizeOptions{hierarchies: hierarchyFiles{}}
+	flags := newFlags("anonymize", "recode a CSV file until every class has k subjects, with the least loss", stderr)
+	flags.StringVar(&o.csv, "csv", "", "`FILE` to anonymize; its first line names the columns")
+	flags.StringVar(&o.delimiter, "delimiter", "", "`CHARACTER` between cells; the first of ; tab , in the file if not given")
+	flags.Var(o.hierarchies, "hierarchy", "`COL=FILE` with the generalization hierarchy of a quasi-identifier; repeat for each")
+	flags.IntVar(&o.k, "k", 0, "fewest `SUBJECTS` of a class")
+	flags.Float64Var(&o.limit, "suppression-limit", 0.05, "`SHARE` of rows that may be suppressed")
+	flags.BoolVar(&o.strict, "strict", false, "ask that the suppressed rows are none or those of k subjects, as a release should")
+	flags.StringVar(&o.recoding, "recoding", "full_domain", "`KIND` of recoding: full_domain, local or cell")
+	flags.StringVar(&o.search, "search", "optimal", "`ALGORITHM`: optimal, flash, best_first or greedy")
+	flags.StringVar(&o.quality, "quality", "loss", "`MODEL` to minimize: "+qualityNames())
+	flags.StringVar(&o.aggregate, "aggregate", "geometric", "`MEAN` of the loss of columns: geometric or arithmetic")
+	flags.StringVar(&o.subject, "subject", "", "`COL` that tells whom a row is about; every row is a subject if not given")
+	flags.StringVar(&o.base, "base-partition", "", "`COL` of block numbers: classes are formed within blocks")
+	flags.Var(&o.require, "require", "further `MODEL` of privacy; repeat for each: "+requirementNames())
+	flags.DurationVar(&o.timeLimit, "time-limit", 0, "`DURATION` after which the best found so far is taken")
+	flags.StringVar(&o.out, "out", "", "`FILE` for the anonymized CSV; - is the standard output")
+	flags.StringVar(&o.report, "report", "", "`FILE.json` for the report; - is the standard output")
+	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
+		return code
+	}
+	if o.csv == "" {
+		return complainUsage(flags, stderr, "--csv is missing")
+	}
+	if err := o.resolve(); err != nil {
+		return complainEngine("anonymize", stderr, err)
+	}
+	if err := anonymizeFile(ctx, &o, stdout, stderr); err != nil {
+		return complainEngine("anonymize", stderr, err)
+	}
+	return exitSuccess
+}
+
+// resolve turns names into what they name.
+func (o *anonymizeOptions) resolve() (err error) {
+	if err := checkRecoding(o.recoding); err != nil {
+		return err
+	}
+	if o.delimiterRune, err = parseDelimiter(o.delimiter); err != nil {
+		return err
+	}
+	if o.algorithm, err = parseAlgorithm(o.search); err != nil {
+		return err
+	}
+	if o.qualityModel, err = parseQuality(o.quality, o.aggregate); err != nil {
+		return err
+	}
+	o.requirementModels = append([]anonymize.Privacy{anonymize.KAnonymity{K: o.k}}, o.require.models...)
+	return nil
+}
+
+func anonymizeFile(ctx context.Context, o *anonymizeOptions, stdout, stderr io.Writer) error {
+	sheet, err := openSheet(o.csv, o.delimiterRune)
+	if err != nil {
+		return err
+	}
+	columns, err := o.hierarchies.columns(sheet, o.delimiterRune)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	p, err := o.problem(sheet, columns)
+	if err != nil {
+		return err
+	}
+	r, err := o.searchNode(ctx, p, stderr)
+	if err != nil {
+		return err
+	}
+	elapsed := time.Since(start)
+	t, err := anonymize.Transform(p, r.Levels)
+	if err != nil {
+		return err
+	}
+	if o.out != "" {
+		if err := writeTo(o.out, stdout, func(w io.Writer) error { return writeAnonymized(w, sheet, p.Table, t) }); err != nil {
+			return err
+		}
+	}
+	report := newAnonymizeReport(o, p, r, t, elapsed)
+	if o.report != "" {
+		if err := writeTo(o.report, stdout, report.writeJSON); err != nil {
+			return err
+		}
+	}
+	summary := stdout
+	if o.out == "-" || o.report == "-" {
+		summary = stderr
+	}
+	return report.writeText(summary)
+}
+
+// problem encodes the sheet.
+func (o *anonymizeOptions) problem(sheet *anonymize.Sheet, columns []anonymize.Column) (*anonymize.Problem, error) {
+	table, err := sheet.Encode(columns, o.subject)
+	if err != nil {
+		return nil, err
+	}
+	p := &anonymize.Problem{
+		Table: table, Privacy: o.requirementModels, Quality: o.qualityModel,
+		SuppressionLimit: o.limit, Strict: o.strict,
+	}
+	if o.base != "" {
+		if p.Blocks, err = sheet.Number(o.base); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range o.require.sensitive() {
+		c, err := sheet.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		p.Sensitive = append(p.Sensitive, anonymize.NewSensitiveAttribute(name, sheet.Cells(c)))
+	}
+	return p, nil
+}
+
+// searchNode runs the search within the time limit, with progress on a
+// terminal.
+func (o *anonymizeOptions) searchNode(ctx context.Context, p *anonymize.Problem, stderr io.Writer) (*anonymize.Result, error) {
+	search := ctx
+	if o.timeLimit > 0 {
+		limited, cancel := context.WithTimeout(ctx, o.timeLimit)
+		defer cancel()
+		search = limited
+	}
+	progress, done := progressLine(stderr)
+	r, err := anonymize.Search(search, p, anonymize.Options{Algorithm: o.algorithm, Progress: progress})
+	done()
+	switch {
+	case ctx.Err() != nil: // the user, not the limit
+		return nil, context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("nothing found within %v; allow more time", o.timeLimit)
+	}
+	return r, err
+}

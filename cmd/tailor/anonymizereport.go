@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+)
+
+// anonymizeReport is what --report writes.
+type anonymizeReport struct {
+	Rows               int       `json:"rows"`
+	Attributes         []string  `json:"attributes"`
+	Recoding           string    `json:"recoding"`
+	K                  int       `json:"k"`
+	Models             []string  `json:"models"`
+	Quality            string    `json:"quality"`
+	Search             string    `json:"search"`
+	SuppressionLimit   float64   `json:"suppression_limit"`
+	LatticeSize        uint64    `json:"lattice_size"`
+	NodesChecked       int       `json:"nodes_checked"`
+	NodesRolledUp      int       `json:"nodes_rolled_up"`
+	Optimal            bool      `json:"optimal"`
+	Levels             []int     `json:"levels"`
+	Loss               float64   `json:"loss"`
+	LossPerAttribute   []float64 `json:"loss_per_attribute"`
+	SuppressedRows     int       `json:"suppressed_rows"`
+	EquivalenceClasses int       `json:"equivalence_classes"`
+	MinClassSize       int       `json:"min_class_size"`
+	ElapsedMS          float64   `json:"elapsed_ms"`
+	PeakRSSBytes       int64     `json:"peak_rss_bytes"`
+}
+
+func newAnonymizeReport(o *anonymizeOptions, p *anonymize.Problem, r *anonymize.Result, t *anonymize.Transformation, elapsed time.Duration) *anonymizeReport {
+	report := &anonymizeReport{
+		Rows: p.Table.Rows(), Recoding: o.recoding, K: o.k, Quality: p.Quality.String(), Search: o.search,
+		SuppressionLimit: o.limit, LatticeSize: r.Lattice, NodesChecked: r.Checked, NodesRolledUp: r.RolledUp,
+		Optimal: r.Optimal, Levels: r.Levels, Loss: t.Score, LossPerAttribute: t.ByColumn,
+		SuppressedRows: t.SuppressedRows, EquivalenceClasses: t.Classes, MinClassSize: t.SmallestClass,
+		ElapsedMS: float64(elapsed.Microseconds()) / 1000, PeakRSSBytes: peakRSS(),
+	}
+	for _, c := range p.Table.Columns() {
+		report.Attributes = append(report.Attributes, c.Name)
+	}
+	for _, m := range p.Privacy {
+		report.Models = append(report.Models, m.String())
+	}
+	return report
+}
+
+// peakRSS is the largest resident size of the process so far, 0 if unknown.
+func peakRSS() int64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return usage.Maxrss * 1024 // Linux counts kilobytes
+}
+
+func (r *anonymizeReport) writeJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+func (r *anonymizeReport) writeText(w io.Writer) error {
+	proof := "optimal"
+	if !r.Optimal {
+		proof = "not proven optimal"
+	}
+	_, err := fmt.Fprintf(w, "levels %v of %v: %s %.6g (%s)\n%d of %d rows suppressed, %d classes of at least %d\n%d of %d nodes checked, %d rolled up, in %.1f ms\n",
+		r.Levels, r.Attributes, r.Quality, r.Loss, proof, r.SuppressedRows, r.Rows, r.EquivalenceClasses,
+		r.MinClassSize, r.NodesChecked, r.LatticeSize, r.NodesRolledUp, r.ElapsedMS)
+	return err
+}
+
+// writeTo writes to a file, or to the standard output for "-".
+func writeTo(name string, stdout io.Writer, write func(io.Writer) error) error {
+	if name == "-" {
+		return write(stdout)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		_ = f.Close() // the first error is the one to tell
+		return err
+	}
+	return f.Close()
+}
+
+// writeAnonymized writes the sheet with its quasi-identifiers recoded. All
+// other columns are written as they are.
+func writeAnonymized(w io.Writer, sheet *anonymize.Sheet, table *anonymize.Table, t *anonymize.Transformation) error {
+	out := csv.NewWriter(w)
+	out.Comma = sheet.Delimiter()
+	header := slices.Clone(sheet.Header())
+	if err := out.Write(header); err != nil {
+		return err
+	}
+	recoded := make([]int, len(header))
+	for c, name := range header {
+		recoded[c] = table.Column(name)
+	}
+	record := make([]string, len(header))
+	for row := range sheet.Rows() {
+		for c := range record {
+			if recoded[c] >= 0 {
+				record[c] = t.Label(row, recoded[c])
+			} else {
+				record[c] = sheet.Cells(c)[row]
+			}
+		}
+		if err := out.Write(record); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

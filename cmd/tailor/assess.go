@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+)
+
+// assessOptions are the flags of `tailor assess`.
+type assessOptions struct {
+	csv, original, delimiter string
+	qid, sensitive, subject  string
+	hierarchies              hierarchyFiles
+	dsn, table               string
+	format                   string
+}
+
+func runAssess(_ context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	o := assessOptions{hierarchies: hierarchyFiles{}}
+	flags := newFlags("assess", "measure the risk of a released CSV file, and what recoding lost", stderr)
+	flags.StringVar(&o.csv, "csv", "", "released `FILE`; its first line names the columns")
+	flags.StringVar(&o.original, "original", "", "`FILE` before recoding, the same rows in the same order")
+	flags.StringVar(&o.delimiter, "delimiter", "", "`CHARACTER` between cells; the first of ; tab , in the file if not given")
+	flags.StringVar(&o.qid, "qid", "", "quasi-identifiers `A,B`")
+	flags.StringVar(&o.sensitive, "sensitive", "", "sensitive attributes `C,D`")
+	flags.StringVar(&o.subject, "subject", "", "`COL` that tells whom a row is about; every row is a subject if not given")
+	flags.Var(o.hierarchies, "hierarchy", "`COL=FILE` that the recoding followed, for loss, precision and entropy by level; repeat for each")
+	flags.StringVar(&o.dsn, "dsn", "", "`DSN` of a database (not available in this build)")
+	flags.StringVar(&o.table, "table", "", "`TABLE` in the database")
+	flags.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text or json")
+	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
+		return code
+	}
+	switch {
+	case o.dsn != "" || o.table != "":
+		return complainUsage(flags, stderr, "--dsn and --table are not available in this build")
+	case o.csv == "":
+		return complainUsage(flags, stderr, "--csv is missing")
+	case o.format != "text" && o.format != "json":
+		return complainUsage(flags, stderr, fmt.Sprintf("unknown format %q", o.format))
+	}
+	if err := assessFile(&o, stdout); err != nil {
+		return complainEngine("assess", stderr, err)
+	}
+	return exitSuccess
+}
+
+func assessFile(o *assessOptions, stdout io.Writer) error {
+	delimiter, err := parseDelimiter(o.delimiter)
+	if err != nil {
+		return err
+	}
+	release, err := o.release(delimiter)
+	if err != nil {
+		return err
+	}
+	m, err := anonymize.Assess(release)
+	if err != nil {
+		return err
+	}
+	report := newAssessReport(release, m)
+	if o.format == "json" {
+		return report.writeJSON(stdout)
+	}
+	return report.writeText(stdout)
+}
+
+// release reads the files.
+func (o *assessOptions) release(delimiter rune) (*anonymize.Release, error) {
+	sheet, err := openSheet(o.csv, delimiter)
+	if err != nil {
+		return nil, err
+	}
+	var original *anonymize.Sheet
+	if o.original != "" {
+		if original, err = openSheet(o.original, delimiter); err != nil {
+			return nil, err
+		}
+	}
+	r := &anonymize.Release{}
+	for _, name := range splitNames(o.qid) {
+		q, err := o.column(name, sheet, original, delimiter)
+		if err != nil {
+			return nil, err
+		}
+		r.QuasiIdentifiers = append(r.QuasiIdentifiers, *q)
+	}
+	for name := range o.hierarchies {
+		if !hasColumn(r.QuasiIdentifiers, name) {
+			return nil, &anonymize.ProblemError{
+				What: fmt.Sprintf("hierarchy for %q, which is no quasi-identifier", name), Remedy: "name it in --qid",
+			}
+		}
+	}
+	for _, name := range splitNames(o.sensitive) {
+		c, err := sheet.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		r.Sensitive = append(r.Sensitive, anonymize.NewSensitiveAttribute(name, sheet.Cells(c)))
+	}
+	if o.subject != "" {
+		if r.Subjects, err = sheet.Number(o.subject); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (o *assessOptions) column(name string, sheet, original *anonymize.Sheet, delimiter rune) (*anonymize.ReleasedColumn, error) {
+	c, err := sheet.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	q := &anonymize.ReleasedColumn{Name: name, Cells: sheet.Cells(c)}
+	if original != nil {
+		if c, err = original.Find(name); err != nil {
+			return nil, err
+		}
+		q.Original = original.Cells(c)
+	}
+	if file, ok := o.hierarchies[name]; ok {
+		if q.Hierarchy, err = openHierarchy(file, delimiter); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+func hasColumn(columns []anonymize.ReleasedColumn, name string) bool {
+	for _, c := range columns {
+		if c.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func splitNames(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
