@@ -22,9 +22,13 @@ type Catalog struct {
 	log      *slog.Logger
 	snapshot atomic.Pointer[Snapshot] // nil while unavailable
 
-	mu     sync.Mutex
-	epochs map[int]*epoch
-	chains map[chainKey]*Chain
+	key      []byte // of tickets
+	listener *pgx.ConnConfig
+
+	mu       sync.Mutex
+	epochs   map[int]*epoch
+	chains   map[chainKey]*Chain
+	openings map[chainKey]*sync.Mutex
 }
 
 // Open connects to the database and reads the first snapshot. The connection
@@ -41,19 +45,32 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("service connection: %w", err)
 	}
-	c := &Catalog{pool: pool, log: log, epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain)}
-	if err := c.reload(ctx); err != nil {
+	c := &Catalog{
+		pool: pool, log: log, listener: config.ConnConfig.Copy(),
+		epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain), openings: make(map[chainKey]*sync.Mutex),
+	}
+	if err := c.start(ctx); err != nil {
 		pool.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
+// start reads what does not change and the first snapshot.
+func (c *Catalog) start(ctx context.Context) error {
+	conn, err := c.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("service connection: %w", err)
+	}
+	defer conn.Release()
+	if err := conn.QueryRow(ctx, `SELECT key FROM tailor.admission_key`).Scan(&c.key); err != nil {
+		return fmt.Errorf("read the key of tickets: %w", err)
+	}
+	return c.reload(ctx, conn.Conn())
+}
+
 // Close ends all connections.
 func (c *Catalog) Close() { c.pool.Close() }
-
-// Pool is the service connection, for the audit sink.
-func (c *Catalog) Pool() *pgxpool.Pool { return c.pool }
 
 // Snapshot is the present picture of the policies, or an error of code 57P03
 // while the database cannot be asked.
@@ -70,8 +87,8 @@ func unavailable(cause error) *sqlstate.Error {
 		WithHint("Protected tables are refused until it is back; try again later.").Wrap(cause)
 }
 
-func (c *Catalog) reload(ctx context.Context) error {
-	return pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn) error {
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
 			s, err := load(ctx, tx)
 			if err != nil {
@@ -107,20 +124,21 @@ func (c *Catalog) Watch(ctx context.Context) {
 // listen holds one connection, reloads on each notification, and returns when
 // the connection fails.
 func (c *Catalog) listen(ctx context.Context) error {
-	conn, err := c.pool.Acquire(ctx)
+	// A connection of its own: the pool may be busy with what the news are about.
+	conn, err := pgx.ConnectConfig(ctx, c.listener)
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err := conn.Exec(ctx, "LISTEN tailor"); err != nil {
 		return err
 	}
 	for {
-		if err := c.reload(ctx); err != nil {
+		if err := c.reload(ctx, conn); err != nil {
 			return err
 		}
 		wait, cancel := context.WithTimeout(ctx, snapshotAge)
-		_, err := conn.Conn().WaitForNotification(wait)
+		_, err := conn.WaitForNotification(wait)
 		cancel()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,6 +47,13 @@ type Release struct {
 // quasi-identifiers.
 type Assess func(partition *anonymize.Partition, requirements []anonymize.Requirement) (*anonymize.Partition, error)
 
+// impatient bounds how long a transaction waits for others that hold a chain
+// or read its release; whoever waits in vain is told to try again.
+const impatient = "SET LOCAL lock_timeout = '20s'"
+
+// patience bounds all the work on a release.
+const patience = 2 * time.Minute
+
 // audience is the name under which a principal's chain of a relation is kept.
 func audience(r *Relation, p *Principal) string {
 	switch r.Scope {
@@ -62,6 +70,8 @@ func audience(r *Relation, p *Principal) string {
 // a lock that other proxies respect; what assess returns must refine what it
 // was given. Errors are of type *[sqlstate.Error].
 func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, assess Assess) (*Release, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	if r.Stale {
 		return nil, sqlstate.New(sqlstate.PolicyStale, "the policy of table %q is stale: the table has changed shape", r.Name).
 			WithHint("A database administrator classifies the new columns and calls tailor.activate.")
@@ -164,6 +174,9 @@ func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, assess 
 func lockChain(ctx context.Context, tx pgx.Tx, chain *Chain) (int, *anonymize.Partition, error) {
 	var generation int
 	var stored []byte
+	if _, err := tx.Exec(ctx, impatient); err != nil {
+		return 0, nil, err
+	}
 	err := tx.QueryRow(ctx, `SELECT generation, partition FROM tailor.chain WHERE chain = $1 AND epoch = $2 FOR UPDATE`,
 		chain.number, chain.epoch.number).Scan(&generation, &stored)
 	if err != nil {
@@ -192,6 +205,11 @@ func storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number, generation 
 // chain returns the copy of a principal's chain, reading or creating it.
 func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch) (*Chain, error) {
 	key := chainKey{r.OID, audience(r, p)}
+	// One at a time opens a chain: the others would wait for its row in the
+	// database, each with a connection in its hand.
+	opening := c.opening(key)
+	opening.Lock()
+	defer opening.Unlock()
 	c.mu.Lock()
 	chain := c.chains[key]
 	c.mu.Unlock()
@@ -208,12 +226,25 @@ func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch
 	return chain, nil
 }
 
+// opening is the lock under which a chain is opened.
+func (c *Catalog) opening(key chainKey) *sync.Mutex {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.openings[key] == nil {
+		c.openings[key] = &sync.Mutex{}
+	}
+	return c.openings[key]
+}
+
 // openChain reads a chain, or creates it with one block that holds everybody.
 func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *epoch) (*Chain, error) {
 	chain := &Chain{version: r.Catalog, epoch: e, granted: make(map[string]bool)}
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		var epochNumber int
 		var stored []byte
+		if _, err := tx.Exec(ctx, impatient); err != nil {
+			return err
+		}
 		err := tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition FROM tailor.chain
 			WHERE relation = $1 AND audience = $2 FOR UPDATE`, r.OID, key.audience).
 			Scan(&chain.number, &epochNumber, &chain.generation, &stored)

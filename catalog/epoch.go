@@ -30,6 +30,12 @@ const (
 
 func ident(name string) string { return pgx.Identifier{name}.Sanitize() }
 
+// querier reads: the pool, or a transaction that is open already. Whoever holds
+// a connection must not ask the pool for another one.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
 // epochOf returns the relation's present epoch, reading it once.
 func (c *Catalog) epochOf(ctx context.Context, r *Relation) (*epoch, error) {
 	c.mu.Lock()
@@ -38,7 +44,7 @@ func (c *Catalog) epochOf(ctx context.Context, r *Relation) (*epoch, error) {
 	if e != nil {
 		return e, nil
 	}
-	e, err := c.loadEpoch(ctx, r)
+	e, err := loadEpoch(ctx, c.pool, r)
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +57,10 @@ func (c *Catalog) epochOf(ctx context.Context, r *Relation) (*epoch, error) {
 	return e, nil
 }
 
-func (c *Catalog) loadEpoch(ctx context.Context, r *Relation) (*epoch, error) {
+func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
 	e := &epoch{number: r.Epoch, sensitive: make(map[string][]uint32)}
 	qids := r.QuasiIdentifiers()
-	tuples, err := c.readTuples(ctx, r, qids)
+	tuples, err := readTuples(ctx, db, r, qids)
 	if err != nil {
 		return nil, fmt.Errorf("read tuples of epoch %d: %w", r.Epoch, err)
 	}
@@ -62,7 +68,7 @@ func (c *Catalog) loadEpoch(ctx context.Context, r *Relation) (*epoch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("epoch %d of %s: %w", r.Epoch, r, err)
 	}
-	tupleOfRow, subjectOfRow, err := c.readRows(ctx, r, e)
+	tupleOfRow, subjectOfRow, err := readRows(ctx, db, r, e)
 	if err != nil {
 		return nil, fmt.Errorf("read rows of epoch %d: %w", r.Epoch, err)
 	}
@@ -86,7 +92,7 @@ func (c *Catalog) loadEpoch(ctx context.Context, r *Relation) (*epoch, error) {
 
 // readTuples reads the values of every tuple as text, [column][tuple]; nil is
 // NULL.
-func (c *Catalog) readTuples(ctx context.Context, r *Relation, qids []*Column) ([][]*string, error) {
+func readTuples(ctx context.Context, db querier, r *Relation, qids []*Column) ([][]*string, error) {
 	if len(qids) == 0 {
 		return nil, nil
 	}
@@ -94,7 +100,7 @@ func (c *Catalog) readTuples(ctx context.Context, r *Relation, qids []*Column) (
 	for i, q := range qids {
 		names[i] = ident(q.Name) + "::text"
 	}
-	rows, err := c.pool.Query(ctx, fmt.Sprintf("SELECT %s FROM tailor_store.tuples_%d ORDER BY %s",
+	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM tailor_store.tuples_%d ORDER BY %s",
 		strings.Join(names, ", "), r.Epoch, tupleColumn))
 	if err != nil {
 		return nil, err
@@ -155,14 +161,14 @@ func isInteger(pgType string) bool {
 
 // readRows reads tuple and subject of every row, and the codes of the
 // sensitive columns that a requirement names.
-func (c *Catalog) readRows(ctx context.Context, r *Relation, e *epoch) (tupleOfRow, subjectOfRow []uint32, err error) {
+func readRows(ctx context.Context, db querier, r *Relation, e *epoch) (tupleOfRow, subjectOfRow []uint32, err error) {
 	list := []string{tupleColumn, subjectColumn}
 	var names []string
 	for _, q := range r.Requirements {
 		names = append(names, q.Column)
 		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY %s) - 1", ident(q.Column)))
 	}
-	rows, err := c.pool.Query(ctx, fmt.Sprintf("SELECT %s FROM tailor_store.epoch_%d ORDER BY %s",
+	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM tailor_store.epoch_%d ORDER BY %s",
 		strings.Join(list, ", "), r.Epoch, rowColumn))
 	if err != nil {
 		return nil, nil, err

@@ -21,7 +21,7 @@ func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chai
 		if err != nil {
 			return err
 		}
-		chain.partition, err = c.carried(ctx, r, past, chain.epoch, stored)
+		chain.partition, err = c.carried(ctx, tx, r, past, chain.epoch, stored)
 		if err != nil {
 			return err
 		}
@@ -42,8 +42,8 @@ func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chai
 }
 
 // carried is the partition of an earlier epoch, re-fitted to a new one.
-func (c *Catalog) carried(ctx context.Context, r, past *Relation, e *epoch, stored []byte) (*anonymize.Partition, error) {
-	before, err := c.loadEpoch(ctx, past)
+func (c *Catalog) carried(ctx context.Context, tx pgx.Tx, r, past *Relation, e *epoch, stored []byte) (*anonymize.Partition, error) {
+	before, err := loadEpoch(ctx, tx, past)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +78,6 @@ func sameQuasiIdentifiers(a, b *Relation) bool {
 	return true
 }
 
-// lockPatience is how long a re-fit waits for queries that read the release
-// that it replaces.
-const lockPatience = "20s"
-
 // replaceRelease makes a release over the present epoch in place of the old
 // one, for the same readers.
 func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error {
@@ -96,7 +92,6 @@ func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) erro
 		return fmt.Errorf("read readers of release: %w", err)
 	}
 	for _, s := range []string{
-		"SET LOCAL lock_timeout = '" + lockPatience + "'",
 		"DROP VIEW IF EXISTS tailor_release." + ReleaseName(chain),
 		fmt.Sprintf("DROP TABLE IF EXISTS tailor_store.chain_%[1]d_block, tailor_store.chain_%[1]d_row", chain),
 	} {

@@ -108,6 +108,15 @@ CREATE TABLE IF NOT EXISTS tailor.audit_log (
 );
 CREATE INDEX IF NOT EXISTS audit_log_time ON tailor.audit_log ((record ->> 'time'));
 
+CREATE TABLE IF NOT EXISTS tailor.admission_key (
+    single      boolean PRIMARY KEY DEFAULT true CHECK (single),
+    key         bytea NOT NULL
+);
+COMMENT ON TABLE tailor.admission_key IS 'what the proxy and tailor.admit share; for tailor_owner only';
+INSERT INTO tailor.admission_key (key)
+    SELECT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid() || gen_random_uuid(), 'UTF8'))
+    ON CONFLICT DO NOTHING;
+
 CREATE SEQUENCE IF NOT EXISTS tailor.catalog_version;
 
 -- Views ---------------------------------------------------------------------
@@ -545,16 +554,31 @@ COMMENT ON FUNCTION tailor.verifier IS 'SCRAM verifier of a role that may log in
 REVOKE ALL ON FUNCTION tailor.verifier FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
 
-CREATE OR REPLACE FUNCTION tailor.assert_visible(chain integer, visible boolean) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+-- A release answers only statements that the proxy has planned and recorded:
+-- their text, as the client's session sent it, ends in a ticket that the proxy
+-- made for this text, this session and these chains. SQL in a string, EXECUTE,
+-- FETCH and a connection past the proxy have no ticket.
+CREATE OR REPLACE FUNCTION tailor.admit(chain integer, visible boolean) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    form   CONSTANT text := E'\n/\\* tailor ([0-9,]+) ([0-9a-f]{64}) \\*/$';
+    ticket text[] := regexp_match(current_query(), form);
+    secret bytea := (SELECT key FROM tailor.admission_key);
 BEGIN
     IF NOT visible THEN
         RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
             USING ERRCODE = '40001', HINT = 'Start the transaction again.';
     END IF;
+    IF ticket IS NULL OR chain::text <> ALL (string_to_array(ticket[1], ','))
+       OR ticket[2] <> encode(sha256(secret || sha256(secret || convert_to(
+              format(E'%s %s\n', pg_backend_pid(), ticket[1]) || regexp_replace(current_query(), form, ''),
+              pg_client_encoding()))), 'hex') THEN
+        RAISE EXCEPTION 'a release is read through the proxy, in place of its table'
+            USING ERRCODE = '42501', HINT = 'Connect to the proxy and name the protected table itself.';
+    END IF;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION tailor.assert_visible IS 'keeps a release from reading as empty in a snapshot older than itself';
+COMMENT ON FUNCTION tailor.admit IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
 
 -- Tells the proxies that names have changed: a view made a moment ago may read
 -- a protected table. Event triggers are for superusers; without one the proxies
@@ -591,6 +615,7 @@ BEGIN
     ALTER FUNCTION tailor.build_epoch(regclass, integer, jsonb) OWNER TO tailor_owner;
     ALTER PROCEDURE tailor.publish_shape(regclass, jsonb) OWNER TO tailor_owner;
     ALTER PROCEDURE tailor.forget_chains(regclass) OWNER TO tailor_owner;
+    ALTER FUNCTION tailor.admit(integer, boolean) OWNER TO tailor_owner;
     -- Members of tailor_reader may call nothing that writes.
     FOR object IN SELECT p.oid::regprocedure AS name FROM pg_proc p WHERE p.pronamespace = 'tailor'::regnamespace
     LOOP
@@ -600,7 +625,7 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION tailor.assert_visible(integer, boolean) TO tailor_reader;
+GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean) TO tailor_reader;
 GRANT SELECT, INSERT, UPDATE, DELETE ON tailor.hierarchy, tailor.protection, tailor.classification, tailor.requirement TO tailor_admin;
 GRANT SELECT, INSERT ON tailor.policy_version TO tailor_admin;
 GRANT SELECT ON tailor.policies, tailor.chains, tailor.audit TO tailor_admin;

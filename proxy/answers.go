@@ -88,9 +88,12 @@ func (s *session) answerStep(frame []byte) error {
 	if frame[0] == 'C' {
 		e.rows += rowsOf(frame)
 	}
+	if frame[0] == 'G' {
+		e.copying = true
+	}
 	if completes(e.kind, frame[0]) {
 		s.finish(e, audit.Passed, "")
-		s.expect.pop()
+		s.expect.complete()
 	}
 	_, err := s.out.Write(frame)
 	return err
@@ -124,12 +127,17 @@ func (s *session) answerError(frame []byte) error {
 	case e.refusal != nil:
 		frame = errorFrame("ERROR", e.refusal)
 		e.refusal = nil
+	case e.released:
+		frame = withoutData(frame)
+		fallthrough
 	case e.rewritten != nil:
-		frame = repositioned(frame, func(p int) int { return e.rewritten.Position(p, e.statement) })
+		if e.rewritten != nil {
+			frame = repositioned(frame, func(p int) int { return e.rewritten.Position(p, e.statement) })
+		}
 	}
 	s.finish(e, audit.Failed, codeOf(frame))
 	if e.kind != 'Q' && e.kind != 'F' && e.kind != 'S' {
-		s.expect.skipToSync()
+		s.expect.fail()
 	}
 	_, err := s.out.Write(frame)
 	return err
@@ -141,9 +149,11 @@ func (s *session) answerReady(frame []byte) error {
 	e := s.expect.head()
 	if e != nil {
 		s.finish(e, audit.Passed, "")
-		s.expect.pop()
-		if e.internal != nil {
-			e.internal.done <- nil
+		internal := e.internal
+		e.internal = nil // answered: nobody else is to end it
+		s.expect.ready()
+		if internal != nil {
+			internal.done <- nil
 			return nil
 		}
 	}

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"slices"
+
 	"github.com/jackc/pgproto3/v2"
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
@@ -46,6 +48,24 @@ func repositioned(frame []byte, position func(int) int) []byte {
 		return frame
 	}
 	return moved
+}
+
+// withoutData is PostgreSQL's error about a statement over released data, freed
+// of texts that may quote a value: those of the classes for data, constraints
+// and errors that functions raise. The code and the position stay.
+func withoutData(frame []byte) []byte {
+	var e decode.ErrorResponse
+	if err := e.Decode(frame[headerBytes:]); err != nil {
+		return errorFrame("ERROR", sqlstate.New(sqlstate.InternalError, "internal error"))
+	}
+	quotes := len(e.Code) == 5 && slices.Contains([]string{"22", "23", "P0", "XX", "38", "39"}, e.Code[:2])
+	if !quotes {
+		return frame
+	}
+	return errorFrame("ERROR", &sqlstate.Error{
+		Code: sqlstate.Code(e.Code), Message: "the statement cannot be computed on this data", Position: int(e.Position),
+		Hint: "The server's own message is withheld: it may quote a value of a protected column.",
+	})
 }
 
 // codeOf is the SQLSTATE of an ErrorResponse.

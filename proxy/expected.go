@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -9,9 +10,13 @@ import (
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
-// expected is one message that the server still has to answer.
+// expected is one message that the server still has to answer, or a mark in
+// the stream of those that it answers.
 type expected struct {
-	kind byte // 'Q' query, 'P' parse, 'B' bind, 'D' describe, 'E' execute, 'C' close, 'S' sync, 'F' function call
+	// kind is 'Q' query, 'P' parse, 'B' bind, 'D' describe, 'E' execute,
+	// 'C' close, 'S' sync, 'F' function call; 'd' and 'c' mark the first and
+	// the last message of a copy from the client, which have no answer.
+	kind byte
 
 	// prelude goes to the client before the first message of the answer.
 	prelude []byte
@@ -20,10 +25,13 @@ type expected struct {
 	// rewritten and statement map positions in errors back to the client's text.
 	rewritten *planner.Rewritten
 	statement string
+	// released says that errors may quote released data.
+	released bool
 	// record is completed and noted when the answer ends; nil for none.
 	record  *audit.Record
 	started time.Time
 	rows    int64
+	copying bool // the server has asked for a copy from the client
 	// internal receives the answer, which the client does not see.
 	internal *internalQuery
 }
@@ -31,58 +39,129 @@ type expected struct {
 // internalQuery is a query of the proxy's own on the client's session.
 type internalQuery struct {
 	row  [][]byte
-	done chan error
+	done chan error // has room for one
 }
 
+// errNotAnswered ends an internal query that the server passed over.
+var errNotAnswered = errors.New("the server did not answer")
+
 // expectations is the queue of what the server owes, written by the goroutine
-// that forwards statements and read by the one that forwards answers.
+// that forwards statements and read by the one that forwards answers. After an
+// error in the extended protocol the server passes over everything up to the
+// next Sync, which includes what has yet to be forwarded (PostgreSQL, chapter
+// "Message Flow").
 type expectations struct {
-	mu    sync.Mutex
-	queue []*expected
+	mu       sync.Mutex
+	queue    []*expected
+	skipping bool
+	dropped  func(*expected) // is told of what will never be answered
 }
 
 func (q *expectations) add(e *expected) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.skipping && e.kind != 'S' {
+		q.drop(e)
+		return
+	}
+	if n := len(q.queue); e.kind == 'd' && n > 0 && q.queue[n-1].kind == 'd' {
+		return // one mark is enough
+	}
+	q.skipping = false
 	q.queue = append(q.queue, e)
 }
 
-// head is the oldest expectation, nil for none.
+// head is the oldest message without an answer, nil for none.
 func (q *expectations) head() *expected {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for len(q.queue) > 0 && (q.queue[0].kind == 'd' || q.queue[0].kind == 'c') {
+		q.shift() // outside of a copy the server passes over these
+	}
 	if len(q.queue) == 0 {
 		return nil
 	}
 	return q.queue[0]
 }
 
-// pop removes the oldest expectation.
-func (q *expectations) pop() {
+// complete removes the head, whose answer has ended. Sync messages that came
+// to the server while it was copying have no answer of their own.
+func (q *expectations) complete() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.queue) > 0 {
-		q.queue[0] = nil
-		q.queue = q.queue[1:]
+	if len(q.queue) == 0 {
+		return
+	}
+	e := q.shift()
+	if e.copying && e.kind == 'E' {
+		q.shiftThrough('c')
 	}
 }
 
-// skipToSync removes what the server passes over after an error in the
-// extended protocol: everything before the next Sync, which stays.
-func (q *expectations) skipToSync() {
+// fail removes the head, whose answer was an error in the extended protocol,
+// and what the server passes over because of it.
+func (q *expectations) fail() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if len(q.queue) == 0 {
+		return
+	}
+	if e := q.shift(); e.copying {
+		q.shiftThrough('d')
+	}
 	for len(q.queue) > 0 && q.queue[0].kind != 'S' {
-		q.queue[0] = nil
-		q.queue = q.queue[1:]
+		q.drop(q.shift())
+	}
+	q.skipping = len(q.queue) == 0
+}
+
+// ready removes everything up to the message that ReadyForQuery answers.
+func (q *expectations) ready() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.queue) > 0 {
+		e := q.shift()
+		if e.kind == 'Q' || e.kind == 'S' || e.kind == 'F' {
+			return
+		}
+		q.drop(e)
 	}
 }
 
-// drain removes and returns everything, when the session ends.
-func (q *expectations) drain() []*expected {
+// shiftThrough removes everything up to the first mark of a kind, if there is
+// one; what it removes was sent into the copy, where only the copy is read.
+func (q *expectations) shiftThrough(kind byte) {
+	for i, e := range q.queue {
+		if e.kind == kind {
+			for range i + 1 {
+				q.drop(q.shift())
+			}
+			return
+		}
+	}
+}
+
+func (q *expectations) shift() *expected {
+	e := q.queue[0]
+	q.queue[0] = nil
+	q.queue = q.queue[1:]
+	return e
+}
+
+func (q *expectations) drop(e *expected) {
+	if e.internal != nil {
+		e.internal.done <- errNotAnswered
+	}
+	if q.dropped != nil {
+		q.dropped(e)
+	}
+}
+
+// drain drops everything, when the session ends.
+func (q *expectations) drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	left := q.queue
-	q.queue = nil
-	return left
+	for len(q.queue) > 0 {
+		q.drop(q.shift())
+	}
 }

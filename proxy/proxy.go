@@ -21,6 +21,7 @@ type Catalog interface {
 	Snapshot() (*catalog.Snapshot, error)
 	Principal(ctx context.Context, name string) (*catalog.Principal, error)
 	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal, assess catalog.Assess) (*catalog.Release, error)
+	Ticket(statement string, process uint32, releases []*catalog.Release) string
 }
 
 // Audit is where records go: Append returns once the record is durable, Note

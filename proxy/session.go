@@ -35,13 +35,12 @@ type session struct {
 	status atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
 
 	// The rest belongs to the goroutine that forwards statements.
-	prepared      map[string]*prepared
-	portals       map[string]*portal
-	skipping      bool // to the next Sync, after a refusal
-	pipelined     bool // messages of the extended protocol since the last Sync
-	settings      settings
-	settingsKnown bool
-	lastSnapshot  *catalog.Snapshot
+	names        names
+	skipping     bool // to the next Sync, after a refusal
+	pipelined    bool // messages of the extended protocol since the last Sync
+	settings     settings
+	unsettled    bool // the settings may have changed since they were read
+	lastSnapshot *catalog.Snapshot
 }
 
 // open authenticates a client and logs in to the server as its role.
@@ -71,7 +70,7 @@ func (p *Proxy) open(ctx context.Context, conn net.Conn, g *greeting) (*session,
 		proxy: p, id: newID(), client: conn, server: server, principal: principal,
 		database: g.parameters["database"], in: in,
 		out: bufio.NewWriterSize(conn, bufferBytes), up: bufio.NewWriterSize(server.conn, bufferBytes),
-		prepared: make(map[string]*prepared), portals: make(map[string]*portal),
+		names:    names{statements: make(map[string]*prepared), portals: make(map[string]*portal)},
 		settings: settings{notices: true},
 	}
 	s.log = p.log.With("session", s.id)
@@ -88,6 +87,7 @@ func (s *session) run(ctx context.Context) {
 	if err := s.welcome(key); err != nil {
 		return
 	}
+	s.expect.dropped = func(e *expected) { s.finish(e, audit.Failed, "") }
 	ended := make(chan error, 2)
 	go func() { ended <- s.guard(s.answers) }()
 	go func() { ended <- s.guard(func() error { return s.statements(ctx) }) }()
@@ -100,14 +100,7 @@ func (s *session) run(ctx context.Context) {
 	s.part(err)
 	cancel()
 	<-ended
-	for _, e := range s.expect.drain() {
-		if e.record != nil {
-			s.finish(e, audit.Failed, "08006")
-		}
-		if e.internal != nil {
-			e.internal.done <- net.ErrClosed
-		}
-	}
+	s.expect.drain()
 }
 
 // guard ends the session, and not the process, where an invariant is broken.

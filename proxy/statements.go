@@ -9,21 +9,19 @@ import (
 
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
-	"github.com/hiatus-tailor/tailor/planner"
 )
 
 // unparsable is forwarded in place of a refused statement: the server answers
 // it with an error and fails its transaction, as the statement would have.
 const unparsable = "tailor refused this statement"
 
-// prepared is a statement that the client has named, or the unnamed one.
-type prepared struct {
-	plan *planner.Plan // nil where the role is no reader
-	text string
-}
-
 // statements forwards what the client sends until one side ends.
 func (s *session) statements(ctx context.Context) error {
+	if s.principal.Reader {
+		if err := s.readSettings(ctx); err != nil {
+			return err
+		}
+	}
 	for {
 		frame, err := s.in.next()
 		if err != nil {
@@ -60,12 +58,15 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 	case 'E':
 		return s.execute(ctx, frame)
 	case 'D', 'C':
-		s.expect.add(&expected{kind: frame[0]})
-		s.pipelined = true
+		return s.named(frame)
 	case 'S':
 		s.expect.add(&expected{kind: 'S'})
 		s.skipping, s.pipelined = false, false
-	case 'H', 'd', 'c', 'f':
+	case 'H':
+	case 'd':
+		s.expect.add(&expected{kind: 'd'})
+	case 'c', 'f':
+		s.expect.add(&expected{kind: 'c'})
 	case 'F':
 		return s.functionCall(frame)
 	default:
@@ -86,30 +87,37 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 	if err := q.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
 	}
-	s.skipping, s.pipelined = false, false
 	e := &expected{kind: 'Q', statement: q.String, started: s.proxy.clock()}
 	e.record = s.record(q.String)
+	defer s.settle(q.String)
 	plan, err := s.plan(ctx, q.String)
 	if err == nil && plan.Passes() {
-		s.settingsKnown = false
 		s.expect.add(e)
+		if text, ok := s.names.deallocated(q.String); ok {
+			return send(s.up, &pgproto3.Query{String: text})
+		}
 		_, err = s.up.Write(frame)
 		return err
 	}
-	var decision *decision
+	var d *decision
 	if err == nil {
-		decision, err = s.decide(ctx, plan, e.record)
+		d, err = s.decide(ctx, plan, e.record)
 	}
 	text := unparsable
 	if err != nil {
 		s.refuse(e, err)
 	} else {
-		e.rewritten = plan.Rewrite(decision.view)
-		e.prelude, e.record = decision.notice, nil
-		text = e.rewritten.SQL
+		e.rewritten, e.released = plan.Rewrite(d.view), true
+		e.prelude, e.record = d.notice, nil
+		text = s.ticket(e.rewritten.SQL, d)
 	}
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Query{String: text})
+}
+
+// ticket lets the server see that a text has been planned and will be recorded.
+func (s *session) ticket(text string, d *decision) string {
+	return s.proxy.catalog.Ticket(text, s.server.process(), d.releases)
 }
 
 // refuse makes an expectation carry the reason why a statement does not run.
@@ -125,32 +133,37 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	if err := p.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
 	}
-	delete(s.prepared, p.Name)
 	e := &expected{kind: 'P', statement: p.Query, started: s.proxy.clock()}
 	plan, err := s.plan(ctx, p.Query)
 	s.pipelined = true
+	if err == nil && s.names.taken(p.Name) {
+		err = sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", p.Name)
+	}
 	if err == nil && plan.Passes() {
-		s.prepared[p.Name] = &prepared{plan: plan, text: p.Query}
+		s.names.statements[p.Name] = &prepared{plan: plan, text: p.Query, name: p.Name}
 		s.expect.add(e)
+		if text, ok := s.names.deallocated(p.Query); ok {
+			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: text, ParameterOIDs: p.ParameterOIDs})
+		}
 		_, err = s.up.Write(frame)
 		return err
 	}
 	var d *decision
 	if err == nil {
-		d, err = s.tailor(ctx, plan)
+		d, err = s.tailor(ctx, plan, toPrepare)
 	}
-	text := unparsable
 	if err != nil {
 		e.record = s.record(p.Query)
 		s.refuse(e, err)
 		s.skipping = true
-	} else {
-		e.rewritten = plan.Rewrite(d.view)
-		text = e.rewritten.SQL
-		s.prepared[p.Name] = &prepared{plan: plan, text: p.Query}
+		s.expect.add(e)
+		return send(s.up, &pgproto3.Parse{Query: unparsable})
 	}
+	e.rewritten, e.released = plan.Rewrite(d.view), true
+	name := s.names.give(p.Name)
+	s.names.statements[p.Name] = &prepared{plan: plan, text: p.Query, name: name}
 	s.expect.add(e)
-	return send(s.up, &pgproto3.Parse{Name: p.Name, Query: text, ParameterOIDs: p.ParameterOIDs})
+	return send(s.up, &pgproto3.Parse{Name: name, Query: s.ticket(e.rewritten.SQL, d), ParameterOIDs: p.ParameterOIDs})
 }
 
 // bind notes which statement a portal runs.
@@ -159,21 +172,44 @@ func (s *session) bind(frame []byte) error {
 	if err := b.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
 	}
-	delete(s.portals, b.DestinationPortal)
-	if p := s.prepared[b.PreparedStatement]; p != nil {
-		s.portals[b.DestinationPortal] = &portal{prepared: p}
-	}
-	s.expect.add(&expected{kind: 'B'})
+	e := &expected{kind: 'B'}
 	s.pipelined = true
-	_, err := s.up.Write(frame)
-	return err
+	p := s.names.statements[b.PreparedStatement]
+	if p == nil || p.plan.Passes() {
+		s.names.forget('P', b.DestinationPortal)
+		if p != nil {
+			s.names.portals[b.DestinationPortal] = &portal{prepared: p, name: b.DestinationPortal}
+		}
+		s.expect.add(e)
+		_, err := s.up.Write(frame)
+		return err
+	}
+	e.released = true
+	name := s.names.give(b.DestinationPortal)
+	s.names.portals[b.DestinationPortal] = &portal{prepared: p, name: name}
+	s.expect.add(e)
+	return send(s.up, &pgproto3.Bind{
+		DestinationPortal: name, PreparedStatement: p.name, ParameterFormatCodes: b.ParameterFormatCodes,
+		Parameters: b.Parameters, ResultFormatCodes: b.ResultFormatCodes,
+	})
 }
 
-// portal is a bound statement. It is decided and recorded once, however many
-// times rows are fetched from it.
-type portal struct {
-	*prepared
-	decided bool
+// named forwards Describe and Close under the server's names. Both hold a
+// kind ('S' statement, 'P' portal) and a name.
+func (s *session) named(frame []byte) error {
+	body := frame[headerBytes:]
+	if len(body) < 2 || body[len(body)-1] != 0 || (body[0] != 'S' && body[0] != 'P') {
+		return malformed(nil)
+	}
+	client := string(body[1 : len(body)-1])
+	server := s.names.server(body[0], client)
+	s.pipelined = true
+	s.expect.add(&expected{kind: frame[0]})
+	if frame[0] == 'C' {
+		s.names.forget(body[0], client)
+		return send(s.up, &pgproto3.Close{ObjectType: body[0], Name: server})
+	}
+	return send(s.up, &pgproto3.Describe{ObjectType: body[0], Name: server})
 }
 
 // execute handles the running of a portal.
@@ -184,16 +220,21 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	}
 	e := &expected{kind: 'E', started: s.proxy.clock()}
 	s.pipelined = true
-	p := s.portals[x.Portal]
-	switch {
-	case p == nil || p.decided:
-		// A portal that SQL made, or one that has been accounted for.
-	case p.plan.Passes():
-		p.decided = true
-		s.settingsKnown = false
-		e.record = s.record(p.text)
-	default:
-		p.decided = true
+	p := s.names.portals[x.Portal]
+	if p != nil {
+		s.settle(p.text)
+	}
+	if p == nil || p.plan.Passes() {
+		if p != nil && !p.decided {
+			p.decided = true
+			e.record = s.record(p.text)
+		}
+		s.expect.add(e)
+		_, err := s.up.Write(frame)
+		return err
+	}
+	e.released = true
+	if !p.decided {
 		e.record = s.record(p.text)
 		d, err := s.decide(ctx, p.plan, e.record)
 		if err != nil {
@@ -202,11 +243,11 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 			s.expect.add(e)
 			return send(s.up, &pgproto3.Parse{Query: unparsable})
 		}
+		p.decided = true
 		e.prelude, e.record = d.notice, nil
 	}
 	s.expect.add(e)
-	_, err := s.up.Write(frame)
-	return err
+	return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: x.MaxRows})
 }
 
 // functionCall refuses the fast path to readers: it runs any function without

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgproto3/v2"
 
@@ -57,8 +58,16 @@ func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) 
 	return planner.Make(text, planner.Session{SearchPath: s.settings.searchPath, Values: s.settings.values}, snapshot)
 }
 
+// purpose says why a plan's chains are looked at.
+type purpose bool
+
+const (
+	toPrepare purpose = false // the releases are to exist; nothing is refined
+	toAnswer  purpose = true
+)
+
 // tailor brings the chain of every relation of a plan to what the plan needs.
-func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, error) {
+func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (*decision, error) {
 	d := &decision{}
 	uses := fmt.Sprint(plan.Uses)
 	snapshot, err := s.proxy.catalog.Snapshot()
@@ -76,6 +85,9 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 		var assessment *ecg.Assessment
 		release, err := s.proxy.catalog.Release(ctx, r, s.principal,
 			func(p *anonymize.Partition, requirements []anonymize.Requirement) (*anonymize.Partition, error) {
+				if why == toPrepare {
+					return p, nil
+				}
 				if p == nil {
 					assessment = &ecg.Assessment{Table: r.String(), Recoding: "none"}
 					return nil, nil
@@ -107,7 +119,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 // record is durable when decide returns without an error.
 func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.Record) (*decision, error) {
 	started := s.proxy.clock()
-	d, err := s.tailor(ctx, plan)
+	d, err := s.tailor(ctx, plan, toAnswer)
 	if err != nil {
 		return nil, err
 	}
@@ -172,14 +184,18 @@ type settings struct {
 const selectSettings = `SELECT pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n'),` +
 	` pg_catalog.current_setting('tailor.representation', true), pg_catalog.current_setting('tailor.notices', true)`
 
-// readSettings asks the server after anything that may have changed them. In
-// a failed transaction nothing can be asked, and nothing will run either.
+// settingsPatience bounds how long the server may take to tell its settings.
+const settingsPatience = 30 * time.Second
+
+// readSettings asks the server each time: any statement, and any function in
+// it, may have changed them. In a failed transaction nothing can be asked, and
+// nothing will run either.
 func (s *session) readSettings(ctx context.Context) error {
-	if s.settingsKnown {
-		return nil
-	}
 	if s.status.Load() == 'E' {
 		return nil
+	}
+	if s.pipelined && !s.unsettled {
+		return nil // a question would end the pipeline; what is known still holds
 	}
 	if s.pipelined {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot follow other statements in one pipeline").
@@ -193,12 +209,14 @@ func (s *session) readSettings(ctx context.Context) error {
 	if err := s.up.Flush(); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, settingsPatience)
+	defer cancel()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case err := <-q.done:
 		if err != nil {
-			return err
+			return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read").Wrap(err)
 		}
 	}
 	if len(q.row) != 3 {
@@ -209,6 +227,17 @@ func (s *session) readSettings(ctx context.Context) error {
 		values:     string(q.row[1]) == "value",
 		notices:    string(q.row[2]) != "off",
 	}
-	s.settingsKnown = true
+	s.unsettled = false
 	return nil
+}
+
+// settlers are words without which a statement changes no setting, short of a
+// function that does. Settings only say which table a name means and how
+// values are shown, so an oversight confuses and discloses nothing.
+var settlers = []string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp"}
+
+// settle notes that a statement which is about to run may change settings.
+func (s *session) settle(text string) {
+	lower := strings.ToLower(text)
+	s.unsettled = s.unsettled || slices.ContainsFunc(settlers, func(w string) bool { return strings.Contains(lower, w) })
 }

@@ -25,6 +25,14 @@ type upstream struct {
 	ready    []byte // the first ReadyForQuery
 }
 
+// process is the number of the server's process for this connection.
+func (u *upstream) process() uint32 {
+	if len(u.key) < 4 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(u.key)
+}
+
 // errorResponse is an error that PostgreSQL sent during the login. It is
 // forwarded as it is.
 type errorResponse struct{ frame []byte }

@@ -46,7 +46,7 @@ func serve(ctx context.Context, config proxy.Config, dsn, auditLog string, log *
 		return err
 	}
 	defer policies.Close()
-	records, err := audit.Open(policies.Pool(), auditLog, log)
+	records, err := audit.Open(ctx, dsn, auditLog, log)
 	if err != nil {
 		return err
 	}

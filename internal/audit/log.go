@@ -46,7 +46,26 @@ const (
 
 // Open starts a log. path is the file of JSON lines, made with mode 0600 and
 // continued where it exists; empty for none.
-func Open(pool *pgxpool.Pool, path string, log *slog.Logger) (*Log, error) {
+// dsn is that of tailor_owner; the log has connections of its own, so that a
+// record never waits for the work that it is about.
+func Open(ctx context.Context, dsn, path string, log *slog.Logger) (*Log, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	config.MaxConns = 2
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	l, err := open(pool, path, log)
+	if err != nil {
+		pool.Close()
+	}
+	return l, err
+}
+
+func open(pool *pgxpool.Pool, path string, log *slog.Logger) (*Log, error) {
 	l := &Log{pool: pool, log: log, entries: make(chan entry, queueLength), done: make(chan struct{})}
 	if path != "" {
 		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
@@ -117,6 +136,7 @@ func (l *Log) Close() {
 		if l.file != nil {
 			_ = l.file.Close()
 		}
+		l.pool.Close()
 	})
 }
 

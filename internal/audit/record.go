@@ -70,9 +70,13 @@ func NewRecord(now time.Time, statement string) *Record {
 // unreadable stands for a text that could not be freed of its literals.
 const unreadable = "(not shown: the text could not be parsed)"
 
-// maxReadable bounds the texts that are given to the parser, which a deeply
-// nested one could crash.
-const maxReadable = 8 << 10
+// Bounds of the texts that are given to the parser, which a deeply nested one
+// could crash: no tighter than the planner's, so that whatever is released is
+// recorded with its text.
+const (
+	maxReadable       = 256 << 10
+	maxReadableTokens = 8000
+)
 
 // redact fills SQL and Fingerprint.
 func (r *Record) redact() {
@@ -83,6 +87,9 @@ func (r *Record) redact() {
 	}
 	r.SQL = unreadable
 	if len(text) > maxReadable {
+		return
+	}
+	if tokens, err := pg.Scan(text); err != nil || len(tokens.Tokens) > maxReadableTokens {
 		return
 	}
 	normal, err := pg.Normalize(text)

@@ -1,0 +1,29 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Ticket appends to a statement over releases what tailor.admit asks for: proof
+// that the proxy planned and recorded this text, for this server process and
+// these releases. Attacker: a reader who sends any SQL, also in strings, under
+// other names of statements and cursors, or past the proxy. Then no release
+// answers a statement that was not recorded under its own text; whoever
+// repeats a text with its ticket in the same session repeats a recorded one.
+// TestRefusals and TestNoWayPastTheRecord check it.
+func (c *Catalog) Ticket(statement string, process uint32, releases []*Release) string {
+	chains := make([]string, len(releases))
+	for i, r := range releases {
+		chains[i] = strconv.Itoa(r.Chain)
+	}
+	list := strings.Join(chains, ",")
+	inner := sha256.New()
+	inner.Write(c.key)
+	fmt.Fprintf(inner, "%d %s\n%s", process, list, statement)
+	outer := sha256.Sum256(append(append([]byte{}, c.key...), inner.Sum(nil)...))
+	return fmt.Sprintf("%s\n/* tailor %s %s */", statement, list, hex.EncodeToString(outer[:]))
+}

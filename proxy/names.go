@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/hiatus-tailor/tailor/planner"
+)
+
+// prepared is a statement that the client has prepared under a name, or the
+// unnamed one.
+type prepared struct {
+	plan *planner.Plan
+	text string // the client's own
+	name string // under which the server knows it
+}
+
+// portal is a bound statement. It is decided and recorded once, however many
+// times rows are fetched from it.
+type portal struct {
+	*prepared
+	name    string // under which the server knows it
+	decided bool
+}
+
+// names says what the client's names of statements and portals stand for. What
+// reads a release has a name of the proxy's own at the server: whatever the
+// client does with its names, in messages or in SQL, what runs is what these
+// maps say, and what they say is what the record holds.
+type names struct {
+	statements map[string]*prepared
+	portals    map[string]*portal
+	given      int
+}
+
+// ownPrefix starts the names that the proxy gives.
+const ownPrefix = "tailor_own_"
+
+// give makes a name for the server. The unnamed keeps none: the next one
+// replaces it in any case.
+func (n *names) give(client string) string {
+	if client == "" {
+		return ""
+	}
+	n.given++
+	return fmt.Sprintf("%s%d", ownPrefix, n.given)
+}
+
+// taken says that a name stands for a protected statement, so that the server,
+// which has it under another name, would not see the clash.
+func (n *names) taken(client string) bool {
+	p := n.statements[client]
+	return client != "" && p != nil && p.name != client
+}
+
+// server is the name that the server has for a client's statement or portal.
+func (n *names) server(kind byte, client string) string {
+	switch kind {
+	case 'S':
+		if p := n.statements[client]; p != nil {
+			return p.name
+		}
+	case 'P':
+		if p := n.portals[client]; p != nil {
+			return p.name
+		}
+	}
+	return client
+}
+
+// forget removes a closed statement or portal.
+func (n *names) forget(kind byte, client string) {
+	if kind == 'S' {
+		delete(n.statements, client)
+	} else {
+		delete(n.portals, client)
+	}
+}
+
+var deallocation = regexp.MustCompile(`(?is)^\s*deallocate\s+(?:prepare\s+)?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\s*;?\s*$`)
+
+// deallocated rewrites DEALLOCATE of a protected statement, which some drivers
+// send in place of Close. ok is false for any other text.
+func (n *names) deallocated(text string) (rewritten string, ok bool) {
+	m := deallocation.FindStringSubmatch(text)
+	if m == nil {
+		return "", false
+	}
+	name := strings.ToLower(m[1])
+	if m[1][0] == '"' {
+		name = strings.ReplaceAll(m[1][1:len(m[1])-1], `""`, `"`)
+	}
+	if !n.taken(name) {
+		return "", false
+	}
+	rewritten = `DEALLOCATE "` + n.statements[name].name + `"`
+	n.forget('S', name)
+	return rewritten, true
+}
