@@ -28,7 +28,7 @@ func (m HighestRisk) bind(p *Problem) (privacyTest, error) {
 	if err := checkRisk(m.Max); err != nil {
 		return privacyTest{}, err
 	}
-	k := math.Ceil(1/m.Max - tolerance)
+	k := m.classSize()
 	if k > float64(p.Table.Subjects()) {
 		return privacyTest{}, &ProblemError{
 			fmt.Sprintf("a risk of %v needs classes larger than the table, which has %d subjects", m.Max, p.Table.Subjects()),
@@ -37,6 +37,9 @@ func (m HighestRisk) bind(p *Problem) (privacyTest, error) {
 	}
 	return privacyTest{least: uint32(k), smallest: uint32(k)}, nil
 }
+
+// classSize is ⌈1/Max⌉.
+func (m HighestRisk) classSize() float64 { return math.Ceil(1/m.Max - tolerance) }
 
 func checkRisk(value float64) error {
 	return checkParameter("risk", value, math.SmallestNonzeroFloat64, 1)
