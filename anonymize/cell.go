@@ -226,7 +226,7 @@ func (r *CellRecoding) WithheldRows() int {
 }
 
 // ModificationRate is the share of the cells of the columns, over all rows,
-// that are withheld: the MR of the paper, in [0, 1].
+// that are withheld: the MR of [Chen], in [0, 1].
 func (r *CellRecoding) ModificationRate(columns []int) float64 {
 	if len(columns) == 0 || r.table.Rows() == 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 
 // AverageRisk asks that the mean prosecutor risk over all subjects, which is
 // the number of classes over the number of subjects, is at most Max
-// ([DEAM2010]).
+// ([Dankar2010]).
 type AverageRisk struct{ Max float64 }
 
 func (m AverageRisk) String() string         { return fmt.Sprintf("average risk of at most %v", m.Max) }
