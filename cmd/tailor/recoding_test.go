@@ -235,6 +235,47 @@ func TestModelsOfLocalRecodingHoldInEveryWrittenClass(t *testing.T) {
 	}
 }
 
+func TestModelsOfLocalRecodingHoldByTheirDefinition(t *testing.T) {
+	csv := refdata.Path(t, "arx/adult/adult.csv")
+	for model, holds := range map[string]func(s assessSensitive) bool{
+		"distinct_l:occupation:6":         func(s assessSensitive) bool { return s.L >= 6 },
+		"entropy_l:occupation:5":          func(s assessSensitive) bool { return s.EntropyL >= 5-1e-6 },
+		"recursive_cl:occupation:2:3":     func(s assessSensitive) bool { return s.RecursiveC["3"] < 2 },
+		"t_closeness:occupation:0.3":      func(s assessSensitive) bool { return s.T <= 0.3+1e-6 },
+		"beta_likeness:occupation:2":      func(s assessSensitive) bool { return s.BasicBeta <= 2+1e-6 },
+		"alpha_k:occupation:0.3:8":        func(s assessSensitive) bool { return s.Alpha <= 0.3+1e-6 },
+		"ordered_t_closeness:age:0.2":     func(s assessSensitive) bool { return s.T <= 0.2+1e-6 },
+		"highest_risk:0.05":               nil,
+		"ordered_t_closeness:age:0.00001": func(s assessSensitive) bool { return s.T <= 0.00001+1e-6 },
+	} {
+		out := filepath.Join(t.TempDir(), "out.csv")
+		sensitive := "occupation"
+		if strings.Contains(model, ":age:") {
+			sensitive = "age"
+		}
+		args := []string{"anonymize", "--csv", csv, "--recoding", "local", "--k", "5", "--require", model, "--out", out}
+		for _, c := range []string{"education", "sex", "race"} {
+			args = append(args, "--hierarchy", c+"="+refdata.Path(t, "arx/adult/adult_hierarchy_"+c+".csv"))
+		}
+		if code, _, fault := tailor(t, args...); code != exitSuccess {
+			t.Errorf("%s: exit %d: %s", model, code, fault)
+			continue
+		}
+		_, stdout, _ := tailor(t, "assess", "--csv", out, "--qid", "education,sex,race", "--sensitive", sensitive, "--format", "json")
+		var a assessReport
+		if err := json.Unmarshal([]byte(stdout), &a); err != nil {
+			t.Fatal(err)
+		}
+		least := map[string]int{"alpha_k:occupation:0.3:8": 8, "highest_risk:0.05": 20}[model]
+		if a.K < max(5, least) || holds != nil && !holds(a.Sensitive[0]) {
+			t.Errorf("%s does not hold: k = %d, %+v", model, a.K, a.Sensitive)
+		}
+		if a.Classes < 2 && model != "ordered_t_closeness:age:0.00001" {
+			t.Errorf("%s leaves one class", model)
+		}
+	}
+}
+
 func TestRecodingsRefuseWhatTheyDoNotDo(t *testing.T) {
 	for claim, flags := range map[string][]string{
 		"no search in local":                   {"--recoding", "local", "--search", "optimal"},
