@@ -4,7 +4,7 @@ package anonymize
 // prefix tree: the set of all nodes that lie at or above one of them. Each
 // tree node holds the least rank (sum of levels) among the elements under it,
 // so that a lookup leaves every branch whose elements are all too high
-// ([PKK2016] §3).
+// ([PrasserKohlmayer2016] §3).
 //
 // A property that spreads upward (insufficient quality) is stored as it is; one
 // that spreads downward (insufficient privacy) is stored mirrored, each level

@@ -39,7 +39,7 @@ type Measures struct {
 type ClassMeasures struct {
 	Count, Smallest, Largest int // Smallest is k; sizes in subjects
 	Average                  float64
-	// NormalizedAverage is rows over classes over k ([LDR2006] §5).
+	// NormalizedAverage is rows over classes over k ([LeFevre2006] §5).
 	NormalizedAverage float64
 	// Discernibility counts rows shown as [Top] in every column as suppressed.
 	Discernibility float64

@@ -21,11 +21,11 @@ type ChangeMeasures struct {
 // ColumnChange compares one column.
 type ColumnChange struct {
 	Name string
-	// ConventionalEntropy is -Σ ln of the frequency of the input over that of
-	// the output value ([GT2009]); it can be negative on mixed levels.
+	// ConventionalEntropy is -Σ ln of the frequency of the input over that of the
+	// output value ([Gionis2009]); it can be negative on mixed levels.
 	// GenericEntropy goes level by level over the rows that each step affects
-	// ([PBK2016] §4), in one step over all changed cells where the hierarchy
-	// is not known. In nats, as is MaximumEntropy.
+	// ([PrasserBild2016] §4), in one step over all changed cells where the
+	// hierarchy is not known. In nats, as is MaximumEntropy.
 	ConventionalEntropy, GenericEntropy, MaximumEntropy float64
 	ModificationRate                                    float64
 	Loss, Precision                                     float64 // NaN without a hierarchy

@@ -3,7 +3,7 @@ package anonymize
 // RiskMeasures of a release, in [0, 1]. The prosecutor knows that a person is
 // in the release; the journalist is taken to know no larger population, which
 // makes his risk that of the prosecutor; the marketer wants as many right
-// matches as possible, and expects the average ([DEAM2010]).
+// matches as possible, and expects the average ([Dankar2010]).
 type RiskMeasures struct {
 	HighestProsecutor float64 // 1 / smallest class
 	AverageProsecutor float64 // mean over subjects: classes / subjects

@@ -16,22 +16,22 @@ type SensitiveMeasures struct {
 	// EntropyL is e to the least entropy of a class, not rounded.
 	EntropyL float64
 	// RecursiveC[l-2] is the bound that c has to exceed for recursive
-	// (c,l)-diversity, for l from 2 to DistinctL ([MGKV2006] §4.1).
+	// (c,l)-diversity, for l from 2 to DistinctL ([Machanavajjhala2006] §4.1).
 	RecursiveC []float64
-	// Alpha is the largest share of one value in a class ([WLFW2006]).
+	// Alpha is the largest share of one value in a class ([Wong2006]).
 	Alpha float64
 	// T is the largest distance of a class from the whole: ordered for
-	// numbers, equal for text ([LLV2007]).
+	// numbers, equal for text ([Li2007]).
 	T float64
 	// BasicBeta is the largest relative gain of a value; EnhancedBeta the
 	// least beta of the enhanced model, +Inf where a value gains more than
-	// -ln of its share, which no beta allows ([CK2012]).
+	// -ln of its share, which no beta allows ([Cao2012]).
 	BasicBeta, EnhancedBeta float64
 	// Delta is the largest |ln(q/p)| over the values that a class holds;
-	// StrictDelta is +Inf where a class lacks a value ([BS2008]).
+	// StrictDelta is +Inf where a class lacks a value ([Brickell2008]).
 	Delta, StrictDelta float64
 	// Pycanon gives the figures that pyCANON defines in another way
-	// ([SL2022]); docs/references.md explains the differences.
+	// ([SainzPardo2022]); docs/references.md explains the differences.
 	Pycanon PycanonMeasures
 }
 

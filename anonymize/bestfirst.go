@@ -2,10 +2,10 @@ package anonymize
 
 import "container/heap"
 
-// bestFirst resolves nodes in the order of their bound ([PKK2016] §4.2): the
-// node that can still be best comes first. The paths of [searcher.resolve] from
-// there give a good solution early; when the lowest bound left exceeds the best
-// score, that score is proven.
+// bestFirst resolves nodes in the order of their bound ([PrasserKohlmayer2016]
+// §4.2): the node that can still be best comes first. The paths of
+// [searcher.resolve] from there give a good solution early; when the lowest
+// bound left exceeds the best score, that score is proven.
 //
 // Each node enters the queue once, after its canonical parent (see
 // lastRaised), as bounds do not fall along generalization. The queue is

@@ -190,9 +190,18 @@ func (r *CellRecoding) Unsafe(columns []int, threshold int) int {
 	return newTally(r.table, nil).subjects(r.unsafe(columns, threshold))
 }
 
-// ModificationRate is the share of the cells of the columns, over all rows,
-// that are withheld: the MR of the paper, in [0, 1].
-func (r *CellRecoding) ModificationRate(columns []int) float64 {
+// Label is the text shown for a tuple in a column: [Top] where it is withheld,
+// else the value itself.
+func (r *CellRecoding) Label(tuple uint32, column int) string {
+	if r.withheld[column][tuple] {
+		return Top
+	}
+	return r.table.columns[column].Hierarchy.Label(Node{Group: r.table.Leaf(column, tuple)})
+}
+
+// WithheldCells is the number of cells of the columns, over all rows, that are
+// withheld.
+func (r *CellRecoding) WithheldCells(columns []int) int {
 	cells := 0
 	for _, c := range columns {
 		for tuple, gone := range r.withheld[c] {
@@ -201,8 +210,26 @@ func (r *CellRecoding) ModificationRate(columns []int) float64 {
 			}
 		}
 	}
+	return cells
+}
+
+// WithheldRows is the number of rows that are withheld in every column.
+func (r *CellRecoding) WithheldRows() int {
+	rows := 0
+	for tuple := range uint32(r.table.Tuples()) {
+		shown := func(column []bool) bool { return !column[tuple] }
+		if !slices.ContainsFunc(r.withheld, shown) {
+			rows += len(r.table.RowsOf(tuple))
+		}
+	}
+	return rows
+}
+
+// ModificationRate is the share of the cells of the columns, over all rows,
+// that are withheld: the MR of [Chen], in [0, 1].
+func (r *CellRecoding) ModificationRate(columns []int) float64 {
 	if len(columns) == 0 || r.table.Rows() == 0 {
 		return 0
 	}
-	return float64(cells) / float64(len(columns)*r.table.Rows())
+	return float64(r.WithheldCells(columns)) / float64(len(columns)*r.table.Rows())
 }

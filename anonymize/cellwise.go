@@ -9,7 +9,7 @@ import "math"
 // Its bound is exact without suppression: the cost of each column at each
 // level is known beforehand. With at least s rows suppressed, each of them adds
 // at least the least difference between a suppressed and a shown cell of that
-// level ([PKK2016] §4, sharpened by s).
+// level ([PrasserKohlmayer2016] §4, sharpened by s).
 type cellwise struct {
 	kept      [][][]float64 // [column][level][leaf]
 	withheld  [][]float64   // [column][leaf]

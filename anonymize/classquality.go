@@ -3,9 +3,10 @@ package anonymize
 import "math"
 
 // Discernibility sums the squared sizes of the classes that remain, and for
-// each suppressed row the size of the table ([BA2005] §2). Without suppression
-// it grows along generalization, and a suppressed class costs no less than its
-// square, so the squares of all classes of a node bound its generalizations.
+// each suppressed row the size of the table ([Bayardo2005] §2). Without
+// suppression it grows along generalization, and a suppressed class costs no
+// less than its square, so the squares of all classes of a node bound its
+// generalizations.
 type Discernibility struct{}
 
 func (Discernibility) String() string { return "discernibility" }
@@ -41,7 +42,7 @@ func (AverageClassSize) bind(b *binding) (quality, error) {
 }
 
 // NormalizedClassSize is the normalized average equivalence class size (AECS)
-// of [LDR2006] §5: rows over classes over k, the suppressed rows being one
+// of [LeFevre2006] §5: rows over classes over k, the suppressed rows being one
 // class. k is the fewest subjects that the privacy models ask of a class.
 type NormalizedClassSize struct{}
 
@@ -62,8 +63,8 @@ func (NormalizedClassSize) bind(b *binding) (quality, error) {
 }
 
 // Ambiguity is the mean number of combinations of values that a row may stand
-// for ([NC2007]): the product of the numbers of values that its labels cover.
-// A suppressed row may stand for any.
+// for ([Nergiz2007]): the product of the numbers of values that its labels
+// cover. A suppressed row may stand for any.
 type Ambiguity struct{}
 
 func (Ambiguity) String() string { return "ambiguity" }
@@ -83,9 +84,9 @@ func (Ambiguity) bind(b *binding) (quality, error) {
 // Divergence is the Kullback-Leibler divergence in bits between the
 // distribution of the original tuples and the one that the output suggests, in
 // which the rows of a class are spread evenly over all combinations that its
-// labels cover, the suppressed rows over the whole domain ([KG2006] §3). By the
-// log-sum inequality the divergence of all classes of a node, none suppressed,
-// bounds its generalizations.
+// labels cover, the suppressed rows over the whole domain ([Kifer2006] §3). By
+// the log-sum inequality the divergence of all classes of a node, none
+// suppressed, bounds its generalizations.
 type Divergence struct{}
 
 func (Divergence) String() string { return "Kullback-Leibler divergence" }

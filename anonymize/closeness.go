@@ -7,7 +7,7 @@ import (
 
 // TCloseness asks that the distribution of a sensitive attribute in every
 // class is at most T away from that in the whole table, by the earth mover's
-// distance ([LLV2007] §4). With the equal distance that is half the sum of
+// distance ([Li2007] §4). With the equal distance that is half the sum of
 // absolute differences; with the ordered one, where values lie at even steps
 // in their order, the sum of absolute cumulative differences over m-1.
 type TCloseness struct {
@@ -87,7 +87,7 @@ func sumCounts(counts []uint32) float64 {
 }
 
 // AlphaK asks that every class has at least K subjects and that no sensitive
-// value is held by more than the share Alpha of them ([WLFW2006]).
+// value is held by more than the share Alpha of them ([Wong2006]).
 type AlphaK struct {
 	Sensitive string
 	Alpha     float64

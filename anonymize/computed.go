@@ -23,7 +23,8 @@ type span struct {
 // newComputed builds a hierarchy from placed values. levels is the number of
 // levels between the leaves and the root; domain is the extent of the root in
 // units, against which shares are measured; root is the root's representative,
-// empty for none. A NULL leaf is added behind all values where withNull is set.
+// empty for none. A NULL leaf is added where withNull is set
+// ([Hierarchy.WithNull]); there may then be no values.
 func newComputed(values []placed, levels int, domain float64, root string, withNull bool) (*Hierarchy, error) {
 	if len(values) == 0 && !withNull {
 		return nil, &HierarchyError{Level: -1, Reason: "no values"}
@@ -38,10 +39,7 @@ func newComputed(values []placed, levels int, domain float64, root string, withN
 		return 0
 	})
 	n := len(values)
-	if withNull {
-		n++
-	}
-	h := &Hierarchy{codes: make(map[string]uint32, n), null: -1}
+	h := &Hierarchy{codes: make(map[string]uint32, n), null: -1, units: true}
 	leaves := level{groupOf: make([]uint32, n), groups: make([]group, n)}
 	for i, v := range values {
 		if _, twice := h.codes[v.text]; twice {
@@ -55,22 +53,22 @@ func newComputed(values []placed, levels int, domain float64, root string, withN
 	}
 	h.levels = append(h.levels, leaves)
 	for l := range levels {
-		h.levels = append(h.levels, computedLevel(values, l, n, domain))
-	}
-	if withNull {
-		h.addNull(n - 1)
+		h.levels = append(h.levels, computedLevel(values, l, domain))
 	}
 	h.levels = append(h.levels, level{
 		groupOf: make([]uint32, n),
 		groups: []group{{
-			last: uint32(n - 1), label: Top, representative: root, hasRepr: root != "", share: 1,
+			last: uint32(max(n, 1) - 1), label: Top, representative: root, hasRepr: root != "", share: 1,
 		}},
 	})
+	if withNull {
+		h = h.WithNull()
+	}
 	return h, nil
 }
 
-func computedLevel(values []placed, l, n int, domain float64) level {
-	lv := level{groupOf: make([]uint32, n)}
+func computedLevel(values []placed, l int, domain float64) level {
+	lv := level{groupOf: make([]uint32, len(values))}
 	for i, v := range values {
 		s := v.nodes[l]
 		if k := len(lv.groups); k == 0 || lv.groups[k-1].label != s.label {
@@ -83,22 +81,6 @@ func computedLevel(values []placed, l, n int, domain float64) level {
 		lv.groupOf[i] = uint32(len(lv.groups) - 1)
 	}
 	return lv
-}
-
-// addNull gives NULL the last leaf and a group of its own at every level.
-func (h *Hierarchy) addNull(leaf int) {
-	h.null = int64(leaf)
-	for l := range h.levels {
-		lv := &h.levels[l]
-		null := group{first: uint32(leaf), last: uint32(leaf), label: Null}
-		if l == 0 {
-			lv.groups[leaf] = null
-			lv.groupOf[leaf] = uint32(leaf)
-			continue
-		}
-		lv.groups = append(lv.groups, null)
-		lv.groupOf[leaf] = uint32(len(lv.groups) - 1)
-	}
 }
 
 // checkMultiples asserts that each width is a multiple of the one before, so

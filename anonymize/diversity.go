@@ -7,7 +7,7 @@ import (
 )
 
 // DistinctLDiversity asks that every class holds at least L different values
-// of a sensitive attribute ([MGKV2006] §4).
+// of a sensitive attribute ([Machanavajjhala2006] §4).
 type DistinctLDiversity struct {
 	Sensitive string
 	L         int
@@ -33,7 +33,7 @@ func (m DistinctLDiversity) bind(p *Problem) (privacyTest, error) {
 }
 
 // EntropyLDiversity asks that the entropy of a sensitive attribute is at least
-// ln L in every class ([MGKV2006] §4.1). L need not be whole.
+// ln L in every class ([Machanavajjhala2006] §4.1). L need not be whole.
 type EntropyLDiversity struct {
 	Sensitive string
 	L         float64
@@ -81,8 +81,8 @@ func xlogx(x float64) float64 {
 }
 
 // RecursiveCLDiversity asks of every class that its most frequent sensitive
-// value is less frequent than C times all from the L-th most frequent on:
-// r₁ < C·(r_L + … + r_m) with r in descending order ([MGKV2006] §4.1).
+// value is less frequent than C times all from the L-th most frequent on: r₁ <
+// C·(r_L + … + r_m) with r in descending order ([Machanavajjhala2006] §4.1).
 type RecursiveCLDiversity struct {
 	Sensitive string
 	C         float64

@@ -2,14 +2,14 @@ package anonymize
 
 import "math"
 
-// NonUniformEntropy is the generic non-uniform entropy of [PBK2016] §4, in
-// bits: the information lost level by level, each step counted over the rows
+// NonUniformEntropy is the generic non-uniform entropy of [PrasserBild2016] §4,
+// in bits: the information lost level by level, each step counted over the rows
 // that it affects. For a full-domain transformation those are all rows up to
 // the level of the column, and the suppressed rows from there to the root. The
 // score is the sum over columns or, Normalized, the mean of each column's share
 // of what its suppression as a whole would lose.
 //
-// Without suppression it equals the conventional measure ([GT2009]), and it
+// Without suppression it equals the conventional measure ([Gionis2009]), and it
 // grows along generalization, which is the bound.
 type NonUniformEntropy struct{ Normalized bool }
 
@@ -114,11 +114,11 @@ func (q *entropyLoss) suppressionLoss(n *judged, c, l int) float64 {
 
 func (q *entropyLoss) leafwise() bool { return false }
 
-// ConventionalEntropy is the conventional non-uniform entropy ([GT2009]) of the
-// suppressed output, in bits, summed over columns: -log₂ of the frequency of
-// the input value over that of the output value. On mixed levels it can fall
-// below zero ([PBK2016] §3), so that it has no bound and prunes nothing; it is
-// here for comparison.
+// ConventionalEntropy is the conventional non-uniform entropy ([Gionis2009]) of
+// the suppressed output, in bits, summed over columns: -log₂ of the frequency
+// of the input value over that of the output value. On mixed levels it can fall
+// below zero ([PrasserBild2016] §3), so that it has no bound and prunes
+// nothing; it is here for comparison.
 type ConventionalEntropy struct{}
 
 func (ConventionalEntropy) String() string { return "conventional non-uniform entropy" }

@@ -1,7 +1,7 @@
 package anonymize
 
 // evidence remembers what checked nodes say about nodes not yet checked
-// ([PKK2016] §3):
+// ([PrasserKohlmayer2016] §3):
 //
 //   - A node that has to suppress s rows for models that are monotone with
 //     suppression shows that all of its specializations suppress at least s.

@@ -6,7 +6,7 @@ import "math"
 // cannot improve on the best node. From each node that is not resolved it
 // follows a greedy path upward, to where the bound cuts it off, and searches
 // the path by bisection for the border between inadmissible and admissible
-// nodes ([KPEKK2012] §3): the highest inadmissible node rules out the most.
+// nodes ([Kohlmayer2012] §3): the highest inadmissible node rules out the most.
 // Unlike there, admissible nodes do not end the search, as loss is not monotone
 // under suppression; they raise the bound of their specializations.
 //

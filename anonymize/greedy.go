@@ -10,7 +10,7 @@ import (
 // to the one with the lowest score, all failing classes counted as suppressed
 // whether that is within the limit or not; once at an admissible node it moves
 // to better admissible ones only. It is the heuristic that the exact algorithms
-// are compared with (after [PKK2016] §5), and proves nothing.
+// are compared with (after [PrasserKohlmayer2016] §5), and proves nothing.
 func (s *searcher) greedy() { s.climb(false) }
 
 // dive climbs the same way in fewer checks: a direct generalization whose bound

@@ -31,6 +31,7 @@ type Hierarchy struct {
 	codes  map[string]uint32
 	levels []level
 	null   int64 // leaf code of NULL, or -1
+	units  bool  // shares count units of ranges, not leaves
 }
 
 // level is one level of the hierarchy, leaf to group and group to properties.

@@ -7,8 +7,8 @@ import (
 
 // DeltaDisclosure asks that for every value of a sensitive attribute the share
 // in each class and the share in the whole table differ by a factor of less
-// than e^Delta: |ln(q/p)| < Delta ([BS2008]). A class that lacks a value fails,
-// as ln 0 is not finite; that is what makes the model monotone.
+// than e^Delta: |ln(q/p)| < Delta ([Brickell2008]). A class that lacks a value
+// fails, as ln 0 is not finite; that is what makes the model monotone.
 type DeltaDisclosure struct {
 	Sensitive string
 	Delta     float64
@@ -47,7 +47,7 @@ func disclosure(values, counts []uint32, whole []float64) float64 {
 // BetaLikeness asks that no value of a sensitive attribute gains more than
 // Beta in any class: (q-p)/p ≤ Beta for every value with q > p. Enhanced, the
 // bound is min(Beta, -ln p), so that frequent values may gain less
-// ([CK2012] §3).
+// ([Cao2012] §3).
 type BetaLikeness struct {
 	Sensitive string
 	Beta      float64

@@ -56,8 +56,8 @@ func (Precision) bind(b *binding) (quality, error) {
 	return newCellwise(b, kept, flatCosts(b, 1), Arithmetic), nil
 }
 
-// ModificationRate is the share of cells whose text is no longer that of the
-// original ([Ciriani2007]).
+// ModificationRate (MR) is the share of cells whose text is no longer that of
+// the original.
 type ModificationRate struct{}
 
 func (ModificationRate) String() string { return "modification rate" }

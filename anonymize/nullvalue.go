@@ -4,14 +4,17 @@ import "maps"
 
 // WithNull returns the hierarchy extended by a leaf for SQL NULL, the last one,
 // shown as [Null] at every level below the root and covered by the root alone.
-// Where the hierarchy has such a leaf, it is returned as it is. The domain
-// grows by one value, so shares are counted anew where they count leaves.
+// Where the hierarchy has such a leaf, it is returned as it is.
+//
+// The domain of an enumerated hierarchy grows by one value: shares are counted
+// anew, and the root, which now covers more than the list, reads [Top]. Shares
+// that count the units of a range stay, as NULL lies outside of every range.
 func (h *Hierarchy) WithNull() *Hierarchy {
 	if h.null >= 0 {
 		return h
 	}
 	n := uint32(h.Leaves())
-	e := &Hierarchy{codes: maps.Clone(h.codes), null: int64(n)}
+	e := &Hierarchy{codes: maps.Clone(h.codes), null: int64(n), units: h.units}
 	levels := h.levels
 	if len(levels) == 1 { // a single leaf is its own root: the root moves up
 		levels = append(append([]level(nil), levels...), levels[0])
@@ -22,25 +25,17 @@ func (h *Hierarchy) WithNull() *Hierarchy {
 			groups:  append([]group(nil), lv.groups...),
 		}
 		if l == len(levels)-1 {
-			w.groups[0].last, w.groups[0].share = n, 1
-			w.groups[0].label, w.groups[0].representative = Top, Top
+			w.groups[0].last = n
 		} else {
 			w.groupOf[n] = uint32(len(w.groups))
 			w.groups = append(w.groups, group{first: n, last: n, label: Null})
-			rescale(w.groups, float64(n))
 		}
 		e.levels = append(e.levels, w)
 	}
-	return e
-}
-
-// rescale counts the shares of an enumerated level over one more value. Shares
-// of ranges stay: NULL lies outside of every range.
-func rescale(groups []group, values float64) {
-	for i := range groups {
-		covered := float64(groups[i].last-groups[i].first) + 1
-		if groups[i].share*values == covered {
-			groups[i].share = covered / (values + 1)
-		}
+	if !e.units {
+		root := &e.levels[len(levels)-1].groups[0]
+		root.label, root.representative = Top, Top
+		e.countShares()
 	}
+	return e
 }

@@ -41,6 +41,7 @@ func (p Prefix) Build(values []string, withNull bool) (*Hierarchy, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.units = false // codes have no measure: leaves are counted
 	h.countShares()
 	return h, nil
 }

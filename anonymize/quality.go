@@ -86,6 +86,11 @@ func (a Aggregate) String() string {
 	return [...]string{"geometric mean", "arithmetic mean", "sum"}[a]
 }
 
+// Of aggregates the loss of each column.
+func (a Aggregate) Of(losses []float64) float64 {
+	return a.of(len(losses), func(c int) float64 { return losses[c] })
+}
+
 // of aggregates m parts given by index.
 func (a Aggregate) of(m int, part func(column int) float64) float64 {
 	if a == Geometric {

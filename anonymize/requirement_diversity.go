@@ -7,7 +7,7 @@ import (
 )
 
 // BlockDistinctL requires at least L distinct sensitive values in every block
-// ([Machanavajjhala2007] §4, distinct l-diversity). Attacker: knows the block
+// ([Machanavajjhala2006] §4, distinct l-diversity). Attacker: knows the block
 // of a subject and nothing of the sensitive values. Then no value is certain.
 // L is at least 2.
 type BlockDistinctL struct {
@@ -28,7 +28,7 @@ func (r BlockDistinctL) Bind(t *Table) (Checker, error) {
 }
 
 // BlockEntropyL requires that the entropy of the sensitive values in every
-// block be at least that of L equally frequent values ([Machanavajjhala2007]
+// block be at least that of L equally frequent values ([Machanavajjhala2006]
 // §4, entropy l-diversity). L is above 1 and need not be whole.
 type BlockEntropyL struct {
 	L  float64
@@ -60,7 +60,7 @@ const slack = 1e-12
 
 // BlockRecursiveCL requires that in every block the most frequent sensitive
 // value be less than C times as frequent as all but the L-1 most frequent ones
-// together ([Machanavajjhala2007] §4, recursive (c,l)-diversity). C is above
+// together ([Machanavajjhala2006] §4, recursive (c,l)-diversity). C is above
 // 0, L at least 2.
 type BlockRecursiveCL struct {
 	C  float64

@@ -7,7 +7,7 @@ import (
 
 // AverageRisk asks that the mean prosecutor risk over all subjects, which is
 // the number of classes over the number of subjects, is at most Max
-// ([DEAM2010]).
+// ([Dankar2010]).
 type AverageRisk struct{ Max float64 }
 
 func (m AverageRisk) String() string         { return fmt.Sprintf("average risk of at most %v", m.Max) }
@@ -28,7 +28,7 @@ func (m HighestRisk) bind(p *Problem) (privacyTest, error) {
 	if err := checkRisk(m.Max); err != nil {
 		return privacyTest{}, err
 	}
-	k := math.Ceil(1/m.Max - tolerance)
+	k := m.classSize()
 	if k > float64(p.Table.Subjects()) {
 		return privacyTest{}, &ProblemError{
 			fmt.Sprintf("a risk of %v needs classes larger than the table, which has %d subjects", m.Max, p.Table.Subjects()),
@@ -37,6 +37,9 @@ func (m HighestRisk) bind(p *Problem) (privacyTest, error) {
 	}
 	return privacyTest{least: uint32(k), smallest: uint32(k)}, nil
 }
+
+// classSize is ⌈1/Max⌉.
+func (m HighestRisk) classSize() float64 { return math.Ceil(1/m.Max - tolerance) }
 
 func checkRisk(value float64) error {
 	return checkParameter("risk", value, math.SmallestNonzeroFloat64, 1)

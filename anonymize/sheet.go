@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 )
 
-// Sheet is a CSV file as read: a header and, per column, one cell a row.
+// Sheet is a CSV file, or a table from elsewhere, as read: a header and, per column, one cell a row.
 type Sheet struct {
 	header    []string
 	cells     [][]string // [column][row]
@@ -49,14 +50,12 @@ func ReadSheet(r io.Reader, delimiter rune) (*Sheet, error) {
 	if err != nil {
 		return nil, csvFault(err)
 	}
-	s := &Sheet{header: slices.Clone(header), cells: make([][]string, len(header)), delimiter: records.Comma}
-	if err := s.checkHeader(); err != nil {
+	s, err := newSheet(header)
+	if err != nil {
 		return nil, err
 	}
-	interned := make([]map[string]string, len(header))
-	for c := range interned {
-		interned[c] = make(map[string]string)
-	}
+	s.delimiter = records.Comma
+	add := s.adder()
 	for {
 		record, err := records.Read()
 		if errors.Is(err, io.EOF) {
@@ -66,6 +65,37 @@ func ReadSheet(r io.Reader, delimiter rune) (*Sheet, error) {
 			return nil, csvFault(err)
 		}
 		line, _ := records.FieldPos(0)
+		add(record, line)
+	}
+}
+
+// CollectSheet is a sheet of rows from elsewhere, each with a cell for every
+// column. Cells are copied; equal cells share memory. Lines count the rows from
+// 1. It fails as [ReadSheet] does on a missing or repeated column name.
+func CollectSheet(header []string, rows iter.Seq[[]string]) (*Sheet, error) {
+	s, err := newSheet(header)
+	if err != nil {
+		return nil, err
+	}
+	add := s.adder()
+	for row := range rows {
+		add(row, s.Rows()+1)
+	}
+	return s, nil
+}
+
+func newSheet(header []string) (*Sheet, error) {
+	s := &Sheet{header: slices.Clone(header), cells: make([][]string, len(header))}
+	return s, s.checkHeader()
+}
+
+// adder returns what adds a row.
+func (s *Sheet) adder() func(record []string, line int) {
+	interned := make([]map[string]string, len(s.header))
+	for c := range interned {
+		interned[c] = make(map[string]string)
+	}
+	return func(record []string, line int) {
 		s.lines = append(s.lines, uint32(line))
 		for c, cell := range record {
 			text, known := interned[c][cell]
@@ -135,7 +165,8 @@ func (s *Sheet) checkHeader() error {
 // Header lists the names of the columns. Not to be changed.
 func (s *Sheet) Header() []string { return s.header }
 
-// Delimiter is the character between cells, as given or found.
+// Delimiter is the character between cells, as given or found; 0 where the
+// sheet comes from elsewhere.
 func (s *Sheet) Delimiter() rune { return s.delimiter }
 
 // Rows is the number of rows, the header not counted.

@@ -4,8 +4,8 @@ import "sync"
 
 // snapshots keeps the classes of nodes already checked, so that a
 // generalization can be rolled up from them instead of from the table
-// ([KPEKK2012] §4). The memory is bounded by the number of classes held; the
-// snapshot that has gone unused for longest makes room. Safe for concurrent
+// ([Kohlmayer2012] §4). The memory is bounded by the number of classes held;
+// the snapshot that has gone unused for longest makes room. Safe for concurrent
 // use; a snapshot handed out stays valid after it is dropped.
 type snapshots struct {
 	mu     sync.Mutex

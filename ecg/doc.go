@@ -1,5 +1,5 @@
 // Package ecg is the Execution Chain Graph of the Hiatus Tailor paper
-// ([Chen2013], §4): the composer orders a query's quasi-identifiers into
+// ([Chen] §4): the composer orders a query's quasi-identifiers into
 // stages by where they act, and the tailor assesses the stages in order
 // against the risk threshold and de-identifies where it is exceeded.
 //

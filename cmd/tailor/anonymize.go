@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -17,7 +15,8 @@ type anonymizeOptions struct {
 	k                 int
 	limit             float64
 	strict            bool
-	recoding, search  string
+	recodingName      string
+	search            string
 	quality           string
 	aggregate         string
 	subject, base     string
@@ -25,7 +24,9 @@ type anonymizeOptions struct {
 	timeLimit         time.Duration
 	out, report       string
 	delimiterRune     rune
+	recoding          *recoding
 	algorithm         anonymize.Algorithm
+	mean              anonymize.Aggregate
 	qualityModel      anonymize.Quality
 	requirementModels []anonymize.Privacy
 }
@@ -39,7 +40,7 @@ func runAnonymize(ctx context.Context, args []string, _ io.Reader, stdout, stder
 	flags.IntVar(&o.k, "k", 0, "fewest `SUBJECTS` of a class")
 	flags.Float64Var(&o.limit, "suppression-limit", 0.05, "`SHARE` of rows that may be suppressed")
 	flags.BoolVar(&o.strict, "strict", false, "ask that the suppressed rows are none or those of k subjects, as a release should")
-	flags.StringVar(&o.recoding, "recoding", "full_domain", "`KIND` of recoding: full_domain, local or cell")
+	flags.StringVar(&o.recodingName, "recoding", "full_domain", "`KIND` of recoding: full_domain, local or cell, see below")
 	flags.StringVar(&o.search, "search", "optimal", "`ALGORITHM`: optimal, flash, best_first or greedy")
 	flags.StringVar(&o.quality, "quality", "loss", "`MODEL` to minimize: "+qualityNames())
 	flags.StringVar(&o.aggregate, "aggregate", "geometric", "`MEAN` of the loss of columns: geometric or arithmetic")
@@ -49,13 +50,14 @@ func runAnonymize(ctx context.Context, args []string, _ io.Reader, stdout, stder
 	flags.DurationVar(&o.timeLimit, "time-limit", 0, "`DURATION` after which the best found so far is taken")
 	flags.StringVar(&o.out, "out", "", "`FILE` for the anonymized CSV; - is the standard output")
 	flags.StringVar(&o.report, "report", "", "`FILE.json` for the report; - is the standard output")
+	describe(flags, recodingHelp)
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
 	}
 	if o.csv == "" {
 		return complainUsage(flags, stderr, "--csv is missing")
 	}
-	if err := o.resolve(); err != nil {
+	if err := o.resolve(givenFlags(flags)); err != nil {
 		return complainEngine("anonymize", stderr, err)
 	}
 	if err := anonymizeFile(ctx, &o, stdout, stderr); err != nil {
@@ -64,9 +66,9 @@ func runAnonymize(ctx context.Context, args []string, _ io.Reader, stdout, stder
 	return exitSuccess
 }
 
-// resolve turns names into what they name.
-func (o *anonymizeOptions) resolve() (err error) {
-	if err := checkRecoding(o.recoding); err != nil {
+// resolve turns names into what they name. given are the flags that were set.
+func (o *anonymizeOptions) resolve(given []string) (err error) {
+	if o.recoding, err = parseRecoding(o.recodingName, given); err != nil {
 		return err
 	}
 	if o.delimiterRune, err = parseDelimiter(o.delimiter); err != nil {
@@ -75,7 +77,10 @@ func (o *anonymizeOptions) resolve() (err error) {
 	if o.algorithm, err = parseAlgorithm(o.search); err != nil {
 		return err
 	}
-	if o.qualityModel, err = parseQuality(o.quality, o.aggregate); err != nil {
+	if o.mean, err = parseAggregate(o.aggregate); err != nil {
+		return err
+	}
+	if o.qualityModel, err = parseQuality(o.quality, o.mean); err != nil {
 		return err
 	}
 	o.requirementModels = append([]anonymize.Privacy{anonymize.KAnonymity{K: o.k}}, o.require.models...)
@@ -96,21 +101,16 @@ func anonymizeFile(ctx context.Context, o *anonymizeOptions, stdout, stderr io.W
 	if err != nil {
 		return err
 	}
-	r, err := o.searchNode(ctx, p, stderr)
-	if err != nil {
-		return err
-	}
-	elapsed := time.Since(start)
-	t, err := anonymize.Transform(p, r.Levels)
+	r, err := o.recode(ctx, p, stderr)
 	if err != nil {
 		return err
 	}
 	if o.out != "" {
-		if err := writeTo(o.out, stdout, func(w io.Writer) error { return writeAnonymized(w, sheet, p.Table, t) }); err != nil {
+		if err := writeTo(o.out, stdout, func(w io.Writer) error { return writeAnonymized(w, sheet, p.Table, r.label) }); err != nil {
 			return err
 		}
 	}
-	report := newAnonymizeReport(o, p, r, t, elapsed)
+	report := newAnonymizeReport(o, p, r, r.found.Sub(start))
 	if o.report != "" {
 		if err := writeTo(o.report, stdout, report.writeJSON); err != nil {
 			return err
@@ -146,25 +146,4 @@ func (o *anonymizeOptions) problem(sheet *anonymize.Sheet, columns []anonymize.C
 		p.Sensitive = append(p.Sensitive, anonymize.NewSensitiveAttribute(name, sheet.Cells(c)))
 	}
 	return p, nil
-}
-
-// searchNode runs the search within the time limit, with progress on a
-// terminal.
-func (o *anonymizeOptions) searchNode(ctx context.Context, p *anonymize.Problem, stderr io.Writer) (*anonymize.Result, error) {
-	search := ctx
-	if o.timeLimit > 0 {
-		limited, cancel := context.WithTimeout(ctx, o.timeLimit)
-		defer cancel()
-		search = limited
-	}
-	progress, done := progressLine(stderr)
-	r, err := anonymize.Search(search, p, anonymize.Options{Algorithm: o.algorithm, Progress: progress})
-	done()
-	switch {
-	case ctx.Err() != nil: // the user, not the limit
-		return nil, context.Cause(ctx)
-	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("nothing found within %v; allow more time", o.timeLimit)
-	}
-	return r, err
 }

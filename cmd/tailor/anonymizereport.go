@@ -27,31 +27,30 @@ type anonymizeReport struct {
 	NodesChecked       int       `json:"nodes_checked"`
 	NodesRolledUp      int       `json:"nodes_rolled_up"`
 	Optimal            bool      `json:"optimal"`
-	Levels             []int     `json:"levels"`
+	Levels             []int     `json:"levels"` // null where columns have no one level
 	Loss               float64   `json:"loss"`
 	LossPerAttribute   []float64 `json:"loss_per_attribute"`
 	SuppressedRows     int       `json:"suppressed_rows"`
+	SuppressedCells    *int      `json:"suppressed_cells,omitempty"` // of cell recoding
 	EquivalenceClasses int       `json:"equivalence_classes"`
 	MinClassSize       int       `json:"min_class_size"`
 	ElapsedMS          float64   `json:"elapsed_ms"`
 	PeakRSSBytes       int64     `json:"peak_rss_bytes"`
 }
 
-func newAnonymizeReport(o *anonymizeOptions, p *anonymize.Problem, r *anonymize.Result, t *anonymize.Transformation, elapsed time.Duration) *anonymizeReport {
-	report := &anonymizeReport{
-		Rows: p.Table.Rows(), Recoding: o.recoding, K: o.k, Quality: p.Quality.String(), Search: o.search,
-		SuppressionLimit: o.limit, LatticeSize: r.Lattice, NodesChecked: r.Checked, NodesRolledUp: r.RolledUp,
-		Optimal: r.Optimal, Levels: r.Levels, Loss: t.Score, LossPerAttribute: t.ByColumn,
-		SuppressedRows: t.SuppressedRows, EquivalenceClasses: t.Classes, MinClassSize: t.SmallestClass,
-		ElapsedMS: float64(elapsed.Microseconds()) / 1000, PeakRSSBytes: peakRSS(),
-	}
+// newAnonymizeReport adds what every kind of recoding reports.
+func newAnonymizeReport(o *anonymizeOptions, p *anonymize.Problem, r *recoded, elapsed time.Duration) *anonymizeReport {
+	report := r.report
+	report.Rows, report.Recoding, report.K = p.Table.Rows(), o.recoding.name, o.k
+	report.Quality, report.SuppressionLimit = p.Quality.String(), o.limit
+	report.ElapsedMS, report.PeakRSSBytes = float64(elapsed.Microseconds())/1000, peakRSS()
 	for _, c := range p.Table.Columns() {
 		report.Attributes = append(report.Attributes, c.Name)
 	}
 	for _, m := range p.Privacy {
 		report.Models = append(report.Models, m.String())
 	}
-	return report
+	return &report
 }
 
 // peakRSS is the largest resident size of the process so far, 0 if unknown.
@@ -70,6 +69,9 @@ func (r *anonymizeReport) writeJSON(w io.Writer) error {
 }
 
 func (r *anonymizeReport) writeText(w io.Writer) error {
+	if r.Levels == nil {
+		return r.writeLocalText(w)
+	}
 	proof := "optimal"
 	if !r.Optimal {
 		proof = "not proven optimal"
@@ -77,6 +79,17 @@ func (r *anonymizeReport) writeText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "levels %v of %v: %s %.6g (%s)\n%d of %d rows suppressed, %d classes of at least %d\n%d of %d nodes checked, %d rolled up, in %.1f ms\n",
 		r.Levels, r.Attributes, r.Quality, r.Loss, proof, r.SuppressedRows, r.Rows, r.EquivalenceClasses,
 		r.MinClassSize, r.NodesChecked, r.LatticeSize, r.NodesRolledUp, r.ElapsedMS)
+	return err
+}
+
+// writeLocalText is for recodings without levels.
+func (r *anonymizeReport) writeLocalText(w io.Writer) error {
+	cells := ""
+	if r.SuppressedCells != nil {
+		cells = fmt.Sprintf("%d cells withheld, ", *r.SuppressedCells)
+	}
+	_, err := fmt.Fprintf(w, "%s recoding of %v: %s %.6g\n%s%d of %d rows suppressed, %d classes of at least %d\nin %.1f ms\n",
+		r.Recoding, r.Attributes, r.Quality, r.Loss, cells, r.SuppressedRows, r.Rows, r.EquivalenceClasses, r.MinClassSize, r.ElapsedMS)
 	return err
 }
 
@@ -98,7 +111,7 @@ func writeTo(name string, stdout io.Writer, write func(io.Writer) error) error {
 
 // writeAnonymized writes the sheet with its quasi-identifiers recoded. All
 // other columns are written as they are.
-func writeAnonymized(w io.Writer, sheet *anonymize.Sheet, table *anonymize.Table, t *anonymize.Transformation) error {
+func writeAnonymized(w io.Writer, sheet *anonymize.Sheet, table *anonymize.Table, label func(row, column int) string) error {
 	out := csv.NewWriter(w)
 	out.Comma = sheet.Delimiter()
 	header := slices.Clone(sheet.Header())
@@ -113,7 +126,7 @@ func writeAnonymized(w io.Writer, sheet *anonymize.Sheet, table *anonymize.Table
 	for row := range sheet.Rows() {
 		for c := range record {
 			if recoded[c] >= 0 {
-				record[c] = t.Label(row, recoded[c])
+				record[c] = label(row, recoded[c])
 			} else {
 				record[c] = sheet.Cells(c)[row]
 			}

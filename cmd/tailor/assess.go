@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
@@ -18,9 +19,9 @@ type assessOptions struct {
 	format                   string
 }
 
-func runAssess(_ context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+func runAssess(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	o := assessOptions{hierarchies: hierarchyFiles{}}
-	flags := newFlags("assess", "measure the risk of a released CSV file, and what recoding lost", stderr)
+	flags := newFlags("assess", "measure the risk of a released CSV file or of a table, and what recoding lost", stderr)
 	flags.StringVar(&o.csv, "csv", "", "released `FILE`; its first line names the columns")
 	flags.StringVar(&o.original, "original", "", "`FILE` before recoding, the same rows in the same order")
 	flags.StringVar(&o.delimiter, "delimiter", "", "`CHARACTER` between cells; the first of ; tab , in the file if not given")
@@ -28,32 +29,52 @@ func runAssess(_ context.Context, args []string, _ io.Reader, stdout, stderr io.
 	flags.StringVar(&o.sensitive, "sensitive", "", "sensitive attributes `C,D`")
 	flags.StringVar(&o.subject, "subject", "", "`COL` that tells whom a row is about; every row is a subject if not given")
 	flags.Var(o.hierarchies, "hierarchy", "`COL=FILE` that the recoding followed, for loss, precision and entropy by level; repeat for each")
-	flags.StringVar(&o.dsn, "dsn", "", "`DSN` of a database (not available in this build)")
-	flags.StringVar(&o.table, "table", "", "`TABLE` in the database")
+	flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""), "`DSN` of a database whose --table to read in place of --csv")
+	flags.StringVar(&o.table, "table", "", "`TABLE` or view in the database, such as public.patients; columns are named as PostgreSQL stores them")
 	flags.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text or json")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
 	}
-	switch {
-	case o.dsn != "" || o.table != "":
-		return complainUsage(flags, stderr, "--dsn and --table are not available in this build")
-	case o.csv == "":
-		return complainUsage(flags, stderr, "--csv is missing")
-	case o.format != "text" && o.format != "json":
-		return complainUsage(flags, stderr, fmt.Sprintf("unknown format %q", o.format))
+	if fault := o.fault(givenFlags(flags)); fault != "" {
+		return complainUsage(flags, stderr, fault)
 	}
-	if err := assessFile(&o, stdout); err != nil {
+	if err := assess(ctx, &o, stdout); err != nil {
 		return complainEngine("assess", stderr, err)
 	}
 	return exitSuccess
 }
 
-func assessFile(o *assessOptions, stdout io.Writer) error {
+// fault says what is wrong with the flags together, "" for nothing.
+func (o *assessOptions) fault(given []string) string {
+	if o.format != "text" && o.format != "json" {
+		return fmt.Sprintf("unknown format %q", o.format)
+	}
+	if o.table == "" {
+		switch {
+		case slices.Contains(given, "dsn"):
+			return "--table is missing"
+		case o.csv == "":
+			return "--csv is missing, or --dsn and --table"
+		}
+		return ""
+	}
+	if o.dsn == "" {
+		return "--dsn is missing"
+	}
+	for _, f := range []string{"csv", "original", "hierarchy", "delimiter"} {
+		if slices.Contains(given, f) { // the rows of a table have no order to compare along
+			return fmt.Sprintf("--%s does not go with --table", f)
+		}
+	}
+	return ""
+}
+
+func assess(ctx context.Context, o *assessOptions, stdout io.Writer) error {
 	delimiter, err := parseDelimiter(o.delimiter)
 	if err != nil {
 		return err
 	}
-	release, err := o.release(delimiter)
+	release, err := o.release(ctx, delimiter)
 	if err != nil {
 		return err
 	}
@@ -68,9 +89,9 @@ func assessFile(o *assessOptions, stdout io.Writer) error {
 	return report.writeText(stdout)
 }
 
-// release reads the files.
-func (o *assessOptions) release(delimiter rune) (*anonymize.Release, error) {
-	sheet, err := openSheet(o.csv, delimiter)
+// release reads the files, or the table.
+func (o *assessOptions) release(ctx context.Context, delimiter rune) (*anonymize.Release, error) {
+	sheet, err := o.sheet(ctx, delimiter)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +129,26 @@ func (o *assessOptions) release(delimiter rune) (*anonymize.Release, error) {
 		}
 	}
 	return r, nil
+}
+
+// sheet reads what is to be assessed.
+func (o *assessOptions) sheet(ctx context.Context, delimiter rune) (*anonymize.Sheet, error) {
+	if o.table == "" {
+		return openSheet(o.csv, delimiter)
+	}
+	var columns []string
+	for _, name := range append(splitNames(o.qid), splitNames(o.sensitive)...) {
+		if !slices.Contains(columns, name) {
+			columns = append(columns, name)
+		}
+	}
+	if o.subject != "" && !slices.Contains(columns, o.subject) {
+		columns = append(columns, o.subject)
+	}
+	if o.qid == "" {
+		return nil, &anonymize.ProblemError{What: "no quasi-identifiers", Remedy: "name at least one in --qid"}
+	}
+	return readTable(ctx, o.dsn, o.table, columns)
 }
 
 func (o *assessOptions) column(name string, sheet, original *anonymize.Sheet, delimiter rune) (*anonymize.ReleasedColumn, error) {

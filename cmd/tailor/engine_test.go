@@ -136,7 +136,6 @@ func TestWrongUsageOfTheEngineExits2InOneLine(t *testing.T) {
 		"an unknown quality":         {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--quality", "x"},
 		"an unknown aggregate":       {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--aggregate", "x"},
 		"an unknown recoding":        {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--recoding", "x"},
-		"a recoding not built":       {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--recoding", "cell"},
 		"an unknown model":           {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--require", "x:1"},
 		"a model without its column": {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--require", "distinct_l:2"},
 		"a long delimiter":           {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--delimiter", ";;"},

@@ -98,6 +98,8 @@ func complainEngine(name string, stderr io.Writer, err error) int {
 		value     *anonymize.ValueError
 		label     *anonymize.LabelError
 		none      *anonymize.NoSolutionError
+		unmet     *anonymize.UnmetError
+		database  *databaseError
 	)
 	hint, code := "", exitUsage
 	switch {
@@ -111,6 +113,10 @@ func complainEngine(name string, stderr io.Writer, err error) int {
 		hint = "complete the hierarchy"
 	case errors.As(err, &none):
 		hint, code = "allow more suppression, lower k or add levels", exitFailure
+	case errors.As(err, &unmet):
+		hint, code = "lower k or ask for less of the other models", exitFailure
+	case errors.As(err, &database):
+		hint, code = database.remedy, exitFailure
 	default:
 		return complain(name, stderr, err)
 	}

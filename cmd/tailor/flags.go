@@ -20,6 +20,22 @@ func newFlags(name, summary string, stderr io.Writer) *flag.FlagSet {
 	return flags
 }
 
+// describe adds a text to the help, below the flags.
+func describe(flags *flag.FlagSet, text string) {
+	usage := flags.Usage
+	flags.Usage = func() {
+		usage()
+		fmt.Fprint(flags.Output(), text)
+	}
+}
+
+// givenFlags names the flags that were set.
+func givenFlags(flags *flag.FlagSet) []string {
+	var given []string
+	flags.Visit(func(f *flag.Flag) { given = append(given, f.Name) })
+	return given
+}
+
 // parseFlags reads the arguments. Where it returns false, the command is over
 // with the code: help was asked for, or the usage was wrong.
 func parseFlags(flags *flag.FlagSet, args []string, stdout, stderr io.Writer) (code int, ok bool) {

@@ -42,14 +42,17 @@ func qualityNames() string {
 	return "loss, " + strings.Join(slices.Sorted(maps.Keys(qualityModels)), ", ")
 }
 
-func parseQuality(name, aggregate string) (anonymize.Quality, error) {
-	means := map[string]anonymize.Aggregate{"geometric": anonymize.Geometric, "arithmetic": anonymize.Arithmetic}
-	mean, ok := means[aggregate]
-	if !ok {
-		return nil, &anonymize.ProblemError{
-			What: fmt.Sprintf("unknown aggregate %q", aggregate), Remedy: "use geometric or arithmetic",
-		}
+func parseAggregate(name string) (anonymize.Aggregate, error) {
+	switch name {
+	case "geometric":
+		return anonymize.Geometric, nil
+	case "arithmetic":
+		return anonymize.Arithmetic, nil
 	}
+	return 0, &anonymize.ProblemError{What: fmt.Sprintf("unknown aggregate %q", name), Remedy: "use geometric or arithmetic"}
+}
+
+func parseQuality(name string, mean anonymize.Aggregate) (anonymize.Quality, error) {
 	if name == "loss" {
 		return anonymize.Loss{Aggregate: mean}, nil
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -19,7 +17,7 @@ import (
 type workloadOptions struct {
 	csv, queries, seed, report, subject string
 	delimiter                           rune
-	hierarchies                         map[string]string
+	hierarchies                         hierarchyFiles
 	k                                   int
 	outlook                             float64
 }
@@ -49,18 +47,11 @@ func runWorkload(ctx context.Context, args []string, _ io.Reader, stdout, stderr
 }
 
 func parseWorkloadFlags(args []string, stdout, stderr io.Writer) (*workloadOptions, error) {
-	o := &workloadOptions{hierarchies: make(map[string]string)}
+	o := &workloadOptions{hierarchies: hierarchyFiles{}}
 	flags := flag.NewFlagSet("tailor workload", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.csv, "csv", "", "table, a CSV `file` with a header line")
-	flags.Func("hierarchy", "hierarchy of a quasi-identifier, `COL=FILE`; once for each", func(v string) error {
-		name, file, ok := strings.Cut(v, "=")
-		if !ok || name == "" || file == "" {
-			return errors.New("want COL=FILE")
-		}
-		o.hierarchies[name] = file
-		return nil
-	})
+	flags.Var(o.hierarchies, "hierarchy", "hierarchy of a quasi-identifier, `COL=FILE`; once for each")
 	flags.IntVar(&o.k, "k", 0, "least number of subjects in every block")
 	flags.StringVar(&o.queries, "queries", "", "queries, a `file` with the columns of one query a line, separated by commas")
 	flags.StringVar(&o.seed, "seed", "", "declared queries, a `file` like --queries, that the chain is prepared for")
@@ -77,8 +68,8 @@ func parseWorkloadFlags(args []string, stdout, stderr io.Writer) (*workloadOptio
 		}
 		return nil, fmt.Errorf("%w: %v", errUsage, err)
 	}
-	r, size := utf8.DecodeRuneInString(*delimiter)
-	o.delimiter = r
+	var unread error
+	o.delimiter, unread = parseDelimiter(*delimiter)
 	switch {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("%w: unexpected argument", errUsage)
@@ -86,7 +77,7 @@ func parseWorkloadFlags(args []string, stdout, stderr io.Writer) (*workloadOptio
 		return nil, fmt.Errorf("%w: --csv, --queries and at least one --hierarchy are needed", errUsage)
 	case o.k < 1:
 		return nil, fmt.Errorf("%w: --k must be at least 1", errUsage)
-	case size == 0 || size != len(*delimiter) || strings.ContainsRune("\r\n\"\uFFFD", r):
+	case unread != nil || o.delimiter == 0:
 		return nil, fmt.Errorf("%w: --delimiter must be one character", errUsage)
 	case !(o.outlook >= 0 && o.outlook <= 100):
 		return nil, fmt.Errorf("%w: --outlook must be from 0 to 100", errUsage)
@@ -150,82 +141,27 @@ func readQueries(path string, t *anonymize.Table) (anonymize.Workload, error) {
 	return anonymize.ReadWorkload(f, t)
 }
 
-// readTable encodes the columns that have a hierarchy.
+// readTable encodes the columns that have a hierarchy. A column that the file
+// lacks is wrong usage.
 func (o *workloadOptions) readTable() (*anonymize.Table, error) {
-	records, err := o.readCSV(o.csv)
+	sheet, err := openSheet(o.csv, o.delimiter)
 	if err != nil {
 		return nil, err
 	}
-	if len(records) == 0 {
-		return nil, fmt.Errorf("%s: no header line", o.csv)
+	columns, err := o.hierarchies.columns(sheet, o.delimiter)
+	var missing *anonymize.ProblemError
+	if err == nil && o.subject != "" {
+		_, err = sheet.Find(o.subject)
 	}
-	header, rows := records[0], records[1:]
-	var columns []anonymize.Column
-	var leaves [][]uint32
-	var subjects []uint32
-	for c, name := range header {
-		if name == o.subject && o.subject != "" {
-			subjects = number(rows, c)
-		}
-		file, ok := o.hierarchies[name]
-		if !ok {
-			continue
-		}
-		paths, err := o.readCSV(file)
-		if err != nil {
-			return nil, err
-		}
-		h, err := anonymize.NewHierarchy(paths)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		codes := make([]uint32, len(rows))
-		for r := range rows {
-			leaf, known := h.Code(rows[r][c])
-			if !known {
-				return nil, fmt.Errorf("%s, row %d: the value of column %q is not in %s", o.csv, r+1, name, file)
-			}
-			codes[r] = leaf
-		}
-		columns = append(columns, anonymize.Column{Name: name, Hierarchy: h})
-		leaves = append(leaves, codes)
+	if errors.As(err, &missing) {
+		return nil, fmt.Errorf("%w: %s: %w", errUsage, o.csv, err)
 	}
-	if len(columns) != len(o.hierarchies) {
-		return nil, fmt.Errorf("%w: %s lacks a column that has a --hierarchy", errUsage, o.csv)
-	}
-	if o.subject != "" && subjects == nil {
-		return nil, fmt.Errorf("%w: %s lacks the column of --subject", errUsage, o.csv)
-	}
-	return anonymize.NewTable(columns, leaves, subjects)
-}
-
-// number codes the values of a column densely in order of appearance.
-func number(rows [][]string, c int) []uint32 {
-	index := make(map[string]uint32)
-	codes := make([]uint32, len(rows))
-	for r := range rows {
-		code, ok := index[rows[r][c]]
-		if !ok {
-			code = uint32(len(index))
-			index[rows[r][c]] = code
-		}
-		codes[r] = code
-	}
-	return codes
-}
-
-// readCSV reads a whole file. Errors name the line, never a value.
-func (o *workloadOptions) readCSV(path string) ([][]string, error) {
-	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.Comma = o.delimiter
-	records, err := r.ReadAll()
+	table, err := sheet.Encode(columns, o.subject)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", o.csv, err)
 	}
-	return records, nil
+	return table, nil
 }

@@ -15,11 +15,12 @@ func workloadFiles(t *testing.T) (dir string, args []string) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, text := range map[string]string{
-		"t.csv": "id;sex;age\n1;f;30\n2;f;31\n3;m;30\n4;m;31\n5;f;40\n6;m;41\n",
-		"sex":   "f;*\nm;*\n",
-		"age":   "30;30-39;*\n31;30-39;*\n40;40-49;*\n41;40-49;*\n",
-		"q":     "sex\nage,sex\n",
-		"bad":   "name\n",
+		"t.csv":  "id;sex;age\n1;f;30\n2;f;31\n3;m;30\n4;m;31\n5;f;40\n6;m;41\n",
+		"sex":    "f;*\nm;*\n",
+		"age":    "30;30-39;*\n31;30-39;*\n40;40-49;*\n41;40-49;*\n",
+		"q":      "sex\nage,sex\n",
+		"bad":    "name\n",
+		"header": "id;sex;age\n", "short": "id;sex;age\n1;f\n", "broken": "1;a;*\n1;b;*\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -77,6 +78,11 @@ func TestWorkloadExitCodes(t *testing.T) {
 		"nothing given is wrong usage":     {nil, 2},
 		"an unknown flag is wrong usage":   {[]string{"--nope"}, 2},
 		"k of zero is wrong usage":         {append(args, "--k", "0"), 2},
+		"no delimiter is wrong usage":      {append(args, "--k", "2", "--delimiter", ""), 2},
+		"a column not there, wrong usage":  {append(args, "--k", "2", "--hierarchy", "nobody="+filepath.Join(dir, "sex")), 2},
+		"no rows fail":                     {append(args, "--k", "2", "--csv", filepath.Join(dir, "header")), 1},
+		"lines of other length fail":       {append(args, "--k", "2", "--csv", filepath.Join(dir, "short")), 1},
+		"a broken hierarchy fails":         {append(args, "--k", "2", "--hierarchy", "id="+filepath.Join(dir, "broken")), 1},
 		"two delimiters are wrong usage":   {append(args, "--k", "2", "--delimiter", ";;"), 2},
 		"a stray argument is wrong usage":  {append(args, "--k", "2", "stray"), 2},
 		"no such subject is wrong usage":   {append(args, "--k", "2", "--subject", "nobody"), 2},
