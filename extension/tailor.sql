@@ -515,6 +515,7 @@ DECLARE
     policy   jsonb := (SELECT v.policy FROM tailor.policy_version v
                        WHERE v.relation = build_epoch.relation AND v.version = build_epoch.version);
     number   integer;
+    copied   name[];
     qids     text;
     payload  text;
     subjects bigint;
@@ -526,9 +527,10 @@ BEGIN
     IF policy IS NULL THEN
         RAISE EXCEPTION 'the policy of table % has no version %', relation, version USING ERRCODE = '42704';
     END IF;
-    CALL tailor.assert_inert(relation, ARRAY(
+    copied := ARRAY(
         SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
-        WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive') OR c ->> 'name' = policy ->> 'subject'));
+        WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive') OR c ->> 'name' = policy ->> 'subject');
+    CALL tailor.assert_inert(relation, copied);
     SELECT string_agg(format('%I', c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int) INTO qids
         FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier';
     -- Types are those of the catalog, and a cast is made only to types whose
@@ -620,7 +622,9 @@ BEGIN
         WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
            OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
     EXECUTE format('DROP VIEW IF EXISTS research.%I', table_name);
-    EXECUTE format('CREATE VIEW research.%I AS SELECT %s WHERE (SELECT tailor.unreachable(%L))', table_name, coalesce(shape, ''), relation);
+    -- OFFSET keeps a query from being planned with the NULLs, which could show
+    -- that it has no rows before anything is evaluated.
+    EXECUTE format('CREATE VIEW research.%I AS SELECT %s WHERE (SELECT tailor.unreachable(%L)) OFFSET 0', table_name, coalesce(shape, ''), relation);
     EXECUTE format('GRANT SELECT ON research.%I TO tailor_reader', table_name);
     EXECUTE format('COMMENT ON VIEW research.%I IS %L', table_name,
                    format('released shape of %s; ask for it by either name through the proxy', relation));
@@ -700,7 +704,7 @@ BEGIN
     IF EXISTS (
         SELECT FROM tailor.protection p
         JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
-        WHERE p.relation = assert_valid.relation AND v.policy ->> 'scope' <> policy ->> 'scope')
+        WHERE p.relation = assert_valid.relation AND v.policy ->> 'scope' <> assert_valid.policy ->> 'scope')
        AND EXISTS (SELECT FROM tailor.chain c WHERE c.relation = assert_valid.relation) THEN
         RAISE EXCEPTION 'the scope of table % cannot change: it has chains already', relation
             USING ERRCODE = '55000', HINT = 'Start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.';
