@@ -37,6 +37,8 @@ CREATE TABLE IF NOT EXISTS tailor.hierarchy (
     kind        text NOT NULL CHECK (kind IN ('interval', 'prefix', 'date', 'table')),
     definition  jsonb NOT NULL
 );
+ALTER TABLE tailor.hierarchy ADD COLUMN IF NOT EXISTS owner name NOT NULL DEFAULT session_user;
+COMMENT ON COLUMN tailor.hierarchy.owner IS 'the role whose members may define it anew';
 
 CREATE TABLE IF NOT EXISTS tailor.protection (
     relation    regclass PRIMARY KEY,
@@ -127,6 +129,10 @@ CREATE OR REPLACE VIEW tailor.policies AS
     LEFT JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active;
 COMMENT ON VIEW tailor.policies IS 'protected tables and the policy version in force';
 
+CREATE OR REPLACE VIEW tailor.hierarchies AS
+    SELECT name, kind, owner FROM tailor.hierarchy;
+COMMENT ON VIEW tailor.hierarchies IS 'names for use in tailor.classify; definitions may quote data and are left out';
+
 CREATE OR REPLACE VIEW tailor.chains AS
     SELECT chain, relation, audience, epoch, generation, blocks, min_block, created, changed FROM tailor.chain;
 COMMENT ON VIEW tailor.chains IS 'how fine the partition of each audience is by now';
@@ -142,11 +148,24 @@ CREATE OR REPLACE VIEW tailor.audit AS
     FROM tailor.audit_log;
 COMMENT ON VIEW tailor.audit IS 'one row a statement that came through the proxy';
 
--- Procedures that write the draft of a policy -------------------------------
+-- Who may do what ------------------------------------------------------------
+--
+-- Members of tailor_admin have no privileges on the tables above. What a
+-- procedure writes is written by a SECURITY DEFINER routine of tailor_owner,
+-- which asks itself whether the relation is the caller's. Inside such a routine
+-- current_user is tailor_owner, so it is session_user that is asked about.
+-- What only the relation's owner may do (GRANT, REVOKE, LOCK, reading a table
+-- that a hierarchy is made from) stays in procedures with the caller's rights.
+
+CREATE OR REPLACE FUNCTION tailor.owns(relation regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT pg_has_role(session_user, c.relowner, 'USAGE') FROM pg_class c WHERE c.oid = relation), false)
+$$;
+COMMENT ON FUNCTION tailor.owns IS 'whether the one who logged in has the rights of the table''s owner';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_owner(relation regclass) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(c.relowner, 'USAGE')) THEN
+    IF NOT tailor.owns(relation) THEN
         RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = '42501';
     END IF;
 END $$;
@@ -170,8 +189,57 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_protected IS 'fails unless tailor.protect has been called for the table';
 
-CREATE OR REPLACE PROCEDURE tailor.protect(relation regclass, subject name, k integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION tailor.family(relation regclass) RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE family (oid) AS (
+        SELECT relation::oid
+      UNION
+        SELECT i.inhrelid FROM pg_inherits i JOIN family f ON f.oid = i.inhparent)
+    SELECT oid::regclass FROM family
+$$;
+COMMENT ON FUNCTION tailor.family IS 'a table and all its partitions and heirs: a read of the table reads them all, and each can be read by itself';
+
+-- A membership that can only be passed on, as PostgreSQL 16 gives to the
+-- creator of a role, makes nobody a reader. The columns that say so are new in
+-- 16 and therefore asked for by name.
+CREATE OR REPLACE FUNCTION tailor.members(role name) RETURNS SETOF name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE members (oid) AS (
+        SELECT r.oid FROM pg_roles r WHERE r.rolname = role
+      UNION
+        SELECT m.member FROM pg_auth_members m JOIN members ON m.roleid = members.oid
+        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean OR (to_jsonb(m) ->> 'set_option')::boolean, true))
+    SELECT r.rolname FROM members JOIN pg_roles r USING (oid) ORDER BY 1
+$$;
+COMMENT ON FUNCTION tailor.members IS 'the role and every role that has or can take on its rights';
+
+CREATE OR REPLACE FUNCTION tailor.reader_roles() RETURNS SETOF name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT tailor.members('tailor_reader')
+$$;
+COMMENT ON FUNCTION tailor.reader_roles IS 'tailor_reader and every role that is, directly or not, a member of it';
+
+-- Rights need not be inherited to be had: SET ROLE takes on those of any role
+-- that one is a member of, so every such role counts. An owner without
+-- privileges can give them to himself.
+CREATE OR REPLACE FUNCTION tailor.ways(relation regclass, readers name[])
+RETURNS TABLE (reader name, role name, part regclass)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT u.reader, u.role, f
+    FROM (SELECT min(n::text)::name AS reader, r.rolname AS role, r.oid, r.rolsuper
+          FROM unnest(readers) n JOIN pg_roles r ON pg_has_role(n, r.oid, 'MEMBER')
+          GROUP BY r.oid, r.rolname, r.rolsuper) u
+    CROSS JOIN tailor.family(relation) f
+    JOIN pg_class c ON c.oid = f
+    WHERE u.rolsuper OR u.oid = c.relowner OR has_any_column_privilege(u.oid, c.oid, 'SELECT')
+    ORDER BY u.reader = u.role DESC, u.reader, u.role
+$$;
+COMMENT ON FUNCTION tailor.ways IS 'how readers can still read a table or a part of it: the reader, the role that lets it, the part';
+
+-- Procedures that write the draft of a policy -------------------------------
+
+CREATE OR REPLACE PROCEDURE tailor.write_protection(relation regclass, subject name, k integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_column(relation, subject);
@@ -183,39 +251,68 @@ BEGIN
     END IF;
     INSERT INTO tailor.protection (relation, subject, k) VALUES (relation, subject, k)
         ON CONFLICT ON CONSTRAINT protection_pkey DO UPDATE SET subject = excluded.subject, k = excluded.k;
+END $$;
+COMMENT ON PROCEDURE tailor.write_protection IS 'the part of tailor.protect that writes';
+
+CREATE OR REPLACE PROCEDURE tailor.protect(relation regclass, subject name, k integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.write_protection(relation, subject, k);
     EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO tailor_owner',
                    (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation));
 END $$;
 COMMENT ON PROCEDURE tailor.protect IS 'starts a policy: the column that identifies the subject, and k';
 
+CREATE OR REPLACE PROCEDURE tailor.write_hierarchy(name text, kind text, definition jsonb)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner name;
+BEGIN
+    IF kind IS NULL OR kind NOT IN ('interval', 'prefix', 'date', 'table') THEN
+        RAISE EXCEPTION 'unknown kind of hierarchy "%"', kind
+            USING ERRCODE = '22023', HINT = 'Kinds are interval, prefix, date and table.';
+    END IF;
+    IF kind = 'table' AND jsonb_typeof(definition -> 'paths') IS DISTINCT FROM 'array' THEN
+        RAISE EXCEPTION 'a hierarchy of kind table needs "source" and "columns", or "paths"' USING ERRCODE = '22023';
+    END IF;
+    INSERT INTO tailor.hierarchy (name, kind, definition) VALUES (name, kind, definition) ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    -- Policies of others may use it. A role that is gone leaves it to superusers.
+    SELECT h.owner INTO owner FROM tailor.hierarchy h WHERE h.name = write_hierarchy.name FOR UPDATE;
+    IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = session_user AND r.rolsuper)
+       AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = owner AND pg_has_role(session_user, r.oid, 'USAGE')) THEN
+        RAISE EXCEPTION 'must be owner of hierarchy "%"', name
+            USING ERRCODE = '42501', HINT = format('It belongs to %I. Define one of another name.', owner);
+    END IF;
+    UPDATE tailor.hierarchy h SET kind = write_hierarchy.kind, definition = write_hierarchy.definition
+        WHERE h.name = write_hierarchy.name;
+END $$;
+COMMENT ON PROCEDURE tailor.write_hierarchy IS 'the part of tailor.define_hierarchy that writes';
+
+-- The source table is read here, with the caller's rights: tailor_owner can
+-- read every protected table.
 CREATE OR REPLACE PROCEDURE tailor.define_hierarchy(name text, kind text, definition jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     path  text;
     paths jsonb;
 BEGIN
-    IF kind NOT IN ('interval', 'prefix', 'date', 'table') THEN
-        RAISE EXCEPTION 'unknown kind of hierarchy "%"', kind
-            USING ERRCODE = '22023', HINT = 'Kinds are interval, prefix, date and table.';
-    END IF;
     IF kind = 'table' AND definition ? 'source' THEN
         SELECT string_agg(format('%I::text', c), ', ') INTO path
             FROM jsonb_array_elements_text(definition -> 'columns') c;
         EXECUTE format('SELECT jsonb_agg(jsonb_build_array(%s)) FROM %s', path, (definition ->> 'source')::regclass) INTO paths;
         definition := definition || jsonb_build_object('paths', paths);
     END IF;
-    IF kind = 'table' AND jsonb_typeof(definition -> 'paths') IS DISTINCT FROM 'array' THEN
-        RAISE EXCEPTION 'a hierarchy of kind table needs "source" and "columns", or "paths"' USING ERRCODE = '22023';
-    END IF;
-    INSERT INTO tailor.hierarchy VALUES (name, kind, definition)
-        ON CONFLICT ON CONSTRAINT hierarchy_pkey DO UPDATE SET kind = excluded.kind, definition = excluded.definition;
+    CALL tailor.write_hierarchy(name, kind, definition);
 END $$;
-COMMENT ON PROCEDURE tailor.define_hierarchy IS 'names a generalization hierarchy for use in tailor.classify';
+COMMENT ON PROCEDURE tailor.define_hierarchy IS 'names a generalization hierarchy for use in tailor.classify; only its owner may define it anew';
 
 CREATE OR REPLACE PROCEDURE tailor.classify(relation regclass, column_name name, class text,
                                             hierarchy text DEFAULT NULL, action text DEFAULT 'hide')
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -241,7 +338,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.classify IS 'says what a column is; a column without a class is hidden';
 
 CREATE OR REPLACE PROCEDURE tailor.require(relation regclass, model text, column_name name, parameter integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -258,7 +355,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.require IS 'adds a privacy model that every block has to meet besides k';
 
 CREATE OR REPLACE PROCEDURE tailor.chain_scope(relation regclass, scope text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -270,22 +367,45 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.chain_scope IS 'says who shares a chain: each principal, a role, or everyone';
 
+-- Belongs to the role that installed, for tailor_owner may not grant roles.
 CREATE OR REPLACE PROCEDURE tailor.grant_reader(role name)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    protected regclass;
+    found record;
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role) THEN
         RAISE EXCEPTION 'role "%" does not exist', role USING ERRCODE = '42704';
     END IF;
-    IF EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role AND (r.rolsuper OR r.rolbypassrls)) THEN
-        RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', role USING ERRCODE = '42501';
+    IF role IN ('tailor_owner', 'tailor_admin', 'tailor_reader') THEN
+        RAISE EXCEPTION 'role "%" is Tailor''s own and cannot be a reader', role USING ERRCODE = '42501';
     END IF;
-    FOR protected IN SELECT p.relation FROM tailor.protection p WHERE p.active IS NOT NULL LOOP
-        IF has_any_column_privilege(role, protected, 'SELECT') THEN
-            RAISE EXCEPTION 'role "%" can read the protected table % itself', role, protected USING ERRCODE = '42501',
-                HINT = format('REVOKE ALL ON %s FROM %I; and from the roles that it is a member of.', protected, role);
-        END IF;
+    -- Whatever the role could become by SET ROLE counts, see tailor.ways.
+    FOR found IN
+        SELECT r.rolname AS name FROM pg_roles r
+        WHERE pg_has_role(role, r.oid, 'MEMBER')
+          AND (r.rolsuper OR r.rolbypassrls OR r.rolreplication OR r.rolcreaterole
+               OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_read_server_files',
+                                'pg_write_server_files', 'pg_execute_server_program'))
+        ORDER BY r.rolname <> role LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', role USING ERRCODE = '42501',
+            DETAIL = format('It is or can become %I.', found.name);
+    END LOOP;
+    FOR found IN
+        SELECT p.relation, c.relowner::regrole AS owner FROM tailor.protection p
+        CROSS JOIN tailor.family(p.relation) f JOIN pg_class c ON c.oid = f
+        WHERE pg_has_role(role, c.relowner, 'MEMBER') OR pg_get_userbyid(c.relowner) IN (SELECT tailor.members(role)) LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'role "%" is, has as a member or is a member of the owner of the protected table %', role, found.relation
+            USING ERRCODE = '42501', DETAIL = format('Its owner is %s.', found.owner);
+    END LOOP;
+    FOR found IN
+        SELECT p.relation, w.role, w.part FROM tailor.protection p
+        CROSS JOIN tailor.ways(p.relation, ARRAY(SELECT tailor.members(role))) w
+        WHERE p.active IS NOT NULL LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'role "%" can read the protected table % itself', role, found.relation USING ERRCODE = '42501',
+            HINT = format('REVOKE ALL ON %s FROM %I; from PUBLIC, and from the roles that it is a member of.', found.part, found.role);
     END LOOP;
     EXECUTE format('GRANT tailor_reader TO %I', role);
     PERFORM pg_notify('tailor', 'readers');
@@ -303,7 +423,7 @@ COMMENT ON FUNCTION tailor.fingerprint IS 'changes when a column is added, dropp
 
 -- The draft as one self-contained document.
 CREATE OR REPLACE FUNCTION tailor.draft(relation regclass) RETURNS jsonb
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'subject', p.subject, 'k', p.k, 'recoding', p.recoding, 'scope', p.scope,
         'fingerprint', tailor.fingerprint(p.relation),
@@ -319,18 +439,92 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                     LEFT JOIN tailor.classification c ON c.relation = a.attrelid AND c.column_name = a.attname
                     LEFT JOIN tailor.hierarchy h ON h.name = c.hierarchy
                     WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
-    FROM tailor.protection p WHERE p.relation = draft.relation
+    FROM tailor.protection p WHERE p.relation = draft.relation AND tailor.owns(p.relation)
 $$;
-COMMENT ON FUNCTION tailor.draft IS 'the policy as it would be activated';
+COMMENT ON FUNCTION tailor.draft IS 'the policy of one''s own table as it would be activated; NULL for others';
+
+-- tailor_owner is about to read a table of somebody else's making. Whatever of
+-- it is executable would run with tailor_owner's rights: a view, a row security
+-- policy, a foreign table, a function in an index, a constraint or a statistic
+-- (the planner evaluates calls of constants), a support function of a type.
+-- The lock, taken by the caller, keeps all this as it is until the transaction
+-- ends; without one the check would prove nothing.
+CREATE OR REPLACE PROCEDURE tailor.assert_inert(relation regclass, columns name[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN
+        SELECT f AS part FROM tailor.family(relation) f
+        WHERE NOT EXISTS (
+            SELECT FROM pg_locks l
+            WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.relation = f
+              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+              AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))
+    LOOP
+        RAISE EXCEPTION 'table % is not locked against changes', found.part
+            USING ERRCODE = '55000', HINT = 'Call tailor.activate or tailor.refresh.';
+    END LOOP;
+    FOR found IN
+        SELECT f AS part FROM tailor.family(relation) f JOIN pg_class c ON c.oid = f
+        WHERE c.relkind NOT IN ('r', 'p') OR c.relpersistence = 't'
+    LOOP
+        RAISE EXCEPTION '% is not a table that is stored here', found.part USING ERRCODE = '42809';
+    END LOOP;
+    IF (SELECT c.relrowsecurity FROM pg_class c WHERE c.oid = relation) THEN
+        RAISE EXCEPTION 'table % has row-level security', relation USING ERRCODE = '0A000',
+            HINT = 'A copy of the rows that tailor_owner is shown would not be a copy of the table.';
+    END IF;
+    FOR found IN
+        WITH family AS (SELECT f AS oid FROM tailor.family(relation) f), parts (classid, objid) AS (
+            SELECT 'pg_class'::regclass, f.oid FROM family f
+          UNION ALL
+            SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i JOIN family f ON f.oid = i.indrelid
+          UNION ALL
+            SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint k JOIN family f ON f.oid = k.conrelid
+          UNION ALL
+            SELECT 'pg_statistic_ext'::regclass, x.oid FROM pg_statistic_ext x JOIN family f ON f.oid = x.stxrelid)
+        SELECT p.oid::regprocedure AS routine
+        FROM parts
+        JOIN pg_depend d ON d.classid = parts.classid AND d.objid = parts.objid
+        LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        JOIN pg_proc p ON p.oid = CASE WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END
+        JOIN pg_roles r ON r.oid = p.proowner
+        WHERE NOT r.rolsuper LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'an index, constraint or statistic of table % calls %', relation, found.routine
+            USING ERRCODE = '42501', HINT = 'Functions there must belong to a superuser: reading the table may run them.';
+    END LOOP;
+    FOR found IN
+        WITH RECURSIVE types (column_name, oid) AS (
+            SELECT a.attname, a.atttypid FROM pg_attribute a
+            WHERE a.attrelid = relation AND a.attname = ANY (columns) AND a.attnum > 0 AND NOT a.attisdropped
+          UNION
+            SELECT types.column_name, CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.typelem END
+            FROM types JOIN pg_type t USING (oid)
+            WHERE t.typtype = 'd' OR (t.typcategory = 'A' AND t.typelem <> 0))
+        SELECT types.column_name, types.oid::regtype AS type
+        FROM types JOIN pg_type t USING (oid) JOIN pg_roles r ON r.oid = t.typowner
+        WHERE NOT r.rolsuper AND t.typtype NOT IN ('d', 'e') AND NOT (t.typcategory = 'A' AND t.typelem <> 0)
+    LOOP
+        RAISE EXCEPTION 'column "%" of table % is of type %, which is not a superuser''s', found.column_name, relation, found.type
+            USING ERRCODE = '42501', HINT = 'Reading the table may run functions of the type. Hide the column.';
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_inert IS 'fails unless reading the columns of the table runs nobody''s code';
 
 -- Builds the stored copy of a relation under a policy. Rows get numbers in
 -- random order; quasi-identifiers are replaced by the number of their tuple,
 -- direct identifiers and unclassified columns are left out, pseudonyms are
--- drawn at random.
-CREATE OR REPLACE FUNCTION tailor.build_epoch(relation regclass, version integer, policy jsonb) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- drawn at random. The document is the one that was stored, never the caller's.
+DROP FUNCTION IF EXISTS tailor.build_epoch(regclass, integer, jsonb);
+CREATE OR REPLACE FUNCTION tailor.build_epoch(relation regclass, version integer) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off AS $$
 DECLARE
+    policy   jsonb := (SELECT v.policy FROM tailor.policy_version v
+                       WHERE v.relation = build_epoch.relation AND v.version = build_epoch.version);
     number   integer;
+    copied   name[];
     qids     text;
     payload  text;
     subjects bigint;
@@ -338,20 +532,26 @@ DECLARE
     tuples   bigint;
     missing  bigint;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(session_user, c.relowner, 'USAGE')) THEN
-        RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = '42501';
+    CALL tailor.assert_owner(relation);
+    IF policy IS NULL THEN
+        RAISE EXCEPTION 'the policy of table % has no version %', relation, version USING ERRCODE = '42704';
     END IF;
+    copied := ARRAY(
+        SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
+        WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive') OR c ->> 'name' = policy ->> 'subject');
+    CALL tailor.assert_inert(relation, copied);
     SELECT string_agg(format('%I', c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int) INTO qids
         FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier';
-    -- Types are the catalog's own: the document is an administrator's text, and
-    -- this function runs with more privileges than an administrator has.
+    -- Types are those of the catalog, and a cast is made only to types whose
+    -- casts are PostgreSQL's own.
     SELECT string_agg(CASE WHEN c ->> 'class' = 'direct_identifier'
                            THEN format('(s.pseudonym)::%s AS %I', format_type(a.atttypid, a.atttypmod), a.attname)
                            ELSE format('b.%I', a.attname) END, ', ' ORDER BY a.attnum) INTO payload
         FROM jsonb_array_elements(policy -> 'columns') c
         JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
         WHERE c ->> 'class' IN ('sensitive', 'non_sensitive')
-           OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
+           OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym'
+               AND a.atttypid IN ('int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype));
 
     EXECUTE format('SELECT count(*) FROM %s WHERE %I IS NULL', relation, policy ->> 'subject') INTO missing;
     IF missing > 0 THEN
@@ -400,18 +600,29 @@ BEGIN
         OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects);
     RETURN number;
 END $$;
-REVOKE ALL ON FUNCTION tailor.build_epoch FROM PUBLIC;
+COMMENT ON FUNCTION tailor.build_epoch IS 'stores a copy of a table under a version of its policy and returns the epoch''s number; for Tailor''s own routines only';
+
+-- Evaluated when a view of the schema research is read as it is, although the
+-- view has no rows: a silent nothing would be taken for an answer.
+CREATE OR REPLACE FUNCTION tailor.unreachable(relation text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'table % is read through the proxy', relation
+        USING ERRCODE = '0A000', HINT = 'Connect to the proxy; it answers with the release that is meant for you.';
+END $$;
+COMMENT ON FUNCTION tailor.unreachable IS 'fails: the released shape of a table holds no rows';
 
 -- The released shape, empty, for tools that list tables and columns.
-CREATE OR REPLACE PROCEDURE tailor.publish_shape(relation regclass, policy jsonb)
+DROP PROCEDURE IF EXISTS tailor.publish_shape(regclass, jsonb);
+CREATE OR REPLACE PROCEDURE tailor.publish_shape(relation regclass, version integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    policy     jsonb := (SELECT v.policy FROM tailor.policy_version v
+                         WHERE v.relation = publish_shape.relation AND v.version = publish_shape.version);
     table_name name := (SELECT relname FROM pg_class WHERE oid = relation);
-    shape text;
+    shape      text;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(session_user, c.relowner, 'USAGE')) THEN
-        RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = '42501';
-    END IF;
+    CALL tailor.assert_owner(relation);
     SELECT string_agg(format('NULL::%s AS %I', CASE WHEN t.typcategory = 'S' THEN 'text' ELSE format_type(a.atttypid, a.atttypmod) END, a.attname),
                       ', ' ORDER BY a.attnum) INTO shape
         FROM jsonb_array_elements(policy -> 'columns') c
@@ -420,38 +631,41 @@ BEGIN
         WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
            OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
     EXECUTE format('DROP VIEW IF EXISTS research.%I', table_name);
-    EXECUTE format('CREATE VIEW research.%I AS SELECT %s WHERE false', table_name, coalesce(shape, ''));
+    -- OFFSET keeps a query from being planned with the NULLs, which could show
+    -- that it has no rows before anything is evaluated.
+    EXECUTE format('CREATE VIEW research.%I AS SELECT %s WHERE (SELECT tailor.unreachable(%L)) OFFSET 0', table_name, coalesce(shape, ''), relation);
     EXECUTE format('GRANT SELECT ON research.%I TO tailor_reader', table_name);
     EXECUTE format('COMMENT ON VIEW research.%I IS %L', table_name,
                    format('released shape of %s; ask for it by either name through the proxy', relation));
 END $$;
-REVOKE ALL ON PROCEDURE tailor.publish_shape FROM PUBLIC;
+COMMENT ON PROCEDURE tailor.publish_shape IS 'makes the view research.<table>; for Tailor''s own routines only';
 
-CREATE OR REPLACE FUNCTION tailor.reader_roles() RETURNS SETOF name
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    WITH RECURSIVE members AS (
-        SELECT r.oid FROM pg_roles r WHERE r.rolname = 'tailor_reader'
-        UNION
-        SELECT m.member FROM pg_auth_members m JOIN members ON m.roleid = members.oid)
-    SELECT r.rolname FROM members JOIN pg_roles r USING (oid) ORDER BY 1
-$$;
-COMMENT ON FUNCTION tailor.reader_roles IS 'tailor_reader and every role that is, directly or not, a member of it';
-
-CREATE OR REPLACE PROCEDURE tailor.activate(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- A release shows the columns that were visible when it was made, until the
+-- chain is next used and the proxy makes it anew, for whoever uses it then.
+CREATE OR REPLACE PROCEDURE tailor.close_releases(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    policy  jsonb;
-    number  integer;
-    built   integer;
-    problem record;
-    reader  name;
+    chain   record;
+    grantee record;
 BEGIN
     CALL tailor.assert_owner(relation);
-    CALL tailor.assert_protected(relation);
-    -- One activation of a table at a time.
-    PERFORM FROM tailor.protection p WHERE p.relation = activate.relation FOR UPDATE;
-    policy := tailor.draft(relation);
+    FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = close_releases.relation ORDER BY 1 FOR UPDATE LOOP
+        FOR grantee IN
+            SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS name
+            FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+            WHERE c.oid = to_regclass(format('tailor_release.chain_%s', chain.number)) AND a.grantee <> c.relowner
+        LOOP
+            EXECUTE format('REVOKE ALL ON tailor_release.chain_%s FROM %s', chain.number, grantee.name);
+        END LOOP;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.close_releases IS 'takes all releases of a table from everybody; for Tailor''s own routines only';
 
+CREATE OR REPLACE PROCEDURE tailor.assert_valid(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    problem record;
+BEGIN
     FOR problem IN
         SELECT c ->> 'name' AS name, c ->> 'type' AS type, c -> 'hierarchy' ->> 'kind' AS kind
         FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier'
@@ -464,63 +678,131 @@ BEGIN
         END IF;
     END LOOP;
     FOR problem IN
-        SELECT c ->> 'name' AS name, c ->> 'type' AS type FROM jsonb_array_elements(policy -> 'columns') c
+        SELECT a.attname AS name FROM jsonb_array_elements(policy -> 'columns') c
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
         WHERE c ->> 'action' = 'pseudonym' AND c ->> 'class' = 'direct_identifier'
-          AND (c ->> 'name' <> policy ->> 'subject' OR c ->> 'type' !~ '^(integer|bigint|numeric|text)')
+          AND (a.attname <> policy ->> 'subject'
+               OR a.atttypid NOT IN ('int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype))
     LOOP
         RAISE EXCEPTION 'column "%" cannot have a pseudonym', problem.name USING ERRCODE = '0A000',
             HINT = 'Only the subject column can, with type integer, bigint, numeric or text.';
     END LOOP;
     -- Two tables of one subject, both with quasi-identifiers, need blocks that
     -- nest; until they do, one of them must do without.
-    IF EXISTS (SELECT FROM tailor.classification c WHERE c.relation = activate.relation AND c.class = 'quasi_identifier')
+    IF EXISTS (SELECT FROM tailor.classification c WHERE c.relation = assert_valid.relation AND c.class = 'quasi_identifier')
        AND EXISTS (
         SELECT FROM pg_constraint f JOIN tailor.protection o
-            ON o.relation = CASE WHEN f.conrelid = activate.relation THEN f.confrelid ELSE f.conrelid END::regclass
-        WHERE f.contype = 'f' AND activate.relation IN (f.conrelid, f.confrelid) AND f.conrelid <> f.confrelid
+            ON o.relation = CASE WHEN f.conrelid = assert_valid.relation THEN f.confrelid ELSE f.conrelid END::regclass
+        WHERE f.contype = 'f' AND assert_valid.relation IN (f.conrelid, f.confrelid) AND f.conrelid <> f.confrelid
           AND o.active IS NOT NULL
           AND EXISTS (SELECT FROM tailor.classification c WHERE c.relation = o.relation AND c.class = 'quasi_identifier')) THEN
         RAISE EXCEPTION 'table % is linked by a foreign key to a protected table that has quasi-identifiers too', relation
             USING ERRCODE = '0A000', HINT = 'Classify the quasi-identifiers of one of the two tables as direct_identifier, which hides them.';
     END IF;
-
-    SELECT coalesce(max(version), 0) + 1 INTO number FROM tailor.policy_version v WHERE v.relation = activate.relation;
-    INSERT INTO tailor.policy_version (relation, version, policy) VALUES (activate.relation, number, policy);
-
-    FOR reader IN SELECT tailor.reader_roles() UNION ALL SELECT 'public' LOOP
-        EXECUTE format('REVOKE ALL ON %s FROM %s', relation, CASE WHEN reader = 'public' THEN 'PUBLIC' ELSE quote_ident(reader) END);
+    -- research.<name> stands for one table only.
+    FOR problem IN
+        SELECT p.relation AS other FROM tailor.protection p
+        JOIN pg_class o ON o.oid = p.relation JOIN pg_class c ON c.oid = assert_valid.relation
+        WHERE p.active IS NOT NULL AND o.oid <> c.oid AND o.relname = c.relname
+    LOOP
+        RAISE EXCEPTION 'table % has the name of the protected table %', relation, problem.other
+            USING ERRCODE = '42710', HINT = 'Rename it: the schema research can show one of them only.';
     END LOOP;
-    FOR reader IN SELECT r FROM tailor.reader_roles() r WHERE has_any_column_privilege(r, relation, 'SELECT') LOOP
-        RAISE EXCEPTION 'reader "%" can still read table %', reader, relation USING ERRCODE = '42501',
+    -- Who shares a chain decides its name. Under another one the same audience
+    -- would be shown a second, independent partition.
+    IF EXISTS (
+        SELECT FROM tailor.protection p
+        JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+        WHERE p.relation = assert_valid.relation AND v.policy ->> 'scope' <> assert_valid.policy ->> 'scope')
+       AND EXISTS (SELECT FROM tailor.chain c WHERE c.relation = assert_valid.relation) THEN
+        RAISE EXCEPTION 'the scope of table % cannot change: it has chains already', relation
+            USING ERRCODE = '55000', HINT = 'Start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_valid IS 'fails unless a draft can be activated';
+
+CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    policy jsonb;
+    number integer;
+    built  integer;
+    way    record;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    -- One activation of a table at a time, and one of a name.
+    PERFORM FROM tailor.protection p WHERE p.relation = put_in_force.relation FOR UPDATE;
+    PERFORM pg_advisory_xact_lock('tailor.protection'::regclass::oid::int,
+                                  (SELECT hashtext(c.relname::text) FROM pg_class c WHERE c.oid = relation));
+    policy := tailor.draft(relation);
+    CALL tailor.assert_valid(relation, policy);
+    FOR way IN SELECT * FROM tailor.ways(relation, ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
+        RAISE EXCEPTION 'reader "%" can still read table %', way.reader, way.part USING ERRCODE = '42501',
+            DETAIL = format('It may do so as %I.', way.role),
             HINT = 'Revoke the role that grants it, or the privileges on single columns.';
     END LOOP;
-
-    built := tailor.build_epoch(relation, number, policy);
-    CALL tailor.publish_shape(relation, policy);
-    UPDATE tailor.protection p SET active = number, epoch = built WHERE p.relation = activate.relation;
+    SELECT coalesce(max(version), 0) + 1 INTO number FROM tailor.policy_version v WHERE v.relation = put_in_force.relation;
+    INSERT INTO tailor.policy_version (relation, version, policy) VALUES (put_in_force.relation, number, policy);
+    built := tailor.build_epoch(relation, number);
+    CALL tailor.publish_shape(relation, number);
+    CALL tailor.close_releases(relation);
+    UPDATE tailor.protection p SET active = number, epoch = built WHERE p.relation = put_in_force.relation;
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
 END $$;
-COMMENT ON PROCEDURE tailor.activate IS 'publishes the draft as a new policy version, takes direct privileges from readers and builds the stored copy';
+COMMENT ON PROCEDURE tailor.put_in_force IS 'the part of tailor.activate that writes';
 
-CREATE OR REPLACE PROCEDURE tailor.refresh(relation regclass)
+CREATE OR REPLACE PROCEDURE tailor.activate(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    part    record;
+    readers text;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+    SELECT string_agg(quote_ident(r), ', ') INTO readers FROM tailor.reader_roles() r;
+    FOR part IN
+        SELECT f AS name, pg_get_userbyid(c.relowner) AS owner
+        FROM tailor.family(relation) f JOIN pg_class c ON c.oid = f
+    LOOP
+        -- To revoke an owner's privileges helps nobody: he can give them back.
+        IF part.owner IN (SELECT tailor.reader_roles()) THEN
+            RAISE EXCEPTION 'the owner "%" of table % is a reader', part.owner, part.name
+                USING ERRCODE = '42501', HINT = 'Take tailor_reader from the owner, and from the roles that it is a member of.';
+        END IF;
+        EXECUTE format('REVOKE ALL ON %s FROM PUBLIC, %s', part.name, readers);
+    END LOOP;
+    CALL tailor.put_in_force(relation);
+END $$;
+COMMENT ON PROCEDURE tailor.activate IS 'publishes the draft as a new policy version, takes direct privileges and old releases from readers and builds the stored copy';
+
+CREATE OR REPLACE PROCEDURE tailor.renew_copy(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     number integer;
     built  integer;
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
-    SELECT p.active INTO number FROM tailor.protection p WHERE p.relation = refresh.relation FOR UPDATE;
+    SELECT p.active INTO number FROM tailor.protection p WHERE p.relation = renew_copy.relation FOR UPDATE;
     IF number IS NULL THEN
         RAISE EXCEPTION 'the policy of table % is not active', relation
             USING ERRCODE = '55000', HINT = format('CALL tailor.activate(%L);', relation);
     END IF;
-    built := tailor.build_epoch(relation, number,
-        (SELECT v.policy FROM tailor.policy_version v WHERE v.relation = refresh.relation AND v.version = number));
-    UPDATE tailor.protection p SET epoch = built WHERE p.relation = refresh.relation;
+    built := tailor.build_epoch(relation, number);
+    UPDATE tailor.protection p SET epoch = built WHERE p.relation = renew_copy.relation;
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
+END $$;
+COMMENT ON PROCEDURE tailor.renew_copy IS 'the part of tailor.refresh that writes';
+
+CREATE OR REPLACE PROCEDURE tailor.refresh(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+    CALL tailor.renew_copy(relation);
 END $$;
 COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table; each chain is re-fitted to it when it is next used';
 
@@ -529,9 +811,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     chain record;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(session_user, c.relowner, 'USAGE')) THEN
-        RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = '42501';
-    END IF;
+    CALL tailor.assert_owner(relation);
     FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = forget_chains.relation FOR UPDATE LOOP
         EXECUTE format('DROP VIEW IF EXISTS tailor_release.chain_%s', chain.number);
         EXECUTE format('DROP TABLE IF EXISTS tailor_store.chain_%1$s_block, tailor_store.chain_%1$s_row', chain.number);
@@ -612,21 +892,27 @@ BEGIN
         EXECUTE format('ALTER %s %s OWNER TO tailor_owner', CASE object.relkind WHEN 'r' THEN 'TABLE' ELSE 'VIEW' END, object.name);
     END LOOP;
     ALTER SEQUENCE tailor.catalog_version OWNER TO tailor_owner;
-    ALTER FUNCTION tailor.build_epoch(regclass, integer, jsonb) OWNER TO tailor_owner;
-    ALTER PROCEDURE tailor.publish_shape(regclass, jsonb) OWNER TO tailor_owner;
-    ALTER PROCEDURE tailor.forget_chains(regclass) OWNER TO tailor_owner;
-    ALTER FUNCTION tailor.admit(integer, boolean) OWNER TO tailor_owner;
+    -- Upgrades take what earlier versions granted.
+    REVOKE ALL ON ALL TABLES IN SCHEMA tailor FROM PUBLIC, tailor_admin, tailor_reader;
+    REVOKE ALL ON ALL SEQUENCES IN SCHEMA tailor FROM PUBLIC, tailor_admin, tailor_reader;
     -- Members of tailor_reader may call nothing that writes.
-    FOR object IN SELECT p.oid::regprocedure AS name FROM pg_proc p WHERE p.pronamespace = 'tailor'::regnamespace
+    FOR object IN SELECT p.oid::regprocedure AS name, p.proname, p.prosecdef FROM pg_proc p
+                  WHERE p.pronamespace = 'tailor'::regnamespace
     LOOP
-        EXECUTE format('REVOKE ALL ON ROUTINE %s FROM PUBLIC', object.name);
-        IF object.name <> 'tailor.verifier(name)'::regprocedure THEN
-            EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_admin, tailor_owner', object.name);
+        EXECUTE format('REVOKE ALL ON ROUTINE %s FROM PUBLIC, tailor_admin, tailor_reader', object.name);
+        IF object.prosecdef AND object.proname NOT IN ('verifier', 'grant_reader', 'announce_ddl') THEN
+            EXECUTE format('ALTER ROUTINE %s OWNER TO tailor_owner', object.name);
+        END IF;
+        EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_owner', object.name);
+        -- The procedures of an administrator, and what they call with his rights.
+        IF object.proname IN (
+            'protect', 'define_hierarchy', 'classify', 'require', 'chain_scope', 'draft',
+            'grant_reader', 'activate', 'refresh', 'forget_chains',
+            'write_protection', 'write_hierarchy', 'put_in_force', 'renew_copy',
+            'owns', 'assert_owner', 'family', 'members', 'reader_roles', 'ways', 'unreachable') THEN
+            EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_admin', object.name);
         END IF;
     END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean) TO tailor_reader;
-GRANT SELECT, INSERT, UPDATE, DELETE ON tailor.hierarchy, tailor.protection, tailor.classification, tailor.requirement TO tailor_admin;
-GRANT SELECT, INSERT ON tailor.policy_version TO tailor_admin;
-GRANT SELECT ON tailor.policies, tailor.chains, tailor.audit TO tailor_admin;
-GRANT USAGE ON SEQUENCE tailor.catalog_version TO tailor_admin;
+GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean), tailor.unreachable(text) TO tailor_reader;
+GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.audit TO tailor_admin;
