@@ -76,7 +76,7 @@ GRANT USAGE ON SCHEMA %[1]s TO PUBLIC`, name))
 
 func refusesForeignDocuments(t *testing.T, s *stand) {
 	mallory := s.as(t, "mallory")
-	exec1(t, mallory, `CREATE TEMP VIEW bait AS SELECT 1 AS id`)
+	exec1(t, mallory, `CREATE TEMP VIEW bait AS SELECT 1 AS id; GRANT SELECT ON bait TO tailor_owner`)
 	refused(t, mallory, "42883", `SELECT tailor.build_epoch('bait'::regclass, 1, '{"subject": "id", "columns": []}'::jsonb)`)
 	refused(t, mallory, "42883", `CALL tailor.publish_shape('bait'::regclass, '{"subject": "id", "columns": []}'::jsonb)`)
 	refused(t, mallory, "42501", `SELECT tailor.build_epoch('bait'::regclass, 1)`)
