@@ -11,6 +11,22 @@
 //	stage     every quasi-identifier used is noted with the place of its use
 //	rewrite   the client's own text is edited by offsets, never deparsed
 //
+// # Labels
+//
+// A quasi-identifier that reaches the client bare is shown as its label, which
+// its release holds beside its value. Two labels can share a value, so a label
+// can be a finer key than its value. What it is a key of follows one rule:
+//
+//   - At the outermost level, with the arms of its own set operation, the rows
+//     are what the client sees: DISTINCT, GROUP BY, UNION, INTERSECT and EXCEPT
+//     tell rows apart by the labels shown, and give one row a label.
+//   - Inside a subquery or WITH they work on values as PostgreSQL would, and
+//     only the value comes out of them. Elsewhere a label is handed out where
+//     the client is shown it, and nowhere else.
+//   - A column merged by USING has the label of the side that keeps all rows,
+//     of either side of an inner join, and none of a full join.
+//   - With tailor.representation = 'value' no label is read at all.
+//
 // No privilege argument rests here. A protected table is replaced by its
 // release, and the statement runs under the reader's own role, which has no
 // privilege on anything else; a reference that the planner overlooked ends in

@@ -123,7 +123,7 @@ func (b *binder) subLink(s *pg.SubLink, sc *scope, place ecg.Place) error {
 	if query == nil {
 		return b.notUnderstood(s.Subselect)
 	}
-	_, err := b.selectStmt(query, sc)
+	_, err := b.selectStmt(query, sc, false)
 	return err
 }
 
@@ -133,21 +133,21 @@ func (b *binder) reference(ref *pg.ColumnRef, sc *scope, place ecg.Place) error 
 		return b.starValue(ref, sc)
 	}
 	r, err := b.resolve(sc, ref)
-	if err != nil || r.column == nil {
+	if err != nil {
 		return err
 	}
-	if r.column.qid != nil {
-		b.use(r.entry, r.column, place)
+	b.useAll(r.all(), place)
+	names := refNames(ref)
+	if len(names) <= 2 || r.entry == nil || r.entry.relation == nil {
+		return nil
 	}
-	if names := refNames(ref); len(names) > 2 && r.entry.relation != nil {
-		// schema.relation.column: the release lies in another schema and is
-		// known by the relation's name alone.
-		first := b.tokenAt(int(ref.Location))
-		b.plan.edits = append(b.plan.edits, edit{
-			start: int(ref.Location), end: int(b.tokens[first+2*(len(names)-2)].Start),
-		})
+	// schema.relation.column: the release lies in another schema and is
+	// known by the relation's name alone.
+	if !sc.reaches(r.entry) {
+		return b.shadowed(ref, r.entry)
 	}
-	return nil
+	first := b.tokenAt(int(ref.Location))
+	return b.replace(int(ref.Location), int(b.tokens[first+2*(len(names)-2)].Start), "")
 }
 
 // starValue refuses t.* as a value, such as in ROW(t.*) or count(t.*): the

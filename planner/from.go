@@ -6,7 +6,6 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/hiatus-tailor/tailor/catalog"
-	"github.com/hiatus-tailor/tailor/ecg"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
@@ -20,13 +19,7 @@ func (b *binder) fromItem(node *pg.Node, sc *scope) error {
 	case *pg.Node_JoinExpr:
 		return b.join(n.JoinExpr, sc)
 	case *pg.Node_RangeFunction:
-		for _, f := range n.RangeFunction.Functions {
-			if err := b.expression(f, sc, ecg.Scan); err != nil {
-				return err
-			}
-		}
-		sc.entries = append(sc.entries, &entry{alias: n.RangeFunction.Alias.GetAliasname()})
-		return nil
+		return b.rangeFunction(n.RangeFunction, sc)
 	case *pg.Node_RangeTableSample:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "TABLESAMPLE cannot be used beside a protected table").
 			At(b.statement, int(n.RangeTableSample.Location))
@@ -41,9 +34,8 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 	if rv.Alias != nil {
 		alias = rv.Alias.Aliasname
 	}
-	if columns, ok := sc.cte(rv.Relname); ok && rv.Schemaname == "" {
-		sc.entries = append(sc.entries, &entry{alias: alias, columns: aliased(columns, rv.Alias), known: columns != nil})
-		return nil
+	if q, ok := sc.cte(rv.Relname); ok && rv.Schemaname == "" {
+		return b.queryEntry(q, alias, rv.Alias, sc)
 	}
 	name, err := b.relationName(rv)
 	if err != nil {
@@ -60,10 +52,10 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 			for _, c := range other.Columns {
 				e.columns = append(e.columns, column{name: c})
 			}
-			e.columns = aliased(e.columns, rv.Alias)
 		}
+		e.columns = renamed(e.columns, e.known, rv.Alias.GetColnames())
 		sc.entries = append(sc.entries, e)
-		return nil
+		return b.spendColumns(len(e.columns))
 	}
 	if rv.Catalogname != "" {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot be named with its database").
@@ -79,8 +71,10 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 	}
 	b.plan.note(r)
 	sc.entries = append(sc.entries, releaseEntry(r, rv, alias, name.Schema))
-	b.replaceRelation(rv, r, alias)
-	return nil
+	if err := b.spendColumns(len(r.Columns)); err != nil {
+		return err
+	}
+	return b.replaceRelation(rv, r, alias)
 }
 
 // releaseEntry is a protected relation as its release shows it.
@@ -96,7 +90,7 @@ func releaseEntry(r *catalog.Relation, rv *pg.RangeVar, alias, schema string) *e
 		}
 		out := column{name: c.Name}
 		if c.Class == catalog.QuasiIdentifier {
-			out.qid, out.label = c, c.LabelColumn()
+			out.qid = c
 		}
 		e.columns = append(e.columns, out)
 	}
@@ -105,7 +99,7 @@ func releaseEntry(r *catalog.Relation, rv *pg.RangeVar, alias, schema string) *e
 
 // replaceRelation edits the name of a protected relation into its release's,
 // under the name that the statement's columns refer to.
-func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias string) {
+func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias string) error {
 	at := b.tokenAt(int(rv.Location))
 	if rv.Schemaname != "" {
 		at += 2
@@ -117,9 +111,7 @@ func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias str
 	if rv.Alias == nil {
 		text = " AS " + quoted(alias)
 	}
-	b.plan.edits = append(b.plan.edits, edit{
-		start: int(rv.Location), end: int(b.tokens[at].End), relation: r, text: text,
-	})
+	return b.edit(edit{start: int(rv.Location), end: int(b.tokens[at].End), relation: r, text: text})
 }
 
 func (b *binder) rangeSubselect(s *pg.RangeSubselect, sc *scope) error {
@@ -136,50 +128,36 @@ func (b *binder) rangeSubselect(s *pg.RangeSubselect, sc *scope) error {
 		outer = sc
 	}
 	// Names of WITH are visible inside a subquery, lateral or not.
-	bound, err := b.selectStmt(query, &scope{parent: outer, ctes: sc.ctes})
+	bound, err := b.selectStmt(query, &scope{parent: outer, ctes: sc.ctes}, false)
 	if err != nil {
 		return err
 	}
-	b.carryLabels(&bound)
+	return b.queryEntry(bound, s.Alias.GetAliasname(), s.Alias, sc)
+}
+
+// queryEntry adds a subquery, or a query of WITH, to the scope.
+func (b *binder) queryEntry(q *boundQuery, name string, alias *pg.Alias, sc *scope) error {
 	sc.entries = append(sc.entries, &entry{
-		alias: s.Alias.GetAliasname(), columns: aliased(bound.columns, s.Alias), known: bound.known,
+		alias: name, query: q, columns: renamed(q.columns, q.known, alias.GetColnames()), known: q.known,
 	})
-	return nil
+	return b.spendColumns(len(q.columns))
 }
 
-func (b *binder) join(j *pg.JoinExpr, sc *scope) error {
-	if j.Alias != nil || j.JoinUsingAlias != nil {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "an alias for a join is not supported beside a protected table")
+// renamed renames columns by the list of names behind an alias. Where columns
+// are missing, the names stand for columns of which nothing else is known.
+func renamed(columns []column, known bool, names []*pg.Node) []column {
+	if len(names) == 0 {
+		return columns
 	}
-	for _, side := range []*pg.Node{j.Larg, j.Rarg} {
-		if err := b.fromItem(side, sc); err != nil {
-			return err
-		}
+	var out []column
+	if known {
+		out = slices.Clone(columns)
 	}
-	if j.IsNatural {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "NATURAL JOIN is not supported beside a protected table").
-			WithHint("Name the columns with USING or ON.")
-	}
-	for _, u := range j.UsingClause {
-		sc.merged = true
-		ref := &pg.ColumnRef{Fields: []*pg.Node{u}, Location: -1}
-		if err := b.reference(ref, sc, ecg.Join); err != nil {
-			return err
-		}
-	}
-	return b.expression(j.Quals, sc, ecg.Join)
-}
-
-// aliased renames columns by the list behind an alias.
-func aliased(columns []column, alias *pg.Alias) []column {
-	return renamed(columns, alias.GetColnames())
-}
-
-func renamed(columns []column, names []*pg.Node) []column {
-	out := slices.Clone(columns)
 	for i, n := range names {
-		if i < len(out) {
-			out[i].name = n.GetString_().GetSval()
+		if name := n.GetString_().GetSval(); i < len(out) {
+			out[i].name = name
+		} else {
+			out = append(out, column{name: name})
 		}
 	}
 	return out

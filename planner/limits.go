@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	pg "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
@@ -13,6 +15,19 @@ import (
 const (
 	maxTextBytes = 256 << 10
 	maxTokens    = 8000
+)
+
+// What a short text can stand for is bounded too: "*" over "*" multiplies.
+const (
+	// maxColumns is PostgreSQL's own limit for one target list.
+	maxColumns = 1664
+	// maxColumnsOverall bounds the columns of all levels together.
+	maxColumnsOverall = 100_000
+	maxRewrittenBytes = 4 << 20
+	// releaseBytes is the room that the name of a release takes at most.
+	releaseBytes = 80
+
+	tooManyColumns sqlstate.Code = "54011"
 )
 
 // scanBounded splits a statement into tokens, or refuses it as too large.
@@ -31,5 +46,55 @@ func scanBounded(statement string) ([]*pg.ScanToken, error) {
 			"the statement is too complex for one that names a protected table (%d tokens, at most %d)", len(scanned.Tokens), maxTokens).
 			WithHint("Load long lists of values into a temporary table and join with it.")
 	}
-	return scanned.Tokens, nil
+	return withoutComments(scanned.Tokens), nil
+}
+
+// withoutComments leaves the tokens that the grammar sees, so that the
+// distance of two tokens is what the grammar says.
+func withoutComments(tokens []*pg.ScanToken) []*pg.ScanToken {
+	return slices.DeleteFunc(tokens, func(t *pg.ScanToken) bool {
+		return t.Token == pg.Token_SQL_COMMENT || t.Token == pg.Token_C_COMMENT
+	})
+}
+
+func (b *binder) tooManyColumns(n int) error {
+	return sqlstate.New(tooManyColumns, "target lists can have at most %d entries, with the columns for labels (%d)", maxColumns, n).
+		WithHint("Name the columns that are needed.")
+}
+
+// spend counts the columns of one query level.
+func (b *binder) spend(q *boundQuery) error {
+	if len(q.columns) > maxColumns {
+		return b.tooManyColumns(len(q.columns))
+	}
+	return b.spendColumns(len(q.columns))
+}
+
+func (b *binder) spendColumns(n int) error {
+	if b.columns += n; b.columns > maxColumnsOverall {
+		return sqlstate.New(sqlstate.StatementTooComplex,
+			"the statement has too many columns over all its levels (at most %d)", maxColumnsOverall).
+			WithHint("Name the columns that are needed.")
+	}
+	return nil
+}
+
+// insert adds text at an offset.
+func (b *binder) insert(at int, text string) error { return b.replace(at, at, text) }
+
+// replace puts text in place of the bytes [start, end).
+func (b *binder) replace(start, end int, text string) error {
+	return b.edit(edit{start: start, end: end, text: text})
+}
+
+// edit notes an edit while the rewritten text stays within its limit.
+func (b *binder) edit(e edit) error {
+	b.added += len(e.text) + releaseBytes
+	if len(b.statement)+b.added > maxRewrittenBytes {
+		return sqlstate.New(sqlstate.ProgramLimitExceeded,
+			"the statement over releases is too long (at most %d bytes)", maxRewrittenBytes).
+			WithHint("Name the columns that are needed.")
+	}
+	b.plan.edits = append(b.plan.edits, e)
+	return nil
 }

@@ -56,10 +56,18 @@ func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan,
 		plan: &Plan{statement: statement}, statement: statement, tokens: tokens,
 		session: session, snapshot: snapshot,
 	}
+	changed := false
 	for _, s := range tree.Stmts {
-		if err := b.statementPlan(s); err != nil {
+		if err := b.statementPlan(s, changed); err != nil {
 			return nil, err
 		}
+		changed = changed || changesSettings(s.Stmt)
+	}
+	if err := b.addLabels(); err != nil {
+		return nil, err
+	}
+	if err := b.expandStars(); err != nil {
+		return nil, err
 	}
 	slices.SortStableFunc(b.plan.edits, func(x, y edit) int { return x.start - y.start })
 	return b.plan, nil
@@ -79,8 +87,9 @@ func parseError(statement string, err error) error {
 	return out.Wrap(err)
 }
 
-// statementPlan plans one statement of the text.
-func (b *binder) statementPlan(s *pg.RawStmt) error {
+// statementPlan plans one statement of the text. changed says that one before
+// it can change settings.
+func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 	references := rangeVars(s.Stmt)
 	var concerned *catalog.Relation
 	for _, rv := range references {
@@ -106,12 +115,12 @@ func (b *binder) statementPlan(s *pg.RawStmt) error {
 	if query == nil {
 		return b.refuseStatement(s.Stmt, concerned)
 	}
-	bound, err := b.selectStmt(query, nil)
+	if changed {
+		return b.refuseAfterChange(int(s.StmtLocation))
+	}
+	bound, err := b.selectStmt(query, nil, true)
 	if err != nil {
 		return err
-	}
-	if b.session.Values {
-		return nil
 	}
 	start, end := int(s.StmtLocation), int(s.StmtLocation+s.StmtLen)
 	if s.StmtLen == 0 {

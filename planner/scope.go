@@ -16,8 +16,8 @@ type column struct {
 	// qid is set while the column is a quasi-identifier as it stands: its
 	// label can be shown in place of its value.
 	qid *catalog.Column
-	// label is the name of the column that carries the label, beside this one.
-	label string
+	// guessed is set where the entry may have another column instead.
+	guessed bool
 }
 
 // entry is one item of a FROM list under the name by which columns refer to it.
@@ -25,6 +25,7 @@ type entry struct {
 	alias    string
 	schema   string // set for an unaliased relation: schema.relation.column is legal
 	relation *catalog.Relation
+	query    *boundQuery // of a subquery
 	columns  []column
 	known    bool // whether columns is complete
 }
@@ -33,15 +34,15 @@ type entry struct {
 type scope struct {
 	parent  *scope
 	entries []*entry
-	merged  bool // a USING or NATURAL join merges columns here
-	ctes    map[string][]column
+	merges  []merge // by USING
+	ctes    map[string]*boundQuery
 }
 
 // cte looks up a common table expression, innermost first.
-func (s *scope) cte(name string) ([]column, bool) {
+func (s *scope) cte(name string) (*boundQuery, bool) {
 	for ; s != nil; s = s.parent {
-		if columns, ok := s.ctes[name]; ok {
-			return columns, true
+		if q, ok := s.ctes[name]; ok {
+			return q, true
 		}
 	}
 	return nil, false
@@ -96,87 +97,6 @@ func (b *binder) ownName(rv *pg.RangeVar) bool {
 		slices.ContainsFunc(b.session.SearchPath, func(s string) bool { return slices.Contains(catalog.OwnSchemas, s) })
 }
 
-// resolved is what a column reference refers to: nothing known, or a column.
-type resolved struct {
-	entry  *entry
-	column *column
-}
-
-// resolve finds the column that a reference names. Unknown names are left to
-// PostgreSQL; hidden columns of protected relations end here with 42501.
-func (b *binder) resolve(s *scope, ref *pg.ColumnRef) (resolved, error) {
-	names := refNames(ref)
-	if len(names) == 0 {
-		return resolved{}, nil
-	}
-	last := names[len(names)-1]
-	if len(names) == 1 {
-		return b.resolveBare(s, ref, last)
-	}
-	qualifier := names[len(names)-2]
-	for ; s != nil; s = s.parent {
-		for _, e := range s.entries {
-			if e.alias != qualifier || (len(names) > 2 && e.schema != names[len(names)-3]) {
-				continue
-			}
-			return b.columnOf(e, ref, last)
-		}
-	}
-	return resolved{}, nil
-}
-
-// resolveBare resolves an unqualified name: the innermost scope that has it.
-func (b *binder) resolveBare(s *scope, ref *pg.ColumnRef, name string) (resolved, error) {
-	for at := s; at != nil; at = at.parent {
-		var found []resolved
-		unknown := false
-		for _, e := range at.entries {
-			if i := e.find(name); i >= 0 {
-				found = append(found, resolved{e, &e.columns[i]})
-			} else if e.relation != nil && b.hides(e.relation, name) && !at.elsewhere(name) {
-				return resolved{}, b.hidden(ref, e.relation, name)
-			}
-			unknown = unknown || !e.known
-		}
-		for _, f := range found {
-			if f.column.qid != nil || len(found) == 1 || f.entry.relation != nil {
-				return f, nil
-			}
-		}
-		if len(found) > 0 {
-			return found[0], nil
-		}
-		if unknown {
-			return resolved{}, nil
-		}
-		for _, e := range at.entries {
-			if e.alias == name && (e.relation != nil || hasLabels(e.columns)) {
-				return resolved{}, b.wholeRow(ref, name)
-			}
-		}
-	}
-	return resolved{}, nil
-}
-
-// elsewhere says whether another entry of the scope is known to have a column.
-func (s *scope) elsewhere(name string) bool {
-	return slices.ContainsFunc(s.entries, func(e *entry) bool { return e.find(name) >= 0 })
-}
-
-func (b *binder) columnOf(e *entry, ref *pg.ColumnRef, name string) (resolved, error) {
-	if i := e.find(name); i >= 0 {
-		return resolved{e, &e.columns[i]}, nil
-	}
-	if e.relation != nil {
-		if b.hides(e.relation, name) {
-			return resolved{}, b.hidden(ref, e.relation, name)
-		}
-		return resolved{}, sqlstate.New(sqlstate.UndefinedColumn, "column %q of table %q does not exist", name, e.relation.Name).
-			At(b.statement, int(ref.Location))
-	}
-	return resolved{}, nil
-}
-
 // hides says whether a relation has a column that no release shows.
 func (b *binder) hides(r *catalog.Relation, name string) bool {
 	if c := r.Column(name); c != nil {
@@ -210,8 +130,9 @@ func (e *entry) find(name string) int {
 	return slices.IndexFunc(e.columns, func(c column) bool { return c.name == name })
 }
 
+// hasLabels says whether a label can be shown for one of some columns.
 func hasLabels(columns []column) bool {
-	return slices.ContainsFunc(columns, func(c column) bool { return c.label != "" })
+	return slices.ContainsFunc(columns, func(c column) bool { return c.qid != nil })
 }
 
 // refNames are the parts of a column reference, without a star at its end.

@@ -28,8 +28,6 @@ func (b *binder) targetListEnd(offset int) int {
 	for i := b.tokenAt(offset); i < len(b.tokens); i++ {
 		t := b.tokens[i]
 		switch t.Token {
-		case pg.Token_SQL_COMMENT, pg.Token_C_COMMENT:
-			continue
 		case pg.Token_ASCII_40, pg.Token_ASCII_91:
 			depth++
 		case pg.Token_ASCII_41, pg.Token_ASCII_93:

@@ -1,0 +1,72 @@
+package planner
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// withClause binds the queries of WITH.
+func (b *binder) withClause(w *pg.WithClause, sc *scope) error {
+	if w == nil {
+		return nil
+	}
+	for _, node := range w.Ctes {
+		cte := node.GetCommonTableExpr()
+		query := cte.GetCtequery().GetSelectStmt()
+		if query == nil {
+			return sqlstate.New(sqlstate.FeatureNotSupported, "WITH can only hold SELECT where a protected table is read").
+				At(b.statement, int(cte.GetLocation()))
+		}
+		if w.Recursive && b.concerns(cte.Ctequery, sc) {
+			return sqlstate.New(sqlstate.FeatureNotSupported, "WITH RECURSIVE cannot read a protected table").
+				At(b.statement, int(cte.Location))
+		}
+		if w.Recursive {
+			sc.ctes[cte.Ctename] = &boundQuery{} // its own columns are not known
+			continue
+		}
+		bound, err := b.selectStmt(query, sc, false)
+		if err != nil {
+			return err
+		}
+		bound.columns = renamed(bound.columns, bound.known, cte.Aliascolnames)
+		sc.ctes[cte.Ctename] = bound
+	}
+	return nil
+}
+
+// concerns says whether a tree names a protected relation, or a query of WITH
+// that can carry labels.
+func (b *binder) concerns(node *pg.Node, sc *scope) bool {
+	return slices.ContainsFunc(rangeVars(node), func(rv *pg.RangeVar) bool {
+		if q, ok := sc.cte(rv.Relname); ok && rv.Schemaname == "" {
+			return hasLabels(q.columns)
+		}
+		name, err := b.relationName(rv)
+		return err != nil || b.snapshot.Protected(name) != nil
+	})
+}
+
+// setOperation binds both arms; a column stays a quasi-identifier where it is
+// one in each arm.
+func (b *binder) setOperation(s *pg.SelectStmt, sc *scope, top bool) (*boundQuery, error) {
+	left, err := b.selectStmt(s.Larg, sc, top)
+	if err != nil {
+		return nil, err
+	}
+	right, err := b.selectStmt(s.Rarg, sc, top)
+	if err != nil {
+		return nil, err
+	}
+	bound := &boundQuery{arms: []*boundQuery{left, right}, known: left.known && right.known, grouping: -1}
+	for i, c := range left.columns {
+		if !bound.known || len(left.columns) != len(right.columns) || right.columns[i].qid == nil {
+			c.qid = nil
+		}
+		bound.add(c, origin{})
+	}
+	return bound, b.spend(bound)
+}

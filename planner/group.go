@@ -1,0 +1,82 @@
+package planner
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/hiatus-tailor/tailor/ecg"
+)
+
+// groupClause binds GROUP BY and HAVING. A grouped quasi-identifier that is
+// shown is grouped by its label too: two nodes can share a representative.
+func (b *binder) groupClause(s *pg.SelectStmt, sc *scope, bound *boundQuery) error {
+	sets := false
+	for _, node := range s.GroupClause {
+		sets = sets || node.GetGroupingSet() != nil
+		if err := b.expression(node, sc, ecg.Group); err != nil {
+			return err
+		}
+		for _, item := range unpacked(node) {
+			o, err := b.grouped(item, sc, bound)
+			if err != nil {
+				return err
+			}
+			if o.qid() != nil && !slices.Contains(bound.grouped, o) {
+				bound.grouped = append(bound.grouped, o)
+			}
+		}
+	}
+	if sets {
+		// A label would have to be left out of exactly those sets that leave
+		// out its column; shown as a value, the column needs none.
+		bound.forgetLabels()
+	}
+	if len(bound.grouped) > 0 {
+		bound.grouping = b.groupByStart(start(s.GroupClause[0]))
+	}
+	if err := b.expression(s.HavingClause, sc, ecg.Group); err != nil {
+		return err
+	}
+	return b.all(sc, ecg.Projection, s.WindowClause...)
+}
+
+// unpacked lists the expressions of a grouping item: (a, b) groups by both.
+func unpacked(node *pg.Node) []*pg.Node {
+	row := node.GetRowExpr()
+	if row == nil || row.RowFormat != pg.CoercionForm_COERCE_IMPLICIT_CAST {
+		return []*pg.Node{node}
+	}
+	var out []*pg.Node
+	for _, arg := range row.Args {
+		out = append(out, unpacked(arg)...)
+	}
+	return out
+}
+
+// grouped is the column that a grouping expression stands for: a position, a
+// column of the FROM list, or else the name of an output column.
+func (b *binder) grouped(node *pg.Node, sc *scope, bound *boundQuery) (origin, error) {
+	if c := node.GetAConst(); c != nil && c.GetIval() != nil {
+		if i := int(c.GetIval().Ival) - 1; i >= 0 && i < len(bound.labels) && bound.known {
+			return bound.labels[i], nil
+		}
+		return origin{}, nil
+	}
+	ref := node.GetColumnRef()
+	if ref == nil {
+		return origin{}, nil
+	}
+	r, err := b.resolve(sc, ref)
+	if err != nil || r.found {
+		return r.origin, err
+	}
+	if names := refNames(ref); len(names) == 1 {
+		for i, c := range bound.columns {
+			if c.name == names[0] && c.qid != nil {
+				return bound.labels[i], nil
+			}
+		}
+	}
+	return origin{}, nil
+}

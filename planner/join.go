@@ -1,0 +1,99 @@
+package planner
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/hiatus-tailor/tailor/ecg"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// merge is a column that a join with USING makes of one of each side.
+type merge struct {
+	name     string
+	from, to int // the entries that the join covers
+	column   resolved
+}
+
+func (b *binder) join(j *pg.JoinExpr, sc *scope) error {
+	if j.Alias != nil || j.JoinUsingAlias != nil {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "an alias for a join is not supported beside a protected table")
+	}
+	from := len(sc.entries)
+	if err := b.fromItem(j.Larg, sc); err != nil {
+		return err
+	}
+	middle := len(sc.entries)
+	if err := b.fromItem(j.Rarg, sc); err != nil {
+		return err
+	}
+	if j.IsNatural {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "NATURAL JOIN is not supported beside a protected table").
+			WithHint("Name the columns with USING or ON.")
+	}
+	for _, u := range j.UsingClause {
+		name := u.GetString_().GetSval()
+		left, err := b.side(sc, name, from, middle)
+		if err != nil {
+			return err
+		}
+		right, err := b.side(sc, name, middle, len(sc.entries))
+		if err != nil {
+			return err
+		}
+		both := append(left.all(), right.all()...)
+		b.useAll(both, ecg.Join)
+		sc.merges = append(sc.merges, merge{name, from, len(sc.entries), resolved{
+			origin: merged(j.Jointype, left.origin, right.origin), found: true, also: both,
+		}})
+	}
+	return b.expression(j.Quals, sc, ecg.Join)
+}
+
+// merged is the column whose label a merged column has. The value of the
+// merged column is that of the side which keeps all its rows; an inner join
+// has equal values on both sides; a full join takes now the one, now the
+// other, and has a label for neither.
+func merged(kind pg.JoinType, left, right origin) origin {
+	switch kind {
+	case pg.JoinType_JOIN_LEFT:
+		return left
+	case pg.JoinType_JOIN_RIGHT:
+		return right
+	case pg.JoinType_JOIN_INNER:
+		if left.qid() != nil {
+			return left
+		}
+		return right
+	}
+	return origin{}
+}
+
+// side finds a column of USING among the entries of one side of a join.
+func (b *binder) side(sc *scope, name string, from, to int) (resolved, error) {
+	if m := sc.merge(name, from, to); m != nil {
+		return m.column, nil
+	}
+	for _, e := range sc.entries[from:to] {
+		if i := e.find(name); i >= 0 {
+			return resolved{origin: origin{e, i}, found: true}, nil
+		}
+	}
+	for _, e := range sc.entries[from:to] {
+		if e.relation != nil && b.hides(e.relation, name) {
+			return resolved{}, b.hidden(&pg.ColumnRef{Location: -1}, e.relation, name)
+		}
+	}
+	return resolved{}, nil
+}
+
+// merge finds the widest merged column of a name within a range of entries.
+func (s *scope) merge(name string, from, to int) *merge {
+	var widest *merge
+	for i := range s.merges {
+		m := &s.merges[i]
+		if m.name == name && m.from >= from && m.to <= to && (widest == nil || m.to-m.from > widest.to-widest.from) {
+			widest = m
+		}
+	}
+	return widest
+}

@@ -1,0 +1,1 @@
+SELECT patients./*c*/*, age AS /*c*/ from FROM public./*c*/patients

@@ -1,0 +1,1 @@
+SELECT p.age, d.age FROM patients p JOIN (SELECT DISTINCT age FROM patients) d ON d.age = p.age

@@ -1,0 +1,1 @@
+SELECT count(*) FROM (SELECT DISTINCT age FROM patients) x

@@ -1,0 +1,1 @@
+WITH e AS (SELECT age FROM patients EXCEPT ALL SELECT age FROM patients WHERE sex = 'male') SELECT age FROM e

@@ -1,0 +1,1 @@
+SELECT id, ord, age FROM patients, generate_series(1, 2) AS id, unnest(ARRAY[1]) WITH ORDINALITY AS u (x, ord)

@@ -1,0 +1,1 @@
+SELECT q.age FROM patients p, LATERAL (SELECT age FROM zip_city p) q

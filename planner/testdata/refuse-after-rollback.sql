@@ -1,0 +1,1 @@
+BEGIN; ROLLBACK; SELECT age FROM patients

@@ -1,0 +1,1 @@
+SELECT (SELECT public.patients.age FROM zip_city patients LIMIT 1) FROM patients

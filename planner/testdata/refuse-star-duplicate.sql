@@ -1,0 +1,1 @@
+SELECT x.* FROM (SELECT age, age FROM patients) x

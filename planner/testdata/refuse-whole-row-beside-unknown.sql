@@ -1,0 +1,1 @@
+SELECT p FROM patients p, pg_class c

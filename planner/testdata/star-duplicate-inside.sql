@@ -1,0 +1,1 @@
+SELECT count(*) FROM (SELECT x.* FROM (SELECT age, age FROM patients) x) y

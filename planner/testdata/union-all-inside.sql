@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT age FROM patients UNION ALL SELECT age FROM patients) u

@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT age FROM patients UNION SELECT age FROM patients) u

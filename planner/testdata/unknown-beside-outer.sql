@@ -1,0 +1,1 @@
+SELECT (SELECT max(age) FROM pg_class) FROM patients

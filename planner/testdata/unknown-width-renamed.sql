@@ -1,0 +1,1 @@
+SELECT q.a, q.b FROM (SELECT c.*, p.age FROM pg_class c, patients p) q (a, b)

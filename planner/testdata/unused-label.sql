@@ -1,0 +1,1 @@
+SELECT q.age, q.cost FROM (SELECT age, zip, sex, cost FROM patients) q

@@ -1,0 +1,1 @@
+SELECT zip, p.zip, city FROM patients p FULL JOIN zip_city USING (zip)

@@ -1,0 +1,1 @@
+SELECT zip, p.zip, city FROM zip_city LEFT JOIN patients p USING (zip)

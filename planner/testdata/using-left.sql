@@ -1,0 +1,1 @@
+SELECT zip, city FROM patients LEFT JOIN zip_city USING (zip)

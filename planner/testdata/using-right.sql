@@ -1,0 +1,1 @@
+SELECT zip, p.zip, city FROM patients p RIGHT JOIN zip_city USING (zip)

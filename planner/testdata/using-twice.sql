@@ -1,0 +1,1 @@
+SELECT zip FROM (patients p LEFT JOIN zip_city USING (zip)) FULL JOIN zip_city z USING (zip)

@@ -1,0 +1,1 @@
+SELECT v.name, age FROM patients JOIN (VALUES (1, 'a')) AS v (n, name) ON v.n = age WHERE name = 'a'
