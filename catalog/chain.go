@@ -245,6 +245,9 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 		if _, err := tx.Exec(ctx, impatient); err != nil {
 			return err
 		}
+		if err := assertInForce(ctx, tx, r); err != nil {
+			return err
+		}
 		err := tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition FROM tailor.chain
 			WHERE relation = $1 AND audience = $2 FOR UPDATE`, r.OID, key.audience).
 			Scan(&chain.number, &epochNumber, &chain.generation, &stored)
@@ -266,6 +269,23 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 		return err
 	})
 	return chain, err
+}
+
+// assertInForce fails where a policy or an epoch is no longer the present one:
+// nothing is to be made or granted under it any more. The policy's row stays
+// locked against an activation until the transaction ends.
+func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
+	var inForce bool
+	err := tx.QueryRow(ctx, `SELECT active = $2 AND epoch = $3 FROM tailor.protection WHERE relation = $1 FOR SHARE`,
+		r.OID, r.Version, r.Epoch).Scan(&inForce)
+	if err != nil {
+		return fmt.Errorf("read policy in force: %w", err)
+	}
+	if !inForce {
+		return sqlstate.New(sqlstate.SerializationFailure, "the policy of table %q has just changed", r.Name).
+			WithHint("Send the statement again.")
+	}
+	return nil
 }
 
 func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chain *Chain) error {

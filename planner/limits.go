@@ -26,8 +26,6 @@ const (
 	maxRewrittenBytes = 4 << 20
 	// releaseBytes is the room that the name of a release takes at most.
 	releaseBytes = 80
-
-	tooManyColumns sqlstate.Code = "54011"
 )
 
 // scanBounded splits a statement into tokens, or refuses it as too large.
@@ -58,7 +56,7 @@ func withoutComments(tokens []*pg.ScanToken) []*pg.ScanToken {
 }
 
 func (b *binder) tooManyColumns(n int) error {
-	return sqlstate.New(tooManyColumns, "target lists can have at most %d entries, with the columns for labels (%d)", maxColumns, n).
+	return sqlstate.New(sqlstate.TooManyColumns, "target lists can have at most %d entries, with the columns for labels (%d)", maxColumns, n).
 		WithHint("Name the columns that are needed.")
 }
 

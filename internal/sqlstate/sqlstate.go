@@ -25,6 +25,7 @@ const (
 	DuplicatePreparedStatement Code = "42P05"
 	TooManyConnections         Code = "53300"
 	ProgramLimitExceeded       Code = "54000"
+	TooManyColumns             Code = "54011"
 	StatementTooComplex        Code = "54001"
 	CannotConnectNow           Code = "57P03"
 	InternalError              Code = "XX000"
