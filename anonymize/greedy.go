@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 )
 
 // greedy climbs from the bottom: it checks all direct generalizations and moves
@@ -70,15 +71,17 @@ func (s *searcher) climb(lazy bool) {
 		if r.admissible {
 			best = r
 		}
-		for _, step := range s.steps(at, lazy) {
-			if s.stopped || step.bound > best.score {
-				break
+		for steps := s.steps(at, lazy); len(steps) > 0 && !s.stopped && steps[0].bound <= best.score; {
+			together := 1
+			if lazy && len(steps) > 1 && steps[1].bound <= best.score {
+				together = 2
 			}
-			at[step.column]++
-			if found := s.check(at); found.score < best.score && (found.admissible || !r.admissible) {
-				best, next = found, step.column
+			for i, found := range s.take(at, steps[:together]) {
+				if found.score < best.score && (found.admissible || !r.admissible) {
+					best, next = found, steps[i].column
+				}
 			}
-			at[step.column]--
+			steps = steps[together:]
 		}
 		if next < 0 {
 			return
@@ -86,6 +89,37 @@ func (s *searcher) climb(lazy bool) {
 		at[next]++
 		r = best
 	}
+}
+
+// take checks the direct generalizations of a node that one or two steps lead
+// to, two of them at the same time. What it finds does not depend on that.
+func (s *searcher) take(at levels, steps []climbStep) []checked {
+	nodes := make([]levels, len(steps))
+	for i, step := range steps {
+		nodes[i] = slices.Clone(at)
+		nodes[i][step.column]++
+	}
+	if len(nodes) == 1 {
+		return []checked{s.check(nodes[0])}
+	}
+	found := make([]checked, len(nodes))
+	var aside sync.WaitGroup
+	aside.Go(func() {
+		if s.aside == nil {
+			s.aside = newChecker(s.space)
+			s.aside.judge.thorough = true
+		}
+		found[1] = s.aside.check(nodes[1])
+	})
+	found[0] = s.checker.check(nodes[0])
+	aside.Wait()
+	for i, r := range found {
+		if s.stopped {
+			return found[:i]
+		}
+		s.conclude(nodes[i], r)
+	}
+	return found
 }
 
 // climbStep is a way to a direct generalization.

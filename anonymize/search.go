@@ -99,6 +99,7 @@ type searcher struct {
 	space    *space
 	options  Options
 	checker  *checker
+	aside    *checker // for a second check at the same time while climbing; nil until then
 	evidence *evidence
 	scaffold *scaffold
 	seen     map[string]struct{} // nodes checked
@@ -144,9 +145,14 @@ func (s *searcher) run() (*Result, error) {
 // check checks a node once and draws all conclusions.
 func (s *searcher) check(v levels) checked {
 	r := s.checker.check(v)
+	s.conclude(v, r)
+	return r
+}
+
+// conclude draws the conclusions of a check.
+func (s *searcher) conclude(v levels, r checked) {
 	s.scaffold.spend(r.merged)
 	s.record(v, r)
-	return r
 }
 
 func (s *searcher) record(v levels, r checked) {
