@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgproto3/v2"
 
@@ -82,6 +83,7 @@ func (p *Proxy) open(ctx context.Context, conn net.Conn, g *greeting) (*session,
 func (s *session) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer func() { _ = s.server.conn.Close() }()
 	key := s.proxy.cancels.register(s.server.key)
 	defer s.proxy.cancels.forget(key)
 	if err := s.welcome(key); err != nil {
@@ -92,16 +94,27 @@ func (s *session) run(ctx context.Context) {
 	go func() { ended <- s.guard(s.answers) }()
 	go func() { ended <- s.guard(func() error { return s.statements(ctx) }) }()
 	var err error
+	running := 2
 	select {
 	case err = <-ended:
+		running--
 	case <-ctx.Done():
 		err = sqlstate.New(sqlstate.CannotConnectNow, "the proxy is shutting down")
 	}
-	s.part(err)
 	cancel()
-	<-ended
+	// Both goroutines end before anything else is written: each owns a buffer.
+	_ = s.client.SetReadDeadline(time.Unix(1, 0))
+	_ = s.client.SetWriteDeadline(time.Now().Add(farewell))
+	_ = s.server.conn.Close()
+	for range running {
+		<-ended
+	}
+	s.part(err)
 	s.expect.drain()
 }
+
+// farewell bounds how long the last bytes to a client may take.
+const farewell = 5 * time.Second
 
 // guard ends the session, and not the process, where an invariant is broken.
 func (s *session) guard(run func() error) (err error) {
@@ -131,16 +144,15 @@ func (s *session) welcome(key cancelKey) error {
 	return s.out.Flush()
 }
 
-// part closes both connections. A client that broke the protocol is told why;
-// where the server went away, the bytes it sent last have been forwarded.
+// part sends the client what is left and, where it broke the protocol, why the
+// session ends, and closes its connection.
 func (s *session) part(err error) {
 	var known *sqlstate.Error
 	if errors.As(err, &known) {
 		s.log.Info("session ended", "sqlstate", string(known.Code))
-		_, _ = s.client.Write(errorFrame("FATAL", known))
+		_, _ = s.out.Write(errorFrame("FATAL", known))
 	}
-	_ = s.up.Flush()
-	_ = s.server.conn.Close()
+	_ = s.out.Flush()
 	_ = s.client.Close()
 }
 

@@ -17,6 +17,7 @@ const unparsable = "tailor refused this statement"
 
 // statements forwards what the client sends until one side ends.
 func (s *session) statements(ctx context.Context) error {
+	defer func() { _ = s.up.Flush() }()
 	if s.principal.Reader {
 		if err := s.readSettings(ctx); err != nil {
 			return err
