@@ -80,6 +80,9 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, assess
 	if err != nil {
 		return nil, unavailable(err)
 	}
+	if err := assertFeasible(r, e); err != nil {
+		return nil, err
+	}
 	chain, err := c.chain(ctx, r, p, e)
 	if err != nil {
 		return nil, classified(err)
@@ -98,10 +101,9 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, assess
 	}
 	release := &Release{
 		Relation: r, Chain: chain.number, Generation: chain.generation,
-		View: ReleaseName(chain.number), Subjects: e.rows, MinBlock: e.rows,
+		View: ReleaseName(chain.number), Subjects: e.subjects, MinBlock: e.subjects,
 	}
 	if chain.partition != nil {
-		release.Subjects = e.table.Subjects()
 		release.MinBlock = chain.partition.MinBlock()
 	}
 	return release, nil
@@ -120,6 +122,25 @@ func classified(err error) error {
 			WithHint("The table as a whole does not meet %s.", unmet.Requirement)
 	}
 	return unavailable(err)
+}
+
+// assertFeasible fails where not even everybody together is a block that the
+// policy accepts. A query that needs no refinement shows that block.
+func assertFeasible(r *Relation, e *epoch) error {
+	unmet := ""
+	if e.subjects < r.K {
+		unmet = fmt.Sprintf("%d-anonymity", r.K)
+	}
+	for _, q := range r.Requirements {
+		if distinct(e.sensitive[q.Column]) < int(q.Parameter) {
+			unmet = fmt.Sprintf("%d-diversity of %q", int(q.Parameter), q.Column)
+		}
+	}
+	if unmet == "" {
+		return nil
+	}
+	return sqlstate.New(sqlstate.RiskTooHigh, "risk cannot be brought below the threshold").
+		WithHint("The table as a whole does not meet %s.", unmet)
 }
 
 // requirements are the privacy models of a relation over an epoch.
@@ -289,7 +310,7 @@ func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
 }
 
 func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chain *Chain) error {
-	stored, blocks, minBlock := []byte{}, 1, chain.epoch.rows
+	stored, blocks, minBlock := []byte{}, 1, chain.epoch.subjects
 	if chain.epoch.table != nil {
 		chain.partition = anonymize.NewPartition(chain.epoch.table)
 		minBlock = chain.partition.MinBlock()

@@ -13,8 +13,9 @@ import (
 // epoch is the stored copy of a relation as the engine sees it. It is
 // immutable: an epoch's tables are written once.
 type epoch struct {
-	number int
-	rows   int
+	number   int
+	rows     int
+	subjects int // distinct, with or without quasi-identifiers
 	// table holds the quasi-identifiers, nil where the relation has none. Its
 	// rows are in the order of the copy's random row numbers.
 	table     *anonymize.Table
@@ -72,7 +73,7 @@ func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read rows of epoch %d: %w", r.Epoch, err)
 	}
-	e.rows = len(tupleOfRow)
+	e.rows, e.subjects = len(tupleOfRow), distinct(subjectOfRow)
 	if len(qids) == 0 {
 		return e, nil
 	}
@@ -187,6 +188,14 @@ func readRows(ctx context.Context, db querier, r *Relation, e *epoch) (tupleOfRo
 		return nil
 	})
 	return tupleOfRow, subjectOfRow, err
+}
+
+func distinct(codes []uint32) int {
+	seen := make(map[uint32]struct{}, len(codes))
+	for _, code := range codes {
+		seen[code] = struct{}{}
+	}
+	return len(seen)
 }
 
 func unique(codes []uint32) bool {

@@ -30,7 +30,7 @@ func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chai
 		return err
 	}
 	if _, err := tx.Exec(ctx, `UPDATE tailor.chain SET epoch = $2, generation = $3, min_block = $4 WHERE chain = $1`,
-		chain.number, chain.epoch.number, chain.generation, chain.epoch.rows); err != nil {
+		chain.number, chain.epoch.number, chain.generation, chain.epoch.subjects); err != nil {
 		return fmt.Errorf("move chain to epoch %d: %w", chain.epoch.number, err)
 	}
 	if chain.partition != nil {
