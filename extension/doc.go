@@ -4,10 +4,31 @@
 // (the released shape, for tools that list tables).
 package extension
 
-import _ "embed"
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed *.sql
+var files embed.FS
+
+// parts are the files of the script in the order in which they run: each uses
+// only what those before it have made. privileges.sql comes last, because it
+// takes and gives the rights on everything.
+var parts = []string{
+	"roles.sql", "tables.sql", "views.sql", "rights.sql", "policy.sql", "activation.sql", "admission.sql", "privileges.sql",
+}
 
 // Script creates or upgrades the SQL side. It is idempotent and runs as one
 // batch in one transaction.
-//
-//go:embed tailor.sql
-var Script string
+func Script() string {
+	var script strings.Builder
+	for _, name := range parts {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic(err) // a part that is listed and not embedded: no build has this
+		}
+		script.Write(text)
+	}
+	return script.String()
+}

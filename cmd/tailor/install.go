@@ -35,7 +35,7 @@ func install(ctx context.Context, dsn string) error {
 	}
 	defer closeQuietly(conn)
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, extension.Script)
+		_, err := tx.Exec(ctx, extension.Script())
 		return err
 	})
 }

@@ -1,0 +1,411 @@
+-- Activation ----------------------------------------------------------------
+
+CREATE OR REPLACE FUNCTION tailor.fingerprint(relation regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT md5(string_agg(format('%s %s %s %s', attnum, attname, atttypid, atttypmod), ',' ORDER BY attnum))
+    FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
+$$;
+COMMENT ON FUNCTION tailor.fingerprint IS 'changes when a column is added, dropped, renamed or retyped';
+
+-- The draft as one self-contained document.
+CREATE OR REPLACE FUNCTION tailor.draft(relation regclass) RETURNS jsonb
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jsonb_build_object(
+        'subject', p.subject, 'k', p.k, 'recoding', p.recoding, 'scope', p.scope,
+        'fingerprint', tailor.fingerprint(p.relation),
+        'require', coalesce((SELECT jsonb_agg(jsonb_build_object('model', r.model, 'column', r.column_name, 'parameter', r.parameter)
+                                              ORDER BY r.model, r.column_name)
+                             FROM tailor.requirement r WHERE r.relation = p.relation), '[]'),
+        'columns', (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+                        'name', a.attname, 'number', a.attnum, 'type', format_type(a.atttypid, a.atttypmod),
+                        'category', t.typcategory, 'class', c.class, 'action', c.action,
+                        'hierarchy', CASE WHEN h.name IS NOT NULL THEN jsonb_build_object('name', h.name, 'kind', h.kind, 'definition', h.definition) END))
+                        ORDER BY a.attnum)
+                    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+                    LEFT JOIN tailor.classification c ON c.relation = a.attrelid AND c.column_name = a.attname
+                    LEFT JOIN tailor.hierarchy h ON h.name = c.hierarchy
+                    WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
+    FROM tailor.protection p WHERE p.relation = draft.relation AND tailor.owns(p.relation)
+$$;
+COMMENT ON FUNCTION tailor.draft IS 'the policy of one''s own table as it would be activated; NULL for others';
+
+-- tailor_owner is about to read a table of somebody else's making. Whatever of
+-- it is executable would run with tailor_owner's rights: a view, a row security
+-- policy, a foreign table, a function in an index, a constraint or a statistic
+-- (the planner evaluates calls of constants), a support function of a type.
+-- The lock, taken by the caller, keeps all this as it is until the transaction
+-- ends; without one the check would prove nothing.
+CREATE OR REPLACE PROCEDURE tailor.assert_inert(relation regclass, columns name[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN
+        SELECT f AS part FROM tailor.family(relation) f
+        WHERE NOT EXISTS (
+            SELECT FROM pg_locks l
+            WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.relation = f
+              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+              AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))
+    LOOP
+        RAISE EXCEPTION 'table % is not locked against changes', found.part
+            USING ERRCODE = '55000', HINT = 'Call tailor.activate or tailor.refresh.';
+    END LOOP;
+    FOR found IN
+        SELECT f AS part FROM tailor.family(relation) f JOIN pg_class c ON c.oid = f
+        WHERE c.relkind NOT IN ('r', 'p') OR c.relpersistence = 't'
+    LOOP
+        RAISE EXCEPTION '% is not a table that is stored here', found.part USING ERRCODE = '42809';
+    END LOOP;
+    IF (SELECT c.relrowsecurity FROM pg_class c WHERE c.oid = relation) THEN
+        RAISE EXCEPTION 'table % has row-level security', relation USING ERRCODE = '0A000',
+            HINT = 'A copy of the rows that tailor_owner is shown would not be a copy of the table.';
+    END IF;
+    FOR found IN
+        WITH family AS (SELECT f AS oid FROM tailor.family(relation) f), parts (classid, objid) AS (
+            SELECT 'pg_class'::regclass, f.oid FROM family f
+          UNION ALL
+            SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i JOIN family f ON f.oid = i.indrelid
+          UNION ALL
+            SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint k JOIN family f ON f.oid = k.conrelid
+          UNION ALL
+            SELECT 'pg_statistic_ext'::regclass, x.oid FROM pg_statistic_ext x JOIN family f ON f.oid = x.stxrelid)
+        SELECT p.oid::regprocedure AS routine
+        FROM parts
+        JOIN pg_depend d ON d.classid = parts.classid AND d.objid = parts.objid
+        LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        JOIN pg_proc p ON p.oid = CASE WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END
+        JOIN pg_roles r ON r.oid = p.proowner
+        WHERE NOT r.rolsuper LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'an index, constraint or statistic of table % calls %', relation, found.routine
+            USING ERRCODE = '42501', HINT = 'Functions there must belong to a superuser: reading the table may run them.';
+    END LOOP;
+    FOR found IN
+        WITH RECURSIVE types (column_name, oid) AS (
+            SELECT a.attname, a.atttypid FROM pg_attribute a
+            WHERE a.attrelid = relation AND a.attname = ANY (columns) AND a.attnum > 0 AND NOT a.attisdropped
+          UNION
+            SELECT types.column_name, CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.typelem END
+            FROM types JOIN pg_type t USING (oid)
+            WHERE t.typtype = 'd' OR (t.typcategory = 'A' AND t.typelem <> 0))
+        SELECT types.column_name, types.oid::regtype AS type
+        FROM types JOIN pg_type t USING (oid) JOIN pg_roles r ON r.oid = t.typowner
+        WHERE NOT r.rolsuper AND t.typtype NOT IN ('d', 'e') AND NOT (t.typcategory = 'A' AND t.typelem <> 0)
+    LOOP
+        RAISE EXCEPTION 'column "%" of table % is of type %, which is not a superuser''s', found.column_name, relation, found.type
+            USING ERRCODE = '42501', HINT = 'Reading the table may run functions of the type. Hide the column.';
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_inert IS 'fails unless reading the columns of the table runs nobody''s code';
+
+-- Builds the stored copy of a relation under a policy. Rows get numbers in
+-- random order; quasi-identifiers are replaced by the number of their tuple,
+-- direct identifiers and unclassified columns are left out, pseudonyms are
+-- drawn at random. The document is the one that was stored, never the caller's.
+DROP FUNCTION IF EXISTS tailor.build_epoch(regclass, integer, jsonb);
+CREATE OR REPLACE FUNCTION tailor.build_epoch(relation regclass, version integer) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off AS $$
+DECLARE
+    policy   jsonb := (SELECT v.policy FROM tailor.policy_version v
+                       WHERE v.relation = build_epoch.relation AND v.version = build_epoch.version);
+    number   integer;
+    copied   name[];
+    qids     text;
+    payload  text;
+    subjects bigint;
+    total    bigint;
+    tuples   bigint;
+    missing  bigint;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    IF policy IS NULL THEN
+        RAISE EXCEPTION 'the policy of table % has no version %', relation, version USING ERRCODE = '42704';
+    END IF;
+    copied := ARRAY(
+        SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
+        WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive') OR c ->> 'name' = policy ->> 'subject');
+    CALL tailor.assert_inert(relation, copied);
+    SELECT string_agg(format('%I', c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int) INTO qids
+        FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier';
+    -- Types are those of the catalog, and a cast is made only to types whose
+    -- casts are PostgreSQL's own.
+    SELECT string_agg(CASE WHEN c ->> 'class' = 'direct_identifier'
+                           THEN format('(s.pseudonym)::%s AS %I', format_type(a.atttypid, a.atttypmod), a.attname)
+                           ELSE format('b.%I', a.attname) END, ', ' ORDER BY a.attnum) INTO payload
+        FROM jsonb_array_elements(policy -> 'columns') c
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE c ->> 'class' IN ('sensitive', 'non_sensitive')
+           OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym'
+               AND a.atttypid IN ('int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype));
+
+    EXECUTE format('SELECT count(*) FROM %s WHERE %I IS NULL', relation, policy ->> 'subject') INTO missing;
+    IF missing > 0 THEN
+        RAISE EXCEPTION 'the subject column of % is NULL in % rows', relation, missing
+            USING ERRCODE = '23502', HINT = 'Every row must say whom it is about.';
+    END IF;
+
+    number := nextval(pg_get_serial_sequence('tailor.epoch', 'epoch'));
+    EXECUTE format(
+        'CREATE TABLE tailor_store.epoch_%1$s AS
+         WITH subjects AS (
+             SELECT %3$I AS subject, (row_number() OVER (ORDER BY gen_random_uuid()))::integer AS pseudonym
+             FROM %2$s GROUP BY %3$I)
+         SELECT ((row_number() OVER (ORDER BY gen_random_uuid())) - 1)::integer AS "tailor row",
+                (%4$s)::integer AS "tailor tuple", s.pseudonym - 1 AS "tailor subject"%5$s %6$s
+         FROM %2$s b JOIN subjects s ON s.subject = b.%3$I',
+        number, relation, policy ->> 'subject',
+        CASE WHEN qids IS NULL THEN '0' ELSE format('dense_rank() OVER (ORDER BY %s) - 1', qids) END,
+        CASE WHEN payload IS NULL THEN '' ELSE ', ' || payload END,
+        CASE WHEN qids IS NULL THEN '' ELSE ', ' || (
+            SELECT string_agg(format('b.%I AS %I', c ->> 'name', 'tailor qid ' || (c ->> 'number')), ', ' ORDER BY (c ->> 'number')::int)
+            FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier') END);
+    EXECUTE format(
+        'CREATE TABLE tailor_store.tuples_%1$s AS SELECT DISTINCT "tailor tuple"%2$s FROM tailor_store.epoch_%1$s',
+        number, (SELECT coalesce(', ' || string_agg(format('%I AS %I', 'tailor qid ' || (c ->> 'number'), c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int), '')
+                 FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier'));
+    -- The copy is written once more, in the order of its random numbers and
+    -- without the quasi-identifiers, so that nothing of the first layout is left.
+    EXECUTE format(
+        'CREATE TABLE tailor_store.copy_%1$s AS SELECT %2$s FROM tailor_store.epoch_%1$s ORDER BY "tailor row"',
+        number, (SELECT string_agg(format('%I', a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a
+                 WHERE a.attrelid = format('tailor_store.epoch_%s', number)::regclass AND a.attnum > 0
+                   AND a.attname NOT LIKE 'tailor qid %'));
+    EXECUTE format('DROP TABLE tailor_store.epoch_%s', number);
+    EXECUTE format('ALTER TABLE tailor_store.copy_%1$s RENAME TO epoch_%1$s', number);
+    EXECUTE format('ANALYZE tailor_store.epoch_%s', number);
+
+    EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.epoch_%s', number) INTO total, subjects;
+    EXECUTE format('SELECT count(*) FROM tailor_store.tuples_%s', number) INTO tuples;
+    IF total > subjects AND qids IS NOT NULL AND EXISTS (
+        SELECT FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'action' = 'pseudonym' AND c ->> 'class' = 'direct_identifier') THEN
+        RAISE EXCEPTION 'a pseudonym would link the rows of one subject in table %', relation USING ERRCODE = '0A000',
+            HINT = 'Hide the subject column: several rows of one subject, linked, identify by their sequence.';
+    END IF;
+    INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
+        OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects);
+    RETURN number;
+END $$;
+COMMENT ON FUNCTION tailor.build_epoch IS 'stores a copy of a table under a version of its policy and returns the epoch''s number; for Tailor''s own routines only';
+
+-- Evaluated when a view of the schema research is read as it is, although the
+-- view has no rows: a silent nothing would be taken for an answer.
+CREATE OR REPLACE FUNCTION tailor.unreachable(relation text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'table % is read through the proxy', relation
+        USING ERRCODE = '0A000', HINT = 'Connect to the proxy; it answers with the release that is meant for you.';
+END $$;
+COMMENT ON FUNCTION tailor.unreachable IS 'fails: the released shape of a table holds no rows';
+
+-- The released shape, empty, for tools that list tables and columns.
+DROP PROCEDURE IF EXISTS tailor.publish_shape(regclass, jsonb);
+CREATE OR REPLACE PROCEDURE tailor.publish_shape(relation regclass, version integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    policy     jsonb := (SELECT v.policy FROM tailor.policy_version v
+                         WHERE v.relation = publish_shape.relation AND v.version = publish_shape.version);
+    table_name name := (SELECT relname FROM pg_class WHERE oid = relation);
+    shape      text;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    SELECT string_agg(format('NULL::%s AS %I', CASE WHEN t.typcategory = 'S' THEN 'text' ELSE format_type(a.atttypid, a.atttypmod) END, a.attname),
+                      ', ' ORDER BY a.attnum) INTO shape
+        FROM jsonb_array_elements(policy -> 'columns') c
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
+        JOIN pg_type t ON t.oid = a.atttypid
+        WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
+           OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
+    EXECUTE format('DROP VIEW IF EXISTS research.%I', table_name);
+    -- OFFSET keeps a query from being planned with the NULLs, which could show
+    -- that it has no rows before anything is evaluated.
+    EXECUTE format('CREATE VIEW research.%I AS SELECT %s WHERE (SELECT tailor.unreachable(%L)) OFFSET 0', table_name, coalesce(shape, ''), relation);
+    EXECUTE format('GRANT SELECT ON research.%I TO tailor_reader', table_name);
+    EXECUTE format('COMMENT ON VIEW research.%I IS %L', table_name,
+                   format('released shape of %s; ask for it by either name through the proxy', relation));
+END $$;
+COMMENT ON PROCEDURE tailor.publish_shape IS 'makes the view research.<table>; for Tailor''s own routines only';
+
+-- A release shows the columns that were visible when it was made, until the
+-- chain is next used and the proxy makes it anew, for whoever uses it then.
+CREATE OR REPLACE PROCEDURE tailor.close_releases(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    chain   record;
+    grantee record;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = close_releases.relation ORDER BY 1 FOR UPDATE LOOP
+        FOR grantee IN
+            SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS name
+            FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+            WHERE c.oid = to_regclass(format('tailor_release.chain_%s', chain.number)) AND a.grantee <> c.relowner
+        LOOP
+            EXECUTE format('REVOKE ALL ON tailor_release.chain_%s FROM %s', chain.number, grantee.name);
+        END LOOP;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.close_releases IS 'takes all releases of a table from everybody; for Tailor''s own routines only';
+
+CREATE OR REPLACE PROCEDURE tailor.assert_valid(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    problem record;
+BEGIN
+    FOR problem IN
+        SELECT c ->> 'name' AS name, c ->> 'type' AS type, c -> 'hierarchy' ->> 'kind' AS kind
+        FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier'
+    LOOP
+        IF (problem.kind = 'interval' AND problem.type !~ '^(smallint|integer|bigint|numeric|real|double precision)')
+           OR (problem.kind = 'date' AND problem.type <> 'date')
+           OR (problem.kind = 'prefix' AND problem.type !~ '^(text|character)') THEN
+            RAISE EXCEPTION 'column "%" of type % cannot have a hierarchy of kind %', problem.name, problem.type, problem.kind
+                USING ERRCODE = '42804';
+        END IF;
+    END LOOP;
+    FOR problem IN
+        SELECT a.attname AS name FROM jsonb_array_elements(policy -> 'columns') c
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE c ->> 'action' = 'pseudonym' AND c ->> 'class' = 'direct_identifier'
+          AND (a.attname <> policy ->> 'subject'
+               OR a.atttypid NOT IN ('int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype))
+    LOOP
+        RAISE EXCEPTION 'column "%" cannot have a pseudonym', problem.name USING ERRCODE = '0A000',
+            HINT = 'Only the subject column can, with type integer, bigint, numeric or text.';
+    END LOOP;
+    -- Two tables of one subject, both with quasi-identifiers, need blocks that
+    -- nest; until they do, one of them must do without.
+    IF EXISTS (SELECT FROM tailor.classification c WHERE c.relation = assert_valid.relation AND c.class = 'quasi_identifier')
+       AND EXISTS (
+        SELECT FROM pg_constraint f JOIN tailor.protection o
+            ON o.relation = CASE WHEN f.conrelid = assert_valid.relation THEN f.confrelid ELSE f.conrelid END::regclass
+        WHERE f.contype = 'f' AND assert_valid.relation IN (f.conrelid, f.confrelid) AND f.conrelid <> f.confrelid
+          AND o.active IS NOT NULL
+          AND EXISTS (SELECT FROM tailor.classification c WHERE c.relation = o.relation AND c.class = 'quasi_identifier')) THEN
+        RAISE EXCEPTION 'table % is linked by a foreign key to a protected table that has quasi-identifiers too', relation
+            USING ERRCODE = '0A000', HINT = 'Classify the quasi-identifiers of one of the two tables as direct_identifier, which hides them.';
+    END IF;
+    -- research.<name> stands for one table only.
+    FOR problem IN
+        SELECT p.relation AS other FROM tailor.protection p
+        JOIN pg_class o ON o.oid = p.relation JOIN pg_class c ON c.oid = assert_valid.relation
+        WHERE p.active IS NOT NULL AND o.oid <> c.oid AND o.relname = c.relname
+    LOOP
+        RAISE EXCEPTION 'table % has the name of the protected table %', relation, problem.other
+            USING ERRCODE = '42710', HINT = 'Rename it: the schema research can show one of them only.';
+    END LOOP;
+    -- Who shares a chain decides its name. Under another one the same audience
+    -- would be shown a second, independent partition.
+    IF EXISTS (
+        SELECT FROM tailor.protection p
+        JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+        WHERE p.relation = assert_valid.relation AND v.policy ->> 'scope' <> assert_valid.policy ->> 'scope')
+       AND EXISTS (SELECT FROM tailor.chain c WHERE c.relation = assert_valid.relation) THEN
+        RAISE EXCEPTION 'the scope of table % cannot change: it has chains already', relation
+            USING ERRCODE = '55000', HINT = 'Start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_valid IS 'fails unless a draft can be activated';
+
+CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    policy jsonb;
+    number integer;
+    built  integer;
+    way    record;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    -- One activation of a table at a time, and one of a name.
+    PERFORM FROM tailor.protection p WHERE p.relation = put_in_force.relation FOR UPDATE;
+    PERFORM pg_advisory_xact_lock('tailor.protection'::regclass::oid::int,
+                                  (SELECT hashtext(c.relname::text) FROM pg_class c WHERE c.oid = relation));
+    policy := tailor.draft(relation);
+    CALL tailor.assert_valid(relation, policy);
+    FOR way IN SELECT * FROM tailor.ways(relation, ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
+        RAISE EXCEPTION 'reader "%" can still read table %', way.reader, way.part USING ERRCODE = '42501',
+            DETAIL = format('It may do so as %I.', way.role),
+            HINT = 'Revoke the role that grants it, or the privileges on single columns.';
+    END LOOP;
+    SELECT coalesce(max(version), 0) + 1 INTO number FROM tailor.policy_version v WHERE v.relation = put_in_force.relation;
+    INSERT INTO tailor.policy_version (relation, version, policy) VALUES (put_in_force.relation, number, policy);
+    built := tailor.build_epoch(relation, number);
+    CALL tailor.publish_shape(relation, number);
+    CALL tailor.close_releases(relation);
+    UPDATE tailor.protection p SET active = number, epoch = built WHERE p.relation = put_in_force.relation;
+    PERFORM nextval('tailor.catalog_version');
+    PERFORM pg_notify('tailor', 'policies');
+END $$;
+COMMENT ON PROCEDURE tailor.put_in_force IS 'the part of tailor.activate that writes';
+
+CREATE OR REPLACE PROCEDURE tailor.activate(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    part    record;
+    readers text;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+    SELECT string_agg(quote_ident(r), ', ') INTO readers FROM tailor.reader_roles() r;
+    FOR part IN
+        SELECT f AS name, pg_get_userbyid(c.relowner) AS owner
+        FROM tailor.family(relation) f JOIN pg_class c ON c.oid = f
+    LOOP
+        -- To revoke an owner's privileges helps nobody: he can give them back.
+        IF part.owner IN (SELECT tailor.reader_roles()) THEN
+            RAISE EXCEPTION 'the owner "%" of table % is a reader', part.owner, part.name
+                USING ERRCODE = '42501', HINT = 'Take tailor_reader from the owner, and from the roles that it is a member of.';
+        END IF;
+        EXECUTE format('REVOKE ALL ON %s FROM PUBLIC, %s', part.name, readers);
+    END LOOP;
+    CALL tailor.put_in_force(relation);
+END $$;
+COMMENT ON PROCEDURE tailor.activate IS 'publishes the draft as a new policy version, takes direct privileges and old releases from readers and builds the stored copy';
+
+CREATE OR REPLACE PROCEDURE tailor.renew_copy(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number integer;
+    built  integer;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    SELECT p.active INTO number FROM tailor.protection p WHERE p.relation = renew_copy.relation FOR UPDATE;
+    IF number IS NULL THEN
+        RAISE EXCEPTION 'the policy of table % is not active', relation
+            USING ERRCODE = '55000', HINT = format('CALL tailor.activate(%L);', relation);
+    END IF;
+    built := tailor.build_epoch(relation, number);
+    UPDATE tailor.protection p SET epoch = built WHERE p.relation = renew_copy.relation;
+    PERFORM nextval('tailor.catalog_version');
+    PERFORM pg_notify('tailor', 'policies');
+END $$;
+COMMENT ON PROCEDURE tailor.renew_copy IS 'the part of tailor.refresh that writes';
+
+CREATE OR REPLACE PROCEDURE tailor.refresh(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+    CALL tailor.renew_copy(relation);
+END $$;
+COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table; each chain is re-fitted to it when it is next used';
+
+CREATE OR REPLACE PROCEDURE tailor.forget_chains(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    chain record;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = forget_chains.relation FOR UPDATE LOOP
+        EXECUTE format('DROP VIEW IF EXISTS tailor_release.chain_%s', chain.number);
+        EXECUTE format('DROP TABLE IF EXISTS tailor_store.chain_%1$s_block, tailor_store.chain_%1$s_row', chain.number);
+        DELETE FROM tailor.chain c WHERE c.chain = chain.number;
+    END LOOP;
+    RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;
+    PERFORM nextval('tailor.catalog_version');
+    PERFORM pg_notify('tailor', 'policies');
+END $$;
+COMMENT ON PROCEDURE tailor.forget_chains IS 'starts all chains of a table anew, giving up the guarantee over what was shown before';
+

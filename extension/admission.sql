@@ -1,0 +1,57 @@
+-- What the proxy asks -------------------------------------------------------
+
+CREATE OR REPLACE FUNCTION tailor.verifier(principal name) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT rolpassword FROM pg_authid
+    WHERE rolname = principal AND rolcanlogin AND (rolvaliduntil IS NULL OR rolvaliduntil > now())
+$$;
+COMMENT ON FUNCTION tailor.verifier IS 'SCRAM verifier of a role that may log in; for the proxy only';
+REVOKE ALL ON FUNCTION tailor.verifier FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
+
+-- A release answers only statements that the proxy has planned and recorded:
+-- their text, as the client's session sent it, ends in a ticket that the proxy
+-- made for this text, this session and these chains. SQL in a string, EXECUTE,
+-- FETCH and a connection past the proxy have no ticket.
+CREATE OR REPLACE FUNCTION tailor.admit(chain integer, visible boolean) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    form   CONSTANT text := E'\n/\\* tailor ([0-9,]+) ([0-9a-f]{64}) \\*/$';
+    ticket text[] := regexp_match(current_query(), form);
+    secret bytea := (SELECT key FROM tailor.admission_key);
+BEGIN
+    IF NOT visible THEN
+        RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
+            USING ERRCODE = '40001', HINT = 'Start the transaction again.';
+    END IF;
+    IF ticket IS NULL OR chain::text <> ALL (string_to_array(ticket[1], ','))
+       OR ticket[2] <> encode(sha256(secret || sha256(secret || convert_to(
+              format(E'%s %s\n', pg_backend_pid(), ticket[1]) || regexp_replace(current_query(), form, ''),
+              pg_client_encoding()))), 'hex') THEN
+        RAISE EXCEPTION 'a release is read through the proxy, in place of its table'
+            USING ERRCODE = '42501', HINT = 'Connect to the proxy and name the protected table itself.';
+    END IF;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION tailor.admit IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
+
+-- Tells the proxies that names have changed: a view made a moment ago may read
+-- a protected table. Event triggers are for superusers; without one the proxies
+-- look by themselves every few seconds.
+CREATE OR REPLACE FUNCTION tailor.announce_ddl() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF tg_tag LIKE 'DROP %' OR EXISTS (
+        SELECT FROM pg_event_trigger_ddl_commands() c
+        WHERE coalesce(c.schema_name, '') NOT IN ('pg_temp', 'tailor', 'tailor_store', 'tailor_release')) THEN
+        PERFORM pg_notify('tailor', 'ddl');
+    END IF;
+END $$;
+DO $$
+BEGIN
+    IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        DROP EVENT TRIGGER IF EXISTS tailor_ddl;
+        CREATE EVENT TRIGGER tailor_ddl ON ddl_command_end EXECUTE FUNCTION tailor.announce_ddl();
+    END IF;
+END $$;
+

@@ -1,0 +1,176 @@
+-- Procedures that write the draft of a policy -------------------------------
+
+CREATE OR REPLACE PROCEDURE tailor.write_protection(relation regclass, subject name, k integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_column(relation, subject);
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind IN ('r', 'p')) THEN
+        RAISE EXCEPTION '% is not a table', relation USING ERRCODE = '42809';
+    END IF;
+    IF k IS NULL OR k < 2 THEN
+        RAISE EXCEPTION 'k must be at least 2' USING ERRCODE = '22023';
+    END IF;
+    INSERT INTO tailor.protection (relation, subject, k) VALUES (relation, subject, k)
+        ON CONFLICT ON CONSTRAINT protection_pkey DO UPDATE SET subject = excluded.subject, k = excluded.k;
+END $$;
+COMMENT ON PROCEDURE tailor.write_protection IS 'the part of tailor.protect that writes';
+
+CREATE OR REPLACE PROCEDURE tailor.protect(relation regclass, subject name, k integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.write_protection(relation, subject, k);
+    EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO tailor_owner',
+                   (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation));
+END $$;
+COMMENT ON PROCEDURE tailor.protect IS 'starts a policy: the column that identifies the subject, and k';
+
+CREATE OR REPLACE PROCEDURE tailor.write_hierarchy(name text, kind text, definition jsonb)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner name;
+BEGIN
+    IF kind IS NULL OR kind NOT IN ('interval', 'prefix', 'date', 'table') THEN
+        RAISE EXCEPTION 'unknown kind of hierarchy "%"', kind
+            USING ERRCODE = '22023', HINT = 'Kinds are interval, prefix, date and table.';
+    END IF;
+    IF kind = 'table' AND jsonb_typeof(definition -> 'paths') IS DISTINCT FROM 'array' THEN
+        RAISE EXCEPTION 'a hierarchy of kind table needs "source" and "columns", or "paths"' USING ERRCODE = '22023';
+    END IF;
+    INSERT INTO tailor.hierarchy (name, kind, definition) VALUES (name, kind, definition) ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    -- Policies of others may use it. A role that is gone leaves it to superusers.
+    SELECT h.owner INTO owner FROM tailor.hierarchy h WHERE h.name = write_hierarchy.name FOR UPDATE;
+    IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = session_user AND r.rolsuper)
+       AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = owner AND pg_has_role(session_user, r.oid, 'USAGE')) THEN
+        RAISE EXCEPTION 'must be owner of hierarchy "%"', name
+            USING ERRCODE = '42501', HINT = format('It belongs to %I. Define one of another name.', owner);
+    END IF;
+    UPDATE tailor.hierarchy h SET kind = write_hierarchy.kind, definition = write_hierarchy.definition
+        WHERE h.name = write_hierarchy.name;
+END $$;
+COMMENT ON PROCEDURE tailor.write_hierarchy IS 'the part of tailor.define_hierarchy that writes';
+
+-- The source table is read here, with the caller's rights: tailor_owner can
+-- read every protected table.
+CREATE OR REPLACE PROCEDURE tailor.define_hierarchy(name text, kind text, definition jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    path  text;
+    paths jsonb;
+BEGIN
+    IF kind = 'table' AND definition ? 'source' THEN
+        SELECT string_agg(format('%I::text', c), ', ') INTO path
+            FROM jsonb_array_elements_text(definition -> 'columns') c;
+        EXECUTE format('SELECT jsonb_agg(jsonb_build_array(%s)) FROM %s', path, (definition ->> 'source')::regclass) INTO paths;
+        definition := definition || jsonb_build_object('paths', paths);
+    END IF;
+    CALL tailor.write_hierarchy(name, kind, definition);
+END $$;
+COMMENT ON PROCEDURE tailor.define_hierarchy IS 'names a generalization hierarchy for use in tailor.classify; only its owner may define it anew';
+
+CREATE OR REPLACE PROCEDURE tailor.classify(relation regclass, column_name name, class text,
+                                            hierarchy text DEFAULT NULL, action text DEFAULT 'hide')
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    CALL tailor.assert_column(relation, column_name);
+    IF class NOT IN ('direct_identifier', 'quasi_identifier', 'sensitive', 'non_sensitive') THEN
+        RAISE EXCEPTION 'unknown class "%"', class USING ERRCODE = '22023',
+            HINT = 'Classes are direct_identifier, quasi_identifier, sensitive and non_sensitive.';
+    END IF;
+    IF (class = 'quasi_identifier') <> (hierarchy IS NOT NULL) THEN
+        RAISE EXCEPTION 'a hierarchy belongs to a quasi-identifier, and a quasi-identifier needs one'
+            USING ERRCODE = '22023', HINT = 'Define one with tailor.define_hierarchy and pass hierarchy => its name.';
+    END IF;
+    IF hierarchy IS NOT NULL AND NOT EXISTS (SELECT FROM tailor.hierarchy h WHERE h.name = hierarchy) THEN
+        RAISE EXCEPTION 'hierarchy "%" does not exist', hierarchy USING ERRCODE = '42704';
+    END IF;
+    IF action = 'pseudonym' AND class <> 'direct_identifier' THEN
+        RAISE EXCEPTION 'only a direct identifier can have a pseudonym' USING ERRCODE = '22023';
+    END IF;
+    INSERT INTO tailor.classification VALUES (relation, column_name, class, hierarchy, action)
+        ON CONFLICT ON CONSTRAINT classification_pkey DO UPDATE
+        SET class = excluded.class, hierarchy = excluded.hierarchy, action = excluded.action;
+END $$;
+COMMENT ON PROCEDURE tailor.classify IS 'says what a column is; a column without a class is hidden';
+
+CREATE OR REPLACE PROCEDURE tailor.require(relation regclass, model text, column_name name, parameter integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    CALL tailor.assert_column(relation, column_name);
+    IF model <> 'l_diversity' THEN
+        RAISE EXCEPTION 'unknown model "%"', model USING ERRCODE = '22023', HINT = 'Models are l_diversity.';
+    END IF;
+    IF parameter IS NULL OR parameter < 2 THEN
+        RAISE EXCEPTION 'the parameter of l_diversity must be at least 2' USING ERRCODE = '22023';
+    END IF;
+    INSERT INTO tailor.requirement VALUES (relation, model, column_name, parameter)
+        ON CONFLICT ON CONSTRAINT requirement_pkey DO UPDATE SET parameter = excluded.parameter;
+END $$;
+COMMENT ON PROCEDURE tailor.require IS 'adds a privacy model that every block has to meet besides k';
+
+CREATE OR REPLACE PROCEDURE tailor.chain_scope(relation regclass, scope text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    IF scope NOT IN ('principal', 'role', 'everyone') THEN
+        RAISE EXCEPTION 'unknown scope "%"', scope
+            USING ERRCODE = '22023', HINT = 'Scopes are principal, role and everyone.';
+    END IF;
+    UPDATE tailor.protection p SET scope = chain_scope.scope WHERE p.relation = chain_scope.relation;
+END $$;
+COMMENT ON PROCEDURE tailor.chain_scope IS 'says who shares a chain: each principal, a role, or everyone';
+
+-- Belongs to the role that installed, for tailor_owner may not grant roles.
+CREATE OR REPLACE PROCEDURE tailor.grant_reader(role name)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found record;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role) THEN
+        RAISE EXCEPTION 'role "%" does not exist', role USING ERRCODE = '42704';
+    END IF;
+    IF role IN ('tailor_owner', 'tailor_admin', 'tailor_reader') THEN
+        RAISE EXCEPTION 'role "%" is Tailor''s own and cannot be a reader', role USING ERRCODE = '42501';
+    END IF;
+    -- Whatever the role could become by SET ROLE counts, see tailor.ways.
+    FOR found IN
+        SELECT r.rolname AS name FROM pg_roles r
+        WHERE pg_has_role(role, r.oid, 'MEMBER')
+          AND (r.rolsuper OR r.rolbypassrls OR r.rolreplication OR r.rolcreaterole
+               OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_read_server_files',
+                                'pg_write_server_files', 'pg_execute_server_program'))
+        ORDER BY r.rolname <> role LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', role USING ERRCODE = '42501',
+            DETAIL = format('It is or can become %I.', found.name);
+    END LOOP;
+    FOR found IN
+        SELECT p.relation, c.relowner::regrole AS owner FROM tailor.protection p
+        CROSS JOIN tailor.family(p.relation) f JOIN pg_class c ON c.oid = f
+        WHERE pg_has_role(role, c.relowner, 'MEMBER') OR pg_get_userbyid(c.relowner) IN (SELECT tailor.members(role)) LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'role "%" is, has as a member or is a member of the owner of the protected table %', role, found.relation
+            USING ERRCODE = '42501', DETAIL = format('Its owner is %s.', found.owner);
+    END LOOP;
+    FOR found IN
+        SELECT p.relation, w.role, w.part FROM tailor.protection p
+        CROSS JOIN tailor.ways(p.relation, ARRAY(SELECT tailor.members(role))) w
+        WHERE p.active IS NOT NULL LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'role "%" can read the protected table % itself', role, found.relation USING ERRCODE = '42501',
+            HINT = format('REVOKE ALL ON %s FROM %I; from PUBLIC, and from the roles that it is a member of.', found.part, found.role);
+    END LOOP;
+    EXECUTE format('GRANT tailor_reader TO %I', role);
+    PERFORM pg_notify('tailor', 'readers');
+END $$;
+COMMENT ON PROCEDURE tailor.grant_reader IS 'makes a role a reader: protected tables reach it as releases only';
+

@@ -1,0 +1,36 @@
+-- Ownership and privileges --------------------------------------------------
+
+DO $$
+DECLARE
+    object record;
+BEGIN
+    FOR object IN SELECT c.oid::regclass AS name, c.relkind FROM pg_class c
+                  WHERE c.relnamespace = 'tailor'::regnamespace AND c.relkind IN ('r', 'v')
+    LOOP
+        EXECUTE format('ALTER %s %s OWNER TO tailor_owner', CASE object.relkind WHEN 'r' THEN 'TABLE' ELSE 'VIEW' END, object.name);
+    END LOOP;
+    ALTER SEQUENCE tailor.catalog_version OWNER TO tailor_owner;
+    -- Upgrades take what earlier versions granted.
+    REVOKE ALL ON ALL TABLES IN SCHEMA tailor FROM PUBLIC, tailor_admin, tailor_reader;
+    REVOKE ALL ON ALL SEQUENCES IN SCHEMA tailor FROM PUBLIC, tailor_admin, tailor_reader;
+    -- Members of tailor_reader may call nothing that writes.
+    FOR object IN SELECT p.oid::regprocedure AS name, p.proname, p.prosecdef FROM pg_proc p
+                  WHERE p.pronamespace = 'tailor'::regnamespace
+    LOOP
+        EXECUTE format('REVOKE ALL ON ROUTINE %s FROM PUBLIC, tailor_admin, tailor_reader', object.name);
+        IF object.prosecdef AND object.proname NOT IN ('verifier', 'grant_reader', 'announce_ddl') THEN
+            EXECUTE format('ALTER ROUTINE %s OWNER TO tailor_owner', object.name);
+        END IF;
+        EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_owner', object.name);
+        -- The procedures of an administrator, and what they call with his rights.
+        IF object.proname IN (
+            'protect', 'define_hierarchy', 'classify', 'require', 'chain_scope', 'draft',
+            'grant_reader', 'activate', 'refresh', 'forget_chains',
+            'write_protection', 'write_hierarchy', 'put_in_force', 'renew_copy',
+            'owns', 'assert_owner', 'family', 'members', 'reader_roles', 'ways', 'unreachable') THEN
+            EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_admin', object.name);
+        END IF;
+    END LOOP;
+END $$;
+GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean), tailor.unreachable(text) TO tailor_reader;
+GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.audit TO tailor_admin;

@@ -1,0 +1,88 @@
+-- Who may do what ------------------------------------------------------------
+--
+-- Members of tailor_admin have no privileges on the tables above. What a
+-- procedure writes is written by a SECURITY DEFINER routine of tailor_owner,
+-- which asks itself whether the relation is the caller's. Inside such a routine
+-- current_user is tailor_owner, so it is session_user that is asked about.
+-- What only the relation's owner may do (GRANT, REVOKE, LOCK, reading a table
+-- that a hierarchy is made from) stays in procedures with the caller's rights.
+
+CREATE OR REPLACE FUNCTION tailor.owns(relation regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT pg_has_role(session_user, c.relowner, 'USAGE') FROM pg_class c WHERE c.oid = relation), false)
+$$;
+COMMENT ON FUNCTION tailor.owns IS 'whether the one who logged in has the rights of the table''s owner';
+
+CREATE OR REPLACE PROCEDURE tailor.assert_owner(relation regclass) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT tailor.owns(relation) THEN
+        RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = '42501';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_owner IS 'fails unless the caller owns the table';
+
+CREATE OR REPLACE PROCEDURE tailor.assert_column(relation regclass, column_name name) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = column_name
+                   AND a.attnum > 0 AND NOT a.attisdropped) THEN
+        RAISE EXCEPTION 'column "%" of table % does not exist', column_name, relation USING ERRCODE = '42703';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_column IS 'fails unless the table has the column';
+
+CREATE OR REPLACE PROCEDURE tailor.assert_protected(relation regclass) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM tailor.protection p WHERE p.relation = assert_protected.relation) THEN
+        RAISE EXCEPTION 'table % has no policy', relation
+            USING ERRCODE = '55000', HINT = format('Start with: CALL tailor.protect(%L, subject => ..., k => 5);', relation);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_protected IS 'fails unless tailor.protect has been called for the table';
+
+CREATE OR REPLACE FUNCTION tailor.family(relation regclass) RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE family (oid) AS (
+        SELECT relation::oid
+      UNION
+        SELECT i.inhrelid FROM pg_inherits i JOIN family f ON f.oid = i.inhparent)
+    SELECT oid::regclass FROM family
+$$;
+COMMENT ON FUNCTION tailor.family IS 'a table and all its partitions and heirs: a read of the table reads them all, and each can be read by itself';
+
+-- A membership that can only be passed on, as PostgreSQL 16 gives to the
+-- creator of a role, makes nobody a reader. The columns that say so are new in
+-- 16 and therefore asked for by name.
+CREATE OR REPLACE FUNCTION tailor.members(role name) RETURNS SETOF name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE members (oid) AS (
+        SELECT r.oid FROM pg_roles r WHERE r.rolname = role
+      UNION
+        SELECT m.member FROM pg_auth_members m JOIN members ON m.roleid = members.oid
+        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean OR (to_jsonb(m) ->> 'set_option')::boolean, true))
+    SELECT r.rolname FROM members JOIN pg_roles r USING (oid) ORDER BY 1
+$$;
+COMMENT ON FUNCTION tailor.members IS 'the role and every role that has or can take on its rights';
+
+CREATE OR REPLACE FUNCTION tailor.reader_roles() RETURNS SETOF name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT tailor.members('tailor_reader')
+$$;
+COMMENT ON FUNCTION tailor.reader_roles IS 'tailor_reader and every role that is, directly or not, a member of it';
+
+-- Rights need not be inherited to be had: SET ROLE takes on those of any role
+-- that one is a member of, so every such role counts. An owner without
+-- privileges can give them to himself.
+CREATE OR REPLACE FUNCTION tailor.ways(relation regclass, readers name[])
+RETURNS TABLE (reader name, role name, part regclass)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT u.reader, u.role, f
+    FROM (SELECT min(n::text)::name AS reader, r.rolname AS role, r.oid, r.rolsuper
+          FROM unnest(readers) n JOIN pg_roles r ON pg_has_role(n, r.oid, 'MEMBER')
+          GROUP BY r.oid, r.rolname, r.rolsuper) u
+    CROSS JOIN tailor.family(relation) f
+    JOIN pg_class c ON c.oid = f
+    WHERE u.rolsuper OR u.oid = c.relowner OR has_any_column_privilege(u.oid, c.oid, 'SELECT')
+    ORDER BY u.reader = u.role DESC, u.reader, u.role
+$$;
+COMMENT ON FUNCTION tailor.ways IS 'how readers can still read a table or a part of it: the reader, the role that lets it, the part';
+

@@ -1,0 +1,91 @@
+-- Configuration -------------------------------------------------------------
+
+CREATE TABLE IF NOT EXISTS tailor.hierarchy (
+    name        text PRIMARY KEY,
+    kind        text NOT NULL CHECK (kind IN ('interval', 'prefix', 'date', 'table')),
+    definition  jsonb NOT NULL
+);
+ALTER TABLE tailor.hierarchy ADD COLUMN IF NOT EXISTS owner name NOT NULL DEFAULT session_user;
+COMMENT ON COLUMN tailor.hierarchy.owner IS 'the role whose members may define it anew';
+
+CREATE TABLE IF NOT EXISTS tailor.protection (
+    relation    regclass PRIMARY KEY,
+    subject     name NOT NULL,
+    k           integer NOT NULL CHECK (k >= 2),
+    recoding    text NOT NULL DEFAULT 'auto' CHECK (recoding IN ('auto', 'local', 'full_domain', 'cell')),
+    scope       text NOT NULL DEFAULT 'principal' CHECK (scope IN ('principal', 'role', 'everyone')),
+    active      integer,
+    epoch       integer
+);
+COMMENT ON COLUMN tailor.protection.active IS 'the policy version in force; NULL before the first activation';
+
+CREATE TABLE IF NOT EXISTS tailor.classification (
+    relation    regclass NOT NULL REFERENCES tailor.protection ON DELETE CASCADE,
+    column_name name NOT NULL,
+    class       text NOT NULL CHECK (class IN ('direct_identifier', 'quasi_identifier', 'sensitive', 'non_sensitive')),
+    hierarchy   text REFERENCES tailor.hierarchy,
+    action      text NOT NULL DEFAULT 'hide' CHECK (action IN ('hide', 'pseudonym')),
+    PRIMARY KEY (relation, column_name)
+);
+
+CREATE TABLE IF NOT EXISTS tailor.requirement (
+    relation    regclass NOT NULL REFERENCES tailor.protection ON DELETE CASCADE,
+    model       text NOT NULL CHECK (model IN ('l_diversity')),
+    column_name name NOT NULL,
+    parameter   integer NOT NULL CHECK (parameter >= 2),
+    PRIMARY KEY (relation, model, column_name)
+);
+
+CREATE TABLE IF NOT EXISTS tailor.policy_version (
+    relation    regclass NOT NULL,
+    version     integer NOT NULL,
+    policy      jsonb NOT NULL,
+    author      name NOT NULL DEFAULT session_user,
+    created     timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (relation, version)
+);
+COMMENT ON TABLE tailor.policy_version IS 'append-only; tailor.protection.active names the one in force';
+
+CREATE TABLE IF NOT EXISTS tailor.epoch (
+    epoch       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    relation    regclass NOT NULL,
+    version     integer NOT NULL,
+    created     timestamptz NOT NULL DEFAULT now(),
+    rows        bigint NOT NULL,
+    tuples      bigint NOT NULL,
+    subjects    bigint NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS tailor.chain (
+    chain       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    relation    regclass NOT NULL,
+    audience    text NOT NULL,
+    epoch       integer NOT NULL REFERENCES tailor.epoch,
+    generation  integer NOT NULL DEFAULT 0,
+    partition   bytea NOT NULL,
+    blocks      integer NOT NULL,
+    min_block   integer NOT NULL,
+    created     timestamptz NOT NULL DEFAULT now(),
+    changed     timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (relation, audience)
+);
+COMMENT ON TABLE tailor.chain IS 'the partition that one audience has been shown; only ever refined';
+
+CREATE TABLE IF NOT EXISTS tailor.audit_log (
+    position    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id          text NOT NULL UNIQUE,
+    record      jsonb NOT NULL
+);
+CREATE INDEX IF NOT EXISTS audit_log_time ON tailor.audit_log ((record ->> 'time'));
+
+CREATE TABLE IF NOT EXISTS tailor.admission_key (
+    single      boolean PRIMARY KEY DEFAULT true CHECK (single),
+    key         bytea NOT NULL
+);
+COMMENT ON TABLE tailor.admission_key IS 'what the proxy and tailor.admit share; for tailor_owner only';
+INSERT INTO tailor.admission_key (key)
+    SELECT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid() || gen_random_uuid(), 'UTF8'))
+    ON CONFLICT DO NOTHING;
+
+CREATE SEQUENCE IF NOT EXISTS tailor.catalog_version;
+
