@@ -142,15 +142,5 @@ func (p *Partition) Cover(block uint32, column int) Node {
 // hierarchy that a row's label covers ([Iyengar2002]): 0 if every value is
 // shown, 1 if none. It is 0 without rows or columns.
 func (p *Partition) Loss(columns []int) float64 {
-	if len(columns) == 0 || p.ground.table.Rows() == 0 {
-		return 0
-	}
-	total := 0.0
-	for _, c := range columns {
-		h := p.ground.table.columns[c].Hierarchy
-		for b, rows := range p.rows {
-			total += float64(rows) * h.Share(p.Cover(uint32(b), c))
-		}
-	}
-	return total / float64(len(columns)) / float64(p.ground.table.Rows())
+	return p.meanOverRows(columns, (*Hierarchy).Share)
 }

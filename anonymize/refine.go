@@ -70,8 +70,25 @@ func (p *Partition) Refine(ctx context.Context, r Refinement) (*Partition, error
 		return nil, fmt.Errorf("refine: %w", err)
 	}
 	blockAt, blocks := d.merge(p.ground, columns, must)
-	done := append(slices.Clone(p.finished), finished{columns, must.name})
-	return assemble(p.ground, blockAt, blocks, done), nil
+	return assemble(p.ground, blockAt, blocks, p.finished).finish(columns, must.name), nil
+}
+
+// finish records that nothing is left to gain along the columns, nor along
+// those that show every value. It returns p itself if that is on record.
+func (p *Partition) finish(columns []int, requirements string) *Partition {
+	if p.isFinished(columns, requirements) {
+		return p
+	}
+	columns = slices.Clone(columns)
+	for c := range p.Table().columns {
+		if !slices.Contains(columns, c) && p.IsExact(c) {
+			columns = append(columns, c)
+		}
+	}
+	slices.Sort(columns)
+	done := *p
+	done.finished = append(slices.Clone(p.finished), finished{columns, requirements})
+	return &done
 }
 
 // check validates the refinement and returns its columns in ascending order,

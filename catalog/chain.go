@@ -22,13 +22,20 @@ type chainKey struct {
 // Chain is the partition that one audience has been shown so far. The truth is
 // in the database; this is a copy of a generation of it.
 type Chain struct {
-	mu         sync.Mutex
-	number     int
-	version    int64 // of the catalog in which the copy was made
-	epoch      *epoch
+	mu      sync.Mutex
+	number  int
+	version int64 // of the catalog in which the copy was made
+	epoch   *epoch
+	granted map[string]bool
+	state
+}
+
+// state is what a chain has come to by a generation.
+type state struct {
 	generation int
 	partition  *anonymize.Partition // nil where the relation has no quasi-identifiers
-	granted    map[string]bool
+	score      float64              // running sum of local risks along the graph
+	seeds      []string             // planted so far
 }
 
 // Release is what a query may read in place of a protected relation.
@@ -41,11 +48,29 @@ type Release struct {
 	MinBlock   int // subjects in the smallest block of the chain
 }
 
-// Assess looks at the present partition of a chain and returns the partition
-// that the query needs: the same one, or a refinement of it. requirements are
-// what every block has to meet. partition is nil where the relation has no
-// quasi-identifiers.
-type Assess func(partition *anonymize.Partition, requirements []anonymize.Requirement) (*anonymize.Partition, error)
+// Present is a chain as a query finds it.
+type Present struct {
+	// Partition is nil where the relation has no quasi-identifiers.
+	Partition *anonymize.Partition
+	// Requirements are what every block has to meet.
+	Requirements []anonymize.Requirement
+	Chain        int
+	Generation   int
+	Score        float64
+}
+
+// Step is what a query makes of a chain.
+type Step struct {
+	// Partition is the one that was found, or a refinement of it.
+	Partition *anonymize.Partition
+	// Nodes are the stages that led there, as JSON, for the chain's graph.
+	Nodes [][]byte
+	Score float64
+}
+
+// Assess decides the step that a query takes. It may be called again for the
+// same query, where another proxy has changed the chain meanwhile.
+type Assess func(Present) (Step, error)
 
 // impatient bounds how long a transaction waits for others that hold a chain
 // or read its release; whoever waits in vain is told to try again.
@@ -69,7 +94,9 @@ func audience(r *Relation, p *Principal) string {
 // and returns the release. A change is committed before Release returns, under
 // a lock that other proxies respect; what assess returns must refine what it
 // was given. Errors are of type *[sqlstate.Error].
-func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, assess Assess) (*Release, error) {
+//
+// project names a declared workload that the chain is prepared for, "" for none.
+func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, project string, assess Assess) (*Release, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if r.Stale {
@@ -93,10 +120,10 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, assess
 		return nil, classified(err)
 	}
 	if e.table != nil {
-		if err := c.refine(ctx, r, chain, assess); err != nil {
+		if err := c.refine(ctx, r, chain, project, assess); err != nil {
 			return nil, classified(err)
 		}
-	} else if _, err := assess(nil, nil); err != nil {
+	} else if _, err := assess(Present{Chain: chain.number}); err != nil {
 		return nil, classified(err)
 	}
 	release := &Release{
@@ -158,69 +185,85 @@ func requirements(r *Relation, e *epoch) []anonymize.Requirement {
 // refine asks assess on the copy of the chain first. Only where that asks for
 // a change is the database locked and, if another proxy was faster, the chain
 // read again.
-func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, assess Assess) error {
+func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, project string, assess Assess) error {
 	needs := requirements(r, chain.epoch)
-	refined, err := assess(chain.partition, needs)
-	if err != nil || refined == chain.partition {
-		return err
+	present := func(s *state) Present {
+		return Present{Partition: s.partition, Requirements: needs, Chain: chain.number, Generation: s.generation, Score: s.score}
 	}
-	var generation int
-	err = pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		var partition *anonymize.Partition
-		generation, partition, err = lockChain(ctx, tx, chain)
+	var step Step
+	unplanted := r.unplanted(chain.seeds, project)
+	if unplanted == nil {
+		var err error
+		if step, err = assess(present(&chain.state)); err != nil || step.Partition == chain.partition {
+			return err
+		}
+	}
+	var next state
+	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		latest, err := lockChain(ctx, tx, chain)
 		if err != nil {
 			return err
 		}
-		if generation != chain.generation {
-			if refined, err = assess(partition, needs); err != nil {
+		next = latest
+		if unplanted != nil {
+			if err := next.plant(ctx, r.unplanted(latest.seeds, project), needs); err != nil {
 				return err
 			}
 		}
-		if refined == partition {
+		if unplanted != nil || latest.generation != chain.generation {
+			if step, err = assess(present(&next)); err != nil {
+				return err
+			}
+		}
+		if step.Partition == latest.partition && len(next.seeds) == len(latest.seeds) {
 			return nil
 		}
-		generation++
-		return storeChain(ctx, tx, r, chain.number, generation, refined)
+		next.generation, next.partition, next.score = latest.generation+1, step.Partition, step.Score
+		if err := storeNodes(ctx, tx, chain.number, next.generation, step.Nodes); err != nil {
+			return err
+		}
+		return storeChain(ctx, tx, r, chain.number, &next)
 	})
 	if err != nil {
 		return err
 	}
 	// Only what is committed is believed.
-	chain.generation, chain.partition = generation, refined
+	chain.state = next
 	return nil
 }
 
 // lockChain locks a chain's row until the end of the transaction and returns
-// its latest partition.
-func lockChain(ctx context.Context, tx pgx.Tx, chain *Chain) (int, *anonymize.Partition, error) {
-	var generation int
+// its latest state.
+func lockChain(ctx context.Context, tx pgx.Tx, chain *Chain) (state, error) {
+	var s state
 	var stored []byte
 	if _, err := tx.Exec(ctx, impatient); err != nil {
-		return 0, nil, err
+		return s, err
 	}
-	err := tx.QueryRow(ctx, `SELECT generation, partition FROM tailor.chain WHERE chain = $1 AND epoch = $2 FOR UPDATE`,
-		chain.number, chain.epoch.number).Scan(&generation, &stored)
+	err := tx.QueryRow(ctx, `SELECT generation, partition, score, seeds FROM tailor.chain WHERE chain = $1 AND epoch = $2 FOR UPDATE`,
+		chain.number, chain.epoch.number).Scan(&s.generation, &stored, &s.score, &s.seeds)
 	if err != nil {
-		return 0, nil, fmt.Errorf("lock chain: %w", err)
+		return s, fmt.Errorf("lock chain: %w", err)
 	}
-	if generation == chain.generation {
-		return generation, chain.partition, nil
+	if s.generation == chain.generation {
+		return chain.state, nil
 	}
-	partition, err := anonymize.UnmarshalPartition(chain.epoch.table, stored)
-	return generation, partition, err
+	s.partition, err = anonymize.UnmarshalPartition(chain.epoch.table, stored)
+	return s, err
 }
 
-func storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number, generation int, p *anonymize.Partition) error {
-	stored, err := p.MarshalBinary()
+func storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number int, s *state) error {
+	stored, err := s.partition.MarshalBinary()
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `UPDATE tailor.chain SET generation = $2, partition = $3, blocks = $4, min_block = $5, changed = now()
-		WHERE chain = $1`, number, generation, stored, p.Blocks(), p.MinBlock())
+	_, err = tx.Exec(ctx, `UPDATE tailor.chain SET generation = $2, partition = $3, blocks = $4, min_block = $5,
+		score = $6, seeds = $7, changed = now() WHERE chain = $1`,
+		number, s.generation, stored, s.partition.Blocks(), s.partition.MinBlock(), s.score, nonNil(s.seeds))
 	if err != nil {
 		return fmt.Errorf("store chain: %w", err)
 	}
-	return writeRelease(ctx, tx, r, number, p)
+	return writeRelease(ctx, tx, r, number, s.partition)
 }
 
 // chain returns the copy of a principal's chain, reading or creating it.
@@ -269,9 +312,9 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 		if err := assertInForce(ctx, tx, r); err != nil {
 			return err
 		}
-		err := tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition FROM tailor.chain
+		err := tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition, score, seeds FROM tailor.chain
 			WHERE relation = $1 AND audience = $2 FOR UPDATE`, r.OID, key.audience).
-			Scan(&chain.number, &epochNumber, &chain.generation, &stored)
+			Scan(&chain.number, &epochNumber, &chain.generation, &stored, &chain.score, &chain.seeds)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return createChain(ctx, tx, r, key, chain)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -20,6 +21,11 @@ type policyDocument struct {
 		Column    string  `json:"column"`
 		Parameter float64 `json:"parameter"`
 	} `json:"require"`
+	Gate *struct {
+		Measure string  `json:"measure"`
+		MaxRisk float64 `json:"max_risk"`
+	} `json:"gate"`
+	Seed    [][]string `json:"seed"`
 	Columns []struct {
 		Name      string         `json:"name"`
 		Number    int            `json:"number"`
@@ -33,7 +39,9 @@ type policyDocument struct {
 
 const selectProtected = `
 SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.policy,
-       tailor.fingerprint(p.relation)
+       tailor.fingerprint(p.relation),
+       coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
+                 FROM tailor.project j WHERE j.relation = p.relation), '[]')
 FROM tailor.protection p
 JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
 JOIN pg_catalog.pg_class c ON c.oid = p.relation
@@ -100,14 +108,22 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Relation, error) {
 		r := &Relation{}
-		var document []byte
+		var document, projects []byte
 		var fingerprint string
-		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint); err != nil {
+		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &projects); err != nil {
 			return nil, err
 		}
 		p, err := r.adopt(document)
+		if err != nil {
+			return nil, err
+		}
 		r.Stale = p.Fingerprint != fingerprint
-		return r, err
+		var declared []Seed
+		if err := json.Unmarshal(projects, &declared); err != nil {
+			return nil, fmt.Errorf("projects of %s: %w", r, err)
+		}
+		r.Seeds = append(r.Seeds, declared...)
+		return r, nil
 	})
 }
 
@@ -118,6 +134,16 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 		return p, fmt.Errorf("policy of %s: %w", r, err)
 	}
 	r.Subject, r.K, r.Recoding, r.Scope = p.Subject, p.K, p.Recoding, p.Scope
+	if p.Gate != nil {
+		r.Gate, r.MaxRisk = p.Gate.Measure, p.Gate.MaxRisk
+		if r.Gate == "highest" && r.MaxRisk > 0 {
+			// Blocks of so many subjects have that risk at most.
+			r.K = max(r.K, int(math.Ceil(1/r.MaxRisk)))
+		}
+	}
+	if len(p.Seed) > 0 {
+		r.Seeds = append(r.Seeds, Seed{Name: policySeed, Combinations: p.Seed})
+	}
 	for _, q := range p.Require {
 		r.Requirements = append(r.Requirements, Requirement(q))
 	}

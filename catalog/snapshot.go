@@ -71,7 +71,12 @@ type Relation struct {
 	Recoding     string
 	Scope        string // who shares a chain: principal, role, everyone
 	Requirements []Requirement
-	Columns      []Column
+	// Gate is the measure of risk that decides whether a stage is de-identified,
+	// and MaxRisk the most of it that the policy accepts; "" means 1/K.
+	Gate    string
+	MaxRisk float64
+	Seeds   []Seed // of the policy and of projects
+	Columns []Column
 	// Catalog is the version of the catalog that this was read from.
 	Catalog int64
 	// Stale says that the table has changed shape since the activation.
@@ -124,6 +129,7 @@ type Snapshot struct {
 	version   int64
 	protected map[Name]*Relation
 	others    map[Name]*Other
+	projects  []string
 	words     []string // lower-case names whose absence proves a text harmless
 }
 
@@ -136,6 +142,11 @@ func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *
 		r.Catalog = version
 		s.protected[Name{r.Schema, r.Name}] = r
 		s.protected[Name{"research", r.Name}] = r
+		for _, seed := range r.Seeds {
+			if seed.Name != policySeed {
+				s.projects = append(s.projects, seed.Name)
+			}
+		}
 		words = append(words, strings.ToLower(r.Name))
 	}
 	for n, o := range others {
@@ -157,6 +168,9 @@ func (s *Snapshot) Protected(n Name) *Relation { return s.protected[n] }
 // Current is the present state of a relation that was looked up in an earlier
 // snapshot, nil if it is no longer protected.
 func (s *Snapshot) Current(r *Relation) *Relation { return s.protected[Name{r.Schema, r.Name}] }
+
+// HasProject says whether some relation has a declared workload of that name.
+func (s *Snapshot) HasProject(name string) bool { return slices.Contains(s.projects, name) }
 
 // Other looks up a relation without a policy, nil if it is unknown.
 func (s *Snapshot) Other(n Name) *Other { return s.others[n] }

@@ -1,82 +1,75 @@
 package ecg
 
-import (
-	"fmt"
-	"slices"
-)
-
-// Place is where in a query a quasi-identifier acts. Places are in the order
-// in which PostgreSQL's execution would meet them.
-type Place int
-
-// The places, from the first to the last.
-const (
-	Scan Place = iota
-	Join
-	Group
-	Projection
-	Order
-)
-
-var placeNames = [...]string{"scan", "join", "group", "projection", "order"}
-
-func (p Place) String() string { return placeNames[p] }
-
-// Use is one use of a quasi-identifier in a query.
-type Use struct {
-	Place     Place
-	Table     string
-	Attribute string
-}
-
 // Stage is a node of the graph: the combination of quasi-identifiers that a
-// query has touched up to a place, and what the tailor found there. Risks are
-// highest prosecutor risks, 1 / (subjects in the smallest class), in (0, 1].
-// Losses are in [0, 1], averaged over the attributes of the combination.
+// query has touched up to a place, and what the tailor found there.
 type Stage struct {
 	Name       string   `json:"stage"` // S1, S2, …
+	Follows    []string `json:"follows"`
 	Place      string   `json:"place"`
 	Table      string   `json:"table"`
 	Attributes []string `json:"qids"`      // the combination so far, in order of use
 	Condition  string   `json:"condition"` // what is new at this stage, without literals
-	// RiskBefore is the risk of showing the combination as it is.
+
+	// Action says what was done: "none" where the combination could be shown
+	// as it is, "kept" where the chain has been refined for it before,
+	// "generalize" where a candidate was chosen.
+	Action string `json:"action"`
+	// RiskBefore is the highest risk if the combination were shown as it is on
+	// top of everything shown so far, RiskAfter that of everything shown with
+	// this query's answer. Loss is that of the combination in the answer.
 	RiskBefore float64 `json:"risk_before"`
-	// RiskAfter is the risk of what is released.
-	RiskAfter  float64     `json:"risk_after"`
-	Loss       float64     `json:"loss"`
+	RiskAfter  float64 `json:"risk_after"`
+	Loss       float64 `json:"loss"`
+	// Before has the other measures of RiskBefore.
+	Before Risk `json:"before"`
+	// Local is the combination by itself as the answer shows it, Aggregate
+	// everything that the chain has been shown.
+	Local     Values `json:"local"`
+	Aggregate Values `json:"aggregate"`
+	// Score is the running sum of local risks along the graph ([Chen] §4). It
+	// bounds nothing; Aggregate does.
+	Score  float64 `json:"score"`
+	Source *Source `json:"source,omitempty"`
+
 	Candidates []Candidate `json:"candidates"`
+	// Considered counts the candidates that were worked out, of Possible ones.
+	Considered int `json:"considered"`
+	Possible   int `json:"possible"`
 }
 
-// Candidate is one way to de-identify a stage.
+// The actions of a stage.
+const (
+	ActionNone       = "none"
+	ActionKept       = "kept"
+	ActionGeneralize = "generalize"
+)
+
+// Values are risk and information loss of something shown.
+type Values struct {
+	Risk Risk `json:"risk"`
+	// Loss is in [0, 1] by the model of the chain; Modified is the share of
+	// cells that do not show their value (MR).
+	Loss     float64 `json:"loss"`
+	Modified float64 `json:"modified"`
+}
+
+// Source says where the risk of a stage comes from: the first attribute, in
+// order of use, with which the risk is too high, and the classes of fewer than
+// k subjects that it makes. It holds no values.
+type Source struct {
+	Attribute string `json:"attribute"`
+	Classes   int    `json:"classes"`
+	Subjects  int    `json:"subjects"` // in these classes, together
+	Smallest  int    `json:"smallest"` // subjects
+}
+
+// Candidate is one way to de-identify a stage: the attributes that lose detail
+// while all others are shown as they are.
 type Candidate struct {
 	Attributes []string `json:"attributes"`
 	Recoding   string   `json:"recoding"`
-	Risk       float64  `json:"risk"`
+	Risk       float64  `json:"risk"` // highest
 	Loss       float64  `json:"loss"`
+	Feasible   bool     `json:"feasible"`
 	Chosen     bool     `json:"chosen"`
-}
-
-// Compose orders the uses of one table into stages. A place that adds no
-// attribute makes no stage. No uses make no stages: the query needs no
-// quasi-identifier and no refinement.
-func Compose(table string, uses []Use) []Stage {
-	var stages []Stage
-	var combination []string
-	for place := Scan; place <= Order; place++ {
-		var added []string
-		for _, u := range uses {
-			if u.Table == table && u.Place == place && !slices.Contains(combination, u.Attribute) {
-				combination = append(combination, u.Attribute)
-				added = append(added, u.Attribute)
-			}
-		}
-		if added == nil {
-			continue
-		}
-		stages = append(stages, Stage{
-			Name: fmt.Sprintf("S%d", len(stages)+1), Place: place.String(), Table: table,
-			Attributes: slices.Clone(combination), Condition: fmt.Sprintf("%s on %v", place, added),
-		})
-	}
-	return stages
 }

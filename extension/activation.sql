@@ -11,7 +11,8 @@ COMMENT ON FUNCTION tailor.fingerprint IS 'changes when a column is added, dropp
 CREATE OR REPLACE FUNCTION tailor.draft(relation regclass) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
-        'subject', p.subject, 'k', p.k, 'recoding', p.recoding, 'scope', p.scope,
+        'subject', p.subject, 'k', p.k, 'recoding', p.recoding, 'scope', p.scope, 'seed', p.seed,
+        'gate', CASE WHEN p.gate IS NOT NULL THEN jsonb_build_object('measure', p.gate, 'max_risk', p.max_risk) END,
         'fingerprint', tailor.fingerprint(p.relation),
         'require', coalesce((SELECT jsonb_agg(jsonb_build_object('model', r.model, 'column', r.column_name, 'parameter', r.parameter)
                                               ORDER BY r.model, r.column_name)
@@ -273,6 +274,13 @@ BEGIN
         RAISE EXCEPTION 'column "%" cannot have a pseudonym', problem.name USING ERRCODE = '0A000',
             HINT = 'Only the subject column can, with type integer, bigint, numeric or text.';
     END LOOP;
+    IF policy ->> 'recoding' = 'cell' THEN
+        RAISE EXCEPTION 'recoding "cell" cannot be kept safe over several answers' USING ERRCODE = '0A000',
+            HINT = 'Use auto, local or full_domain; tailor anonymize withholds cells of files.';
+    END IF;
+    IF jsonb_array_length(policy -> 'seed') > 0 THEN
+        CALL tailor.assert_combinations(relation, policy -> 'seed');
+    END IF;
     -- Two tables of one subject, both with quasi-identifiers, need blocks that
     -- nest; until they do, one of them must do without.
     IF EXISTS (SELECT FROM tailor.classification c WHERE c.relation = assert_valid.relation AND c.class = 'quasi_identifier')

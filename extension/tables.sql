@@ -17,6 +17,11 @@ CREATE TABLE IF NOT EXISTS tailor.protection (
     active      integer,
     epoch       integer
 );
+ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS gate text CHECK (gate IN ('highest', 'average', 'below_k', 'unique'));
+ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS max_risk double precision CHECK (max_risk > 0 AND max_risk <= 1);
+ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS seed jsonb NOT NULL DEFAULT '[]';
+COMMENT ON COLUMN tailor.protection.gate IS 'the measure of risk that decides whether a stage of a query is de-identified; NULL means the highest, up to 1/k';
+COMMENT ON COLUMN tailor.protection.seed IS 'the combinations of quasi-identifiers that every chain is prepared for';
 COMMENT ON COLUMN tailor.protection.active IS 'the policy version in force; NULL before the first activation';
 
 CREATE TABLE IF NOT EXISTS tailor.classification (
@@ -69,7 +74,28 @@ CREATE TABLE IF NOT EXISTS tailor.chain (
     changed     timestamptz NOT NULL DEFAULT now(),
     UNIQUE (relation, audience)
 );
+ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS score double precision NOT NULL DEFAULT 0;
+ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS seeds text[] NOT NULL DEFAULT '{}';
 COMMENT ON TABLE tailor.chain IS 'the partition that one audience has been shown; only ever refined';
+COMMENT ON COLUMN tailor.chain.score IS 'the running sum of local risks along the graph; it bounds nothing, min_block does';
+COMMENT ON COLUMN tailor.chain.seeds IS 'the declared workloads that the chain has been prepared for; the policy''s own has an empty name';
+
+CREATE TABLE IF NOT EXISTS tailor.chain_node (
+    chain       integer NOT NULL REFERENCES tailor.chain ON DELETE CASCADE,
+    generation  integer NOT NULL,
+    position    integer NOT NULL,
+    node        jsonb NOT NULL,
+    PRIMARY KEY (chain, generation, position)
+);
+COMMENT ON TABLE tailor.chain_node IS 'the Execution Chain Graph: the stages that refined each chain, in order';
+
+CREATE TABLE IF NOT EXISTS tailor.project (
+    name         text NOT NULL CHECK (name <> ''),
+    relation     regclass NOT NULL REFERENCES tailor.protection ON DELETE CASCADE,
+    combinations jsonb NOT NULL,
+    PRIMARY KEY (name, relation)
+);
+COMMENT ON TABLE tailor.project IS 'declared workloads: SET tailor.project prepares a chain for one';
 
 CREATE TABLE IF NOT EXISTS tailor.audit_log (
     position    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

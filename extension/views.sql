@@ -11,8 +11,17 @@ CREATE OR REPLACE VIEW tailor.hierarchies AS
 COMMENT ON VIEW tailor.hierarchies IS 'names for use in tailor.classify; definitions may quote data and are left out';
 
 CREATE OR REPLACE VIEW tailor.chains AS
-    SELECT chain, relation, audience, epoch, generation, blocks, min_block, created, changed FROM tailor.chain;
+    SELECT chain, relation, audience, epoch, generation, blocks, min_block, created, changed, score, seeds FROM tailor.chain;
 COMMENT ON VIEW tailor.chains IS 'how fine the partition of each audience is by now';
+
+CREATE OR REPLACE VIEW tailor.graphs AS
+    SELECT n.chain, c.relation, c.audience, n.generation, n.position,
+           n.node ->> 'stage' AS stage, n.node ->> 'place' AS place,
+           ARRAY(SELECT jsonb_array_elements_text(n.node -> 'qids')) AS qids, n.node ->> 'condition' AS condition,
+           n.node ->> 'action' AS action, (n.node ->> 'risk_before')::float8 AS risk_before,
+           (n.node ->> 'risk_after')::float8 AS risk_after, (n.node ->> 'loss')::float8 AS loss, n.node
+    FROM tailor.chain_node n JOIN tailor.chain c USING (chain);
+COMMENT ON VIEW tailor.graphs IS 'the Execution Chain Graph of each chain: one row a stage that refined it';
 
 CREATE OR REPLACE VIEW tailor.audit AS
     SELECT (record ->> 'time')::timestamptz AS time, id,

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
@@ -20,7 +19,7 @@ import (
 type Catalog interface {
 	Snapshot() (*catalog.Snapshot, error)
 	Principal(ctx context.Context, name string) (*catalog.Principal, error)
-	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal, assess catalog.Assess) (*catalog.Release, error)
+	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal, project string, assess catalog.Assess) (*catalog.Release, error)
 	Ticket(statement string, process uint32, releases []*catalog.Release) string
 }
 
@@ -32,9 +31,8 @@ type Audit interface {
 }
 
 var (
-	_ Catalog        = (*catalog.Catalog)(nil)
-	_ Audit          = (*audit.Log)(nil)
-	_ catalog.Assess = func(*anonymize.Partition, []anonymize.Requirement) (*anonymize.Partition, error) { return nil, nil }
+	_ Catalog = (*catalog.Catalog)(nil)
+	_ Audit   = (*audit.Log)(nil)
 )
 
 // Proxy serves clients. It is made by New and runs until Serve's context ends.

@@ -3,14 +3,12 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgproto3/v2"
 
-	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
 	"github.com/hiatus-tailor/tailor/internal/audit"
@@ -69,42 +67,55 @@ const (
 // tailor brings the chain of every relation of a plan to what the plan needs.
 func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (*decision, error) {
 	d := &decision{}
-	uses := fmt.Sprint(plan.Uses)
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	for _, planned := range plan.Relations {
+	if project := s.settings.project; project != "" && !snapshot.HasProject(project) {
+		return nil, sqlstate.New(sqlstate.UndefinedObject, "project %q does not exist", project).
+			WithHint("SET tailor.project = '' works without one; a database administrator declares projects with tailor.project.")
+	}
+	branches := composed(plan)
+	for i, planned := range plan.Relations {
 		r := snapshot.Current(planned)
 		if r == nil || r.OID != planned.OID || r.Version != planned.Version {
 			// The words by which drivers know that they have to prepare again.
 			return nil, sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
 				WithHint("The policy of table %q has changed since the statement was prepared.", planned.Name)
 		}
-		stages := ecg.Compose(r.String(), plan.Uses)
+		material, err := materialOf(r, s.settings.recoding)
+		if err != nil {
+			return nil, err
+		}
 		var assessment *ecg.Assessment
-		release, err := s.proxy.catalog.Release(ctx, r, s.principal,
-			func(p *anonymize.Partition, requirements []anonymize.Requirement) (*anonymize.Partition, error) {
+		release, err := s.proxy.catalog.Release(ctx, r, s.principal, s.settings.project,
+			func(present catalog.Present) (catalog.Step, error) {
+				unchanged := catalog.Step{Partition: present.Partition, Score: present.Score}
 				if why == toPrepare {
-					return p, nil
+					return unchanged, nil
 				}
-				if p == nil {
+				if present.Partition == nil {
 					assessment = &ecg.Assessment{Table: r.String(), Recoding: "none"}
-					return nil, nil
+					return unchanged, nil
 				}
-				key := assessed{p, uses}
+				key := assessed{present.Partition, fmt.Sprint(material.Recodings, plan.Uses)}
 				if assessment = s.proxy.assessments.find(key); assessment != nil {
-					return p, nil
+					return unchanged, nil
 				}
-				refined, found, err := ecg.Tailor(ctx, p, slices.Clone(stages), r.K, requirements)
+				material.Present, material.Requirements = present.Partition, present.Requirements
+				stages := afresh(branches[i], present)
+				found, err := ecg.Tailor(ctx, material, stages, material.Gate, present.Score)
 				if err != nil {
-					return nil, err
-				}
-				if refined == p {
-					s.proxy.assessments.keep(key, found)
+					return catalog.Step{}, refusedBy(err, r)
 				}
 				assessment = found
-				return refined, nil
+				if found.Partition == nil || found.Partition == present.Partition {
+					s.proxy.assessments.keep(key, found)
+					return unchanged, nil
+				}
+				step := catalog.Step{Partition: found.Partition, Score: found.Score}
+				step.Nodes, err = nodes(found)
+				return step, err
 			})
 		if err != nil {
 			return nil, err
@@ -144,8 +155,8 @@ func (d *decision) describe(record *audit.Record) {
 		record.Epoch, record.PolicyVersion = release.Relation.Epoch, release.Relation.Version
 		record.Chain, record.Recoding = release.Chain, a.Recoding
 		record.Stages = append(record.Stages, a.Stages...)
-		record.AggregateRisk = math.Max(record.AggregateRisk, 1/float64(release.MinBlock))
-		record.AggregateLoss = math.Max(record.AggregateLoss, a.Loss)
+		record.AggregateRisk = max(record.AggregateRisk, 1/float64(release.MinBlock))
+		record.AggregateLoss = max(record.AggregateLoss, a.Loss)
 		if record.MinBlock == 0 || release.MinBlock < record.MinBlock {
 			record.MinBlock = release.MinBlock
 		}
@@ -176,13 +187,16 @@ func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 // settings are what the meaning of a statement depends on in a session.
 type settings struct {
 	searchPath []string
-	values     bool // tailor.representation = 'value'
-	notices    bool // tailor.notices
+	values     bool   // tailor.representation = 'value'
+	notices    bool   // tailor.notices
+	recoding   string // tailor.recoding, "" for the policy's own
+	project    string // tailor.project, "" for none
 }
 
 // selectSettings reads them where the statement itself would.
 const selectSettings = `SELECT pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n'),` +
-	` pg_catalog.current_setting('tailor.representation', true), pg_catalog.current_setting('tailor.notices', true)`
+	` pg_catalog.current_setting('tailor.representation', true), pg_catalog.current_setting('tailor.notices', true),` +
+	` pg_catalog.current_setting('tailor.recoding', true), pg_catalog.current_setting('tailor.project', true)`
 
 // settingsPatience bounds how long the server may take to tell its settings.
 const settingsPatience = 30 * time.Second
@@ -219,13 +233,15 @@ func (s *session) readSettings(ctx context.Context) error {
 			return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read").Wrap(err)
 		}
 	}
-	if len(q.row) != 3 {
+	if len(q.row) != 5 {
 		return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read")
 	}
 	s.settings = settings{
 		searchPath: strings.Split(string(q.row[0]), "\n"),
 		values:     string(q.row[1]) == "value",
 		notices:    string(q.row[2]) != "off",
+		recoding:   string(q.row[3]),
+		project:    string(q.row[4]),
 	}
 	s.unsettled = false
 	return nil

@@ -22,6 +22,8 @@ const (
 	UndefinedColumn            Code = "42703"
 	AmbiguousColumn            Code = "42702"
 	UndefinedTable             Code = "42P01"
+	UndefinedObject            Code = "42704"
+	InvalidParameterValue      Code = "22023"
 	DuplicatePreparedStatement Code = "42P05"
 	TooManyConnections         Code = "53300"
 	ProgramLimitExceeded       Code = "54000"

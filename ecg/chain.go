@@ -1,0 +1,216 @@
+package ecg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+)
+
+// The recodings of a chain.
+const (
+	Local      = "local"       // blocks are cut where it helps most
+	FullDomain = "full_domain" // one level a column
+)
+
+// Chain is the material of a chain: the partition that its audience has been
+// shown. Whatever is shown next refines it, so that no answer has to be judged
+// against those before.
+type Chain struct {
+	Present      *anonymize.Partition
+	Requirements []anonymize.Requirement
+	Gate         Gate
+	Recodings    []string // Local, FullDomain; none means Local
+	Loss         LossModel
+	// Work bounds the candidates of a stage: no more are worked out than go
+	// into so many tuples; 0 means DefaultWork. One always is.
+	Work int
+}
+
+// DefaultWork lets a table of 50,000 tuples compare five ways: a first answer
+// stays a matter of a tenth of a second.
+const DefaultWork = 1 << 18
+
+// LossModel measures the information loss of columns in a partition, in [0, 1].
+type LossModel string
+
+// The loss models. The empty one is Loss.
+const (
+	Loss              LossModel = "loss" // [Iyengar2002]
+	NonUniformEntropy LossModel = "nue"  // [PrasserBild2016]
+	ModificationRate  LossModel = "mr"   // [Chen]
+)
+
+func (m LossModel) of(p *anonymize.Partition, columns []int) float64 {
+	switch m {
+	case NonUniformEntropy:
+		return p.EntropyLoss(columns)
+	case ModificationRate:
+		return p.Modified(columns)
+	}
+	return p.Loss(columns)
+}
+
+// UnknownAttributeError names a quasi-identifier that the table has not.
+type UnknownAttributeError struct{ Attribute string }
+
+func (e *UnknownAttributeError) Error() string {
+	return fmt.Sprintf("the table has no quasi-identifier %s", e.Attribute)
+}
+
+// columns finds the columns of attributes.
+func (c *Chain) columns(attributes []string) ([]int, error) {
+	columns := make([]int, len(attributes))
+	for i, name := range attributes {
+		if columns[i] = c.Present.Table().Column(name); columns[i] < 0 {
+			return nil, &UnknownAttributeError{name}
+		}
+	}
+	return columns, nil
+}
+
+// Assess implements [Material]. A combination that a refinement has been
+// carried to its end for is settled: what it shows stays as it is.
+func (c *Chain) Assess(_ context.Context, attributes []string, on *Outcome) (*Outcome, error) {
+	columns, err := c.columns(attributes)
+	if err != nil {
+		return nil, err
+	}
+	p := c.Present
+	if on != nil {
+		p = on.Partition
+	}
+	if done, err := p.IsFinished(columns, c.Requirements); err != nil || done {
+		return c.settled(p, columns), err
+	}
+	o := &Outcome{}
+	classes := p.Classes()
+	for i, column := range columns {
+		if p.IsExact(column) {
+			continue
+		}
+		classes = classes.Exactly(column)
+		subjects := classes.Subjects()
+		o.Risk = RiskOf(subjects, c.Gate.K)
+		if o.Source == nil && !c.Gate.Accepts(o.Risk) {
+			o.Source = sourceOf(attributes[i], subjects, c.Gate.K)
+		}
+	}
+	if o.Source != nil {
+		return o, nil
+	}
+	exact, err := p.Exactly(columns, c.Requirements)
+	var unmet *anonymize.UnmetError
+	if errors.As(err, &unmet) {
+		return o, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Feasible, o.Partition, o.Risk, o.Loss = true, exact, c.riskOf(exact), c.Loss.of(exact, columns)
+	return o, nil
+}
+
+// settled is the outcome of showing what is shown already.
+func (c *Chain) settled(p *anonymize.Partition, columns []int) *Outcome {
+	return &Outcome{Feasible: true, Settled: true, Partition: p, Risk: c.riskOf(p), Loss: c.Loss.of(p, columns)}
+}
+
+func (c *Chain) riskOf(p *anonymize.Partition) Risk {
+	subjects := make([]uint32, p.Blocks())
+	for block := range subjects {
+		subjects[block] = uint32(p.Subjects(uint32(block)))
+	}
+	return RiskOf(subjects, c.Gate.K)
+}
+
+func sourceOf(attribute string, subjects []uint32, k int) *Source {
+	s := &Source{Attribute: attribute, Smallest: int(slices.Min(subjects))}
+	for _, n := range subjects {
+		if int(n) < k {
+			s.Classes++
+			s.Subjects += int(n)
+		}
+	}
+	return s
+}
+
+// DeIdentify implements [Material].
+func (c *Chain) DeIdentify(ctx context.Context, attributes []string, way Way) (*Outcome, error) {
+	columns, err := c.columns(attributes)
+	if err != nil {
+		return nil, err
+	}
+	generalized, err := c.columns(way.Generalized)
+	if err != nil {
+		return nil, err
+	}
+	exact := slices.DeleteFunc(slices.Clone(columns), func(column int) bool { return slices.Contains(generalized, column) })
+	shown, err := c.refine(ctx, exact, generalized, way.Recoding, c.Requirements)
+	var unmet *anonymize.UnmetError
+	if errors.As(err, &unmet) {
+		return c.withheld(columns, exact), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{Feasible: true, Partition: shown, Risk: c.riskOf(shown), Loss: c.Loss.of(shown, columns)}, nil
+}
+
+// refine shows some columns as they are and generalizes others as little as
+// the requirements allow. Where the gate is on the average of risks, blocks
+// grow until it is met.
+func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding string,
+	requirements []anonymize.Requirement,
+) (*anonymize.Partition, error) {
+	for k := c.Gate.K; ; k += k/4 + 1 {
+		p, err := c.Present.Exactly(exact, requirements)
+		if err != nil {
+			return nil, err
+		}
+		if recoding == FullDomain {
+			p, err = c.fullDomain(p, generalized, requirements)
+		} else {
+			p, err = p.Refine(ctx, anonymize.Refinement{Columns: generalized, Requirements: requirements})
+		}
+		if err != nil || c.Gate.Measure != "average" || c.Gate.Accepts(c.riskOf(p)) {
+			return p, err
+		}
+		// Blocks of so many subjects have that average risk at most: the loop ends.
+		requirements = append(slices.Clone(c.Requirements), anonymize.BlockK{K: k + k/4 + 1})
+	}
+}
+
+// withheld is the outcome of a way that is not feasible: even if all that it
+// generalizes were withheld, showing the rest would have this risk.
+func (c *Chain) withheld(columns, exact []int) *Outcome {
+	classes := c.Present.Classes()
+	for _, column := range exact {
+		classes = classes.Exactly(column)
+	}
+	return &Outcome{
+		Risk: RiskOf(classes.Subjects(), c.Gate.K),
+		Loss: float64(len(columns)-len(exact)) / float64(len(columns)),
+	}
+}
+
+// Shown implements [Material].
+func (c *Chain) Shown(attributes []string, in *Outcome) (local, aggregate Values) {
+	p := in.Partition
+	columns, err := c.columns(attributes)
+	if err != nil {
+		return Values{}, Values{} // the stage has been assessed: it cannot be
+	}
+	classes := c.Present.Table().Everyone()
+	for _, column := range columns {
+		classes = classes.AsShown(p, column)
+	}
+	local = Values{Risk: RiskOf(classes.Subjects(), c.Gate.K), Loss: c.Loss.of(p, columns), Modified: p.Modified(columns)}
+	all := make([]int, len(c.Present.Table().Columns()))
+	for i := range all {
+		all[i] = i
+	}
+	return local, Values{Risk: c.riskOf(p), Loss: c.Loss.of(p, all), Modified: p.Modified(all)}
+}

@@ -1,0 +1,48 @@
+package ecg
+
+import (
+	"context"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+)
+
+// Way is one way to show a combination: the attributes that lose detail, and
+// how. All others are shown as they are.
+type Way struct {
+	Generalized []string
+	Recoding    string
+}
+
+// Outcome is what showing a combination in some way comes to.
+type Outcome struct {
+	// Feasible says that it meets what the policy requires besides the gate.
+	Feasible bool
+	// Settled says that the combination is shown as earlier answers settled it.
+	Settled bool
+	Risk    Risk    // of everything shown so far and this
+	Loss    float64 // of the combination
+	Source  *Source // of a risk that is too high, if it is known
+	// Partition is what the audience would have been shown, nil where there is
+	// none or it is not feasible.
+	Partition *anonymize.Partition
+}
+
+// Material is what the tailor works on: one table as an audience has been
+// shown it so far.
+type Material interface {
+	// Assess says what it comes to if a combination is shown as it is on top
+	// of an outcome of an earlier stage of the same query, or, where that is
+	// nil, of what the audience has been shown.
+	Assess(ctx context.Context, attributes []string, on *Outcome) (*Outcome, error)
+	// Ways lists the ways to de-identify a combination that are worth looking
+	// at, the one that generalizes all attributes first, and how many there
+	// are in all.
+	Ways(attributes []string) (ways []Way, possible int)
+	// DeIdentify shows a combination in some way on top of what the audience
+	// has been shown: earlier stages of the query are not binding, earlier
+	// answers are.
+	DeIdentify(ctx context.Context, attributes []string, way Way) (*Outcome, error)
+	// Shown measures a combination in an outcome, by itself and with
+	// everything else.
+	Shown(attributes []string, in *Outcome) (local, aggregate Values)
+}
