@@ -38,23 +38,6 @@ func (c *EquivalenceClasses) AtLevel(column, level int) *EquivalenceClasses {
 	return c.split(func(tuple int) uint32 { return groupOf[leaves[tuple]] })
 }
 
-// AsShown splits the classes by the labels that a partition of the same table
-// shows in a column.
-func (c *EquivalenceClasses) AsShown(p *Partition, column int) *EquivalenceClasses {
-	labels := make(map[Node]uint32)
-	labelOf := make([]uint32, p.Blocks())
-	for block := range labelOf {
-		node := p.Cover(uint32(block), column)
-		number, known := labels[node]
-		if !known {
-			number = uint32(len(labels))
-			labels[node] = number
-		}
-		labelOf[block] = number
-	}
-	return c.split(func(tuple int) uint32 { return labelOf[p.blockOf[tuple]] })
-}
-
 // split costs one hash probe a tuple.
 func (c *EquivalenceClasses) split(key func(tuple int) uint32) *EquivalenceClasses {
 	numbers := make(map[uint64]uint32, c.count)
@@ -91,6 +74,42 @@ func (c *EquivalenceClasses) Subjects() []uint32 {
 				subjects[class]++
 			}
 		}
+	}
+	return subjects
+}
+
+// ShownAlike counts the subjects of each class that a reader forms who looks at
+// the labels of some columns alone.
+func (p *Partition) ShownAlike(columns []int) []uint32 {
+	classOf := make([]uint32, p.Blocks())
+	classes := min(1, p.Blocks())
+	for _, column := range columns {
+		type seen struct {
+			class uint32
+			label Node
+		}
+		numbers := make(map[seen]uint32)
+		for block, class := range classOf {
+			s := seen{class, p.Cover(uint32(block), column)}
+			number, known := numbers[s]
+			if !known {
+				number = uint32(len(numbers))
+				numbers[s] = number
+			}
+			classOf[block] = number
+		}
+		classes = len(numbers)
+	}
+	if !p.Table().RowPerSubject() {
+		of := make([]uint32, p.Table().Tuples())
+		for tuple, block := range p.blockOf {
+			of[tuple] = classOf[block]
+		}
+		return (&EquivalenceClasses{table: p.Table(), of: of, count: classes}).Subjects()
+	}
+	subjects := make([]uint32, classes)
+	for block, class := range classOf {
+		subjects[class] += p.subjects[block]
 	}
 	return subjects
 }

@@ -99,15 +99,8 @@ func audience(r *Relation, p *Principal) string {
 func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, project string, assess Assess) (*Release, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if r.Stale {
-		return nil, sqlstate.New(sqlstate.PolicyStale, "the policy of table %q is stale: the table has changed shape", r.Name).
-			WithHint("A database administrator classifies the new columns and calls tailor.activate.")
-	}
-	e, err := c.epochOf(ctx, r)
+	e, err := c.readyEpoch(ctx, r)
 	if err != nil {
-		return nil, unavailable(err)
-	}
-	if err := assertFeasible(r, e); err != nil {
 		return nil, err
 	}
 	chain, err := c.chain(ctx, r, p, e)
@@ -134,6 +127,20 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, projec
 		release.MinBlock = chain.partition.MinBlock()
 	}
 	return release, nil
+}
+
+// readyEpoch is the epoch of a relation whose policy is in step with the table
+// and can be met at all.
+func (c *Catalog) readyEpoch(ctx context.Context, r *Relation) (*epoch, error) {
+	if r.Stale {
+		return nil, sqlstate.New(sqlstate.PolicyStale, "the policy of table %q is stale: the table has changed shape", r.Name).
+			WithHint("A database administrator classifies the new columns and calls tailor.activate.")
+	}
+	e, err := c.epochOf(ctx, r)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return e, assertFeasible(r, e)
 }
 
 // classified keeps outcomes that are meant for the client and hides others

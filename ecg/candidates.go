@@ -10,7 +10,8 @@ import (
 // plain that they fail: where some attributes cannot be shown as they are,
 // neither can more of them, so that subsets are looked at by the attributes
 // that they leave alone, few first, and each only if all of its parts passed.
-func (c *Chain) Ways(attributes []string) (ways []Way, possible int) {
+// Before the last stage only the ways that generalize everything are listed.
+func (c *Chain) Ways(attributes []string, last bool) (ways []Way, possible int) {
 	recodings := c.Recodings
 	if len(recodings) == 0 {
 		recodings = []string{Local}
@@ -30,6 +31,9 @@ func (c *Chain) Ways(attributes []string) (ways []Way, possible int) {
 	}
 	for _, recoding := range recodings {
 		ways = append(ways, Way{Generalized: free, Recoding: recoding})
+	}
+	if !last {
+		return ways, possible
 	}
 	for left := range c.showable(free) {
 		if len(ways)+len(recodings) > most || len(left) == len(free) {

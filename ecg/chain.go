@@ -29,9 +29,10 @@ type Chain struct {
 	Work int
 }
 
-// DefaultWork lets a table of 50,000 tuples compare five ways: a first answer
-// stays a matter of a tenth of a second.
-const DefaultWork = 1 << 18
+// DefaultWork lets a table of 50,000 tuples compare three ways at the last
+// stage of a query, so that a first answer stays a matter of a tenth of a
+// second (docs/decisions/candidates.md).
+const DefaultWork = 3 << 16
 
 // LossModel measures the information loss of columns in a partition, in [0, 1].
 type LossModel string
@@ -203,11 +204,7 @@ func (c *Chain) Shown(attributes []string, in *Outcome) (local, aggregate Values
 	if err != nil {
 		return Values{}, Values{} // the stage has been assessed: it cannot be
 	}
-	classes := c.Present.Table().Everyone()
-	for _, column := range columns {
-		classes = classes.AsShown(p, column)
-	}
-	local = Values{Risk: RiskOf(classes.Subjects(), c.Gate.K), Loss: c.Loss.of(p, columns), Modified: p.Modified(columns)}
+	local = Values{Risk: RiskOf(p.ShownAlike(columns), c.Gate.K), Loss: c.Loss.of(p, columns), Modified: p.Modified(columns)}
 	all := make([]int, len(c.Present.Table().Columns()))
 	for i := range all {
 		all[i] = i

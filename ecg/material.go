@@ -36,11 +36,12 @@ type Material interface {
 	Assess(ctx context.Context, attributes []string, on *Outcome) (*Outcome, error)
 	// Ways lists the ways to de-identify a combination that are worth looking
 	// at, the one that generalizes all attributes first, and how many there
-	// are in all.
-	Ways(attributes []string) (ways []Way, possible int)
+	// are in all. last says that the choice is final; earlier ones are made
+	// again behind them and need less care. There is at least one way.
+	Ways(attributes []string, last bool) (ways []Way, possible int)
 	// DeIdentify shows a combination in some way on top of what the audience
 	// has been shown: earlier stages of the query are not binding, earlier
-	// answers are.
+	// answers are. It is called concurrently.
 	DeIdentify(ctx context.Context, attributes []string, way Way) (*Outcome, error)
 	// Shown measures a combination in an outcome, by itself and with
 	// everything else.

@@ -26,7 +26,7 @@ func (f figures) Assess(_ context.Context, attributes []string, _ *ecg.Outcome) 
 	return &ecg.Outcome{Feasible: true, Risk: ecg.Risk{Highest: f.asIs[strings.Join(attributes, " × ")]}}, nil
 }
 
-func (f figures) Ways(attributes []string) (ways []ecg.Way, possible int) {
+func (f figures) Ways(attributes []string, _ bool) (ways []ecg.Way, possible int) {
 	for _, w := range f.ways[strings.Join(attributes, " × ")] {
 		ways = append(ways, ecg.Way{Generalized: strings.Split(w.generalized, " × "), Recoding: "given"})
 	}

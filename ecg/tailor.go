@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -54,12 +57,9 @@ func (e *RiskError) Error() string {
 func Tailor(ctx context.Context, m Material, stages []Stage, gate Gate, score float64) (*Assessment, error) {
 	t := &tailoring{Material: m, gate: gate}
 	for i := range stages {
-		if err := t.stage(ctx, &stages[i]); err != nil {
+		if err := t.stage(ctx, &stages[i], i == len(stages)-1); err != nil {
 			return nil, err
 		}
-	}
-	if err := t.settle(ctx, stages); err != nil {
-		return nil, err
 	}
 	a := &Assessment{
 		Stages: stages, Recoding: "none", Gate: gate, LossOf: make(map[string]float64), Score: score, LossOfAll: t.lossOfAll,
@@ -94,86 +94,81 @@ type tailoring struct {
 	gate      Gate
 	now       *Outcome // of the stages so far
 	way       *Way     // the last choice, nil while all is shown as it is
-	all       *Outcome // of generalizing all attributes of the latest stage
-	lossOfAll float64
+	lossOfAll float64  // of generalizing all attributes of the latest stage
 }
 
-// stage assesses one stage and acts on it.
-func (t *tailoring) stage(ctx context.Context, s *Stage) error {
+// stage assesses one stage and acts on it. At the last one it looks back: where
+// something has been generalized, another way may lose less by now.
+func (t *tailoring) stage(ctx context.Context, s *Stage, last bool) error {
 	before, err := t.Assess(ctx, s.Attributes, t.now)
 	if err != nil {
 		return err
 	}
 	s.Before, s.RiskBefore, s.Source = before.Risk, before.Risk.Highest, before.Source
-	t.all = nil
-	if before.Feasible && t.gate.Accepts(before.Risk) {
-		s.Action = ActionNone
-		if before.Settled {
-			s.Action = ActionKept
-			t.way = nil
-		}
-		t.now, t.lossOfAll = before, before.Loss
-		return nil
+	if !before.Feasible || !t.gate.Accepts(before.Risk) {
+		s.Action = ActionGeneralize
+		return t.choose(ctx, s, last, nil)
 	}
-	s.Action = ActionGeneralize
-	ways, possible := t.Ways(s.Attributes)
+	t.now, t.lossOfAll, s.Action = before, before.Loss, ActionNone
+	switch {
+	case before.Settled:
+		s.Action, t.way = ActionKept, nil
+	case last && t.way != nil:
+		return t.choose(ctx, s, last, before)
+	}
+	return nil
+}
+
+// choose works out the ways to de-identify a stage and takes the best. present
+// is what it is to be better than, nil where something has to be done.
+func (t *tailoring) choose(ctx context.Context, s *Stage, last bool, present *Outcome) error {
+	ways, possible := t.Ways(s.Attributes, last)
 	s.Considered, s.Possible = len(ways), possible
-	outcomes := make([]*Outcome, len(ways))
-	best := -1
+	outcomes, err := t.workOut(ctx, s.Attributes, ways)
+	if err != nil {
+		return err
+	}
+	best, all := -1, false
 	for i, way := range ways {
-		if outcomes[i], err = t.DeIdentify(ctx, s.Attributes, way); err != nil {
-			return err
-		}
 		o := outcomes[i]
 		acceptable := o.Feasible && t.gate.Accepts(o.Risk)
 		s.Candidates = append(s.Candidates, Candidate{
 			Attributes: way.Generalized, Recoding: way.Recoding, Risk: o.Risk.Highest, Loss: o.Loss, Feasible: acceptable,
 		})
-		if acceptable && (best < 0 || better(&s.Candidates[i], &s.Candidates[best])) {
+		if acceptable && (best < 0 || compare(&s.Candidates[i], &s.Candidates[best]) < 0) {
 			best = i
 		}
-		if acceptable && t.all == nil && len(way.Generalized) == len(ways[0].Generalized) {
-			t.all, t.lossOfAll = o, o.Loss
+		if acceptable && !all && len(way.Generalized) == len(ways[0].Generalized) {
+			all, t.lossOfAll = true, o.Loss
 		}
 	}
-	if best < 0 {
+	switch {
+	case present != nil && (best < 0 || outcomes[best].Loss >= present.Loss):
+	case best < 0:
 		return &RiskError{Stage: s.Name, Source: s.Source, Possible: possible}
+	default:
+		s.Action, s.Candidates[best].Chosen = ActionGeneralize, true
+		t.now, t.way = outcomes[best], &ways[best]
 	}
-	s.Candidates[best].Chosen = true
-	t.now, t.way = outcomes[best], &ways[best]
 	slices.SortStableFunc(s.Candidates, func(x, y Candidate) int {
-		if x.Feasible != y.Feasible {
-			return cmp.Compare(y.rank(), x.rank())
-		}
-		return compare(&x, &y)
+		return cmp.Or(cmp.Compare(y.rank(), x.rank()), compare(&x, &y))
 	})
 	return nil
 }
 
-// settle looks back where the last stage could keep the choice of an earlier
-// one: generalizing all attributes together may lose less.
-func (t *tailoring) settle(ctx context.Context, stages []Stage) error {
-	if t.way == nil || t.all != nil || len(stages) == 0 {
-		return nil
+// workOut finds the outcomes of some ways, as many at a time as there are
+// processors.
+func (t *tailoring) workOut(ctx context.Context, attributes []string, ways []Way) ([]*Outcome, error) {
+	outcomes := make([]*Outcome, len(ways))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, way := range ways {
+		group.Go(func() (err error) {
+			outcomes[i], err = t.DeIdentify(ctx, attributes, way)
+			return err
+		})
 	}
-	last := &stages[len(stages)-1]
-	ways, possible := t.Ways(last.Attributes)
-	all, err := t.DeIdentify(ctx, last.Attributes, ways[0])
-	if err != nil {
-		return err
-	}
-	if !all.Feasible || !t.gate.Accepts(all.Risk) {
-		return nil
-	}
-	t.lossOfAll = all.Loss
-	if all.Loss < t.now.Loss {
-		last.Action, last.Considered, last.Possible = ActionGeneralize, 1, possible
-		last.Candidates = []Candidate{{
-			Attributes: ways[0].Generalized, Recoding: ways[0].Recoding, Risk: all.Risk.Highest, Loss: all.Loss, Feasible: true, Chosen: true,
-		}}
-		t.now, t.way = all, &ways[0]
-	}
-	return nil
+	return outcomes, group.Wait()
 }
 
 func (c *Candidate) rank() int {
@@ -182,8 +177,6 @@ func (c *Candidate) rank() int {
 	}
 	return 0
 }
-
-func better(x, y *Candidate) bool { return compare(x, y) < 0 }
 
 // compare puts the candidate that loses less first, then that of lower risk,
 // of fewer attributes, and of the first name.

@@ -22,6 +22,7 @@ type binder struct {
 	stars     []*boundStar
 	columns   int // noted so far, over all levels
 	added     int // bytes of all edits
+	at        int // offset of the reference being bound, -1 for none
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to
@@ -155,10 +156,11 @@ func (b *binder) use(o origin, place ecg.Place) {
 	if o.entry.relation == nil {
 		return // a subquery's column: noted where the relation was read
 	}
-	u := ecg.Use{Place: place, Table: o.entry.relation.String(), Attribute: o.qid().Name}
-	if !slices.Contains(b.plan.Uses, u) {
-		b.plan.Uses = append(b.plan.Uses, u)
+	condition := ""
+	if b.at >= 0 {
+		condition = b.fragment(b.at)
 	}
+	b.plan.note(ecg.Use{Place: place, Table: o.entry.relation.String(), Attribute: o.qid().Name, Condition: condition})
 }
 
 // useAll notes those of some columns that are quasi-identifiers.

@@ -136,7 +136,9 @@ func (b *binder) reference(ref *pg.ColumnRef, sc *scope, place ecg.Place) error 
 	if err != nil {
 		return err
 	}
+	b.at = int(ref.Location)
 	b.useAll(r.all(), place)
+	b.at = -1
 	names := refNames(ref)
 	if len(names) <= 2 || r.entry == nil || r.entry.relation == nil {
 		return nil

@@ -30,13 +30,16 @@ type Plan struct {
 	Relations []*catalog.Relation
 	// Uses are the quasi-identifiers that can influence the answer.
 	Uses []ecg.Use
+	// Explain is the format in which the tailor's account of the query is asked
+	// for in place of its answer: text, json, mermaid or dot; "" for none.
+	Explain string
 
 	statement string
 	edits     []edit
 }
 
 // Passes says that the statement concerns no protected relation.
-func (p *Plan) Passes() bool { return len(p.Relations) == 0 }
+func (p *Plan) Passes() bool { return len(p.Relations) == 0 && p.Explain == "" }
 
 // Make plans the text of a simple query or of a prepared statement. Errors are
 // of type *[sqlstate.Error] and quote neither values nor literals.
@@ -54,10 +57,16 @@ func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan,
 	}
 	b := &binder{
 		plan: &Plan{statement: statement}, statement: statement, tokens: tokens,
-		session: session, snapshot: snapshot,
+		session: session, snapshot: snapshot, at: -1,
 	}
 	changed := false
 	for _, s := range tree.Stmts {
+		if asksTailor(s.Stmt) {
+			if err := b.explain(s.Stmt.GetExplainStmt(), len(tree.Stmts) == 1); err != nil {
+				return nil, err
+			}
+			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Uses: b.plan.Uses}, nil
+		}
 		if err := b.statementPlan(s, changed); err != nil {
 			return nil, err
 		}
@@ -90,19 +99,9 @@ func parseError(statement string, err error) error {
 // statementPlan plans one statement of the text. changed says that one before
 // it can change settings.
 func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
-	references := rangeVars(s.Stmt)
-	var concerned *catalog.Relation
-	for _, rv := range references {
-		name, err := b.relationName(rv)
-		if err != nil {
-			return err
-		}
-		if r := b.snapshot.Protected(name); r != nil && concerned == nil {
-			concerned = r
-		}
-	}
-	if concerned == nil {
-		return nil
+	concerned, err := b.concerned(s.Stmt)
+	if err != nil || concerned == nil {
+		return err
 	}
 	for _, t := range b.tokens {
 		if t.Token == pg.Token_UIDENT || t.Token == pg.Token_USCONST {
@@ -129,6 +128,22 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 	return b.showLabels(bound, start, end)
 }
 
+// concerned is the first protected relation that a statement names, nil if it
+// names none.
+func (b *binder) concerned(stmt *pg.Node) (*catalog.Relation, error) {
+	var concerned *catalog.Relation
+	for _, rv := range rangeVars(stmt) {
+		name, err := b.relationName(rv)
+		if err != nil {
+			return nil, err
+		}
+		if r := b.snapshot.Protected(name); r != nil && concerned == nil {
+			concerned = r
+		}
+	}
+	return concerned, nil
+}
+
 // refuseStatement says why a statement other than SELECT may not name a
 // protected relation.
 func (b *binder) refuseStatement(stmt *pg.Node, r *catalog.Relation) error {
@@ -145,9 +160,25 @@ func (b *binder) refuseStatement(stmt *pg.Node, r *catalog.Relation) error {
 		WithHint("Readers may use protected tables in SELECT.")
 }
 
-// note records a protected relation among those that the plan reads.
-func (p *Plan) note(r *catalog.Relation) {
+// reads records a protected relation among those that the plan reads.
+func (p *Plan) reads(r *catalog.Relation) {
 	if !slices.Contains(p.Relations, r) {
 		p.Relations = append(p.Relations, r)
 	}
+}
+
+// note records the use of a quasi-identifier. One that is used several times in
+// one place has several conditions there.
+func (p *Plan) note(use ecg.Use) {
+	for i := range p.Uses {
+		known := &p.Uses[i]
+		if known.Place != use.Place || known.Table != use.Table || known.Attribute != use.Attribute {
+			continue
+		}
+		if use.Condition != "" && !strings.Contains(known.Condition, use.Condition) && len(known.Condition) < longestFragment {
+			known.Condition = strings.TrimPrefix(known.Condition+"; "+use.Condition, "; ")
+		}
+		return
+	}
+	p.Uses = append(p.Uses, use)
 }

@@ -79,6 +79,10 @@ func (s *session) answerStep(frame []byte) error {
 	if e.internal != nil {
 		return nil
 	}
+	if e.silent {
+		s.expect.complete()
+		return nil
+	}
 	if e.prelude != nil {
 		if _, err := s.out.Write(e.prelude); err != nil {
 			return err

@@ -32,6 +32,8 @@ type expected struct {
 	started time.Time
 	rows    int64
 	copying bool // the server has asked for a copy from the client
+	// silent says that the client does not see the answer, unless it is an error.
+	silent bool
 	// internal receives the answer, which the client does not see.
 	internal *internalQuery
 }

@@ -20,6 +20,9 @@ type Catalog interface {
 	Snapshot() (*catalog.Snapshot, error)
 	Principal(ctx context.Context, name string) (*catalog.Principal, error)
 	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal, project string, assess catalog.Assess) (*catalog.Release, error)
+	Peek(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (catalog.Present, error)
+	Fresh(ctx context.Context, r *catalog.Relation) (catalog.Present, error)
+	Owns(ctx context.Context, p *catalog.Principal, r *catalog.Relation) (bool, error)
 	Ticket(statement string, process uint32, releases []*catalog.Release) string
 }
 

@@ -55,7 +55,7 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 	case 'P':
 		return s.parse(ctx, frame)
 	case 'B':
-		return s.bind(frame)
+		return s.bind(ctx, frame)
 	case 'E':
 		return s.execute(ctx, frame)
 	case 'D', 'C':
@@ -92,6 +92,13 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 	e.record = s.record(q.String)
 	defer s.settle(q.String)
 	plan, err := s.plan(ctx, q.String)
+	if err == nil && plan.Explain != "" {
+		var account string
+		if account, err = s.explained(ctx, plan); err == nil {
+			s.expect.add(e)
+			return send(s.up, &pgproto3.Query{String: account})
+		}
+	}
 	if err == nil && plan.Passes() {
 		s.expect.add(e)
 		if text, ok := s.names.deallocated(q.String); ok {
@@ -140,6 +147,15 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	if err == nil && s.names.taken(p.Name) {
 		err = sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", p.Name)
 	}
+	if err == nil && plan.Explain != "" {
+		var account string
+		if account, err = s.explained(ctx, plan); err == nil {
+			name := s.names.give(p.Name)
+			s.names.statements[p.Name] = &prepared{plan: plan, text: p.Query, name: name}
+			s.expect.add(e)
+			return send(s.up, &pgproto3.Parse{Name: name, Query: account})
+		}
+	}
 	if err == nil && plan.Passes() {
 		s.names.statements[p.Name] = &prepared{plan: plan, text: p.Query, name: p.Name}
 		s.expect.add(e)
@@ -168,7 +184,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 }
 
 // bind notes which statement a portal runs.
-func (s *session) bind(frame []byte) error {
+func (s *session) bind(ctx context.Context, frame []byte) error {
 	var b decode.Bind
 	if err := b.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
@@ -176,6 +192,15 @@ func (s *session) bind(frame []byte) error {
 	e := &expected{kind: 'B'}
 	s.pipelined = true
 	p := s.names.statements[b.PreparedStatement]
+	if p != nil && p.plan.Explain != "" {
+		if err := s.explainAgain(ctx, p); err != nil {
+			e.record = s.record(p.text)
+			s.refuse(e, err)
+			s.skipping = true
+			s.expect.add(e)
+			return send(s.up, &pgproto3.Parse{Query: unparsable})
+		}
+	}
 	if p == nil || p.plan.Passes() {
 		s.names.forget('P', b.DestinationPortal)
 		if p != nil {
@@ -185,7 +210,7 @@ func (s *session) bind(frame []byte) error {
 		_, err := s.up.Write(frame)
 		return err
 	}
-	e.released = true
+	e.released = p.plan.Explain == ""
 	name := s.names.give(b.DestinationPortal)
 	s.names.portals[b.DestinationPortal] = &portal{prepared: p, name: name}
 	s.expect.add(e)
@@ -225,12 +250,15 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	if p != nil {
 		s.settle(p.text)
 	}
-	if p == nil || p.plan.Passes() {
+	if p == nil || p.plan.Passes() || p.plan.Explain != "" {
 		if p != nil && !p.decided {
 			p.decided = true
 			e.record = s.record(p.text)
 		}
 		s.expect.add(e)
+		if p != nil && p.name != x.Portal {
+			return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: x.MaxRows})
+		}
 		_, err := s.up.Write(frame)
 		return err
 	}
