@@ -16,6 +16,7 @@ soak: prepare ## the tests that take longer
 
 bench: prepare ## benchmarks, each with its comparison in the same run
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+	test ! -d ../shared/data || $(GO) run ./internal/experiments/staged -data ../shared/data # modification rates, stages against everything at once
 
 build:
 	$(GO) build -trimpath -o bin/tailor ./cmd/tailor

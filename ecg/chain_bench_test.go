@@ -87,7 +87,8 @@ func tailored(b *testing.B, present *anonymize.Partition) *ecg.Assessment {
 	b.Helper()
 	chain := &ecg.Chain{Present: present, Requirements: fivePeople, Gate: ecg.HighestRisk(5)}
 	stages := ecg.Compose([]string{"p"}, []ecg.Use{
-		{Place: ecg.Scan, Table: "p", Attribute: "age"}, {Place: ecg.Scan, Table: "p", Attribute: "sex"},
+		{Place: ecg.Scan, Table: "p", Attribute: "age"},
+		{Place: ecg.Scan, Table: "p", Attribute: "sex"},
 		{Place: ecg.Projection, Table: "p", Attribute: "zip"},
 	}, "")[0]
 	a, err := ecg.Tailor(b.Context(), chain, stages, chain.Gate, 0)

@@ -113,7 +113,7 @@ func (s *session) account(ctx context.Context, r *catalog.Relation, branch []ecg
 
 // showing is a query whose answer is the account.
 func showing(account *ecg.Explanation, format string) (string, error) {
-	lines := []string{}
+	var lines []string
 	switch format {
 	case "json":
 		document, err := json.MarshalIndent(account, "", "  ")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate"
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate/utility"
+	"github.com/hiatus-tailor/tailor/internal/experiments/page"
 	"github.com/hiatus-tailor/tailor/internal/setdata"
 )
 
@@ -39,15 +40,15 @@ func run(ctx context.Context, data, docs, machine string) error {
 		return err
 	}
 	e.machine = machine
-	p := &page{plots: filepath.Join(docs, "plots")}
-	for _, part := range []func(*page) error{
+	p := &page.Section{Name: "setvalued", Docs: docs}
+	for _, part := range []func(*page.Section) error{
 		e.introduce, e.byK, e.byPolicy, e.byCluster, e.secondDataSet, e.speed,
 	} {
 		if err := part(p); err != nil {
 			return err
 		}
 	}
-	return p.write(filepath.Join(docs, "experiments.md"))
+	return p.Write()
 }
 
 // experiments holds what all measurements need.

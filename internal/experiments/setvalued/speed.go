@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate"
+	"github.com/hiatus-tailor/tailor/internal/experiments/page"
 	"github.com/hiatus-tailor/tailor/internal/setdata"
 	"github.com/hiatus-tailor/tailor/internal/svgplot"
 )
@@ -18,8 +19,8 @@ const runs = 9
 
 // speed measures time and memory, from the data set in memory to the verified
 // form.
-func (e *experiments) speed(p *page) error {
-	p.printf("### Speed\n\nMedian of %d runs on %s, %d processors, %s, from the data set in memory to the verified form; k = 5, m = 2, no constraints.\n",
+func (e *experiments) speed(p *page.Section) error {
+	p.Printf("### Speed\n\nMedian of %d runs on %s, %d processors, %s, from the data set in memory to the verified form; k = 5, m = 2, no constraints.\n",
 		runs, e.machine, runtime.GOMAXPROCS(0), runtime.Version())
 	sizes := []int{5000, 10_000, 25_000, 40_000, e.nhds.Len()}
 	lines := make([]svgplot.Line, len(refinements))
@@ -44,9 +45,9 @@ func (e *experiments) speed(p *page) error {
 	for _, l := range lines {
 		growth = append(growth, fmt.Sprintf("%.2f", slope(l.Points)))
 	}
-	p.table([]string{"records", "none", "joint", "scoped"}, append(rows, growth))
-	p.printf("The exponent is the slope of log(time) over log(records): 1 is linear, 2 quadratic. Aimed at: 0.2 s for 25,000 records and 0.6 s for 58,302, scoped, below 2.\n\n")
-	if err := p.plot("setvalued-time", &svgplot.Chart{
+	p.Table([]string{"records", "none", "joint", "scoped"}, append(rows, growth))
+	p.Printf("The exponent is the slope of log(time) over log(records): 1 is linear, 2 quadratic. Aimed at: 0.2 s for 25,000 records and 0.6 s for 58,302, scoped, below 2.\n\n")
+	if err := p.Plot("setvalued-time", &svgplot.Chart{
 		Title: "Time against records (k = 5, m = 2)", X: "records (logarithmic)", Y: "seconds (logarithmic)",
 		LogX: true, LogY: true, Lines: lines,
 	}); err != nil {
@@ -66,9 +67,9 @@ func (e *experiments) speed(p *page) error {
 			refine.String(), fmt.Sprintf("%.2f s", median.Seconds()), fmt.Sprintf("%d MB", peak>>20),
 		})
 	}
-	p.printf("150,000 synthetic records with %d distinct codes, %.1f a record on average. Memory is the largest heap seen during a run, data set included.\n",
+	p.Printf("150,000 synthetic records with %d distinct codes, %.1f a record on average. Memory is the largest heap seen during a run, data set included.\n",
 		len(large.Codes()), float64(large.Occurrences())/float64(large.Len()))
-	p.table([]string{"refinement", "time", "memory"}, rows)
+	p.Table([]string{"refinement", "time", "memory"}, rows)
 	return nil
 }
 

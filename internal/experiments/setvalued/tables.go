@@ -7,6 +7,7 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate"
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate/published"
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate/utility"
+	"github.com/hiatus-tailor/tailor/internal/experiments/page"
 	"github.com/hiatus-tailor/tailor/internal/svgplot"
 )
 
@@ -14,12 +15,12 @@ import (
 // the records, where a table does not vary it.
 const baseSupport = 0.0125
 
-func (e *experiments) introduce(p *page) error {
+func (e *experiments) introduce(p *page.Section) error {
 	sets, err := e.workload(e.nhds, e.holders, baseSupport)
 	if err != nil {
 		return err
 	}
-	p.printf(`## Set-valued data
+	p.Printf(`## Set-valued data
 
 Disassociation ([Loukides2014]) of nhds2010-631: %d hospital discharges with %d
 ICD-9-CM codes, drawn to the size of the paper's INFORMS data (58,302 records,
@@ -44,14 +45,14 @@ and with CBA ([Loukides2010]), run on the same data.
 var ks = []int{2, 5, 10, 15, 20, 25}
 
 // byK varies k, for m = 2 and m = 5, with constraints of level 1.
-func (e *experiments) byK(p *page) error {
+func (e *experiments) byK(p *page.Section) error {
 	sets, err := e.workload(e.nhds, e.holders, baseSupport)
 	if err != nil {
 		return err
 	}
 	constraints := utility.LevelPolicy(e.nhds, e.icd, 1)
 	for _, m := range []int{2, 5} {
-		p.printf("### Level 1 (%d constraints), m = %d\n", len(constraints), m)
+		p.Printf("### Level 1 (%d constraints), m = %d\n", len(constraints), m)
 		head := []string{"k", "ARE none", "ARE joint", "ARE scoped"}
 		within := []string{"within 5 % none", "joint", "scoped"}
 		if m == 2 {
@@ -83,17 +84,17 @@ func (e *experiments) byK(p *page) error {
 			}
 			rows = append(rows, row)
 		}
-		p.table(append(head, within...), rows)
+		p.Table(append(head, within...), rows)
 		if m == 2 {
-			p.printf("Aimed at for k = 5: ARE at most 0.05 joint and 0.012 scoped, within 5 %% at least 96 %% scoped.\n\n")
+			p.Printf("Aimed at for k = 5: ARE at most 0.05 joint and 0.012 scoped, within 5 %% at least 96 %% scoped.\n\n")
 		} else {
-			p.printf("Clusters are small and have few frequent codes (2 to 3), so that sets of more than two codes rarely decide: to four digits the figures are those of m = 2. CBA is left out, as it would hold all sets of five codes in memory.\n\n")
+			p.Printf("Clusters are small and have few frequent codes (2 to 3), so that sets of more than two codes rarely decide: to four digits the figures are those of m = 2. CBA is left out, as it would hold all sets of five codes in memory.\n\n")
 		}
 		chart := &svgplot.Chart{
 			Title: fmt.Sprintf("ARE against k (level 1, m = %d)", m),
 			X:     "k", Y: "ARE (logarithmic)", LogY: true, Lines: lines,
 		}
-		if err := p.plot(fmt.Sprintf("setvalued-are-k-m%d", m), chart); err != nil {
+		if err := p.Plot(fmt.Sprintf("setvalued-are-k-m%d", m), chart); err != nil {
 			return err
 		}
 	}
@@ -125,7 +126,7 @@ func (e *experiments) policies() ([]policy, error) {
 }
 
 // byPolicy varies the utility policy and the workload, for k = 5 and m = 2.
-func (e *experiments) byPolicy(p *page) error {
+func (e *experiments) byPolicy(p *page.Section) error {
 	list, err := e.policies()
 	if err != nil {
 		return err
@@ -140,14 +141,14 @@ func (e *experiments) byPolicy(p *page) error {
 		}
 		head = append(head, fmt.Sprintf("%.4g %%", 100*share))
 	}
-	p.printf("### Policies and workloads, k = 5, m = 2\n\nARE as none / joint / scoped / CBA, by the least support of the sets of the workload (")
+	p.Printf("### Policies and workloads, k = 5, m = 2\n\nARE as none / joint / scoped / CBA, by the least support of the sets of the workload (")
 	for i := range workloads {
 		if i > 0 {
-			p.printf(", ")
+			p.Printf(", ")
 		}
-		p.printf("%d", len(workloads[i]))
+		p.Printf("%d", len(workloads[i]))
 	}
-	p.printf(" sets). The last columns are the share of constraints within 5 %% and the occurrences that CBA suppressed.\n")
+	p.Printf(" sets). The last columns are the share of constraints within 5 %% and the occurrences that CBA suppressed.\n")
 	var rows [][]string
 	lines := make([]svgplot.Line, len(ways))
 	worse := 0
@@ -185,22 +186,22 @@ func (e *experiments) byPolicy(p *page) error {
 		}
 		rows = append(rows, append(row, cell, fmt.Sprint(all[3].lost.Occurrences)))
 	}
-	p.table(append(head, "within 5 %", "suppressed"), rows)
-	p.printf("Cases in which a way of disassociation is no better than CBA: %d of %d.\n\n", worse, 3*len(list)*len(thresholds))
-	return p.plot("setvalued-are-threshold", &svgplot.Chart{
+	p.Table(append(head, "within 5 %", "suppressed"), rows)
+	p.Printf("Cases in which a way of disassociation is no better than CBA: %d of %d.\n\n", worse, 3*len(list)*len(thresholds))
+	return p.Plot("setvalued-are-threshold", &svgplot.Chart{
 		Title: "ARE against the workload (level 1, k = 5, m = 2)",
 		X:     "least support of a set, % of the records", Y: "ARE (logarithmic)", LogY: true, Lines: lines,
 	})
 }
 
 // byCluster varies the size of clusters.
-func (e *experiments) byCluster(p *page) error {
+func (e *experiments) byCluster(p *page.Section) error {
 	sets, err := e.workload(e.nhds, e.holders, baseSupport)
 	if err != nil {
 		return err
 	}
-	p.printf("### Size of clusters and what chunks give away, k = 5, m = 2, level 1, scoped\n\n")
-	p.printf("A covered code never occurs in its chunk without some other code, which whoever has it has for certain; a certain code is in all records of its cluster. k^m-anonymity promises nothing here.\n")
+	p.Printf("### Size of clusters and what chunks give away, k = 5, m = 2, level 1, scoped\n\n")
+	p.Printf("A covered code never occurs in its chunk without some other code, which whoever has it has for certain; a certain code is in all records of its cluster. k^m-anonymity promises nothing here.\n")
 	var rows [][]string
 	for _, limit := range []int{10, 15, 20, 30, 50} {
 		cfg := disassociate.Default(5, 2)
@@ -217,19 +218,19 @@ func (e *experiments) byCluster(p *page) error {
 			fmt.Sprint(c.CoveredPlacements), fmt.Sprint(c.CertainPlacements),
 		})
 	}
-	p.table([]string{"clusters below", "clusters", "ARE", "codes with exact counts", "codes in chunks", "covered", "certain"}, rows)
+	p.Table([]string{"clusters below", "clusters", "ARE", "codes with exact counts", "codes in chunks", "covered", "certain"}, rows)
 	return nil
 }
 
 // secondDataSet repeats the main measures on click sessions.
-func (e *experiments) secondDataSet(p *page) error {
+func (e *experiments) secondDataSet(p *page.Section) error {
 	const share = 0.005
 	holders := utility.HoldersOf(e.bms, 1)
 	sets, err := e.workload(e.bms, holders, share)
 	if err != nil {
 		return err
 	}
-	p.printf("### bms-webview-1 (%d sessions, %d products), no constraints\n\nARE over %d sets of at least %.4g %% of the sessions; the last column is from ten reconstructed data sets.\n",
+	p.Printf("### bms-webview-1 (%d sessions, %d products), no constraints\n\nARE over %d sets of at least %.4g %% of the sessions; the last column is from ten reconstructed data sets.\n",
 		e.bms.Len(), len(e.bms.Codes()), len(sets), 100*share)
 	var rows [][]string
 	for _, m := range []int{2, 5} {
@@ -247,7 +248,7 @@ func (e *experiments) secondDataSet(p *page) error {
 			rows = append(rows, append(row, fmt.Sprintf("%.4f", reconstructedARE(last.form, sets, 10))))
 		}
 	}
-	p.table([]string{"k, m", "none", "joint", "scoped", "scoped, reconstructed"}, rows)
+	p.Table([]string{"k, m", "none", "joint", "scoped", "scoped, reconstructed"}, rows)
 	return nil
 }
 
