@@ -3,48 +3,62 @@ package ecg
 import (
 	"iter"
 	"slices"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-// Ways implements [Material]: every non-empty subset of the attributes with
-// every recoding is a way to de-identify. Those are left out of which it is
-// plain that they fail: where some attributes cannot be shown as they are,
-// neither can more of them, so that subsets are looked at by the attributes
-// that they leave alone, few first, and each only if all of its parts passed.
-// Before the last stage only the ways that generalize everything are listed.
-func (c *Chain) Ways(attributes []string, last bool) (ways []Way, possible int) {
-	recodings := c.Recodings
-	if len(recodings) == 0 {
-		recodings = []string{Local}
+// Whole implements [Material]. What is shown as it is by now has nothing to
+// lose and is not among the attributes that are generalized.
+func (c *Chain) Whole(attributes []string) (ways []Way, possible int) {
+	for _, recoding := range c.recodings() {
+		ways = append(ways, Way{Generalized: c.inexact(attributes, c.Present), Recoding: recoding})
 	}
-	possible = len(recodings)*(1<<min(len(attributes), 30)) - len(recodings)
+	return ways, len(ways) * (1<<min(len(attributes), 30) - 1)
+}
+
+func (c *Chain) recodings() []string {
+	if len(c.Recodings) == 0 {
+		return []string{Local}
+	}
+	return c.Recodings
+}
+
+// inexact lists the attributes that a partition does not show as they are.
+func (c *Chain) inexact(attributes []string, p *anonymize.Partition) []string {
+	return slices.DeleteFunc(slices.Clone(attributes), func(name string) bool {
+		return p.IsExact(p.Table().Column(name))
+	})
+}
+
+// Others implements [Material]. Every non-empty subset of the attributes is a
+// way, in each recoding. Those are left out of which it is plain that they
+// fail: where some attributes cannot be shown as they are, neither can more of
+// them, so that subsets are looked at by the attributes that they leave alone,
+// few first, and each only if all of its parts passed. Where the work does not
+// suffice for all, those come first that leave alone what generalizing all did
+// not manage to show as it is.
+func (c *Chain) Others(attributes []string, whole *Outcome) []Way {
+	generalized := c.inexact(attributes, c.Present)
 	work := c.Work
 	if work == 0 {
 		work = DefaultWork
 	}
-	most := max(1, work/max(1, c.Present.Table().Tuples()))
-	// What is shown as it is by now has nothing to lose.
-	var free []string
-	for _, name := range attributes {
-		if !c.Present.IsExact(c.Present.Table().Column(name)) {
-			free = append(free, name)
-		}
+	most := work/max(1, c.Present.Table().Tuples()) - len(c.recodings())
+	leavable := generalized
+	if whole.Partition != nil && most < len(c.recodings())*(1<<min(len(generalized), 30)-2) {
+		leavable = c.inexact(generalized, whole.Partition)
 	}
-	for _, recoding := range recodings {
-		ways = append(ways, Way{Generalized: free, Recoding: recoding})
-	}
-	if !last {
-		return ways, possible
-	}
-	for left := range c.showable(free) {
-		if len(ways)+len(recodings) > most || len(left) == len(free) {
+	var ways []Way
+	for left := range c.showable(leavable) {
+		if len(ways)+len(c.recodings()) > most || len(left) == len(generalized) {
 			break
 		}
-		generalized := slices.DeleteFunc(slices.Clone(free), func(name string) bool { return slices.Contains(left, name) })
-		for _, recoding := range recodings {
-			ways = append(ways, Way{Generalized: generalized, Recoding: recoding})
+		rest := slices.DeleteFunc(slices.Clone(generalized), func(name string) bool { return slices.Contains(left, name) })
+		for _, recoding := range c.recodings() {
+			ways = append(ways, Way{Generalized: rest, Recoding: recoding})
 		}
 	}
-	return ways, possible
+	return ways
 }
 
 // showable yields the sets of attributes that can be shown as they are on top

@@ -27,6 +27,9 @@ type Chain struct {
 	// Work bounds the candidates of a stage: no more are worked out than go
 	// into so many tuples; 0 means DefaultWork. One always is.
 	Work int
+	// Eager has every stage compare its own ways, for an account of the query.
+	// The last stage chooses for all in any case.
+	Eager bool
 }
 
 // DefaultWork lets a table of 50,000 tuples compare three ways at the last
@@ -60,6 +63,9 @@ type UnknownAttributeError struct{ Attribute string }
 func (e *UnknownAttributeError) Error() string {
 	return fmt.Sprintf("the table has no quasi-identifier %s", e.Attribute)
 }
+
+// Defers implements [Material].
+func (c *Chain) Defers() bool { return !c.Eager }
 
 // columns finds the columns of attributes.
 func (c *Chain) columns(attributes []string) ([]int, error) {
@@ -198,16 +204,20 @@ func (c *Chain) withheld(columns, exact []int) *Outcome {
 }
 
 // Shown implements [Material].
-func (c *Chain) Shown(attributes []string, in *Outcome) (local, aggregate Values) {
-	p := in.Partition
+func (c *Chain) Shown(attributes []string, in *Outcome) Values {
 	columns, err := c.columns(attributes)
 	if err != nil {
-		return Values{}, Values{} // the stage has been assessed: it cannot be
+		return Values{} // the stage has been assessed: it cannot be
 	}
-	local = Values{Risk: RiskOf(p.ShownAlike(columns), c.Gate.K), Loss: c.Loss.of(p, columns), Modified: p.Modified(columns)}
-	all := make([]int, len(c.Present.Table().Columns()))
+	p := in.Partition
+	return Values{Risk: RiskOf(p.ShownAlike(columns), c.Gate.K), Loss: c.Loss.of(p, columns), Modified: p.Modified(columns)}
+}
+
+// Everything implements [Material].
+func (c *Chain) Everything(in *Outcome) Values {
+	all := make([]int, len(in.Partition.Table().Columns()))
 	for i := range all {
 		all[i] = i
 	}
-	return local, Values{Risk: c.riskOf(p), Loss: c.Loss.of(p, all), Modified: p.Modified(all)}
+	return Values{Risk: c.riskOf(in.Partition), Loss: c.Loss.of(in.Partition, all), Modified: in.Partition.Modified(all)}
 }

@@ -69,7 +69,8 @@ func (c *Chain) Foresee(table string, stages []Stage, score float64) (ExplainedT
 		if err != nil {
 			return out, err
 		}
-		local, aggregate := c.Shown(s.Attributes, &Outcome{Partition: c.Present})
+		present := &Outcome{Partition: c.Present}
+		local, aggregate := c.Shown(s.Attributes, present), c.Everything(present)
 		e := ExplainedStage{
 			Stage: s.Name, Follows: s.Follows, Place: s.Place, Attributes: s.Attributes, Condition: s.Condition,
 			Action: ActionKept, RiskAfter: aggregate.Risk.Highest, Loss: local.Loss, Local: &local, Aggregate: &aggregate,

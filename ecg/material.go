@@ -34,16 +34,21 @@ type Material interface {
 	// of an outcome of an earlier stage of the same query, or, where that is
 	// nil, of what the audience has been shown.
 	Assess(ctx context.Context, attributes []string, on *Outcome) (*Outcome, error)
-	// Ways lists the ways to de-identify a combination that are worth looking
-	// at, the one that generalizes all attributes first, and how many there
-	// are in all. last says that the choice is final; earlier ones are made
-	// again behind them and need less care. There is at least one way.
-	Ways(attributes []string, last bool) (ways []Way, possible int)
+	// Defers says that no choice need be made before the last stage. The
+	// combination there holds all others and raises the risk as they do.
+	Defers() bool
+	// Whole lists the ways that generalize all attributes of a combination as
+	// far as needed, one a recoding, and how many ways there are in all.
+	Whole(attributes []string) (ways []Way, possible int)
+	// Others lists further ways that are worth working out, given the outcome of
+	// the first of those.
+	Others(attributes []string, whole *Outcome) []Way
 	// DeIdentify shows a combination in some way on top of what the audience
 	// has been shown: earlier stages of the query are not binding, earlier
 	// answers are. It is called concurrently.
 	DeIdentify(ctx context.Context, attributes []string, way Way) (*Outcome, error)
-	// Shown measures a combination in an outcome, by itself and with
-	// everything else.
-	Shown(attributes []string, in *Outcome) (local, aggregate Values)
+	// Shown measures a combination by itself as an outcome shows it.
+	Shown(attributes []string, in *Outcome) Values
+	// Everything measures all that an outcome shows, earlier answers included.
+	Everything(in *Outcome) Values
 }

@@ -26,11 +26,20 @@ func (f figures) Assess(_ context.Context, attributes []string, _ *ecg.Outcome) 
 	return &ecg.Outcome{Feasible: true, Risk: ecg.Risk{Highest: f.asIs[strings.Join(attributes, " × ")]}}, nil
 }
 
-func (f figures) Ways(attributes []string, _ bool) (ways []ecg.Way, possible int) {
+func (f figures) Defers() bool { return false }
+
+func (f figures) Whole(attributes []string) (ways []ecg.Way, possible int) {
+	all := f.list(attributes)
+	return all[:1], len(all)
+}
+
+func (f figures) Others(attributes []string, _ *ecg.Outcome) []ecg.Way { return f.list(attributes)[1:] }
+
+func (f figures) list(attributes []string) (ways []ecg.Way) {
 	for _, w := range f.ways[strings.Join(attributes, " × ")] {
 		ways = append(ways, ecg.Way{Generalized: strings.Split(w.generalized, " × "), Recoding: "given"})
 	}
-	return ways, len(ways)
+	return ways
 }
 
 func (f figures) DeIdentify(_ context.Context, attributes []string, chosen ecg.Way) (*ecg.Outcome, error) {
@@ -43,16 +52,18 @@ func (f figures) DeIdentify(_ context.Context, attributes []string, chosen ecg.W
 }
 
 // Shown tells of a stage what it came as, or what the paper's choice made of it.
-func (f figures) Shown(attributes []string, in *ecg.Outcome) (local, aggregate ecg.Values) {
+func (f figures) Shown(attributes []string, in *ecg.Outcome) ecg.Values {
 	name := strings.Join(attributes, " × ")
-	local = ecg.Values{Risk: ecg.Risk{Highest: f.asIs[name]}, Loss: in.Loss}
+	local := ecg.Values{Risk: ecg.Risk{Highest: f.asIs[name]}, Loss: in.Loss}
 	for _, w := range f.ways[name] {
 		if w.generalized == "address" {
 			local = ecg.Values{Risk: ecg.Risk{Highest: w.risk}, Loss: w.loss}
 		}
 	}
-	return local, local
+	return local
 }
+
+func (f figures) Everything(*ecg.Outcome) ecg.Values { return ecg.Values{} }
 
 func TestWorkedExampleOfThePaper(t *testing.T) {
 	example := figures{

@@ -67,18 +67,21 @@ func Tailor(ctx context.Context, m Material, stages []Stage, gate Gate, score fl
 	if t.way != nil {
 		a.Recoding = t.way.Recoding
 	}
+	var everything Values
+	if len(stages) > 0 {
+		everything = m.Everything(t.now)
+	}
 	for i := range stages {
 		s := &stages[i]
 		a.Table = s.Table
-		s.Local, s.Aggregate = m.Shown(s.Attributes, t.now)
+		s.Local, s.Aggregate = m.Shown(s.Attributes, t.now), everything
 		s.RiskAfter, s.Loss = s.Aggregate.Risk.Highest, s.Local.Loss
 		a.Score += s.Local.Risk.Highest
 		s.Score = a.Score
 		if i == len(stages)-1 {
 			a.Loss = s.Loss
 			for _, name := range s.Attributes {
-				alone, _ := m.Shown([]string{name}, t.now)
-				a.LossOf[name] = alone.Loss
+				a.LossOf[name] = m.Shown([]string{name}, t.now).Loss
 			}
 		}
 	}
@@ -105,8 +108,11 @@ func (t *tailoring) stage(ctx context.Context, s *Stage, last bool) error {
 		return err
 	}
 	s.Before, s.RiskBefore, s.Source = before.Risk, before.Risk.Highest, before.Source
-	if !before.Feasible || !t.gate.Accepts(before.Risk) {
+	if !t.acceptable(before) {
 		s.Action = ActionGeneralize
+		if !last && t.Defers() {
+			return nil // the last stage, whose combination holds this one, chooses for it
+		}
 		return t.choose(ctx, s, last, nil)
 	}
 	t.now, t.lossOfAll, s.Action = before, before.Loss, ActionNone
@@ -119,26 +125,37 @@ func (t *tailoring) stage(ctx context.Context, s *Stage, last bool) error {
 	return nil
 }
 
+func (t *tailoring) acceptable(o *Outcome) bool { return o.Feasible && t.gate.Accepts(o.Risk) }
+
 // choose works out the ways to de-identify a stage and takes the best. present
-// is what it is to be better than, nil where something has to be done.
+// is what it is to be better than, nil where something has to be done. Before
+// the last stage only the ways that generalize everything are worked out, if
+// they serve: the choice is made again.
 func (t *tailoring) choose(ctx context.Context, s *Stage, last bool, present *Outcome) error {
-	ways, possible := t.Ways(s.Attributes, last)
-	s.Considered, s.Possible = len(ways), possible
+	ways, possible := t.Whole(s.Attributes)
+	whole := len(ways)
 	outcomes, err := t.workOut(ctx, s.Attributes, ways)
+	if err == nil && (last || !t.acceptable(outcomes[0])) {
+		others := t.Others(s.Attributes, outcomes[0])
+		var more []*Outcome
+		more, err = t.workOut(ctx, s.Attributes, others)
+		ways, outcomes = append(ways, others...), append(outcomes, more...)
+	}
 	if err != nil {
 		return err
 	}
+	s.Considered, s.Possible = len(ways), possible
 	best, all := -1, false
 	for i, way := range ways {
 		o := outcomes[i]
-		acceptable := o.Feasible && t.gate.Accepts(o.Risk)
+		acceptable := t.acceptable(o)
 		s.Candidates = append(s.Candidates, Candidate{
 			Attributes: way.Generalized, Recoding: way.Recoding, Risk: o.Risk.Highest, Loss: o.Loss, Feasible: acceptable,
 		})
 		if acceptable && (best < 0 || compare(&s.Candidates[i], &s.Candidates[best]) < 0) {
 			best = i
 		}
-		if acceptable && !all && len(way.Generalized) == len(ways[0].Generalized) {
+		if acceptable && !all && i < whole {
 			all, t.lossOfAll = true, o.Loss
 		}
 	}

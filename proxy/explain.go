@@ -86,6 +86,7 @@ func (s *session) explainedTable(ctx context.Context, r *catalog.Relation, branc
 		return ecg.ExplainedTable{}, err
 	}
 	return s.account(ctx, r, branch, present, "a chain without any answer yet", func(m *ecg.Chain, stages []ecg.Stage) (ecg.ExplainedTable, error) {
+		m.Eager = true
 		a, err := ecg.Tailor(ctx, m, stages, m.Gate, 0)
 		if err != nil {
 			return ecg.ExplainedTable{}, refusedBy(err, r)
