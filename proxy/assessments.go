@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"sync"
+	"weak"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/ecg"
@@ -12,29 +13,32 @@ const maxAssessments = 1024
 
 // assessments keeps what the tailor found for queries that changed nothing, so
 // that a query that is asked again costs no assessment. A partition never
-// changes, so an entry never grows stale. It is safe for concurrent use.
+// changes, so an entry never grows stale; it does not keep its partition from
+// being freed either. It is safe for concurrent use.
 type assessments struct {
 	mu   sync.Mutex
 	kept map[assessed]*ecg.Assessment
 }
 
-// assessed is a partition with the uses of a query on it.
+// assessed is a partition with what a query asks of it.
 type assessed struct {
-	partition *anonymize.Partition
-	uses      string
+	partition weak.Pointer[anonymize.Partition]
+	query     string
 }
 
-func (a *assessments) find(key assessed) *ecg.Assessment {
+func (a *assessments) find(p *anonymize.Partition, query string) *ecg.Assessment {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.kept[key]
+	return a.kept[assessed{weak.Make(p), query}]
 }
 
-func (a *assessments) keep(key assessed, found *ecg.Assessment) {
+func (a *assessments) keep(p *anonymize.Partition, query string, found *ecg.Assessment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.kept == nil || len(a.kept) >= maxAssessments {
 		a.kept = make(map[assessed]*ecg.Assessment)
 	}
-	a.kept[key] = found
+	without := *found
+	without.Partition = nil
+	a.kept[assessed{weak.Make(p), query}] = &without
 }

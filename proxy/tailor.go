@@ -102,8 +102,8 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 					assessment = &ecg.Assessment{Table: r.String(), Recoding: "none"}
 					return unchanged, nil
 				}
-				key := assessed{present.Partition, fmt.Sprint(material.Recodings, plan.Uses)}
-				if assessment = s.proxy.assessments.find(key); assessment != nil {
+				query := fmt.Sprint(material.Recodings, plan.Uses)
+				if assessment = s.proxy.assessments.find(present.Partition, query); assessment != nil {
 					return unchanged, nil
 				}
 				material.Present, material.Requirements = present.Partition, present.Requirements
@@ -114,7 +114,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 				}
 				assessment = found
 				if found.Partition == nil || found.Partition == present.Partition {
-					s.proxy.assessments.keep(key, found)
+					s.proxy.assessments.keep(present.Partition, query, found)
 					return unchanged, nil
 				}
 				step := catalog.Step{Partition: found.Partition, Score: found.Score}
