@@ -39,11 +39,10 @@ func (c *Chain) inexact(attributes []string, p *anonymize.Partition) []string {
 // not manage to show as it is.
 func (c *Chain) Others(attributes []string, whole *Outcome) []Way {
 	generalized := c.inexact(attributes, c.Present)
-	work := c.Work
-	if work == 0 {
-		work = DefaultWork
+	most := c.work()/max(1, c.Present.Table().Tuples()) - len(c.recodings())
+	if most < len(c.recodings()) {
+		return nil
 	}
-	most := work/max(1, c.Present.Table().Tuples()) - len(c.recodings())
 	leavable := generalized
 	if whole.Partition != nil && most < len(c.recodings())*(1<<min(len(generalized), 30)-2) {
 		leavable = c.inexact(generalized, whole.Partition)

@@ -64,6 +64,13 @@ func (e *UnknownAttributeError) Error() string {
 	return fmt.Sprintf("the table has no quasi-identifier %s", e.Attribute)
 }
 
+func (c *Chain) work() int {
+	if c.Work == 0 {
+		return DefaultWork
+	}
+	return c.Work
+}
+
 // Defers implements [Material].
 func (c *Chain) Defers() bool { return !c.Eager }
 
@@ -178,7 +185,7 @@ func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding s
 			return nil, err
 		}
 		if recoding == FullDomain {
-			p, err = c.fullDomain(p, generalized, requirements)
+			p, err = c.fullDomain(ctx, p, generalized, requirements)
 		} else {
 			p, err = p.Refine(ctx, anonymize.Refinement{Columns: generalized, Requirements: requirements})
 		}

@@ -2,60 +2,84 @@ package ecg
 
 import (
 	"container/heap"
+	"context"
 	"errors"
 	"slices"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
+// patienceOfSearch is the number of nodes of the lattice that are tried in
+// their order, at least; tables of few tuples allow for more.
+const patienceOfSearch = 32
+
 // fullDomain cuts every block at one level for each column: of the levels with
 // which the requirements are met, those that lose the least. Levels are tried
 // in the order of the loss that they would have on a table without blocks,
 // which the narrower labels of blocks can only lower, so that the first that
-// serve are taken.
-func (c *Chain) fullDomain(p *anonymize.Partition, columns []int, requirements []anonymize.Requirement) (*anonymize.Partition, error) {
-	table := p.Table()
-	start := make([]int, len(columns))
-	queue := &levelQueue{{levels: start}}
-	seen := map[string]bool{key(start): true}
-	for queue.Len() > 0 {
+// serve are taken. Where that takes too long, the rest of the way is climbed,
+// each time by the step that loses least.
+func (c *Chain) fullDomain(ctx context.Context, p *anonymize.Partition, columns []int, requirements []anonymize.Requirement) (*anonymize.Partition, error) {
+	losses := levelLosses(p.Table(), columns)
+	queue := &levelQueue{{levels: make([]int, len(columns))}}
+	seen := map[string]bool{key((*queue)[0].levels): true}
+	for tried := 0; ; tried++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		candidate := heap.Pop(queue).(weighed)
 		cut, err := p.AtLevels(columns, candidate.levels, requirements)
 		var unmet *anonymize.UnmetError
 		if err == nil || !errors.As(err, &unmet) {
 			return cut, err
 		}
-		for i, column := range columns {
-			h := table.Columns()[column].Hierarchy
-			if candidate.levels[i]+1 >= h.Height() {
+		climbing := tried >= max(patienceOfSearch, c.work()/max(1, p.Table().Tuples()))
+		var above levelQueue
+		for i := range columns {
+			if candidate.levels[i]+1 >= len(losses[i]) {
 				continue
 			}
 			up := slices.Clone(candidate.levels)
 			up[i]++
-			if seen[key(up)] {
+			if seen[key(up)] && !climbing {
 				continue
 			}
-			seen[key(up)] = true
-			heap.Push(queue, weighed{levels: up, loss: levelLoss(table, columns, up)})
+			node := weighed{levels: up}
+			for j, level := range up {
+				node.loss += losses[j][level]
+			}
+			above = append(above, node)
+		}
+		if climbing {
+			*queue = nil // only one step up from this node, the best
+			heap.Init(&above)
+			above = above[:min(1, len(above))]
+		}
+		for _, node := range above {
+			seen[key(node.levels)] = true
+			heap.Push(queue, node)
+		}
+		if queue.Len() == 0 {
+			return nil, unmet // not even p itself meets the requirements
 		}
 	}
-	return nil, &anonymize.UnmetError{Requirement: "the policy"} // the top level is p itself, which meets it
 }
 
-// levelLoss is the mean loss of the columns if each is shown at its level.
-func levelLoss(t *anonymize.Table, columns, levels []int) float64 {
-	total := 0.0
+// levelLosses is the loss of each column if it is shown at each of its levels.
+func levelLosses(t *anonymize.Table, columns []int) [][]float64 {
+	losses := make([][]float64, len(columns))
 	for i, column := range columns {
 		h := t.Columns()[column].Hierarchy
-		rows := make([]int, h.Groups(levels[i]))
-		for tuple := range uint32(t.Tuples()) {
-			rows[h.Generalize(t.Leaf(column, tuple), levels[i])] += len(t.RowsOf(tuple))
-		}
-		for group, n := range rows {
-			total += float64(n) * h.Share(anonymize.Node{Level: levels[i], Group: uint32(group)})
+		for level := range h.Height() {
+			total := 0.0
+			for tuple := range uint32(t.Tuples()) {
+				group := h.Generalize(t.Leaf(column, tuple), level)
+				total += float64(len(t.RowsOf(tuple))) * h.Share(anonymize.Node{Level: level, Group: group})
+			}
+			losses[i] = append(losses[i], total)
 		}
 	}
-	return total / float64(len(columns)) / float64(max(1, t.Rows()))
+	return losses
 }
 
 func key(levels []int) string {

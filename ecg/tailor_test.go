@@ -193,6 +193,23 @@ func TestAverageRiskCanGate(t *testing.T) {
 	}
 }
 
+func TestFullDomainEndsOnManyColumns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 5))
+	table := people(t, 300, rng, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8)
+	chain := &ecg.Chain{
+		Present: anonymize.NewPartition(table), Requirements: blockK(5), Gate: ecg.HighestRisk(5),
+		Recodings: []string{ecg.FullDomain}, Work: 1,
+	}
+	attributes := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
+	a, err := ecg.Tailor(t.Context(), chain, []ecg.Stage{{Name: "S1", Table: "p", Attributes: attributes}}, chain.Gate, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Partition.MinBlock() < 5 || a.Partition.Blocks() < 2 {
+		t.Errorf("%d blocks, the smallest of %d", a.Partition.Blocks(), a.Partition.MinBlock())
+	}
+}
+
 func TestTailorRefusesWhatItCannotProtect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 5))
 	table := people(t, 40, rng, 10, 2)
