@@ -179,7 +179,7 @@ func (c *Chain) DeIdentify(ctx context.Context, attributes []string, way Way) (*
 func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding string,
 	requirements []anonymize.Requirement,
 ) (*anonymize.Partition, error) {
-	for k := c.Gate.K; ; k += k/4 + 1 {
+	for k := c.Gate.K; ; {
 		p, err := c.Present.Exactly(exact, requirements)
 		if err != nil {
 			return nil, err
@@ -192,8 +192,12 @@ func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding s
 		if err != nil || c.Gate.Measure != "average" || c.Gate.Accepts(c.riskOf(p)) {
 			return p, err
 		}
-		// Blocks of so many subjects have that average risk at most: the loop ends.
-		requirements = append(slices.Clone(c.Requirements), anonymize.BlockK{K: k + k/4 + 1})
+		// Blocks of 1/threshold subjects have that average at most, and of more
+		// subjects than there are, there are none: the loop ends. It steps up
+		// in proportion to what is too much, a little short of it.
+		tooMuch := c.riskOf(p).Average / c.Gate.Threshold
+		k = max(k+k/4+1, int(0.8*tooMuch*float64(k)))
+		requirements = append(slices.Clone(c.Requirements), anonymize.BlockK{K: k})
 	}
 }
 
