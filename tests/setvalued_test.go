@@ -26,6 +26,7 @@ func TestSetValued(t *testing.T) {
 		{"researchers ask as of any table", answersAsATable},
 		{"codes are text, whatever they hold", keepsOddCodes},
 		{"arrays of codes stay arrays", keepsArrays},
+		{"a hidden subject stays hidden, and codes can be numbers", hidesSubjects},
 		{"counts are bounded and k candidates fit every pair", boundsEveryPair},
 		{"the stored form is k^m-anonymous by its definition", isAnonymousByDefinition},
 		{"a publication cannot be linked with keys or with another", isUnlinkable},
@@ -252,5 +253,51 @@ CALL tailor.activate('profiles')`)
 	}
 	if n := one[int](t, conn, "SELECT count(*) FROM profiles WHERE id ~ '[^0-9]'"); n != 0 {
 		t.Errorf("%d keys of the table were shown", n)
+	}
+}
+
+func hidesSubjects(t *testing.T, s *stand) {
+	owner := s.as(t, "dba")
+	exec1(t, owner, `CREATE TABLE counted (person integer, code smallint);
+INSERT INTO counted SELECT n, m % 9 FROM generate_series(1, 500) n, generate_series(n, n + n % 4) m;
+INSERT INTO counted SELECT n, 1 FROM generate_series(1, 60) n;
+CALL tailor.protect('counted', subject => 'person', k => 5);
+CALL tailor.set_valued('counted', column_name => 'code');
+CALL tailor.activate('counted')`)
+	conn := connect(t, s.serve(t).dsn(s.reader(t)))
+	refused(t, conn, "42501", "SELECT person FROM counted")
+	refused(t, conn, "42501", "SELECT count(DISTINCT person) FROM counted")
+	refused(t, conn, "42501", "SELECT code FROM counted ORDER BY person")
+	refused(t, conn, "42501", "SELECT code FROM counted ORDER BY ctid")
+	rows, err := conn.Query(t.Context(), "SELECT * FROM counted WHERE code BETWEEN 2 AND 4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := pgx.CollectRows(rows, pgx.RowTo[int16])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := one[int](t, owner, "SELECT count(*) FROM counted WHERE code BETWEEN 2 AND 4"); len(shown) != want {
+		t.Errorf("%d rows of one column, want %d", len(shown), want)
+	}
+	// Whoever has a code in several rows has it several times.
+	for _, test := range []struct {
+		codes []string
+		sql   string
+	}{
+		{[]string{"1"}, `SELECT count(DISTINCT person) FROM counted WHERE code = 1`},
+		{[]string{"1", "1"}, `SELECT count(*) FROM (SELECT FROM counted WHERE code = 1 GROUP BY person HAVING count(*) > 1) q`},
+	} {
+		var lower, upper int
+		if err := conn.QueryRow(t.Context(), `SELECT lower, upper FROM tailor.case_count('counted', $1)`, test.codes).Scan(&lower, &upper); err != nil {
+			t.Fatal(err)
+		}
+		if n := one[int](t, owner, test.sql); n < lower || n > upper || upper < k {
+			t.Errorf("%d of %d codes: %d subjects, told %d to %d", len(test.codes), len(test.codes), n, lower, upper)
+		}
+	}
+	text := one[string](t, conn, "EXPLAIN (TAILOR, FORMAT JSON) SELECT code FROM counted")
+	if !strings.Contains(text, "public.counted") {
+		t.Errorf("the account does not name the table: %s", text)
 	}
 }
