@@ -293,7 +293,7 @@ CALL tailor.activate('counted')`)
 			t.Fatal(err)
 		}
 		if n := one[int](t, owner, test.sql); n < lower || n > upper || upper < k {
-			t.Errorf("%d of %d codes: %d subjects, told %d to %d", len(test.codes), len(test.codes), n, lower, upper)
+			t.Errorf("%d codes: %d subjects, told %d to %d", len(test.codes), n, lower, upper)
 		}
 	}
 	text := one[string](t, conn, "EXPLAIN (TAILOR, FORMAT JSON) SELECT code FROM counted")
