@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	mathrand "math/rand/v2"
@@ -53,20 +54,23 @@ const publicationPatience = 10 * time.Minute
 // what it was made from; whatever ends the proxy or the transaction before its
 // commit leaves the epoch as it was.
 func (c *Catalog) publish(ctx context.Context, r *Relation) error {
-	if r.SetValued == nil || c.knows(r.Epoch) {
+	if r.SetValued == nil {
 		return nil
+	}
+	if known, err := c.knows(r.Epoch); known {
+		return err
 	}
 	// One session at a time: the others would wait in the database, each with
 	// a connection in its hand.
 	making := c.opening(chainKey{r.OID, "publication"})
 	making.Lock()
 	defer making.Unlock()
-	if c.knows(r.Epoch) {
-		return nil
+	if known, err := c.knows(r.Epoch); known {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, publicationPatience)
 	defer cancel()
-	return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%ds'", int(publicationPatience.Seconds()))); err != nil {
 			return err
 		}
@@ -84,13 +88,22 @@ func (c *Catalog) publish(ctx context.Context, r *Relation) error {
 		}
 		return c.publishEpoch(ctx, tx, r)
 	})
+	var few *disassociate.TooFewError
+	if errors.As(err, &few) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.unpublishable[r.Epoch] = err
+	}
+	return err
 }
 
-// knows says whether an epoch has been read, and so is published.
-func (c *Catalog) knows(epochNumber int) bool {
+// knows says whether it is known of an epoch that it is published, or, with an
+// error, that it cannot be: that took as much work, and nothing will change it.
+func (c *Catalog) knows(epochNumber int) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.epochs[epochNumber] != nil
+	err := c.unpublishable[epochNumber]
+	return err != nil || c.epochs[epochNumber] != nil, err
 }
 
 // publishEpoch makes and stores the publication in a transaction that holds
