@@ -29,6 +29,8 @@ type Catalog struct {
 	epochs   map[int]*epoch
 	chains   map[chainKey]*Chain
 	openings map[chainKey]*sync.Mutex
+	// unpublishable says why an epoch of a set-valued relation cannot be shown.
+	unpublishable map[int]error
 }
 
 // Open connects to the database and reads the first snapshot. The connection
@@ -48,6 +50,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	c := &Catalog{
 		pool: pool, log: log, listener: config.ConnConfig.Copy(),
 		epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain), openings: make(map[chainKey]*sync.Mutex),
+		unpublishable: make(map[int]error),
 	}
 	if err := c.start(ctx); err != nil {
 		pool.Close()

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/anonymize/disassociate"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
@@ -45,7 +46,9 @@ type Release struct {
 	Generation int
 	View       string // in schema tailor_release
 	Subjects   int
-	MinBlock   int // subjects in the smallest block of the chain
+	// MinBlock is the number of subjects in the smallest block of the chain,
+	// or of those that may be one of whom m codes are known.
+	MinBlock int
 }
 
 // Present is a chain as a query finds it.
@@ -97,12 +100,12 @@ func audience(r *Relation, p *Principal) string {
 //
 // project names a declared workload that the chain is prepared for, "" for none.
 func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, project string, assess Assess) (*Release, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	e, err := c.readyEpoch(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	chain, err := c.chain(ctx, r, p, e)
 	if err != nil {
 		return nil, classified(err)
@@ -123,7 +126,10 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, projec
 		Relation: r, Chain: chain.number, Generation: chain.generation,
 		View: ReleaseName(chain.number), Subjects: e.subjects, MinBlock: e.subjects,
 	}
-	if chain.partition != nil {
+	switch {
+	case r.SetValued != nil:
+		release.MinBlock = r.K // candidates for whoever knows m codes
+	case chain.partition != nil:
 		release.MinBlock = chain.partition.MinBlock()
 	}
 	return release, nil
@@ -136,6 +142,11 @@ func (c *Catalog) readyEpoch(ctx context.Context, r *Relation) (*epoch, error) {
 		return nil, sqlstate.New(sqlstate.PolicyStale, "the policy of table %q is stale: the table has changed shape", r.Name).
 			WithHint("A database administrator classifies the new columns and calls tailor.activate.")
 	}
+	if err := c.publish(ctx, r); err != nil {
+		return nil, classified(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	e, err := c.epochOf(ctx, r)
 	if err != nil {
 		return nil, unavailable(err)
@@ -149,6 +160,11 @@ func classified(err error) error {
 	var known *sqlstate.Error
 	if errors.As(err, &known) {
 		return known
+	}
+	var few *disassociate.TooFewError
+	if errors.As(err, &few) {
+		return sqlstate.New(sqlstate.RiskTooHigh, "risk cannot be brought below the threshold").
+			WithHint("Too few subjects of the table have codes at all.")
 	}
 	var unmet *anonymize.UnmetError
 	if errors.As(err, &unmet) {

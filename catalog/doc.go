@@ -13,4 +13,8 @@
 // the labels of each block. Rows are matched by their random row number, never
 // by their tuple, so that no plan can bring rows of equal original values
 // together.
+//
+// A set-valued relation has one publication an epoch instead, made by the first
+// proxy that needs it, and the release of every chain is a view of its rows
+// (docs/decisions/set-valued.md).
 package catalog

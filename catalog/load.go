@@ -25,8 +25,9 @@ type policyDocument struct {
 		Measure string  `json:"measure"`
 		MaxRisk float64 `json:"max_risk"`
 	} `json:"gate"`
-	Seed    [][]string `json:"seed"`
-	Columns []struct {
+	Seed      [][]string `json:"seed"`
+	SetValued *SetValued `json:"set_valued"`
+	Columns   []struct {
 		Name      string         `json:"name"`
 		Number    int            `json:"number"`
 		Type      string         `json:"type"`
@@ -144,6 +145,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 	if len(p.Seed) > 0 {
 		r.Seeds = append(r.Seeds, Seed{Name: policySeed, Combinations: p.Seed})
 	}
+	r.SetValued = p.SetValued
 	for _, q := range p.Require {
 		r.Requirements = append(r.Requirements, Requirement(q))
 	}

@@ -11,12 +11,12 @@ import (
 // but that a chain which does not exist is made, with one block. Errors are of
 // type *[sqlstate.Error].
 func (c *Catalog) Peek(ctx context.Context, r *Relation, p *Principal) (Present, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	e, err := c.readyEpoch(ctx, r)
 	if err != nil {
 		return Present{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	chain, err := c.chain(ctx, r, p, e)
 	if err != nil {
 		return Present{}, classified(err)
@@ -32,8 +32,6 @@ func (c *Catalog) Peek(ctx context.Context, r *Relation, p *Principal) (Present,
 // Fresh is a chain of a relation of which nobody has been shown anything yet.
 // It exists in memory only. Errors are of type *[sqlstate.Error].
 func (c *Catalog) Fresh(ctx context.Context, r *Relation) (Present, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	e, err := c.readyEpoch(ctx, r)
 	if err != nil {
 		return Present{}, err

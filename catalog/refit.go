@@ -119,5 +119,8 @@ func dropUnused(ctx context.Context, tx pgx.Tx, r *Relation, epochNumber int) er
 		return err
 	}
 	_, err = tx.Exec(ctx, fmt.Sprintf("DROP TABLE IF EXISTS tailor_store.epoch_%[1]d, tailor_store.tuples_%[1]d", epochNumber))
-	return err
+	if err != nil {
+		return err
+	}
+	return dropPublication(ctx, tx, epochNumber)
 }

@@ -77,8 +77,8 @@ JOIN tailor_store.chain_%[1]d_block b ON b.%[5]s = r.%[6]s[e.%[3]s %% %[4]d + 1]
 			chain, chunkColumn, rowColumn, chunkRows, blockColumn, blocksColumn)
 	}
 	return fmt.Sprintf(`CREATE OR REPLACE VIEW tailor_release.%[1]s AS SELECT %[2]s FROM %[3]s
-WHERE (SELECT tailor.admit(%[4]d, EXISTS (SELECT FROM tailor.chain WHERE chain = %[4]d)))`,
-		ReleaseName(chain), strings.Join(list, ", "), from, chain)
+WHERE (SELECT tailor.admit(%[4]d, EXISTS (SELECT FROM tailor.chain WHERE chain = %[4]d AND epoch = %[5]d)))`,
+		ReleaseName(chain), strings.Join(list, ", "), from, chain, r.Epoch)
 }
 
 // writeRelease replaces the rows of a release by those of a partition. Readers

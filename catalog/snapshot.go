@@ -77,6 +77,8 @@ type Relation struct {
 	MaxRisk float64
 	Seeds   []Seed // of the policy and of projects
 	Columns []Column
+	// SetValued is set where the codes of a subject are published as a set.
+	SetValued *SetValued
 	// Catalog is the version of the catalog that this was read from.
 	Catalog int64
 	// Stale says that the table has changed shape since the activation.

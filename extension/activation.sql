@@ -26,6 +26,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     LEFT JOIN tailor.classification c ON c.relation = a.attrelid AND c.column_name = a.attname
                     LEFT JOIN tailor.hierarchy h ON h.name = c.hierarchy
                     WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
+        || coalesce(tailor.draft_set_valued(p.relation), '{}')
     FROM tailor.protection p WHERE p.relation = draft.relation AND tailor.owns(p.relation)
 $$;
 COMMENT ON FUNCTION tailor.draft IS 'the policy of one''s own table as it would be activated; NULL for others';
@@ -144,6 +145,9 @@ BEGIN
     IF missing > 0 THEN
         RAISE EXCEPTION 'the subject column of % is NULL in % rows', relation, missing
             USING ERRCODE = '23502', HINT = 'Every row must say whom it is about.';
+    END IF;
+    IF policy ? 'set_valued' THEN
+        RETURN tailor.build_records(relation, version, policy);
     END IF;
 
     number := nextval(pg_get_serial_sequence('tailor.epoch', 'epoch'));
@@ -281,6 +285,7 @@ BEGIN
     IF jsonb_array_length(policy -> 'seed') > 0 THEN
         CALL tailor.assert_combinations(relation, policy -> 'seed');
     END IF;
+    CALL tailor.assert_set_valued(relation, policy);
     -- Two tables of one subject, both with quasi-identifiers, need blocks that
     -- nest; until they do, one of them must do without.
     IF EXISTS (SELECT FROM tailor.classification c WHERE c.relation = assert_valid.relation AND c.class = 'quasi_identifier')

@@ -24,7 +24,7 @@ BEGIN
         EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_owner', object.name);
         -- The procedures of an administrator, and what they call with his rights.
         IF object.proname IN (
-            'protect', 'define_hierarchy', 'classify', 'require', 'chain_scope', 'seed', 'project', 'gate', 'draft',
+            'protect', 'define_hierarchy', 'classify', 'require', 'set_valued', 'chain_scope', 'seed', 'project', 'gate', 'draft',
             'grant_reader', 'activate', 'refresh', 'forget_chains',
             'write_protection', 'write_hierarchy', 'put_in_force', 'renew_copy',
             'owns', 'assert_owner', 'family', 'members', 'reader_roles', 'ways', 'unreachable') THEN
@@ -32,5 +32,5 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean), tailor.unreachable(text) TO tailor_reader;
+GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean), tailor.unreachable(text), tailor.case_count(regclass, text[]) TO tailor_reader;
 GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.audit TO tailor_admin;

@@ -20,9 +20,10 @@ type binder struct {
 	snapshot  *catalog.Snapshot
 	carrying  []*boundQuery // queries that carry labels out
 	stars     []*boundStar
-	columns   int // noted so far, over all levels
-	added     int // bytes of all edits
-	at        int // offset of the reference being bound, -1 for none
+	reading   []*catalog.Relation // protected, of the statement at hand
+	columns   int                 // noted so far, over all levels
+	added     int                 // bytes of all edits
+	at        int                 // offset of the reference being bound, -1 for none
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to

@@ -27,6 +27,12 @@
 //     of either side of an inner join, and none of a full join.
 //   - With tailor.representation = 'value' no label is read at all.
 //
+// # Set-valued relations
+//
+// Their releases are read like others, but not beside another protected
+// relation. tailor.case_count('table', codes) reads the release of the table
+// that its literal names.
+//
 // No privilege argument rests here. A protected table is replaced by its
 // release, and the statement runs under the reader's own role, which has no
 // privilege on anything else; a reference that the planner overlooked ends in

@@ -7,10 +7,11 @@ import (
 )
 
 // edit replaces the bytes [start, end) of the statement. Where relation is
-// set, the name of its release stands before text.
+// set, the name of its release stands before text, as a literal if asked for.
 type edit struct {
 	start, end int
 	relation   *catalog.Relation
+	literal    bool
 	text       string
 }
 
@@ -40,9 +41,11 @@ func (p *Plan) Rewrite(release func(*catalog.Relation) string) *Rewritten {
 		r.parts = append(r.parts, part{at: sql.Len(), source: e.start})
 		// Blanks keep the new text from growing together with its neighbours.
 		sql.WriteByte(' ')
-		if e.relation != nil {
-			sql.WriteString("tailor_release.")
-			sql.WriteString(release(e.relation))
+		switch {
+		case e.literal:
+			sql.WriteString("'tailor_release." + release(e.relation) + "'")
+		case e.relation != nil:
+			sql.WriteString("tailor_release." + release(e.relation))
 		}
 		sql.WriteString(e.text)
 		sql.WriteByte(' ')

@@ -69,7 +69,9 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "a list of column names behind the alias of a protected table is not supported").
 			WithHint("Rename the columns in a subquery.").At(b.statement, int(rv.Location))
 	}
-	b.plan.reads(r)
+	if err := b.read(r, int(rv.Location)); err != nil {
+		return err
+	}
 	sc.entries = append(sc.entries, releaseEntry(r, rv, alias, name.Schema))
 	if err := b.spendColumns(len(r.Columns)); err != nil {
 		return err

@@ -41,7 +41,15 @@ func hospitalSnapshot() *catalog.Snapshot {
 		{Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
 		{Name: "code", Number: 2, Type: "text", Class: catalog.Sensitive},
 	}}
-	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses}, map[catalog.Name]*catalog.Other{
+	conditions := &catalog.Relation{
+		OID: 3, Schema: "public", Name: "conditions", Subject: "patient_id", K: 5, SetValued: &catalog.SetValued{Column: "code", M: 2},
+		Columns: []catalog.Column{
+			{Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier, Pseudonym: true},
+			{Name: "code", Number: 2, Type: "text", Class: catalog.Sensitive},
+			{Name: "day", Number: 3, Type: "date"},
+		},
+	}
+	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions}, map[catalog.Name]*catalog.Other{
 		{Schema: "public", Name: "zip_city"}:     {Columns: []string{"zip", "city"}},
 		{Schema: "public", Name: "names"}:        {Columns: []string{"name", "n"}},
 		{Schema: "public", Name: "old_patients"}: {Columns: []string{"name"}, Reaches: "patients"},

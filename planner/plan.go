@@ -114,6 +114,7 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 	if query == nil {
 		return b.refuseStatement(s.Stmt, concerned)
 	}
+	b.reading = nil
 	if changed {
 		return b.refuseAfterChange(int(s.StmtLocation))
 	}
@@ -138,6 +139,15 @@ func (b *binder) concerned(stmt *pg.Node) (*catalog.Relation, error) {
 			return nil, err
 		}
 		if r := b.snapshot.Protected(name); r != nil && concerned == nil {
+			concerned = r
+		}
+	}
+	for _, f := range b.caseCounts(stmt) {
+		r, _, err := b.countedRelation(f)
+		if err != nil {
+			return nil, err
+		}
+		if concerned == nil {
 			concerned = r
 		}
 	}

@@ -34,8 +34,13 @@ func (b *binder) rangeFunction(f *pg.RangeFunction, sc *scope) error {
 			definitions = append(definitions, items[1].GetList().GetItems()...)
 		}
 	}
-	if len(definitions) == 0 && len(f.Functions) == 1 {
-		call := f.Functions[0].GetList().Items[0].GetFuncCall()
+	if len(definitions) == 0 && len(f.Functions) == 1 && b.isCaseCount(onlyCall(f)) {
+		e.known = true
+		for _, name := range caseCountColumns {
+			e.columns = append(e.columns, column{name: name})
+		}
+	} else if len(definitions) == 0 && len(f.Functions) == 1 {
+		call := onlyCall(f)
 		e.known = slices.Contains(singleColumn, last(call.GetFuncname()))
 		e.columns = append(e.columns, column{name: e.alias, guessed: !e.known})
 	}
@@ -50,4 +55,9 @@ func (b *binder) rangeFunction(f *pg.RangeFunction, sc *scope) error {
 	e.columns = renamed(e.columns, e.known, f.Alias.GetColnames())
 	sc.entries = append(sc.entries, e)
 	return b.spendColumns(len(e.columns))
+}
+
+// onlyCall is the call of a function in FROM, nil where it is something else.
+func onlyCall(f *pg.RangeFunction) *pg.FuncCall {
+	return f.Functions[0].GetList().Items[0].GetFuncCall()
 }

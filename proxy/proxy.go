@@ -59,7 +59,7 @@ func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock fu
 	}
 	return &Proxy{
 		config: config, catalog: catalog, audit: audit, log: log, clock: clock, secret: randomBytes(32),
-		cancels: cancels{keys: make(map[cancelKey][]byte)}, slots: make(chan struct{}, config.MaxClients),
+		cancels: cancels{keys: make(map[cancelKey]cancelTarget)}, slots: make(chan struct{}, config.MaxClients),
 	}, nil
 }
 
@@ -123,8 +123,8 @@ func (p *Proxy) start(ctx context.Context, conn net.Conn) (*session, error) {
 		return nil, err
 	}
 	if g.parameters == nil {
-		if key := p.cancels.find(g.cancel); key != nil {
-			return nil, p.config.cancel(ctx, key)
+		if target, ok := p.cancels.find(g.cancel); ok && !target.work.interrupt() {
+			return nil, p.config.cancel(ctx, target.server)
 		}
 		return nil, nil
 	}

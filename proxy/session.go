@@ -33,6 +33,7 @@ type session struct {
 	up  *bufio.Writer // to the server
 
 	expect expectations
+	work   interrupts
 	status atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
 
 	// The rest belongs to the goroutine that forwards statements.
@@ -84,7 +85,7 @@ func (s *session) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer func() { _ = s.server.conn.Close() }()
-	key := s.proxy.cancels.register(s.server.key)
+	key := s.proxy.cancels.register(cancelTarget{&s.work, s.server.key})
 	defer s.proxy.cancels.forget(key)
 	if err := s.welcome(key); err != nil {
 		return

@@ -70,6 +70,8 @@ const (
 
 // tailor brings the chain of every relation of a plan to what the plan needs.
 func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (*decision, error) {
+	ctx, done := s.work.during(ctx)
+	defer done()
 	d := &decision{}
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err != nil {
@@ -99,7 +101,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 					return unchanged, nil
 				}
 				if present.Partition == nil {
-					assessment = &ecg.Assessment{Table: r.String(), Recoding: "none"}
+					assessment = &ecg.Assessment{Table: r.String(), Recoding: recodingWithoutBlocks(r)}
 					return unchanged, nil
 				}
 				query := fmt.Sprint(material.Recodings, plan.Uses)
@@ -122,7 +124,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 				return step, err
 			})
 		if err != nil {
-			return nil, err
+			return nil, interrupted(ctx, err)
 		}
 		d.releases = append(d.releases, release)
 		d.assessments = append(d.assessments, assessment)
@@ -161,6 +163,9 @@ func (d *decision) describe(record *audit.Record) {
 		record.Stages = append(record.Stages, a.Stages...)
 		record.AggregateRisk = max(record.AggregateRisk, 1/float64(release.MinBlock))
 		record.AggregateLoss = max(record.AggregateLoss, a.Loss)
+		if set := release.Relation.SetValued; set != nil {
+			record.K, record.M = release.Relation.K, set.M
+		}
 		if record.MinBlock == 0 || release.MinBlock < record.MinBlock {
 			record.MinBlock = release.MinBlock
 		}
@@ -172,6 +177,10 @@ func (d *decision) wording() string {
 	var parts []string
 	for i, release := range d.releases {
 		a := d.assessments[i]
+		if set := release.Relation.SetValued; set != nil {
+			parts = append(parts, disassociatedWording(release.Relation.Name, release.Relation.K, set.M))
+			continue
+		}
 		if len(a.Stages) == 0 {
 			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized", release.Relation.Name))
 			continue

@@ -40,7 +40,7 @@ func TestChainsAreCarriedToANewEpoch(t *testing.T) {
 		t.Errorf("smallest class in the new epoch: %d, want at least %d", least, k)
 	}
 	direct := s.superuser(t)
-	if n := one[int](t, direct, `SELECT count(*) FROM pg_class WHERE relname ~ '^epoch_' AND relnamespace = 'tailor_store'::regnamespace`); n != 3 {
+	if n := one[int](t, direct, `SELECT count(*) FROM pg_class WHERE relname ~ '^(epoch|records)_' AND relnamespace = 'tailor_store'::regnamespace`); n != 3 {
 		t.Errorf("%d stored copies for three tables: an old one was kept", n)
 	}
 

@@ -18,6 +18,9 @@ var allowed = map[string][]string{
 	"proxy":     {"anonymize", "ecg", "catalog", "planner", "internal/sqlstate", "internal/audit"},
 }
 
+// engine starts the names of packages that count as anonymize itself.
+const engine = "anonymize/"
+
 func TestImportsPointOneWay(t *testing.T) {
 	for name, may := range allowed {
 		output, err := exec.Command("go", "list", "-deps", module+name).Output()
@@ -26,6 +29,9 @@ func TestImportsPointOneWay(t *testing.T) {
 		}
 		for dependency := range strings.FieldsSeq(string(output)) {
 			own, ok := strings.CutPrefix(dependency, module)
+			if strings.HasPrefix(own, engine) {
+				own = "anonymize"
+			}
 			if ok && own != name && !slices.Contains(may, own) {
 				t.Errorf("%s imports %s", name, own)
 			}

@@ -49,6 +49,10 @@ type Record struct {
 	AggregateLoss float64     `json:"aggregate_loss"`
 	MinBlock      int         `json:"min_block"`
 	Recoding      string      `json:"recoding"`
+	// K and M are set where a set-valued table is released: whoever knows M
+	// codes of a subject finds at least K that it may be.
+	K int `json:"k,omitempty"`
+	M int `json:"m,omitempty"`
 	// Rows is nil where the record was written before the answer.
 	Rows       *int64  `json:"rows"`
 	DurationMS float64 `json:"duration_ms"`

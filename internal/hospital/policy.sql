@@ -24,7 +24,8 @@ CALL tailor.classify('public.visits', 'ward', 'non_sensitive');
 CALL tailor.classify('public.visits', 'cost', 'non_sensitive');
 
 CALL tailor.protect('public.diagnoses', subject => 'patient_id', k => 5);
-CALL tailor.classify('public.diagnoses', 'code', 'sensitive');
+CALL tailor.classify('public.diagnoses', 'patient_id', 'direct_identifier', action => 'pseudonym');
+CALL tailor.set_valued('public.diagnoses', column_name => 'code', m => 2);
 
 CALL tailor.grant_reader('researcher');
 CALL tailor.activate('public.patients');

@@ -29,6 +29,7 @@ const (
 	ProgramLimitExceeded       Code = "54000"
 	TooManyColumns             Code = "54011"
 	StatementTooComplex        Code = "54001"
+	QueryCanceled              Code = "57014"
 	CannotConnectNow           Code = "57P03"
 	InternalError              Code = "XX000"
 

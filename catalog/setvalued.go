@@ -1,0 +1,225 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	mathrand "math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize/disassociate"
+	"github.com/hiatus-tailor/tailor/anonymize/disassociate/published"
+	"github.com/hiatus-tailor/tailor/anonymize/disassociate/verify"
+)
+
+// SetValued is what a policy says of a table in which the codes of a subject
+// are a set: rows of (subject, code), or an array of codes for each subject.
+type SetValued struct {
+	Column      string              `json:"column"`
+	M           int                 `json:"m"` // codes that an attacker may know
+	Constraints map[string][]string `json:"constraints"`
+	Sensitive   []string            `json:"sensitive"`
+	Diversity   int                 `json:"diversity"` // 0 without sensitive codes
+}
+
+// config is how the table is published. The bound on sensitive codes holds for
+// readers who know how many subjects of a cluster have one.
+func (r *Relation) config() disassociate.Config {
+	s := r.SetValued
+	cfg := disassociate.Default(r.K, s.M)
+	for _, name := range slices.Sorted(maps.Keys(s.Constraints)) {
+		cfg.Constraints = append(cfg.Constraints, disassociate.Constraint{Name: name, Codes: s.Constraints[name]})
+	}
+	if len(s.Sensitive) > 0 {
+		cfg.Sensitive, cfg.Diversity, cfg.StrictDiversity = s.Sensitive, s.Diversity, true
+		cfg.MaxCluster = 2 * max(r.K, s.Diversity)
+	}
+	return cfg
+}
+
+// publicationPatience bounds the work on a publication, and how long another
+// proxy waits for it.
+const publicationPatience = 10 * time.Minute
+
+// publish makes the publication of a set-valued relation's present epoch
+// unless it has been made. Every audience and every query reads the same one:
+// two of the same subjects could be intersected. So a proxy makes it under the
+// lock of the epoch and stores it in the same transaction in which it drops
+// what it was made from; whatever ends the proxy or the transaction before its
+// commit leaves the epoch as it was.
+func (c *Catalog) publish(ctx context.Context, r *Relation) error {
+	if r.SetValued == nil {
+		return nil
+	}
+	if known, err := c.knows(r.Epoch); known {
+		return err
+	}
+	// One session at a time: the others would wait in the database, each with
+	// a connection in its hand.
+	making := c.opening(chainKey{r.OID, "publication"})
+	making.Lock()
+	defer making.Unlock()
+	if known, err := c.knows(r.Epoch); known {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, publicationPatience)
+	defer cancel()
+	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%ds'", int(publicationPatience.Seconds()))); err != nil {
+			return err
+		}
+		// An epoch that has been superseded is not published any more.
+		if err := assertInForce(ctx, tx, r); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `SELECT FROM tailor.epoch WHERE epoch = $1 FOR UPDATE`, r.Epoch); err != nil {
+			return fmt.Errorf("lock epoch %d: %w", r.Epoch, err)
+		}
+		var done bool
+		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tailor.publication WHERE epoch = $1)`, r.Epoch).Scan(&done)
+		if err != nil || done {
+			return err
+		}
+		return c.publishEpoch(ctx, tx, r)
+	})
+	var few *disassociate.TooFewError
+	if errors.As(err, &few) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.unpublishable[r.Epoch] = err
+	}
+	return err
+}
+
+// knows says whether it is known of an epoch that it is published, or, with an
+// error, that it cannot be: that took as much work, and nothing will change it.
+func (c *Catalog) knows(epochNumber int) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.unpublishable[epochNumber]
+	return err != nil || c.epochs[epochNumber] != nil, err
+}
+
+// publishEpoch makes and stores the publication in a transaction that holds
+// the lock of the epoch.
+func (c *Catalog) publishEpoch(ctx context.Context, tx pgx.Tx, r *Relation) error {
+	started := time.Now()
+	log := c.log.With("relation", r.String(), "epoch", r.Epoch)
+	log.Info("publishing set-valued table")
+	records, err := readRecords(ctx, tx, r.Epoch)
+	if err != nil {
+		return fmt.Errorf("read records of epoch %d: %w", r.Epoch, err)
+	}
+	var seed [32]byte
+	_, _ = rand.Read(seed[:]) // never fails: crypto/rand ends the process instead
+	var stage disassociate.Stage
+	p, err := disassociated(ctx, records, r.config(), mathrand.New(mathrand.NewChaCha8(seed)), func(s disassociate.Stage, _, total int) {
+		if s != stage {
+			stage = s
+			log.Debug("publishing set-valued table", "stage", string(s), "steps", total)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("publish epoch %d: %w", r.Epoch, err)
+	}
+	if err := p.store(ctx, tx, r); err != nil {
+		return fmt.Errorf("store publication of epoch %d: %w", r.Epoch, err)
+	}
+	log.Info("published set-valued table", "records", len(p.records), "clusters", len(p.form.Clusters), "duration", time.Since(started))
+	return nil
+}
+
+// publication is the published form of an epoch, and one data set that it can
+// be read as: what a query sees in place of the table.
+type publication struct {
+	form    *published.Form
+	encoded []byte
+	records []publishedRecord // in random order
+	cells   []cell            // every code of every record, in random order
+}
+
+// cell is one code of a record.
+type cell struct {
+	record int32
+	item   published.Item
+}
+
+// publishedRecord is a record of the reconstruction. Its number is drawn at
+// random for this publication: it has nothing to do with the subject's key,
+// nor with a number in another publication or another table.
+type publishedRecord struct {
+	number int32
+	items  published.Record
+}
+
+// disassociated publishes records. The form depends on the records and the
+// configuration alone, but for the order of its clusters: to publish the same
+// records again tells nothing new, whatever the seed. What is verified, against
+// the records, is the form as it has been encoded, and everything that a reader
+// is ever shown is made from that.
+func disassociated(ctx context.Context, records [][]string, cfg disassociate.Config, rng *mathrand.Rand, progress disassociate.Progress) (*publication, error) {
+	for _, codes := range records {
+		slices.Sort(codes)
+	}
+	slices.SortFunc(records, slices.Compare)
+	var builder disassociate.Builder
+	for _, codes := range records {
+		if err := builder.Add(codes...); err != nil {
+			return nil, err
+		}
+	}
+	data := builder.Dataset()
+	result, err := disassociate.Disassociate(ctx, data, cfg, rng, progress)
+	if err != nil {
+		return nil, err
+	}
+	var encoded bytes.Buffer
+	if err := result.Form.Encode(&encoded); err != nil {
+		return nil, err
+	}
+	form, err := published.Decode(bytes.NewReader(encoded.Bytes()))
+	if err != nil {
+		return nil, err
+	}
+	report, err := verify.Check(ctx, form, data, result.ClusterOf)
+	if err != nil {
+		return nil, err
+	}
+	if err := report.Err(); err != nil {
+		return nil, err
+	}
+	p := &publication{form: form, encoded: encoded.Bytes(), records: numbered(form.Reconstruct(rng), rng)}
+	for i := range p.records {
+		for _, it := range p.records[i].items {
+			p.cells = append(p.cells, cell{int32(i), it})
+		}
+	}
+	rng.Shuffle(len(p.cells), func(i, j int) { p.cells[i], p.cells[j] = p.cells[j], p.cells[i] })
+	return p, nil
+}
+
+// numbered gives each record a random number of its own and shuffles them.
+func numbered(records []published.Record, rng *mathrand.Rand) []publishedRecord {
+	out := make([]publishedRecord, len(records))
+	taken := make(map[int32]bool, len(records))
+	for i, items := range records {
+		number := 1 + rng.Int32N(maxPseudonym)
+		for taken[number] {
+			number = 1 + rng.Int32N(maxPseudonym)
+		}
+		taken[number] = true
+		out[i] = publishedRecord{number, items}
+	}
+	rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+// maxPseudonym is the largest number of a published record: whole numbers of
+// four bytes hold it, and two publications have few numbers in common.
+const maxPseudonym = 1<<31 - 1

@@ -1,0 +1,180 @@
+package catalog
+
+import (
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/hiatus-tailor/tailor/anonymize/disassociate/published"
+)
+
+// copyWriter writes rows in COPY's text format. The first error stays.
+type copyWriter struct {
+	to     io.Writer
+	buffer []byte
+	err    error
+	inside bool // a row has begun
+}
+
+// field ends the field before and returns the buffer to append to.
+func (w *copyWriter) field() {
+	if w.inside {
+		w.buffer = append(w.buffer, '\t')
+	}
+	w.inside = true
+}
+
+func (w *copyWriter) number(n int) {
+	w.field()
+	w.buffer = strconv.AppendInt(w.buffer, int64(n), 10)
+}
+
+func (w *copyWriter) text(value string) {
+	w.field()
+	w.buffer = appendEscaped(w.buffer, value)
+}
+
+// items writes an array of numbers.
+func (w *copyWriter) items(items []published.Item) {
+	w.field()
+	separator := byte('{')
+	for _, it := range items {
+		w.buffer = strconv.AppendUint(append(w.buffer, separator), uint64(it), 10)
+		separator = ','
+	}
+	w.buffer = append(w.buffer, '}')
+}
+
+func (w *copyWriter) end() {
+	w.buffer = append(w.buffer, '\n')
+	w.inside = false
+	if len(w.buffer) >= copyBuffer {
+		w.flush()
+	}
+}
+
+func (w *copyWriter) flush() {
+	if w.err == nil {
+		_, w.err = w.to.Write(w.buffer)
+	}
+	w.buffer = w.buffer[:0]
+}
+
+// quotable escapes what ends or escapes a quoted element of an array.
+var quotable = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// array writes codes as an array; every element is quoted, so that no code can
+// be taken for a separator or for NULL.
+func (w *copyWriter) array(codes []published.Code, items published.Record) {
+	w.field()
+	separator := byte('{')
+	for _, it := range items {
+		w.buffer = append(w.buffer, separator, '"')
+		w.buffer = append(appendEscaped(w.buffer, quotable.Replace(codes[it].Text)), '"')
+		separator = ','
+	}
+	w.buffer = append(w.buffer, '}')
+}
+
+// writeRows writes the reconstruction in the shape of the table: a row a
+// subject or a row a code, either in random order.
+func (p *publication) writeRows(w *copyWriter, r *Relation) {
+	subject := r.Column(r.Subject)
+	begin := func(row int, record *publishedRecord) {
+		w.number(row)
+		w.number(0) // the tuple
+		w.number(int(record.number))
+		if subject != nil && subject.Pseudonym {
+			w.number(int(record.number))
+		}
+	}
+	if r.Column(r.SetValued.Column).Category == "A" {
+		for i := range p.records {
+			begin(i, &p.records[i])
+			w.array(p.form.Codes, p.records[i].items)
+			w.end()
+		}
+		return
+	}
+	for i, c := range p.cells {
+		begin(i, &p.records[c.record])
+		w.text(p.form.Codes[c.item].Text)
+		w.end()
+	}
+}
+
+// writeItems writes the codes of the form by their numbers.
+func (p *publication) writeItems(w *copyWriter) {
+	for it, code := range p.form.Codes {
+		w.number(it)
+		w.text(code.Text)
+		w.number(code.Nth)
+		w.end()
+	}
+}
+
+// Kinds of places, as tailor.case_count reads them.
+const (
+	inRecordChunk = "r"
+	inSharedChunk = "s"
+	inItemChunk   = "i"
+)
+
+// writePlaces writes where each code is in each cluster. Record chunks and
+// shared chunks are numbered as writeSubRecords numbers them; a code of an item
+// chunk is a chunk of its own, with a negative number.
+func (p *publication) writePlaces(w *copyWriter) {
+	place := func(it published.Item, cluster int, kind string, chunk, slots int) {
+		w.number(int(it))
+		w.number(cluster)
+		w.number(p.form.Clusters[cluster].Size)
+		w.text(kind)
+		w.number(chunk)
+		w.number(slots)
+		w.end()
+	}
+	chunk := 0
+	for cluster := range p.form.Clusters {
+		c := &p.form.Clusters[cluster]
+		for i := range c.Record {
+			for _, it := range c.Record[i].Codes {
+				place(it, cluster, inRecordChunk, chunk, c.Size)
+			}
+			chunk++
+		}
+		for _, it := range c.Items {
+			place(it, cluster, inItemChunk, -1-int(it), c.Size)
+		}
+	}
+	for i := range p.form.Shared {
+		s := &p.form.Shared[i]
+		for _, cluster := range s.Scope {
+			for _, it := range s.Codes {
+				place(it, int(cluster), inSharedChunk, chunk, s.NonEmpty()+s.Empty)
+			}
+		}
+		chunk++
+	}
+}
+
+// writeSubRecords writes the distinct sub-records of every chunk.
+func (p *publication) writeSubRecords(w *copyWriter) {
+	chunk := 0
+	write := func(c *published.Chunk) {
+		for i := range c.Sub {
+			w.number(chunk)
+			w.items(c.Sub[i].Items)
+			w.number(c.Sub[i].Count)
+			w.end()
+		}
+		chunk++
+	}
+	for cluster := range p.form.Clusters {
+		for i := range p.form.Clusters[cluster].Record {
+			write(&p.form.Clusters[cluster].Record[i])
+		}
+	}
+	for i := range p.form.Shared {
+		write(&p.form.Shared[i].Chunk)
+	}
+}

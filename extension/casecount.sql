@@ -1,0 +1,82 @@
+-- How many subjects have some codes --------------------------------------------
+--
+-- Answers from the published form of a set-valued table, in closed form: the
+-- expected count over all its readings, and bounds that hold for certain. The
+-- formulas are those of published.Index.Count (anonymize/disassociate). All
+-- that is read here is safe to be shown; tailor.admit sees to the record.
+--
+-- place_N      where a code is in a cluster: kind r record chunk, s shared
+--              chunk, i item chunk; slots are the records of the chunk
+-- subrecord_N  the distinct sub-records of each chunk, with their number
+-- item_N       codes by text and occurrence within a record
+
+CREATE OR REPLACE AGGREGATE tailor.product(double precision) (SFUNC = float8mul, STYPE = double precision, INITCOND = '1');
+
+CREATE OR REPLACE FUNCTION tailor.case_count(relation regclass, codes text[],
+                                             OUT expected double precision, OUT lower bigint, OUT upper bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    -- The name as text: an older snapshot may not show the view in pg_class.
+    release integer := substring(relation::text FROM '^tailor_release\.chain_([0-9]+)$')::integer;
+    number  integer := (SELECT c.epoch FROM tailor.chain c WHERE c.chain = release);
+    wanted  integer[];
+BEGIN
+    IF release IS NULL THEN
+        RAISE EXCEPTION 'tailor.case_count is answered through the proxy, for set-valued tables' USING ERRCODE = '42501',
+            HINT = 'Connect to the proxy as a reader and name the table in quotes: tailor.case_count(''schema.table'', ARRAY[...]).';
+    END IF;
+    PERFORM tailor.admit(release, number IS NOT NULL);
+    IF codes IS NULL OR array_position(codes, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'a code is NULL' USING ERRCODE = '22004';
+    END IF;
+    IF cardinality(codes) = 0 THEN
+        SELECT u.records, u.records, u.records INTO expected, lower, upper FROM tailor.publication u WHERE u.epoch = number;
+        RETURN;
+    END IF;
+    -- A text that stands n times means its first n occurrences in a record.
+    EXECUTE format(
+        'SELECT array_agg(i.item ORDER BY i.item)
+         FROM (SELECT c, row_number() OVER (PARTITION BY c) AS nth FROM unnest($1) c) q
+         LEFT JOIN tailor_store.item_%s i ON i.code = q.c COLLATE "C" AND i.nth = q.nth', number) INTO wanted USING codes;
+    IF array_position(wanted, NULL) IS NOT NULL THEN
+        SELECT 0, 0, 0 INTO expected, lower, upper;
+        RETURN;
+    END IF;
+    EXECUTE format($q$
+        WITH whole AS (
+            SELECT cluster FROM tailor_store.place_%1$s WHERE item = ANY ($1) GROUP BY cluster HAVING count(*) = cardinality($1)),
+        parts AS MATERIALIZED (
+            SELECT cluster, size, kind, chunk, slots, array_agg(item ORDER BY item) AS items
+            FROM tailor_store.place_%1$s JOIN whole USING (cluster) WHERE item = ANY ($1)
+            GROUP BY cluster, size, kind, chunk, slots),
+        supports AS MATERIALIZED (
+            SELECT p.chunk, p.items, coalesce(sum(s.records) FILTER (WHERE s.items @> p.items), 0) AS n
+            FROM (SELECT DISTINCT chunk, items FROM parts WHERE kind <> 'i') p JOIN tailor_store.subrecord_%1$s s USING (chunk)
+            GROUP BY p.chunk, p.items),
+        counted AS (
+            SELECT p.*, CASE kind WHEN 'i' THEN 1 ELSE s.n END AS n,
+                   CASE kind WHEN 'i' THEN 1 WHEN 's' THEN greatest(0, s.n - (slots - size)) ELSE s.n END AS least,
+                   CASE kind WHEN 'i' THEN size WHEN 's' THEN least(s.n, size) ELSE s.n END AS most
+            FROM parts p LEFT JOIN supports s ON s.chunk = p.chunk AND s.items = p.items),
+        clusters AS (
+            SELECT cluster, count(*) = 1 AND bool_and(kind = 's') AS shared,
+                   size * tailor.product(n::double precision / slots) AS expected,
+                   greatest(0, sum(least) - (count(*) - 1) * size) AS lower, min(most) AS upper,
+                   -- The rarest shared chunk limits all clusters of its scope together.
+                   (array_agg(chunk ORDER BY n, items) FILTER (WHERE kind = 's'))[1] AS chunk,
+                   min(n) FILTER (WHERE kind = 's') AS n
+            FROM counted GROUP BY cluster, size),
+        terms AS (
+            SELECT expected, lower, upper FROM clusters WHERE chunk IS NULL
+          UNION ALL
+            SELECT sum(expected), sum(lower), least(sum(upper), min(n)) FROM clusters WHERE chunk IS NOT NULL AND NOT shared GROUP BY chunk
+          UNION ALL -- a shared chunk that holds all codes counts once for its scope
+            SELECT min(n), min(n), min(n) FROM clusters WHERE shared GROUP BY chunk)
+        SELECT coalesce(sum(expected), 0), coalesce(sum(lower), 0), coalesce(sum(upper), 0) FROM terms
+        $q$, number) INTO expected, lower, upper USING wanted;
+EXCEPTION WHEN undefined_table THEN
+    RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
+        USING ERRCODE = '40001', HINT = 'Start the transaction again.';
+END $$;
+COMMENT ON FUNCTION tailor.case_count IS 'how many subjects of a set-valued table have all of some codes: the expected number, and bounds for certain; through the proxy';

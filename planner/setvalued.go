@@ -1,0 +1,194 @@
+package planner
+
+import (
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/ecg"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// tailor.case_count('schema.table', codes) answers from the publication of a
+// set-valued table. The literal that names the table is replaced by one that
+// names its release, so that the statement is planned, admitted and recorded
+// like any other that reads the table.
+const caseCountName = "case_count"
+
+// caseCountColumns are the columns of tailor.case_count in FROM.
+var caseCountColumns = []string{"expected", "lower", "upper"}
+
+// isCaseCount says whether a call means Tailor's own function.
+func (b *binder) isCaseCount(f *pg.FuncCall) bool {
+	names := f.GetFuncname()
+	if last(names) != caseCountName {
+		return false
+	}
+	if len(names) == 1 {
+		return slices.Contains(b.session.SearchPath, "tailor")
+	}
+	return names[len(names)-2].GetString_().GetSval() == "tailor"
+}
+
+// caseCounts lists the calls of tailor.case_count anywhere in a statement.
+func (b *binder) caseCounts(node *pg.Node) []*pg.FuncCall {
+	var out []*pg.FuncCall
+	walk(node.ProtoReflect(), func(m protoreflect.Message) {
+		if f, ok := m.Interface().(*pg.FuncCall); ok && b.isCaseCount(f) {
+			out = append(out, f)
+		}
+	})
+	return out
+}
+
+// countedRelation is the set-valued relation that a call of tailor.case_count
+// names, and the literal that names it.
+func (b *binder) countedRelation(f *pg.FuncCall) (*catalog.Relation, *pg.A_Const, error) {
+	literal := relationArgument(f)
+	if literal == nil {
+		return nil, nil, sqlstate.New(sqlstate.FeatureNotSupported, "tailor.case_count needs the name of its table as a literal").
+			WithHint("For example, tailor.case_count('public.diagnoses', ARRAY['250.00', '401.9']); the codes can be parameters.").
+			At(b.statement, int(f.Location))
+	}
+	schema, relation, ok := qualifiedName(literal.GetSval().GetSval())
+	var r *catalog.Relation
+	if ok {
+		name, err := b.relationName(&pg.RangeVar{Schemaname: schema, Relname: relation, Location: literal.Location})
+		if err != nil {
+			return nil, nil, err
+		}
+		r = b.snapshot.Protected(name)
+	}
+	if r == nil || r.SetValued == nil {
+		return nil, nil, sqlstate.New(sqlstate.FeatureNotSupported, "tailor.case_count is for set-valued tables").
+			WithHint("Their policy has tailor.set_valued; in other tables, count(DISTINCT ...) counts.").
+			At(b.statement, int(literal.Location))
+	}
+	return r, literal, nil
+}
+
+// relationArgument is the literal in the place of the first parameter, nil if
+// something else is there.
+func relationArgument(f *pg.FuncCall) *pg.A_Const {
+	var argument *pg.Node
+	for i, node := range f.Args {
+		if named := node.GetNamedArgExpr(); named != nil {
+			if named.Name == "relation" {
+				argument = named.Arg
+			}
+		} else if i == 0 {
+			argument = node
+		}
+	}
+	for argument.GetTypeCast() != nil {
+		argument = argument.GetTypeCast().Arg
+	}
+	if c := argument.GetAConst(); c.GetSval() != nil {
+		return c
+	}
+	return nil
+}
+
+// qualifiedName reads a relation's name as PostgreSQL reads the text of a
+// regclass: quoted parts as they are, others in lower case.
+func qualifiedName(text string) (schema, relation string, ok bool) {
+	var parts []string
+	for rest, more := text, true; more; {
+		var part string
+		rest = strings.TrimLeft(rest, " \t\n\r\f")
+		if quoted, isQuoted := strings.CutPrefix(rest, `"`); isQuoted {
+			if part, rest, ok = unquoted(quoted); !ok {
+				return "", "", false
+			}
+			rest = strings.TrimLeft(rest, " \t\n\r\f")
+			if rest, more = strings.CutPrefix(rest, "."); !more && rest != "" {
+				return "", "", false
+			}
+		} else {
+			part, rest, more = strings.Cut(rest, ".")
+			part = lowerASCII(strings.TrimRight(part, " \t\n\r\f"))
+			if strings.ContainsAny(part, " \t\n\r\f\"") {
+				return "", "", false
+			}
+		}
+		if part == "" {
+			return "", "", false
+		}
+		parts = append(parts, part)
+	}
+	switch len(parts) {
+	case 1:
+		return "", parts[0], true
+	case 2:
+		return parts[0], parts[1], true
+	}
+	return "", "", false
+}
+
+// unquoted reads a quoted name up to its closing quote.
+func unquoted(text string) (name, rest string, ok bool) {
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, `"`)
+		if !found {
+			return "", "", false
+		}
+		out.WriteString(before)
+		if !strings.HasPrefix(after, `"`) {
+			return out.String(), after, true
+		}
+		out.WriteByte('"')
+		text = after[1:]
+	}
+}
+
+// lowerASCII folds as PostgreSQL folds names in multi-byte encodings.
+func lowerASCII(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, name)
+}
+
+// caseCount binds a call of tailor.case_count.
+func (b *binder) caseCount(f *pg.FuncCall, sc *scope, place ecg.Place) error {
+	r, literal, err := b.countedRelation(f)
+	if err != nil {
+		return err
+	}
+	if err := b.all(sc, place, f.Args...); err != nil {
+		return err
+	}
+	if err := b.read(r, int(literal.Location)); err != nil {
+		return err
+	}
+	at := b.tokenAt(int(literal.Location))
+	if at == len(b.tokens) || int(b.tokens[at].Start) != int(literal.Location) || b.tokens[at].Token != pg.Token_SCONST {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "the name of the table of tailor.case_count must be written plainly").
+			WithHint("For example, 'public.diagnoses'.").At(b.statement, int(literal.Location))
+	}
+	return b.edit(edit{start: int(literal.Location), end: int(b.tokens[at].End), relation: r, literal: true})
+}
+
+// read notes that the statement at hand reads a protected relation. It ends one
+// that reads a set-valued relation beside another: each release is safe by
+// itself, but the subjects of a publication are nobody's, so that a join would
+// look like an answer and be none.
+func (b *binder) read(r *catalog.Relation, at int) error {
+	b.plan.reads(r)
+	b.reading = append(b.reading, r)
+	for _, set := range b.reading {
+		if set.SetValued != nil && slices.ContainsFunc(b.reading, func(other *catalog.Relation) bool { return other != set }) {
+			return sqlstate.New(sqlstate.FeatureNotSupported,
+				"the set-valued table %q cannot be read together with another protected table", set.Name).
+				WithHint("Its subjects are published under random numbers that no other table has, so that codes are not linked to quasi-identifiers. Ask each table by itself.").
+				At(b.statement, at)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,1 @@
+SELECT 1 FROM patients; SELECT * FROM tailor.case_count('conditions', '{}')

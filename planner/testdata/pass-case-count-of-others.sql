@@ -1,0 +1,1 @@
+SELECT case_count(1) FROM zip_city

@@ -1,0 +1,1 @@
+INSERT INTO zip_city SELECT expected FROM tailor.case_count('conditions', ARRAY['1'])

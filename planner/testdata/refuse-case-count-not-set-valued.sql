@@ -1,0 +1,1 @@
+SELECT * FROM tailor.case_count('patients', ARRAY['1'])

@@ -1,0 +1,1 @@
+SELECT * FROM tailor.case_count($1, $2)

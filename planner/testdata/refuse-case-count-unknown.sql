@@ -1,0 +1,1 @@
+SELECT * FROM tailor.case_count('no.such.table', ARRAY['1'])
