@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/hospital"
 	"github.com/hiatus-tailor/tailor/internal/pgcluster"
 	"github.com/hiatus-tailor/tailor/proxy"
@@ -72,7 +73,9 @@ func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) error {
 	config.Listen = fmt.Sprintf("127.0.0.1:%d", o.port)
 	config.Upstream = cluster.Address()
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return serve(ctx, config, cluster.ServiceDSN("hospital"), filepath.Join(dir, "audit.jsonl"), log, func(address string) {
+	auditing := audit.DefaultConfig()
+	auditing.File = filepath.Join(dir, "audit.jsonl")
+	return serve(ctx, config, cluster.ServiceDSN("hospital"), auditing, log, func(address string) {
 		fmt.Fprint(stdout, invitation(o.port, dir))
 	})
 }
