@@ -44,6 +44,20 @@ func openFile(path string, most, total int64) (*file, head, error) {
 	return f, h, nil
 }
 
+// written says whether a process writes the file now, also where that cannot be
+// found out.
+func written(path string) bool {
+	lock, err := os.Open(path + ".lock")
+	if errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		return true
+	}
+	defer func() { _ = lock.Close() }()
+	return syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
+}
+
 // recover opens the current file and finds the last line of all.
 func (f *file) recover() (head, error) {
 	if err := f.begin(); err != nil {
