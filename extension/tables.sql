@@ -139,6 +139,8 @@ CREATE TABLE IF NOT EXISTS tailor.audit_entry (
 CREATE INDEX IF NOT EXISTS audit_entry_time ON tailor.audit_entry (time, position);
 CREATE INDEX IF NOT EXISTS audit_entry_principal ON tailor.audit_entry (principal, position);
 CREATE INDEX IF NOT EXISTS audit_entry_verdict ON tailor.audit_entry (verdict, position);
+CREATE INDEX IF NOT EXISTS audit_entry_chain ON tailor.audit_entry (chain, position) WHERE verdict = 'released';
+CREATE INDEX IF NOT EXISTS audit_entry_relations ON tailor.audit_entry USING gin (relations);
 COMMENT ON TABLE tailor.audit_entry IS 'one row a statement or refused login, with the outcome of its answer';
 
 CREATE TABLE IF NOT EXISTS tailor.audit_head (

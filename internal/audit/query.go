@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,14 +39,10 @@ func (f Filter) matches(e *Entry) bool {
 		(f.RiskAbove <= 0 || e.AggregateRisk > f.RiskAbove) && (f.LossAbove <= 0 || e.AggregateLoss > f.LossAbove)
 }
 
-// contains accepts a table's name with and without its schema.
+// contains looks for a table by its name with a schema, or without for one in
+// public.
 func contains(relations []string, name string) bool {
-	for _, r := range relations {
-		if r == name || strings.HasSuffix(r, "."+name) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(relations, name) || slices.Contains(relations, "public."+name)
 }
 
 // where is the condition over tailor.audit.
@@ -69,7 +66,7 @@ func (f Filter) where() (string, []any) {
 		add("verdict = ?", string(f.Verdict))
 	}
 	if f.Relation != "" {
-		add("EXISTS (SELECT FROM unnest(relations) r WHERE r = ? OR split_part(r, '.', 2) = ?)", f.Relation)
+		add("relations && ARRAY[?, 'public.' || ?]", f.Relation)
 	}
 	if f.RiskAbove > 0 {
 		add("aggregate_risk > ?", f.RiskAbove)
