@@ -23,6 +23,7 @@ func runServe(ctx context.Context, args []string, _ io.Reader, stdout, stderr io
 	flags.StringVar(&config.Upstream, "upstream", fromEnvironment("upstream", config.Upstream), "`HOST:PORT` of PostgreSQL")
 	dsn := flags.String("service-dsn", fromEnvironment("service-dsn", ""), "`connection` string of tailor_owner")
 	records := auditFlags(flags)
+	page := flags.String("console", fromEnvironment("console", ""), "`HOST:PORT` of the console, on this machine; none if not given")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
 	}
@@ -34,7 +35,7 @@ func runServe(ctx context.Context, args []string, _ io.Reader, stdout, stderr io
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	ready := func(address string) { fmt.Fprintf(stdout, "listening on %s\n", address) }
-	if err := serve(ctx, config, *dsn, *records, log, ready); err != nil {
+	if err := serve(ctx, config, *dsn, *records, *page, log, ready); err != nil {
 		return complain("serve", stderr, err)
 	}
 	return exitSuccess
@@ -42,7 +43,7 @@ func runServe(ctx context.Context, args []string, _ io.Reader, stdout, stderr io
 
 // serve runs the proxy until the context ends. ready is called with the
 // address once clients can connect.
-func serve(ctx context.Context, config proxy.Config, dsn string, auditing audit.Config, log *slog.Logger, ready func(address string)) error {
+func serve(ctx context.Context, config proxy.Config, dsn string, auditing audit.Config, page string, log *slog.Logger, ready func(address string)) error {
 	policies, err := catalog.Open(ctx, dsn, log)
 	if err != nil {
 		return err
@@ -61,6 +62,11 @@ func serve(ctx context.Context, config proxy.Config, dsn string, auditing audit.
 	if err != nil {
 		return err
 	}
+	closeConsole, err := openConsole(ctx, page, dsn, config.Upstream, log)
+	if err != nil {
+		return err
+	}
+	defer closeConsole()
 	watching, stop := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
 	watcher.Go(func() { policies.Watch(watching) })
