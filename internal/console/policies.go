@@ -1,10 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -138,8 +141,11 @@ func (c *Console) policies(ctx context.Context, _ *http.Request) (any, error) {
 				p.Columns[j].Hierarchy = &hierarchy{Name: h.Name, Kind: h.Kind}
 			}
 		}
-		shown = append([]policy{p}, shown...)
+		shown = append(shown, p)
 	}
+	slices.SortStableFunc(shown, func(a, b policy) int {
+		return cmp.Or(strings.Compare(a.Relation, b.Relation), b.Version-a.Version)
+	})
 	return shown, nil
 }
 

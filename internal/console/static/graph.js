@@ -28,14 +28,14 @@ export function graph(query) {
     `aggregate risk ${risk(query.aggregate_risk)}`, `aggregate loss ${percent(query.aggregate_loss)}`,
     `smallest block ${query.min_block} subjects`, query.recoding && `recoding ${query.recoding}`,
   ], {}));
-  const wide = middle.x + boxWidth + 6, high = tables.length * (boxHeight + rowGap);
+  const wide = middle.x + boxWidth + 8, high = tables.length * (boxHeight + rowGap) + 8;
   return [h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Execution chain graph' },
     s('svg', { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: 'group', 'aria-label': 'Execution chain graph: stages and the answer' }, edges, nodes)),
   h('p', { class: 'quiet' }, 'Choose a stage to see the ways to de-identify it that were compared.'), details,
   table('Stages', stageColumns(query.stages), query.stages)];
 }
 
-const at = (column, row) => ({ x: 3 + column * (boxWidth + gap), y: 3 + row * (boxHeight + rowGap) });
+const at = (column, row) => ({ x: 8 + column * (boxWidth + gap), y: 8 + row * (boxHeight + rowGap) });
 
 function edge(from, to) {
   const x1 = from.x + boxWidth, y1 = from.y + boxHeight / 2, x2 = to.x - 7, y2 = to.y + boxHeight / 2, half = (x1 + x2) / 2;
@@ -46,7 +46,7 @@ function edge(from, to) {
 function box(kind, { x, y }, name, lines, attributes) {
   return s('g', { class: kind, ...attributes }, s('rect', { x, y, width: boxWidth, height: boxHeight, rx: 8 }),
     s('text', { class: 'name', x: x + 10, y: y + 20 }, name),
-    lines.filter(Boolean).map((line, i) => s('text', { x: x + 10, y: y + 40 + 18 * i }, cut(line))));
+    lines.filter(Boolean).map((line, i) => [' ', s('text', { x: x + 10, y: y + 40 + 18 * i }, cut(line))]));
 }
 
 const cut = (text) => (text.length > 34 ? text.slice(0, 33) + '…' : text);
@@ -56,7 +56,7 @@ function stageNode(stage, place, details) {
   const open = () => showCandidates(stage, details);
   const lines = [stage.table, (stage.qids || []).join(', '), `local risk ${risk(stage.risk_before)} → ${risk(stage.risk_after)}`, `local loss ${percent(stage.loss)}`];
   return box('stage' + (stage.candidates && stage.candidates.length ? ' risky' : ''), place, name, lines, {
-    role: 'button', tabindex: '0', 'aria-label': `${name} of ${lines.join('; ')}`, 'aria-controls': 'candidates', onclick: open,
+    role: 'button', tabindex: '0', 'aria-controls': 'candidates', onclick: open,
     onkeydown: (event) => {
       if (event.key !== 'Enter' && event.key !== ' ') return;
       event.preventDefault();
