@@ -32,6 +32,7 @@ var commands = []command{
 	{"install", "install or upgrade the SQL side in a database", runInstall},
 	{"serve", "run the proxy", runServe},
 	{"disassociate", "publish set-valued data with k^m-anonymity", runDisassociate},
+	{"report", "what was released to whom under which policy, as a page", runReport},
 	{"workload", "run a file of queries on a CSV file as one chain", runWorkload},
 }
 

@@ -195,3 +195,29 @@ func (t *Total) Add(e Entry) {
 		t.MinBlock = n
 	}
 }
+
+// Order says what puts a statement before others.
+type Order string
+
+// The orders: by aggregate risk and by aggregate loss, the highest first.
+const (
+	ByRisk Order = "aggregate_risk"
+	ByLoss Order = "aggregate_loss"
+)
+
+// Foremost reads the released statements that come first in an order, of each
+// kind of statement (by fingerprint and principal) the one that comes first.
+func Foremost(ctx context.Context, q Querier, f Filter, by Order, most int) ([]Entry, error) {
+	f.Verdict = Released
+	where, args := f.where()
+	args = append(args, most)
+	// Of many alike it is enough to look at the first thousands.
+	found, err := entries(ctx, q, fmt.Sprintf(`WHERE position IN (
+		SELECT position FROM (
+			SELECT DISTINCT ON (principal, fingerprint) position, %[1]s FROM tailor.audit WHERE position = ANY (ARRAY(
+				SELECT position FROM tailor.audit WHERE %[2]s ORDER BY %[1]s DESC, position LIMIT 5000))
+			ORDER BY principal, fingerprint, %[1]s DESC, position) a
+		ORDER BY %[1]s DESC, position LIMIT $%[3]d)
+		ORDER BY %[1]s DESC, position`, by, where, len(args)), args...)
+	return found, err
+}

@@ -2,7 +2,7 @@
 // table, and what came of them.
 import { h, s, percent, risk, table } from './dom.js';
 
-const boxWidth = 210, boxHeight = 118, gap = 50, rowGap = 26;
+const boxWidth = 240, boxHeight = 140, gap = 50, rowGap = 26;
 
 // shown are the fields that nodes and details show by themselves.
 const shown = ['stage', 'place', 'table', 'qids', 'condition', 'candidates'];
@@ -49,12 +49,15 @@ function box(kind, { x, y }, name, lines, attributes) {
     lines.filter(Boolean).map((line, i) => [' ', s('text', { x: x + 10, y: y + 40 + 18 * i }, cut(line))]));
 }
 
-const cut = (text) => (text.length > 34 ? text.slice(0, 33) + '…' : text);
+const cut = (text) => (text.length > 38 ? text.slice(0, 37) + '…' : text);
 
 function stageNode(stage, place, details) {
   const name = `${stage.stage} ${stage.place || ''}`;
   const open = () => showCandidates(stage, details);
-  const lines = [stage.table, (stage.qids || []).join(', '), `local risk ${risk(stage.risk_before)} → ${risk(stage.risk_after)}`, `local loss ${percent(stage.loss)}`];
+  const { local, aggregate } = stage;
+  const lines = [stage.table, (stage.qids || []).join(', '), `risk ${risk(stage.risk_before)} → ${risk(stage.risk_after)}`,
+    local ? `local: risk ${risk(local.risk.highest)}, loss ${percent(local.loss)}` : `loss ${percent(stage.loss)}`,
+    aggregate && `aggregate: risk ${risk(aggregate.risk.highest)}, loss ${percent(aggregate.loss)}`, stage.action && `action: ${stage.action}`];
   return box('stage' + (stage.candidates && stage.candidates.length ? ' risky' : ''), place, name, lines, {
     role: 'button', tabindex: '0', 'aria-controls': 'candidates', onclick: open,
     onkeydown: (event) => {
@@ -79,7 +82,10 @@ function value(name, v) {
   if (typeof v === 'boolean') return v ? 'yes' : 'no';
   if (typeof v === 'number') return name.includes('loss') ? percent(v) : name.includes('risk') ? risk(v) : String(v);
   if (Array.isArray(v)) return v.map((item) => (typeof item === 'object' ? JSON.stringify(item) : item)).join(', ');
-  return typeof v === 'object' ? Object.entries(v).map(([key, item]) => `${key} ${value(name, item)}`).join(', ') : String(v);
+  if (typeof v === 'object') {
+    return h('ul', { class: 'plain' }, Object.entries(v).map(([key, item]) => h('li', {}, words(key) + ' ', value(name === 'risk' || key === 'risk' ? 'risk' : key, item))));
+  }
+  return String(v);
 }
 
 // Whatever else a record says of stages and candidates is shown under its name.
