@@ -70,21 +70,24 @@ function stageNode(stage, place, details) {
 
 function showCandidates(stage, details) {
   const candidates = stage.candidates || [];
-  details.replaceChildren(h('h3', {}, `${stage.stage}: ${(stage.qids || []).join(', ')}`), candidates.length
+  const measures = Object.entries(stage).filter(([, v]) => nested(v));
+  details.replaceChildren(h('h3', {}, `${stage.stage}: ${(stage.qids || []).join(', ')}`),
+    h('dl', {}, measures.map(([name, v]) => [h('dt', {}, words(name)), h('dd', {}, value(name, v))])), candidates.length
     ? table(`Candidates of ${stage.stage}`, candidateColumns(candidates), candidates)
-    : h('p', {}, 'The risk of this stage is low enough as it is: nothing was compared.'));
+    : h('p', {}, stage.action === 'kept' ? 'The chain had been refined for this stage before: nothing was compared.' : 'The risk of this stage is low enough as it is: nothing was compared.'));
 }
+
+// nested values are shown on demand, apart from the tables.
+const nested = (v) => v !== null && typeof v === 'object' && !Array.isArray(v);
 
 const words = (name) => name.replaceAll('_', ' ');
 
 function value(name, v) {
   if (v === null || v === undefined) return '–';
   if (typeof v === 'boolean') return v ? 'yes' : 'no';
-  if (typeof v === 'number') return name.includes('loss') ? percent(v) : name.includes('risk') ? risk(v) : String(v);
+  if (typeof v === 'number') return name.includes('loss') ? percent(v) : name.includes('risk') ? risk(v) : String(Number(v.toPrecision(4)));
   if (Array.isArray(v)) return v.map((item) => (typeof item === 'object' ? JSON.stringify(item) : item)).join(', ');
-  if (typeof v === 'object') {
-    return h('ul', { class: 'plain' }, Object.entries(v).map(([key, item]) => h('li', {}, words(key) + ' ', value(name === 'risk' || key === 'risk' ? 'risk' : key, item))));
-  }
+  if (typeof v === 'object') return Object.entries(v).map(([key, item]) => (nested(item) ? `${words(key)}: ${value(key, item)}` : `${words(key)} ${value(key, item)}`)).join(', ');
   return String(v);
 }
 
@@ -95,6 +98,6 @@ const candidateColumns = (candidates) => fields(candidates).map((name) => [words
 
 const stageColumns = (stages) => [
   ['stage', (g) => `${g.stage} ${g.place || ''}`], ['table', (g) => g.table], ['quasi-identifiers', (g) => (g.qids || []).join(', ')], ['condition', (g) => g.condition || ''],
-  ...fields(stages).filter((name) => !shown.includes(name)).map((name) => [words(name), (g) => value(name, g[name])]),
+  ...fields(stages).filter((name) => !shown.includes(name) && !stages.some((g) => nested(g[name]))).map((name) => [words(name), (g) => value(name, g[name])]),
   ['candidates', (g) => String((g.candidates || []).length), 'number'],
 ];
