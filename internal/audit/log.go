@@ -23,7 +23,10 @@ type Log struct {
 	leftOut atomic.Int64 // lines lost since the last one that was written
 	logins  limiter
 
-	// The rest belongs to the writing goroutine.
+	turn  chan struct{} // held by the one who writes
+	noted chan struct{} // lines are queued that nobody waits for
+
+	// The rest belongs to the one who has the turn.
 	file     *file  // nil: none
 	table    *table // nil: none
 	last     head   // of the chain
@@ -60,6 +63,7 @@ func Open(ctx context.Context, dsn string, config Config, log *slog.Logger) (*Lo
 	l := &Log{
 		config: config, log: log, clock: time.Now, last: newChain(), unfailed: true,
 		entries: make(chan entry, queueLength), done: make(chan struct{}),
+		turn: make(chan struct{}, 1), noted: make(chan struct{}, 1),
 	}
 	if err := l.open(ctx, dsn); err != nil {
 		l.release()
@@ -99,7 +103,8 @@ func (l *Log) release() {
 	}
 }
 
-// Append writes a record and returns once it is durable in every sink.
+// Append writes a record and returns once it is durable in every sink. Whoever
+// comes first writes what is queued by then, for the others too.
 func (l *Log) Append(ctx context.Context, r *Record) error {
 	r.redact(l.config.SQL)
 	e := entry{line: r, written: make(chan error, 1)}
@@ -110,11 +115,17 @@ func (l *Log) Append(ctx context.Context, r *Record) error {
 		return ctx.Err()
 	case l.entries <- e:
 	}
-	select {
-	case <-l.done:
-		return ErrClosed
-	case err := <-e.written:
-		return err
+	for {
+		select {
+		case err := <-e.written:
+			return err
+		case <-l.done:
+			return ErrClosed
+		case l.turn <- struct{}{}:
+			l.gather()
+			l.writeBatch()
+			<-l.turn
+		}
 	}
 }
 
@@ -139,9 +150,14 @@ func (l *Log) RefusedLogin(r *Record) {
 func (l *Log) note(line chained) {
 	select {
 	case <-l.done:
+		return
 	case l.entries <- entry{line: line}:
 	default:
 		l.leftOut.Add(1)
+	}
+	select {
+	case l.noted <- struct{}{}:
+	default: // it is known already that there are some
 	}
 }
 
@@ -150,34 +166,41 @@ func (l *Log) Close() {
 	l.closing.Do(func() {
 		close(l.done)
 		l.writer.Wait()
+		l.turn <- struct{}{} // and keeps it
+		for l.gather(); len(l.waiting) > 0; l.gather() {
+			if l.writeBatch(); !l.unfailed {
+				break // nobody tries again
+			}
+		}
 		l.release()
 	})
 }
 
-// write is the log's one writer.
+// write writes the lines that nobody waits for, a little later, so that they
+// share a flush with others, and tries again what could not be written.
 func (l *Log) write() {
 	tick := time.NewTicker(retry)
 	defer tick.Stop()
 	for {
+		again := false
 		select {
 		case <-l.done:
-			for l.gather(0); len(l.waiting) > 0; l.gather(0) {
-				if l.writeBatch(); !l.unfailed {
-					return // nobody tries again
-				}
-			}
 			return
-		case e := <-l.entries:
-			l.waiting = append(l.waiting, e)
-			l.gather(linger)
-			if !l.unfailed && !l.urgent() {
-				continue // the tick tries again
+		case <-l.noted:
+			select {
+			case <-time.After(linger):
+			case <-l.done:
+				return
 			}
 		case <-tick.C:
+			again = true
 		}
-		if len(l.waiting) > 0 {
+		l.turn <- struct{}{}
+		l.gather()
+		if l.unfailed || again {
 			l.writeBatch()
 		}
+		<-l.turn
 	}
 }
 
@@ -187,32 +210,14 @@ func (e entry) answer(err error) {
 	}
 }
 
-// urgent says whether somebody waits for a line.
-func (l *Log) urgent() bool {
-	return slices.ContainsFunc(l.waiting, func(e entry) bool { return e.written != nil })
-}
-
-// gather takes what is queued and, as long as nobody waits, what comes soon.
-func (l *Log) gather(patience time.Duration) {
-	var late <-chan time.Time
-	if patience > 0 && l.unfailed {
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		late = timer.C
-	}
-	urgent := late == nil || l.urgent()
+// gather takes what is queued.
+func (l *Log) gather() {
 	for range batchLength {
-		if urgent && len(l.entries) == 0 {
-			return
-		}
 		select {
 		case e := <-l.entries:
 			l.waiting = append(l.waiting, e)
-			urgent = urgent || e.written != nil
-		case <-late:
+		default:
 			return
-		case <-l.done:
-			late, urgent = nil, true
 		}
 	}
 }
@@ -220,6 +225,9 @@ func (l *Log) gather(patience time.Duration) {
 // writeBatch writes what waits. On failure those who wait are told, and what
 // nobody waits for is kept, up to a bound.
 func (l *Log) writeBatch() {
+	if len(l.waiting) == 0 {
+		return
+	}
 	durable, err := l.tryBatch()
 	if err != nil && l.unfailed {
 		l.log.Error("audit log unavailable", "error", err)
