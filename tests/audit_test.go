@@ -281,4 +281,38 @@ func TestHowAnAnswerEndedIsRecorded(t *testing.T) {
 	}
 }
 
+func TestFollowingShowsWhatComes(t *testing.T) {
+	p := shared.serve(t, "--audit-file-bytes", "1048576")
+	user := someQueries(t, p)
+	for _, source := range [][]string{{"--file", p.auditTo}, {"--dsn", shared.cluster.SuperuserDSN("hospital")}} {
+		seen := &safeBuffer{}
+		follower := exec.Command(binary, append([]string{"audit", "--follow", "--limit", "1", "--principal", user}, source...)...)
+		follower.Stdout = seen
+		if err := follower.Start(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { return strings.Count(seen.String(), "\n") == 1 })
+		conn := connect(t, p.dsn(user))
+		long := "SELECT count(age)" + strings.Repeat(", 1 AS "+strings.Repeat("c", 40), 1000) + " FROM patients"
+		aside := func() int {
+			names, _ := filepath.Glob(p.auditTo + ".0*")
+			return len(names)
+		}
+		before, asked := aside(), 1
+		for aside() < before+2 { // on and on, through two changes of files
+			if _, err := conn.Exec(t.Context(), long, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatal(err)
+			}
+			asked++
+		}
+		waitFor(t, func() bool { return strings.Count(seen.String(), "\n") >= asked })
+		if err := follower.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		if err := follower.Wait(); err != nil || strings.Count(seen.String(), "\n") != asked {
+			t.Errorf("%v shows %d statements, want %d: %v", source, strings.Count(seen.String(), "\n"), asked, err)
+		}
+	}
+}
+
 func ptr[T any](v T) *T { return &v }

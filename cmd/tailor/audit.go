@@ -35,7 +35,7 @@ func runAudit(ctx context.Context, args []string, _ io.Reader, stdout, stderr io
 	timeFlag(flags, &o.filter.Until, "until", "before a `TIME`")
 	flags.StringVar(&o.filter.Principal, "principal", "", "statements of a `ROLE`")
 	flags.StringVar(&o.filter.Relation, "relation", "", "statements on a protected `TABLE`")
-	flags.StringVar(&verdict, "verdict", "", "`passed`, released, refused or failed")
+	flags.StringVar(&verdict, "verdict", "", "statements with a `VERDICT`: passed, released, refused or failed")
 	flags.Float64Var(&o.filter.RiskAbove, "risk-above", 0, "statements with an aggregate risk above `R`, 0 to 1")
 	flags.Float64Var(&o.filter.LossAbove, "loss-above", 0, "statements with an aggregate loss above `L`, 0 to 1")
 	flags.IntVar(&o.most, "limit", 100, "the last `N` statements; 0 for all")
@@ -154,13 +154,36 @@ func auditing(ctx context.Context, o auditOptions, stdout io.Writer) error {
 	if o.format == "json" {
 		show = func(w io.Writer, e audit.Entry) error { return json.NewEncoder(w).Encode(e) }
 	}
-	if err := lastEntries(ctx, o, conn, func(e audit.Entry) error { return show(stdout, e) }); err != nil || !o.follow {
+	var last *audit.Entry
+	do := func(e audit.Entry) error {
+		last = &e
+		return show(stdout, e)
+	}
+	if !o.follow {
+		return lastEntries(ctx, o, conn, do)
+	}
+	// The end is looked for first, so that nothing comes in between.
+	if conn == nil {
+		tail, err := audit.OpenTail(o.file)
+		if err != nil {
+			return err
+		}
+		if err := lastEntries(ctx, o, conn, do); err != nil {
+			return err
+		}
+		return tail.Follow(ctx, o.filter, last, do)
+	}
+	after, err := audit.LastPosition(ctx, conn)
+	if err != nil {
 		return err
 	}
-	if conn == nil {
-		return audit.FollowFile(ctx, o.file, o.filter, func(e audit.Entry) error { return show(stdout, e) })
+	if err := lastEntries(ctx, o, conn, do); err != nil {
+		return err
 	}
-	return audit.Follow(ctx, conn, o.filter, func(e audit.Entry) error { return show(stdout, e) })
+	if last != nil {
+		after = max(after, last.Position)
+	}
+	return audit.Follow(ctx, conn, o.filter, after, do)
 }
 
 // pageLength is how many entries are read at once.

@@ -15,7 +15,7 @@ func auditFlags(flags *flag.FlagSet) *audit.Config {
 	flags.BoolVar(&c.Table, "audit-table", fromEnvironment("audit-table", "true") != "false",
 		"keep the audit log in the database as well, where tailor.audit and the console read it")
 	flags.StringVar((*string)(&c.SQL), "audit-sql", fromEnvironment("audit-sql", string(c.SQL)),
-		"what to keep of a statement's text: redacted, full or none")
+		"`WHAT` to keep of a statement's text: redacted, full or none")
 	flags.Int64Var(&c.FileBytes, "audit-file-bytes", integerFromEnvironment("audit-file-bytes", c.FileBytes),
 		"`BYTES` after which the file is set aside and a new one begun")
 	flags.Int64Var(&c.TotalBytes, "audit-total-bytes", integerFromEnvironment("audit-total-bytes", c.TotalBytes),

@@ -30,7 +30,7 @@ func runServe(ctx context.Context, args []string, _ io.Reader, stdout, stderr io
 	if *dsn == "" {
 		return complainUsage(flags, stderr, "--service-dsn is missing")
 	}
-	if err := errors.Join(config.Validate(), records.Validate()); err != nil {
+	if err := errors.Join(config.Validate(), records.Validate(), consoleFault(*page)); err != nil {
 		return complainUsage(flags, stderr, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,26 +72,42 @@ func (e *Entry) end(o *ended) {
 	}
 }
 
-// FollowFile calls a function with each statement that is written to the file
-// from now on, as it is written, until the context ends. It goes on with the
-// new file when the log sets one aside.
-func FollowFile(ctx context.Context, path string, f Filter, do func(Entry) error) error {
+// Tail is what will be written to a log's file.
+type Tail struct {
+	path string
+	file *os.File
+}
+
+// OpenTail begins with what is written from now on.
+func OpenTail(path string) (*Tail, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = file.Close() }()
 	if _, err := file.Seek(0, io.SeekEnd); err != nil {
-		return err
+		_ = file.Close()
+		return nil, err
 	}
+	return &Tail{path, file}, nil
+}
+
+// Follow calls a function with each statement as it is written, until the
+// context ends. Those up to an entry that was read after the tail was opened
+// are passed over; nil for none. It goes on with the new file when the log sets
+// one aside, and closes the tail at its end.
+func (t *Tail) Follow(ctx context.Context, f Filter, after *Entry, do func(Entry) error) error {
+	file, path := t.file, t.path
+	defer func() { _ = file.Close() }()
+	known := func(e *Entry) bool { return after != nil && e.Log == after.Log && e.Sequence <= after.Sequence }
 	lines := bufio.NewReader(file)
+	var next *os.File
 	var partial []byte
 	for {
 		piece, err := lines.ReadBytes('\n')
 		partial = append(partial, piece...)
 		if err == nil {
 			var e Entry
-			if json.Unmarshal(partial, &e.Record) == nil && e.Event != Completion && f.matches(&e) {
+			if json.Unmarshal(partial, &e.Record) == nil && e.Event != Completion && f.matches(&e) && !known(&e) {
 				if err := do(e); err != nil {
 					return err
 				}
@@ -103,24 +118,22 @@ func FollowFile(ctx context.Context, path string, f Filter, do func(Entry) error
 		if !errors.Is(err, io.EOF) {
 			return err
 		}
+		if next != nil { // all of the old one has been read since it was replaced
+			_ = file.Close()
+			file, next, partial = next, nil, nil
+			lines.Reset(file)
+			continue
+		}
+		if next, err = successor(file, path); err != nil {
+			return err
+		}
+		if next != nil {
+			continue
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(followPause):
-		}
-		next, err := successor(file, path)
-		if err != nil {
-			return err
-		}
-		if next != nil {
-			// What came between the last read and the change of files is in the old one.
-			rest, err := io.ReadAll(lines)
-			_ = file.Close()
-			if err != nil {
-				return err
-			}
-			file = next
-			lines = bufio.NewReader(io.MultiReader(bytes.NewReader(rest), file))
 		}
 	}
 }
@@ -128,51 +141,36 @@ func FollowFile(ctx context.Context, path string, f Filter, do func(Entry) error
 // followPause is how often a follower looks for news.
 const followPause = 200 * time.Millisecond
 
-// successor is the file that now has the path, nil where it is the same.
+// successor is the file that the log began after this one, nil while there is
+// none.
 func successor(file *os.File, path string) (*os.File, error) {
 	here, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
-	there, err := os.Stat(path)
+	names, err := setAside(path)
+	if err != nil {
+		return nil, err
+	}
+	names = append(names, path)
+	for i, name := range names {
+		there, err := os.Stat(name)
+		if err != nil || !os.SameFile(here, there) {
+			continue
+		}
+		if i == len(names)-1 {
+			return nil, nil // it has its name still
+		}
+		return openIfThere(names[i+1])
+	}
+	return openIfThere(path) // it was moved away
+}
+
+// openIfThere gives nil where there is no file.
+func openIfThere(name string) (*os.File, error) {
+	file, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil || os.SameFile(here, there) {
-		return nil, err
-	}
-	return os.Open(path)
-}
-
-// Follow calls a function with each statement that comes to the table from now
-// on, until the context ends.
-func Follow(ctx context.Context, q Querier, f Filter, do func(Entry) error) error {
-	last, err := List(ctx, q, Filter{}, Page{Most: 1})
-	if err != nil {
-		return err
-	}
-	after := int64(0)
-	if len(last) > 0 {
-		after = last[0].Position
-	}
-	for {
-		news, err := List(ctx, q, f, Page{OldestFirst: true, Position: after, Most: batchLength})
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		for _, e := range news {
-			if err := do(e); err != nil {
-				return err
-			}
-			after = e.Position
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(followPause):
-		}
-	}
+	return file, err
 }
