@@ -30,7 +30,7 @@ type chain struct {
 	// was released, nil where there was none.
 	Asked []string `json:"asked"`
 	Loss  *float64 `json:"loss"`
-	// Losses are those of each column, as far as the records tell.
+	// Losses are those of single columns, as far as the record tells.
 	Losses map[string]float64 `json:"losses"`
 }
 
@@ -67,28 +67,23 @@ func (c *Console) chains(ctx context.Context, _ *http.Request) (any, error) {
 	return list, err
 }
 
-// lastStage is the combination of the last stage of a record, and the loss of
-// each column where the record has it.
+// lastStage is the combination of the last stage of a record, and the losses of
+// the columns that are a stage by themselves.
 func lastStage(stages []byte) ([]string, map[string]float64) {
 	var all []struct {
-		Attributes []string           `json:"qids"`
-		Loss       float64            `json:"loss"`
-		Losses     map[string]float64 `json:"loss_of"`
+		Attributes []string `json:"qids"`
+		Loss       float64  `json:"loss"`
 	}
 	if json.Unmarshal(stages, &all) != nil || len(all) == 0 {
 		return nil, nil
 	}
-	last := all[len(all)-1]
-	losses := last.Losses
+	losses := make(map[string]float64)
 	for _, s := range all {
-		if len(s.Attributes) == 1 && losses[s.Attributes[0]] == 0 {
-			if losses == nil {
-				losses = make(map[string]float64)
-			}
+		if len(s.Attributes) == 1 {
 			losses[s.Attributes[0]] = s.Loss
 		}
 	}
-	return last.Attributes, losses
+	return all[len(all)-1].Attributes, losses
 }
 
 // policy is one version of a table's policy.
