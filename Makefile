@@ -2,16 +2,16 @@
 SHELL := /bin/bash
 GO    ?= go
 
-.PHONY: demo test lint build bench soak prepare
+.PHONY: demo test lint build bench soak prepare prepare-test
 
 demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
 	./bin/tailor demo $(ARGS)
 
-test: prepare ## every test, race detector on
+test: prepare-test ## every test, race detector on
 	$(GO) test -run PublishedOptima ./anonymize # some are too slow under the race detector
 	$(GO) test -race -timeout 30m ./...
 
-soak: prepare ## the tests that take longer
+soak: prepare-test ## the tests that take longer
 	TAILOR_SOAK=1 $(GO) test -race -timeout 170m ./...
 
 bench: prepare ## benchmarks, each with its comparison in the same run
@@ -26,3 +26,6 @@ lint: ## formatting, vet, static analysis
 
 prepare: ## installs what is missing: PostgreSQL's server binaries and psql
 	scripts/prepare
+
+prepare-test: ## what the tests need besides: chromium
+	scripts/prepare test

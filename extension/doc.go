@@ -16,8 +16,8 @@ var files embed.FS
 // only what those before it have made. privileges.sql comes last, because it
 // takes and gives the rights on everything.
 var parts = []string{
-	"roles.sql", "tables.sql", "views.sql", "rights.sql", "policy.sql", "setvalued.sql", "workload.sql", "activation.sql",
-	"admission.sql", "casecount.sql", "privileges.sql",
+	"roles.sql", "tables.sql", "views.sql", "audit.sql", "rights.sql", "policy.sql", "setvalued.sql", "workload.sql",
+	"activation.sql", "admission.sql", "casecount.sql", "privileges.sql",
 }
 
 // Script creates or upgrades the SQL side. It is idempotent and runs as one

@@ -33,4 +33,5 @@ BEGIN
     END LOOP;
 END $$;
 GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean), tailor.unreachable(text), tailor.case_count(regclass, text[]) TO tailor_reader;
-GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.audit TO tailor_admin;
+GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.audit, tailor.audit_lines,
+    tailor.audit_heads TO tailor_admin;

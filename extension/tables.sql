@@ -97,12 +97,59 @@ CREATE TABLE IF NOT EXISTS tailor.project (
 );
 COMMENT ON TABLE tailor.project IS 'declared workloads: SET tailor.project prepares a chain for one';
 
+-- Versions before the chain was numbered kept records as jsonb, which forgets
+-- the bytes that a hash is about.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = pg_catalog.to_regclass('tailor.audit_log')
+               AND a.attname = 'record' AND a.atttypid = 'pg_catalog.jsonb'::pg_catalog.regtype) THEN
+        DROP VIEW IF EXISTS tailor.audit;
+        DROP INDEX IF EXISTS tailor.audit_log_time;
+        ALTER TABLE tailor.audit_log ADD COLUMN log text, ADD COLUMN sequence bigint, ADD UNIQUE (log, sequence),
+            ALTER COLUMN record TYPE json USING record::text::json;
+    END IF;
+END $$;
 CREATE TABLE IF NOT EXISTS tailor.audit_log (
     position    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id          text NOT NULL UNIQUE,
-    record      jsonb NOT NULL
+    log         text,
+    sequence    bigint,
+    record      json NOT NULL,
+    UNIQUE (log, sequence)
 );
-CREATE INDEX IF NOT EXISTS audit_log_time ON tailor.audit_log ((record ->> 'time'));
+COMMENT ON TABLE tailor.audit_log IS 'every line of every chain, byte by byte; NULL log: written before chains were numbered';
+
+-- What lists and totals look at, apart from the lines, which are many times as
+-- wide: a million rows are read in well below the time of a glance.
+CREATE TABLE IF NOT EXISTS tailor.audit_entry (
+    position    bigint PRIMARY KEY,
+    time        timestamptz NOT NULL,
+    principal   text NOT NULL,
+    database    text NOT NULL,
+    verdict     text NOT NULL,
+    sqlstate    text NOT NULL,
+    relations   text[] NOT NULL,
+    chain       integer NOT NULL,
+    risk        float8 NOT NULL,
+    loss        float8 NOT NULL,
+    min_block   integer NOT NULL,
+    rows        bigint,
+    duration_ms float8 NOT NULL
+);
+CREATE INDEX IF NOT EXISTS audit_entry_time ON tailor.audit_entry (time, position);
+CREATE INDEX IF NOT EXISTS audit_entry_principal ON tailor.audit_entry (principal, position);
+CREATE INDEX IF NOT EXISTS audit_entry_verdict ON tailor.audit_entry (verdict, position);
+CREATE INDEX IF NOT EXISTS audit_entry_chain ON tailor.audit_entry (chain, position) WHERE verdict = 'released';
+CREATE INDEX IF NOT EXISTS audit_entry_relations ON tailor.audit_entry USING gin (relations);
+COMMENT ON TABLE tailor.audit_entry IS 'one row a statement or refused login, with the outcome of its answer';
+
+CREATE TABLE IF NOT EXISTS tailor.audit_head (
+    log         text PRIMARY KEY,
+    sequence    bigint NOT NULL,
+    hash        text NOT NULL,
+    changed     timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE tailor.audit_head IS 'the last line of each chain: a tail that was cut off is missed here';
 
 CREATE TABLE IF NOT EXISTS tailor.admission_key (
     single      boolean PRIMARY KEY DEFAULT true CHECK (single),

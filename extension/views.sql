@@ -24,13 +24,24 @@ CREATE OR REPLACE VIEW tailor.graphs AS
 COMMENT ON VIEW tailor.graphs IS 'the Execution Chain Graph of each chain: one row a stage that refined it';
 
 CREATE OR REPLACE VIEW tailor.audit AS
-    SELECT (record ->> 'time')::timestamptz AS time, id,
-           record ->> 'principal' AS principal, record ->> 'database' AS database,
-           record ->> 'verdict' AS verdict, record ->> 'sqlstate' AS sqlstate,
-           record ->> 'sql' AS sql, record -> 'relations' AS relations,
-           (record ->> 'aggregate_risk')::float8 AS aggregate_risk,
-           (record ->> 'aggregate_loss')::float8 AS aggregate_loss,
-           (record ->> 'min_block')::integer AS min_block, record
-    FROM tailor.audit_log;
-COMMENT ON VIEW tailor.audit IS 'one row a statement that came through the proxy';
+    SELECT e.time, l.id, e.principal, e.database, e.verdict, e.sqlstate,
+           l.record ->> 'sql' AS sql, e.relations, e.risk AS aggregate_risk, e.loss AS aggregate_loss, e.min_block,
+           e.rows, e.duration_ms, (l.record ->> 'plan_ms')::float8 AS plan_ms,
+           l.record ->> 'session' AS session, l.record ->> 'client' AS client, l.record ->> 'fingerprint' AS fingerprint,
+           (l.record ->> 'epoch')::integer AS epoch, (l.record ->> 'policy_version')::integer AS policy_version,
+           e.chain, l.record -> 'stages' AS stages, l.record ->> 'recoding' AS recoding,
+           coalesce(l.record ->> 'event', 'statement') AS event,
+           l.record ->> 'previous_hash' AS previous_hash, l.record ->> 'hash' AS hash, e.position, l.record
+    FROM tailor.audit_entry e LEFT JOIN tailor.audit_log l USING (position);
+COMMENT ON VIEW tailor.audit IS 'one row a statement that came through the proxy, or login that it refused; ORDER BY position or time';
+
+CREATE OR REPLACE VIEW tailor.audit_lines AS
+    SELECT l.position, l.log, l.sequence, l.record::text AS line, e.principal, e.verdict, e.sqlstate, e.relations, e.risk, e.loss,
+           e.min_block, e.rows
+    FROM tailor.audit_log l LEFT JOIN tailor.audit_entry e USING (position);
+COMMENT ON VIEW tailor.audit_lines IS 'what tailor audit --verify reads: lines as they were written, and what lists show of them';
+
+CREATE OR REPLACE VIEW tailor.audit_heads AS
+    SELECT log, sequence, hash, changed FROM tailor.audit_head;
+COMMENT ON VIEW tailor.audit_heads IS 'the last line of each chain of the audit log';
 

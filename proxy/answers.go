@@ -89,8 +89,11 @@ func (s *session) answerStep(frame []byte) error {
 		}
 		e.prelude = nil
 	}
-	if frame[0] == 'C' {
+	switch frame[0] {
+	case 'C':
 		e.rows += rowsOf(frame)
+	case 's': // the portal gave as many as were asked for, and has more
+		e.rows += int64(e.most)
 	}
 	if frame[0] == 'G' {
 		e.copying = true
@@ -139,6 +142,9 @@ func (s *session) answerError(frame []byte) error {
 			frame = repositioned(frame, func(p int) int { return e.rewritten.Position(p, e.statement) })
 		}
 	}
+	if e.record == nil && (e.kind == 'P' || e.kind == 'B') {
+		e.record = s.record(e.statement) // it ends before it was executed
+	}
 	s.finish(e, audit.Failed, codeOf(frame))
 	if e.kind != 'Q' && e.kind != 'F' && e.kind != 'S' {
 		s.expect.fail()
@@ -165,20 +171,16 @@ func (s *session) answerReady(frame []byte) error {
 	return err
 }
 
-// finish completes the record of a statement that was not recorded before its
-// answer, and notes it.
+// finish records how a statement ended.
 func (s *session) finish(e *expected, verdict audit.Verdict, code string) {
 	r := e.record
 	if r == nil {
 		return
 	}
 	e.record = nil
-	if r.Verdict == "" {
-		r.Verdict, r.SQLState = verdict, code
-	}
-	r.Rows = &e.rows
-	r.DurationMS = milliseconds(s.proxy.clock().Sub(e.started))
-	s.proxy.audit.Note(r)
+	s.proxy.audit.Finish(r, audit.Outcome{
+		Verdict: verdict, SQLState: code, Rows: e.rows, Duration: s.proxy.clock().Sub(e.started),
+	})
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -27,13 +27,14 @@ type expected struct {
 	statement string
 	// released says that errors may quote released data.
 	released bool
-	// record is completed and noted when the answer ends; nil for none.
+	// record is finished when the answer ends; nil for none.
 	record  *audit.Record
 	started time.Time
 	rows    int64
 	copying bool // the server has asked for a copy from the client
 	// silent says that the client does not see the answer, unless it is an error.
 	silent bool
+	most   uint32 // rows that were asked for; 0 for all
 	// internal receives the answer, which the client does not see.
 	internal *internalQuery
 }

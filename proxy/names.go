@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/hiatus-tailor/tailor/internal/audit"
+
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
@@ -22,6 +24,7 @@ type portal struct {
 	*prepared
 	name    string // under which the server knows it
 	decided bool
+	record  *audit.Record // of a released statement; each fetch completes it
 }
 
 // names says what the client's names of statements and portals stand for. What

@@ -26,11 +26,12 @@ type Catalog interface {
 	Ticket(statement string, process uint32, releases []*catalog.Release) string
 }
 
-// Audit is where records go: Append returns once the record is durable, Note
-// at once.
+// Audit is where records go: Append returns once the record is durable, the
+// others at once.
 type Audit interface {
 	Append(ctx context.Context, r *audit.Record) error
-	Note(r *audit.Record)
+	Finish(r *audit.Record, o audit.Outcome)
+	RefusedLogin(r *audit.Record)
 }
 
 var (
@@ -130,11 +131,26 @@ func (p *Proxy) start(ctx context.Context, conn net.Conn) (*session, error) {
 	}
 	s, err := p.open(ctx, conn, g)
 	if err != nil {
+		p.recordLogin(conn, g, err)
 		return nil, err
 	}
 	_ = conn.SetDeadline(time.Time{})
 	_ = s.server.conn.SetDeadline(time.Time{})
 	return s, nil
+}
+
+// recordLogin records a login that failed for another reason than that the
+// client went away.
+func (p *Proxy) recordLogin(conn net.Conn, g *greeting, err error) {
+	code := string(sqlstate.From(err).Code)
+	var server *errorResponse
+	switch {
+	case errors.As(err, &server):
+		code = codeOf(server.frame)
+	case gone(err):
+		return
+	}
+	p.audit.RefusedLogin(audit.NewLogin(p.clock(), g.parameters["user"], g.parameters["database"], conn.RemoteAddr().String(), code))
 }
 
 // refuseLogin tells a client why there is no session.

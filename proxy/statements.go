@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgproto3/v2"
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
@@ -116,7 +115,7 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		s.refuse(e, err)
 	} else {
 		e.rewritten, e.released = plan.Rewrite(d.view), true
-		e.prelude, e.record = d.notice, nil
+		e.prelude = d.notice
 		text = s.ticket(e.rewritten.SQL, d)
 	}
 	s.expect.add(e)
@@ -131,7 +130,7 @@ func (s *session) ticket(text string, d *decision) string {
 // refuse makes an expectation carry the reason why a statement does not run.
 func (s *session) refuse(e *expected, err error) {
 	e.refusal = sqlstate.From(err)
-	e.record.Verdict, e.record.SQLState = audit.Refused, string(e.refusal.Code)
+	e.record.Refuse(string(e.refusal.Code))
 	s.logRefusal(e.refusal)
 }
 
@@ -189,9 +188,12 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if err := b.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
 	}
-	e := &expected{kind: 'B'}
+	e := &expected{kind: 'B', started: s.proxy.clock()}
 	s.pipelined = true
 	p := s.names.statements[b.PreparedStatement]
+	if p != nil {
+		e.statement = p.text
+	}
 	if p != nil && p.plan.Explain != "" {
 		if err := s.explainAgain(ctx, p); err != nil {
 			e.record = s.record(p.text)
@@ -244,7 +246,7 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	if err := x.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
 	}
-	e := &expected{kind: 'E', started: s.proxy.clock()}
+	e := &expected{kind: 'E', started: s.proxy.clock(), most: x.MaxRows}
 	s.pipelined = true
 	p := s.names.portals[x.Portal]
 	if p != nil {
@@ -272,9 +274,10 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 			s.expect.add(e)
 			return send(s.up, &pgproto3.Parse{Query: unparsable})
 		}
-		p.decided = true
-		e.prelude, e.record = d.notice, nil
+		p.decided, p.record = true, e.record
+		e.prelude = d.notice
 	}
+	e.record = p.record
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: x.MaxRows})
 }

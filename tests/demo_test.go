@@ -27,9 +27,13 @@ func TestDemoServesAndEndsCleanly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	consolePort, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
 	log := &safeBuffer{}
 	demo := exec.Command(binary, "demo", "--dir", filepath.Join(dir, "d"), "--patients", "2000",
-		"--port", fmt.Sprint(port), "--pg-port", fmt.Sprint(pgPort))
+		"--port", fmt.Sprint(port), "--pg-port", fmt.Sprint(pgPort), "--console-port", fmt.Sprint(consolePort))
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

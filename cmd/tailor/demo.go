@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/hospital"
 	"github.com/hiatus-tailor/tailor/internal/pgcluster"
 	"github.com/hiatus-tailor/tailor/proxy"
@@ -18,9 +19,9 @@ import (
 
 // demoOptions are the flags of the demo.
 type demoOptions struct {
-	port, pgPort int
-	dir          string
-	patients     int
+	port, pgPort, consolePort int
+	dir                       string
+	patients                  int
 }
 
 func runDemo(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
@@ -28,7 +29,7 @@ func runDemo(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.
 	flags := newFlags("demo", "a private PostgreSQL with a synthetic hospital behind the proxy", stderr)
 	flags.IntVar(&o.port, "port", 6432, "`PORT` of the proxy")
 	flags.IntVar(&o.pgPort, "pg-port", 6433, "`PORT` of the private PostgreSQL")
-	flags.Int("console-port", 6480, "`PORT` of the console (reserved: this version has none)")
+	flags.IntVar(&o.consolePort, "console-port", 6480, "`PORT` of the console")
 	flags.StringVar(&o.dir, "dir", "", "`DIR` that keeps the cluster; a temporary one that is removed at the end if not given")
 	flags.IntVar(&o.patients, "patients", hospital.DefaultPatients, "`NUMBER` of patients")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
@@ -72,8 +73,10 @@ func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) error {
 	config.Listen = fmt.Sprintf("127.0.0.1:%d", o.port)
 	config.Upstream = cluster.Address()
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return serve(ctx, config, cluster.ServiceDSN("hospital"), filepath.Join(dir, "audit.jsonl"), log, func(address string) {
-		fmt.Fprint(stdout, invitation(o.port, dir))
+	auditing := audit.DefaultConfig()
+	auditing.File = filepath.Join(dir, "audit.jsonl")
+	return serve(ctx, config, cluster.ServiceDSN("hospital"), auditing, fmt.Sprintf("127.0.0.1:%d", o.consolePort), log, func(address string) {
+		fmt.Fprint(stdout, invitation(o.port, o.consolePort, dir))
 	})
 }
 
@@ -142,7 +145,7 @@ func asDBA(ctx context.Context, cluster *pgcluster.Cluster, patients int) error 
 	return err
 }
 
-func invitation(port int, dir string) string {
+func invitation(port, consolePort int, dir string) string {
 	line := func(user, query string) string {
 		return fmt.Sprintf("  PGPASSWORD=%[1]s psql -h 127.0.0.1 -p %[2]d -U %[1]s hospital -c '%[3]s'\n", user, port, query)
 	}
@@ -153,5 +156,6 @@ func invitation(port int, dir string) string {
 		"\nThe database administrator sees the table itself, through the same port:\n" +
 		line("dba", "SELECT * FROM patients LIMIT 10") +
 		line("dba", "SELECT time, principal, verdict, sql, min_block, aggregate_loss FROM tailor.audit ORDER BY time") +
-		"\nThe audit log is also in " + filepath.Join(dir, "audit.jsonl") + ". Ctrl-C ends everything.\n"
+		fmt.Sprintf("\nThe console, for dba with the password dba: http://127.0.0.1:%d/\n", consolePort) +
+		"The audit log is also in " + filepath.Join(dir, "audit.jsonl") + ". Ctrl-C ends everything.\n"
 }

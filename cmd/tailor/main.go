@@ -27,10 +27,12 @@ type command struct {
 var commands = []command{
 	{"anonymize", "recode a CSV file until every class has k subjects", runAnonymize},
 	{"assess", "measure the risk and the loss of a released CSV file or a table", runAssess},
+	{"audit", "read and verify the audit log", runAudit},
 	{"demo", "a private PostgreSQL with a synthetic hospital behind the proxy", runDemo},
 	{"install", "install or upgrade the SQL side in a database", runInstall},
 	{"serve", "run the proxy", runServe},
 	{"disassociate", "publish set-valued data with k^m-anonymity", runDisassociate},
+	{"report", "what was released to whom under which policy, as a page", runReport},
 	{"workload", "run a file of queries on a CSV file as one chain", runWorkload},
 }
 

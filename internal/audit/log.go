@@ -1,37 +1,43 @@
 package audit
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Log writes records to the database and, where one is named, to a file of
-// JSON lines. One goroutine writes; what has gathered while it wrote goes out
-// together. It is safe for concurrent use.
+// Log writes records to its sinks. It is safe for concurrent use.
 type Log struct {
-	pool     *pgxpool.Pool
-	file     *os.File // nil: database only
-	log      *slog.Logger
-	entries  chan entry
-	done     chan struct{}
-	closing  sync.Once
-	previous string
+	config  Config
+	log     *slog.Logger
+	clock   func() time.Time
+	entries chan entry
+	done    chan struct{}
+	closing sync.Once
+	writer  sync.WaitGroup
+	leftOut atomic.Int64 // lines lost since the last one that was written
+	logins  limiter
+
+	turn  chan struct{} // held by the one who writes
+	noted chan struct{} // lines are queued that nobody waits for
+
+	// The rest belongs to the one who has the turn.
+	file     *file  // nil: none
+	table    *table // nil: none
+	last     head   // of the chain
+	behind   bool   // the table may lack lines, or the head may be another
+	waiting  []entry
+	unfailed bool // the last batch was written
 }
 
-// entry is a record on its way; written is nil where nobody waits.
+// entry is a line on its way; written is nil where nobody waits.
 type entry struct {
-	record  *Record
+	line    chained
 	written chan error
 }
 
@@ -42,68 +48,66 @@ const (
 	queueLength  = 4096
 	batchLength  = 512
 	writeTimeout = 10 * time.Second
+	// linger is how long lines that nobody waits for may wait for others.
+	linger = 10 * time.Millisecond
+	// retry is how often lines that could not be written are tried again.
+	retry = time.Second
 )
 
-// Open starts a log. path is the file of JSON lines, made with mode 0600 and
-// continued where it exists; empty for none.
-// dsn is that of tailor_owner; the log has connections of its own, so that a
-// record never waits for the work that it is about.
-func Open(ctx context.Context, dsn, path string, log *slog.Logger) (*Log, error) {
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
+// Open starts a log. dsn is that of tailor_owner. Where file and table have
+// come apart, the table is given what it lacks.
+func Open(ctx context.Context, dsn string, config Config, log *slog.Logger) (*Log, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	l := &Log{
+		config: config, log: log, clock: time.Now, last: newChain(), unfailed: true,
+		entries: make(chan entry, queueLength), done: make(chan struct{}),
+		turn: make(chan struct{}, 1), noted: make(chan struct{}, 1),
+	}
+	if err := l.open(ctx, dsn); err != nil {
+		l.release()
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	config.MaxConns = 2
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("audit log: %w", err)
-	}
-	l, err := open(pool, path, log)
-	if err != nil {
-		pool.Close()
-	}
-	return l, err
-}
-
-func open(pool *pgxpool.Pool, path string, log *slog.Logger) (*Log, error) {
-	l := &Log{pool: pool, log: log, entries: make(chan entry, queueLength), done: make(chan struct{})}
-	if path != "" {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("audit log: %w", err)
-		}
-		if l.previous, err = lastHash(file); err != nil {
-			_ = file.Close()
-			return nil, fmt.Errorf("audit log: %w", err)
-		}
-		l.file = file
-	}
-	go l.write()
+	l.writer.Go(l.write)
 	return l, nil
 }
 
-// lastHash reads the hash of the last whole record of a file.
-func lastHash(file *os.File) (string, error) {
-	lines := bufio.NewReader(file)
-	hash := ""
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return hash, nil // a torn last line is left as it is
+func (l *Log) open(ctx context.Context, dsn string) error {
+	var err error
+	if l.config.File != "" {
+		var held head
+		if l.file, held, err = openFile(l.config.File, l.config.FileBytes, l.config.TotalBytes); err != nil {
+			return err
 		}
-		if err != nil {
-			return "", err
+		if held != (head{}) {
+			l.last = held
 		}
-		var r struct{ Hash string }
-		if json.Unmarshal(line, &r) == nil {
-			hash = r.Hash
-		}
+	}
+	if !l.config.Table {
+		return nil
+	}
+	if l.table, err = openTable(ctx, dsn, l.file != nil); err != nil {
+		return err
+	}
+	return l.catchUp(ctx)
+}
+
+// release closes the sinks.
+func (l *Log) release() {
+	if l.file != nil {
+		l.file.close()
+	}
+	if l.table != nil {
+		l.table.close()
 	}
 }
 
-// Append writes a record and returns once it is durable in every sink.
+// Append writes a record and returns once it is durable in every sink. Whoever
+// comes first writes what is queued by then, for the others too.
 func (l *Log) Append(ctx context.Context, r *Record) error {
-	e := entry{record: r, written: make(chan error, 1)}
+	r.redact(l.config.SQL)
+	e := entry{line: r, written: make(chan error, 1)}
 	select {
 	case <-l.done:
 		return ErrClosed
@@ -111,90 +115,240 @@ func (l *Log) Append(ctx context.Context, r *Record) error {
 		return ctx.Err()
 	case l.entries <- e:
 	}
-	select {
-	case <-l.done:
-		return ErrClosed
-	case err := <-e.written:
-		return err
+	for {
+		select {
+		case err := <-e.written:
+			return err
+		case <-l.done:
+			return ErrClosed
+		case l.turn <- struct{}{}:
+			l.gather()
+			l.writeBatch()
+			<-l.turn
+		}
 	}
 }
 
-// Note hands a record over without waiting. Where the queue is full it waits
-// for room, so that a slow log slows its writers and loses nothing.
-func (l *Log) Note(r *Record) {
+// Finish hands over how a statement ended, without waiting: its record, or the
+// completion of the one that was appended before. The record is the log's from
+// then on.
+func (l *Log) Finish(r *Record, o Outcome) { l.note(r.finish(l.clock(), o)) }
+
+// RefusedLogin hands over the record of a login. Where they come too fast,
+// which anybody can bring about, only their number is kept.
+func (l *Log) RefusedLogin(r *Record) {
+	if !l.logins.allow(l.clock()) {
+		l.leftOut.Add(1)
+		return
+	}
+	l.note(r)
+}
+
+// note queues a line that nobody waits for. Where the log has been unavailable
+// for so long that the queue is full, the line is left out and counted: other
+// statements than protected ones do not wait for the log.
+func (l *Log) note(line chained) {
 	select {
 	case <-l.done:
-	case l.entries <- entry{record: r}:
+		return
+	case l.entries <- entry{line: line}:
+	default:
+		l.leftOut.Add(1)
+	}
+	select {
+	case l.noted <- struct{}{}:
+	default: // it is known already that there are some
 	}
 }
 
 // Close writes what is queued and ends the log.
 func (l *Log) Close() {
 	l.closing.Do(func() {
-		_ = l.Append(context.Background(), nil)
 		close(l.done)
-		if l.file != nil {
-			_ = l.file.Close()
+		l.writer.Wait()
+		l.turn <- struct{}{} // and keeps it
+		for l.gather(); len(l.waiting) > 0; l.gather() {
+			if l.writeBatch(); !l.unfailed {
+				break // nobody tries again
+			}
 		}
-		l.pool.Close()
+		l.release()
 	})
 }
 
-// write is the log's one writer.
+// write writes the lines that nobody waits for, a little later, so that they
+// share a flush with others, and tries again what could not be written.
 func (l *Log) write() {
+	tick := time.NewTicker(retry)
+	defer tick.Stop()
 	for {
-		var batch []entry
+		again := false
 		select {
 		case <-l.done:
 			return
-		case e := <-l.entries:
-			batch = append(batch, e)
-		}
-		for len(batch) < batchLength && len(l.entries) > 0 {
-			batch = append(batch, <-l.entries)
-		}
-		err := l.writeBatch(batch)
-		if err != nil {
-			l.log.Error("audit log unavailable", "error", err)
-		}
-		for _, e := range batch {
-			if e.written != nil {
-				e.written <- err
+		case <-l.noted:
+			select {
+			case <-time.After(linger):
+			case <-l.done:
+				return
 			}
+		case <-tick.C:
+			again = true
+		}
+		l.turn <- struct{}{}
+		l.gather()
+		if l.unfailed || again {
+			l.writeBatch()
+		}
+		<-l.turn
+	}
+}
+
+func (e entry) answer(err error) {
+	if e.written != nil {
+		e.written <- err
+	}
+}
+
+// gather takes what is queued.
+func (l *Log) gather() {
+	for range batchLength {
+		select {
+		case e := <-l.entries:
+			l.waiting = append(l.waiting, e)
+		default:
+			return
 		}
 	}
 }
 
-func (l *Log) writeBatch(batch []entry) error {
+// writeBatch writes what waits. On failure those who wait are told, and what
+// nobody waits for is kept, up to a bound.
+func (l *Log) writeBatch() {
+	if len(l.waiting) == 0 {
+		return
+	}
+	durable, err := l.tryBatch()
+	if err != nil && l.unfailed {
+		l.log.Error("audit log unavailable", "error", err)
+	}
+	if err == nil && !l.unfailed {
+		l.log.Info("audit log available again")
+	}
+	l.unfailed = err == nil
+	var kept []entry
+	for _, e := range l.waiting {
+		if !durable && e.written == nil {
+			kept = append(kept, e)
+		}
+		e.answer(err)
+	}
+	if excess := len(kept) - queueLength; excess > 0 {
+		l.leftOut.Add(int64(excess))
+		kept = kept[excess:]
+	}
+	l.waiting = kept
+}
+
+// tryBatch seals what waits and writes it to all sinks. It says whether the
+// lines are durable in the first of them, which settles their place in the
+// chain, and what went wrong.
+func (l *Log) tryBatch() (durable bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	var lines []byte
-	inserts := &pgx.Batch{}
-	previous := l.previous
-	for _, e := range batch {
-		if e.record == nil {
-			continue
+	if l.behind {
+		if err := l.catchUp(ctx); err != nil {
+			return false, err
 		}
-		e.record.redact()
-		line, err := e.record.seal(previous)
+	}
+	missing := l.leftOut.Swap(0)
+	next := l.last
+	var lines [][]byte
+	var text []byte
+	for i, e := range l.waiting {
+		if r, ok := e.line.(*Record); ok {
+			r.redact(l.config.SQL)
+		}
+		e.line.chained().LeftOut = 0
+		if i == 0 {
+			e.line.chained().LeftOut = missing
+		}
+		line, err := next.seal(e.line)
 		if err != nil {
-			return err
+			return false, err
 		}
-		previous = e.record.Hash
-		lines = append(append(lines, line...), '\n')
-		inserts.Queue(`INSERT INTO tailor.audit_log (id, record) VALUES ($1, $2::text::jsonb)`, e.record.ID, string(line))
+		lines = append(lines, line)
+		text = append(append(text, line...), '\n')
 	}
-	if inserts.Len() == 0 {
-		return nil
+	durable, err = l.writeSinks(ctx, lines, text)
+	if !durable {
+		l.leftOut.Add(missing)
+		return false, err
 	}
-	if l.file != nil {
-		if _, err := l.file.Write(lines); err != nil {
-			return err
+	l.last = next
+	for _, e := range l.waiting {
+		if r, ok := e.line.(*Record); ok {
+			r.written = true
 		}
-		if err := l.file.Sync(); err != nil {
-			return err
-		}
 	}
-	l.previous = previous
-	return l.pool.SendBatch(ctx, inserts).Close()
+	return true, err
+}
+
+// writeSinks writes to the file while the table's transaction is under way,
+// and commits that once the file is durable: the table is never ahead.
+func (l *Log) writeSinks(ctx context.Context, lines [][]byte, text []byte) (durable bool, err error) {
+	if l.table == nil {
+		err := l.file.write(text)
+		return err == nil, err
+	}
+	if l.file == nil {
+		err := l.table.insert(ctx, lines, func() error { return nil })
+		l.behind = err != nil
+		return err == nil, err
+	}
+	filed := make(chan error, 1)
+	go func() { filed <- l.file.write(text) }()
+	asked := false
+	var fault error
+	err = l.table.insert(ctx, lines, func() error {
+		asked, fault = true, <-filed
+		return fault
+	})
+	if !asked {
+		fault = <-filed
+	}
+	if fault != nil {
+		return false, fault
+	}
+	l.behind = err != nil
+	return true, err
+}
+
+// catchUp brings the sinks together after one of them failed, and at the start.
+func (l *Log) catchUp(ctx context.Context) error {
+	held, err := l.table.head(ctx, l.last.Log)
+	if err != nil {
+		return err
+	}
+	switch {
+	case held == l.last || held == (head{}) && l.last.Sequence == 0:
+	case l.file == nil: // a commit went through whose answer was lost
+		l.waiting = slices.DeleteFunc(l.waiting, func(e entry) bool {
+			c := e.line.chained()
+			return c.Log == held.Log && c.Sequence > l.last.Sequence && c.Sequence <= held.Sequence
+		})
+		l.last = held
+	case held.Sequence > l.last.Sequence:
+		l.log.Error("the audit file ends before the table does: it was cut or replaced; a new chain begins",
+			"chain", held.Log, "file", l.last.Sequence, "table", held.Sequence)
+		l.last = newChain()
+	default:
+		err = linesAfter(l.file.path, head{Log: l.last.Log, Sequence: held.Sequence}, batchLength, func(lines [][]byte) error {
+			return l.table.insert(ctx, lines, func() error { return nil })
+		})
+	}
+	if err == nil {
+		l.behind = false
+	}
+	return err
 }

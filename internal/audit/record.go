@@ -1,15 +1,9 @@
-// Package audit keeps one record of every statement that came through the
-// proxy. A record of a protected query is durable before its first row leaves.
 package audit
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"time"
-
-	pg "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/hiatus-tailor/tailor/ecg"
 )
@@ -26,12 +20,36 @@ const (
 	Failed   Verdict = "failed"
 )
 
-// Record is one statement. It holds no cell value and no literal.
+// Event says what a line of the log is about; a statement has none.
+type Event string
+
+// The events other than a statement.
+const (
+	Login      Event = "login"      // that was refused
+	Completion Event = "completion" // how the answer to a released statement ended
+)
+
+// link is what every line of the log has: its place in the chain.
+type link struct {
+	Time time.Time `json:"time"`
+	ID   string    `json:"id"`
+	// Log names the chain, Sequence counts its lines from 1.
+	Log          string `json:"log"`
+	Sequence     int64  `json:"sequence"`
+	PreviousHash string `json:"previous_hash"`
+	Hash         string `json:"hash"`
+	Event        Event  `json:"event,omitempty"`
+	// LeftOut counts the lines that could not be kept since the one before: the
+	// log was unavailable, or logins were refused too fast.
+	LeftOut int64 `json:"left_out,omitempty"`
+}
+
+func (l *link) chained() *link { return l }
+
+// Record is one statement, or a login that was refused. It holds no cell
+// value, and no literal unless the log is told to keep them.
 type Record struct {
-	Time          time.Time   `json:"time"`
-	ID            string      `json:"id"`
-	PreviousHash  string      `json:"previous_hash"`
-	Hash          string      `json:"hash"`
+	link
 	Session       string      `json:"session"`
 	Principal     string      `json:"principal"`
 	Database      string      `json:"database"`
@@ -59,62 +77,85 @@ type Record struct {
 	PlanMS     float64 `json:"plan_ms"`
 
 	statement string
+	// written says that a sink holds the record, refused with which SQLSTATE
+	// the statement was refused although it does.
+	written bool
+	refused string
+}
+
+// completion is how a part of the answer to a released statement ended.
+// Verdict is empty where it ended well.
+type completion struct {
+	link
+	Completes  string  `json:"completes"`
+	Verdict    Verdict `json:"verdict,omitempty"`
+	SQLState   string  `json:"sqlstate"`
+	Rows       int64   `json:"rows"`
+	DurationMS float64 `json:"duration_ms"`
+}
+
+// Outcome is how a statement ended. Duration counts from the message of the
+// client to the end of the answer.
+type Outcome struct {
+	Verdict  Verdict
+	SQLState string
+	Rows     int64
+	Duration time.Duration
 }
 
 // NewRecord starts the record of a statement. The text itself is kept only
 // until its literals have been removed.
 func NewRecord(now time.Time, statement string) *Record {
+	return &Record{
+		link: link{Time: now.UTC(), ID: newID()}, Relations: []string{}, Stages: []ecg.Stage{}, statement: statement,
+	}
+}
+
+// NewLogin starts the record of a login that was refused. The name is what the
+// client said, at most as long as a role's.
+func NewLogin(now time.Time, principal, database, client, sqlstate string) *Record {
+	r := NewRecord(now, "")
+	r.Event, r.Verdict, r.SQLState = Login, Refused, sqlstate
+	r.Principal, r.Database, r.Client = asName(principal), asName(database), client
+	return r
+}
+
+// Refuse says that the statement does not run, whatever was recorded before.
+func (r *Record) Refuse(sqlstate string) {
+	if r.written {
+		r.refused = sqlstate
+		return
+	}
+	r.ID, r.Verdict, r.SQLState = newID(), Refused, sqlstate
+}
+
+// finish is the line that tells how a statement ended: its record, or the
+// completion of the one that was written before.
+func (r *Record) finish(now time.Time, o Outcome) chained {
+	if r.written {
+		c := &completion{
+			link:      link{Time: now.UTC(), ID: newID(), Event: Completion},
+			Completes: r.ID, SQLState: o.SQLState, Rows: o.Rows, DurationMS: milliseconds(o.Duration),
+		}
+		switch {
+		case r.refused != "":
+			c.Verdict, c.SQLState = Refused, r.refused
+		case o.Verdict != Passed:
+			c.Verdict = o.Verdict
+		}
+		return c
+	}
+	if r.Verdict == "" {
+		r.Verdict, r.SQLState = o.Verdict, o.SQLState
+	}
+	r.Rows, r.DurationMS = &o.Rows, milliseconds(o.Duration)
+	return r
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func newID() string {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails: crypto/rand ends the process instead
-	return &Record{
-		Time: now.UTC(), ID: hex.EncodeToString(id), Relations: []string{}, Stages: []ecg.Stage{}, statement: statement,
-	}
-}
-
-// unreadable stands for a text that could not be freed of its literals.
-const unreadable = "(not shown: the text could not be parsed)"
-
-// Bounds of the texts that are given to the parser, which a deeply nested one
-// could crash: no tighter than the planner's, so that whatever is released is
-// recorded with its text.
-const (
-	maxReadable       = 256 << 10
-	maxReadableTokens = 8000
-)
-
-// redact fills SQL and Fingerprint.
-func (r *Record) redact() {
-	text := r.statement
-	r.statement = ""
-	if text == "" {
-		return
-	}
-	r.SQL = unreadable
-	if len(text) > maxReadable {
-		return
-	}
-	if tokens, err := pg.Scan(text); err != nil || len(tokens.Tokens) > maxReadableTokens {
-		return
-	}
-	normal, err := pg.Normalize(text)
-	if err != nil {
-		return
-	}
-	r.SQL = normal
-	if print, err := pg.Fingerprint(text); err == nil {
-		r.Fingerprint = print
-	}
-}
-
-// seal links the record to the one before and computes its hash, the SHA-256
-// of its JSON with an empty hash.
-func (r *Record) seal(previous string) ([]byte, error) {
-	r.PreviousHash, r.Hash = previous, ""
-	line, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(line)
-	r.Hash = hex.EncodeToString(sum[:])
-	return json.Marshal(r)
+	return hex.EncodeToString(id)
 }

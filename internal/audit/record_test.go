@@ -1,9 +1,7 @@
 package audit
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -19,39 +17,45 @@ func TestLiteralsAreRemoved(t *testing.T) {
 	}
 	for _, c := range cases {
 		r := NewRecord(time.Unix(0, 0), c.statement)
-		r.redact()
+		r.redact(SQLRedacted)
 		if r.SQL != c.want {
 			t.Errorf("%.40s: %q, want %q", c.statement, r.SQL, c.want)
 		}
 	}
 }
 
+func TestTheConfigurationSaysWhatIsKeptOfAStatement(t *testing.T) {
+	const statement = "SELECT * FROM p WHERE name = 'Smith'"
+	for mode, want := range map[SQL]string{
+		SQLRedacted: "SELECT * FROM p WHERE name = $1", SQLFull: statement, SQLNone: "",
+	} {
+		r := NewRecord(time.Unix(0, 0), statement)
+		r.redact(mode)
+		if r.SQL != want || r.Fingerprint == "" || r.statement != "" {
+			t.Errorf("%s keeps %q, fingerprint %q, text %q", mode, r.SQL, r.Fingerprint, r.statement)
+		}
+	}
+}
+
 func TestRecordsAreLinkedByTheirHashes(t *testing.T) {
+	chain := newChain()
 	previous := ""
-	var lines [][]byte
-	for range 3 {
-		r := NewRecord(time.Unix(0, 0), "SELECT 1")
-		r.redact()
-		line, err := r.seal(previous)
+	for i := range 3 {
+		line, err := chain.seal(NewRecord(time.Unix(0, 0), "SELECT 1"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		previous = r.Hash
-		lines = append(lines, line)
-	}
-	previous = ""
-	for i, line := range lines {
-		var r Record
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
+		l, err := unseal(line)
+		if err != nil || l.PreviousHash != previous || l.Sequence != int64(i+1) {
+			t.Errorf("record %d: %+v, %v", i, l, err)
 		}
-		if r.PreviousHash != previous {
-			t.Errorf("record %d is not linked to the one before", i)
-		}
-		previous = r.Hash
-		bare := strings.Replace(string(line), r.Hash, "", 1)
-		if sum := sha256.Sum256([]byte(bare)); hex.EncodeToString(sum[:]) != r.Hash {
-			t.Errorf("record %d: the hash is not that of the record", i)
+		previous = l.Hash
+		for at := range line {
+			altered := bytes.Clone(line)
+			altered[at] ^= 1
+			if _, err := unseal(altered); err == nil {
+				t.Fatalf("byte %d changed and nobody noticed: %s", at, altered)
+			}
 		}
 	}
 }

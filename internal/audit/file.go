@@ -1,0 +1,241 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// file is the sink of JSON lines. Lines that it has taken are on the disk, and
+// a batch is on it as a whole or not at all: what a failed write left is cut
+// off. It belongs to the log's one writer.
+type file struct {
+	path          string
+	most, total   int64 // see Config
+	lock, current *os.File
+	size          int64 // of what is known to be durable
+	aside         int64 // bytes of the files set aside
+}
+
+// errFull is returned where the files hold as much as they may.
+var errFull = errors.New("the audit files hold as much as audit.total_bytes allows; move those set aside away")
+
+// openFile takes up the file, cuts off a line that was never finished, and
+// returns the head of the chain that it holds.
+func openFile(path string, most, total int64) (*file, head, error) {
+	f := &file{path: path, most: most, total: total}
+	var err error
+	if f.lock, err = os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return nil, head{}, err
+	}
+	if err := syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.lock.Close()
+		return nil, head{}, fmt.Errorf("%s is written by another process: each proxy needs a file of its own", path)
+	}
+	h, err := f.recover()
+	if err != nil {
+		f.close()
+		return nil, head{}, err
+	}
+	return f, h, nil
+}
+
+// written says whether a process writes the file now, also where that cannot be
+// found out.
+func written(path string) bool {
+	lock, err := os.Open(path + ".lock")
+	if errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		return true
+	}
+	defer func() { _ = lock.Close() }()
+	return syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
+}
+
+// recover opens the current file and finds the last line of all.
+func (f *file) recover() (head, error) {
+	if err := f.begin(); err != nil {
+		return head{}, err
+	}
+	info, err := f.current.Stat()
+	if err != nil {
+		return head{}, err
+	}
+	last, end, err := lastLine(f.current, info.Size())
+	if err != nil {
+		return head{}, err
+	}
+	if end < info.Size() {
+		if err := f.current.Truncate(end); err != nil {
+			return head{}, err
+		}
+	}
+	f.size = end
+	if last == nil {
+		if last, err = f.lastAside(); err != nil || last == nil {
+			return head{}, err
+		}
+	}
+	l, err := unseal(last)
+	if err != nil {
+		return head{}, fmt.Errorf("the last line of %s: %w; set the file aside to begin a new chain", f.path, err)
+	}
+	return head{l.Log, l.Sequence, l.Hash}, nil
+}
+
+// begin opens the current file, making it where there is none.
+func (f *file) begin() error {
+	current, err := os.OpenFile(f.path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := syncDirectory(f.path); err != nil {
+		_ = current.Close()
+		return err
+	}
+	f.current, f.size = current, 0
+	return f.count()
+}
+
+// count adds up the files that were set aside.
+func (f *file) count() error {
+	names, err := setAside(f.path)
+	if err != nil {
+		return err
+	}
+	f.aside = 0
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil {
+			f.aside += info.Size()
+		}
+	}
+	return nil
+}
+
+// write makes lines durable, each of which ends with a newline.
+func (f *file) write(lines []byte) error {
+	if err := f.rotate(int64(len(lines))); err != nil {
+		return err
+	}
+	if f.total > 0 && f.aside+f.size+int64(len(lines)) > f.total {
+		if err := f.count(); err != nil || f.aside+f.size+int64(len(lines)) > f.total {
+			return errors.Join(errFull, err)
+		}
+	}
+	_, err := f.current.WriteAt(lines, f.size)
+	if err == nil {
+		err = syscall.Fdatasync(int(f.current.Fd()))
+	}
+	if err != nil {
+		// Nothing of the batch was promised to anybody.
+		return errors.Join(err, f.current.Truncate(f.size))
+	}
+	f.size += int64(len(lines))
+	return nil
+}
+
+// rotate sets the current file aside where it is full, or where somebody else
+// has changed it, and begins a new one.
+func (f *file) rotate(more int64) error {
+	if f.current == nil {
+		return f.begin()
+	}
+	there, err := os.Stat(f.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist): // moved away: what it holds is its owner's
+	case err != nil:
+		return err
+	default:
+		here, err := f.current.Stat()
+		if err != nil {
+			return err
+		}
+		if os.SameFile(here, there) && there.Size() == f.size && (f.size == 0 || f.size+more <= f.most) {
+			return nil
+		}
+		next, err := nextAside(f.path)
+		if err != nil {
+			return err
+		}
+		if err := os.Rename(f.path, next); err != nil {
+			return err
+		}
+	}
+	_ = f.current.Close() // all of it is durable
+	f.current = nil
+	return f.begin()
+}
+
+func (f *file) close() {
+	if f.current != nil {
+		_ = f.current.Close()
+	}
+	_ = f.lock.Close() // gives up the lock
+}
+
+// lastAside is the last line of the youngest file that was set aside and holds
+// any.
+func (f *file) lastAside() ([]byte, error) {
+	names, err := setAside(f.path)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Backward(names) {
+		aside, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		info, err := aside.Stat()
+		var line []byte
+		if err == nil {
+			line, _, err = lastLine(aside, info.Size())
+		}
+		_ = aside.Close()
+		if err != nil || line != nil {
+			return line, err
+		}
+	}
+	return nil, nil
+}
+
+// setAside lists the files that were set aside, the oldest first.
+func setAside(path string) ([]string, error) {
+	names, err := filepath.Glob(escapeGlob(path) + ".[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]")
+	slices.Sort(names)
+	return names, err
+}
+
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// nextAside is the name under which the current file is to be set aside.
+func nextAside(path string) (string, error) {
+	names, err := setAside(path)
+	if err != nil {
+		return "", err
+	}
+	number := 0
+	if len(names) > 0 {
+		if _, err := fmt.Sscanf(strings.TrimPrefix(names[len(names)-1], path), ".%08d", &number); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%s.%08d", path, number+1), nil
+}
+
+// syncDirectory makes the names in the folder of a file durable.
+func syncDirectory(path string) error {
+	directory, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = directory.Close() }()
+	return directory.Sync()
+}

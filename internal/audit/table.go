@@ -1,0 +1,66 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// table is the sink in the database. Beside a file, which makes records
+// durable, PostgreSQL need not wait for its own disk: what a crash of the
+// server takes is written again from the file.
+type table struct{ pool *pgxpool.Pool }
+
+// openTable connects as tailor_owner. The connections are the log's own, so
+// that a record never waits for the work that it is about.
+func openTable(ctx context.Context, dsn string, besideFile bool) (*table, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = 2
+	config.ConnConfig.RuntimeParams["application_name"] = "tailor audit"
+	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
+	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
+	if besideFile {
+		config.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return &table{pool}, nil
+}
+
+// insert writes lines in the transaction that together decides on; lines that
+// are there already stay as they are.
+func (t *table) insert(ctx context.Context, lines [][]byte, together func() error) error {
+	texts := make([]string, len(lines))
+	for i, l := range lines {
+		texts[i] = string(l)
+	}
+	return pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT tailor.record($1)`, texts); err != nil {
+			return err
+		}
+		return together()
+	})
+}
+
+// head is the last line of a chain that the table has, the zero head for none.
+func (t *table) head(ctx context.Context, log string) (head, error) {
+	h := head{Log: log}
+	err := t.pool.QueryRow(ctx, `SELECT sequence, hash FROM tailor.audit_head WHERE log = $1`, log).Scan(&h.Sequence, &h.Hash)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return head{}, nil
+	}
+	if err != nil {
+		return head{}, fmt.Errorf("read the head of the audit log: %w", err)
+	}
+	return h, nil
+}
+
+func (t *table) close() { t.pool.Close() }

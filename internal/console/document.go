@@ -1,0 +1,108 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// document is a policy as tailor.policy_version stores it, without what the
+// page has no use for.
+type document struct {
+	Subject  string        `json:"subject"`
+	K        int           `json:"k"`
+	Recoding string        `json:"recoding"`
+	Scope    string        `json:"scope"`
+	Require  []requirement `json:"require"`
+	Columns  []column      `json:"columns"`
+}
+
+type requirement struct {
+	Model     string  `json:"model"`
+	Column    string  `json:"column"`
+	Parameter float64 `json:"parameter"`
+}
+
+type column struct {
+	Name      string     `json:"name"`
+	Type      string     `json:"type"`
+	Class     string     `json:"class"`
+	Action    string     `json:"action"`
+	Hierarchy *hierarchy `json:"hierarchy"`
+	// Tree and Note show the hierarchy.
+	Tree *node  `json:"tree"`
+	Note string `json:"note"`
+}
+
+type hierarchy struct {
+	Name       string          `json:"name"`
+	Kind       string          `json:"kind"`
+	Definition json.RawMessage `json:"definition,omitempty"`
+}
+
+// differences says what a version of a policy changed, without values.
+func differences(before, after *document) []string {
+	out := []string{}
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	setting := func(name string, b, a any) {
+		if b != a {
+			say("%s: %v → %v", name, b, a)
+		}
+	}
+	setting("subject", before.Subject, after.Subject)
+	setting("k", before.K, after.K)
+	setting("recoding", before.Recoding, after.Recoding)
+	setting("scope", before.Scope, after.Scope)
+	were := make(map[requirement]bool)
+	for _, r := range before.Require {
+		were[r] = true
+	}
+	for _, r := range after.Require {
+		if !were[r] {
+			say("requires %s of %g on %s", r.Model, r.Parameter, r.Column)
+		}
+		delete(were, r)
+	}
+	for _, r := range before.Require {
+		if were[r] {
+			say("no longer requires %s of %g on %s", r.Model, r.Parameter, r.Column)
+		}
+	}
+	columns := make(map[string]*column)
+	for i := range before.Columns {
+		columns[before.Columns[i].Name] = &before.Columns[i]
+	}
+	for i := range after.Columns {
+		a := &after.Columns[i]
+		b := columns[a.Name]
+		delete(columns, a.Name)
+		if b == nil {
+			say("column %s is new: %s", a.Name, a.class())
+			continue
+		}
+		setting("type of column "+a.Name, b.Type, a.Type)
+		setting("class of column "+a.Name, b.class(), a.class())
+		if b.Hierarchy != nil && a.Hierarchy != nil {
+			setting("hierarchy of column "+a.Name, b.Hierarchy.Name, a.Hierarchy.Name)
+			if b.Hierarchy.Name == a.Hierarchy.Name && !bytes.Equal(b.Hierarchy.Definition, a.Hierarchy.Definition) {
+				say("hierarchy %s of column %s is defined anew", a.Hierarchy.Name, a.Name)
+			}
+		}
+	}
+	for i := range before.Columns {
+		if name := before.Columns[i].Name; columns[name] != nil {
+			say("column %s is gone", name)
+		}
+	}
+	return out
+}
+
+func (c *column) class() string {
+	switch {
+	case c.Class == "":
+		return "none, hidden"
+	case c.Action == "pseudonym":
+		return c.Class + ", pseudonym"
+	}
+	return c.Class
+}

@@ -1,0 +1,99 @@
+// Signs in, shows the section that the address names, and keeps it up to date.
+import { h } from './dom.js';
+import * as views from './views.js';
+
+const sections = [['overview', 'Overview'], ['queries', 'Statements'], ['chains', 'Chains'], ['policies', 'Policies'], ['epochs', 'Epochs']];
+// Sections that change with every statement.
+const lively = ['overview', 'queries'];
+
+const main = document.getElementById('main');
+let token = '', stream = null, drawing = 0;
+
+async function ask(path, options) {
+  const response = await fetch('api/' + path, { ...options, credentials: 'same-origin' });
+  const body = await response.json();
+  if (!response.ok) throw Object.assign(new Error(body.error), { status: response.status });
+  return body;
+}
+
+const post = (path, body) => ask(path, { method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Tailor-Token': token }, body: JSON.stringify(body) });
+
+function place() {
+  const [name, rest] = location.hash.slice(1).split(/\?(.*)/s);
+  return [name in views ? name : 'overview', new URLSearchParams(rest || '')];
+}
+
+async function show(fresh) {
+  const [name, parameters] = place();
+  const turn = ++drawing;
+  let elements;
+  try {
+    elements = await views[name](ask, parameters);
+  } catch (error) {
+    if (error.status === 401) return signedOut(error.message);
+    elements = [h('p', { class: 'fault', role: 'alert' }, error.message)];
+  }
+  if (turn !== drawing) return; // a later one has been asked for
+  for (const link of document.querySelectorAll('#tabs a')) {
+    const here = link.hash === '#' + (name === 'query' ? 'queries' : name);
+    if (here) link.setAttribute('aria-current', 'page'); else link.removeAttribute('aria-current');
+  }
+  main.replaceChildren(...elements.flat(3).filter(Boolean));
+  document.title = main.querySelector('h1')?.textContent + ' – Tailor';
+  if (fresh) main.focus();
+}
+
+// News are shown unless somebody is in the midst of something.
+function news() {
+  const [name, parameters] = place();
+  const busy = main.contains(document.activeElement) && document.activeElement !== main;
+  if (lively.includes(name) && !busy && !parameters.has('before') && main.querySelector('details[open]') === null) show(false);
+}
+
+function listen() {
+  const status = document.getElementById('live');
+  stream = new EventSource('api/live');
+  let first = true;
+  stream.onopen = () => { status.textContent = 'live'; };
+  stream.onmessage = () => { if (!first) news(); first = false; };
+  stream.onerror = () => {
+    status.textContent = 'reconnecting';
+    if (stream.readyState === EventSource.CLOSED) ask('session').then(listen, (error) => error.status === 401 && signedOut(error.message));
+  };
+}
+
+function signedIn(session) {
+  token = session.token;
+  document.getElementById('tabs').replaceChildren(...sections.map(([name, title]) => h('a', { href: '#' + name }, title)));
+  document.getElementById('principal').textContent = session.principal;
+  for (const id of ['tabs', 'who']) document.getElementById(id).hidden = false;
+  listen();
+  show(true);
+}
+
+function signedOut(reason) {
+  stream?.close();
+  token = '';
+  for (const id of ['tabs', 'who']) document.getElementById(id).hidden = true;
+  const problem = h('p', { class: 'fault', role: 'alert' }, reason || '');
+  const submit = async (event) => {
+    event.preventDefault();
+    const given = Object.fromEntries(new FormData(event.target));
+    try {
+      signedIn(await post('login', given));
+    } catch (error) {
+      problem.textContent = error.message;
+      document.getElementById('password').value = '';
+    }
+  };
+  document.title = 'Sign in – Tailor';
+  main.replaceChildren(h('form', { class: 'login', onsubmit: submit }, h('h1', {}, 'Sign in'), h('p', { class: 'quiet' }, 'With a database role that is a member of tailor_admin.'),
+    h('label', {}, 'Role', h('input', { name: 'user', id: 'user', autocomplete: 'username', required: true })),
+    h('label', {}, 'Password', h('input', { name: 'password', id: 'password', type: 'password', autocomplete: 'current-password', required: true })),
+    h('button', { class: 'main', type: 'submit' }, 'Sign in'), problem));
+  document.getElementById('user').focus();
+}
+
+document.getElementById('signout').addEventListener('click', () => post('logout', {}).finally(() => signedOut('')));
+window.addEventListener('hashchange', () => show(true));
+ask('session').then(signedIn, (error) => signedOut(error.status === 401 ? '' : error.message));

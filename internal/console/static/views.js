@@ -1,0 +1,104 @@
+// The sections of the page. A view takes what it needs from the server and
+// gives the elements to show.
+import { h, percent, risk, moment, number, verdict, table } from './dom.js';
+import { verdictChart, lossChart } from './charts.js';
+import { graph } from './graph.js';
+
+const spans = [[1, 'hour'], [24, 'day'], [24 * 7, 'week'], [24 * 30, '30 days'], [24 * 365, 'year']];
+
+export async function overview(get, parameters) {
+  const hours = Number(parameters.get('hours') || 24);
+  const since = new Date(Date.now() - hours * 3600e3).toISOString();
+  const [buckets, totals] = await Promise.all([get('overview?hours=' + hours), get('totals?since=' + encodeURIComponent(since))]);
+  const sum = (key) => buckets.reduce((all, b) => all + b[key], 0);
+  return [h('h1', {}, 'Overview'),
+    h('form', {}, h('label', {}, 'Time', h('select', { name: 'hours', id: 'hours', onchange: (e) => { location.hash = '#overview?hours=' + e.target.value; } },
+      spans.map(([n, name]) => h('option', { value: n, selected: n === hours }, 'last ' + name))))),
+    h('div', { class: 'cards' }, ['released', 'passed', 'refused', 'failed'].map((v) => h('div', { class: 'card' }, h('b', { id: 'sum-' + v }, number(sum(v))), verdict(v)))),
+    h('h2', {}, 'Statements by verdict'), verdictChart(buckets), h('h2', {}, 'Loss and risk of what was released'), lossChart(buckets),
+    h('h2', {}, 'By principal and relation'), table('Totals of the time above', [
+      ['principal', (t) => h('a', { href: '#queries?principal=' + encodeURIComponent(t.principal) }, t.principal || '–')], ['relation', (t) => t.relation || '–'],
+      ...['released', 'refused', 'failed', 'passed', 'rows'].map((key) => [key, (t) => number(t[key]), 'number']),
+      ['highest risk', (t) => risk(t.max_risk), 'number'], ['mean loss', (t) => percent(t.mean_loss), 'number'], ['smallest block', (t) => number(t.min_block || null), 'number'],
+    ], totals || [])];
+}
+
+export async function queries(get, parameters) {
+  const entries = await get('queries?' + parameters);
+  const field = (name, label, attributes) => h('label', {}, label, h('input', { name, id: name, value: parameters.get(name) || '', ...attributes }));
+  const search = (event) => {
+    event.preventDefault();
+    const chosen = new URLSearchParams([...new FormData(event.target)].filter(([, v]) => v));
+    for (const name of ['since', 'until']) if (chosen.has(name)) chosen.set(name, new Date(chosen.get(name)).toISOString());
+    location.hash = '#queries?' + chosen;
+  };
+  const local = (name) => {
+    if (!parameters.get(name)) return '';
+    const t = new Date(parameters.get(name));
+    return new Date(t - t.getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
+  };
+  const older = new URLSearchParams(parameters);
+  if (entries.length) older.set('before', entries[entries.length - 1].position);
+  return [h('h1', {}, 'Statements'),
+    h('form', { id: 'filter', onsubmit: search, role: 'search' },
+      field('since', 'from', { type: 'datetime-local', value: local('since') }), field('until', 'before', { type: 'datetime-local', value: local('until') }),
+      field('principal', 'principal'), field('relation', 'relation'),
+      h('label', {}, 'verdict', h('select', { name: 'verdict', id: 'verdict' }, ['', 'released', 'passed', 'refused', 'failed'].map((v) => h('option', { value: v, selected: v === (parameters.get('verdict') || '') }, v || 'any')))),
+      field('risk', 'risk above', { type: 'number', min: 0, max: 1, step: 'any' }), field('loss', 'loss above', { type: 'number', min: 0, max: 1, step: 'any' }),
+      h('button', { class: 'main', type: 'submit' }, 'Filter'), h('a', { href: '#queries' }, 'Clear')),
+    table('The last statements', [
+      ['time', (e) => h('a', { href: '#query?id=' + e.id }, moment(e.time))], ['verdict', (e) => verdict(e.verdict)], ['SQLSTATE', (e) => e.sqlstate], ['principal', (e) => e.principal],
+      ['relations', (e) => (e.relations || []).join(', ')], ['risk', (e) => risk(e.aggregate_risk), 'number'], ['loss', (e) => (e.min_block ? percent(e.aggregate_loss) : '–'), 'number'],
+      ['rows', (e) => number(e.rows), 'number'], ['statement', (e) => (e.event === 'login' ? 'login' : e.sql), 'sql'],
+    ], entries),
+    entries.length ? h('p', {}, h('a', { href: '#queries?' + older }, 'Older')) : h('p', {}, 'None.')];
+}
+
+export async function query(get, parameters) {
+  const e = await get('queries/' + encodeURIComponent(parameters.get('id')));
+  const facts = [['time', moment(e.time)], ['verdict', verdict(e.verdict)], ['SQLSTATE', e.sqlstate], ['principal', e.principal], ['client', e.client], ['session', e.session], ['database', e.database],
+    ['relations', (e.relations || []).join(', ')], ['policy version', e.policy_version || ''], ['epoch', e.epoch || ''], ['chain', e.chain || ''], ['rows', number(e.rows)],
+    ['duration', e.duration_ms ? e.duration_ms.toFixed(1) + ' ms' : ''], ['planning', e.plan_ms ? e.plan_ms.toFixed(1) + ' ms' : ''], ['fingerprint', e.fingerprint], ['record', e.id], ['hash', e.hash]];
+  return [h('h1', {}, 'Statement'), h('pre', { tabindex: '0', 'aria-label': 'Text without literals' }, e.sql || (e.event === 'login' ? 'A login that was refused.' : 'The text is not kept.')),
+    h('dl', {}, facts.filter(([, v]) => v !== '' && v !== undefined).map(([name, v]) => [h('dt', {}, name), h('dd', {}, v)])),
+    h('h2', {}, 'Execution chain graph'),
+    e.stages && e.stages.length ? graph(e) : h('p', {}, e.verdict === 'released' ? 'The statement needed no quasi-identifier: there are no stages.' : 'Nothing was released: there are no stages.')];
+}
+
+export async function chains(get) {
+  const list = await get('chains');
+  const room = (c) => (c.subjects && c.k ? Math.max(0, 1 - (c.blocks * c.k) / c.subjects) : null);
+  return [h('h1', {}, 'Chains'), h('p', { class: 'quiet' }, 'How fine the partition is that each audience has been shown. At most subjects / k blocks can be told apart; what is left is the room for later queries.'),
+    table('Chains', [
+      ['relation', (c) => c.relation], ['audience', (c) => c.audience], ['epoch', (c) => c.epoch, 'number'], ['refinements', (c) => number(c.generation), 'number'], ['blocks', (c) => number(c.blocks), 'number'],
+      ['smallest block', (c) => (c.blocks ? number(c.min_block) : '–'), 'number'], ['k', (c) => c.k, 'number'],
+      ['room left', (c) => [h('meter', { min: 0, max: 1, value: room(c) ?? 0, 'aria-label': 'room left' }), ' ' + percent(room(c))]],
+      ['last asked along', (c) => (c.asked || []).map((q) => (c.losses && q in c.losses ? `${q} (${percent(c.losses[q])})` : q)).join(', ')], ['loss of that', (c) => percent(c.loss), 'number'], ['changed', (c) => moment(c.changed)],
+    ], list)];
+}
+
+export async function policies(get) {
+  const list = await get('policies');
+  return [h('h1', {}, 'Policies'), list.length ? list.map((p) => h('details', { open: p.active },
+    h('summary', {}, h('strong', {}, p.relation), ` version ${p.version}${p.active ? ', in force' : ''}, by ${p.author}, `, moment(p.created)),
+    h('p', {}, `Subject ${p.subject}, k = ${p.k}, recoding ${p.recoding}, chains by ${p.scope}`, (p.require || []).map((r) => `, ${r.model} of ${r.parameter} on ${r.column}`)),
+    p.differences && [h('h3', {}, 'Changed from the version before'), p.differences.length ? h('ul', {}, p.differences.map((d) => h('li', {}, d))) : h('p', {}, 'Nothing.')],
+    table(`Columns of ${p.relation}, version ${p.version}`, [
+      ['column', (c) => c.name], ['type', (c) => c.type], ['class', (c) => (c.class || 'none: hidden').replaceAll('_', ' ')], ['action', (c) => (c.class === 'direct_identifier' ? c.action : '')],
+      ['hierarchy', (c) => c.hierarchy && [h('span', {}, `${c.hierarchy.name} (${c.hierarchy.kind})`), c.note && h('div', { class: 'quiet' }, c.note),
+        c.tree && h('details', {}, h('summary', {}, `Tree of ${c.hierarchy.name}`), h('ul', { class: 'tree' }, branch(c.tree)))]],
+    ], p.columns || []))) : h('p', {}, 'No table is protected yet.')];
+}
+
+function branch(node) {
+  const children = node.children || [];
+  const rest = node.more ? h('li', { class: 'quiet' }, node.more) : null;
+  if (!children.length) return h('li', {}, node.label, node.more ? h('span', { class: 'quiet' }, ` (${node.more})`) : null);
+  return h('li', {}, h('details', { open: node.label === '*' }, h('summary', {}, node.label), h('ul', {}, children.map(branch), rest)));
+}
+
+export async function epochs(get) {
+  return [h('h1', {}, 'Epochs'), h('p', { class: 'quiet' }, 'Stored copies that releases are made from. Chains move to the current one when they are next used.'),
+    table('Epochs', [['epoch', (e) => e.epoch, 'number'], ['relation', (e) => e.relation], ['policy version', (e) => e.version, 'number'], ['created', (e) => moment(e.created)], ['rows', (e) => number(e.rows), 'number'],
+      ['distinct tuples', (e) => number(e.tuples), 'number'], ['subjects', (e) => number(e.subjects), 'number'], ['chains on it', (e) => number(e.chains), 'number'], ['current', (e) => (e.current ? 'yes' : 'no')]], await get('epochs'))];
+}
