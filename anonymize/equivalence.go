@@ -128,14 +128,19 @@ func (p *Partition) Exactly(columns []int, rs []Requirement) (*Partition, error)
 
 // AtLevels refines the partition until each block lies within one group of the
 // given level in each of the columns: full-domain generalization on top of what
-// the partition shows. It records and fails like [Partition.Exactly].
+// the partition shows. It fails like [Partition.Exactly]. That nothing is left to
+// gain is recorded for further calls of AtLevels alone: [Partition.Refine] may
+// still gain something.
 func (p *Partition) AtLevels(columns, levels []int, rs []Requirement) (*Partition, error) {
 	refined, must, err := p.cut(columns, levels, rs)
 	if err != nil {
 		return nil, err
 	}
-	return refined.finish(columns, must.name), nil
+	return refined.finish(columns, must.name+atLevels), nil
 }
+
+// atLevels marks refinements that full-domain generalization has ended.
+const atLevels = ", one level a column"
 
 func (p *Partition) cut(columns, levels []int, rs []Requirement) (*Partition, *requirements, error) {
 	must, err := bind(p.Table(), rs)
@@ -166,13 +171,14 @@ func (p *Partition) cut(columns, levels []int, rs []Requirement) (*Partition, *r
 
 // IsFinished says whether a refinement along these columns, under these
 // requirements, has been carried to its end, so that [Partition.Refine] would
-// return the partition itself.
-func (p *Partition) IsFinished(columns []int, rs []Requirement) (bool, error) {
+// return the partition itself, or, with levels set, that one of
+// [Partition.AtLevels] has.
+func (p *Partition) IsFinished(columns []int, rs []Requirement, levels bool) (bool, error) {
 	must, err := bind(p.Table(), rs)
 	if err != nil {
 		return false, err
 	}
-	return p.isFinished(columns, must.name), nil
+	return p.isFinished(columns, must.name) || levels && p.isFinished(columns, must.name+atLevels), nil
 }
 
 // IsExact says whether every block shows one value in a column.

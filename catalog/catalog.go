@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,7 @@ type Catalog struct {
 	snapshot atomic.Pointer[Snapshot] // nil while unavailable
 
 	key      []byte // of tickets
+	instance string // tells the news of this proxy from those of others
 	listener *pgx.ConnConfig
 
 	mu       sync.Mutex
@@ -48,7 +50,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 		return nil, fmt.Errorf("service connection: %w", err)
 	}
 	c := &Catalog{
-		pool: pool, log: log, listener: config.ConnConfig.Copy(),
+		pool: pool, log: log, instance: rand.Text(), listener: config.ConnConfig.Copy(),
 		epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain), openings: make(map[chainKey]*sync.Mutex),
 		unpublishable: make(map[int]error),
 	}
@@ -140,11 +142,25 @@ func (c *Catalog) listen(ctx context.Context) error {
 		if err := c.reload(ctx, conn); err != nil {
 			return err
 		}
-		wait, cancel := context.WithTimeout(ctx, snapshotAge)
-		_, err := conn.WaitForNotification(wait)
-		cancel()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if err := c.await(ctx, conn); err != nil {
 			return err
+		}
+	}
+}
+
+// await returns when the snapshot is to be read again.
+func (c *Catalog) await(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, snapshotAge)
+	defer cancel()
+	for {
+		news, err := conn.WaitForNotification(ctx)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return nil
+		case err != nil:
+			return err
+		case c.hear(news.Payload):
+			return nil
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ type chainKey struct {
 // Chain is the partition that one audience has been shown so far. The truth is
 // in the database; this is a copy of a generation of it.
 type Chain struct {
-	mu      sync.Mutex
+	busy    chan struct{} // holds a token while somebody works on the chain
 	number  int
 	version int64 // of the catalog in which the copy was made
 	epoch   *epoch
@@ -38,6 +39,18 @@ type state struct {
 	score      float64              // running sum of local risks along the graph
 	seeds      []string             // planted so far
 }
+
+// lock waits for a chain as long as the context lets it.
+func (c *Chain) lock(ctx context.Context) error {
+	select {
+	case c.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for chain %d: %w", c.number, ctx.Err())
+	}
+}
+
+func (c *Chain) unlock() { <-c.busy }
 
 // Release is what a query may read in place of a protected relation.
 type Release struct {
@@ -60,12 +73,16 @@ type Present struct {
 	Chain        int
 	Generation   int
 	Score        float64
+	// Unplanted are the seeds that the chain is to be prepared for first.
+	Unplanted []Seed
 }
 
 // Step is what a query makes of a chain.
 type Step struct {
 	// Partition is the one that was found, or a refinement of it.
 	Partition *anonymize.Partition
+	// Planted are the seeds that it has been prepared for with it.
+	Planted []Seed
 	// Nodes are the stages that led there, as JSON, for the chain's graph.
 	Nodes [][]byte
 	Score float64
@@ -110,8 +127,10 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, projec
 	if err != nil {
 		return nil, classified(err)
 	}
-	chain.mu.Lock()
-	defer chain.mu.Unlock()
+	if err := chain.lock(ctx); err != nil {
+		return nil, classified(err)
+	}
+	defer chain.unlock()
 	if err := c.grant(ctx, chain, p); err != nil {
 		return nil, classified(err)
 	}
@@ -209,43 +228,39 @@ func requirements(r *Relation, e *epoch) []anonymize.Requirement {
 // a change is the database locked and, if another proxy was faster, the chain
 // read again.
 func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, project string, assess Assess) error {
-	needs := requirements(r, chain.epoch)
 	present := func(s *state) Present {
-		return Present{Partition: s.partition, Requirements: needs, Chain: chain.number, Generation: s.generation, Score: s.score}
-	}
-	var step Step
-	unplanted := r.unplanted(chain.seeds, project)
-	if unplanted == nil {
-		var err error
-		if step, err = assess(present(&chain.state)); err != nil || step.Partition == chain.partition {
-			return err
+		return Present{
+			Partition: s.partition, Requirements: requirements(r, chain.epoch), Unplanted: r.unplanted(s.seeds, project),
+			Chain: chain.number, Generation: s.generation, Score: s.score,
 		}
 	}
+	step, err := assess(present(&chain.state))
+	if err != nil || step.Partition == chain.partition && step.Planted == nil {
+		return err
+	}
 	var next state
-	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		latest, err := lockChain(ctx, tx, chain)
 		if err != nil {
 			return err
 		}
 		next = latest
-		if unplanted != nil {
-			if err := next.plant(ctx, r.unplanted(latest.seeds, project), needs); err != nil {
+		if latest.generation != chain.generation {
+			if step, err = assess(present(&latest)); err != nil {
 				return err
 			}
 		}
-		if unplanted != nil || latest.generation != chain.generation {
-			if step, err = assess(present(&next)); err != nil {
-				return err
-			}
-		}
-		if step.Partition == latest.partition && len(next.seeds) == len(latest.seeds) {
+		if step.Partition == latest.partition && step.Planted == nil {
 			return nil
 		}
 		next.generation, next.partition, next.score = latest.generation+1, step.Partition, step.Score
+		for _, seed := range step.Planted {
+			next.seeds = append(slices.Clone(next.seeds), seed.Key())
+		}
 		if err := storeNodes(ctx, tx, chain.number, next.generation, step.Nodes); err != nil {
 			return err
 		}
-		return storeChain(ctx, tx, r, chain.number, &next)
+		return c.storeChain(ctx, tx, r, chain.number, &next)
 	})
 	if err != nil {
 		return err
@@ -275,7 +290,7 @@ func lockChain(ctx context.Context, tx pgx.Tx, chain *Chain) (state, error) {
 	return s, err
 }
 
-func storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number int, s *state) error {
+func (c *Catalog) storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number int, s *state) error {
 	stored, err := s.partition.MarshalBinary()
 	if err != nil {
 		return err
@@ -285,6 +300,10 @@ func storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number int, s *stat
 		number, s.generation, stored, s.partition.Blocks(), s.partition.MinBlock(), s.score, nonNil(s.seeds))
 	if err != nil {
 		return fmt.Errorf("store chain: %w", err)
+	}
+	// Other proxies are to look again before they say how fine it is.
+	if _, err := tx.Exec(ctx, `SELECT pg_notify('tailor', $1)`, c.chainNews(number)); err != nil {
+		return fmt.Errorf("announce chain: %w", err)
 	}
 	return writeRelease(ctx, tx, r, number, s.partition)
 }
@@ -325,7 +344,7 @@ func (c *Catalog) opening(key chainKey) *sync.Mutex {
 
 // openChain reads a chain, or creates it with one block that holds everybody.
 func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *epoch) (*Chain, error) {
-	chain := &Chain{version: r.Catalog, epoch: e, granted: make(map[string]bool)}
+	chain := &Chain{busy: make(chan struct{}, 1), version: r.Catalog, epoch: e, granted: make(map[string]bool)}
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		var epochNumber int
 		var stored []byte

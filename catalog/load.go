@@ -139,7 +139,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 		r.Gate, r.MaxRisk = p.Gate.Measure, p.Gate.MaxRisk
 		if r.Gate == "highest" && r.MaxRisk > 0 {
 			// Blocks of so many subjects have that risk at most.
-			r.K = max(r.K, int(math.Ceil(1/r.MaxRisk)))
+			r.K = max(r.K, int(min(math.Ceil(1/r.MaxRisk), math.MaxInt32)))
 		}
 	}
 	if len(p.Seed) > 0 {

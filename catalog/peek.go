@@ -21,8 +21,10 @@ func (c *Catalog) Peek(ctx context.Context, r *Relation, p *Principal) (Present,
 	if err != nil {
 		return Present{}, classified(err)
 	}
-	chain.mu.Lock()
-	defer chain.mu.Unlock()
+	if err := chain.lock(ctx); err != nil {
+		return Present{}, classified(err)
+	}
+	defer chain.unlock()
 	return Present{
 		Partition: chain.partition, Requirements: requirements(r, e),
 		Chain: chain.number, Generation: chain.generation, Score: chain.score,
@@ -36,7 +38,7 @@ func (c *Catalog) Fresh(ctx context.Context, r *Relation) (Present, error) {
 	if err != nil {
 		return Present{}, err
 	}
-	present := Present{Requirements: requirements(r, e)}
+	present := Present{Requirements: requirements(r, e), Unplanted: r.unplanted(nil, "")}
 	if e.table != nil {
 		present.Partition = anonymize.NewPartition(e.table)
 	}

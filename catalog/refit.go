@@ -34,7 +34,7 @@ func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chai
 		return fmt.Errorf("move chain to epoch %d: %w", chain.epoch.number, err)
 	}
 	if chain.partition != nil {
-		if err := storeChain(ctx, tx, r, chain.number, &chain.state); err != nil {
+		if err := c.storeChain(ctx, tx, r, chain.number, &chain.state); err != nil {
 			return err
 		}
 	}

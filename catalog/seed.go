@@ -1,10 +1,10 @@
 package catalog
 
 import (
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"slices"
-
-	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
 // policySeed is the name, among the seeds of a chain, of its policy's own.
@@ -19,44 +19,22 @@ type Seed struct {
 	Combinations [][]string
 }
 
+// Key tells seeds apart, also those of one name that have been declared anew.
+func (s Seed) Key() string {
+	combinations, _ := json.Marshal(s.Combinations) // of strings: cannot fail
+	sum := sha256.Sum256(combinations)
+	return s.Name + " " + hex.EncodeToString(sum[:8])
+}
+
 // unplanted lists the seeds that a chain is to be prepared for and is not.
 func (r *Relation) unplanted(planted []string, project string) []Seed {
 	var out []Seed
 	for _, s := range r.Seeds {
-		if (s.Name == policySeed || s.Name == project) && !slices.Contains(planted, s.Name) {
+		if (s.Name == policySeed || s.Name == project) && !slices.Contains(planted, s.Key()) {
 			out = append(out, s)
 		}
 	}
 	return out
-}
-
-// plant refines a chain for the workloads of seeds. Columns that are no
-// quasi-identifiers any more need no room.
-func (s *state) plant(ctx context.Context, seeds []Seed, needs []anonymize.Requirement) error {
-	for _, seed := range seeds {
-		table := s.partition.Table()
-		var workload anonymize.Workload
-		for _, combination := range seed.Combinations {
-			var columns []int
-			for _, name := range combination {
-				if c := table.Column(name); c >= 0 && !slices.Contains(columns, c) {
-					columns = append(columns, c)
-				}
-			}
-			if columns != nil {
-				workload = append(workload, columns)
-			}
-		}
-		if workload != nil {
-			refined, err := s.partition.Refine(ctx, workload.Seed(table, needs))
-			if err != nil {
-				return err
-			}
-			s.partition = refined
-		}
-		s.seeds = append(slices.Clone(s.seeds), seed.Name)
-	}
-	return nil
 }
 
 // nonNil is the list itself, or an empty one, which SQL tells from NULL.

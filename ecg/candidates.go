@@ -1,8 +1,10 @@
 package ecg
 
 import (
+	"context"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -37,9 +39,9 @@ func (c *Chain) inexact(attributes []string, p *anonymize.Partition) []string {
 // few first, and each only if all of its parts passed. Where the work does not
 // suffice for all, those come first that leave alone what generalizing all did
 // not manage to show as it is.
-func (c *Chain) Others(attributes []string, whole *Outcome) []Way {
+func (c *Chain) Others(ctx context.Context, attributes []string, whole *Outcome) []Way {
 	generalized := c.inexact(attributes, c.Present)
-	most := c.work()/max(1, c.Present.Table().Tuples()) - len(c.recodings())
+	most := c.affordable() - len(c.recodings())
 	if most < len(c.recodings()) {
 		return nil
 	}
@@ -48,7 +50,7 @@ func (c *Chain) Others(attributes []string, whole *Outcome) []Way {
 		leavable = c.inexact(generalized, whole.Partition)
 	}
 	var ways []Way
-	for left := range c.showable(leavable) {
+	for left := range c.showable(ctx, leavable, 4*most) {
 		if len(ways)+len(c.recodings()) > most || len(left) == len(generalized) {
 			break
 		}
@@ -61,12 +63,14 @@ func (c *Chain) Others(attributes []string, whole *Outcome) []Way {
 }
 
 // showable yields the sets of attributes that can be shown as they are on top
-// of what the chain shows, small sets first.
-func (c *Chain) showable(attributes []string) iter.Seq[[]string] {
+// of what the chain shows, small sets first. It ends when the context does, and
+// after so many looks.
+func (c *Chain) showable(ctx context.Context, attributes []string, looks int) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
-		level := [][]string{{}}
+		level, members := [][]string{{}}, map[string]bool{"": true}
 		for len(level) > 0 {
 			var next [][]string
+			nextMembers := make(map[string]bool)
 			for _, set := range level {
 				// Sets grow in the order of the attributes, so that each comes once.
 				after := 0
@@ -75,16 +79,23 @@ func (c *Chain) showable(attributes []string) iter.Seq[[]string] {
 				}
 				for _, name := range attributes[after:] {
 					larger := append(slices.Clone(set), name)
-					if !partsAmong(larger, level) || !c.canShow(larger) {
+					if !partsAmong(larger, members) {
+						continue
+					}
+					if looks--; looks < 0 || ctx.Err() != nil {
+						return
+					}
+					if !c.canShow(larger) {
 						continue
 					}
 					if !yield(larger) {
 						return
 					}
 					next = append(next, larger)
+					nextMembers[strings.Join(larger, "\x00")] = true
 				}
 			}
-			level = next
+			level, members = next, nextMembers
 		}
 	}
 }
@@ -102,11 +113,10 @@ func (c *Chain) canShow(attributes []string) bool {
 	return int(slices.Min(classes.Subjects())) >= c.Gate.K
 }
 
-// partsAmong says whether every set with one member less is in the list.
-func partsAmong(set []string, sets [][]string) bool {
+// partsAmong says whether every set with one member less is among some.
+func partsAmong(set []string, sets map[string]bool) bool {
 	for i := range set {
-		part := slices.Delete(slices.Clone(set), i, i+1)
-		if !slices.ContainsFunc(sets, func(s []string) bool { return slices.Equal(s, part) }) {
+		if !sets[strings.Join(slices.Delete(slices.Clone(set), i, i+1), "\x00")] {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
@@ -25,17 +26,21 @@ type Chain struct {
 	Recodings    []string // Local, FullDomain; none means Local
 	Loss         LossModel
 	// Work bounds the candidates of a stage: no more are worked out than go
-	// into so many tuples; 0 means DefaultWork. One always is.
+	// into so many values, tuples times columns; 0 means DefaultWork, and no
+	// more than 16. One always is.
 	Work int
 	// Eager has every stage compare its own ways, for an account of the query.
 	// The last stage chooses for all in any case.
 	Eager bool
 }
 
-// DefaultWork lets a table of 50,000 tuples compare three ways at the last
-// stage of a query, so that a first answer stays a matter of a tenth of a
-// second (docs/decisions/candidates.md).
-const DefaultWork = 3 << 16
+// DefaultWork lets a table of 50,000 tuples and five columns compare three ways
+// at the last stage of a query, so that a first answer stays a matter of a tenth
+// of a second (docs/decisions/candidates.md).
+const DefaultWork = 15 << 16
+
+// mostWays is the number of ways that are worked out at most by default.
+const mostWays = 16
 
 // LossModel measures the information loss of columns in a partition, in [0, 1].
 type LossModel string
@@ -64,11 +69,15 @@ func (e *UnknownAttributeError) Error() string {
 	return fmt.Sprintf("the table has no quasi-identifier %s", e.Attribute)
 }
 
-func (c *Chain) work() int {
+// affordable is the number of ways that may be worked out.
+func (c *Chain) affordable() int {
+	table := c.Present.Table()
+	// A small table has its price too.
+	price := max(table.Tuples(), 4096) * len(table.Columns())
 	if c.Work == 0 {
-		return DefaultWork
+		return min(DefaultWork/price, mostWays)
 	}
-	return c.Work
+	return c.Work / price
 }
 
 // Defers implements [Material].
@@ -96,7 +105,7 @@ func (c *Chain) Assess(_ context.Context, attributes []string, on *Outcome) (*Ou
 	if on != nil {
 		p = on.Partition
 	}
-	if done, err := p.IsFinished(columns, c.Requirements); err != nil || done {
+	if done, err := c.finished(p, columns); err != nil || done {
 		return c.settled(p, columns), err
 	}
 	o := &Outcome{}
@@ -125,6 +134,11 @@ func (c *Chain) Assess(_ context.Context, attributes []string, on *Outcome) (*Ou
 	}
 	o.Feasible, o.Partition, o.Risk, o.Loss = true, exact, c.riskOf(exact), c.Loss.of(exact, columns)
 	return o, nil
+}
+
+// finished says whether a combination is settled in every recoding of the chain.
+func (c *Chain) finished(p *anonymize.Partition, columns []int) (bool, error) {
+	return p.IsFinished(columns, c.Requirements, !slices.Contains(c.recodings(), Local))
 }
 
 // settled is the outcome of showing what is shown already.
@@ -181,13 +195,16 @@ func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding s
 ) (*anonymize.Partition, error) {
 	for k := c.Gate.K; ; {
 		p, err := c.Present.Exactly(exact, requirements)
-		if err != nil {
-			return nil, err
-		}
-		if recoding == FullDomain {
+		switch {
+		case err != nil || len(generalized) == 0:
+		case recoding == FullDomain:
 			p, err = c.fullDomain(ctx, p, generalized, requirements)
-		} else {
+		default:
 			p, err = p.Refine(ctx, anonymize.Refinement{Columns: generalized, Requirements: requirements})
+		}
+		var unmet *anonymize.UnmetError
+		if errors.As(err, &unmet) && k > c.Gate.K && len(exact) == 0 && c.Gate.Accepts(c.riskOf(c.Present)) {
+			return c.Present, nil // there is no room left below the gate
 		}
 		if err != nil || c.Gate.Measure != "average" || c.Gate.Accepts(c.riskOf(p)) {
 			return p, err
@@ -196,9 +213,42 @@ func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding s
 		// subjects than there are, there are none: the loop ends. It steps up
 		// in proportion to what is too much, a little short of it.
 		tooMuch := c.riskOf(p).Average / c.Gate.Threshold
-		k = max(k+k/4+1, int(0.8*tooMuch*float64(k)))
+		k = max(k+k/4+1, int(min(0.8*tooMuch*float64(k), math.MaxInt32)))
 		requirements = append(slices.Clone(c.Requirements), anonymize.BlockK{K: k})
 	}
+}
+
+// Prepare refines the chain for a declared workload, a list of combinations, as
+// far as the gate allows: what is declared spends the room before anything else
+// does. Attributes that the table has not need no room.
+func (c *Chain) Prepare(ctx context.Context, combinations [][]string) (*anonymize.Partition, error) {
+	table := c.Present.Table()
+	var workload anonymize.Workload
+	for _, combination := range combinations {
+		var columns []int
+		for _, name := range combination {
+			if column := table.Column(name); column >= 0 && !slices.Contains(columns, column) {
+				columns = append(columns, column)
+			}
+		}
+		if columns != nil {
+			workload = append(workload, columns)
+		}
+	}
+	if workload == nil {
+		return c.Present, nil
+	}
+	prepared, err := c.Present.Refine(ctx, workload.Seed(table, c.Requirements))
+	if err != nil || c.Gate.Accepts(c.riskOf(prepared)) {
+		return prepared, err
+	}
+	columns := workload.Seed(table, c.Requirements).Columns
+	prepared, err = c.refine(ctx, nil, columns, Local, c.Requirements)
+	var unmet *anonymize.UnmetError
+	if errors.As(err, &unmet) {
+		return c.Present, nil
+	}
+	return prepared, err
 }
 
 // withheld is the outcome of a way that is not feasible: even if all that it

@@ -38,8 +38,8 @@ func (e *Explanation) draw(node func(id, text string), edge func(from, to string
 	for i := range e.Tables {
 		t := &e.Tables[i]
 		before := fmt.Sprintf("T%d", i+1)
-		node(before, fmt.Sprintf("%s\n%s\n%d blocks, smallest %d\nrisk %.4f, threshold %.4f",
-			t.Table, t.Chain, t.Blocks, t.MinBlock, t.Risk, t.Threshold))
+		node(before, fmt.Sprintf("%s\n%s\nblocks of at least %d\nrisk %.4f, threshold %.4f",
+			t.Table, t.Chain, t.MinBlock, t.Risk, t.Threshold))
 		for j := range t.Stages {
 			s := &t.Stages[j]
 			risk, bound := "?", ""

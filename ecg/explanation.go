@@ -10,7 +10,7 @@ type ExplainedTable struct {
 	Table string `json:"table"`
 	// Chain is what the audience has been shown so far, in a word or two.
 	Chain     string  `json:"chain"`
-	Blocks    int     `json:"blocks"`
+	Blocks    int     `json:"blocks,omitempty"`
 	MinBlock  int     `json:"min_block"` // subjects
 	Risk      float64 `json:"risk"`      // highest, of the chain so far
 	Measure   string  `json:"gate"`
@@ -59,25 +59,26 @@ const ActionRefine = "refine"
 // the answers so far have not told. TestExplainTellsNothingNew checks it.
 func (c *Chain) Foresee(table string, stages []Stage, score float64) (ExplainedTable, error) {
 	out := c.explained(table, score)
+	out.Blocks = 0 // only who has asked for everything can count them
 	for i := range stages {
 		s := &stages[i]
 		columns, err := c.columns(s.Attributes)
 		if err != nil {
 			return out, err
 		}
-		done, err := c.Present.IsFinished(columns, c.Requirements)
+		done, err := c.finished(c.Present, columns)
 		if err != nil {
 			return out, err
 		}
-		present := &Outcome{Partition: c.Present}
-		local, aggregate := c.Shown(s.Attributes, present), c.Everything(present)
 		e := ExplainedStage{
 			Stage: s.Name, Follows: s.Follows, Place: s.Place, Attributes: s.Attributes, Condition: s.Condition,
-			Action: ActionKept, RiskAfter: aggregate.Risk.Highest, Loss: local.Loss, Local: &local, Aggregate: &aggregate,
+			Action: ActionRefine, AtMost: true, RiskAfter: 1 / float64(c.Gate.K), Loss: 1,
 		}
-		if !done {
-			e.Action, e.AtMost, e.RiskAfter, out.Bounds = ActionRefine, true, 1/float64(c.Gate.K), true
+		if done {
+			local := c.Shown(s.Attributes, &Outcome{Partition: c.Present})
+			e.Action, e.AtMost, e.RiskAfter, e.Loss, e.Local = ActionKept, false, out.Risk, local.Loss, &local
 		}
+		out.Bounds = out.Bounds || !done
 		out.Stages, out.Loss = append(out.Stages, e), e.Loss
 	}
 	return out, nil

@@ -33,7 +33,7 @@ func (c *Chain) fullDomain(ctx context.Context, p *anonymize.Partition, columns 
 		if err == nil || !errors.As(err, &unmet) {
 			return cut, err
 		}
-		climbing := tried >= max(patienceOfSearch, c.work()/max(1, p.Table().Tuples()))
+		climbing := tried >= max(patienceOfSearch, c.affordable())
 		var above levelQueue
 		for i := range columns {
 			if candidate.levels[i]+1 >= len(losses[i]) {

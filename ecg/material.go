@@ -42,7 +42,7 @@ type Material interface {
 	Whole(attributes []string) (ways []Way, possible int)
 	// Others lists further ways that are worth working out, given the outcome of
 	// the first of those.
-	Others(attributes []string, whole *Outcome) []Way
+	Others(ctx context.Context, attributes []string, whole *Outcome) []Way
 	// DeIdentify shows a combination in some way on top of what the audience
 	// has been shown: earlier stages of the query are not binding, earlier
 	// answers are. It is called concurrently.

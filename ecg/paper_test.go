@@ -33,7 +33,9 @@ func (f figures) Whole(attributes []string) (ways []ecg.Way, possible int) {
 	return all[:1], len(all)
 }
 
-func (f figures) Others(attributes []string, _ *ecg.Outcome) []ecg.Way { return f.list(attributes)[1:] }
+func (f figures) Others(_ context.Context, attributes []string, _ *ecg.Outcome) []ecg.Way {
+	return f.list(attributes)[1:]
+}
 
 func (f figures) list(attributes []string) (ways []ecg.Way) {
 	for _, w := range f.ways[strings.Join(attributes, " × ")] {

@@ -17,8 +17,8 @@ import (
 type Assessment struct {
 	Table  string
 	Stages []Stage
-	// Recoding is the way the table is shown: that of the last choice, "none"
-	// where all is shown as it is.
+	// Recoding is the way the table is shown: that of the last choice, "kept"
+	// where an earlier query has settled it, "none" where all is shown as it is.
 	Recoding string
 	Gate     Gate
 	// Partition is what the audience is shown with this query's answer.
@@ -64,8 +64,11 @@ func Tailor(ctx context.Context, m Material, stages []Stage, gate Gate, score fl
 	a := &Assessment{
 		Stages: stages, Recoding: "none", Gate: gate, LossOf: make(map[string]float64), Score: score, LossOfAll: t.lossOfAll,
 	}
-	if t.way != nil {
+	switch {
+	case t.way != nil:
 		a.Recoding = t.way.Recoding
+	case t.now != nil && t.now.Settled && t.now.Loss > 0:
+		a.Recoding = ActionKept
 	}
 	var everything Values
 	if len(stages) > 0 {
@@ -136,7 +139,7 @@ func (t *tailoring) choose(ctx context.Context, s *Stage, last bool, present *Ou
 	whole := len(ways)
 	outcomes, err := t.workOut(ctx, s.Attributes, ways)
 	if err == nil && (last || !t.acceptable(outcomes[0])) {
-		others := t.Others(s.Attributes, outcomes[0])
+		others := t.Others(ctx, s.Attributes, outcomes[0])
 		var more []*Outcome
 		more, err = t.workOut(ctx, s.Attributes, others)
 		ways, outcomes = append(ways, others...), append(outcomes, more...)

@@ -23,14 +23,12 @@ func (e *Explanation) Text() []string {
 }
 
 func (t *ExplainedTable) text() []string {
-	lines := []string{
-		cut(fmt.Sprintf("Table %s, %s", t.Table, t.Chain)),
-		cut(fmt.Sprintf("  shown so far: %d blocks, smallest %d subjects; %s risk up to %.4f",
-			t.Blocks, t.MinBlock, t.Measure, t.Threshold)),
-	}
+	lines := []string{cut(fmt.Sprintf("Table %s, %s", t.Table, t.Chain))}
 	if len(t.Stages) == 0 {
 		return append(lines, "  No quasi-identifier is used: nothing is generalized.")
 	}
+	lines = append(lines, cut(fmt.Sprintf("  shown so far: blocks of at least %d subjects; %s risk up to %.4f",
+		t.MinBlock, t.Measure, t.Threshold)))
 	lines = append(lines, fmt.Sprintf("  %-5s %-25s %7s %7s %8s  %s", "stage", "combination", "risk", "after", "loss", "choice"))
 	for i := range t.Stages {
 		lines = append(lines, t.Stages[i].text()...)

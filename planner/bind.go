@@ -24,6 +24,7 @@ type binder struct {
 	columns   int                 // noted so far, over all levels
 	added     int                 // bytes of all edits
 	at        int                 // offset of the reference being bound, -1 for none
+	fragments item                // the last one
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to

@@ -45,6 +45,12 @@ func (b *binder) explain(e *pg.ExplainStmt, alone bool) error {
 				WithHint("Beside TAILOR it knows FORMAT. The query is not run.").At(b.statement, int(d.Location))
 		}
 	}
+	for _, t := range b.tokens {
+		if t.Token == pg.Token_PARAM {
+			return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN (TAILOR) takes no parameters").
+				WithHint("Write any value in their place: values make no difference.").At(b.statement, int(t.Start))
+		}
+	}
 	concerned, err := b.concerned(e.Query)
 	if err != nil || concerned == nil {
 		return err

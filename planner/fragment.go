@@ -23,6 +23,12 @@ var fragmentEnds = map[pg.Token]bool{
 // longestFragment bounds what is kept of a condition, in bytes.
 const longestFragment = 160
 
+// item is a run of tokens with its text.
+type item struct {
+	from, to int
+	text     string
+}
+
 // fragment is the condition or list item in which a column reference stands,
 // without its literals and comments: what an audit record may hold. It is for
 // people to read and decides nothing.
@@ -31,8 +37,11 @@ func (b *binder) fragment(location int) string {
 	if at >= len(b.tokens) {
 		return ""
 	}
+	if last := &b.fragments; last.from <= at && at < last.to {
+		return last.text // the references of one item come one after the other
+	}
 	first := b.fragmentStart(at)
-	var item []*pg.ScanToken
+	from, to := first, len(b.tokens)
 	depth, found, between := 0, false, false
 	for i := first; i < len(b.tokens); i++ {
 		t := b.tokens[i]
@@ -48,21 +57,22 @@ func (b *binder) fragment(location int) string {
 		splits := depth == 0 && (t.Token == pg.Token_ASCII_44 || t.Token == pg.Token_AND && !between)
 		if ends || splits {
 			if found || ends {
+				to = i
 				break
 			}
-			item = nil
+			from = i + 1
 			continue
 		}
 		if t.Token == pg.Token_AND && depth == 0 {
 			between = false
 		}
 		found = found || i == at
-		item = append(item, t)
 	}
 	if !found {
 		return ""
 	}
-	return b.redacted(item)
+	b.fragments = item{from, to, b.redacted(b.tokens[from:to])}
+	return b.fragments.text
 }
 
 // fragmentStart is the index of the first token of the clause around a token.

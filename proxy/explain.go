@@ -11,20 +11,23 @@ import (
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
+	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
 // explanation is how a text begins that may ask for the tailor's account.
-var explanation = regexp.MustCompile(`(?i)^\s*explain\s*\([^)]*\btailor\b`)
+var explanation = regexp.MustCompile(`(?is)^(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\s*\([^)]*\btailor\b`)
 
 // explainsTailor says whether a text may be EXPLAIN (TAILOR).
 func explainsTailor(text string) bool { return explanation.MatchString(text) }
 
 // explained answers EXPLAIN (TAILOR) by a query that shows the account of it.
-// Readers are told what follows from the answers that their audience has had;
+// A record that is given is durable when it returns. Readers are told what follows from the answers that their audience has had;
 // the owner of a table gets the figures of a chain's first query in full.
-func (s *session) explained(ctx context.Context, plan *planner.Plan) (text string, err error) {
+func (s *session) explained(ctx context.Context, plan *planner.Plan, record *audit.Record) (text string, err error) {
+	ctx, done := s.work.during(ctx)
+	defer done()
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err != nil {
 		return "", err
@@ -32,15 +35,25 @@ func (s *session) explained(ctx context.Context, plan *planner.Plan) (text strin
 	account := &ecg.Explanation{Tables: []ecg.ExplainedTable{}}
 	branches := composed(plan)
 	for i, planned := range plan.Relations {
-		r := snapshot.Current(planned)
-		if r == nil {
-			return "", sqlstate.New(sqlstate.UndefinedTable, "table %q is no longer protected", planned.Name)
+		r, err := current(snapshot, planned)
+		if err != nil {
+			return "", err
 		}
 		table, err := s.explainedTable(ctx, r, branches[i])
 		if err != nil {
 			return "", err
 		}
 		account.Tables = append(account.Tables, table)
+		if record != nil {
+			record.Relations = append(record.Relations, r.String())
+			record.Epoch, record.PolicyVersion = r.Epoch, r.Version
+		}
+	}
+	if record != nil && len(plan.Relations) > 0 {
+		record.Verdict = audit.Passed
+		if err := s.proxy.audit.Append(ctx, record); err != nil {
+			return "", auditUnavailable(err)
+		}
 	}
 	return showing(account, plan.Explain)
 }
@@ -48,7 +61,7 @@ func (s *session) explained(ctx context.Context, plan *planner.Plan) (text strin
 // explainAgain prepares the account of a prepared EXPLAIN (TAILOR) once more: it
 // tells what holds when it is run.
 func (s *session) explainAgain(ctx context.Context, p *prepared) error {
-	account, err := s.explained(ctx, p.plan)
+	account, err := s.explained(ctx, p.plan, s.record(p.text))
 	if err != nil {
 		return err
 	}
@@ -87,6 +100,13 @@ func (s *session) explainedTable(ctx context.Context, r *catalog.Relation, branc
 	}
 	return s.account(ctx, r, branch, present, "a chain without any answer yet", func(m *ecg.Chain, stages []ecg.Stage) (ecg.ExplainedTable, error) {
 		m.Eager = true
+		for _, seed := range present.Unplanted {
+			prepared, err := m.Prepare(ctx, seed.Combinations)
+			if err != nil {
+				return ecg.ExplainedTable{}, err
+			}
+			m.Present = prepared
+		}
 		a, err := ecg.Tailor(ctx, m, stages, m.Gate, 0)
 		if err != nil {
 			return ecg.ExplainedTable{}, refusedBy(err, r)

@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
@@ -57,6 +59,51 @@ func materialOf(r *catalog.Relation, recoding string) (*ecg.Chain, error) {
 		m.Gate = gate
 	}
 	return m, nil
+}
+
+// taken is the step that a query takes on a chain: the chain is prepared for
+// what has been declared, and then assessed for the query's own stages.
+func taken(ctx context.Context, m *ecg.Chain, present catalog.Present, branch []ecg.Stage) (catalog.Step, *ecg.Assessment, error) {
+	step := catalog.Step{Partition: present.Partition, Score: present.Score, Planted: present.Unplanted}
+	m.Present, m.Requirements = present.Partition, present.Requirements
+	for _, seed := range present.Unplanted {
+		prepared, err := m.Prepare(ctx, seed.Combinations)
+		if err != nil {
+			return step, nil, err
+		}
+		node, err := json.Marshal(planted(seed, prepared))
+		if err != nil {
+			return step, nil, fmt.Errorf("encode seed: %w", err)
+		}
+		step.Nodes = append(step.Nodes, node)
+		m.Present, step.Partition = prepared, prepared
+	}
+	found, err := ecg.Tailor(ctx, m, afresh(branch, present), m.Gate, present.Score)
+	if err != nil {
+		return step, nil, err
+	}
+	if found.Partition == nil || found.Partition == step.Partition {
+		return step, found, nil
+	}
+	added, err := nodes(found)
+	step.Partition, step.Score, step.Nodes = found.Partition, found.Score, append(step.Nodes, added...)
+	return step, found, err
+}
+
+// seedNode stands in a chain's graph for a workload that it was prepared for.
+type seedNode struct {
+	Stage        string     `json:"stage"`
+	Action       string     `json:"action"`
+	Combinations [][]string `json:"combinations"`
+	RiskAfter    float64    `json:"risk_after"`
+}
+
+func planted(seed catalog.Seed, shown *anonymize.Partition) seedNode {
+	name := "the policy's seed"
+	if seed.Name != "" {
+		name = "project " + seed.Name
+	}
+	return seedNode{Stage: name, Action: "seed", Combinations: seed.Combinations, RiskAfter: 1 / float64(max(1, shown.MinBlock()))}
 }
 
 // refusedBy words why the tailor cannot bring a query below the threshold.

@@ -93,7 +93,10 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 	plan, err := s.plan(ctx, q.String)
 	if err == nil && plan.Explain != "" {
 		var account string
-		if account, err = s.explained(ctx, plan); err == nil {
+		if account, err = s.explained(ctx, plan, e.record); err == nil {
+			if len(plan.Relations) > 0 {
+				e.record = nil // durable already
+			}
 			s.expect.add(e)
 			return send(s.up, &pgproto3.Query{String: account})
 		}
@@ -148,7 +151,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	}
 	if err == nil && plan.Explain != "" {
 		var account string
-		if account, err = s.explained(ctx, plan); err == nil {
+		if account, err = s.explained(ctx, plan, nil); err == nil {
 			name := s.names.give(p.Name)
 			s.names.statements[p.Name] = &prepared{plan: plan, text: p.Query, name: name}
 			s.expect.add(e)
@@ -194,7 +197,7 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if p != nil {
 		e.statement = p.text
 	}
-	if p != nil && p.plan.Explain != "" {
+	if p != nil && p.plan.Explain != "" && s.status.Load() != 'E' {
 		if err := s.explainAgain(ctx, p); err != nil {
 			e.record = s.record(p.text)
 			s.refuse(e, err)
@@ -255,7 +258,9 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	if p == nil || p.plan.Passes() || p.plan.Explain != "" {
 		if p != nil && !p.decided {
 			p.decided = true
-			e.record = s.record(p.text)
+			if p.plan.Explain == "" || len(p.plan.Relations) == 0 {
+				e.record = s.record(p.text)
+			}
 		}
 		s.expect.add(e)
 		if p != nil && p.name != x.Portal {

@@ -83,11 +83,9 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 	}
 	branches := composed(plan)
 	for i, planned := range plan.Relations {
-		r := snapshot.Current(planned)
-		if r == nil || r.OID != planned.OID || r.Version != planned.Version {
-			// The words by which drivers know that they have to prepare again.
-			return nil, sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
-				WithHint("The policy of table %q has changed since the statement was prepared.", planned.Name)
+		r, err := current(snapshot, planned)
+		if err != nil {
+			return nil, err
 		}
 		material, err := materialOf(r, s.settings.recoding)
 		if err != nil {
@@ -105,23 +103,20 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 					return unchanged, nil
 				}
 				query := fmt.Sprint(material.Recodings, plan.Uses)
-				if assessment = s.proxy.assessments.find(present.Partition, query); assessment != nil {
-					return unchanged, nil
+				if len(present.Unplanted) == 0 {
+					if assessment = s.proxy.assessments.find(present.Partition, query); assessment != nil {
+						return unchanged, nil
+					}
 				}
-				material.Present, material.Requirements = present.Partition, present.Requirements
-				stages := afresh(branches[i], present)
-				found, err := ecg.Tailor(ctx, material, stages, material.Gate, present.Score)
+				step, found, err := taken(ctx, material, present, branches[i])
 				if err != nil {
 					return catalog.Step{}, refusedBy(err, r)
 				}
 				assessment = found
-				if found.Partition == nil || found.Partition == present.Partition {
+				if step.Partition == present.Partition && step.Planted == nil {
 					s.proxy.assessments.keep(present.Partition, query, found)
-					return unchanged, nil
 				}
-				step := catalog.Step{Partition: found.Partition, Score: found.Score}
-				step.Nodes, err = nodes(found)
-				return step, err
+				return step, nil
 			})
 		if err != nil {
 			return nil, interrupted(ctx, err)
@@ -130,6 +125,17 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 		d.assessments = append(d.assessments, assessment)
 	}
 	return d, nil
+}
+
+// current is the relation of a plan as it is now, if the plan still fits it.
+func current(snapshot *catalog.Snapshot, planned *catalog.Relation) (*catalog.Relation, error) {
+	r := snapshot.Current(planned)
+	if r == nil || r.OID != planned.OID || r.Version != planned.Version {
+		// The words by which drivers know that they have to prepare again.
+		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
+			WithHint("The policy of table %q has changed since the statement was prepared.", planned.Name)
+	}
+	return r, nil
 }
 
 // decide tailors, records and words what a protected statement gets. The
@@ -144,13 +150,17 @@ func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.
 	record.Verdict = audit.Released
 	d.describe(record)
 	if err := s.proxy.audit.Append(ctx, record); err != nil {
-		return nil, sqlstate.New(sqlstate.AuditUnavailable, "the audit log is unavailable").
-			WithHint("Protected tables are refused until it can be written; try again later.").Wrap(err)
+		return nil, auditUnavailable(err)
 	}
 	if s.settings.notices {
 		d.notice = noticeFrame(d.wording())
 	}
 	return d, nil
+}
+
+func auditUnavailable(cause error) error {
+	return sqlstate.New(sqlstate.AuditUnavailable, "the audit log is unavailable").
+		WithHint("Protected tables are refused until it can be written; try again later.").Wrap(cause)
 }
 
 // describe fills the part of an audit record that tells what is released.
