@@ -42,20 +42,20 @@ BEGIN
     IF coalesce(name, '') = '' THEN
         RAISE EXCEPTION 'a hierarchy needs a name' USING ERRCODE = '22023';
     END IF;
-    CALL tailor.assert_hierarchy(kind, definition);
-    INSERT INTO tailor.hierarchy (name, kind, definition) VALUES (name, kind, definition) ON CONFLICT DO NOTHING;
-    IF FOUND THEN
-        RETURN;
-    END IF;
     -- Policies of others may use it. A role that is gone leaves it to superusers.
     SELECT h.owner INTO owner FROM tailor.hierarchy h WHERE h.name = write_hierarchy.name FOR UPDATE;
-    IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = session_user AND r.rolsuper)
+    IF FOUND AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = session_user AND r.rolsuper)
        AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = owner AND pg_has_role(session_user, r.oid, 'USAGE')) THEN
         RAISE EXCEPTION 'must be owner of hierarchy "%"', name
             USING ERRCODE = '42501', HINT = format('It belongs to %I. Define one of another name.', owner);
     END IF;
-    UPDATE tailor.hierarchy h SET kind = write_hierarchy.kind, definition = write_hierarchy.definition
-        WHERE h.name = write_hierarchy.name;
+    CALL tailor.assert_hierarchy(kind, definition);
+    IF owner IS NOT NULL THEN
+        UPDATE tailor.hierarchy h SET kind = write_hierarchy.kind, definition = write_hierarchy.definition
+            WHERE h.name = write_hierarchy.name;
+    ELSE -- whoever is faster: the other one is told that it exists
+        INSERT INTO tailor.hierarchy (name, kind, definition) VALUES (name, kind, definition);
+    END IF;
 END $$;
 COMMENT ON PROCEDURE tailor.write_hierarchy IS 'the part of tailor.define_hierarchy that writes';
 

@@ -31,14 +31,14 @@ var Patterns = []struct {
 	Shape   Shape
 	Pattern string
 }{
-	{Number, `^[-+]?[0-9]{1,30}([.][0-9]{1,30})?$`},
+	{Number, `^[-+]?[0-9]+([.][0-9]+)?$`},
 	{Day, `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`},
 	{Email, `^[^@ ]+@[^@ ]+[.][^@ ]+$`},
-	{Telephone, `^[+(]?[0-9][-0-9 ()/.]{6,18}[0-9]$`},
+	{Telephone, `^[+(]?[0-9][-0-9 ()/.]{6}[-0-9 ()/.]*[0-9]$`},
 	{UUID, `^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`},
 	{SSN, `^[0-9]{3}-[0-9]{2}-[0-9]{4}$`},
-	{IBAN, `^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$`},
-	{Digits, `^[0-9]{2,12}$`},
+	{IBAN, `^[A-Z][A-Z][0-9][0-9][A-Z0-9]{11}[A-Z0-9]*$`},
+	{Digits, `^[0-9]+$`},
 	{ICD9, `^([0-9]{3}|V[0-9]{2}|E[0-9]{3})[.]?[0-9]{0,2}$`},
 	{ICD10, `^[A-Z][0-9][0-9A-Z][.]?[0-9A-Z]{0,4}$`},
 }
@@ -55,7 +55,8 @@ var compiled = func() []*regexp.Regexp {
 // occur. The value that stands for missing ones is left out.
 type Evidence struct {
 	Values    int           // distinct
-	Shapes    map[Shape]int // distinct values of that shape
+	Looked    int           // of those, how many were looked at for their shape
+	Shapes    map[Shape]int // values of that shape
 	MinLength int           // in characters
 	MaxLength int
 	// Range of a column of numbers, nil for others.
@@ -64,7 +65,7 @@ type Evidence struct {
 	FirstDay, LastDay string
 }
 
-// Range holds quantiles of numbers, as occur in the rows.
+// Range holds quantiles of the numbers of a column.
 type Range struct {
 	Low, Tenth, Ninetieth, High float64
 	Whole                       bool // no value has a fraction
@@ -78,6 +79,7 @@ func gather(values []string, withMissing bool) Evidence {
 			continue
 		}
 		e.Values++
+		e.Looked++
 		for i, p := range Patterns {
 			if compiled[i].MatchString(v) {
 				e.Shapes[p.Shape]++
@@ -117,7 +119,7 @@ func newRange(values []string) *Range {
 }
 
 // All says that there are values and that every one has the shape.
-func (e *Evidence) All(s Shape) bool { return e.Values > 0 && e.Shapes[s] == e.Values }
+func (e *Evidence) All(s Shape) bool { return e.Looked > 0 && e.Shapes[s] == e.Looked }
 
 // most says that nine in ten values have the shape.
-func (e *Evidence) most(s Shape) bool { return e.Values > 0 && 10*e.Shapes[s] >= 9*e.Values }
+func (e *Evidence) most(s Shape) bool { return e.Looked > 0 && 10*e.Shapes[s] >= 9*e.Looked }

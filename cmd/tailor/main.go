@@ -27,8 +27,10 @@ type command struct {
 var commands = []command{
 	{"anonymize", "recode a CSV file until every class has k subjects", runAnonymize},
 	{"assess", "measure the risk and the loss of a released CSV file or a table", runAssess},
+	{"classify", "say what the columns of an unknown table may be, and draft a policy", runClassify},
 	{"demo", "a private PostgreSQL with a synthetic hospital behind the proxy", runDemo},
 	{"install", "install or upgrade the SQL side in a database", runInstall},
+	{"policy", "keep policies in files: lint, plan, apply, export", runPolicy},
 	{"serve", "run the proxy", runServe},
 	{"disassociate", "publish set-valued data with k^m-anonymity", runDisassociate},
 	{"workload", "run a file of queries on a CSV file as one chain", runWorkload},

@@ -53,6 +53,23 @@ func (f *File) Hierarchy(name string) *Hierarchy {
 	return nil
 }
 
+// Adopt adds a hierarchy and returns the name under which the file has it: its
+// own, or one with a number where another definition has that name.
+func (f *File) Adopt(h Hierarchy) string {
+	name := h.Name
+	for n := 2; ; n++ {
+		known := f.Hierarchy(h.Name)
+		if known == nil {
+			f.Hierarchies = append(f.Hierarchies, h)
+			return h.Name
+		}
+		if known.Equal(&h) {
+			return h.Name
+		}
+		h.Name = fmt.Sprintf("%s_%d", name, n)
+	}
+}
+
 // Column finds a column by name, nil if the file does not classify it.
 func (t *Table) Column(name string) *Column {
 	for i := range t.Columns {
