@@ -21,8 +21,10 @@ COMMENT ON PROCEDURE tailor.write_installation IS 'says that this is the place a
 
 CREATE OR REPLACE PROCEDURE tailor.accept_restore()
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    latest text := (SELECT i.version FROM tailor.installation i ORDER BY i.installed DESC LIMIT 1);
 BEGIN
-    CALL tailor.write_installation((SELECT i.version FROM tailor.installation i ORDER BY i.installed DESC LIMIT 1));
+    CALL tailor.write_installation(latest);
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
     RAISE WARNING 'what was shown after the dump was taken may be combined with what will be shown: the guarantee holds from the dump on';

@@ -29,6 +29,7 @@ var commands = []command{
 	{"assess", "measure the risk and the loss of a released CSV file or a table", runAssess},
 	{"classify", "say what the columns of an unknown table may be, and draft a policy", runClassify},
 	{"demo", "a private PostgreSQL with a synthetic hospital behind the proxy", runDemo},
+	{"doctor", "find ways round the proxy, and what else is wrong", runDoctor},
 	{"install", "install or upgrade the SQL side in a database", runInstall},
 	{"policy", "keep policies in files: lint, plan, apply, export", runPolicy},
 	{"serve", "run the proxy", runServe},
