@@ -10,7 +10,7 @@ type doctorCheck struct{ name, query string }
 const (
 	protectedParts = `
 WITH protected AS (SELECT DISTINCT p.relation, f AS part FROM tailor.protection p CROSS JOIN tailor.family(p.relation) f WHERE p.active IS NOT NULL),
-     readers AS (SELECT r.oid, r.rolname FROM pg_roles r WHERE r.rolname IN (SELECT tailor.reader_roles())),
+     readers AS (SELECT r.oid, r.rolname, r.rolsuper FROM pg_roles r WHERE r.rolname IN (SELECT tailor.reader_roles())),
      people AS (SELECT * FROM readers WHERE rolname <> 'tailor_reader'),
      plain AS (SELECT r.* FROM readers r WHERE NOT EXISTS (
          SELECT FROM pg_roles m WHERE (m.rolsuper OR m.rolname = 'pg_read_all_data') AND pg_has_role(r.oid, m.oid, 'MEMBER')))`
@@ -47,12 +47,12 @@ WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor'::regnamespace) A
 	{"powers", protectedParts + `
 SELECT 'serious', p.rolname::text, format('reader is or can become %I, which bypasses privileges', r.rolname),
        CASE WHEN r.oid = p.oid THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;', r.rolname) ELSE format('REVOKE %I FROM %I;', r.rolname, p.rolname) END
-FROM people p JOIN pg_roles r ON pg_has_role(p.oid, r.oid, 'MEMBER')
+FROM people p JOIN pg_roles r ON CASE WHEN p.rolsuper THEN r.oid = p.oid ELSE pg_has_role(p.oid, r.oid, 'MEMBER') END
 WHERE r.rolsuper OR r.rolbypassrls OR r.rolreplication OR r.rolcreaterole
    OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_write_all_data', 'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_maintain')`},
 	{"statistics of sessions", protectedParts + `
 SELECT 'warning', p.rolname::text, format('reader is a member of %I and sees what others ask', r.rolname), format('REVOKE %I FROM %I;', r.rolname, p.rolname)
-FROM people p JOIN pg_roles r ON pg_has_role(p.oid, r.oid, 'MEMBER')
+FROM people p JOIN pg_roles r ON NOT p.rolsuper AND pg_has_role(p.oid, r.oid, 'MEMBER')
 WHERE r.rolname IN ('pg_monitor', 'pg_read_all_stats', 'pg_stat_scan_tables')`},
 	{"statistics of columns", protectedParts + `
 SELECT DISTINCT 'serious', t.oid::regclass::text, format('reader %I can read samples of every column', r.rolname), format('REVOKE ALL ON %s FROM PUBLIC, %I;', t.oid::regclass, r.rolname)
@@ -123,7 +123,7 @@ FROM pg_largeobject_metadata o CROSS JOIN aclexplode(o.lomacl) a WHERE a.grantee
 	{"other servers", protectedParts + `
 SELECT DISTINCT 'warning', s.srvname::text, format('reader %I may use this server, whose user mapping may be a role that reads protected tables', r.rolname),
        format('REVOKE ALL ON FOREIGN SERVER %I FROM PUBLIC, %I;', s.srvname, r.rolname)
-FROM pg_foreign_server s CROSS JOIN readers r WHERE has_server_privilege(r.oid, s.oid, 'USAGE')
+FROM pg_foreign_server s CROSS JOIN plain r WHERE has_server_privilege(r.oid, s.oid, 'USAGE')
 UNION ALL
 SELECT DISTINCT 'warning', f.oid::regprocedure::text, format('reader %I can connect from inside the server, past pg_hba lines for hosts', r.rolname),
        format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC, %I;', f.oid::regprocedure, r.rolname)
