@@ -39,7 +39,11 @@ SELECT 'serious', w.part::text, format('reader %I can read it as %I', w.reader, 
             WHEN r.rolsuper OR r.oid = c.relowner THEN format('REVOKE tailor_reader FROM %I;', w.reader)
             ELSE format('REVOKE ALL ON %s FROM PUBLIC, %I;', w.part, w.role) END
 FROM (SELECT DISTINCT relation FROM protected) p CROSS JOIN tailor.ways(p.relation, ARRAY(SELECT tailor.reader_roles())) w
-JOIN pg_class c ON c.oid = w.part JOIN pg_roles r ON r.rolname = w.role`},
+JOIN pg_class c ON c.oid = w.part JOIN pg_roles r ON r.rolname = w.role
+WHERE r.rolsuper OR r.oid = c.relowner OR starts_with(r.rolname, 'pg_')
+   -- The role's own privilege, not one that it has by another.
+   OR EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee IN (0, r.oid))
+   OR EXISTS (SELECT FROM pg_attribute t CROSS JOIN aclexplode(t.attacl) a WHERE t.attrelid = c.oid AND a.grantee IN (0, r.oid))`},
 	{"stores", protectedParts + `
 SELECT DISTINCT 'serious', c.oid::regclass::text, format('reader %I can read what releases are made from', r.rolname), format('REVOKE ALL ON %s FROM PUBLIC, %I;', c.oid::regclass, r.rolname)
 FROM pg_class c CROSS JOIN plain r
