@@ -95,7 +95,8 @@ func TestPolicyFiles(t *testing.T) {
 // each: the first would succeed.
 func appliesAllOrNothing(t *testing.T, s *stand, dsn string) {
 	super := s.superuser(t)
-	exec1(t, s.as(t, "mayor"), `CREATE TABLE town.sound AS SELECT id, age FROM town.people`)
+	exec1(t, s.as(t, "mayor"), `CREATE TABLE town.sound AS SELECT id, age FROM town.people; CREATE TABLE town.sets AS SELECT id, illness FROM town.people;
+CALL tailor.protect('town.sets', 'id', 5); CALL tailor.set_valued('town.sets', 'illness', 2)`)
 	sound := "  town.sound:\n    subject: id\n    k: 5\n    columns:\n      age: {class: quasi_identifier, hierarchy: town_age}\n"
 	before := state(t, super)
 	for _, c := range []struct{ claim, old, new, message string }{
@@ -117,6 +118,7 @@ func appliesAllOrNothing(t *testing.T, s *stand, dsn string) {
 		{"prefixes of numbers", "age: {class: quasi_identifier, hierarchy: town_age}\n      zip", "age: {class: quasi_identifier, hierarchy: town_zip}\n      zip", "cannot have a hierarchy of kind prefix"},
 		{"dates of text", "keep: [3, 2]}", "keep: [3, 2]}\n  town_day: {type: date, levels: [year]}", ""},
 		{"a subject with NULL", "tables:", "tables:\n  town.strays: {subject: id, k: 5, columns: {age: {class: sensitive}}}", "is NULL in 3 rows"},
+		{"a set-valued table", "tables:", "tables:\n  town.sets: {subject: id, k: 5, columns: {illness: {class: sensitive}}}", "is set-valued"},
 		{"cell recoding", "recoding: auto", "recoding: cell", "cannot be kept safe"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
@@ -139,7 +141,7 @@ func appliesAllOrNothing(t *testing.T, s *stand, dsn string) {
 			}
 		})
 	}
-	exec1(t, s.as(t, "mayor"), `DROP TABLE town.sound`)
+	exec1(t, s.as(t, "mayor"), `CALL tailor.set_valued('town.sets', NULL); CALL tailor.clear_draft('town.sets'); DROP TABLE town.sound`)
 }
 
 func refusesWrongCalls(t *testing.T, s *stand, _ string) {

@@ -42,7 +42,9 @@ type document struct {
 	Recoding string     `json:"recoding"`
 	Scope    string     `json:"scope"`
 	Seed     [][]string `json:"seed"`
-	Require  []struct {
+	// SetValued has no form in a file.
+	SetValued json.RawMessage `json:"set_valued"`
+	Require   []struct {
 		Model     string `json:"model"`
 		Column    string `json:"column"`
 		Parameter int    `json:"parameter"`
@@ -80,6 +82,10 @@ func inForce(ctx context.Context, tx pgx.Tx) (*policyfile.File, error) {
 		var d document
 		if err := json.Unmarshal(raw, &d); err != nil {
 			return fmt.Errorf("policy of %s.%s: %w", schema, name, err)
+		}
+		if d.SetValued != nil {
+			f.Remarks = append(f.Remarks, quoteTable(pgx.Identifier{schema, name})+" is set-valued: its policy is kept by CALL tailor.set_valued, not in files.")
+			return nil
 		}
 		t, err := d.table(f, quoteTable(pgx.Identifier{schema, name}))
 		if err != nil {
