@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // policyDocument is a row of tailor.policy_version.
@@ -76,8 +78,14 @@ WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f')
 // load reads a snapshot in one transaction.
 func load(ctx context.Context, db pgx.Tx) (*Snapshot, error) {
 	var version int64
-	if err := db.QueryRow(ctx, `SELECT last_value FROM tailor.catalog_version`).Scan(&version); err != nil {
+	var restored bool
+	if err := db.QueryRow(ctx, `SELECT last_value, tailor.restored() FROM tailor.catalog_version`).Scan(&version, &restored); err != nil {
 		return nil, fmt.Errorf("read catalog version: %w", err)
+	}
+	if restored {
+		// Chains of a dump may be older than what readers have been shown.
+		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the SQL side was restored from a dump").
+			WithHint("Run tailor doctor, which says what to decide.")
 	}
 	protected, err := loadProtected(ctx, db)
 	if err != nil {

@@ -107,14 +107,17 @@ COMMENT ON PROCEDURE tailor.assert_inert IS 'fails unless reading the columns of
 -- drawn at random. The document is the one that was stored, never the caller's.
 DROP FUNCTION IF EXISTS tailor.build_epoch(regclass, integer, jsonb);
 CREATE OR REPLACE FUNCTION tailor.build_epoch(relation regclass, version integer) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off
+SET work_mem = '128MB' SET jit = off AS $$
 DECLARE
     policy   jsonb := (SELECT v.policy FROM tailor.policy_version v
                        WHERE v.relation = build_epoch.relation AND v.version = build_epoch.version);
     number   integer;
     copied   name[];
     qids     text;
+    originals text;
     payload  text;
+    single   boolean;
     subjects bigint;
     total    bigint;
     tuples   bigint;
@@ -128,12 +131,22 @@ BEGIN
         SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
         WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive') OR c ->> 'name' = policy ->> 'subject');
     CALL tailor.assert_inert(relation, copied);
-    SELECT string_agg(format('%I', c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int) INTO qids
-        FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier';
+    -- Texts are told apart by their bytes: that is fastest.
+    SELECT string_agg(format('b.%I%s', a.attname, CASE WHEN a.attcollation <> 0 THEN ' COLLATE "C"' ELSE '' END), ', ' ORDER BY a.attnum),
+           string_agg(format(', b.%I AS %I', a.attname, 'tailor qid ' || a.attnum), '' ORDER BY a.attnum) INTO qids, originals
+        FROM jsonb_array_elements(policy -> 'columns') c
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE c ->> 'class' = 'quasi_identifier';
+    -- Where the column is a key, a row is a subject, and its random number will
+    -- do for both.
+    single := EXISTS (
+        SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+        WHERE i.indrelid = relation AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indnkeyatts = 1
+          AND i.indpred IS NULL AND i.indexprs IS NULL AND a.attname = policy ->> 'subject');
     -- Types are those of the catalog, and a cast is made only to types whose
     -- casts are PostgreSQL's own.
     SELECT string_agg(CASE WHEN c ->> 'class' = 'direct_identifier'
-                           THEN format('(s.pseudonym)::%s AS %I', format_type(a.atttypid, a.atttypmod), a.attname)
+                           THEN format('("tailor pseudonym")::%s AS %I', format_type(a.atttypid, a.atttypmod), a.attname)
                            ELSE format('b.%I', a.attname) END, ', ' ORDER BY a.attnum) INTO payload
         FROM jsonb_array_elements(policy -> 'columns') c
         JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
@@ -151,33 +164,38 @@ BEGIN
     END IF;
 
     number := nextval(pg_get_serial_sequence('tailor.epoch', 'epoch'));
+    RAISE NOTICE 'table %: copying the rows in random order', relation;
+    -- Rows are sorted by tuple, then by a random number, and written in that
+    -- order; the join of subjects, where there is one, is sorted again.
     EXECUTE format(
         'CREATE TABLE tailor_store.epoch_%1$s AS
-         WITH subjects AS (
-             SELECT %3$I AS subject, (row_number() OVER (ORDER BY gen_random_uuid()))::integer AS pseudonym
-             FROM %2$s GROUP BY %3$I)
-         SELECT ((row_number() OVER (ORDER BY gen_random_uuid())) - 1)::integer AS "tailor row",
-                (%4$s)::integer AS "tailor tuple", s.pseudonym - 1 AS "tailor subject"%5$s %6$s
-         FROM %2$s b JOIN subjects s ON s.subject = b.%3$I',
-        number, relation, policy ->> 'subject',
+         SELECT ("tailor row" - 1)::integer AS "tailor row", "tailor tuple", ("tailor pseudonym" - 1)::integer AS "tailor subject"%2$s %3$s
+         FROM (SELECT row_number() OVER (ORDER BY "tailor random") AS "tailor row", %4$s d.*
+               FROM (SELECT gen_random_uuid() AS "tailor random", (%5$s)::integer AS "tailor tuple", %6$s FROM %7$s b) d) b %8$s',
+        number, CASE WHEN payload IS NULL THEN '' ELSE ', ' || payload END, originals,
+        CASE WHEN single THEN 'row_number() OVER (ORDER BY "tailor random") AS "tailor pseudonym",' ELSE '' END,
         CASE WHEN qids IS NULL THEN '0' ELSE format('dense_rank() OVER (ORDER BY %s) - 1', qids) END,
-        CASE WHEN payload IS NULL THEN '' ELSE ', ' || payload END,
-        CASE WHEN qids IS NULL THEN '' ELSE ', ' || (
-            SELECT string_agg(format('b.%I AS %I', c ->> 'name', 'tailor qid ' || (c ->> 'number')), ', ' ORDER BY (c ->> 'number')::int)
-            FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier') END);
+        (SELECT string_agg(format('b.%I', c), ', ') FROM unnest(copied) c), relation,
+        CASE WHEN NOT single THEN format(
+            'JOIN (SELECT %1$I AS "tailor person", row_number() OVER (ORDER BY gen_random_uuid()) AS "tailor pseudonym"
+                   FROM %2$s GROUP BY %1$I) s ON s."tailor person" = b.%1$I
+             ORDER BY "tailor row"', policy ->> 'subject', relation) ELSE '' END);
+    RAISE NOTICE 'table %: collecting the combinations of quasi-identifiers', relation;
     EXECUTE format(
         'CREATE TABLE tailor_store.tuples_%1$s AS SELECT DISTINCT "tailor tuple"%2$s FROM tailor_store.epoch_%1$s',
         number, (SELECT coalesce(', ' || string_agg(format('%I AS %I', 'tailor qid ' || (c ->> 'number'), c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int), '')
                  FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier'));
-    -- The copy is written once more, in the order of its random numbers and
-    -- without the quasi-identifiers, so that nothing of the first layout is left.
-    EXECUTE format(
-        'CREATE TABLE tailor_store.copy_%1$s AS SELECT %2$s FROM tailor_store.epoch_%1$s ORDER BY "tailor row"',
-        number, (SELECT string_agg(format('%I', a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a
-                 WHERE a.attrelid = format('tailor_store.epoch_%s', number)::regclass AND a.attnum > 0
-                   AND a.attname NOT LIKE 'tailor qid %'));
-    EXECUTE format('DROP TABLE tailor_store.epoch_%s', number);
-    EXECUTE format('ALTER TABLE tailor_store.copy_%1$s RENAME TO epoch_%1$s', number);
+    CALL tailor.assert_covers(policy, number);
+    -- The copy is written once more, without the quasi-identifiers.
+    IF qids IS NOT NULL THEN
+        EXECUTE format(
+            'CREATE TABLE tailor_store.copy_%1$s AS SELECT %2$s FROM tailor_store.epoch_%1$s',
+            number, (SELECT string_agg(format('%I', a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a
+                     WHERE a.attrelid = format('tailor_store.epoch_%s', number)::regclass AND a.attnum > 0
+                       AND a.attname NOT LIKE 'tailor qid %'));
+        EXECUTE format('DROP TABLE tailor_store.epoch_%s', number);
+        EXECUTE format('ALTER TABLE tailor_store.copy_%1$s RENAME TO epoch_%1$s', number);
+    END IF;
     EXECUTE format('ANALYZE tailor_store.epoch_%s', number);
 
     EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.epoch_%s', number) INTO total, subjects;
@@ -189,6 +207,8 @@ BEGIN
     END IF;
     INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
         OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects);
+    RAISE NOTICE 'table %: stored % rows of % subjects, % combinations of quasi-identifiers', relation, total, subjects,
+        CASE WHEN qids IS NULL THEN 0 ELSE tuples END;
     RETURN number;
 END $$;
 COMMENT ON FUNCTION tailor.build_epoch IS 'stores a copy of a table under a version of its policy and returns the epoch''s number; for Tailor''s own routines only';
@@ -221,7 +241,9 @@ BEGIN
         JOIN pg_type t ON t.oid = a.atttypid
         WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
            OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
-    EXECUTE format('DROP VIEW IF EXISTS research.%I', table_name);
+    IF to_regclass(format('research.%I', table_name)) IS NOT NULL THEN
+        EXECUTE format('DROP VIEW research.%I', table_name);
+    END IF;
     -- OFFSET keeps a query from being planned with the NULLs, which could show
     -- that it has no rows before anything is evaluated.
     EXECUTE format('CREATE VIEW research.%I AS SELECT %s WHERE (SELECT tailor.unreachable(%L)) OFFSET 0', table_name, coalesce(shape, ''), relation);
@@ -286,6 +308,25 @@ BEGIN
         CALL tailor.assert_combinations(relation, policy -> 'seed');
     END IF;
     CALL tailor.assert_set_valued(relation, policy);
+    FOR problem IN
+        SELECT c ->> 'class' AS class FROM jsonb_array_elements(policy -> 'columns') c
+        WHERE c ->> 'name' = policy ->> 'subject' AND c ->> 'class' <> 'direct_identifier'
+    LOOP
+        RAISE EXCEPTION 'the subject column of table % is classified as %', relation, problem.class USING ERRCODE = '22023',
+            HINT = 'It says whom a row is about and would be shown: classify it as direct_identifier.';
+    END LOOP;
+    IF NOT EXISTS (SELECT FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'name' = policy ->> 'subject') THEN
+        RAISE EXCEPTION 'the subject column of table % does not exist any more', relation USING ERRCODE = '42703',
+            HINT = format('CALL tailor.protect(%L, subject => ..., k => %s);', relation, policy ->> 'k');
+    END IF;
+    FOR problem IN
+        SELECT r ->> 'column' AS name, r ->> 'model' AS model FROM jsonb_array_elements(policy -> 'require') r
+        WHERE NOT EXISTS (SELECT FROM jsonb_array_elements(policy -> 'columns') c
+                          WHERE c ->> 'name' = r ->> 'column' AND c ->> 'class' IN ('sensitive', 'non_sensitive'))
+    LOOP
+        RAISE EXCEPTION '% is required of column "%", which releases do not show', problem.model, problem.name
+            USING ERRCODE = '22023', HINT = 'Classify it as sensitive.';
+    END LOOP;
     -- Two tables of one subject, both with quasi-identifiers, need blocks that
     -- nest; until they do, one of them must do without.
     IF EXISTS (SELECT FROM tailor.classification c WHERE c.relation = assert_valid.relation AND c.class = 'quasi_identifier')
@@ -357,6 +398,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part    record;
     readers text;
+    losing  text;
 BEGIN
     CALL tailor.assert_owner(relation);
     EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
@@ -369,6 +411,16 @@ BEGIN
         IF part.owner IN (SELECT tailor.reader_roles()) THEN
             RAISE EXCEPTION 'the owner "%" of table % is a reader', part.owner, part.name
                 USING ERRCODE = '42501', HINT = 'Take tailor_reader from the owner, and from the roles that it is a member of.';
+        END IF;
+        SELECT string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ') INTO losing
+            FROM pg_class c
+            CROSS JOIN LATERAL (
+                SELECT x.grantee FROM aclexplode(c.relacl) x
+              UNION SELECT x.grantee FROM pg_attribute t CROSS JOIN LATERAL aclexplode(t.attacl) x WHERE t.attrelid = c.oid) a
+            WHERE c.oid = part.name
+              AND (a.grantee = 0 OR EXISTS (SELECT FROM tailor.reader_roles() r JOIN pg_roles o ON o.rolname = r WHERE o.oid = a.grantee));
+        IF losing IS NOT NULL THEN
+            RAISE NOTICE 'table %: taking direct privileges from %', part.name, losing;
         END IF;
         EXECUTE format('REVOKE ALL ON %s FROM PUBLIC, %s', part.name, readers);
     END LOOP;

@@ -16,8 +16,8 @@ var files embed.FS
 // only what those before it have made. privileges.sql comes last, because it
 // takes and gives the rights on everything.
 var parts = []string{
-	"roles.sql", "tables.sql", "views.sql", "audit.sql", "rights.sql", "policy.sql", "setvalued.sql", "workload.sql",
-	"activation.sql", "admission.sql", "casecount.sql", "privileges.sql",
+	"roles.sql", "tables.sql", "views.sql", "audit.sql", "rights.sql", "hierarchies.sql", "policy.sql", "setvalued.sql",
+	"workload.sql", "activation.sql", "admission.sql", "casecount.sql", "installation.sql", "privileges.sql",
 }
 
 // Script creates or upgrades the SQL side. It is idempotent and runs as one
@@ -25,11 +25,15 @@ var parts = []string{
 func Script() string {
 	var script strings.Builder
 	for _, name := range parts {
-		text, err := files.ReadFile(name)
-		if err != nil {
-			panic(err) // a part that is listed and not embedded: no build has this
-		}
-		script.Write(text)
+		script.WriteString(part(name))
 	}
 	return script.String()
+}
+
+func part(name string) string {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // a part that is listed and not embedded: no build has this
+	}
+	return strings.ReplaceAll(string(text), "@VERSION@", Version)
 }

@@ -8,8 +8,16 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind IN ('r', 'p')) THEN
         RAISE EXCEPTION '% is not a table', relation USING ERRCODE = '42809';
     END IF;
+    IF (SELECT c.relpersistence FROM pg_class c WHERE c.oid = relation) = 't' THEN
+        RAISE EXCEPTION '% is a temporary table', relation USING ERRCODE = '42809';
+    END IF;
+    IF (SELECT c.relnamespace::regnamespace::text FROM pg_class c WHERE c.oid = relation)
+       IN ('tailor', 'tailor_store', 'tailor_release', 'research', 'pg_catalog', 'information_schema') THEN
+        RAISE EXCEPTION '% is not a table of yours to protect', relation USING ERRCODE = '42501';
+    END IF;
     IF k IS NULL OR k < 2 THEN
-        RAISE EXCEPTION 'k must be at least 2' USING ERRCODE = '22023';
+        RAISE EXCEPTION 'k must be at least 2' USING ERRCODE = '22023',
+            HINT = 'k is the least number of subjects that a reader cannot tell apart; 5 is common.';
     END IF;
     INSERT INTO tailor.protection (relation, subject, k) VALUES (relation, subject, k)
         ON CONFLICT ON CONSTRAINT protection_pkey DO UPDATE SET subject = excluded.subject, k = excluded.k;
@@ -31,26 +39,23 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner name;
 BEGIN
-    IF kind IS NULL OR kind NOT IN ('interval', 'prefix', 'date', 'table') THEN
-        RAISE EXCEPTION 'unknown kind of hierarchy "%"', kind
-            USING ERRCODE = '22023', HINT = 'Kinds are interval, prefix, date and table.';
-    END IF;
-    IF kind = 'table' AND jsonb_typeof(definition -> 'paths') IS DISTINCT FROM 'array' THEN
-        RAISE EXCEPTION 'a hierarchy of kind table needs "source" and "columns", or "paths"' USING ERRCODE = '22023';
-    END IF;
-    INSERT INTO tailor.hierarchy (name, kind, definition) VALUES (name, kind, definition) ON CONFLICT DO NOTHING;
-    IF FOUND THEN
-        RETURN;
+    IF coalesce(name, '') = '' THEN
+        RAISE EXCEPTION 'a hierarchy needs a name' USING ERRCODE = '22023';
     END IF;
     -- Policies of others may use it. A role that is gone leaves it to superusers.
     SELECT h.owner INTO owner FROM tailor.hierarchy h WHERE h.name = write_hierarchy.name FOR UPDATE;
-    IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = session_user AND r.rolsuper)
+    IF FOUND AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = session_user AND r.rolsuper)
        AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = owner AND pg_has_role(session_user, r.oid, 'USAGE')) THEN
         RAISE EXCEPTION 'must be owner of hierarchy "%"', name
             USING ERRCODE = '42501', HINT = format('It belongs to %I. Define one of another name.', owner);
     END IF;
-    UPDATE tailor.hierarchy h SET kind = write_hierarchy.kind, definition = write_hierarchy.definition
-        WHERE h.name = write_hierarchy.name;
+    CALL tailor.assert_hierarchy(kind, definition);
+    IF owner IS NOT NULL THEN
+        UPDATE tailor.hierarchy h SET kind = write_hierarchy.kind, definition = write_hierarchy.definition
+            WHERE h.name = write_hierarchy.name;
+    ELSE -- whoever is faster: the other one is told that it exists
+        INSERT INTO tailor.hierarchy (name, kind, definition) VALUES (name, kind, definition);
+    END IF;
 END $$;
 COMMENT ON PROCEDURE tailor.write_hierarchy IS 'the part of tailor.define_hierarchy that writes';
 
@@ -63,6 +68,10 @@ DECLARE
     paths jsonb;
 BEGIN
     IF kind = 'table' AND definition ? 'source' THEN
+        IF jsonb_typeof(definition -> 'columns') IS DISTINCT FROM 'array' OR definition -> 'columns' = '[]' THEN
+            RAISE EXCEPTION 'a source needs "columns"' USING ERRCODE = '22023',
+                HINT = 'The first holds the value, each further one the label one level up.';
+        END IF;
         SELECT string_agg(format('%I::text', c), ', ') INTO path
             FROM jsonb_array_elements_text(definition -> 'columns') c;
         EXECUTE format('SELECT jsonb_agg(jsonb_build_array(%s)) FROM %s', path, (definition ->> 'source')::regclass) INTO paths;
@@ -79,7 +88,7 @@ BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
     CALL tailor.assert_column(relation, column_name);
-    IF class NOT IN ('direct_identifier', 'quasi_identifier', 'sensitive', 'non_sensitive') THEN
+    IF class IS NULL OR class NOT IN ('direct_identifier', 'quasi_identifier', 'sensitive', 'non_sensitive') THEN
         RAISE EXCEPTION 'unknown class "%"', class USING ERRCODE = '22023',
             HINT = 'Classes are direct_identifier, quasi_identifier, sensitive and non_sensitive.';
     END IF;
@@ -89,6 +98,9 @@ BEGIN
     END IF;
     IF hierarchy IS NOT NULL AND NOT EXISTS (SELECT FROM tailor.hierarchy h WHERE h.name = hierarchy) THEN
         RAISE EXCEPTION 'hierarchy "%" does not exist', hierarchy USING ERRCODE = '42704';
+    END IF;
+    IF action IS NULL OR action NOT IN ('hide', 'pseudonym') THEN
+        RAISE EXCEPTION 'unknown action "%"', action USING ERRCODE = '22023', HINT = 'Actions are hide and pseudonym.';
     END IF;
     IF action = 'pseudonym' AND class <> 'direct_identifier' THEN
         RAISE EXCEPTION 'only a direct identifier can have a pseudonym' USING ERRCODE = '22023';
@@ -105,7 +117,7 @@ BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
     CALL tailor.assert_column(relation, column_name);
-    IF model <> 'l_diversity' THEN
+    IF model IS DISTINCT FROM 'l_diversity' THEN
         RAISE EXCEPTION 'unknown model "%"', model USING ERRCODE = '22023', HINT = 'Models are l_diversity.';
     END IF;
     IF parameter IS NULL OR parameter < 2 THEN
@@ -121,13 +133,37 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
-    IF scope NOT IN ('principal', 'role', 'everyone') THEN
+    IF scope IS NULL OR scope NOT IN ('principal', 'role', 'everyone') THEN
         RAISE EXCEPTION 'unknown scope "%"', scope
             USING ERRCODE = '22023', HINT = 'Scopes are principal, role and everyone.';
     END IF;
     UPDATE tailor.protection p SET scope = chain_scope.scope WHERE p.relation = chain_scope.relation;
 END $$;
 COMMENT ON PROCEDURE tailor.chain_scope IS 'says who shares a chain: each principal, a role, or everyone';
+
+CREATE OR REPLACE PROCEDURE tailor.recode(relation regclass, recoding text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    IF recoding IS NULL OR recoding NOT IN ('auto', 'local', 'full_domain', 'cell') THEN
+        RAISE EXCEPTION 'unknown recoding "%"', recoding
+            USING ERRCODE = '22023', HINT = 'Recodings are auto, local, full_domain and cell.';
+    END IF;
+    UPDATE tailor.protection p SET recoding = recode.recoding WHERE p.relation = recode.relation;
+END $$;
+COMMENT ON PROCEDURE tailor.recode IS 'says how quasi-identifiers are recoded: auto, local, full_domain or cell';
+
+CREATE OR REPLACE PROCEDURE tailor.clear_draft(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    DELETE FROM tailor.classification c WHERE c.relation = clear_draft.relation;
+    DELETE FROM tailor.requirement r WHERE r.relation = clear_draft.relation;
+    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT WHERE p.relation = clear_draft.relation;
+END $$;
+COMMENT ON PROCEDURE tailor.clear_draft IS 'empties the draft of a policy but for subject and k; the policy in force stays';
 
 -- Belongs to the role that installed, for tailor_owner may not grant roles.
 CREATE OR REPLACE PROCEDURE tailor.grant_reader(role name)

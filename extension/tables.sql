@@ -162,3 +162,15 @@ INSERT INTO tailor.admission_key (key)
 
 CREATE SEQUENCE IF NOT EXISTS tailor.catalog_version;
 
+-- Which installation this is, so that one restored from a dump is known: its
+-- chains may be older than what readers have been shown. A restored row lies in
+-- a table of another number, or was written by another transaction than the one
+-- it names. There is no key, so that a dump restores beside a new row.
+CREATE TABLE IF NOT EXISTS tailor.installation (
+    version     text NOT NULL,
+    installed   timestamptz NOT NULL DEFAULT now(),
+    chain_table bigint NOT NULL,
+    written     text NOT NULL
+);
+COMMENT ON TABLE tailor.installation IS 'the version of the SQL side, and what tells a restored one from the one that was dumped';
+

@@ -13,9 +13,9 @@ const module = "github.com/hiatus-tailor/tailor/"
 var allowed = map[string][]string{
 	"anonymize": {},
 	"ecg":       {"anonymize"},
-	"catalog":   {"anonymize", "internal/sqlstate"},
-	"planner":   {"anonymize", "ecg", "catalog", "internal/sqlstate"},
-	"proxy":     {"anonymize", "ecg", "catalog", "planner", "internal/sqlstate", "internal/audit"},
+	"catalog":   {"anonymize", "anonymize/identify", "internal/sqlstate"},
+	"planner":   {"anonymize", "anonymize/identify", "ecg", "catalog", "internal/sqlstate"},
+	"proxy":     {"anonymize", "anonymize/identify", "ecg", "catalog", "planner", "internal/sqlstate", "internal/audit"},
 }
 
 // engine starts the names of packages that count as anonymize itself.

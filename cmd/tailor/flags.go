@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // newFlags makes the flags of a command. summary is its first line of help.
@@ -63,7 +65,11 @@ func complainUsage(flags *flag.FlagSet, stderr io.Writer, fault string) int {
 
 // complain says why a command failed.
 func complain(name string, stderr io.Writer, err error) int {
-	fmt.Fprintf(stderr, "tailor %s: %s\n", name, strings.ReplaceAll(err.Error(), "\n", "; "))
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if known := (*sqlstate.Error)(nil); errors.As(err, &known) && known.Hint != "" {
+		text += "; " + known.Hint
+	}
+	fmt.Fprintf(stderr, "tailor %s: %s\n", name, text)
 	return exitFailure
 }
 

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,8 +17,16 @@ import (
 func runInstall(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	flags := newFlags("install", "install or upgrade the SQL side in a database", stderr)
 	dsn := flags.String("dsn", fromEnvironment("dsn", ""), "`connection` string of a superuser or a role that may create roles and schemas")
+	files := flags.String("files", "", "`DIR` of PostgreSQL's extensions (pg_config --sharedir, then extension) to write the extension to, in place of installing")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
+	}
+	if *files != "" {
+		if err := writeExtension(*files); err != nil {
+			return complain("install", stderr, err)
+		}
+		fmt.Fprintf(stdout, "written: version %s of the extension; CREATE EXTENSION tailor installs it\n", extension.Version)
+		return exitSuccess
 	}
 	if *dsn == "" {
 		return complainUsage(flags, stderr, "--dsn is missing")
@@ -35,9 +46,27 @@ func install(ctx context.Context, dsn string) error {
 	}
 	defer closeQuietly(conn)
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		// What the script would make anew would be no part of the extension.
+		var owned bool
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'tailor')`).Scan(&owned); err != nil {
+			return err
+		}
+		if owned {
+			return errors.New("the SQL side is installed as an extension; upgrade it with ALTER EXTENSION tailor UPDATE, its files with tailor install --files DIR")
+		}
 		_, err := tx.Exec(ctx, extension.Script())
 		return err
 	})
+}
+
+// writeExtension writes the control file and the scripts.
+func writeExtension(dir string) error {
+	for name, text := range extension.Files() {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // closeQuietly ends a connection whose work is done.

@@ -31,7 +31,7 @@ type report struct {
 	Database           string
 	Totals             []audit.Total
 	Sum                audit.Total
-	Refusals           []refusal
+	Refusals           []refusalCount
 	Policies           []reportedPolicy
 	// Riskiest and Costliest are the released statements, one of each kind, with
 	// the highest risk and the greatest loss.
@@ -39,8 +39,8 @@ type report struct {
 	Verification        *audit.Report
 }
 
-// refusal counts the statements that ended with an SQLSTATE.
-type refusal struct {
+// refusalCount counts the statements that ended with an SQLSTATE.
+type refusalCount struct {
 	Verdict, SQLState string
 	Count             int64
 }
@@ -53,11 +53,11 @@ type reportedPolicy struct {
 	K                int
 	Scope            string
 	Require          []string
-	Classes          []classified
+	Classes          []classColumns
 }
 
-// classified are the columns of a class.
-type classified struct{ Class, Columns string }
+// classColumns are the columns of a class.
+type classColumns struct{ Class, Columns string }
 
 func runReport(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	var f audit.Filter
@@ -155,7 +155,7 @@ func gatherReport(ctx context.Context, conn *pgx.Conn, f audit.Filter) (*report,
 	if err != nil {
 		return nil, err
 	}
-	if r.Refusals, err = pgx.CollectRows(rows, pgx.RowToStructByPos[refusal]); err != nil {
+	if r.Refusals, err = pgx.CollectRows(rows, pgx.RowToStructByPos[refusalCount]); err != nil {
 		return nil, err
 	}
 	if r.Sum, err = sumOf(ctx, conn, f); err != nil {
@@ -224,7 +224,7 @@ func reportedPolicies(ctx context.Context, conn *pgx.Conn) ([]reportedPolicy, er
 			}
 			if names != nil {
 				slices.Sort(names)
-				p.Classes = append(p.Classes, classified{map[bool]string{true: "hidden (no class)", false: strings.ReplaceAll(class, "_", " ")}[class == ""], strings.Join(names, ", ")})
+				p.Classes = append(p.Classes, classColumns{map[bool]string{true: "hidden (no class)", false: strings.ReplaceAll(class, "_", " ")}[class == ""], strings.Join(names, ", ")})
 			}
 		}
 		return p, nil

@@ -32,20 +32,8 @@ func (e *databaseError) Error() string { return e.what }
 // they are stored. It reads one snapshot and fails with a *[databaseError], or
 // with a *[anonymize.ProblemError] on a malformed DSN and unknown columns.
 func readTable(ctx context.Context, dsn, name string, columns []string) (*anonymize.Sheet, error) {
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil { // its text may hold the password
-		return nil, &anonymize.ProblemError{
-			What: "the DSN cannot be read", Remedy: "give postgres://USER@HOST/DATABASE or pairs such as host=HOST",
-		}
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return nil, databaseFault(ctx, "connect", err)
-	}
-	defer closeQuietly(conn)
 	var sheet *anonymize.Sheet
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
+	err := inSnapshot(ctx, dsn, func(tx pgx.Tx) error {
 		relation, err := findRelation(ctx, tx, name, columns)
 		if err != nil {
 			return err
@@ -53,10 +41,34 @@ func readTable(ctx context.Context, dsn, name string, columns []string) (*anonym
 		sheet, err = readRelation(ctx, tx, relation, columns)
 		return err
 	})
+	return sheet, err
+}
+
+// inSnapshot connects and runs what reads one snapshot, read-only.
+func inSnapshot(ctx context.Context, dsn string, read func(tx pgx.Tx) error) error {
+	conn, err := connectTo(ctx, dsn, nil)
 	if err != nil {
-		return nil, databaseFault(ctx, "read the table", err)
+		return err
 	}
-	return sheet, nil
+	defer closeQuietly(conn)
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return databaseFault(ctx, "read the table", pgx.BeginTxFunc(ctx, conn, snapshot, read))
+}
+
+// connectTo opens a connection whose notices go to a function, nil for nowhere.
+// Its errors hold no password.
+func connectTo(ctx context.Context, dsn string, notices func(message string)) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil { // its text may hold the password
+		return nil, &anonymize.ProblemError{
+			What: "the DSN cannot be read", Remedy: "give postgres://USER@HOST/DATABASE or pairs such as host=HOST",
+		}
+	}
+	if notices != nil {
+		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notices(n.Message) }
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	return conn, databaseFault(ctx, "connect", err)
 }
 
 // findRelation looks up a relation, asserts that it has the columns and
@@ -118,18 +130,22 @@ func readRelation(ctx context.Context, tx pgx.Tx, relation pgx.Identifier, colum
 	return sheet, rows.Err()
 }
 
-// databaseFault turns an error of the driver into one that may be shown.
+// databaseFault turns an error of the driver into one that may be shown; nil
+// stays nil.
 func databaseFault(ctx context.Context, operation string, err error) error {
 	var (
 		server  *pgconn.PgError
 		connect *pgconn.ConnectError
 		problem *anonymize.ProblemError
 		known   *databaseError
+		refused *policyError
 	)
 	switch {
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &problem), errors.As(err, &known):
+	case errors.As(err, &problem), errors.As(err, &known), errors.As(err, &refused):
 		return err
 	case errors.As(err, &server):
 		return &databaseError{fmt.Sprintf("%s: the server says SQLSTATE %s", operation, server.Code), remedyFor(server.Code)}

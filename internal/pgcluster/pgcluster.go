@@ -32,8 +32,8 @@ type Cluster struct {
 	exited     chan error
 }
 
-// binaries finds the folder of initdb and postgres, the newest version first.
-func binaries() (string, error) {
+// Binaries finds the folder of initdb and postgres, the newest version first.
+func Binaries() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	slices.SortFunc(found, func(a, b string) int { return version(b) - version(a) })
 	if len(found) > 0 {
@@ -82,10 +82,15 @@ func unprivileged() (*syscall.Credential, error) {
 // it on a loopback port. settings are added to its configuration. The socket's
 // path must stay below the system's limit of about 100 bytes.
 func Start(ctx context.Context, dir string, port int, settings ...string) (*Cluster, error) {
-	bin, err := binaries()
+	bin, err := Binaries()
 	if err != nil {
 		return nil, err
 	}
+	return StartFrom(ctx, bin, dir, port, settings...)
+}
+
+// StartFrom is Start with the server binaries of a folder.
+func StartFrom(ctx context.Context, bin, dir string, port int, settings ...string) (*Cluster, error) {
 	credential, err := unprivileged()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,164 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+)
+
+// ForecastRows is the number of rows above which [NewForecast] looks at a sample
+// of subjects with about that many.
+const ForecastRows = 500_000
+
+// Forecast is what a policy would do to a table as it is now: what a new chain
+// shows once it has been refined along all quasi-identifiers. Chains in use are
+// finer along what was asked and coarser along the rest.
+type Forecast struct {
+	Rows, Subjects int
+	Share          float64 // of the subjects that were looked at; a sample loses more than the whole
+	// RawRisk is the highest risk of a subject if quasi-identifiers were shown
+	// as they are: 1 over the smallest class. Risk is that of the blocks.
+	RawRisk, Risk float64
+	Loss          float64 // mean over the quasi-identifiers
+	Losses        []float64
+	// Uncovered names the quasi-identifiers whose hierarchy has no place for
+	// some value, each with the reason. The figures are then missing.
+	Uncovered []string
+	// Unmet is the model that not even everybody together meets, "" for none.
+	Unmet string
+}
+
+// NewForecast reads the columns that a policy needs from the table itself. r
+// need not be in force: it names the table, the subject, k, requirements and
+// columns with their types.
+func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error) {
+	f := &Forecast{Share: 1}
+	name := pgx.Identifier{r.Schema, r.Name}.Sanitize()
+	if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+name).Scan(&f.Rows); err != nil {
+		return nil, fmt.Errorf("count the rows: %w", err)
+	}
+	qids := r.QuasiIdentifiers()
+	tuples, e, subjectOfRow, err := readTable(ctx, tx, r, f, name)
+	if err != nil {
+		return nil, fmt.Errorf("read the table: %w", err)
+	}
+	e.subjects = distinct(subjectOfRow)
+	f.Subjects = e.subjects
+	for i, q := range qids {
+		if _, _, err := encode(qids[i:i+1], tuples[i:i+1]); err != nil {
+			f.Uncovered = append(f.Uncovered, fmt.Sprintf("%s: %v", q.Name, err))
+		}
+	}
+	if f.Subjects < r.K {
+		f.Unmet = fmt.Sprintf("%d-anonymity", r.K)
+	}
+	if len(f.Uncovered) > 0 || f.Unmet != "" || len(qids) == 0 {
+		return f, nil
+	}
+	columns, leaves, err := encode(qids, tuples)
+	if err != nil {
+		return nil, err
+	}
+	if unique(subjectOfRow) {
+		subjectOfRow = nil
+	}
+	if e.table, err = anonymize.NewTable(columns, leaves, subjectOfRow); err != nil {
+		return nil, err
+	}
+	return f, f.refine(ctx, r, e)
+}
+
+// refine measures the finest partition along all quasi-identifiers.
+func (f *Forecast) refine(ctx context.Context, r *Relation, e *epoch) error {
+	f.RawRisk = 1 / float64(smallestTuple(e.table))
+	all := make([]int, len(e.table.Columns()))
+	for i := range all {
+		all[i] = i
+	}
+	p, err := anonymize.NewPartition(e.table).Refine(ctx, anonymize.Refinement{Columns: all, Requirements: requirements(r, e)})
+	if unmet := (*anonymize.UnmetError)(nil); asUnmet(err, &unmet) {
+		f.Unmet = unmet.Requirement
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f.Risk, f.Loss = 1/float64(p.MinBlock()), p.Loss(all)
+	for i := range all {
+		f.Losses = append(f.Losses, p.Loss(all[i:i+1]))
+	}
+	return nil
+}
+
+// smallestTuple is the least number of subjects that share their values.
+func smallestTuple(t *anonymize.Table) int {
+	least := t.Rows()
+	for tuple := range uint32(t.Tuples()) {
+		rows := t.RowsOf(tuple)
+		if t.RowPerSubject() {
+			least = min(least, len(rows))
+			continue
+		}
+		subjects := make(map[uint32]struct{}, len(rows))
+		for _, row := range rows {
+			subjects[t.Subject(row)] = struct{}{}
+		}
+		least = min(least, len(subjects))
+	}
+	return least
+}
+
+// readTable reads the quasi-identifiers as text, [column][row], and the codes of
+// subjects and sensitive values.
+func readTable(ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name string) ([][]*string, *epoch, []uint32, error) {
+	qids := r.QuasiIdentifiers()
+	list := []string{fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(r.Subject))}
+	e := &epoch{sensitive: make(map[string][]uint32)}
+	for _, q := range r.Requirements {
+		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(q.Column)))
+	}
+	numbers := make([]int64, len(list))
+	texts := make([]*string, len(qids))
+	var into []any
+	for i := range numbers {
+		into = append(into, &numbers[i])
+	}
+	for i, q := range qids {
+		list = append(list, fmt.Sprintf("b.%s::text", ident(q.Name)))
+		into = append(into, &texts[i])
+	}
+	where := fmt.Sprintf("WHERE b.%s IS NOT NULL", ident(r.Subject))
+	if f.Rows > ForecastRows {
+		f.Share = ForecastRows / float64(f.Rows)
+		where += fmt.Sprintf(" AND mod(abs(hashtext(b.%s::text)::bigint), 1000000) < %d", ident(r.Subject), int(1e6*f.Share))
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s b %s", strings.Join(list, ", "), name, where))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	out := make([][]*string, len(qids))
+	var subjectOfRow []uint32
+	interned := make(map[string]*string)
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		subjectOfRow = append(subjectOfRow, uint32(numbers[0]))
+		for i, q := range r.Requirements {
+			e.sensitive[q.Column] = append(e.sensitive[q.Column], uint32(numbers[i+1]))
+		}
+		for i, text := range texts {
+			if text != nil {
+				if interned[*text] == nil {
+					interned[*text] = text
+				}
+				text = interned[*text]
+			}
+			out[i] = append(out[i], text)
+			texts[i] = nil
+		}
+		return nil
+	})
+	return out, e, subjectOfRow, err
+}

@@ -1,0 +1,148 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize/identify"
+)
+
+// SampleRows is the number of rows above which [Identify] looks at a sample of
+// about that many.
+const SampleRows = 1_000_000
+
+// Identification is what [Identify] measured of a relation.
+type Identification struct {
+	Rows    int     // of the relation
+	Share   float64 // of the rows that were looked at, 1 for all
+	Columns []*identify.Column
+	// Subject is the only column of the primary key, "" where there is none.
+	Subject string
+}
+
+// Identify measures the columns of a relation on the server: one pass a column,
+// and no value leaves it but the bounds of numbers and dates. A column of more
+// than [SampleRows] rows is measured on a random sample of them, the same rows
+// for each column; in a sample values are rarer, and risk rates higher, than in
+// the whole. The transaction sees one snapshot if it is a repeatable read.
+func Identify(ctx context.Context, tx pgx.Tx, relation pgx.Identifier) (*Identification, error) {
+	out := &Identification{Share: 1}
+	from := relation.Sanitize()
+	if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+from).Scan(&out.Rows); err != nil {
+		return nil, fmt.Errorf("count the rows: %w", err)
+	}
+	columns, err := tx.Query(ctx, selectColumns, from)
+	if err != nil {
+		return nil, fmt.Errorf("read the columns: %w", err)
+	}
+	var stored, primary bool
+	c := identify.Column{}
+	_, err = pgx.ForEachRow(columns, []any{&c.Name, &c.Type, &c.Key, &primary, &stored}, func() error {
+		own := c
+		out.Columns = append(out.Columns, &own)
+		if primary {
+			out.Subject = c.Name
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the columns: %w", err)
+	}
+	if out.Rows > SampleRows {
+		out.Share = SampleRows / float64(out.Rows)
+		if stored {
+			from += fmt.Sprintf(" TABLESAMPLE BERNOULLI (%.9f) REPEATABLE (1)", 100*out.Share)
+		} else { // a view has no blocks to sample from
+			from = fmt.Sprintf("(SELECT * FROM %s WHERE random() < %.9f)", from, out.Share)
+		}
+	}
+	for _, c := range out.Columns {
+		if err := measure(ctx, tx, from+" b", c); err != nil {
+			return nil, fmt.Errorf("measure column %q: %w", c.Name, err)
+		}
+	}
+	return out, nil
+}
+
+const selectColumns = `
+SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod),
+       EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indnkeyatts = 1
+               AND i.indkey[0] = a.attnum AND i.indpred IS NULL),
+       EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+               AND i.indkey[0] = a.attnum),
+       c.relkind IN ('r', 'm', 'p')
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+WHERE c.oid = $1::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum`
+
+// measure fills in the figures of one column. Texts that are empty count as
+// missing, as NULL does.
+func measure(ctx context.Context, tx pgx.Tx, from string, c *identify.Column) error {
+	text := fmt.Sprintf(`(b.%s::pg_catalog.text COLLATE "C")`, ident(c.Name))
+	frequencies := fmt.Sprintf(`
+		(SELECT v, count(*)::float8 AS n, count(*) FILTER (WHERE gone) AS missing, v <> '%[1]s' OR NOT bool_or(gone) AS own
+		 FROM (SELECT coalesce(nullif(%[2]s, ''), '%[1]s') AS v, coalesce(%[2]s = '', true) AS gone FROM %[3]s) cells
+		 GROUP BY v) frequencies`, identify.Missing, text, from)
+	e := &c.Evidence
+	err := tx.QueryRow(ctx, `
+		SELECT coalesce(sum(n), 0)::bigint, coalesce(sum(missing), 0)::bigint, count(*), coalesce(sum(1 / n), 0)::float8,
+		       count(*) FILTER (WHERE own), coalesce(min(length(v)) FILTER (WHERE own), 0), coalesce(max(length(v)) FILTER (WHERE own), 0)
+		FROM `+frequencies).Scan(&c.Rows, &c.Missing, &c.Distinct, &c.GDistinct, &e.Values, &e.MinLength, &e.MaxLength)
+	if err != nil {
+		return err
+	}
+	switch base, _, _ := strings.Cut(c.Type, "("); base {
+	case "smallint", "integer", "bigint", "real", "double precision", "numeric":
+		return measureNumbers(ctx, tx, from, c)
+	case "date":
+		var first, last *string
+		err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT min(d)::text, max(d)::text FROM (SELECT b.%s AS d FROM %s) v WHERE isfinite(d)`,
+			ident(c.Name), from)).Scan(&first, &last)
+		if err == nil && first != nil {
+			e.FirstDay, e.LastDay = *first, *last
+		}
+		return err
+	}
+	return measureShapes(ctx, tx, frequencies, c)
+}
+
+// shapeValues is the number of values whose shape is looked at.
+const shapeValues = 10_000
+
+func measureShapes(ctx context.Context, tx pgx.Tx, frequencies string, c *identify.Column) error {
+	e := &c.Evidence
+	e.Shapes = make(map[identify.Shape]int)
+	list := []string{"count(*)"}
+	counts := make([]int, len(identify.Patterns))
+	into := []any{&e.Looked}
+	for i, p := range identify.Patterns {
+		list = append(list, fmt.Sprintf("count(*) FILTER (WHERE v ~ '%s')", p.Pattern))
+		into = append(into, &counts[i])
+	}
+	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT %s FROM (SELECT v FROM %s WHERE own LIMIT %d) looked`,
+		strings.Join(list, ", "), frequencies, shapeValues)).Scan(into...)
+	for i, p := range identify.Patterns {
+		e.Shapes[p.Shape] = counts[i]
+	}
+	return err
+}
+
+func measureNumbers(ctx context.Context, tx pgx.Tx, from string, c *identify.Column) error {
+	var quantiles []float64
+	var whole *bool
+	err := tx.QueryRow(ctx, fmt.Sprintf(`
+		SELECT ARRAY[min(v), percentile_disc(0.1) WITHIN GROUP (ORDER BY v), percentile_disc(0.9) WITHIN GROUP (ORDER BY v), max(v)],
+		       bool_and(v = floor(v))
+		FROM (SELECT b.%s::float8 AS v FROM %s) numbers WHERE v - v = 0`, // neither NaN nor without end
+		ident(c.Name), from)).Scan(&quantiles, &whole)
+	if err != nil || len(quantiles) < 4 || whole == nil {
+		return err
+	}
+	c.Evidence.Range = &identify.Range{
+		Low: quantiles[0], Tenth: quantiles[1], Ninetieth: quantiles[2], High: quantiles[3], Whole: *whole,
+	}
+	return nil
+}

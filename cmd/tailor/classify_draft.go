@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/anonymize/identify"
+	"github.com/hiatus-tailor/tailor/internal/policyfile"
+)
+
+// draftK is the k of a draft.
+const draftK = 5
+
+// writeDraft writes a policy made of the suggestions. columns are in the order
+// of the table.
+func writeDraft(o *classifyOptions, c *classified, columns []*identify.Column) error {
+	draft, err := newDraft(o, c, columns)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(o.write, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := draft.Write(f); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*policyfile.File, error) {
+	subject := o.subject
+	if subject == "" {
+		subject = c.Subject
+	}
+	if subject == "" {
+		subject = keyOf(columns)
+	}
+	if subject == "" {
+		return nil, &anonymize.ProblemError{What: "the table has no key that could be the subject", Remedy: "name the column that says whom a row is about in --subject"}
+	}
+	table := policyfile.Table{Name: c.table, Subject: subject, K: draftK, Recoding: "auto", Scope: "principal"}
+	file := &policyfile.File{Remarks: []string{
+		fmt.Sprintf("A draft by tailor classify, from %d rows%s; alpha %g %%, beta %g %%.", c.Rows, sampleNote(c.Share), o.thresholds.Alpha, o.thresholds.Beta),
+		identify.Caveat,
+		"Columns that are not listed are hidden. Bounds and widths of hierarchies are guesses: widen and round them.",
+	}}
+	for _, k := range columns {
+		suggestion := k.Suggest(o.thresholds, slices.Contains(splitNames(o.direct), k.Name) || k.Name == subject)
+		column := policyfile.Column{Name: k.Name, Class: string(suggestion.Class), Remark: fmt.Sprintf("risk rate %.2f %%: %s", k.RiskPercent(), suggestion.Reason)}
+		if k.Name == subject {
+			column.Remark = "the subject"
+		}
+		switch suggestion.Class {
+		case identify.Unclassified:
+			continue
+		case identify.QuasiIdentifier:
+			h := guessHierarchy(k)
+			if h == nil { // no hierarchy fits the type: the column stays hidden
+				continue
+			}
+			column.Hierarchy = h.Name
+			file.Hierarchies = append(file.Hierarchies, *h)
+		case identify.Sensitive:
+			if k.Evidence.Values >= 2 {
+				table.Require = append(table.Require, policyfile.Requirement{Model: "l_diversity", Column: k.Name, Parameter: 2})
+			}
+		}
+		table.Columns = append(table.Columns, column)
+	}
+	file.Tables = []policyfile.Table{table}
+	return file, nil
+}
+
+// keyOf is the first column with a value of its own in every row.
+func keyOf(columns []*identify.Column) string {
+	for _, k := range columns {
+		if k.Rows > 0 && k.Missing == 0 && k.Distinct == k.Rows {
+			return k.Name
+		}
+	}
+	return ""
+}
+
+// guessHierarchy makes one from type, shape and range, nil where no kind fits
+// the type.
+func guessHierarchy(k *identify.Column) *policyfile.Hierarchy {
+	h := &policyfile.Hierarchy{Name: k.Name}
+	e := &k.Evidence
+	base, _, _ := strings.Cut(k.Type, "(")
+	switch {
+	case e.Range != nil:
+		h.Type = "interval"
+		h.Widths, h.Lower, h.Upper = humanIntervals(e.Range)
+	case base == "date":
+		h.Type, h.Levels = "date", []string{"month", "year", "decade"}
+		if e.FirstDay != "" {
+			h.LowerDay, h.UpperDay = e.FirstDay[:3]+"0-01-01", e.LastDay[:3]+"9-12-31"
+		}
+	case base == "boolean":
+		h.Type, h.Paths = "table", [][]string{{"true"}, {"false"}}
+	case base == "" || base == "text" || base == "character varying" || base == "character":
+		h.Type, h.Keep = "prefix", guessPrefix(e)
+	default:
+		return nil
+	}
+	return h
+}
+
+// guessPrefix keeps meaningful parts of dates and codes, and nothing of others:
+// those are shown or withheld.
+func guessPrefix(e *identify.Evidence) []int {
+	switch {
+	case e.All(identify.Day):
+		return []int{len("2006-01"), len("2006"), len("200")}
+	case e.All(identify.ICD9) || e.All(identify.ICD10):
+		return []int{3, 2, 1}
+	case e.All(identify.Digits) && e.MinLength == e.MaxLength:
+		var keep []int
+		for n := e.MaxLength - 1; n >= 1; n-- {
+			keep = append(keep, n)
+		}
+		return keep
+	}
+	return nil
+}
+
+// humanIntervals proposes three widths from the middle of the distribution,
+// each 1, 2 or 5 times a power of ten, and bounds on whole ranges of the widest
+// one, so that no bound tells an extreme value.
+func humanIntervals(r *identify.Range) (widths []float64, lower, upper *float64) {
+	span := r.Ninetieth - r.Tenth
+	if span <= 0 {
+		span = max(r.High-r.Low, 1)
+	}
+	least := 0.0
+	if r.Whole {
+		least = 2
+	}
+	first, digit := humanNumber(max(span/16, least))
+	factors := []float64{1, 2, 4}
+	if digit == 2 {
+		factors = []float64{1, 5, 10}
+	}
+	for _, f := range factors {
+		widths = append(widths, first*f)
+	}
+	widest := widths[len(widths)-1]
+	low, high := widest*math.Floor(r.Low/widest), widest*(math.Floor(r.High/widest)+1)
+	if r.Whole {
+		high--
+	}
+	return widths, &low, &high
+}
+
+// humanNumber rounds up to the next 1, 2 or 5 times a power of ten.
+func humanNumber(v float64) (number, digit float64) {
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, digit := range []float64{1, 2, 5} {
+		if v <= digit*power*(1+1e-9) {
+			return digit * power, digit
+		}
+	}
+	return 10 * power, 1
+}

@@ -1,0 +1,137 @@
+package main
+
+// doctorCheck is one question to the database. Its query gives, for each
+// finding, severity, object, message and the statement that mends it.
+type doctorCheck struct{ name, query string }
+
+// protectedParts are the protected tables with their partitions and heirs;
+// readers are the roles that releases are for, plain those that do not bypass
+// privileges, which is a finding of its own.
+const (
+	protectedParts = `
+WITH protected AS (SELECT DISTINCT p.relation, f AS part FROM tailor.protection p CROSS JOIN tailor.family(p.relation) f WHERE p.active IS NOT NULL),
+     readers AS (SELECT r.oid, r.rolname, r.rolsuper FROM pg_roles r WHERE r.rolname IN (SELECT tailor.reader_roles())),
+     people AS (SELECT * FROM readers WHERE rolname <> 'tailor_reader'),
+     plain AS (SELECT r.* FROM readers r WHERE NOT EXISTS (
+         SELECT FROM pg_roles m WHERE (m.rolsuper OR m.rolname = 'pg_read_all_data') AND pg_has_role(r.oid, m.oid, 'MEMBER')))`
+	reachingViews = `,
+reaching (view, relation) AS (
+    SELECT w.ev_class, p.relation FROM protected p
+    JOIN pg_depend d ON d.refobjid = p.part AND d.refclassid = 'pg_class'::regclass AND d.classid = 'pg_rewrite'::regclass
+    JOIN pg_rewrite w ON w.oid = d.objid AND w.ev_class <> d.refobjid
+  UNION
+    SELECT w.ev_class, r.relation FROM reaching r
+    JOIN pg_depend d ON d.refobjid = r.view AND d.refclassid = 'pg_class'::regclass AND d.classid = 'pg_rewrite'::regclass
+    JOIN pg_rewrite w ON w.oid = d.objid AND w.ev_class <> r.view)`
+)
+
+var doctorChecks = []doctorCheck{
+	{"restore", `
+SELECT 'serious', 'tailor.chain', 'the SQL side was restored from a dump: its chains may be older than what readers have been shown, and the proxy refuses to serve them',
+       'CALL tailor.accept_restore(); if nothing was shown after the dump, or that is to be forgotten'
+WHERE tailor.restored()`},
+	{"version", `
+SELECT 'warning', 'tailor.installation', format('the SQL side is of version %s, this program of @VERSION@', i.version), 'tailor install --dsn ...'
+FROM tailor.installation i WHERE i.version <> '@VERSION@'`},
+	{"privileges", protectedParts + `
+SELECT 'serious', w.part::text, format('reader %I can read it as %I', w.reader, w.role),
+       CASE WHEN w.role <> w.reader AND (r.rolsuper OR r.oid = c.relowner OR starts_with(r.rolname, 'pg_')) THEN format('REVOKE %I FROM %I;', w.role, w.reader)
+            WHEN r.rolsuper OR r.oid = c.relowner THEN format('REVOKE tailor_reader FROM %I;', w.reader)
+            ELSE format('REVOKE ALL ON %s FROM PUBLIC, %I;', w.part, w.role) END
+FROM (SELECT DISTINCT relation FROM protected) p CROSS JOIN tailor.ways(p.relation, ARRAY(SELECT tailor.reader_roles())) w
+JOIN pg_class c ON c.oid = w.part JOIN pg_roles r ON r.rolname = w.role
+WHERE r.rolsuper OR r.oid = c.relowner OR starts_with(r.rolname, 'pg_')
+   -- The role's own privilege, not one that it has by another.
+   OR EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee IN (0, r.oid))
+   OR EXISTS (SELECT FROM pg_attribute t CROSS JOIN aclexplode(t.attacl) a WHERE t.attrelid = c.oid AND a.grantee IN (0, r.oid))`},
+	{"stores", protectedParts + `
+SELECT DISTINCT 'serious', c.oid::regclass::text, format('reader %I can read what releases are made from', r.rolname), format('REVOKE ALL ON %s FROM PUBLIC, %I;', c.oid::regclass, r.rolname)
+FROM pg_class c CROSS JOIN plain r
+WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor'::regnamespace) AND c.relkind IN ('r', 'p') AND has_any_column_privilege(r.oid, c.oid, 'SELECT')`},
+	{"powers", protectedParts + `
+SELECT 'serious', p.rolname::text, format('reader is or can become %I, which bypasses privileges', r.rolname),
+       CASE WHEN r.oid = p.oid THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;', r.rolname) ELSE format('REVOKE %I FROM %I;', r.rolname, p.rolname) END
+FROM people p JOIN pg_roles r ON CASE WHEN p.rolsuper THEN r.oid = p.oid ELSE pg_has_role(p.oid, r.oid, 'MEMBER') END
+WHERE r.rolsuper OR r.rolbypassrls OR r.rolreplication OR r.rolcreaterole
+   OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_write_all_data', 'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_maintain')`},
+	{"statistics of sessions", protectedParts + `
+SELECT 'warning', p.rolname::text, format('reader is a member of %I and sees what others ask', r.rolname), format('REVOKE %I FROM %I;', r.rolname, p.rolname)
+FROM people p JOIN pg_roles r ON NOT p.rolsuper AND pg_has_role(p.oid, r.oid, 'MEMBER')
+WHERE r.rolname IN ('pg_monitor', 'pg_read_all_stats', 'pg_stat_scan_tables')`},
+	{"statistics of columns", protectedParts + `
+SELECT DISTINCT 'serious', t.oid::regclass::text, format('reader %I can read samples of every column', r.rolname), format('REVOKE ALL ON %s FROM PUBLIC, %I;', t.oid::regclass, r.rolname)
+FROM plain r CROSS JOIN pg_class t
+WHERE t.relnamespace = 'pg_catalog'::regnamespace AND t.relname IN ('pg_statistic', 'pg_statistic_ext_data')
+  AND (has_table_privilege(r.oid, t.oid, 'SELECT') OR has_column_privilege(r.oid, t.oid, CASE t.relname WHEN 'pg_statistic' THEN 'stavalues1' ELSE 'stxdmcv' END, 'SELECT'))`},
+	{"functions", protectedParts + `
+SELECT DISTINCT ON (f.oid) CASE WHEN strpos(lower(f.prosrc), lower(c.relname)) > 0 THEN 'serious' ELSE 'warning' END,
+       f.oid::regprocedure::text, format('readers may call it, and it runs with the rights of %I, who can read %s', o.rolname, t.relation),
+       format('REVOKE EXECUTE ON ROUTINE %s FROM PUBLIC, tailor_reader;', f.oid::regprocedure)
+FROM pg_proc f JOIN pg_roles o ON o.oid = f.proowner
+CROSS JOIN protected t JOIN pg_class c ON c.oid = t.part
+WHERE f.prosecdef AND f.pronamespace NOT IN ('tailor'::regnamespace, 'pg_catalog'::regnamespace)
+  AND (o.rolsuper OR o.oid = c.relowner OR has_any_column_privilege(o.oid, c.oid, 'SELECT'))
+  AND EXISTS (SELECT FROM readers r WHERE has_function_privilege(r.oid, f.oid, 'EXECUTE'))
+ORDER BY f.oid, 1`},
+	{"views", "WITH RECURSIVE" + protectedParts[len("\nWITH"):] + reachingViews + `
+SELECT DISTINCT 'serious', v.oid::regclass::text,
+       format('reader %I can read it, and it %s', r.rolname, CASE v.relkind WHEN 'm' THEN format('holds a copy of %s', x.relation) ELSE format('reads %s with the rights of %I', x.relation, v.relowner::regrole) END),
+       format('REVOKE ALL ON %s FROM PUBLIC, %I;', v.oid::regclass, r.rolname)
+FROM reaching x JOIN pg_class v ON v.oid = x.view CROSS JOIN readers r
+WHERE v.relnamespace NOT IN ('tailor'::regnamespace, 'tailor_release'::regnamespace, 'research'::regnamespace)
+  AND has_any_column_privilege(r.oid, v.oid, 'SELECT')
+  AND NOT coalesce('security_invoker=true' = ANY (v.reloptions) OR 'security_invoker=on' = ANY (v.reloptions), false)`},
+	{"connections", protectedParts + `
+SELECT CASE WHEN h.auth_method = 'trust' THEN 'serious' ELSE 'warning' END, format('pg_hba.conf line %s', h.line_number),
+       CASE WHEN h.auth_method = 'trust' THEN 'whoever comes this way is any role, without a password'
+            ELSE 'readers can connect past the proxy; releases refuse them there, other tables do not' END,
+       CASE WHEN h.auth_method = 'trust' THEN 'Ask for scram-sha-256 there, or for peer on a socket.'
+            ELSE 'Put above it, but for the host of the proxy: host all +tailor_reader all reject' END
+FROM pg_hba_file_rules h
+WHERE h.error IS NULL AND h.auth_method <> 'reject'
+  AND (h.database && ARRAY['all', current_database()::text])
+  AND (h.auth_method = 'trust' OR (h.type <> 'local' AND (h.user_name && ARRAY['all', '+tailor_reader'] OR h.user_name && ARRAY(SELECT rolname::text FROM people))
+       AND EXISTS (SELECT FROM people)))
+  AND NOT EXISTS (SELECT FROM pg_hba_file_rules e WHERE e.line_number < h.line_number AND e.auth_method = 'reject' AND e.type = h.type
+                  AND e.user_name && ARRAY['+tailor_reader'] AND e.database && ARRAY['all', current_database()::text] AND e.address = 'all')`},
+	{"columns", `
+SELECT 'warning', format('%s.%I', p.relation, a.attname), 'it has no class and is hidden',
+       format('CALL tailor.classify(%L, %L, ...); CALL tailor.activate(%L);', p.relation::text, a.attname, p.relation::text)
+FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+JOIN pg_attribute a ON a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped
+WHERE a.attname <> p.subject
+  AND NOT EXISTS (SELECT FROM jsonb_array_elements(v.policy -> 'columns') c WHERE c ->> 'name' = a.attname AND c ->> 'class' IS NOT NULL)`},
+	{"shape", `
+SELECT 'serious', p.relation::text, 'the table has another shape than when its policy was activated: every query is refused (KA004)',
+       format('CALL tailor.activate(%L);', p.relation::text)
+FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+WHERE v.policy ->> 'fingerprint' IS DISTINCT FROM tailor.fingerprint(p.relation)`},
+	{"age", `
+SELECT 'warning', p.relation::text, format('its stored copy is %s days old', extract(day FROM now() - e.created)::integer), format('CALL tailor.refresh(%L);', p.relation::text)
+FROM tailor.protection p JOIN tailor.epoch e ON e.epoch = p.epoch WHERE e.created < now() - interval '30 days'`},
+	{"drafts", `
+SELECT 'warning', p.relation::text, 'it has a draft of a policy and is not protected: nothing hides it', format('CALL tailor.activate(%L);', p.relation::text)
+FROM tailor.protection p WHERE p.active IS NULL`},
+	{"publications", protectedParts + `
+SELECT DISTINCT 'warning', b.pubname::text, format('it publishes %s to other servers, where no policy holds', p.part),
+       CASE WHEN b.puballtables THEN format('Publish single tables in place of DROP PUBLICATION %I;', b.pubname) ELSE format('ALTER PUBLICATION %I DROP TABLE %s;', b.pubname, p.part) END
+FROM pg_publication b JOIN pg_publication_tables t ON t.pubname = b.pubname
+JOIN protected p ON p.part = to_regclass(format('%I.%I', t.schemaname, t.tablename))`},
+	{"large objects", protectedParts + `
+SELECT 'warning', 'lo_compat_privileges', 'every role can read every large object', 'ALTER SYSTEM SET lo_compat_privileges = off;'
+WHERE current_setting('lo_compat_privileges')::boolean
+UNION ALL
+SELECT 'warning', format('large object %s', o.oid), format('%s can read it', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END),
+       format('REVOKE ALL ON LARGE OBJECT %s FROM %s;', o.oid, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+FROM pg_largeobject_metadata o CROSS JOIN aclexplode(o.lomacl) a WHERE a.grantee = 0 OR a.grantee IN (SELECT oid FROM readers)`},
+	{"other servers", protectedParts + `
+SELECT DISTINCT 'warning', s.srvname::text, format('reader %I may use this server, whose user mapping may be a role that reads protected tables', r.rolname),
+       format('REVOKE ALL ON FOREIGN SERVER %I FROM PUBLIC, %I;', s.srvname, r.rolname)
+FROM pg_foreign_server s CROSS JOIN plain r WHERE has_server_privilege(r.oid, s.oid, 'USAGE')
+UNION ALL
+SELECT DISTINCT 'warning', f.oid::regprocedure::text, format('reader %I can connect from inside the server, past pg_hba lines for hosts', r.rolname),
+       format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC, %I;', f.oid::regprocedure, r.rolname)
+FROM pg_proc f JOIN pg_depend d ON d.objid = f.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
+JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'dblink' CROSS JOIN readers r
+WHERE f.proname IN ('dblink', 'dblink_connect', 'dblink_exec') AND has_function_privilege(r.oid, f.oid, 'EXECUTE')`},
+}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/internal/policyfile"
+)
+
+// planPolicy shows what applying a file would change and what that does to risk
+// and loss. It changes nothing.
+func planPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
+	f, err := readPolicy(o.file)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	var obstacles int
+	err = inSnapshot(ctx, o.dsn, func(tx pgx.Tx) error {
+		if err := assertInstalled(ctx, tx); err != nil {
+			return err
+		}
+		present, err := inForce(ctx, tx)
+		if err != nil {
+			return refusal(ctx, "read the policies", err)
+		}
+		p := &comparison{tx: tx, file: f, present: present, out: &text}
+		if err := p.plan(ctx); err != nil {
+			return refusal(ctx, "plan", err)
+		}
+		obstacles = p.obstacles
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(stdout, text.String()); err != nil {
+		return err
+	}
+	if obstacles > 0 {
+		return &policyError{fmt.Sprintf("the policy cannot be applied as it is: %d obstacles, marked with !", obstacles), "mend them in the file or in the table"}
+	}
+	return nil
+}
+
+// comparison writes a plan.
+type comparison struct {
+	tx            pgx.Tx
+	file, present *policyfile.File
+	out           *strings.Builder
+
+	protect, change, same, obstacles int
+}
+
+func (p *comparison) line(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
+
+func (p *comparison) obstacle(format string, args ...any) {
+	p.obstacles++
+	p.line("  ! "+format, args...)
+}
+
+func (p *comparison) plan(ctx context.Context) error {
+	var named []string
+	for i := range p.file.Tables {
+		r, err := findTable(ctx, p.tx, &p.file.Tables[i])
+		if err != nil {
+			return err
+		}
+		named = append(named, quoteTable(pgx.Identifier{r.Schema, r.Name}))
+		if err := p.table(ctx, &p.file.Tables[i], r); err != nil {
+			return err
+		}
+	}
+	if err := p.readers(ctx); err != nil {
+		return err
+	}
+	for _, t := range p.present.Tables {
+		if !slices.Contains(named, t.Name) {
+			p.line("%s: in force, not in this file: stays as it is", t.Name)
+		}
+	}
+	p.line("\nPlan: %d tables to protect, %d to change, %d as they are.", p.protect, p.change, p.same)
+	return nil
+}
+
+func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.Relation) error {
+	now := tableOf(p.present, r)
+	changes := difference(p.present, now, p.file, t)
+	inForce, err := isInForce(ctx, p.tx, p.file, t, p.present, r)
+	if err != nil {
+		return err
+	}
+	switch {
+	case now == nil:
+		p.protect++
+		p.line("%s: to be protected", t.Name)
+	case inForce:
+		p.same++
+		p.line("%s: as it is", t.Name)
+	default:
+		p.change++
+		p.line("%s: to be changed", t.Name)
+		if len(changes) == 0 {
+			p.line("  ~ the table has another shape than when its policy was activated")
+		}
+	}
+	for _, c := range changes {
+		p.line("  %s", c)
+	}
+	var hidden []string
+	for _, c := range r.Columns {
+		if t.Column(c.Name) == nil {
+			hidden = append(hidden, c.Name)
+		}
+	}
+	if len(hidden) > 0 {
+		p.line("  without a class, hidden: %s", strings.Join(hidden, ", "))
+	}
+	if len(t.Seed) > 0 {
+		var known bool
+		if err := p.tx.QueryRow(ctx, `SELECT pg_catalog.to_regprocedure('tailor.seed(regclass,jsonb)') IS NOT NULL`).Scan(&known); err != nil {
+			return err
+		}
+		if !known {
+			p.obstacle("chain.seed: the SQL side of this database knows no seeds")
+		}
+	}
+	return p.figures(ctx, t, now, r)
+}
+
+// figures shows what a chain that is refined along all quasi-identifiers would
+// show, under the policy in force and under that of the file.
+func (p *comparison) figures(ctx context.Context, t, now *policyfile.Table, r *catalog.Relation) error {
+	var missing int
+	name := pgx.Identifier{r.Schema, r.Name}.Sanitize()
+	if err := p.tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NULL", name, pgx.Identifier{t.Subject}.Sanitize())).Scan(&missing); err != nil {
+		return err
+	}
+	if missing > 0 {
+		p.obstacle("subject %s is NULL in %d rows", t.Subject, missing)
+	}
+	then, err := p.forecast(ctx, p.file, t, r)
+	if err != nil {
+		return err
+	}
+	for _, u := range then.Uncovered {
+		p.obstacle("%s", u)
+	}
+	if then.Unmet != "" {
+		p.obstacle("the table as a whole does not meet %s: every query would be refused (KA001)", then.Unmet)
+	}
+	if len(then.Losses) == 0 {
+		p.line("  %d rows, %d subjects", then.Rows, then.Subjects)
+		return nil
+	}
+	before, err := p.before(ctx, now, r)
+	if err != nil {
+		return err
+	}
+	note := ""
+	if then.Share < 1 {
+		note = fmt.Sprintf(", figures from a sample of %.0f %% of the subjects", 100*then.Share)
+	}
+	p.line("  %d rows, %d subjects looked at%s", then.Rows, then.Subjects, note)
+	p.line("  highest risk: %s as stored, %s then%s", risk(then.RawRisk), risk(then.Risk), before(func(f *catalog.Forecast) string { return risk(f.Risk) }))
+	var losses []string
+	i := 0
+	for _, c := range r.Columns {
+		if k := t.Column(c.Name); k != nil && k.Class == "quasi_identifier" {
+			losses = append(losses, fmt.Sprintf("%s %.1f %%", c.Name, 100*then.Losses[i]))
+			i++
+		}
+	}
+	p.line("  loss if everything is asked for: %.1f %% then (%s)%s", 100*then.Loss, strings.Join(losses, ", "),
+		before(func(f *catalog.Forecast) string { return fmt.Sprintf("%.1f %%", 100*f.Loss) }))
+	return nil
+}
+
+// before returns what writes a figure of the policy in force, where there is
+// one.
+func (p *comparison) before(ctx context.Context, now *policyfile.Table, r *catalog.Relation) (func(figure func(*catalog.Forecast) string) string, error) {
+	if now == nil {
+		return func(func(*catalog.Forecast) string) string { return "" }, nil
+	}
+	f, err := p.forecast(ctx, p.present, now, r)
+	if err != nil {
+		return nil, err
+	}
+	return func(figure func(*catalog.Forecast) string) string {
+		if len(f.Losses) == 0 {
+			return "; none now, the policy in force does not fit the table"
+		}
+		return ", " + figure(f) + " now"
+	}, nil
+}
+
+func risk(v float64) string {
+	return fmt.Sprintf("1/%.0f", math.Round(1/v))
+}
+
+// forecast asks the engine about the policy of a table.
+func (p *comparison) forecast(ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation) (*catalog.Forecast, error) {
+	relation := *r
+	relation.Subject, relation.K = t.Subject, t.K
+	relation.Requirements = nil
+	for _, q := range t.Require {
+		if r.Column(q.Column) != nil {
+			relation.Requirements = append(relation.Requirements, catalog.Requirement{Model: q.Model, Column: q.Column, Parameter: float64(q.Parameter)})
+		}
+	}
+	relation.Columns = slices.Clone(r.Columns)
+	for i := range relation.Columns {
+		c := &relation.Columns[i]
+		k := t.Column(c.Name)
+		if k == nil {
+			continue
+		}
+		c.Class = catalog.Class(k.Class)
+		if h := f.Hierarchy(k.Hierarchy); h != nil {
+			definition, err := p.definition(ctx, h)
+			if err != nil {
+				return nil, err
+			}
+			c.Hierarchy = &catalog.HierarchySpec{Name: h.Name, Kind: h.Type, Definition: definition}
+		}
+	}
+	return catalog.NewForecast(ctx, p.tx, &relation)
+}
+
+// definition is a hierarchy with its list read from its source.
+func (p *comparison) definition(ctx context.Context, h *policyfile.Hierarchy) (json.RawMessage, error) {
+	if h.Source == "" {
+		return json.RawMessage(h.Definition()), nil
+	}
+	var columns []string
+	for _, c := range h.Columns {
+		columns = append(columns, pgx.Identifier{c}.Sanitize()+"::text")
+	}
+	var source string
+	if err := p.tx.QueryRow(ctx, `SELECT $1::text::pg_catalog.regclass::text`, h.Source).Scan(&source); err != nil {
+		return nil, refusal(ctx, fmt.Sprintf("hierarchy %q", h.Name), err)
+	}
+	var paths json.RawMessage
+	err := p.tx.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(jsonb_agg(jsonb_build_array(%s)), '[]') FROM %s`, strings.Join(columns, ", "), source)).Scan(&paths)
+	if err != nil {
+		return nil, refusal(ctx, fmt.Sprintf("hierarchy %q", h.Name), err)
+	}
+	return json.Marshal(map[string]json.RawMessage{"paths": paths})
+}
+
+// readers says who would become a reader, and who is one without being named.
+func (p *comparison) readers(ctx context.Context) error {
+	present, err := readerRoles(ctx, p.tx)
+	if err != nil {
+		return err
+	}
+	var named []string
+	for _, t := range p.file.Tables {
+		for _, name := range t.Readers {
+			if slices.Contains(named, name) {
+				continue
+			}
+			named = append(named, name)
+			if !slices.Contains(present, name) {
+				p.line("readers: + %s", name)
+			}
+		}
+	}
+	for _, name := range present {
+		if named != nil && !slices.Contains(named, name) {
+			p.line("readers: %s is one and not in this file; REVOKE tailor_reader FROM %s; would end that", name, pgx.Identifier{name}.Sanitize())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+-- What pg_dump saves of an extension's tables: all but the key of tickets, of
+-- which each installation has its own.
+
+DO $$
+DECLARE
+    part record;
+BEGIN
+    FOR part IN SELECT c.oid::regclass AS name FROM pg_class c
+                WHERE c.relnamespace = 'tailor'::regnamespace AND c.relkind IN ('r', 'S') AND c.relname <> 'admission_key'
+    LOOP
+        PERFORM pg_extension_config_dump(part.name, '');
+    END LOOP;
+END $$;

@@ -1,0 +1,119 @@
+package policyfile
+
+import (
+	"fmt"
+	"slices"
+)
+
+// File is a policy file.
+type File struct {
+	Hierarchies []Hierarchy
+	Tables      []Table
+	// Remarks are lines written above everything else as comments. They are not
+	// read back.
+	Remarks []string
+}
+
+// Table is the policy of one table.
+type Table struct {
+	Name     string // as PostgreSQL reads it: schema.table, quoted where needed
+	Subject  string
+	K        int
+	Require  []Requirement
+	Recoding string // "auto" where the file is silent
+	Scope    string // "principal" where the file is silent
+	Seed     [][]string
+	// Readers of the database, nil where the file is silent.
+	Readers []string
+	Columns []Column
+	Line    int
+}
+
+// Requirement is a privacy model besides k-anonymity.
+type Requirement struct {
+	Model, Column string
+	Parameter     int
+}
+
+// Column is the class of a column.
+type Column struct {
+	Name, Class, Action, Hierarchy string
+	Line                           int
+	// Remark is written behind the column as a comment. It is not read back.
+	Remark string
+}
+
+// Hierarchy finds a hierarchy by name, nil if there is none.
+func (f *File) Hierarchy(name string) *Hierarchy {
+	for i := range f.Hierarchies {
+		if f.Hierarchies[i].Name == name {
+			return &f.Hierarchies[i]
+		}
+	}
+	return nil
+}
+
+// Adopt adds a hierarchy and returns the name under which the file has it: its
+// own, or one with a number where another definition has that name.
+func (f *File) Adopt(h Hierarchy) string {
+	name := h.Name
+	for n := 2; ; n++ {
+		known := f.Hierarchy(h.Name)
+		if known == nil {
+			f.Hierarchies = append(f.Hierarchies, h)
+			return h.Name
+		}
+		if known.Equal(&h) {
+			return h.Name
+		}
+		h.Name = fmt.Sprintf("%s_%d", name, n)
+	}
+}
+
+// Column finds a column by name, nil if the file does not classify it.
+func (t *Table) Column(name string) *Column {
+	for i := range t.Columns {
+		if t.Columns[i].Name == name {
+			return &t.Columns[i]
+		}
+	}
+	return nil
+}
+
+// Fault is one thing that is wrong with a file. Line and Column count from 1.
+type Fault struct {
+	Line, Column  int
+	Message, Hint string
+}
+
+func (f Fault) String() string {
+	s := fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Message)
+	if f.Hint != "" {
+		s += "; " + f.Hint
+	}
+	return s
+}
+
+// The words that keys can have.
+var (
+	classes   = []string{"direct_identifier", "quasi_identifier", "sensitive", "non_sensitive"}
+	actions   = []string{"hide", "pseudonym"}
+	recodings = []string{"auto", "local", "full_domain", "cell"}
+	scopes    = []string{"principal", "role", "everyone"}
+	models    = []string{"l_diversity"}
+	kinds     = []string{"interval", "prefix", "date", "table"}
+	units     = []string{"week", "month", "quarter", "year", "decade", "century"}
+)
+
+// MaxName is the longest name that PostgreSQL keeps, in bytes.
+const maxName = 63
+
+// sortFaults puts faults in the order of the file.
+func sortFaults(faults []Fault) {
+	slices.SortStableFunc(faults, func(a, b Fault) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+}

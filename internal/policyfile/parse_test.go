@@ -1,0 +1,259 @@
+package policyfile_test
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/hiatus-tailor/tailor/internal/policyfile"
+)
+
+// complete uses every key and every kind of hierarchy.
+const complete = `version: 1
+hierarchies:
+  age: {type: interval, widths: [5, 10, 20], lower: 0, upper: 120}
+  weight: {type: interval, widths: [0.5, 2.5], lower: -1.5, upper: 200}
+  zip: {type: prefix, keep: [4, 3, 2]}
+  flat: {type: prefix, keep: []}
+  day: {type: date, levels: [month, year, decade]}
+  born: {type: date, levels: [year], lower: "1900-01-01", upper: "2029-12-31"}
+  icd: {type: table, source: public.icd9, columns: [code, category, section]}
+  sex: {type: table, paths: [[female, person], [male, person]]}
+  "no": {type: table, paths: [["yes"], ["007"], ["a: b # c"], [" "], ["\u0085"], ["ünï\"cøde"]]}
+tables:
+  public.patients:
+    subject: id
+    k: 5
+    require: [{model: l_diversity, column: diagnosis, parameter: 2}]
+    recoding: auto
+    chain: {scope: principal, seed: [[age, zip, sex], [zip]]}
+    readers: [researcher, Dr. No]
+    columns:
+      name: {class: direct_identifier}
+      id: {class: direct_identifier, action: pseudonym}
+      age: {class: quasi_identifier, hierarchy: age}
+      zip: {class: quasi_identifier, hierarchy: zip}
+      sex: {class: quasi_identifier, hierarchy: sex}
+      diagnosis: {class: sensitive}
+      ward: {class: non_sensitive}
+  '"Odd "" Schema"."Visits"':
+    subject: Patient Id
+    k: 3
+    recoding: full_domain
+    chain: {scope: everyone}
+    columns:
+      "on": {class: non_sensitive}
+`
+
+func TestWhatIsWrittenIsReadBackAsItWas(t *testing.T) {
+	first, faults := policyfile.Parse([]byte(complete))
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	var written bytes.Buffer
+	if err := first.Write(&written); err != nil {
+		t.Fatal(err)
+	}
+	second, faults := policyfile.Parse(written.Bytes())
+	if faults != nil {
+		t.Fatalf("%v in\n%s", faults, &written)
+	}
+	var again bytes.Buffer
+	if err := second.Write(&again); err != nil {
+		t.Fatal(err)
+	}
+	if written.String() != again.String() {
+		t.Errorf("written\n%s\nand again\n%s", &written, &again)
+	}
+	if !reflect.DeepEqual(withoutLines(first), withoutLines(second)) {
+		t.Errorf("read\n%+v\nwant\n%+v", second, first)
+	}
+	// Quotes around the second table's name are a matter of style.
+	if got := strings.Replace(written.String(), `"\"Odd \"\" Schema\".\"Visits\""`, `'"Odd "" Schema"."Visits"'`, 1); got != complete {
+		t.Errorf("the canonical form is\n%s", got)
+	}
+	for i := range first.Hierarchies {
+		h := &first.Hierarchies[i]
+		back, err := policyfile.FromDefinition(h.Name, h.Type, []byte(h.Definition()))
+		if err != nil || !back.Equal(h) {
+			t.Errorf("hierarchy %s came back from the database's form as %v (%v)", h.Name, &back, err)
+		}
+	}
+}
+
+func withoutLines(f *policyfile.File) *policyfile.File {
+	for i := range f.Tables {
+		f.Tables[i].Line = 0
+		for c := range f.Tables[i].Columns {
+			f.Tables[i].Columns[c].Line = 0
+		}
+	}
+	for i := range f.Hierarchies {
+		f.Hierarchies[i].Line = 0
+	}
+	return f
+}
+
+// sound is a file to break. Line 3 is the hierarchy, line 8 on are the keys of
+// the table.
+const sound = `version: 1
+hierarchies:
+  age: {type: interval, widths: [5, 10], lower: 0, upper: 119}
+tables:
+  public.people:
+    subject: id
+    k: 5
+    require: [{model: l_diversity, column: illness, parameter: 2}]
+    recoding: auto
+    chain: {scope: principal, seed: [[age]]}
+    readers: [ann]
+    columns:
+      id: {class: direct_identifier}
+      age: {class: quasi_identifier, hierarchy: age}
+      illness: {class: sensitive}
+`
+
+func TestEveryFaultHasItsPlace(t *testing.T) {
+	const hierarchy = "{type: interval, widths: [5, 10], lower: 0, upper: 119}"
+	for _, c := range []struct{ claim, old, new, place, message string }{
+		{"an unknown key of the file", "version: 1", "version: 1\nversions: 2", "2:1", `unknown key "versions"`},
+		{"an unknown version", "version: 1", "version: 2", "1:10", "unknown version"},
+		{"no version", "version: 1\n", "", "1:1", `no "version"`},
+		{"a version of text", "version: 1", "version: one", "1:10", "whole number"},
+		{"no tables", "tables:", "table:", "4:1", `unknown key "table"`},
+		{"tables as a list", "tables:\n  public.people:", "tables:\n- public.people:", "5:1", "must be a mapping"},
+		{"a duplicate key", "    k: 5", "    k: 5\n    k: 6", "8:5", `duplicate key "k"`},
+		{"a duplicate column", "      illness: {class: sensitive}", "      illness: {class: sensitive}\n      age: {class: sensitive}", "16:7", `duplicate key "age"`},
+		{"a duplicate hierarchy", "tables:", "  age: {type: prefix, keep: []}\ntables:", "4:3", `duplicate key "age"`},
+		{"an unknown key of a table", "    recoding: auto", "    recode: auto", "9:5", `unknown key "recode"`},
+		{"an unknown key of a column", "{class: sensitive}", "{class: sensitive, hidden: true}", "15:35", `unknown key "hidden"`},
+		{"an unknown key of a hierarchy", "upper: 119}", "upper: 119, step: 5}", "3:64", `unknown key "step"`},
+		{"a table without a schema", "public.people", "people", "5:3", "is no name of a table"},
+		{"a table with three parts", "public.people", "a.b.c", "5:3", "is no name of a table"},
+		{"one table twice", "tables:", "tables:\n  Public.People: {subject: id, k: 5, columns: {a: {class: sensitive}}}", "6:3", "has the name of"},
+		{"no subject", "    subject: id\n", "", "6:5", `no "subject"`},
+		{"an empty subject", "subject: id", `subject: ""`, "6:14", "is empty"},
+		{"a subject that is a number", "subject: id", "subject: 7", "6:14", "must be a text"},
+		{"a subject that is a list", "subject: id", "subject: [id]", "6:14", "must be a single value"},
+		{"k of 0", "k: 5", "k: 0", "7:8", "at least 2"},
+		{"k of 1", "k: 5", "k: 1", "7:8", "at least 2"},
+		{"a negative k", "k: 5", "k: -5", "7:8", "at least 2"},
+		{"a k with a fraction", "k: 5", "k: 5.5", "7:8", "whole number"},
+		{"k as a text", "k: 5", `k: "5"`, "7:8", "whole number"},
+		{"no k", "    k: 5\n", "", "6:5", `no "k"`},
+		{"k beyond all numbers", "k: 5", "k: 99999999999999999999", "7:8", "whole number"},
+		{"an unknown recoding", "recoding: auto", "recoding: global", "9:15", "unknown recoding"},
+		{"an unknown scope", "scope: principal", "scope: principle", "10:20", "did you mean principal?"},
+		{"an unknown key of a chain", "seed: [[age]]", "seeds: [[age]]", "10:31", `unknown key "seeds"`},
+		{"a seed that is no list of lists", "seed: [[age]]", "seed: [age]", "10:38", "must be a list"},
+		{"a seed of a sensitive column", "seed: [[age]]", "seed: [[illness]]", "10:38", "is no quasi-identifier"},
+		{"a seed with a column twice", "seed: [[age]]", "seed: [[age, age]]", "10:44", "stands twice"},
+		{"an empty set of a seed", "seed: [[age]]", "seed: [[]]", "10:38", "is empty"},
+		{"an unknown class", "class: sensitive", "class: sensitve", "15:24", "did you mean sensitive?"},
+		{"a column without a class", "{class: sensitive}", "{}", "15:16", `no "class"`},
+		{"a column that is a word", "{class: sensitive}", "sensitive", "15:16", "must be a mapping"},
+		{"no columns", "      id: {class: direct_identifier}\n      age: {class: quasi_identifier, hierarchy: age}\n      illness: {class: sensitive}\n", "      {}\n", "12:5", "no columns"},
+		{"a quasi-identifier without a hierarchy", ", hierarchy: age", "", "14:7", "has no hierarchy"},
+		{"a hierarchy that is not defined", "hierarchy: age", "hierarchy: aeg", "14:49", "did you mean age?"},
+		{"a hierarchy of a sensitive column", "{class: sensitive}", "{class: sensitive, hierarchy: age}", "15:35", "is no quasi-identifier"},
+		{"an unknown action", "{class: direct_identifier}", "{class: direct_identifier, action: drop}", "13:46", "unknown action"},
+		{"an action of a sensitive column", "{class: sensitive}", "{class: sensitive, action: pseudonym}", "15:35", "has an action"},
+		{"a pseudonym of another column", "      illness:", "      name: {class: direct_identifier, action: pseudonym}\n      illness:", "15:48", "cannot have a pseudonym"},
+		{"a subject that is shown", "id: {class: direct_identifier}", "id: {class: non_sensitive}", "13:7", "would be shown"},
+		{"an unknown model", "l_diversity", "t_closeness", "8:23", "unknown model"},
+		{"a model of a column without a class", "column: illness", "column: disease", "8:44", "is not a sensitive column"},
+		{"a model of a quasi-identifier", "column: illness", "column: age", "8:44", "is not a sensitive column"},
+		{"a parameter of 1", "parameter: 2", "parameter: 1", "8:64", "at least 2"},
+		{"a model twice", "require: [", "require: [{model: l_diversity, column: illness, parameter: 3}, ", "8:68", "required twice"},
+		{"a requirement that is no list", "require: [{model: l_diversity, column: illness, parameter: 2}]", "require: l_diversity", "8:14", "must be a list"},
+		{"a reader twice", "[ann]", "[ann, ann]", "11:20", "stands twice"},
+		{"a role of Tailor as a reader", "[ann]", "[tailor_owner]", "11:14", "cannot be a reader"},
+		{"readers as a word", "[ann]", "ann", "11:14", "must be a list"},
+		{"readers that differ", "tables:", "tables:\n  a.b: {subject: id, k: 5, readers: [bob], columns: {c: {class: sensitive}}}", "6:1", "are not those of"},
+		{"an unknown type of hierarchy", hierarchy, "{type: ranges}", "3:15", "unknown type"},
+		{"no type of hierarchy", hierarchy, "{widths: [5]}", "3:3", `no "type"`},
+		{"a hierarchy that is a word", hierarchy, "interval", "3:8", "must be a mapping"},
+		{"negative widths", "[5, 10]", "[-5]", "3:3", "above 0"},
+		{"a width of 0", "[5, 10]", "[0]", "3:3", "above 0"},
+		{"widths that do not nest", "[5, 10]", "[5, 12]", "3:3", "not a multiple"},
+		{"widths that fall", "[5, 10]", "[10, 5]", "3:3", "not a multiple"},
+		{"a width of text", "[5, 10]", "[five]", "3:34", "must be a number"},
+		{"a width without end", "[5, 10]", "[.inf]", "3:34", "must be a number"},
+		{"no upper bound", ", upper: 119", "", "3:8", `no "upper"`},
+		{"bounds the wrong way round", "lower: 0", "lower: 500", "3:3", "below the upper bound"},
+		{"a prefix that grows", hierarchy, "{type: prefix, keep: [2, 3]}", "3:3", "must fall"},
+		{"a prefix below 0", hierarchy, "{type: prefix, keep: [-1]}", "3:30", "at least 0"},
+		{"an unknown unit of dates", hierarchy, "{type: date, levels: [fortnight]}", "3:30", "unknown unit"},
+		{"dates that do not nest", hierarchy, "{type: date, levels: [week, month]}", "3:3", "does not nest"},
+		{"a bound that is no date", hierarchy, "{type: date, levels: [year], lower: yesterday}", "3:3", "not a date"},
+		{"a list without a source or paths", hierarchy, "{type: table}", "3:3", "needs source and columns"},
+		{"a source without columns", hierarchy, "{type: table, source: public.icd9}", "3:3", "needs source and columns"},
+		{"a source and paths", hierarchy, "{type: table, source: a.b, columns: [c], paths: [[d]]}", "3:3", "needs source and columns"},
+		{"paths that do not nest", hierarchy, "{type: table, paths: [[a, x, p], [b, x, q]]}", "3:3", "do not nest"},
+		{"paths of different length", hierarchy, "{type: table, paths: [[a, x], [b]]}", "3:3", "has 1 levels"},
+		{"an alias", hierarchy, "&a " + hierarchy + "\n  other: *a", "3:8", "anchors are not allowed"},
+		{"a tag", "k: 5", "k: !!int 5", "7:8", "tags are not allowed"},
+		{"a merge key", "    k: 5", "    k: 5\n    <<: {k: 3}", "8:5", "plain name"},
+		{"a second document", "version: 1", "version: 1\n---\nversion: 1", "2:1", "second document"},
+		{"a bracket that is not closed", "[5, 10]", "[5, 10", "3:", "not YAML"},
+		{"a tab as indent", "    k: 5", "\tk: 5", "7:", "not YAML"},
+		{"a name beyond PostgreSQL's", "subject: id", "subject: " + strings.Repeat("x", 64), "6:14", "too long"},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			broken := strings.Replace(sound, c.old, c.new, 1)
+			if broken == sound {
+				t.Fatalf("%q is not in the file", c.old)
+			}
+			f, faults := policyfile.Parse([]byte(broken))
+			if f != nil || len(faults) == 0 {
+				t.Fatal("no fault")
+			}
+			for _, fault := range faults {
+				if strings.HasPrefix(fmt.Sprintf("%d:%d", fault.Line, fault.Column), c.place) && strings.Contains(fault.String(), c.message) {
+					return
+				}
+			}
+			t.Errorf("%v, want %q at %s", faults, c.message, c.place)
+		})
+	}
+	if _, faults := policyfile.Parse([]byte(sound)); faults != nil {
+		t.Fatalf("the file that was broken: %v", faults)
+	}
+	for _, empty := range []string{"", "\n", "# nothing\n", "---\n"} {
+		if _, faults := policyfile.Parse([]byte(empty)); len(faults) == 0 {
+			t.Errorf("%q has no fault", empty)
+		}
+	}
+}
+
+// FuzzParse checks that whatever is read is written in a form that is read as
+// the same.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(complete))
+	f.Add([]byte(sound))
+	f.Fuzz(func(t *testing.T, source []byte) {
+		file, faults := policyfile.Parse(source)
+		if (file == nil) == (len(faults) == 0) {
+			t.Fatal("either a file or faults")
+		}
+		if file == nil {
+			return
+		}
+		var first, second bytes.Buffer
+		if err := file.Write(&first); err != nil {
+			t.Fatal(err)
+		}
+		again, faults := policyfile.Parse(first.Bytes())
+		if faults != nil {
+			t.Fatalf("%v in what was written:\n%s", faults, &first)
+		}
+		if err := again.Write(&second); err != nil {
+			t.Fatal(err)
+		}
+		if first.String() != second.String() {
+			t.Fatalf("written as\n%s\nthen as\n%s", &first, &second)
+		}
+	})
+}

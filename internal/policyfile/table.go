@@ -1,0 +1,145 @@
+package policyfile
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+func (r *reader) table(f *File, e entry) Table {
+	t := Table{Name: e.key, Line: e.at.Line, Recoding: "auto", Scope: "principal"}
+	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "chain", "readers"})
+	if k, ok := keys["subject"]; ok {
+		t.Subject = r.name(k.value, "subject")
+	}
+	if k, ok := keys["k"]; ok {
+		t.K = r.whole(k.value, "k", 2)
+	}
+	if k, ok := keys["recoding"]; ok {
+		t.Recoding = r.word(k.value, "recoding", recodings)
+	}
+	if k, ok := keys["columns"]; ok {
+		t.Columns = r.columns(f, &t, k)
+	}
+	if k, ok := keys["require"]; ok {
+		t.Require = r.requirements(&t, k.value)
+	}
+	if k, ok := keys["chain"]; ok {
+		r.chain(&t, k.value)
+	}
+	if k, ok := keys["readers"]; ok {
+		t.Readers = r.readers(k.value)
+	}
+	return t
+}
+
+func (r *reader) columns(f *File, t *Table, e entry) []Column {
+	var out []Column
+	for _, c := range r.mapping(e.value, "columns") {
+		r.checkName(c.at, c.key, "the name of a column")
+		out = append(out, r.column(f, t, c))
+	}
+	if len(out) == 0 && e.value.Kind == yaml.MappingNode {
+		r.fault(e.at, "a column without a class is hidden: classify at least one", "no columns")
+	}
+	return out
+}
+
+func (r *reader) column(f *File, t *Table, e entry) Column {
+	c := Column{Name: e.key, Line: e.at.Line, Action: "hide"}
+	keys := r.keys(e.value, "column "+e.key, []string{"class"}, []string{"action", "hierarchy"})
+	if k, ok := keys["class"]; ok {
+		c.Class = r.word(k.value, "class", classes)
+	}
+	h, hasHierarchy := keys["hierarchy"]
+	if hasHierarchy {
+		c.Hierarchy = r.text(h.value, "hierarchy")
+	}
+	switch {
+	case c.Class == "":
+	case c.Class == "quasi_identifier" && !hasHierarchy:
+		r.fault(e.at, "add hierarchy: and its name", "quasi-identifier %q has no hierarchy", e.key)
+	case c.Class != "quasi_identifier" && hasHierarchy:
+		r.fault(h.at, "leave it out", "column %q is no quasi-identifier and has a hierarchy", e.key)
+	case hasHierarchy && c.Hierarchy != "" && f.Hierarchy(c.Hierarchy) == nil:
+		var names []string
+		for _, known := range f.Hierarchies {
+			names = append(names, known.Name)
+		}
+		r.fault(h.value, "define it under hierarchies"+nearest(c.Hierarchy, names), "hierarchy %q is not defined", c.Hierarchy)
+	}
+	if a, ok := keys["action"]; ok {
+		c.Action = r.word(a.value, "action", actions)
+		switch {
+		case c.Class != "" && c.Class != "direct_identifier":
+			r.fault(a.at, "leave it out", "column %q is no direct identifier and has an action", e.key)
+		case c.Action == "pseudonym" && t.Subject != "" && e.key != t.Subject:
+			r.fault(a.value, "only the subject column can have one", "column %q cannot have a pseudonym", e.key)
+		}
+	}
+	if e.key == t.Subject && c.Class != "" && c.Class != "direct_identifier" {
+		r.fault(e.at, "classify it as direct_identifier", "column %q says whom a row is about and would be shown", e.key)
+	}
+	return c
+}
+
+func (r *reader) requirements(t *Table, n *yaml.Node) []Requirement {
+	var out []Requirement
+	for _, item := range r.sequence(n, "require") {
+		keys := r.keys(item, "a requirement", []string{"model", "column", "parameter"}, nil)
+		var q Requirement
+		if k, ok := keys["model"]; ok {
+			q.Model = r.word(k.value, "model", models)
+		}
+		if k, ok := keys["column"]; ok {
+			q.Column = r.name(k.value, "column")
+			if c := t.Column(q.Column); q.Column != "" && (c == nil || (c.Class != "" && c.Class != "sensitive")) {
+				r.fault(k.value, "classify the column as sensitive", "%q is not a sensitive column of the table", q.Column)
+			}
+		}
+		if k, ok := keys["parameter"]; ok {
+			q.Parameter = r.whole(k.value, "parameter", 2)
+		}
+		if slices.ContainsFunc(out, func(o Requirement) bool { return o.Model == q.Model && o.Column == q.Column }) {
+			r.fault(item, "", "%s of %q is required twice", q.Model, q.Column)
+			continue
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+func (r *reader) chain(t *Table, n *yaml.Node) {
+	keys := r.keys(n, "chain", nil, []string{"scope", "seed"})
+	if k, ok := keys["scope"]; ok {
+		t.Scope = r.word(k.value, "scope", scopes)
+	}
+	k, ok := keys["seed"]
+	if !ok {
+		return
+	}
+	for _, item := range r.sequence(k.value, "seed") {
+		set := r.names(item, "a set of the seed")
+		if len(set) == 0 && item.Kind == yaml.SequenceNode {
+			r.fault(item, "", "a set of the seed is empty")
+			continue
+		}
+		for _, name := range set {
+			if c := t.Column(name); c == nil || (c.Class != "" && c.Class != "quasi_identifier") {
+				r.fault(item, "name quasi-identifiers of the table", "%q is no quasi-identifier of the table", name)
+			}
+		}
+		t.Seed = append(t.Seed, set)
+	}
+}
+
+func (r *reader) readers(n *yaml.Node) []string {
+	out := r.names(n, "readers")
+	for _, name := range out {
+		if strings.HasPrefix(name, "tailor_") || strings.HasPrefix(name, "pg_") {
+			r.fault(n, "name roles of people or of groups", "role %q cannot be a reader", name)
+		}
+	}
+	return out
+}

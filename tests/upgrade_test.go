@@ -1,0 +1,224 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hiatus-tailor/tailor/extension"
+	"github.com/hiatus-tailor/tailor/internal/pgcluster"
+)
+
+// earlierPolicy is a policy as version 0.1.0 knows it.
+const earlierPolicy = `CREATE TABLE public.old (id integer PRIMARY KEY, age integer, secret text);
+INSERT INTO old SELECT n, n % 90, 's' || n % 5 FROM generate_series(1, 300) n;
+CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10], "lower": 0, "upper": 119}');
+CALL tailor.protect('public.old', 'id', 5);
+CALL tailor.classify('public.old', 'age', 'quasi_identifier', hierarchy => 'age');
+CALL tailor.classify('public.old', 'secret', 'sensitive');
+CALL tailor.activate('public.old');
+INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block) SELECT 'public.old', 'everyone', epoch, '\x01', 1, 300 FROM tailor.epoch`
+
+// keptPolicy is what must be the same after an upgrade.
+const keptPolicy = `SELECT jsonb_build_object('version', p.active, 'epoch', p.epoch, 'k', p.k,
+	'policies', (SELECT jsonb_agg(jsonb_build_array(v.version, v.policy)) FROM tailor.policy_version v),
+	'chains', (SELECT jsonb_agg(jsonb_build_array(c.chain, c.audience, c.epoch, c.partition, c.min_block)) FROM tailor.chain c))::text
+	FROM tailor.protection p`
+
+func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
+	fixtures, err := filepath.Glob("testdata/upgrade/*.sql")
+	if err != nil || len(fixtures) == 0 {
+		t.Fatal("no earlier versions", err)
+	}
+	for i, fixture := range fixtures {
+		t.Run(filepath.Base(fixture), func(t *testing.T) {
+			script, err := os.ReadFile(fixture)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := fmt.Sprintf("upgrade_%d", i)
+			exec1(t, shared.superuser(t), `CREATE DATABASE `+name)
+			conn := connect(t, shared.cluster.SuperuserDSN(name))
+			exec1(t, conn, string(script))
+			exec1(t, conn, earlierPolicy)
+			before := one[string](t, conn, keptPolicy)
+			for range 2 {
+				if code, _, stderr := tool(t, "install", "--dsn", shared.cluster.SuperuserDSN(name)); code != 0 {
+					t.Fatal(stderr)
+				}
+			}
+			if after := one[string](t, conn, keptPolicy); after != before {
+				t.Errorf("after the upgrade\n%s\nbefore\n%s", after, before)
+			}
+			if v := one[string](t, conn, `SELECT version FROM tailor.installation`); v != extension.Version {
+				t.Errorf("version %s", v)
+			}
+			if one[bool](t, conn, `SELECT tailor.restored()`) {
+				t.Error("an upgrade is taken for a restore")
+			}
+			exec1(t, conn, `CALL tailor.activate('public.old')`)
+		})
+	}
+}
+
+// client runs a client program of PostgreSQL.
+func client(t *testing.T, stdin []byte, name string, args ...string) []byte {
+	t.Helper()
+	bin, err := pgcluster.Binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, name), args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, &errs)
+	}
+	return out.Bytes()
+}
+
+// releasesAndChains is what a dump must keep. Numbers of tables differ.
+const releasesAndChains = `SELECT jsonb_build_object(
+	'policies', (SELECT jsonb_agg(jsonb_build_array(relation::text, version, policy) ORDER BY relation::text) FROM tailor.policies),
+	'chains', (SELECT jsonb_agg(to_jsonb(c) ORDER BY chain) FROM (SELECT chain, relation::text AS relation, audience, epoch, generation, md5(partition) FROM tailor.chain) c),
+	'stored', (SELECT jsonb_agg(relname ORDER BY relname) FROM pg_class WHERE relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regnamespace) AND relkind IN ('r', 'v')),
+	'readers', (SELECT jsonb_agg(DISTINCT relacl::text) FROM pg_class WHERE relnamespace = 'tailor_release'::regnamespace),
+	'records', (SELECT count(*) FROM tailor.audit))::text`
+
+func TestAnOlderDumpIsServedOnlyOnceItIsAccepted(t *testing.T) {
+	s, err := newStand(filepath.Join(stands, "restore"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.cluster.Stop)
+	name := s.reader(t)
+	p := s.serve(t)
+	answer := one[int](t, connect(t, p.dsn(name)), `SELECT count(*) FROM patients WHERE age >= 30`)
+	p.stop(t)
+	before := one[string](t, s.superuser(t), releasesAndChains)
+	dump := client(t, nil, "pg_dump", "-h", s.dir, "-p", fmt.Sprint(s.cluster.Port), "-U", "postgres", "hospital")
+
+	admin := connect(t, s.cluster.SuperuserDSN("postgres"))
+	exec1(t, admin, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'hospital'`)
+	exec1(t, admin, `ALTER DATABASE hospital RENAME TO hospital_as_it_was`)
+	exec1(t, admin, `CREATE DATABASE hospital OWNER dba`)
+	client(t, dump, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", s.dir, "-p", fmt.Sprint(s.cluster.Port), "-U", "postgres", "-f", "-", "hospital")
+	super := s.superuser(t)
+	if after := one[string](t, super, releasesAndChains); after != before {
+		t.Errorf("restored\n%s\ndumped\n%s", after, before)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	serve := exec.CommandContext(ctx, binary, "serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(), "--service-dsn", s.cluster.ServiceDSN("hospital"))
+	output, err := serve.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "restored from a dump") {
+		t.Errorf("the proxy serves a restored database: %v, %s", err, output)
+	}
+	// Installing again does not make it the latest state.
+	if code, _, stderr := tool(t, "install", "--dsn", s.cluster.SuperuserDSN("hospital")); code != 0 {
+		t.Fatal(stderr)
+	}
+	if code, stdout, _ := tool(t, "doctor", "--dsn", s.cluster.SuperuserDSN("hospital")); code != 1 || !strings.Contains(stdout, "CALL tailor.accept_restore()") {
+		t.Errorf("exit %d, %s", code, stdout)
+	}
+	if _, stdout, stderr := tool(t, "doctor", "--accept-restore", "--dsn", s.cluster.SuperuserDSN("hospital")); strings.Contains(stdout, "(restore)") || stderr != "" {
+		t.Fatalf("%s %s", stdout, stderr)
+	}
+	p = s.serve(t)
+	if again := one[int](t, connect(t, p.dsn(name)), `SELECT count(*) FROM patients WHERE age >= 30`); again != answer {
+		t.Errorf("the chain that was restored answers %d, before %d", again, answer)
+	}
+}
+
+// relocated copies PostgreSQL's binaries, so that the folder of extensions, which
+// it finds beside them, is ours.
+func relocated(t *testing.T) (bin, extensions string) {
+	t.Helper()
+	original, err := pgcluster.Binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := filepath.Base(filepath.Dir(original))
+	root, err := os.MkdirTemp(stands, "postgresql-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin = filepath.Join(root, "lib/postgresql", version, "bin")
+	share := filepath.Join(root, "share/postgresql", version)
+	extensions = filepath.Join(share, "extension")
+	script := `set -e
+chmod 755 "$1"; mkdir -p "$(dirname "$2")" "$3/extension"
+cp -rL "$4" "$2"
+ln -s "$(dirname "$4")/lib" "$(dirname "$2")/lib"
+for f in /usr/share/postgresql/"$5"/*; do [ "$(basename "$f")" = extension ] || ln -s "$f" "$3"; done
+for f in /usr/share/postgresql/"$5"/extension/*; do ln -s "$f" "$3/extension"; done`
+	if output, err := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", root, bin, share, original, version).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	return bin, extensions
+}
+
+func TestTheExtensionIsCreatedUpgradedAndDumped(t *testing.T) {
+	bin, extensions := relocated(t)
+	if code, _, stderr := tool(t, "install", "--files", extensions); code != 0 {
+		t.Fatal(stderr)
+	}
+	earlier, err := os.ReadFile("testdata/upgrade/0.1.0.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(extensions, "tailor--0.1.0.sql"), earlier, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := pgcluster.StartFrom(t.Context(), bin, filepath.Join(stands, "extension"), port, "fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	admin := connect(t, cluster.SuperuserDSN("postgres"))
+	for _, name := range []string{"created", "upgraded", "restored"} {
+		exec1(t, admin, `CREATE DATABASE `+name)
+	}
+	created := connect(t, cluster.SuperuserDSN("created"))
+	exec1(t, created, `CREATE EXTENSION tailor`)
+	if v := one[string](t, created, `SELECT extversion FROM pg_extension WHERE extname = 'tailor'`); v != extension.Version {
+		t.Errorf("version %s", v)
+	}
+	exec1(t, created, earlierPolicy)
+
+	upgraded := connect(t, cluster.SuperuserDSN("upgraded"))
+	exec1(t, upgraded, `CREATE EXTENSION tailor VERSION '0.1.0'`)
+	exec1(t, upgraded, earlierPolicy)
+	before := one[string](t, upgraded, keptPolicy)
+	exec1(t, upgraded, `ALTER EXTENSION tailor UPDATE`)
+	if after := one[string](t, upgraded, keptPolicy); after != before || one[bool](t, upgraded, `SELECT tailor.restored()`) {
+		t.Errorf("after the upgrade\n%s\nbefore\n%s", after, before)
+	}
+	exec1(t, upgraded, `CALL tailor.activate('public.old')`)
+	if code, _, stderr := tool(t, "install", "--dsn", cluster.SuperuserDSN("upgraded")); code != 1 || !strings.Contains(stderr, "ALTER EXTENSION tailor UPDATE") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+
+	before = one[string](t, created, keptPolicy)
+	dump := client(t, nil, "pg_dump", "-h", cluster.Dir, "-p", fmt.Sprint(port), "-U", "postgres", "created")
+	client(t, dump, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", cluster.Dir, "-p", fmt.Sprint(port), "-U", "postgres", "-f", "-", "restored")
+	restored := connect(t, cluster.SuperuserDSN("restored"))
+	if after := one[string](t, restored, keptPolicy); after != before {
+		t.Errorf("restored\n%s\ndumped\n%s", after, before)
+	}
+	if !one[bool](t, restored, `SELECT tailor.restored()`) {
+		t.Error("a restored extension is taken for the one that was dumped")
+	}
+	exec1(t, restored, `CALL tailor.accept_restore(); CALL tailor.activate('public.old')`)
+}
