@@ -14,8 +14,8 @@ var allowed = map[string][]string{
 	"anonymize": {},
 	"ecg":       {"anonymize"},
 	"catalog":   {"anonymize", "internal/sqlstate"},
-	"planner":   {"anonymize", "ecg", "catalog", "internal/sqlstate"},
-	"proxy":     {"anonymize", "ecg", "catalog", "planner", "internal/sqlstate", "internal/audit"},
+	"planner":   {"anonymize", "ecg", "catalog", "internal/sqlstate", "internal/sqltext"},
+	"proxy":     {"anonymize", "ecg", "catalog", "planner", "internal/sqlstate", "internal/sqltext", "internal/audit"},
 }
 
 // engine starts the names of packages that count as anonymize itself.
