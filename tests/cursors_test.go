@@ -86,6 +86,17 @@ func TestCursorsShowReleasesAndEveryFetchIsRecorded(t *testing.T) {
 	})
 }
 
+// TestCursorsAreKeptByTheExtendedProtocol declares one WITH HOLD outside of a
+// transaction, whose rows the server reads at Sync.
+func TestCursorsAreKeptByTheExtendedProtocol(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	exec1(t, conn, "DECLARE h CURSOR WITH HOLD FOR SELECT age FROM patients")
+	if got := rowsOf(t, conn, "FETCH ALL FROM h"); len(got) != patients {
+		t.Errorf("%d rows, want %d", len(got), patients)
+	}
+}
+
 // TestCursorsAreNoWayPastTheRecord fetches where no record could be made.
 func TestCursorsAreNoWayPastTheRecord(t *testing.T) {
 	p := shared.serve(t)
