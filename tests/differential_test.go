@@ -201,6 +201,9 @@ func corpus(t *testing.T) (names []string, texts map[string]string) {
 			t.Fatal(err)
 		}
 		name := strings.TrimSuffix(filepath.Base(f), ".sql")
+		if strings.Contains(string(text), "case_count") {
+			continue // Tailor's own function
+		}
 		names, texts[name] = append(names, name), string(text)
 	}
 	return names, texts
