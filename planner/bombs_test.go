@@ -67,7 +67,7 @@ func TestTheDeepestTextsAllowedArePlanned(t *testing.T) {
 			if !tooLarge(most) {
 				t.Fatal("there is no limit")
 			}
-			for most-least > 1+least/50 {
+			for most-least > 1+least/8 {
 				if middle := (least + most) / 2; tooLarge(middle) {
 					most = middle
 				} else {
@@ -76,7 +76,7 @@ func TestTheDeepestTextsAllowedArePlanned(t *testing.T) {
 			}
 			started := time.Now()
 			tooLarge(least)
-			if took := time.Since(started); took > 3*time.Second {
+			if took := time.Since(started); took > 20*time.Second {
 				t.Errorf("%d links take %v", least, took)
 			}
 		})

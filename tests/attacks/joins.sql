@@ -32,7 +32,7 @@ SELECT n.n, EXISTS (SELECT FROM patients p WHERE p.age = n.n AND p.diagnosis = '
 SELECT age, zip FROM patients EXCEPT ALL SELECT {age}, '{zip}' ORDER BY 1, 2
 
 -- 42501: a join on the key
-SELECT d.code FROM diagnoses d JOIN patients p ON d.patient_id = p.id WHERE p.age = {age}
+SELECT v.cost FROM visits v JOIN patients p ON v.patient_id = p.id WHERE p.age = {age}
 
 -- 42501: a join on the name
 SELECT age FROM patients p JOIN (VALUES ('{name}')) v (name) USING (name)
