@@ -27,5 +27,5 @@ lint: ## formatting, vet, static analysis
 prepare: ## installs what is missing: PostgreSQL's server binaries and psql
 	scripts/prepare
 
-prepare-test: ## what the tests need besides: chromium
+prepare-test: ## what the tests need besides: sqlsmith, chromium
 	scripts/prepare test

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,7 +100,9 @@ func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn) error {
 			if err != nil {
 				return err
 			}
-			c.snapshot.Store(s)
+			if old := c.snapshot.Load(); !reflect.DeepEqual(old, s) {
+				c.snapshot.Store(s) // else plans made under the old one stay good
+			}
 			return nil
 		})
 }

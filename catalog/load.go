@@ -43,6 +43,7 @@ type policyDocument struct {
 const selectProtected = `
 SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.policy,
        tailor.fingerprint(p.relation),
+       coalesce((SELECT e.rows = e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), false),
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
                  FROM tailor.project j WHERE j.relation = p.relation), '[]')
 FROM tailor.protection p
@@ -69,7 +70,8 @@ WITH RECURSIVE reaching (view, relation) AS (
 SELECT n.nspname::text, c.relname::text,
        coalesce((SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
                  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), '{}'),
-       coalesce((SELECT min(relation::regclass::text) FROM reaching WHERE view = c.oid), '')
+       coalesce((SELECT min(relation::regclass::text) FROM reaching WHERE view = c.oid), ''),
+       CASE WHEN c.relkind = 'v' AND c.oid IN (SELECT view FROM reaching) THEN pg_catalog.pg_get_viewdef(c.oid) ELSE '' END
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f')
   AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tailor', 'tailor_store', 'tailor_release', 'research')
@@ -98,9 +100,9 @@ func load(ctx context.Context, db pgx.Tx) (*Snapshot, error) {
 	}
 	var name Name
 	var columns []string
-	var reaches string
-	_, err = pgx.ForEachRow(rows, []any{&name.Schema, &name.Name, &columns, &reaches}, func() error {
-		others[name] = &Other{Columns: columns, Reaches: reaches}
+	var reaches, definition string
+	_, err = pgx.ForEachRow(rows, []any{&name.Schema, &name.Name, &columns, &reaches, &definition}, func() error {
+		others[name] = &Other{Columns: columns, Reaches: reaches, Definition: definition}
 		columns = nil
 		return nil
 	})
@@ -119,7 +121,7 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 		r := &Relation{}
 		var document, projects []byte
 		var fingerprint string
-		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &projects); err != nil {
+		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &r.OneRow, &projects); err != nil {
 			return nil, err
 		}
 		p, err := r.adopt(document)

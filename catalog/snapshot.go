@@ -79,6 +79,8 @@ type Relation struct {
 	Columns []Column
 	// SetValued is set where the codes of a subject are published as a set.
 	SetValued *SetValued
+	// OneRow says that the epoch has one row for each subject.
+	OneRow bool
 	// Catalog is the version of the catalog that this was read from.
 	Catalog int64
 	// Stale says that the table has changed shape since the activation.
@@ -114,6 +116,9 @@ type Other struct {
 	Columns []string
 	// Reaches names the protected relation that this view reads, if any.
 	Reaches string
+	// Definition is the query of such a view, with qualified names; empty where
+	// the view is stored (materialized) and not a mere name for a query.
+	Definition string
 }
 
 // Name is a qualified name.

@@ -11,25 +11,28 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// binder resolves the names of one text and collects the edits.
+// binder resolves the names of one text, and of the definitions of views in
+// it, and collects the edits.
 type binder struct {
-	plan      *Plan
-	statement string
-	tokens    []*pg.ScanToken // without comments
-	session   Session
-	snapshot  *catalog.Snapshot
-	carrying  []*boundQuery // queries that carry labels out
-	stars     []*boundStar
-	reading   []*catalog.Relation // protected, of the statement at hand
-	columns   int                 // noted so far, over all levels
-	added     int                 // bytes of all edits
-	at        int                 // offset of the reference being bound, -1 for none
-	fragments item                // the last one
+	*source  // that is being bound
+	plan     *Plan
+	session  Session
+	snapshot *catalog.Snapshot
+	sources  []*source
+	carrying []*boundQuery // queries that carry labels out
+	stars    []*boundStar
+	reading  []*catalog.Relation // protected, of the statement at hand
+	columns  int                 // noted so far, over all levels
+	bytes    int                 // of the rewritten text, at most
+	views    int                 // that the present text is inside of
+	keeps    bool                // the statement's rows go into a temporary table
+	at       int                 // offset of the reference being bound, -1 for none
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to
 // make it carry the labels of those that are bare quasi-identifiers.
 type boundQuery struct {
+	text    *source // that the query stands in
 	columns []column
 	known   bool          // whether columns is complete
 	arms    []*boundQuery // of a set operation
@@ -42,6 +45,9 @@ type boundQuery struct {
 	// grouping is where the labels of grouped columns are added, -1 for none.
 	grouping int
 	grouped  []origin
+	// merging says how labels come out of a query that makes one row of
+	// several.
+	merging merging
 }
 
 // selectStmt binds a query inside an outer scope. top says that its rows are
@@ -58,10 +64,14 @@ func (b *binder) selectStmt(s *pg.SelectStmt, outer *scope, top bool) (*boundQue
 	if err != nil {
 		return nil, err
 	}
-	if b.session.Values || (!top && mergesRows(s)) {
+	bound.text = b.source
+	switch {
+	case b.session.Values:
 		bound.forgetLabels()
+	case !top && mergesRows(s) && hasLabels(bound.columns):
+		b.mergeLabels(s, sc, bound)
 	}
-	return bound, b.tail(s, sc)
+	return bound, b.tail(s, sc, bound)
 }
 
 func (b *binder) selectBody(s *pg.SelectStmt, sc *scope, top bool) (*boundQuery, error) {
@@ -115,7 +125,7 @@ func (b *binder) values(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 		}
 	}
 	for range s.ValuesLists[0].GetList().GetItems() {
-		bound.add(column{name: "column" + strconv.Itoa(len(bound.columns)+1)}, origin{})
+		bound.add(column{name: "column" + strconv.Itoa(len(bound.columns)+1), provenance: provenance{kind: Computed}}, origin{})
 	}
 	return bound, b.spend(bound)
 }
@@ -127,9 +137,9 @@ func (q *boundQuery) add(c column, label origin) {
 }
 
 // tail binds what stands behind the target list and its grouping.
-func (b *binder) tail(s *pg.SelectStmt, sc *scope) error {
+func (b *binder) tail(s *pg.SelectStmt, sc *scope, bound *boundQuery) error {
 	for _, item := range s.SortClause {
-		if err := b.expression(item, sc, ecg.Order); err != nil {
+		if err := b.ordering(item.GetSortBy().GetNode(), sc, bound); err != nil {
 			return err
 		}
 	}
@@ -141,10 +151,29 @@ func (b *binder) tail(s *pg.SelectStmt, sc *scope) error {
 	return nil
 }
 
+// ordering binds an item of ORDER BY or DISTINCT ON. A bare name that an output
+// column has means that column, whatever the tables hold.
+func (b *binder) ordering(node *pg.Node, sc *scope, bound *boundQuery) error {
+	if ref := node.GetColumnRef(); ref != nil && len(ref.Fields) == 1 && !isStar(ref) {
+		for i, c := range bound.columns {
+			if c.name == last(ref.Fields) {
+				if o := bound.labelAt(i); o.qid() != nil {
+					b.at = int(ref.Location)
+					b.use(o, ecg.Order)
+					b.at = -1
+				}
+				return nil
+			}
+		}
+	}
+	return b.expression(node, sc, ecg.Order)
+}
+
 // refuseClauses ends statements that would write or lock.
 func (b *binder) refuseClauses(s *pg.SelectStmt) error {
-	if s.IntoClause != nil {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "SELECT INTO cannot read a protected table")
+	if s.IntoClause != nil && !b.keeps {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "SELECT INTO is not supported inside another statement").
+			WithHint("Write SELECT INTO TEMP, or CREATE TEMP TABLE ... AS, on its own.")
 	}
 	if len(s.LockingClause) > 0 {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "rows of a protected table cannot be locked").
@@ -180,7 +209,7 @@ func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 	for _, node := range s.TargetList {
 		target := node.GetResTarget()
 		if ref := target.GetVal().GetColumnRef(); ref != nil && isStar(ref) {
-			if err := b.star(ref, sc, bound); err != nil {
+			if err := b.star(ref, s.FromClause, sc, bound); err != nil {
 				return nil, err
 			}
 			continue
@@ -188,7 +217,7 @@ func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 		if err := b.expression(target.Val, sc, ecg.Projection); err != nil {
 			return nil, err
 		}
-		c := column{name: target.Name}
+		c := column{name: target.Name, provenance: provenance{kind: Computed}}
 		if c.name == "" {
 			c.name = outputName(target.Val)
 		}
@@ -198,6 +227,7 @@ func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 			if err != nil {
 				return nil, err
 			}
+			c.provenance = r.provenance()
 			// Behind "t.*" of unknown width a column has no number.
 			if r.qid() != nil && bound.known && sc.reaches(r.entry) {
 				c.qid, label = r.qid(), r.origin
@@ -209,11 +239,11 @@ func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 		}
 	}
 	for _, node := range s.DistinctClause {
-		if err := b.expression(node, sc, ecg.Order); err != nil {
+		if err := b.ordering(node, sc, bound); err != nil {
 			return nil, err
 		}
 	}
-	if n := len(s.TargetList); n > 0 {
+	if n := len(s.TargetList); n > 0 && bound.listEnd == 0 {
 		bound.listEnd = b.targetListEnd(int(s.TargetList[n-1].GetResTarget().Location))
 	}
 	return bound, b.spend(bound)

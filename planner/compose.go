@@ -13,19 +13,20 @@ func (b *binder) withClause(w *pg.WithClause, sc *scope) error {
 	if w == nil {
 		return nil
 	}
-	for _, node := range w.Ctes {
+	for i, node := range w.Ctes {
 		cte := node.GetCommonTableExpr()
 		query := cte.GetCtequery().GetSelectStmt()
 		if query == nil {
 			return sqlstate.New(sqlstate.FeatureNotSupported, "WITH can only hold SELECT where a protected table is read").
 				At(b.statement, int(cte.GetLocation()))
 		}
-		if w.Recursive && b.concerns(cte.Ctequery, sc) {
-			return sqlstate.New(sqlstate.FeatureNotSupported, "WITH RECURSIVE cannot read a protected table").
-				At(b.statement, int(cte.Location))
-		}
-		if w.Recursive {
-			sc.ctes[cte.Ctename] = &boundQuery{} // its own columns are not known
+		if w.Recursive && mentions(cte.Ctequery, w.Ctes[i:]) {
+			if b.concerns(cte.Ctequery, sc) {
+				return sqlstate.New(sqlstate.FeatureNotSupported, "WITH RECURSIVE cannot read a protected table").
+					WithHint("Read the table in a query of WITH that does not refer to itself, and recurse over that one's result in a temporary table.").
+					At(b.statement, int(cte.Location))
+			}
+			sc.ctes[cte.Ctename] = &boundQuery{columns: renamed(nil, false, cte.Aliascolnames)} // more is not known
 			continue
 		}
 		bound, err := b.selectStmt(query, sc, false)
@@ -38,6 +39,16 @@ func (b *binder) withClause(w *pg.WithClause, sc *scope) error {
 	return nil
 }
 
+// mentions says whether a tree names one of some queries of WITH, which under
+// RECURSIVE may be itself or stand behind it.
+func mentions(tree *pg.Node, ctes []*pg.Node) bool {
+	return slices.ContainsFunc(rangeVars(tree), func(rv *pg.RangeVar) bool {
+		return rv.Schemaname == "" && slices.ContainsFunc(ctes, func(c *pg.Node) bool {
+			return c.GetCommonTableExpr().GetCtename() == rv.Relname
+		})
+	})
+}
+
 // concerns says whether a tree names a protected relation, or a query of WITH
 // that can carry labels.
 func (b *binder) concerns(node *pg.Node, sc *scope) bool {
@@ -46,7 +57,7 @@ func (b *binder) concerns(node *pg.Node, sc *scope) bool {
 			return hasLabels(q.columns)
 		}
 		name, err := b.relationName(rv)
-		return err != nil || b.snapshot.Protected(name) != nil
+		return err != nil || b.protects(name)
 	})
 }
 
@@ -65,6 +76,9 @@ func (b *binder) setOperation(s *pg.SelectStmt, sc *scope, top bool) (*boundQuer
 	for i, c := range left.columns {
 		if !bound.known || len(left.columns) != len(right.columns) || right.columns[i].qid == nil {
 			c.qid = nil
+		}
+		if i < len(right.columns) {
+			c.provenance = more(c.provenance, right.columns[i].provenance)
 		}
 		bound.add(c, origin{})
 	}

@@ -6,12 +6,14 @@ import (
 	"github.com/hiatus-tailor/tailor/catalog"
 )
 
-// edit replaces the bytes [start, end) of the statement. Where relation is
-// set, the name of its release stands before text, as a literal if asked for.
+// edit replaces the bytes [start, end) of a text by text. Before it may stand
+// the name of a relation's release, as a literal if asked for, or a view's
+// definition in parentheses.
 type edit struct {
 	start, end int
 	relation   *catalog.Relation
 	literal    bool
+	view       *source
 	text       string
 }
 
@@ -33,26 +35,8 @@ type part struct {
 // tailor_release, that stands for a protected relation.
 func (p *Plan) Rewrite(release func(*catalog.Relation) string) *Rewritten {
 	var sql strings.Builder
-	r := &Rewritten{}
-	from := 0
-	for _, e := range p.edits {
-		r.parts = append(r.parts, part{at: sql.Len(), source: from, copied: true})
-		sql.WriteString(p.statement[from:e.start])
-		r.parts = append(r.parts, part{at: sql.Len(), source: e.start})
-		// Blanks keep the new text from growing together with its neighbours.
-		sql.WriteByte(' ')
-		switch {
-		case e.literal:
-			sql.WriteString("'tailor_release." + release(e.relation) + "'")
-		case e.relation != nil:
-			sql.WriteString("tailor_release." + release(e.relation))
-		}
-		sql.WriteString(e.text)
-		sql.WriteByte(' ')
-		from = e.end
-	}
-	r.parts = append(r.parts, part{at: sql.Len(), source: from, copied: true})
-	sql.WriteString(p.statement[from:])
+	sql.Grow(len(p.text.statement) + 256)
+	r := &Rewritten{parts: p.text.write(&sql, release)}
 	r.SQL = sql.String()
 	return r
 }

@@ -52,7 +52,7 @@ func (b *binder) explain(e *pg.ExplainStmt, alone bool) error {
 		}
 	}
 	concerned, err := b.concerned(e.Query)
-	if err != nil || concerned == nil {
+	if err != nil || concerned == "" {
 		return err
 	}
 	query := e.Query.GetSelectStmt()

@@ -104,6 +104,20 @@ func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if b.isCaseCount(f) {
 		return b.caseCount(f, sc, place)
 	}
+	if b.countsSubjects(f, sc) {
+		// The release has no key, and a row for each subject.
+		first, last := b.tokenAt(int(f.Location)), b.tokenAt(start(f.Args[0]))
+		for b.tokens[first].Token != pg.Token_DISTINCT {
+			first++
+		}
+		for b.tokens[last].Token != pg.Token_ASCII_41 {
+			last++
+		}
+		if err := b.replace(int(b.tokens[first].Start), int(b.tokens[last].Start), "*"); err != nil {
+			return err
+		}
+		return b.all(sc, place, f.AggFilter)
+	}
 	if err := b.all(sc, place, f.Args...); err != nil {
 		return err
 	}
@@ -114,6 +128,21 @@ func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		return err
 	}
 	return b.window(f.Over, sc, place)
+}
+
+// countsSubjects says whether a call is count(DISTINCT key) over a protected
+// table that is read alone and has one row for each subject.
+func (b *binder) countsSubjects(f *pg.FuncCall, sc *scope) bool {
+	if last(f.Funcname) != "count" || len(f.Funcname) != 1 || !f.AggDistinct || len(f.Args) != 1 || f.Over != nil || len(f.AggOrder) > 0 {
+		return false
+	}
+	ref := f.Args[0].GetColumnRef()
+	if ref == nil || isStar(ref) || len(sc.entries) != 1 {
+		return false
+	}
+	names, e := refNames(ref), sc.entries[0]
+	return e.relation != nil && e.relation.OneRow && len(names) <= 2 && names[len(names)-1] == e.relation.Subject &&
+		e.find(e.relation.Subject) < 0 && (len(names) == 1 || names[0] == e.alias)
 }
 
 // subLink binds a subquery inside an expression. It outputs values: labels are
@@ -143,7 +172,7 @@ func (b *binder) reference(ref *pg.ColumnRef, sc *scope, place ecg.Place) error 
 	b.useAll(r.all(), place)
 	b.at = -1
 	names := refNames(ref)
-	if len(names) <= 2 || r.entry == nil || r.entry.relation == nil {
+	if len(names) <= 2 || r.entry == nil || !r.entry.replaced {
 		return nil
 	}
 	// schema.relation.column: the release lies in another schema and is

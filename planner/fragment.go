@@ -37,7 +37,7 @@ func (b *binder) fragment(location int) string {
 	if at >= len(b.tokens) {
 		return ""
 	}
-	if last := &b.fragments; last.from <= at && at < last.to {
+	if last := &b.source.fragment; last.from <= at && at < last.to {
 		return last.text // the references of one item come one after the other
 	}
 	first := b.fragmentStart(at)
@@ -71,8 +71,8 @@ func (b *binder) fragment(location int) string {
 	if !found {
 		return ""
 	}
-	b.fragments = item{from, to, b.redacted(b.tokens[from:to])}
-	return b.fragments.text
+	b.source.fragment = item{from, to, b.redacted(b.tokens[from:to])}
+	return b.source.fragment.text
 }
 
 // fragmentStart is the index of the first token of the clause around a token.

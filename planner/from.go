@@ -41,17 +41,14 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 	if err != nil {
 		return err
 	}
-	r := b.snapshot.Protected(name)
-	if r == nil {
+	if !b.protects(name) {
 		e := &entry{alias: alias}
 		if rv.Alias == nil {
 			e.schema = name.Schema
 		}
-		if other := b.snapshot.Other(name); other != nil {
+		for _, c := range b.columnsOf(name) {
 			e.known = true
-			for _, c := range other.Columns {
-				e.columns = append(e.columns, column{name: c})
-			}
+			e.columns = append(e.columns, column{name: c})
 		}
 		e.columns = renamed(e.columns, e.known, rv.Alias.GetColnames())
 		sc.entries = append(sc.entries, e)
@@ -65,14 +62,21 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "ONLY is not supported before a protected table").
 			WithHint("Leave out ONLY: a release has no child tables.").At(b.statement, int(rv.Location))
 	}
-	if rv.Alias != nil && len(rv.Alias.Colnames) > 0 {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "a list of column names behind the alias of a protected table is not supported").
-			WithHint("Rename the columns in a subquery.").At(b.statement, int(rv.Location))
+	r := b.snapshot.Protected(name)
+	if r == nil {
+		return b.view(rv, name, alias, sc)
 	}
+	e := releaseEntry(r, rv, alias, name.Schema)
+	if n := len(rv.Alias.GetColnames()); n > len(e.columns) {
+		// More would give names to the columns of labels.
+		return sqlstate.New(sqlstate.InvalidColumnReference, "table %q has %d columns available but %d columns specified", alias, len(e.columns), n).
+			At(b.statement, int(rv.Location))
+	}
+	e.columns = renamed(e.columns, true, rv.Alias.GetColnames())
 	if err := b.read(r, int(rv.Location)); err != nil {
 		return err
 	}
-	sc.entries = append(sc.entries, releaseEntry(r, rv, alias, name.Schema))
+	sc.entries = append(sc.entries, e)
 	if err := b.spendColumns(len(r.Columns)); err != nil {
 		return err
 	}
@@ -81,7 +85,7 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 
 // releaseEntry is a protected relation as its release shows it.
 func releaseEntry(r *catalog.Relation, rv *pg.RangeVar, alias, schema string) *entry {
-	e := &entry{alias: alias, relation: r, known: true}
+	e := &entry{alias: alias, relation: r, known: true, replaced: true}
 	if rv.Alias == nil {
 		e.schema = schema
 	}
@@ -90,9 +94,9 @@ func releaseEntry(r *catalog.Relation, rv *pg.RangeVar, alias, schema string) *e
 		if !c.Visible() {
 			continue
 		}
-		out := column{name: c.Name}
+		out := column{name: c.Name, provenance: provenance{kind: Released, of: r.String() + "." + c.Name}}
 		if c.Class == catalog.QuasiIdentifier {
-			out.qid = c
+			out.qid, out.kind = c, Value
 		}
 		e.columns = append(e.columns, out)
 	}
@@ -102,6 +106,11 @@ func releaseEntry(r *catalog.Relation, rv *pg.RangeVar, alias, schema string) *e
 // replaceRelation edits the name of a protected relation into its release's,
 // under the name that the statement's columns refer to.
 func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias string) error {
+	return b.replaceName(rv, edit{relation: r}, alias)
+}
+
+// replaceName puts an edit in place of a relation's name.
+func (b *binder) replaceName(rv *pg.RangeVar, e edit, alias string) error {
 	at := b.tokenAt(int(rv.Location))
 	if rv.Schemaname != "" {
 		at += 2
@@ -109,11 +118,11 @@ func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias str
 	if at+1 < len(b.tokens) && b.tokens[at+1].Token == pg.Token_ASCII_42 {
 		at++ // "patients *": with child tables, as always
 	}
-	text := ""
 	if rv.Alias == nil {
-		text = " AS " + quoted(alias)
+		e.text = " AS " + quoted(alias)
 	}
-	return b.edit(edit{start: int(rv.Location), end: int(b.tokens[at].End), relation: r, text: text})
+	e.start, e.end = int(rv.Location), int(b.tokens[at].End)
+	return b.edit(e)
 }
 
 func (b *binder) rangeSubselect(s *pg.RangeSubselect, sc *scope) error {

@@ -28,7 +28,7 @@ func hospitalSnapshot() *catalog.Snapshot {
 			Class: catalog.QuasiIdentifier, Hierarchy: hierarchy,
 		}
 	}
-	patients := &catalog.Relation{OID: 1, Schema: "public", Name: "patients", Subject: "id", K: 5, Columns: []catalog.Column{
+	patients := &catalog.Relation{OID: 1, Schema: "public", Name: "patients", Subject: "id", K: 5, OneRow: true, Columns: []catalog.Column{
 		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
 		{Name: "name", Number: 2, Type: "text", Class: catalog.DirectIdentifier},
 		{Name: "ssn", Number: 3, Type: "text"},
@@ -49,15 +49,38 @@ func hospitalSnapshot() *catalog.Snapshot {
 			{Name: "day", Number: 3, Type: "date"},
 		},
 	}
-	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions}, map[catalog.Name]*catalog.Other{
+	lab := &catalog.Relation{OID: 4, Schema: "public", Name: "lab", Subject: "patient_id", K: 5, Columns: []catalog.Column{
+		{Name: "result", Number: 2, Type: "text", Class: catalog.Sensitive},
+	}}
+	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions, lab}, map[catalog.Name]*catalog.Other{
 		{Schema: "public", Name: "zip_city"}:     {Columns: []string{"zip", "city"}},
 		{Schema: "public", Name: "names"}:        {Columns: []string{"name", "n"}},
-		{Schema: "public", Name: "old_patients"}: {Columns: []string{"name"}, Reaches: "patients"},
-		{Schema: "other", Name: "patients"}:      {Columns: []string{"age"}},
+		{Schema: "public", Name: "cities"}:       {Columns: []string{"city", "population"}},
+		{Schema: "public", Name: "old_patients"}: {Columns: []string{"name"}, Reaches: "patients", Definition: " SELECT patients.name\n   FROM public.patients\n  WHERE (patients.age > 90);"},
+		{Schema: "public", Name: "elderly"}: {
+			Columns: []string{"years", "zip", "diagnosis"}, Reaches: "patients",
+			Definition: " SELECT patients.age AS years,\n    patients.zip,\n    patients.diagnosis\n   FROM public.patients\n  WHERE (patients.age > 60);",
+		},
+		{Schema: "public", Name: "elderly_by_zip"}: {
+			Columns: []string{"zip", "people"}, Reaches: "patients",
+			Definition: " SELECT elderly.zip,\n    count(*) AS people\n   FROM public.elderly\n  GROUP BY elderly.zip;",
+		},
+		{Schema: "public", Name: "stored_patients"}: {Columns: []string{"age"}, Reaches: "patients"},
+		{Schema: "other", Name: "patients"}:         {Columns: []string{"age"}},
 	})
 }
 
-var session = planner.Session{SearchPath: []string{"pg_catalog", "public"}}
+// session is that of a reader who has made a temporary table, which hides the
+// protected one of the same name, and has prepared a statement.
+var session = planner.Session{
+	SearchPath: []string{"pg_temp_3", "pg_catalog", "public"},
+	Temporary:  map[string][]string{"lab": {"age", "result"}},
+	Prepared:   map[string]planner.Prepared{"by_age": {Plan: preparedPlan, Server: "tailor_own_1"}},
+	PrepareAs:  "tailor_own_2",
+}
+
+var preparedPlan, _ = planner.Make("SELECT zip, count(*) FROM patients WHERE age > $1 GROUP BY zip",
+	planner.Session{SearchPath: []string{"public"}}, hospitalSnapshot())
 
 // show is a plan or a refusal as the golden files hold it.
 func show(statement string) string {
@@ -67,6 +90,9 @@ func show(statement string) string {
 	switch {
 	case errors.As(err, &refusal):
 		fmt.Fprintf(&out, "refuse %s: %s\n", refusal.Code, refusal.Message)
+		if refusal.Detail != "" {
+			fmt.Fprintf(&out, "detail: %s\n", refusal.Detail)
+		}
 		if refusal.Hint != "" {
 			fmt.Fprintf(&out, "hint: %s\n", refusal.Hint)
 		}
@@ -86,6 +112,15 @@ func show(statement string) string {
 		for _, u := range plan.Uses {
 			fmt.Fprintf(&out, "use %s: %s.%s\n", u.Place, u.Table, u.Attribute)
 		}
+		for _, o := range plan.Outputs {
+			fmt.Fprintln(&out, strings.TrimSpace(fmt.Sprintf("output %q: %s %s", o.Name, o.Kind, o.Of)))
+		}
+		for _, c := range plan.Cursors {
+			fmt.Fprintf(&out, "cursor %q hold %t\n", c.Name, c.Hold)
+		}
+		if p := plan.Prepares; p != nil {
+			fmt.Fprintf(&out, "prepare %q as %q\n", p.Client, p.Server)
+		}
 		fmt.Fprintf(&out, "\n%s\n", plan.Rewrite(release).SQL)
 	}
 	return out.String()
@@ -94,17 +129,21 @@ func show(statement string) string {
 func release(r *catalog.Relation) string { return fmt.Sprintf("chain_%d", r.OID) }
 
 func TestPlansAreAsReviewed(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.sql")
+	files, err := filepath.Glob("testdata/*/*.sql")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no statements: %v", err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".sql"), func(t *testing.T) {
+		outcome := filepath.Base(filepath.Dir(file))
+		t.Run(outcome+"/"+strings.TrimSuffix(filepath.Base(file), ".sql"), func(t *testing.T) {
 			statement, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := show(string(statement))
+			if !strings.HasPrefix(got, outcome) {
+				t.Errorf("among those with outcome %s, got\n%s", outcome, got)
+			}
 			expected := strings.TrimSuffix(file, ".sql") + ".txt"
 			if *update {
 				if err := os.WriteFile(expected, []byte(got), 0o644); err != nil {
@@ -146,6 +185,9 @@ func protectedNames(node *pg.Node, snapshot *catalog.Snapshot) []string {
 		schema := m[1]
 		if schema == "" {
 			schema = "public"
+			if session.Temporary[m[2]] != nil {
+				continue
+			}
 		}
 		if snapshot.Protected(catalog.Name{Schema: schema, Name: m[2]}) != nil {
 			names = append(names, m[2])
@@ -156,10 +198,37 @@ func protectedNames(node *pg.Node, snapshot *catalog.Snapshot) []string {
 
 var relationName = regexp.MustCompile(`range_var:\{(?:catalogname:"[^"]*"\s+)?(?:schemaname:"([^"]*)"\s+)?relname:"([^"]*)"`)
 
-// FuzzMake asserts for any text a refusal or a plan whose rewritten text is
-// SQL again and names no protected relation.
+// assertClassified counts the output columns of a rewritten query, where its
+// text lists them all, against those that the plan classifies.
+func assertClassified(t *testing.T, plan *planner.Plan, query *pg.SelectStmt) {
+	t.Helper()
+	for _, o := range plan.Outputs {
+		if o.Kind == "" || o.Kind == planner.Label && o.Of == "" {
+			t.Fatalf("output %q is classified as %q of %q", o.Name, o.Kind, o.Of)
+		}
+	}
+	for query != nil && query.Op != pg.SetOperation_SETOP_NONE {
+		query = query.Larg
+	}
+	if query == nil || len(query.ValuesLists) > 0 {
+		return
+	}
+	for _, target := range query.TargetList {
+		fields := target.GetResTarget().GetVal().GetColumnRef().GetFields()
+		if len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil {
+			return
+		}
+	}
+	if len(plan.Outputs) != len(query.TargetList) {
+		t.Fatalf("%d output columns are classified, the query has %d", len(plan.Outputs), len(query.TargetList))
+	}
+}
+
+// FuzzMake asserts for any text a refusal or a plan that classifies every
+// output column, whose rewritten text is SQL again and names no protected
+// relation.
 func FuzzMake(f *testing.F) {
-	files, _ := filepath.Glob("testdata/*.sql")
+	files, _ := filepath.Glob("testdata/*/*.sql")
 	for _, file := range files {
 		statement, err := os.ReadFile(file)
 		if err != nil {
@@ -183,6 +252,9 @@ func FuzzMake(f *testing.F) {
 		tree, err := pg.Parse(plan.Rewrite(release).SQL)
 		if err != nil {
 			t.Fatalf("the rewritten text is no SQL: %v\n%s", err, plan.Rewrite(release).SQL)
+		}
+		if len(tree.Stmts) == 1 {
+			assertClassified(t, plan, tree.Stmts[0].Stmt.GetSelectStmt())
 		}
 		for _, s := range tree.Stmts {
 			if s.Stmt.GetSelectStmt() == nil && s.Stmt.GetVariableSetStmt() == nil {

@@ -11,7 +11,7 @@ import (
 // groupClause binds GROUP BY and HAVING. A grouped quasi-identifier that is
 // shown is grouped by its label too: two nodes can share a representative.
 func (b *binder) groupClause(s *pg.SelectStmt, sc *scope, bound *boundQuery) error {
-	sets := false
+	sets, merges := false, len(sc.merges) > 0
 	for _, node := range s.GroupClause {
 		sets = sets || node.GetGroupingSet() != nil
 		if err := b.expression(node, sc, ecg.Group); err != nil {
@@ -28,11 +28,12 @@ func (b *binder) groupClause(s *pg.SelectStmt, sc *scope, bound *boundQuery) err
 		}
 	}
 	if sets {
-		// A label would have to be left out of exactly those sets that leave
-		// out its column; shown as a value, the column needs none.
-		bound.forgetLabels()
+		bound.merging.aggregate, bound.merging.sets = true, true
 	}
-	if len(bound.grouped) > 0 {
+	if bound.merging.sets && merges {
+		bound.forgetLabels() // GROUPING() takes what is grouped by as it is written
+	}
+	if len(bound.grouped) > 0 && !sets {
 		bound.grouping = b.groupByStart(start(s.GroupClause[0]))
 	}
 	if err := b.expression(s.HavingClause, sc, ecg.Group); err != nil {

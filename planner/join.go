@@ -11,6 +11,7 @@ import (
 type merge struct {
 	name     string
 	from, to int // the entries that the join covers
+	middle   int // where its right side starts
 	column   resolved
 }
 
@@ -26,12 +27,17 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) error {
 	if err := b.fromItem(j.Rarg, sc); err != nil {
 		return err
 	}
-	if j.IsNatural {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "NATURAL JOIN is not supported beside a protected table").
-			WithHint("Name the columns with USING or ON.")
-	}
+	names := make([]string, 0, len(j.UsingClause))
 	for _, u := range j.UsingClause {
-		name := u.GetString_().GetSval()
+		names = append(names, u.GetString_().GetSval())
+	}
+	if j.IsNatural {
+		var err error
+		if names, err = b.natural(j, sc, from, middle); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
 		left, err := b.side(sc, name, from, middle)
 		if err != nil {
 			return err
@@ -42,7 +48,7 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) error {
 		}
 		both := append(left.all(), right.all()...)
 		b.useAll(both, ecg.Join)
-		sc.merges = append(sc.merges, merge{name, from, len(sc.entries), resolved{
+		sc.merges = append(sc.merges, merge{name, from, len(sc.entries), middle, resolved{
 			origin: merged(j.Jointype, left.origin, right.origin), found: true, also: both,
 		}})
 	}

@@ -87,7 +87,7 @@ func (b *binder) showLabels(q *boundQuery, start, end int) error {
 	if err := b.insert(b.textStart(start), "SELECT "+strings.Join(outer, ", ")+" FROM ("); err != nil {
 		return err
 	}
-	return b.insert(b.textEnd(end), "\n) AS tailor_answer ("+strings.Join(inner, ", ")+")")
+	return b.trail(b.textEnd(end), "\n) AS tailor_answer ("+strings.Join(inner, ", ")+")")
 }
 
 func unknownStar() *sqlstate.Error {
@@ -95,39 +95,69 @@ func unknownStar() *sqlstate.Error {
 		WithHint("Name the columns.")
 }
 
-// addLabels edits the target lists of the queries that carry labels.
+// addLabels edits the target lists of the queries that carry labels. Those that
+// are inside of others come behind them in the list.
 func (b *binder) addLabels() error {
 	for _, q := range b.carrying {
-		if len(q.arms) > 0 {
-			continue
-		}
-		width := len(q.columns)
-		var list strings.Builder
-		var grouping []string
-		for i, carried := range q.carried {
-			if !carried {
-				continue
-			}
-			width++
-			o := q.labels[i]
-			fmt.Fprintf(&list, ", %s AS %s", o.label(), labelName(i))
-			if slices.Contains(q.grouped, o) && !slices.Contains(grouping, o.label()) {
-				grouping = append(grouping, o.label())
-			}
-		}
-		if width > maxColumns {
-			return b.tooManyColumns(width)
-		}
-		if err := b.insert(q.listEnd, list.String()); err != nil {
+		if err := b.within(q.text, func() error { return b.addLabelsOf(q) }); err != nil {
 			return err
-		}
-		if q.grouping >= 0 && len(grouping) > 0 {
-			if err := b.insert(q.grouping, " "+strings.Join(grouping, ", ")+","); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+func (b *binder) addLabelsOf(q *boundQuery) error {
+	if q.merging.wrapped {
+		if err := b.openWrap(q); err != nil {
+			return err
+		}
+		if err := b.closeWrap(q); err != nil {
+			return err
+		}
+	}
+	if len(q.arms) > 0 {
+		return nil
+	}
+	width := len(q.columns)
+	var list strings.Builder
+	var grouping []string
+	for i, carried := range q.carried {
+		if !carried {
+			continue
+		}
+		width++
+		o := q.labels[i]
+		fmt.Fprintf(&list, ", %s AS %s", q.labelOf(o), labelName(i))
+		if slices.Contains(q.grouped, o) && !slices.Contains(grouping, o.label()) {
+			grouping = append(grouping, o.label())
+		}
+	}
+	if width > maxColumns {
+		return b.tooManyColumns(width)
+	}
+	if err := b.insert(q.listEnd, list.String()); err != nil {
+		return err
+	}
+	if q.grouping >= 0 && len(grouping) > 0 {
+		return b.insert(q.grouping, " "+strings.Join(grouping, ", ")+",")
+	}
+	return nil
+}
+
+// labelOf is the expression for a column's label in the query's target list.
+func (q *boundQuery) labelOf(o origin) string {
+	switch {
+	case q.merging.sets:
+		return fmt.Sprintf("CASE WHEN GROUPING(%s) = 0 THEN %s END", o.value(), joined(o.label()))
+	case q.merging.aggregate:
+		return joined(o.label())
+	}
+	return o.label()
+}
+
+// value is the reference to the column itself.
+func (o origin) value() string {
+	return quoted(o.entry.alias) + "." + quoted(o.entry.columns[o.at].name)
 }
 
 // textStart is the offset of the first token at or after an offset.

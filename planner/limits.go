@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/internal/sqltext"
 )
 
 // The parser is a C library on a C stack, which a deeply nested expression
@@ -34,6 +35,11 @@ func scanBounded(statement string) ([]*pg.ScanToken, error) {
 		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded,
 			"the statement is too long for one that names a protected table (%d bytes, at most %d)", len(statement), maxTextBytes).
 			WithHint("Load long lists of values into a temporary table and join with it.")
+	}
+	if sqltext.Slow(statement) {
+		return nil, sqlstate.New(sqlstate.StatementTooComplex,
+			"the statement is too complex for one that names a protected table (a run of more than %d operator characters, or comments nested more than %d deep)",
+			sqltext.MaxOperator, sqltext.MaxCommentDepth).WithHint("Shorten the run, also inside comments and strings.")
 	}
 	scanned, err := pg.Scan(statement)
 	if err != nil {
@@ -74,25 +80,5 @@ func (b *binder) spendColumns(n int) error {
 			"the statement has too many columns over all its levels (at most %d)", maxColumnsOverall).
 			WithHint("Name the columns that are needed.")
 	}
-	return nil
-}
-
-// insert adds text at an offset.
-func (b *binder) insert(at int, text string) error { return b.replace(at, at, text) }
-
-// replace puts text in place of the bytes [start, end).
-func (b *binder) replace(start, end int, text string) error {
-	return b.edit(edit{start: start, end: end, text: text})
-}
-
-// edit notes an edit while the rewritten text stays within its limit.
-func (b *binder) edit(e edit) error {
-	b.added += len(e.text) + releaseBytes
-	if len(b.statement)+b.added > maxRewrittenBytes {
-		return sqlstate.New(sqlstate.ProgramLimitExceeded,
-			"the statement over releases is too long (at most %d bytes)", maxRewrittenBytes).
-			WithHint("Name the columns that are needed.")
-	}
-	b.plan.edits = append(b.plan.edits, e)
 	return nil
 }

@@ -20,6 +20,13 @@ type Session struct {
 	// Values asks for quasi-identifiers as values of their own type where the
 	// default is their labels (tailor.representation = 'value').
 	Values bool
+	// Temporary are the columns of the session's temporary relations by name.
+	Temporary map[string][]string
+	// Prepared are the statements over releases that the client has prepared.
+	Prepared map[string]Prepared
+	// PrepareAs is the name under which the server is to know the statement
+	// that this text prepares.
+	PrepareAs string
 }
 
 // Plan is what is to happen to a statement that may run. It is immutable and
@@ -30,22 +37,38 @@ type Plan struct {
 	Relations []*catalog.Relation
 	// Uses are the quasi-identifiers that can influence the answer.
 	Uses []ecg.Use
+	// Outputs classifies the output columns of the statements that read them.
+	Outputs []Output
+	// Cursors are declared by the text.
+	Cursors []Cursor
+	// Prepares is what the text prepares; nil for nothing.
+	Prepares *Preparation
 	// Explain is the format in which the tailor's account of the query is asked
 	// for in place of its answer: text, json, mermaid or dot; "" for none.
 	Explain string
 
-	statement string
-	edits     []edit
+	text *source
 }
+
+// Preparation is a PREPARE with the client's name and the one in the rewritten
+// text.
+type Preparation struct{ Client, Server string }
 
 // Passes says that the statement concerns no protected relation.
 func (p *Plan) Passes() bool { return len(p.Relations) == 0 && p.Explain == "" }
 
+// MayConcern says whether a text could read protected relations: by their
+// names, or by executing what the client has prepared. False is certain.
+func MayConcern(statement string, session Session, snapshot *catalog.Snapshot) bool {
+	return snapshot.MayConcern(statement) ||
+		(len(session.Prepared) > 0 && strings.Contains(strings.ToLower(statement), "execute"))
+}
+
 // Make plans the text of a simple query or of a prepared statement. Errors are
 // of type *[sqlstate.Error] and quote neither values nor literals.
 func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan, error) {
-	if !snapshot.MayConcern(statement) {
-		return &Plan{statement: statement}, nil
+	if !MayConcern(statement, session, snapshot) {
+		return &Plan{text: &source{statement: statement}}, nil
 	}
 	tokens, err := scanBounded(statement)
 	if err != nil {
@@ -55,9 +78,15 @@ func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan,
 	if err != nil {
 		return nil, parseError(statement, err)
 	}
+	return bind(statement, tokens, tree, session, snapshot)
+}
+
+// bind plans a parsed text.
+func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, session Session, snapshot *catalog.Snapshot) (*Plan, error) {
+	text := &source{statement: statement, tokens: tokens}
 	b := &binder{
-		plan: &Plan{statement: statement}, statement: statement, tokens: tokens,
-		session: session, snapshot: snapshot, at: -1,
+		source: text, plan: &Plan{text: text}, session: session, snapshot: snapshot,
+		sources: []*source{text}, bytes: len(statement), at: -1,
 	}
 	changed := false
 	for _, s := range tree.Stmts {
@@ -78,7 +107,9 @@ func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan,
 	if err := b.expandStars(); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(b.plan.edits, func(x, y edit) int { return x.start - y.start })
+	for _, s := range b.sources {
+		s.finish()
+	}
 	return b.plan, nil
 }
 
@@ -99,8 +130,20 @@ func parseError(statement string, err error) error {
 // statementPlan plans one statement of the text. changed says that one before
 // it can change settings.
 func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
+	start, end := int(s.StmtLocation), int(s.StmtLocation+s.StmtLen)
+	if s.StmtLen == 0 {
+		end = len(b.statement)
+	}
+	if x := s.Stmt.GetExecuteStmt(); x != nil {
+		if p, ok := b.session.Prepared[x.Name]; ok {
+			if changed {
+				return b.refuseAfterChange(start)
+			}
+			return b.execute(x, p, start)
+		}
+	}
 	concerned, err := b.concerned(s.Stmt)
-	if err != nil || concerned == nil {
+	if err != nil || concerned == "" {
 		return err
 	}
 	for _, t := range b.tokens {
@@ -110,64 +153,75 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 				WithHint("Write the characters themselves.").At(b.statement, int(t.Start))
 		}
 	}
-	query := s.Stmt.GetSelectStmt()
-	if query == nil {
-		return b.refuseStatement(s.Stmt, concerned)
-	}
-	b.reading = nil
-	if changed {
-		return b.refuseAfterChange(int(s.StmtLocation))
-	}
-	bound, err := b.selectStmt(query, nil, true)
+	c, err := b.commandOf(s, start, end)
 	if err != nil {
 		return err
 	}
-	start, end := int(s.StmtLocation), int(s.StmtLocation+s.StmtLen)
-	if s.StmtLen == 0 {
-		end = len(b.statement)
+	if c == nil || c.query == nil {
+		return b.refuseStatement(s.Stmt, concerned)
 	}
-	return b.showLabels(bound, start, end)
+	if changed {
+		return b.refuseAfterChange(start)
+	}
+	b.keeps, b.reading = c.kept, nil
+	bound, err := b.selectStmt(c.query, nil, true)
+	if err != nil {
+		return err
+	}
+	if c.kept {
+		bound.forgetLabels()
+	}
+	b.plan.classify(bound)
+	return b.showLabels(bound, c.start, c.end)
 }
 
-// concerned is the first protected relation that a statement names, nil if it
-// names none.
-func (b *binder) concerned(stmt *pg.Node) (*catalog.Relation, error) {
-	var concerned *catalog.Relation
+// concerned names the first relation of a statement that is protected, or a
+// view over one; empty for none. The target of a statement that makes a
+// temporary table is none of them.
+func (b *binder) concerned(stmt *pg.Node) (string, error) {
+	first := ""
 	for _, rv := range rangeVars(stmt) {
+		if rv.Relpersistence == "t" {
+			continue
+		}
 		name, err := b.relationName(rv)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		if r := b.snapshot.Protected(name); r != nil && concerned == nil {
-			concerned = r
+		if first == "" && b.protects(name) {
+			first = name.Name
 		}
 	}
 	for _, f := range b.caseCounts(stmt) {
 		r, _, err := b.countedRelation(f)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		if concerned == nil {
-			concerned = r
+		if first == "" {
+			first = r.Name
 		}
 	}
-	return concerned, nil
+	return first, nil
 }
 
-// refuseStatement says why a statement other than SELECT may not name a
-// protected relation.
-func (b *binder) refuseStatement(stmt *pg.Node, r *catalog.Relation) error {
+// protects says whether a name stands for protected rows.
+func (b *binder) protects(name catalog.Name) bool {
+	o := b.snapshot.Other(name)
+	return b.snapshot.Protected(name) != nil || (o != nil && o.Reaches != "")
+}
+
+// refuseStatement says why a statement may not name a protected relation.
+func (b *binder) refuseStatement(stmt *pg.Node, relation string) error {
 	switch stmt.Node.(type) {
-	case *pg.Node_ExplainStmt, *pg.Node_PrepareStmt, *pg.Node_DeclareCursorStmt, *pg.Node_CreateTableAsStmt:
-		return sqlstate.New(sqlstate.FeatureNotSupported, "only SELECT can read the protected table %q", r.Name).
-			WithHint("Send the SELECT on its own, or prepare it with the driver's own prepared statements.")
+	case *pg.Node_ExplainStmt:
+		return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN cannot read the protected table %q", relation).
+			WithHint("PostgreSQL's plan quotes estimates; EXPLAIN (TAILOR) shows what Tailor does.")
+	case *pg.Node_PrepareStmt, *pg.Node_DeclareCursorStmt, *pg.Node_CreateTableAsStmt:
+		return sqlstate.New(sqlstate.FeatureNotSupported, "only SELECT can read the protected table %q", relation).
+			WithHint("A materialized view, or a statement that writes, cannot be made over a release.")
 	}
-	if c := stmt.GetCopyStmt(); c != nil && c.Query != nil {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "COPY cannot read the protected table %q", r.Name).
-			WithHint(`In psql, "\g file.csv" after "\pset format csv" writes an answer to a file.`)
-	}
-	return sqlstate.New(sqlstate.InsufficientPrivilege, "this statement is not permitted on the protected table %q", r.Name).
-		WithHint("Readers may use protected tables in SELECT.")
+	return sqlstate.New(sqlstate.InsufficientPrivilege, "this statement is not permitted on the protected table %q", relation).
+		WithHint("Readers may use protected tables in SELECT, and in COPY (SELECT ...) TO STDOUT.")
 }
 
 // reads records a protected relation among those that the plan reads.

@@ -52,6 +52,9 @@ func (b *binder) rangeFunction(f *pg.RangeFunction, sc *scope) error {
 	if f.Ordinality {
 		e.columns = append(e.columns, column{name: "ordinality"})
 	}
+	for i := range e.columns {
+		e.columns[i].kind = Computed
+	}
 	e.columns = renamed(e.columns, e.known, f.Alias.GetColnames())
 	sc.entries = append(sc.entries, e)
 	return b.spendColumns(len(e.columns))

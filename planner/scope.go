@@ -13,6 +13,7 @@ import (
 // column is an output column of a range entry or of a query.
 type column struct {
 	name string
+	provenance
 	// qid is set while the column is a quasi-identifier as it stands: its
 	// label can be shown in place of its value.
 	qid *catalog.Column
@@ -24,6 +25,7 @@ type column struct {
 type entry struct {
 	alias    string
 	schema   string // set for an unaliased relation: schema.relation.column is legal
+	replaced bool   // the statement gets another text in place of the relation's name
 	relation *catalog.Relation
 	query    *boundQuery // of a subquery
 	columns  []column
@@ -72,18 +74,30 @@ func (b *binder) relationName(rv *pg.RangeVar) (catalog.Name, error) {
 	name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}
 	if name.Schema == "" {
 		for _, schema := range b.session.SearchPath {
-			candidate := catalog.Name{Schema: schema, Name: rv.Relname}
-			if b.snapshot.Protected(candidate) != nil || b.snapshot.Other(candidate) != nil {
+			if candidate := (catalog.Name{Schema: schema, Name: rv.Relname}); b.exists(candidate) {
 				name = candidate
 				break
 			}
 		}
 	}
-	if o := b.snapshot.Other(name); o != nil && o.Reaches != "" {
-		return name, sqlstate.New(sqlstate.FeatureNotSupported, "view %q reads a protected table", rv.Relname).
-			WithHint("Name the protected table itself.").At(b.statement, int(rv.Location))
-	}
 	return name, nil
+}
+
+// exists says whether a schema is known to have a relation.
+func (b *binder) exists(name catalog.Name) bool {
+	return b.snapshot.Protected(name) != nil || b.columnsOf(name) != nil
+}
+
+// columnsOf are the columns of a relation without a policy, nil where they are
+// not known.
+func (b *binder) columnsOf(name catalog.Name) []string {
+	if strings.HasPrefix(name.Schema, "pg_temp") {
+		return b.session.Temporary[name.Name]
+	}
+	if o := b.snapshot.Other(name); o != nil {
+		return o.Columns
+	}
+	return nil
 }
 
 // ownName says whether a name lies in a schema of Tailor's own. A release read
@@ -106,6 +120,11 @@ func (b *binder) hides(r *catalog.Relation, name string) bool {
 }
 
 func (b *binder) hidden(ref *pg.ColumnRef, r *catalog.Relation, name string) error {
+	if name == r.Subject {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
+			WithHint("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood where the table has a row for each subject and is read alone.", name).
+			At(b.statement, int(ref.Location))
+	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
 		WithHint("The policy of the table hides it. Visible columns: %s.", strings.Join(visibleNames(r), ", ")).
 		At(b.statement, int(ref.Location))

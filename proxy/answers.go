@@ -130,6 +130,9 @@ func (s *session) answerError(frame []byte) error {
 		e.internal.row = nil
 		return nil
 	}
+	if e.prepares != nil {
+		e.prepares.failed.Store(true)
+	}
 	switch {
 	case e.refusal != nil:
 		frame = errorFrame("ERROR", e.refusal)

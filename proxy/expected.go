@@ -25,6 +25,8 @@ type expected struct {
 	// rewritten and statement map positions in errors back to the client's text.
 	rewritten *planner.Rewritten
 	statement string
+	// prepares is marked where the server refuses to prepare it.
+	prepares *prepared
 	// released says that errors may quote released data.
 	released bool
 	// record is finished when the answer ends; nil for none.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hiatus-tailor/tailor/internal/audit"
 
@@ -16,6 +17,9 @@ type prepared struct {
 	plan *planner.Plan
 	text string // the client's own
 	name string // under which the server knows it
+	// fetches is what a text reads that fetches from cursors.
+	fetches *decision
+	failed  atomic.Bool // the server has refused to prepare it
 }
 
 // portal is a bound statement. It is decided and recorded once, however many
@@ -34,7 +38,53 @@ type portal struct {
 type names struct {
 	statements map[string]*prepared
 	portals    map[string]*portal
+	cursors    map[string]*cursor
 	given      int
+}
+
+func newNames() names {
+	return names{
+		statements: make(map[string]*prepared), portals: make(map[string]*portal), cursors: make(map[string]*cursor),
+	}
+}
+
+// prepared are the statements over releases, where a text may execute one.
+func (n *names) prepared(text string) map[string]planner.Prepared {
+	if len(n.statements) == 0 || !strings.Contains(strings.ToLower(text), "execute") {
+		return nil
+	}
+	out := make(map[string]planner.Prepared)
+	for client, p := range n.statements {
+		if client != "" && !p.plan.Passes() && p.plan.Explain == "" {
+			out[client] = planner.Prepared{Plan: p.plan, Server: p.name}
+		}
+	}
+	return out
+}
+
+// fetches is what running a portal reads through cursors over releases, and the
+// text that says so: FETCH, or the cursor run by message; nil for nothing.
+func (n *names) fetches(client string) (d *decision, text string) {
+	if p := n.portals[client]; p != nil {
+		return p.fetches, p.text
+	}
+	if c := n.cursors[client]; c != nil {
+		return c.decision, "FETCH"
+	}
+	return nil, ""
+}
+
+// next is the name that give gives next.
+func (n *names) next() string { return fmt.Sprintf("%s%d", ownPrefix, n.given+1) }
+
+// prepare notes a PREPARE that is about to run.
+func (n *names) prepare(plan *planner.Plan, text string) *prepared {
+	if plan.Prepares == nil {
+		return nil
+	}
+	p := &prepared{plan: plan, text: text, name: plan.Prepares.Server}
+	n.statements[plan.Prepares.Client] = p
+	return p
 }
 
 // ownPrefix starts the names that the proxy gives.
@@ -46,15 +96,16 @@ func (n *names) give(client string) string {
 	if client == "" {
 		return ""
 	}
+	name := n.next()
 	n.given++
-	return fmt.Sprintf("%s%d", ownPrefix, n.given)
+	return name
 }
 
 // taken says that a name stands for a protected statement, so that the server,
 // which has it under another name, would not see the clash.
 func (n *names) taken(client string) bool {
 	p := n.statements[client]
-	return client != "" && p != nil && p.name != client
+	return client != "" && p != nil && p.name != client && !p.failed.Load()
 }
 
 // server is the name that the server has for a client's statement or portal.
@@ -82,6 +133,15 @@ func (n *names) forget(kind byte, client string) {
 }
 
 var deallocation = regexp.MustCompile(`(?is)^\s*deallocate\s+(?:prepare\s+)?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\s*;?\s*$`)
+
+var discarding = regexp.MustCompile(`(?is)^\s*(?:deallocate\s+(?:prepare\s+)?|discard\s+)all\s*;?\s*$`)
+
+// discard follows a text that makes the server forget all statements.
+func (n *names) discard(text string) {
+	if len(n.statements) > 0 && len(text) < 100 && discarding.MatchString(text) {
+		clear(n.statements)
+	}
+}
 
 // deallocated rewrites DEALLOCATE of a protected statement, which some drivers
 // send in place of Close. ok is false for any other text.

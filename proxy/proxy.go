@@ -13,6 +13,7 @@ import (
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/planner"
 )
 
 // Catalog is what the proxy asks of the privileged side.
@@ -51,6 +52,7 @@ type Proxy struct {
 	slots   chan struct{}
 
 	assessments assessments
+	plans       *planner.Cache
 }
 
 // New makes a proxy. clock is the time of audit records.
@@ -61,6 +63,7 @@ func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock fu
 	return &Proxy{
 		config: config, catalog: catalog, audit: audit, log: log, clock: clock, secret: randomBytes(32),
 		cancels: cancels{keys: make(map[cancelKey]cancelTarget)}, slots: make(chan struct{}, config.MaxClients),
+		plans: planner.NewCache(),
 	}, nil
 }
 

@@ -72,7 +72,7 @@ func (p *Proxy) open(ctx context.Context, conn net.Conn, g *greeting) (*session,
 		proxy: p, id: newID(), client: conn, server: server, principal: principal,
 		database: g.parameters["database"], in: in,
 		out: bufio.NewWriterSize(conn, bufferBytes), up: bufio.NewWriterSize(server.conn, bufferBytes),
-		names:    names{statements: make(map[string]*prepared), portals: make(map[string]*portal)},
+		names:    newNames(),
 		settings: settings{notices: true},
 	}
 	s.log = p.log.With("session", s.id)

@@ -8,6 +8,7 @@ import (
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/planner"
 )
 
 // unparsable is forwarded in place of a refused statement: the server answers
@@ -102,7 +103,11 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		}
 	}
 	if err == nil && plan.Passes() {
+		if d, shows := s.fetched(q.String); d != nil {
+			return s.fetch(ctx, e, d, shows)
+		}
 		s.expect.add(e)
+		s.names.discard(q.String)
 		if text, ok := s.names.deallocated(q.String); ok {
 			return send(s.up, &pgproto3.Query{String: text})
 		}
@@ -110,6 +115,9 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		return err
 	}
 	var d *decision
+	if err == nil {
+		err = s.clash(plan)
+	}
 	if err == nil {
 		d, err = s.decide(ctx, plan, e.record)
 	}
@@ -120,9 +128,43 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		e.rewritten, e.released = plan.Rewrite(d.view), true
 		e.prelude = d.notice
 		text = s.ticket(e.rewritten.SQL, d)
+		s.declare(plan, d)
+		e.prepares = s.prepare(plan, q.String)
 	}
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Query{String: text})
+}
+
+// fetch handles a simple query that fetches from cursors over releases, or ends
+// the transaction of one that outlives it.
+func (s *session) fetch(ctx context.Context, e *expected, d *decision, shows bool) error {
+	text := s.ticket(e.statement, d)
+	e.released = true
+	if shows {
+		if err := s.recordFetch(ctx, d, e.record); err != nil {
+			s.refuse(e, err)
+			text = unparsable
+		}
+	}
+	s.expect.add(e)
+	return send(s.up, &pgproto3.Query{String: text})
+}
+
+// clash refuses to prepare under a name that is taken.
+func (s *session) clash(plan *planner.Plan) error {
+	if plan.Prepares != nil && s.names.taken(plan.Prepares.Client) {
+		return sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", plan.Prepares.Client)
+	}
+	return nil
+}
+
+// prepare notes a PREPARE whose name the plan took from next.
+func (s *session) prepare(plan *planner.Plan, text string) *prepared {
+	p := s.names.prepare(plan, text)
+	if p != nil {
+		s.names.given++
+	}
+	return p
 }
 
 // ticket lets the server see that a text has been planned and will be recorded.
@@ -159,8 +201,17 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		}
 	}
 	if err == nil && plan.Passes() {
-		s.names.statements[p.Name] = &prepared{plan: plan, text: p.Query, name: p.Name}
+		d, shows := s.fetched(p.Query)
+		made := &prepared{plan: plan, text: p.Query, name: p.Name}
+		s.names.statements[p.Name] = made
 		s.expect.add(e)
+		if d != nil {
+			if shows {
+				made.fetches = d
+			}
+			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: s.ticket(p.Query, d), ParameterOIDs: p.ParameterOIDs})
+		}
+		s.names.discard(p.Query)
 		if text, ok := s.names.deallocated(p.Query); ok {
 			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: text, ParameterOIDs: p.ParameterOIDs})
 		}
@@ -169,20 +220,24 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	}
 	var d *decision
 	if err == nil {
+		err = s.clash(plan)
+	}
+	if err == nil {
 		d, err = s.tailor(ctx, plan, toPrepare)
 	}
 	if err != nil {
 		e.record = s.record(p.Query)
-		s.refuse(e, err)
-		s.skipping = true
-		s.expect.add(e)
-		return send(s.up, &pgproto3.Parse{Query: unparsable})
+		return s.refuseStep(e, err)
 	}
 	e.rewritten, e.released = plan.Rewrite(d.view), true
-	name := s.names.give(p.Name)
-	s.names.statements[p.Name] = &prepared{plan: plan, text: p.Query, name: name}
+	if plan.Prepares != nil {
+		s.names.given++ // the plan has taken the next one
+	}
+	made := &prepared{plan: plan, text: p.Query, name: s.names.give(p.Name)}
+	s.names.statements[p.Name] = made
+	e.prepares = made
 	s.expect.add(e)
-	return send(s.up, &pgproto3.Parse{Name: name, Query: s.ticket(e.rewritten.SQL, d), ParameterOIDs: p.ParameterOIDs})
+	return send(s.up, &pgproto3.Parse{Name: made.name, Query: s.ticket(e.rewritten.SQL, d), ParameterOIDs: p.ParameterOIDs})
 }
 
 // bind notes which statement a portal runs.
@@ -262,6 +317,12 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 				e.record = s.record(p.text)
 			}
 		}
+		if d, text := s.names.fetches(x.Portal); d != nil {
+			e.released, e.record = true, s.record(text)
+			if err := s.recordFetch(ctx, d, e.record); err != nil {
+				return s.refuseStep(e, err)
+			}
+		}
 		s.expect.add(e)
 		if p != nil && p.name != x.Portal {
 			return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: x.MaxRows})
@@ -274,17 +335,25 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 		e.record = s.record(p.text)
 		d, err := s.decide(ctx, p.plan, e.record)
 		if err != nil {
-			s.refuse(e, err)
-			s.skipping = true
-			s.expect.add(e)
-			return send(s.up, &pgproto3.Parse{Query: unparsable})
+			return s.refuseStep(e, err)
 		}
 		p.decided, p.record = true, e.record
 		e.prelude = d.notice
+		s.declare(p.plan, d)
+		e.prepares = s.names.prepare(p.plan, p.text)
 	}
 	e.record = p.record
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: x.MaxRows})
+}
+
+// refuseStep makes the server fail at a message of the extended protocol, as it
+// would have by itself.
+func (s *session) refuseStep(e *expected, err error) error {
+	s.refuse(e, err)
+	s.skipping = true
+	s.expect.add(e)
+	return send(s.up, &pgproto3.Parse{Query: unparsable})
 }
 
 // functionCall refuses the fast path to readers: it runs any function without

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,21 +40,24 @@ func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) 
 	if !s.principal.Reader && !explainsTailor(text) {
 		return &planner.Plan{}, nil
 	}
+	meaning := planner.Session{Prepared: s.names.prepared(text)}
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err != nil {
-		if s.lastSnapshot != nil && !s.lastSnapshot.MayConcern(text) {
+		if s.lastSnapshot != nil && !planner.MayConcern(text, meaning, s.lastSnapshot) {
 			return &planner.Plan{}, nil
 		}
 		return nil, err
 	}
 	s.lastSnapshot = snapshot
-	if !snapshot.MayConcern(text) {
+	if !planner.MayConcern(text, meaning, snapshot) {
 		return &planner.Plan{}, nil
 	}
 	if err := s.readSettings(ctx); err != nil {
 		return nil, err
 	}
-	plan, err := planner.Make(text, planner.Session{SearchPath: s.settings.searchPath, Values: s.settings.values}, snapshot)
+	meaning.SearchPath, meaning.Values = s.settings.searchPath, s.settings.values
+	meaning.Temporary, meaning.PrepareAs = s.settings.temporary, s.names.next()
+	plan, err := s.proxy.plans.Make(text, meaning, snapshot)
 	if err == nil && plan.Explain == "" && !s.principal.Reader {
 		return &planner.Plan{}, nil
 	}
@@ -130,7 +134,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 // current is the relation of a plan as it is now, if the plan still fits it.
 func current(snapshot *catalog.Snapshot, planned *catalog.Relation) (*catalog.Relation, error) {
 	r := snapshot.Current(planned)
-	if r == nil || r.OID != planned.OID || r.Version != planned.Version {
+	if r == nil || r.OID != planned.OID || r.Version != planned.Version || r.OneRow != planned.OneRow {
 		// The words by which drivers know that they have to prepare again.
 		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
 			WithHint("The policy of table %q has changed since the statement was prepared.", planned.Name)
@@ -156,11 +160,6 @@ func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.
 		d.notice = noticeFrame(d.wording())
 	}
 	return d, nil
-}
-
-func auditUnavailable(cause error) error {
-	return sqlstate.New(sqlstate.AuditUnavailable, "the audit log is unavailable").
-		WithHint("Protected tables are refused until it can be written; try again later.").Wrap(cause)
 }
 
 // describe fills the part of an audit record that tells what is released.
@@ -210,16 +209,20 @@ func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 // settings are what the meaning of a statement depends on in a session.
 type settings struct {
 	searchPath []string
-	values     bool   // tailor.representation = 'value'
-	notices    bool   // tailor.notices
-	recoding   string // tailor.recoding, "" for the policy's own
-	project    string // tailor.project, "" for none
+	values     bool                // tailor.representation = 'value'
+	notices    bool                // tailor.notices
+	recoding   string              // tailor.recoding, "" for the policy's own
+	project    string              // tailor.project, "" for none
+	temporary  map[string][]string // columns of temporary relations
 }
 
 // selectSettings reads them where the statement itself would.
 const selectSettings = `SELECT pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n'),` +
 	` pg_catalog.current_setting('tailor.representation', true), pg_catalog.current_setting('tailor.notices', true),` +
-	` pg_catalog.current_setting('tailor.recoding', true), pg_catalog.current_setting('tailor.project', true)`
+	` pg_catalog.current_setting('tailor.recoding', true), pg_catalog.current_setting('tailor.project', true),` +
+	` CASE WHEN pg_catalog.pg_my_temp_schema() <> 0 THEN (SELECT pg_catalog.json_object_agg(c.relname, array(` +
+	`SELECT a.attname FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum))` +
+	` FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema() AND c.relkind IN ('r', 'v', 'p')) END`
 
 // settingsPatience bounds how long the server may take to tell its settings.
 const settingsPatience = 30 * time.Second
@@ -256,7 +259,13 @@ func (s *session) readSettings(ctx context.Context) error {
 			return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read").Wrap(err)
 		}
 	}
-	if len(q.row) != 5 {
+	var temporary map[string][]string
+	if len(q.row) == 6 && q.row[5] != nil {
+		if err := json.Unmarshal(q.row[5], &temporary); err != nil {
+			return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read").Wrap(err)
+		}
+	}
+	if len(q.row) != 6 {
 		return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read")
 	}
 	s.settings = settings{
@@ -265,6 +274,7 @@ func (s *session) readSettings(ctx context.Context) error {
 		notices:    string(q.row[2]) != "off",
 		recoding:   string(q.row[3]),
 		project:    string(q.row[4]),
+		temporary:  temporary,
 	}
 	s.unsettled = false
 	return nil
@@ -273,7 +283,7 @@ func (s *session) readSettings(ctx context.Context) error {
 // settlers are words without which a statement changes no setting, short of a
 // function that does. Settings only say which table a name means and how
 // values are shown, so an oversight confuses and discloses nothing.
-var settlers = []string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp"}
+var settlers = []string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp", "table"}
 
 // settle notes that a statement which is about to run may change settings.
 func (s *session) settle(text string) {

@@ -14,8 +14,8 @@ var allowed = map[string][]string{
 	"anonymize": {},
 	"ecg":       {"anonymize"},
 	"catalog":   {"anonymize", "anonymize/identify", "internal/sqlstate"},
-	"planner":   {"anonymize", "anonymize/identify", "ecg", "catalog", "internal/sqlstate"},
-	"proxy":     {"anonymize", "anonymize/identify", "ecg", "catalog", "planner", "internal/sqlstate", "internal/audit"},
+	"planner":   {"anonymize", "anonymize/identify", "ecg", "catalog", "internal/sqlstate", "internal/sqltext"},
+	"proxy":     {"anonymize", "anonymize/identify", "ecg", "catalog", "planner", "internal/sqlstate", "internal/sqltext", "internal/audit"},
 }
 
 // engine starts the names of packages that count as anonymize itself.

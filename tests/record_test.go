@@ -37,7 +37,6 @@ func TestNoWayPastTheRecord(t *testing.T) {
 		conn       *pgx.Conn
 		code       string
 	}{
-		{"EXECUTE of a protocol statement", "EXECUTE s1", conn, "26000"},
 		{"EXECUTE under the proxy's own name", "EXECUTE tailor_own_1", conn, "42501"},
 		{"a release in a string", fmt.Sprintf("SELECT query_to_xml('SELECT age FROM tai'||'lor_release.ch'||'ain_%d', true, false, '')", chain), conn, "42501"},
 		{"a release in DO", fmt.Sprintf("DO $$ BEGIN EXECUTE 'SELECT age FROM tai'||'lor_release.ch'||'ain_%d'; PERFORM 1; END $$", chain), conn, ""},

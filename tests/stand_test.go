@@ -121,9 +121,8 @@ func (s *stand) prepare(ctx context.Context) error {
 	}
 	// Twice: installing is idempotent.
 	for range 2 {
-		install := exec.CommandContext(ctx, binary, "install", "--dsn", s.cluster.SuperuserDSN("hospital"))
-		if output, err := install.CombinedOutput(); err != nil {
-			return fmt.Errorf("install: %w: %s", err, output)
+		if err := s.install(ctx, "hospital"); err != nil {
+			return err
 		}
 	}
 	conn, err := pgx.Connect(ctx, s.cluster.SuperuserDSN("hospital"))
@@ -148,6 +147,15 @@ GRANT SELECT ON zip_city TO PUBLIC;
 CREATE TABLE numbers AS SELECT n, n * n AS square FROM generate_series(1, 10000) n;
 GRANT SELECT ON numbers TO PUBLIC;`+policy)
 	return err
+}
+
+// install installs Tailor's SQL side in a database.
+func (s *stand) install(ctx context.Context, database string) error {
+	command := exec.CommandContext(ctx, binary, "install", "--dsn", s.cluster.SuperuserDSN(database))
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("install: %w: %s", err, output)
+	}
+	return nil
 }
 
 // reader makes a role of its own, so that a test's chain is its own, and
@@ -183,12 +191,14 @@ type proxied struct {
 	command *exec.Cmd
 	log     *safeBuffer
 	auditTo string
+	// database is the one that clients connect to.
+	database string
 }
 
 // serve starts a proxy that ends with the test. flags are added to its own.
 func (s *stand) serve(t *testing.T, flags ...string) *proxied {
 	t.Helper()
-	p := &proxied{stand: s, log: &safeBuffer{}, auditTo: filepath.Join(t.TempDir(), "audit.jsonl")}
+	p := &proxied{stand: s, log: &safeBuffer{}, auditTo: filepath.Join(t.TempDir(), "audit.jsonl"), database: "hospital"}
 	args := append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),
 		"--service-dsn", s.cluster.ServiceDSN("hospital"), "--audit-log", p.auditTo,
@@ -232,7 +242,7 @@ func (p *proxied) kill() {
 }
 
 func (p *proxied) dsn(user string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable", user, user, p.address)
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", user, user, p.address, p.database)
 }
 
 // psql runs one command line of psql and returns what it printed.
@@ -241,7 +251,7 @@ func (p *proxied) psql(t *testing.T, user string, args ...string) (stdout, stder
 	host, port, _ := net.SplitHostPort(p.address)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "psql", append([]string{"-X", "-h", host, "-p", port, "-U", user, "hospital"}, args...)...)
+	cmd := exec.CommandContext(ctx, "psql", append([]string{"-X", "-h", host, "-p", port, "-U", user, p.database}, args...)...)
 	cmd.Env = append(os.Environ(), "PGPASSWORD="+user, "PGSSLMODE=disable")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

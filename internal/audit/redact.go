@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/hiatus-tailor/tailor/internal/sqltext"
 )
 
 // SQL says what the log keeps of a statement's text.
@@ -55,7 +57,7 @@ func (r *Record) redact(mode SQL) {
 // WithoutLiterals is the text with $1, $2, … in place of its literals, and
 // false where it cannot be parsed; then nothing of it is returned.
 func WithoutLiterals(text string) (string, bool) {
-	if len(text) > maxReadable {
+	if len(text) > maxReadable || sqltext.Slow(text) {
 		return unreadable, false
 	}
 	if tokens, err := pg.Scan(text); err != nil || len(tokens.Tokens) > maxReadableTokens {

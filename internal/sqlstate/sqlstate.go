@@ -21,6 +21,7 @@ const (
 	SyntaxError                Code = "42601"
 	UndefinedColumn            Code = "42703"
 	AmbiguousColumn            Code = "42702"
+	InvalidColumnReference     Code = "42P10"
 	UndefinedTable             Code = "42P01"
 	UndefinedObject            Code = "42704"
 	InvalidParameterValue      Code = "22023"

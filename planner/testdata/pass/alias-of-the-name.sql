@@ -1,0 +1,1 @@
+SELECT patients.city FROM zip_city AS patients

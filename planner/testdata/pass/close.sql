@@ -1,0 +1,1 @@
+CLOSE patients_cursor

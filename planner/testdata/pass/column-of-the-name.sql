@@ -1,0 +1,1 @@
+SELECT 1 AS patients, city FROM zip_city

@@ -1,0 +1,1 @@
+WITH patients AS (SELECT 1 AS age) SELECT age FROM patients

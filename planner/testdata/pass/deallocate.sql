@@ -1,0 +1,1 @@
+DEALLOCATE patients_by_age

@@ -1,0 +1,1 @@
+EXECUTE patients_by_age (3)

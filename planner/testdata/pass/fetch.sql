@@ -1,0 +1,1 @@
+FETCH 100 FROM patients_cursor

@@ -1,0 +1,1 @@
+SELECT t.typname, t.oid FROM pg_type t JOIN pg_namespace n ON t.typnamespace = n.oid WHERE n.nspname <> 'pg_toast' AND t.typname <> 'patients' AND (t.typrelid = 0 OR (SELECT c.relkind = 'c' FROM pg_class c WHERE c.oid = t.typrelid))

@@ -1,0 +1,1 @@
+SELECT c.column_name AS name, c.udt_name AS "database-type", c.ordinal_position - 1 AS "database-position", c.table_schema AS "table-schema", c.table_name AS "table-name" FROM information_schema.columns c WHERE c.table_schema !~ '^information_schema|pg_' AND c.table_name = 'patients' ORDER BY 4, 5, 3

@@ -1,0 +1,1 @@
+SELECT table_schema AS "schema", table_name AS "table", bool_or(privilege_type = 'SELECT') AS "select" FROM information_schema.table_privileges WHERE grantee = current_user AND table_name <> 'patients' GROUP BY 1, 2

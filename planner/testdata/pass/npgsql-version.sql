@@ -1,0 +1,1 @@
+SELECT version(); SELECT 'patients' AS probe

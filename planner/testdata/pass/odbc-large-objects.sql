@@ -1,0 +1,1 @@
+select oid, typbasetype from pg_type where typname = 'lo' and 'patients' <> ''

@@ -1,0 +1,1 @@
+SELECT * FROM unnest(current_schemas(true)) WHERE 'patients' <> ''

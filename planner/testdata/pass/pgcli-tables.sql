@@ -1,0 +1,1 @@
+SELECT n.nspname AS schema_name, c.relname AS table_name FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = ANY (ARRAY['r', 'p', 'f']) AND c.relname <> 'patients' ORDER BY 1, 2

@@ -1,0 +1,1 @@
+select character_set_name from INFORMATION_SCHEMA.character_sets where 'patients' is not null

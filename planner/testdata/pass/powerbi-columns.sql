@@ -1,0 +1,1 @@
+select COLUMN_NAME, ORDINAL_POSITION, IS_NULLABLE, case when (data_type like '%unsigned%') then DATA_TYPE || ' unsigned' else DATA_TYPE end as DATA_TYPE from INFORMATION_SCHEMA.columns where TABLE_SCHEMA = 'public' and TABLE_NAME = 'patients' order by TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION

@@ -1,0 +1,1 @@
+select TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE from INFORMATION_SCHEMA.tables where TABLE_SCHEMA not in ('information_schema', 'pg_catalog') and TABLE_NAME <> 'patients' order by TABLE_SCHEMA, TABLE_NAME

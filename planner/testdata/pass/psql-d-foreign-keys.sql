@@ -1,0 +1,1 @@
+SELECT conname, pg_catalog.pg_get_constraintdef(r.oid, true), conrelid::pg_catalog.regclass AS ontable FROM pg_catalog.pg_constraint r WHERE r.conrelid = 'public.patients'::regclass AND r.contype = 'f'

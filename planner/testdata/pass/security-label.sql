@@ -1,0 +1,1 @@
+SECURITY LABEL FOR x ON TABLE patients IS 'y'

@@ -1,0 +1,1 @@
+SET tailor.representation = 'value'

@@ -1,0 +1,1 @@
+SELECT t.typname AS name, pg_catalog.pg_type_is_visible(t.oid) AS visible, e.enumlabel AS label FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_enum e ON t.oid = e.enumtypid WHERE t.typtype = 'e' AND t.typname <> 'patients' ORDER BY 1, e.oid

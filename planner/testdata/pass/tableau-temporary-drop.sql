@@ -1,0 +1,1 @@
+DROP TABLE "#Tableau_1_Connect", "patients_probe"

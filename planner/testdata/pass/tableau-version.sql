@@ -1,0 +1,1 @@
+SELECT version(), current_setting('server_version_num'), 'patients'

@@ -1,0 +1,1 @@
+ALTER TABLE lab ADD patients int

@@ -1,0 +1,1 @@
+CREATE TEMP TABLE lab (age int, result text)

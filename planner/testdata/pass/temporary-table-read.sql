@@ -1,0 +1,1 @@
+SELECT l.*, lab.result FROM lab l JOIN lab USING (age)

@@ -1,0 +1,1 @@
+INSERT INTO lab VALUES (30, 'high')

@@ -1,0 +1,1 @@
+CALL f(); SELECT age FROM patients

@@ -1,0 +1,1 @@
+DISCARD PLANS; SELECT age FROM patients

@@ -1,0 +1,1 @@
+SELECT ctid FROM patients p (a)

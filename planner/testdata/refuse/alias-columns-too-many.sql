@@ -1,0 +1,1 @@
+SELECT a FROM patients p (a, b, c, d, e, f, g, h)

@@ -1,0 +1,1 @@
+CLUSTER patients

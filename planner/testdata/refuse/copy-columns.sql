@@ -1,0 +1,1 @@
+COPY patients (age) TO STDOUT

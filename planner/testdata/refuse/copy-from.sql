@@ -1,0 +1,1 @@
+COPY patients FROM STDIN

@@ -1,0 +1,1 @@
+COPY (SELECT age FROM patients) TO '/tmp/x'

@@ -1,0 +1,1 @@
+CREATE TABLE t (p int REFERENCES patients)

@@ -1,0 +1,1 @@
+CREATE STATISTICS s ON age, zip FROM patients

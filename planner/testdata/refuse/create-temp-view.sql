@@ -1,0 +1,1 @@
+CREATE TEMP VIEW v AS SELECT age FROM patients

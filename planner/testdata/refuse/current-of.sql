@@ -1,0 +1,1 @@
+SELECT age FROM patients WHERE CURRENT OF c

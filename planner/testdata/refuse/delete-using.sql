@@ -1,0 +1,1 @@
+DELETE FROM names USING patients WHERE n = age

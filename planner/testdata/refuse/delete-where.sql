@@ -1,0 +1,1 @@
+DELETE FROM names WHERE n IN (SELECT age FROM patients)

@@ -1,0 +1,1 @@
+SET search_path = x; EXECUTE by_age (1)

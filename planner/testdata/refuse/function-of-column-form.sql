@@ -1,0 +1,1 @@
+SELECT p.to_json FROM patients p

@@ -1,0 +1,1 @@
+SELECT string_agg(diagnosis, ',' ORDER BY name) FROM patients

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE id BETWEEN 1 AND 10

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE age > 3 OR name > 'M'

@@ -1,0 +1,1 @@
+SELECT CASE WHEN name = 'x' THEN 1 END FROM patients

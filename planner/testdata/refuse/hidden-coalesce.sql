@@ -1,0 +1,1 @@
+SELECT coalesce(ssn, '') FROM patients

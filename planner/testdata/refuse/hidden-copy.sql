@@ -1,0 +1,1 @@
+COPY (SELECT ssn FROM patients) TO STDOUT

@@ -1,0 +1,1 @@
+SELECT city FROM zip_city z WHERE EXISTS (SELECT FROM patients p WHERE p.name = z.city)

@@ -1,0 +1,1 @@
+CREATE TEMP TABLE t AS SELECT name FROM patients

@@ -1,0 +1,1 @@
+EXECUTE by_age ((SELECT max(id) FROM patients))

@@ -1,0 +1,1 @@
+SELECT count(*) FILTER (WHERE name LIKE 'A%') FROM patients

@@ -1,0 +1,1 @@
+SELECT length(name) FROM patients

@@ -1,0 +1,1 @@
+SELECT diagnosis AS name FROM patients GROUP BY name

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients GROUP BY GROUPING SETS ((name), ())

@@ -1,0 +1,1 @@
+WITH a AS (SELECT ssn FROM patients) SELECT 1

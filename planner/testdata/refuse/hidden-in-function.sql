@@ -1,0 +1,1 @@
+SELECT * FROM patients p, generate_series(1, p.id)

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE 5 IN (age, id)

@@ -1,0 +1,1 @@
+SELECT * FROM patients p, LATERAL (VALUES (p.ssn)) v

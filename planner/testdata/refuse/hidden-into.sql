@@ -1,0 +1,1 @@
+SELECT name INTO TEMP t FROM patients

@@ -1,0 +1,1 @@
+SELECT x.n FROM patients p, LATERAL (SELECT p.name AS n) x

@@ -1,0 +1,1 @@
+SELECT age FROM patients p LIMIT (SELECT max(id) FROM patients)

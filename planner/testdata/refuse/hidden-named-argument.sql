@@ -1,0 +1,1 @@
+SELECT make_interval(days => id) FROM patients

@@ -1,0 +1,1 @@
+SELECT ssn IS NULL FROM patients

@@ -1,0 +1,1 @@
+SELECT diagnosis AS name FROM patients ORDER BY lower(name)

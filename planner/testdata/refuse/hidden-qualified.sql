@@ -1,0 +1,1 @@
+SELECT public.patients.name FROM public.patients

@@ -1,0 +1,1 @@
+SELECT "patients"."name" FROM "public"."patients"

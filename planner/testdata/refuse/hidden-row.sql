@@ -1,0 +1,1 @@
+SELECT ROW(id, age) FROM patients

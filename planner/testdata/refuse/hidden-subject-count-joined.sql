@@ -1,0 +1,1 @@
+SELECT count(DISTINCT id) FROM patients JOIN zip_city USING (zip)

@@ -1,0 +1,1 @@
+SELECT (ARRAY[age])[id] FROM patients

@@ -1,0 +1,1 @@
+SELECT q.who FROM (SELECT name AS who FROM patients) q

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients JOIN names USING (name)

@@ -1,0 +1,1 @@
+SELECT age FROM patients JOIN old_patients o ON true

@@ -1,0 +1,1 @@
+SELECT count(*) OVER w FROM patients WINDOW w AS (ORDER BY name)

@@ -1,0 +1,1 @@
+SELECT mode() WITHIN GROUP (ORDER BY ssn) FROM patients

@@ -1,0 +1,1 @@
+INSERT INTO patients (age) VALUES (1) RETURNING *

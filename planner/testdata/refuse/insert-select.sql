@@ -1,0 +1,1 @@
+INSERT INTO names SELECT diagnosis, 1 FROM patients

@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT age FROM patients) x UNION SELECT 1 INTO t

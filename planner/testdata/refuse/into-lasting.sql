@@ -1,0 +1,1 @@
+SELECT age INTO t FROM patients

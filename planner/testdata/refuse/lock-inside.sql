@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT age FROM patients FOR UPDATE) x

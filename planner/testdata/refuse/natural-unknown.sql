@@ -1,0 +1,1 @@
+SELECT age FROM patients NATURAL JOIN pg_class

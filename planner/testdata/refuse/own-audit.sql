@@ -1,0 +1,1 @@
+SELECT * FROM tailor.audit_log

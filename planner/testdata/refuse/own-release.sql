@@ -1,0 +1,1 @@
+SELECT * FROM tailor_release.chain_1

@@ -1,0 +1,1 @@
+SELECT 1; PREPARE q AS SELECT age FROM patients

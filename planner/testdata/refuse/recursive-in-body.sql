@@ -1,0 +1,1 @@
+WITH RECURSIVE r (n) AS (SELECT age FROM patients UNION SELECT n + 1 FROM r) SELECT count(*) FROM r

@@ -1,0 +1,1 @@
+WITH RECURSIVE a AS (SELECT age FROM patients), r (n) AS (SELECT age FROM a UNION SELECT n + 1 FROM r WHERE n < 100) SELECT * FROM r

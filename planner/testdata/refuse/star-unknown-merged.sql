@@ -1,0 +1,1 @@
+SELECT * FROM patients JOIN pg_type USING (age)

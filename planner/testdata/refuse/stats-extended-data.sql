@@ -1,0 +1,1 @@
+SELECT stxdmcv FROM pg_statistic_ext_data

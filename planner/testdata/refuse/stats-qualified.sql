@@ -1,0 +1,1 @@
+SELECT stavalues1 FROM pg_catalog.pg_statistic

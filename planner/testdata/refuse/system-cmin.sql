@@ -1,0 +1,1 @@
+SELECT cmin, cmax FROM patients

@@ -1,0 +1,1 @@
+SELECT age FROM patients WHERE ctid = '(0,1)'

@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT ctid AS c FROM patients) x

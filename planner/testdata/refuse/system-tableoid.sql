@@ -1,0 +1,1 @@
+SELECT tableoid::regclass FROM patients

@@ -1,0 +1,1 @@
+SELECT p.xmax FROM patients p

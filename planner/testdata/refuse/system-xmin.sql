@@ -1,0 +1,1 @@
+SELECT xmin FROM patients

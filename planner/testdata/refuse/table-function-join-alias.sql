@@ -1,0 +1,1 @@
+SELECT j.age FROM (patients JOIN zip_city USING (zip)) AS j

@@ -1,0 +1,1 @@
+TRUNCATE names, patients CASCADE

@@ -1,0 +1,1 @@
+SELECT age AS U&"\0061" FROM patients

@@ -1,0 +1,1 @@
+SELECT U&'\0061', age FROM patients

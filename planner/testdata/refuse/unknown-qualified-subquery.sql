@@ -1,0 +1,1 @@
+SELECT q.nothing FROM (SELECT age FROM patients) q

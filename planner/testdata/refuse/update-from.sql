@@ -1,0 +1,1 @@
+UPDATE names SET n = p.age FROM patients p

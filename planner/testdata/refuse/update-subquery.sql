@@ -1,0 +1,1 @@
+UPDATE names SET n = (SELECT max(age) FROM patients)

@@ -1,0 +1,1 @@
+UPDATE patients SET age = 1 WHERE sex = 'male'

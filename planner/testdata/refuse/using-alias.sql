@@ -1,0 +1,1 @@
+SELECT u.zip FROM patients JOIN zip_city USING (zip) AS u

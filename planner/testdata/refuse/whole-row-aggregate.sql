@@ -1,0 +1,1 @@
+SELECT array_agg(p) FROM patients p

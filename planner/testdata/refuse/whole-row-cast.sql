@@ -1,0 +1,1 @@
+SELECT patients::text FROM patients

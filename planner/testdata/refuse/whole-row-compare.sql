@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients p, patients q WHERE p = q

@@ -1,0 +1,1 @@
+SELECT count(p) FROM patients p

@@ -1,0 +1,1 @@
+SELECT j FROM patients p, LATERAL to_json(p) j

@@ -1,0 +1,1 @@
+SELECT p IS NULL FROM patients p

@@ -1,0 +1,1 @@
+WITH q AS (SELECT age FROM patients) SELECT q FROM q

@@ -1,0 +1,1 @@
+SELECT to_json(e) FROM elderly e

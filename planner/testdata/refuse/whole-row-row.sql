@@ -1,0 +1,1 @@
+SELECT ROW(patients.*) FROM patients

@@ -1,0 +1,1 @@
+SELECT jsonb_build_array(VARIADIC ARRAY[p]) FROM patients p

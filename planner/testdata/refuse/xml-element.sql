@@ -1,0 +1,1 @@
+SELECT xmlelement(name a, diagnosis) FROM patients

@@ -1,0 +1,1 @@
+SELECT x.* FROM patients, XMLTABLE('/a' PASSING diagnosis COLUMNS b text) x

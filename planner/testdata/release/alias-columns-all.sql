@@ -1,0 +1,1 @@
+SELECT * FROM patients AS p (a, b, c, d, e, f, g)

@@ -1,0 +1,1 @@
+SELECT y FROM (SELECT age, sex FROM patients) q (y, s)

@@ -1,0 +1,1 @@
+SELECT born, years, sex FROM patients AS p (born, years) WHERE years > 30

@@ -1,0 +1,1 @@
+SELECT (array_agg(age))[1:3] FROM patients

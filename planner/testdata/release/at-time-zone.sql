@@ -1,0 +1,1 @@
+SELECT birth_date::timestamptz AT TIME ZONE 'UTC' FROM patients

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE age BETWEEN SYMMETRIC 50 AND 30

@@ -1,0 +1,1 @@
+SELECT DATE_TRUNC('month', CAST("public"."patients"."birth_date" AS timestamp)) AS "birth_date", COUNT(*) AS "count" FROM "public"."patients" GROUP BY DATE_TRUNC('month', CAST("public"."patients"."birth_date" AS timestamp)) ORDER BY DATE_TRUNC('month', CAST("public"."patients"."birth_date" AS timestamp)) ASC

@@ -1,0 +1,1 @@
+select "_".* from (select "$Table".* from "public"."patients" "$Table") "_" limit 1000

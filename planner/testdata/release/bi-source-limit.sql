@@ -1,0 +1,1 @@
+SELECT "source"."sex" AS "sex", AVG("source"."cost") AS "avg" FROM (SELECT "public"."patients"."sex" AS "sex", "public"."patients"."cost" AS "cost" FROM "public"."patients" LIMIT 1048575) AS "source" GROUP BY "source"."sex" ORDER BY "source"."sex" ASC LIMIT 10000

@@ -1,0 +1,1 @@
+SELECT "patients"."zip" AS "zip", SUM("patients"."cost") AS "sum:cost:ok" FROM "public"."patients" "patients" INNER JOIN (SELECT "patients"."zip" AS "zip", COUNT(1) AS "rank" FROM "public"."patients" "patients" GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 10) "t0" ON ("patients"."zip" = "t0"."zip") GROUP BY 1

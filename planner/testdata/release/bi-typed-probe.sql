@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT age, zip FROM public.patients) AS probe WHERE 1 = 0

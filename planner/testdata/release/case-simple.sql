@@ -1,0 +1,1 @@
+SELECT CASE sex WHEN 'male' THEN 1 ELSE 0 END FROM patients

@@ -1,0 +1,1 @@
+COPY (SELECT count(*) FROM patients) TO STDOUT DELIMITER ';' CSV

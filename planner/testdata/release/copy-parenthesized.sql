@@ -1,0 +1,1 @@
+COPY ((SELECT age FROM patients) UNION ALL (SELECT age FROM patients)) TO STDOUT

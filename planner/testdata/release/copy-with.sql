@@ -1,0 +1,1 @@
+COPY (WITH a AS (SELECT age FROM patients) SELECT * FROM a) TO STDOUT (FORMAT binary)

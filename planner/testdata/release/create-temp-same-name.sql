@@ -1,0 +1,1 @@
+CREATE TEMP TABLE patients AS SELECT age, zip FROM public.patients

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients CROSS JOIN zip_city

@@ -1,0 +1,1 @@
+WITH a AS (SELECT zip FROM patients) SELECT 1

@@ -1,0 +1,1 @@
+DECLARE c NO SCROLL CURSOR FOR (SELECT age FROM patients) UNION ALL (SELECT age FROM patients)

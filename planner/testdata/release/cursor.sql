@@ -1,0 +1,1 @@
+DECLARE c CURSOR FOR SELECT age, zip FROM patients ORDER BY age

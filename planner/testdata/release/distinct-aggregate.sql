@@ -1,0 +1,1 @@
+SELECT count(DISTINCT age), array_agg(DISTINCT sex) FROM patients

@@ -1,0 +1,1 @@
+SELECT * FROM (WITH x AS (SELECT age, zip FROM patients) SELECT DISTINCT age FROM x) d

@@ -1,0 +1,1 @@
+WITH d AS (SELECT DISTINCT zip FROM patients) SELECT zip FROM d

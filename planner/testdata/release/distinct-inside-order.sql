@@ -1,0 +1,1 @@
+SELECT d.age FROM (SELECT DISTINCT age FROM patients ORDER BY age LIMIT 5) d

@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT DISTINCT age, sex FROM patients) d

@@ -1,0 +1,1 @@
+SELECT DISTINCT ON (name) diagnosis AS name, cost FROM patients ORDER BY name, cost

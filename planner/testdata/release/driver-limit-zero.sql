@@ -1,0 +1,1 @@
+SELECT * FROM public.patients LIMIT 0

@@ -1,0 +1,1 @@
+SELECT E'a\'b', 'it''s', $tag$ $x$ FROM $tag$, age FROM patients

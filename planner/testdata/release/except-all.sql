@@ -1,0 +1,1 @@
+SELECT age, sex FROM patients EXCEPT ALL SELECT age, sex FROM patients WHERE age > 50

@@ -1,0 +1,1 @@
+/* x */ EXECUTE /* y */ by_age /* z */ (1 + 2);

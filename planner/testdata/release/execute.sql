@@ -1,0 +1,1 @@
+EXECUTE by_age (50)

@@ -1,0 +1,1 @@
+SELECT count(*) FILTER (WHERE age > 60), count(*) FROM patients

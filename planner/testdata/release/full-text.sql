@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE to_tsvector('english', diagnosis) @@ to_tsquery('flu')

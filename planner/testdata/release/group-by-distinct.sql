@@ -1,0 +1,1 @@
+SELECT age, sex, count(*) FROM patients GROUP BY DISTINCT ROLLUP (age), ROLLUP (sex)

@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT age / 10 AS decade, count(*) FROM patients GROUP BY age / 10) a

@@ -1,0 +1,1 @@
+SELECT age, sex, count(*) FROM patients GROUP BY age, GROUPING SETS ((sex), ())

@@ -1,0 +1,1 @@
+SELECT avg(cost) FROM patients HAVING count(*) > 100

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE zip IN ('10000', '17000', '24000')

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE sex IN (VALUES ('male'), ('other'))

@@ -1,0 +1,1 @@
+SELECT zip FROM patients INTERSECT SELECT zip FROM zip_city

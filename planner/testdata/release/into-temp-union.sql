@@ -1,0 +1,1 @@
+SELECT age INTO TEMPORARY mine FROM patients UNION SELECT age FROM patients

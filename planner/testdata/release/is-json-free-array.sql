@@ -1,0 +1,1 @@
+SELECT array_position(ARRAY['male', 'female'], sex), cardinality(ARRAY[age]) FROM patients

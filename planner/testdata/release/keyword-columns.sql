@@ -1,0 +1,1 @@
+SELECT age AS "select", sex "from" FROM patients ORDER BY "select"

@@ -1,0 +1,1 @@
+SELECT age, sex FROM patients ORDER BY age LIMIT 10 OFFSET 20

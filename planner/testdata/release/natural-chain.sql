@@ -1,0 +1,1 @@
+SELECT age, city, population FROM patients NATURAL JOIN zip_city NATURAL JOIN cities

@@ -1,0 +1,1 @@
+SELECT * FROM patients NATURAL LEFT JOIN zip_city WHERE city IS NULL

@@ -1,0 +1,1 @@
+SELECT age OPERATOR(pg_catalog.+) 1 FROM patients

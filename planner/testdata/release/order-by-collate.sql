@@ -1,0 +1,1 @@
+SELECT zip FROM patients ORDER BY zip COLLATE "C"

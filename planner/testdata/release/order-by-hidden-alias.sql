@@ -1,0 +1,1 @@
+SELECT diagnosis AS name, count(*) FROM patients GROUP BY diagnosis ORDER BY name

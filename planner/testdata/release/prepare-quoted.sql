@@ -1,0 +1,1 @@
+PREPARE "as" AS SELECT zip FROM patients;

@@ -1,0 +1,1 @@
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10) SELECT i, count(age) FROM n LEFT JOIN patients ON age / 10 = i GROUP BY i

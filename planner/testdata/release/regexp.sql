@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE zip ~ '^1[0-9]{4}$'

@@ -1,0 +1,1 @@
+SELECT zip, sex, avg(cost) FROM patients GROUP BY ROLLUP (zip, sex)

@@ -1,0 +1,1 @@
+SELECT ROW(age, sex), (zip, cost) FROM patients

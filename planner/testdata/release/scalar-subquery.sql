@@ -1,0 +1,1 @@
+SELECT age - (SELECT avg(age) FROM patients) FROM patients

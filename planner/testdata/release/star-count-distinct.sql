@@ -1,0 +1,1 @@
+SELECT count(*), count(DISTINCT (age, sex)) FROM patients

@@ -1,0 +1,1 @@
+WITH q AS (SELECT age, zip FROM patients) TABLE q

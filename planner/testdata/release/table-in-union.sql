@@ -1,0 +1,1 @@
+TABLE patients UNION ALL TABLE patients

@@ -1,0 +1,1 @@
+SELECT t.age FROM (TABLE patients) t

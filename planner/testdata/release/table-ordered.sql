@@ -1,0 +1,1 @@
+TABLE public.patients ORDER BY age LIMIT 3

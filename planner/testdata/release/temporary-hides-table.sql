@@ -1,0 +1,1 @@
+SELECT age, result FROM lab JOIN patients USING (age)

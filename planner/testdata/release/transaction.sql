@@ -1,0 +1,1 @@
+BEGIN; SELECT age FROM patients; COMMIT

@@ -1,0 +1,1 @@
+SELECT "größe".age AS "Alter – Jahre" FROM patients AS "größe"

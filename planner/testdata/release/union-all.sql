@@ -1,0 +1,1 @@
+SELECT age FROM patients UNION ALL SELECT 5

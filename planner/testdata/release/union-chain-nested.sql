@@ -1,0 +1,1 @@
+SELECT u.zip FROM (SELECT zip FROM patients UNION (SELECT zip FROM patients UNION ALL SELECT DISTINCT zip FROM patients)) u

@@ -1,0 +1,1 @@
+SELECT * FROM patients JOIN zip_city USING (zip) JOIN cities USING (city)

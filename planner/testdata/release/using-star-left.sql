@@ -1,0 +1,1 @@
+SELECT * FROM zip_city LEFT JOIN patients USING (zip)

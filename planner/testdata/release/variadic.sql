@@ -1,0 +1,1 @@
+SELECT concat_ws('-', VARIADIC ARRAY[zip, sex]) FROM patients

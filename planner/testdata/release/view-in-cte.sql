@@ -1,0 +1,1 @@
+WITH e AS (SELECT years, zip FROM elderly) SELECT years FROM e

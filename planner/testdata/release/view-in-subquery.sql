@@ -1,0 +1,1 @@
+SELECT city FROM zip_city WHERE zip IN (SELECT zip FROM elderly)

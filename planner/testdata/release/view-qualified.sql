@@ -1,0 +1,1 @@
+SELECT public.elderly.years FROM public.elderly

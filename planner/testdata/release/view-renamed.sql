@@ -1,0 +1,1 @@
+SELECT a, b FROM elderly AS e (a, b)

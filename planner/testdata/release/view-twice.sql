@@ -1,0 +1,1 @@
+SELECT count(*) FROM elderly a JOIN elderly b ON a.zip = b.zip

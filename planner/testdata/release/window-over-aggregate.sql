@@ -1,0 +1,1 @@
+SELECT sex, count(*), sum(count(*)) OVER () FROM patients GROUP BY sex

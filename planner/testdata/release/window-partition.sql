@@ -1,0 +1,1 @@
+SELECT zip, age, rank() OVER (PARTITION BY zip ORDER BY age DESC) FROM patients

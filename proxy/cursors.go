@@ -1,0 +1,99 @@
+package proxy
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/internal/audit"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/planner"
+)
+
+// cursor is one that DECLARE made over releases. What it shows was decided and
+// recorded then; each text that fetches from it is recorded as well, and gets a
+// ticket for the same releases: the server may read them only while it runs.
+// An entry that outlives its cursor gives a ticket to a text that fetches from
+// another one of the name, which needs none.
+type cursor struct {
+	hold     bool
+	ended    bool // the transaction: the rows are the server's own copy by now
+	decision *decision
+}
+
+// declare notes the cursors of a statement that is about to run.
+func (s *session) declare(plan *planner.Plan, d *decision) {
+	if len(plan.Cursors) == 0 {
+		return
+	}
+	if s.status.Load() == 'I' && !s.pipelined {
+		for name, c := range s.names.cursors {
+			if !c.hold {
+				delete(s.names.cursors, name)
+			}
+		}
+	}
+	for _, c := range plan.Cursors {
+		s.names.cursors[c.Name] = &cursor{hold: c.Hold, decision: d}
+	}
+}
+
+// fetched is what a text reads through cursors over releases, nil for nothing.
+// shows says that rows come to the client.
+func (s *session) fetched(text string) (d *decision, shows bool) {
+	if len(s.names.cursors) == 0 {
+		return nil, false
+	}
+	f, ok := planner.FetchingOf(text)
+	if !ok {
+		return nil, false
+	}
+	d = &decision{}
+	for _, name := range f.Cursors {
+		if c := s.names.cursors[name]; c != nil {
+			d.add(c.decision)
+			shows = true
+		}
+	}
+	for _, c := range s.names.cursors {
+		if f.Ends && c.hold && !c.ended {
+			c.ended = true
+			d.add(c.decision)
+		}
+	}
+	for _, name := range f.Closed {
+		if name == "" {
+			clear(s.names.cursors)
+		}
+		delete(s.names.cursors, name)
+	}
+	if len(d.releases) == 0 {
+		return nil, false
+	}
+	return d, shows
+}
+
+// add makes a decision cover another one too.
+func (d *decision) add(other *decision) {
+	for i, r := range other.releases {
+		if !slices.ContainsFunc(d.releases, func(has *catalog.Release) bool { return has.Chain == r.Chain }) {
+			d.releases = append(d.releases, r)
+			d.assessments = append(d.assessments, other.assessments[i])
+		}
+	}
+}
+
+// recordFetch makes the record of a fetch durable before its rows are asked for.
+func (s *session) recordFetch(ctx context.Context, d *decision, record *audit.Record) error {
+	record.Verdict = audit.Released
+	d.describe(record)
+	if err := s.proxy.audit.Append(ctx, record); err != nil {
+		return auditUnavailable(err)
+	}
+	return nil
+}
+
+func auditUnavailable(cause error) error {
+	return sqlstate.New(sqlstate.AuditUnavailable, "the audit log is unavailable").
+		WithHint("Protected tables are refused until it can be written; try again later.").Wrap(cause)
+}

@@ -1,0 +1,210 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// rowsOf runs statements by the simple protocol, in one message each, and
+// returns the rows of all their answers.
+func rowsOf(t *testing.T, conn *pgx.Conn, statements ...string) (rows []string) {
+	t.Helper()
+	for _, sql := range statements {
+		results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		for _, r := range results {
+			for _, row := range r.Rows {
+				rows = append(rows, string(bytes.Join(row, []byte("|"))))
+			}
+		}
+	}
+	return rows
+}
+
+// verdicts counts the records of a verdict whose text has a word.
+func (p *proxied) verdicts(t *testing.T, verdict, word string) (n int) {
+	t.Helper()
+	for _, r := range p.records(t) {
+		if r["verdict"] == verdict && strings.Contains(fmt.Sprint(r["sql"]), word) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestCursorsShowReleasesAndEveryFetchIsRecorded(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	want := rowsOf(t, conn, "SELECT age, zip FROM patients ORDER BY zip, age, token")
+	const query = "SELECT age, zip FROM patients ORDER BY zip, age, token"
+	for claim, statements := range map[string][]string{
+		"as psycopg2 does": {"BEGIN", "DECLARE c CURSOR WITHOUT HOLD FOR " + query, "FETCH FORWARD 100 FROM c", "FETCH ALL FROM c", "CLOSE c", "COMMIT"},
+		"as ODBC does": {
+			`BEGIN;declare "SQL_CUR0x1" cursor with hold for ` + query + `;fetch 100 in "SQL_CUR0x1"`, `fetch 100 in "SQL_CUR0x1"`,
+			"COMMIT", `fetch 3000 in "SQL_CUR0x1"`, `fetch all in "SQL_CUR0x1"`, `close "SQL_CUR0x1"`,
+		},
+		"held before its first fetch": {"BEGIN", "DECLARE h CURSOR WITH HOLD FOR " + query, "COMMIT", "FETCH ALL FROM h", "CLOSE h"},
+		"held out of a transaction":   {"DECLARE h CURSOR WITH HOLD FOR " + query, "FETCH ALL FROM h", "CLOSE ALL"},
+		"scrolled":                    {"BEGIN", "DECLARE s SCROLL CURSOR FOR " + query, "MOVE 10 IN s", "MOVE BACKWARD ALL IN s", "FETCH ALL IN s", "END"},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			if got := rowsOf(t, conn, statements...); strings.Join(got, "\n") != strings.Join(want, "\n") {
+				t.Errorf("%d rows, want %d, or another order", len(got), len(want))
+			}
+		})
+	}
+	if n := p.verdicts(t, "released", "DECLARE"); n < 4 {
+		t.Errorf("%d cursors are recorded", n)
+	}
+	if n := p.verdicts(t, "released", "FETCH"); n < 5 {
+		t.Errorf("%d fetches are recorded", n)
+	}
+	t.Run("by the extended protocol", func(t *testing.T) {
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(t.Context()) }()
+		for _, sql := range []string{"DECLARE e CURSOR FOR " + query, "FETCH 10 FROM e"} {
+			if _, err := tx.Exec(t.Context(), sql, pgx.QueryExecModeExec); err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+		}
+		r := conn.PgConn().ExecParams(t.Context(), "FETCH 2 FROM e", nil, nil, nil, nil).Read()
+		if r.Err != nil || len(r.Rows) != 2 || string(bytes.Join(r.Rows[0], []byte("|"))) != want[10] {
+			t.Errorf("%v, %d rows", r.Err, len(r.Rows))
+		}
+	})
+}
+
+// TestCursorsAreKeptByTheExtendedProtocol declares one WITH HOLD outside of a
+// transaction, whose rows the server reads at Sync.
+func TestCursorsAreKeptByTheExtendedProtocol(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	exec1(t, conn, "DECLARE h CURSOR WITH HOLD FOR SELECT age FROM patients")
+	if got := rowsOf(t, conn, "FETCH ALL FROM h"); len(got) != patients {
+		t.Errorf("%d rows, want %d", len(got), patients)
+	}
+}
+
+// TestCursorsAreNoWayPastTheRecord fetches where no record could be made.
+func TestCursorsAreNoWayPastTheRecord(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	for claim, statements := range map[string][]string{
+		"a fetch beside another statement": {"BEGIN", "DECLARE c CURSOR FOR SELECT age FROM patients", "SELECT 1; FETCH 1 FROM c"},
+		"a fetch inside DO":                {"BEGIN", "DECLARE c CURSOR FOR SELECT age FROM patients", "DO $$ DECLARE r record; c refcursor := 'c'; BEGIN FETCH c INTO r; END $$"},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			defer func() { _, _ = conn.Exec(t.Context(), "ROLLBACK") }()
+			rowsOf(t, conn, statements[:2]...)
+			_, err := conn.Exec(t.Context(), statements[2], pgx.QueryExecModeSimpleProtocol)
+			var answer *pgconn.PgError
+			if !errors.As(err, &answer) || answer.Code != "42501" {
+				t.Errorf("%v, want 42501", err)
+			}
+		})
+	}
+}
+
+func TestPreparedBySQLIsPlannedRecordedAndRefinedWhenExecuted(t *testing.T) {
+	p := shared.serve(t)
+	user := shared.reader(t)
+	conn := connect(t, p.dsn(user))
+	want := rowsOf(t, conn, "SELECT age, count(*) FROM patients WHERE age > 50 GROUP BY age ORDER BY 1")
+	rowsOf(t, conn, `PREPARE "By Age" (int) AS SELECT age, count(*) FROM patients WHERE age > $1 GROUP BY age ORDER BY 1`)
+	for range 2 {
+		if got := rowsOf(t, conn, `EXECUTE "By Age" (50)`); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%d rows, want %d", len(got), len(want))
+		}
+	}
+	if n := p.verdicts(t, "released", "EXECUTE"); n != 2 {
+		t.Errorf("%d executions are recorded, want 2", n)
+	}
+	for _, c := range []struct{ claim, sql, code string }{
+		{"a name is taken", `PREPARE "By Age" AS SELECT age FROM patients`, "42P05"},
+		{"a name is unknown", `EXECUTE nothing`, "26000"},
+		{"a fault is PostgreSQL's", `PREPARE faulty AS SELECT age + nothing FROM patients`, "42703"},
+		{"after a fault the name is free", `PREPARE faulty AS SELECT age FROM patients WHERE`, "42601"},
+		{"a table made of it is refused", `CREATE TEMP TABLE x AS EXECUTE "By Age" (50)`, "26000"},
+	} {
+		_, err := conn.Exec(t.Context(), c.sql, pgx.QueryExecModeSimpleProtocol)
+		var answer *pgconn.PgError
+		if !errors.As(err, &answer) || answer.Code != c.code {
+			t.Errorf("%s: %v, want %s", c.claim, err, c.code)
+		}
+	}
+	rowsOf(t, conn, `PREPARE faulty AS SELECT sex FROM patients LIMIT 1`, `EXECUTE faulty`, `DEALLOCATE faulty`, `DEALLOCATE ALL`)
+	rowsOf(t, conn, `PREPARE "By Age" AS SELECT 1`)
+	if got := rowsOf(t, conn, `EXECUTE "By Age"`); strings.Join(got, "") != "1" {
+		t.Errorf("an unprotected statement of the same name gives %q", got)
+	}
+	if _, err := conn.Prepare(t.Context(), "by_message", "SELECT count(*) FROM patients WHERE cost >= 0"); err != nil {
+		t.Fatal(err)
+	}
+	if got := rowsOf(t, conn, `EXECUTE by_message`); strings.Join(got, "") != fmt.Sprint(patients) {
+		t.Errorf("a statement prepared by message gives %q", got)
+	}
+}
+
+func TestCopyAndTemporaryTablesHoldWhatIsReleased(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	want := rowsOf(t, conn, "SELECT age, zip FROM patients ORDER BY zip, age, token")
+	var copied bytes.Buffer
+	tag, err := conn.PgConn().CopyTo(t.Context(), &copied, "COPY (SELECT age, zip FROM patients ORDER BY zip, age, token) TO STDOUT (DELIMITER '|')")
+	if err != nil || tag.RowsAffected() != patients || strings.TrimSpace(copied.String()) != strings.Join(want, "\n") {
+		t.Errorf("%v, %d rows are copied, or other ones", err, tag.RowsAffected())
+	}
+	values := rowsOf(t, conn, "SET tailor.representation = 'value'", "SELECT age, zip FROM patients ORDER BY zip, age, token", "RESET tailor.representation")
+	rowsOf(t, conn, "CREATE TEMP TABLE kept AS SELECT age, zip, token FROM patients", "SELECT age, zip, token INTO TEMP kept_too FROM patients")
+	for _, table := range []string{"kept", "kept_too"} {
+		if got := rowsOf(t, conn, "SELECT age, zip FROM "+table+" ORDER BY zip, age, token"); strings.Join(got, "\n") != strings.Join(values, "\n") {
+			t.Errorf("%s: %d rows, or other ones", table, len(got))
+		}
+	}
+	if got := rowsOf(t, conn, "CREATE TEMP TABLE patients AS SELECT 1 AS one", "SELECT * FROM patients", "SELECT count(*) FROM public.patients", "DROP TABLE pg_temp.patients", "SELECT count(*) FROM patients"); strings.Join(got, " ") != fmt.Sprintf("1 %[1]d %[1]d", patients) {
+		t.Errorf("a temporary table of the protected table's name: %q", got)
+	}
+}
+
+func TestViewsOverProtectedTablesAreReplacedByTheirDefinition(t *testing.T) {
+	p := shared.serve(t)
+	direct := shared.superuser(t)
+	exec1(t, direct, `CREATE VIEW public.elderly AS SELECT age AS years, zip, diagnosis FROM patients WHERE age > 60;
+		CREATE VIEW public.elderly_by_zip (area, people) AS SELECT zip, count(*) FROM elderly GROUP BY zip;
+		CREATE MATERIALIZED VIEW public.elderly_stored AS SELECT age FROM patients`)
+	t.Cleanup(func() {
+		_, _ = direct.Exec(context.Background(), `DROP VIEW elderly_by_zip, elderly; DROP MATERIALIZED VIEW elderly_stored`)
+	})
+	conn := connect(t, p.dsn(shared.reader(t)))
+	waitFor(t, func() bool {
+		_, err := conn.Exec(t.Context(), "SELECT * FROM elderly_by_zip", pgx.QueryExecModeSimpleProtocol)
+		return err == nil
+	})
+	for _, c := range []struct{ claim, view, table string }{
+		{"with its own names", "SELECT years, zip, diagnosis FROM elderly ORDER BY 1, 2, 3", "SELECT age, zip, diagnosis FROM patients WHERE age > 60 ORDER BY 1, 2, 3"},
+		{"by star", "SELECT * FROM elderly e ORDER BY 1, 2, 3", "SELECT age, zip, diagnosis FROM patients WHERE age > 60 ORDER BY 1, 2, 3"},
+		{"view over view", "SELECT v.* FROM public.elderly_by_zip v ORDER BY 1, 2", "SELECT zip, count(*) FROM patients WHERE age > 60 GROUP BY zip ORDER BY 1, 2"},
+	} {
+		got, want := rowsOf(t, conn, c.view), rowsOf(t, conn, c.table)
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s: %d rows, want %d; first %q, want %q", c.claim, len(got), len(want), got[0], want[0])
+		}
+	}
+	_, err := conn.Exec(t.Context(), "SELECT * FROM elderly_stored", pgx.QueryExecModeSimpleProtocol)
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) || answer.Code != "0A000" {
+		t.Errorf("a materialized view: %v", err)
+	}
+}

@@ -1,0 +1,127 @@
+package tests
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hiatus-tailor/tailor/internal/hospital"
+)
+
+// watcher relays connections and looks for planted values in every byte that
+// goes to the client.
+type watcher struct {
+	net.Listener
+	mu    sync.Mutex
+	found []string
+	bytes int
+}
+
+func watch(t *testing.T, upstream string) *watcher {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watcher{Listener: l}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.relay(client, upstream)
+		}
+	}()
+	return w
+}
+
+func (w *watcher) relay(client net.Conn, upstream string) {
+	server, err := net.Dial("tcp", upstream)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	go func() {
+		_, _ = io.Copy(server, client)
+		_ = server.Close()
+	}()
+	var window []byte
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		window = append(window[max(0, len(window)-64):], buffer[:n]...)
+		w.mu.Lock()
+		w.bytes += n
+		for _, planted := range []string{hospital.CanaryName, hospital.CanarySSN} {
+			if bytes.Contains(window, []byte(planted)) {
+				w.found = append(w.found, planted)
+			}
+		}
+		w.mu.Unlock()
+		if _, werr := client.Write(buffer[:n]); err != nil || werr != nil {
+			_ = client.Close()
+			return
+		}
+	}
+}
+
+// TestRandomStatementsBreakNothingAndShowNothing lets sqlsmith write statements
+// over everything that a reader sees, system catalogs left out.
+func TestRandomStatementsBreakNothingAndShowNothing(t *testing.T) {
+	if _, err := exec.LookPath("sqlsmith"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("sqlsmith is not installed")
+		}
+		t.Skip("sqlsmith is not installed")
+	}
+	statements, seed := 2000, "20260101"
+	if os.Getenv("TAILOR_SOAK") != "" {
+		statements = 20_000
+	}
+	p := shared.serve(t)
+	user := shared.reader(t)
+	bystander := connect(t, p.dsn(user))
+	w := watch(t, p.address)
+	host, port, _ := net.SplitHostPort(w.Addr().String())
+	smith := exec.CommandContext(t.Context(), "sqlsmith", "--seed="+seed, "--exclude-catalog", fmt.Sprintf("--max-queries=%d", statements),
+		fmt.Sprintf("--target=host=%s port=%s user=%s password=%[3]s dbname=hospital sslmode=disable options='-c statement_timeout=300'", host, port, user))
+	var output safeBuffer
+	smith.Stdout, smith.Stderr = &output, &output
+	started := time.Now()
+	if err := smith.Run(); err != nil {
+		t.Errorf("sqlsmith ended with %v\n%.2000s", err, output.String())
+	}
+	if n := one[int](t, bystander, "SELECT count(*) FROM patients"); n != patients {
+		t.Errorf("another session counts %d", n)
+	}
+	outcomes := make(map[string]int)
+	for _, r := range p.records(t) {
+		outcomes[fmt.Sprint(r["verdict"])]++
+		if r["sqlstate"] == "XX000" {
+			t.Errorf("an internal error: %.300v", r["sql"])
+		}
+	}
+	t.Logf("%d statements in %v: %v; %d bytes to the client", statements, time.Since(started).Round(time.Second), outcomes, w.bytes)
+	if outcomes["released"] < statements/100 || outcomes["refused"] < statements/100 {
+		t.Errorf("too few were released or refused: %v", outcomes)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.found) > 0 {
+		t.Errorf("planted values reached the client: %q", w.found)
+	}
+	for _, text := range []string{p.log.String(), output.String()} {
+		if strings.Contains(text, hospital.CanaryName) || strings.Contains(text, hospital.CanarySSN) {
+			t.Error("a log holds a planted value")
+		}
+	}
+}
