@@ -3,11 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
-
-	"github.com/jackc/pgproto3/v2"
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
@@ -53,7 +49,7 @@ func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) 
 	if err := s.readSettings(ctx); err != nil {
 		return nil, err
 	}
-	plan, err := planner.Make(text, planner.Session{SearchPath: s.settings.searchPath, Values: s.settings.values}, snapshot)
+	plan, err := s.proxy.plans.make(text, planner.Session{SearchPath: s.settings.searchPath, Values: s.settings.values}, snapshot)
 	if err == nil && plan.Explain == "" && !s.principal.Reader {
 		return &planner.Plan{}, nil
 	}
@@ -196,77 +192,3 @@ func (d *decision) wording() string {
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
-
-// settings are what the meaning of a statement depends on in a session.
-type settings struct {
-	searchPath []string
-	values     bool   // tailor.representation = 'value'
-	notices    bool   // tailor.notices
-	recoding   string // tailor.recoding, "" for the policy's own
-	project    string // tailor.project, "" for none
-}
-
-// selectSettings reads them where the statement itself would.
-const selectSettings = `SELECT pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n'),` +
-	` pg_catalog.current_setting('tailor.representation', true), pg_catalog.current_setting('tailor.notices', true),` +
-	` pg_catalog.current_setting('tailor.recoding', true), pg_catalog.current_setting('tailor.project', true)`
-
-// settingsPatience bounds how long the server may take to tell its settings.
-const settingsPatience = 30 * time.Second
-
-// readSettings asks the server each time: any statement, and any function in
-// it, may have changed them. In a failed transaction nothing can be asked, and
-// nothing will run either.
-func (s *session) readSettings(ctx context.Context) error {
-	if s.status.Load() == 'E' {
-		return nil
-	}
-	if s.pipelined && !s.unsettled {
-		return nil // a question would end the pipeline; what is known still holds
-	}
-	if s.pipelined {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot follow other statements in one pipeline").
-			WithHint("Send Sync before the statement.")
-	}
-	q := &internalQuery{done: make(chan error, 1)}
-	s.expect.add(&expected{kind: 'Q', internal: q})
-	if err := send(s.up, &pgproto3.Query{String: selectSettings}); err != nil {
-		return err
-	}
-	if err := s.up.Flush(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, settingsPatience)
-	defer cancel()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-q.done:
-		if err != nil {
-			return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read").Wrap(err)
-		}
-	}
-	if len(q.row) != 5 {
-		return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read")
-	}
-	s.settings = settings{
-		searchPath: strings.Split(string(q.row[0]), "\n"),
-		values:     string(q.row[1]) == "value",
-		notices:    string(q.row[2]) != "off",
-		recoding:   string(q.row[3]),
-		project:    string(q.row[4]),
-	}
-	s.unsettled = false
-	return nil
-}
-
-// settlers are words without which a statement changes no setting, short of a
-// function that does. Settings only say which table a name means and how
-// values are shown, so an oversight confuses and discloses nothing.
-var settlers = []string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp"}
-
-// settle notes that a statement which is about to run may change settings.
-func (s *session) settle(text string) {
-	lower := strings.ToLower(text)
-	s.unsettled = s.unsettled || slices.ContainsFunc(settlers, func(w string) bool { return strings.Contains(lower, w) })
-}

@@ -13,9 +13,9 @@ const module = "github.com/hiatus-tailor/tailor/"
 var allowed = map[string][]string{
 	"anonymize": {},
 	"ecg":       {"anonymize"},
-	"catalog":   {"anonymize", "internal/sqlstate"},
-	"planner":   {"anonymize", "ecg", "catalog", "internal/sqlstate"},
-	"proxy":     {"anonymize", "ecg", "catalog", "planner", "internal/sqlstate", "internal/audit"},
+	"catalog":   {"anonymize", "internal/sqlstate", "internal/words"},
+	"planner":   {"anonymize", "ecg", "catalog", "internal/sqlstate", "internal/words"},
+	"proxy":     {"anonymize", "ecg", "catalog", "planner", "internal/sqlstate", "internal/audit", "internal/words", "internal/metrics"},
 }
 
 // engine starts the names of packages that count as anonymize itself.
