@@ -1,7 +1,6 @@
 """What programs do with psycopg2: a line for each, 'pass' or 'fail' and a name."""
 import datetime
 import io
-import select
 
 import psycopg2
 import psycopg2.extras
@@ -25,16 +24,6 @@ def copy_in_and_out(c):
     out = io.StringIO()
     c.copy_to(out, "t")
     assert len(out.getvalue().splitlines()) == 5000
-
-
-def notifications(c):
-    c.connection.commit()
-    c.connection.autocommit = True
-    c.execute("LISTEN news")
-    c.execute("NOTIFY news, 'payload'")
-    select.select([c.connection], [], [], 5)
-    c.connection.poll()
-    assert c.connection.notifies[0].payload == "payload"
 
 
 def errors_and_savepoints(c):
@@ -70,7 +59,7 @@ def settings(c):
     assert c.connection.get_parameter_status("application_name") == "other"
 
 
-for test in [simple, named_cursor, copy_in_and_out, notifications, errors_and_savepoints, values_in_bulk,
+for test in [simple, named_cursor, copy_in_and_out, errors_and_savepoints, values_in_bulk,
              several_statements, large_values, settings]:
     try:
         with psycopg2.connect("") as connection, connection.cursor() as cursor:
