@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO    ?= go
 
-.PHONY: demo test lint build bench soak prepare prepare-test
+.PHONY: demo test lint build bench bench-proxy compat soak prepare prepare-test
 
 demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
 	./bin/tailor demo $(ARGS)
@@ -17,6 +17,12 @@ soak: prepare-test ## the tests that take longer
 bench: prepare ## benchmarks, each with its comparison in the same run
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	test ! -d ../shared/data || $(GO) run ./internal/experiments/staged -data ../shared/data # modification rates, stages against everything at once
+
+bench-proxy: prepare build ## throughput, logins and memory beside PgBouncer and a direct connection
+	scripts/bench-proxy $(ARGS)
+
+compat: prepare build ## drivers' own test suites, directly and through tailor
+	scripts/compat $(ARGS)
 
 build:
 	$(GO) build -trimpath -o bin/tailor ./cmd/tailor

@@ -8,6 +8,7 @@ require (
 	github.com/jackc/pgproto3/v2 v2.3.3
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/pganalyze/pg_query_go/v5 v5.1.0
+	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/sync v0.23.0
 	google.golang.org/protobuf v1.36.12
 )

@@ -3,7 +3,8 @@ package catalog
 import (
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/hiatus-tailor/tailor/internal/words"
 )
 
 // Class says what a policy takes a column for.
@@ -137,14 +138,14 @@ type Snapshot struct {
 	protected map[Name]*Relation
 	others    map[Name]*Other
 	projects  []string
-	words     []string // lower-case names whose absence proves a text harmless
+	names     *words.Set // whose absence proves a text harmless
 }
 
 // NewSnapshot makes a snapshot. The research schema's name of each protected
 // relation is added by itself.
 func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *Snapshot {
 	s := &Snapshot{version: version, protected: make(map[Name]*Relation), others: others}
-	words := []string{"pg_stat", "u&", ReleasePrefix, "tailor"}
+	names := []string{"pg_stat", "u&", ReleasePrefix, "tailor"}
 	for _, r := range protected {
 		r.Catalog = version
 		s.protected[Name{r.Schema, r.Name}] = r
@@ -154,15 +155,14 @@ func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *
 				s.projects = append(s.projects, seed.Name)
 			}
 		}
-		words = append(words, strings.ToLower(r.Name))
+		names = append(names, r.Name)
 	}
 	for n, o := range others {
 		if o.Reaches != "" {
-			words = append(words, strings.ToLower(n.Name))
+			names = append(names, n.Name)
 		}
 	}
-	slices.Sort(words)
-	s.words = slices.Compact(words)
+	s.names = words.New(names)
 	return s
 }
 
@@ -185,12 +185,4 @@ func (s *Snapshot) Other(n Name) *Other { return s.others[n] }
 // MayConcern says whether a statement could name a protected relation. It is
 // a plain search for the names; false is certain, true is not. Names written
 // with escapes (U&"…") are taken as possible.
-func (s *Snapshot) MayConcern(statement string) bool {
-	lower := strings.ToLower(statement)
-	for _, w := range s.words {
-		if strings.Contains(lower, w) {
-			return true
-		}
-	}
-	return false
-}
+func (s *Snapshot) MayConcern(statement string) bool { return s.names.Within(statement) }

@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"errors"
-	"strconv"
 	"time"
 
 	decode "github.com/jackc/pgx/v5/pgproto3"
@@ -14,17 +13,28 @@ import (
 // answers forwards what the server sends until one side ends. It alone writes
 // to the client once the login is over.
 func (s *session) answers() error {
+	in := s.server.frames
 	for {
-		frame, err := s.server.frames.next()
+		inside := in.inside()
+		frame, err := in.next()
 		if err != nil {
 			return err
 		}
-		if err := s.answer(frame); err != nil {
+		kind := frame[0]
+		if inside {
+			err = s.out.pass(frame)
+		} else {
+			err = s.answer(frame)
+		}
+		if err != nil {
 			return err
 		}
-		if !s.server.frames.buffered() {
+		if !in.buffered() {
 			if err := s.out.Flush(); err != nil {
 				return err
+			}
+			if kind == 'Z' {
+				in.settle()
 			}
 		}
 	}
@@ -38,7 +48,9 @@ func (s *session) answer(frame []byte) error {
 		if e := s.expect.head(); e != nil && e.internal != nil {
 			return e.internal.keep(frame)
 		}
-	case 'N', 'A', 'S': // at any time
+	case 'S':
+		s.server.setParameter(frame)
+	case 'N', 'A': // at any time
 	case 'E':
 		return s.answerError(frame)
 	case 'Z':
@@ -48,8 +60,7 @@ func (s *session) answer(frame []byte) error {
 	default:
 		return s.answerStep(frame)
 	}
-	_, err := s.out.Write(frame)
-	return err
+	return s.out.pass(frame)
 }
 
 // completes says which messages end the answer to which kind of message.
@@ -73,8 +84,7 @@ func completes(kind, answer byte) bool {
 func (s *session) answerStep(frame []byte) error {
 	e := s.expect.head()
 	if e == nil {
-		_, err := s.out.Write(frame)
-		return err
+		return s.out.pass(frame)
 	}
 	if e.internal != nil {
 		return nil
@@ -102,29 +112,31 @@ func (s *session) answerStep(frame []byte) error {
 		s.finish(e, audit.Passed, "")
 		s.expect.complete()
 	}
-	_, err := s.out.Write(frame)
-	return err
+	return s.out.pass(frame)
 }
 
 // rowsOf reads the number of rows from a command tag such as "SELECT 42".
 func rowsOf(frame []byte) int64 {
-	var c decode.CommandComplete
-	if c.Decode(frame[headerBytes:]) != nil {
-		return 0
+	n, unit := int64(0), int64(1)
+	for i := len(frame) - 2; i > headerBytes && unit < 1e18; i-- { // the last byte is 0
+		c := frame[i]
+		if c == ' ' {
+			return n
+		}
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n += int64(c-'0') * unit
+		unit *= 10
 	}
-	n, err := strconv.ParseInt(string(c.CommandTag[bytes.LastIndexByte(c.CommandTag, ' ')+1:]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	return 0
 }
 
 // answerError forwards an error, or the reason of a refusal in its place.
 func (s *session) answerError(frame []byte) error {
 	e := s.expect.head()
 	if e == nil {
-		_, err := s.out.Write(frame)
-		return err
+		return s.out.pass(frame)
 	}
 	if e.internal != nil {
 		e.internal.row = nil
@@ -152,8 +164,7 @@ func (s *session) answerError(frame []byte) error {
 	if e.kind != 'Q' && e.kind != 'F' && e.kind != 'S' {
 		s.expect.fail()
 	}
-	_, err := s.out.Write(frame)
-	return err
+	return s.out.pass(frame)
 }
 
 // answerReady ends a simple query, a function call or a Sync.
@@ -163,27 +174,45 @@ func (s *session) answerReady(frame []byte) error {
 	if e != nil {
 		s.finish(e, audit.Passed, "")
 		internal := e.internal
-		e.internal = nil // answered: nobody else is to end it
+		if internal != nil {
+			e.internal = nil // answered: nobody else is to end it
+		}
 		s.expect.ready()
 		if internal != nil {
 			internal.done <- nil
 			return nil
 		}
 	}
-	_, err := s.out.Write(frame)
-	return err
+	return s.out.pass(frame)
 }
 
 // finish records how a statement ended.
 func (s *session) finish(e *expected, verdict audit.Verdict, code string) {
+	if e.kind != 'Q' && e.kind != 'E' && e.record == nil {
+		return
+	}
+	duration := s.proxy.clock().Sub(e.started)
+	if e.shape != nil {
+		passed := verdict == audit.Passed
+		s.tally.ended(e.shape, passed, e.rows, duration)
+		e.shape = nil
+		if passed {
+			s.proxy.meters.ended(verdict, duration)
+			return
+		}
+		e.record = s.recordAt(e.started, e.statement)
+	}
 	r := e.record
 	if r == nil {
 		return
 	}
 	e.record = nil
-	s.proxy.audit.Finish(r, audit.Outcome{
-		Verdict: verdict, SQLState: code, Rows: e.rows, Duration: s.proxy.clock().Sub(e.started),
-	})
+	ended := verdict
+	if r.Verdict == audit.Refused || r.Verdict == audit.Released && verdict == audit.Passed {
+		ended = r.Verdict
+	}
+	s.proxy.meters.ended(ended, duration)
+	s.proxy.audit.Finish(r, audit.Outcome{Verdict: verdict, SQLState: code, Rows: e.rows, Duration: duration})
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

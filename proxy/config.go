@@ -7,43 +7,88 @@ import (
 	"time"
 )
 
-// Config says where the proxy listens and whom it serves.
+// Config says where the proxy listens and whom it serves. Zero durations and
+// numbers are off only where that is said.
 type Config struct {
 	Listen   string // HOST:PORT for clients
 	Upstream string // HOST:PORT of PostgreSQL, or the path of its socket
+
+	TLS         ClientTLS
+	UpstreamTLS UpstreamTLS
+	// Authentication is how clients prove who they are.
+	Authentication Authentication
+
 	// StartupTimeout bounds the time from connection to completed login.
 	StartupTimeout time.Duration
-	// MaxClients bounds the number of connections, cancel requests included.
-	MaxClients int
+	// MaxClients bounds the number of sessions, MaxClientsOfPrincipal that of
+	// one role's; 0 for as many as MaxClients.
+	MaxClients            int
+	MaxClientsOfPrincipal int
+	// QueueTimeout is how long a client waits for a session to become free
+	// before it is refused with 53300.
+	QueueTimeout time.Duration
+	// IdleTimeout ends sessions that have asked nothing for so long and are in
+	// no transaction; 0 never does.
+	IdleTimeout time.Duration
+	// DrainTimeout is how long transactions may go on when the proxy ends.
+	DrainTimeout time.Duration
+	// ReuseTimeout is how long the server's side of a session that ended well
+	// is kept for the next client of the same role; 0 for not at all.
+	ReuseTimeout time.Duration
+	// KeepAlive is how long a connection may be silent before it is probed.
+	KeepAlive time.Duration
+	// ProxyProtocol says that each connection begins with a PROXY header, from
+	// a balancer that nobody can go round.
+	ProxyProtocol bool
+	// WrongPasswordPause is how long the answer to a failed login takes.
+	WrongPasswordPause time.Duration
 }
 
 // DefaultConfig serves a PostgreSQL on this machine.
 func DefaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:6432", Upstream: "127.0.0.1:5432",
-		StartupTimeout: 30 * time.Second, MaxClients: 1000,
+		TLS: ClientTLS{MinVersion: "1.2"}, UpstreamTLS: UpstreamTLS{Mode: TLSDisable}, Authentication: SCRAM,
+		StartupTimeout: 30 * time.Second, MaxClients: 1000, QueueTimeout: 10 * time.Second,
+		DrainTimeout: 10 * time.Second, ReuseTimeout: time.Second, KeepAlive: time.Minute,
+		WrongPasswordPause: time.Second,
 	}
 }
 
 // Validate reports every fault.
 func (c Config) Validate() error {
 	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		faults = append(faults, fmt.Errorf("listen: %w", err))
+		fault("listen: %w", err)
 	}
 	if c.Upstream == "" {
-		faults = append(faults, errors.New("upstream: is empty"))
+		fault("upstream: is empty")
 	} else if c.Upstream[0] != '/' {
 		if _, _, err := net.SplitHostPort(c.Upstream); err != nil {
-			faults = append(faults, fmt.Errorf("upstream: %w", err))
+			fault("upstream: %w", err)
 		}
 	}
-	if c.StartupTimeout <= 0 {
-		faults = append(faults, errors.New("start-up timeout: must be above 0"))
+	for name, d := range map[string]time.Duration{"startup-timeout": c.StartupTimeout, "keepalive": c.KeepAlive} {
+		if d <= 0 {
+			fault("%s: must be above 0", name)
+		}
+	}
+	for name, d := range map[string]time.Duration{
+		"queue-timeout": c.QueueTimeout, "idle-timeout": c.IdleTimeout, "drain-timeout": c.DrainTimeout,
+		"upstream-reuse": c.ReuseTimeout, "wrong-password-pause": c.WrongPasswordPause,
+	} {
+		if d < 0 {
+			fault("%s: must not be below 0", name)
+		}
 	}
 	if c.MaxClients <= 0 {
-		faults = append(faults, errors.New("clients: must be above 0"))
+		fault("max-clients: must be above 0")
 	}
+	if c.MaxClientsOfPrincipal < 0 {
+		fault("max-clients-per-principal: must not be below 0")
+	}
+	faults = append(faults, c.TLS.validate(), c.UpstreamTLS.validate(), c.Authentication.validate(c))
 	return errors.Join(faults...)
 }
 

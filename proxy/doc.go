@@ -8,7 +8,8 @@
 //	client ─► statements ─► server   plan, assess, audit, then forward
 //	client ◄─ answers ◄──── server   forward whole buffers, watch completions
 //
-// Between them stands a queue of what the server still owes (see expected):
+// What passes is written from the buffer that it was read into (see frames and
+// sink). Between the two stands a queue of what the server still owes (see expected):
 // each message that will be answered is noted there before it is forwarded.
 // A refused statement is forwarded as one that cannot be parsed, so that the
 // server's transaction fails as it would have, and the server's error is

@@ -31,6 +31,7 @@ type expected struct {
 	released bool
 	// record is finished when the answer ends; nil for none.
 	record  *audit.Record
+	shape   *shape // counts the run in place of a record; nil for none
 	started time.Time
 	rows    int64
 	copying bool // the server has asked for a copy from the client
@@ -40,6 +41,10 @@ type expected struct {
 	// internal receives the answer, which the client does not see.
 	internal *internalQuery
 }
+
+// bare are the messages about which nothing has to be known but their kind.
+// Sessions share them: nobody changes one.
+var bare = map[byte]*expected{'S': {kind: 'S'}, 'C': {kind: 'C'}, 'D': {kind: 'D'}}
 
 // internalQuery is a query of the proxy's own on the client's session.
 type internalQuery struct {

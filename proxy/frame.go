@@ -3,12 +3,17 @@ package proxy
 import (
 	"encoding/binary"
 	"io"
+	"sync"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// bufferBytes is the size of the buffer of each direction.
-const bufferBytes = 64 << 10
+// Sizes of the buffer of each direction: the small one is a session's own, the
+// large one is borrowed while much arrives.
+const (
+	smallBytes  = 2 << 10
+	bufferBytes = 64 << 10
+)
 
 // maxFrame is the longest message that PostgreSQL itself accepts.
 const maxFrame = 1<<30 - 1
@@ -21,25 +26,43 @@ const headerBytes = 5
 // message arrive, never by what its length field promises.
 type frames struct {
 	source     io.Reader
+	limit      int    // of a message's length
+	small      []byte // the buffer of a session at rest
 	buffer     []byte
 	start, end int // unread bytes
+	// streamed is the type of messages that are never needed as a whole: where
+	// one is longer than the buffer, it is handed out in pieces.
+	streamed byte
+	rest     int // bytes to come of the message that is handed out in pieces
 }
 
 func newFrames(source io.Reader) *frames {
-	return &frames{source: source, buffer: make([]byte, bufferBytes)}
+	small := make([]byte, smallBytes)
+	return &frames{source: source, limit: maxFrame, small: small, buffer: small}
 }
 
+// large are buffers that sessions borrow.
+var large = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
+
 // next returns the next message, header included. It stays valid until the
-// following call.
+// following call. Where streamed is set, what follows a piece of a message is
+// its next piece (see inside).
 func (f *frames) next() ([]byte, error) {
+	if f.rest > 0 {
+		return f.piece()
+	}
 	if err := f.fill(headerBytes); err != nil {
 		return nil, err
 	}
 	length := int64(binary.BigEndian.Uint32(f.buffer[f.start+1:]))
-	if length < 4 || length > maxFrame {
+	if length < 4 || length > int64(f.limit) {
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, "invalid message length")
 	}
 	total := int(length) + 1
+	if total > bufferBytes && f.streamed != 0 && f.buffer[f.start] == f.streamed {
+		f.rest = total
+		return f.piece()
+	}
 	if err := f.fill(total); err != nil {
 		return nil, err
 	}
@@ -48,9 +71,28 @@ func (f *frames) next() ([]byte, error) {
 	return frame, nil
 }
 
-// buffered says whether a whole message is at hand without reading.
+// inside says that the next call of next returns a further piece of a message.
+func (f *frames) inside() bool { return f.rest > 0 }
+
+// piece returns what is at hand of a message in pieces.
+func (f *frames) piece() ([]byte, error) {
+	if err := f.fill(1); err != nil {
+		return nil, err
+	}
+	n := min(f.rest, f.end-f.start)
+	piece := f.buffer[f.start : f.start+n]
+	f.start += n
+	f.rest -= n
+	return piece, nil
+}
+
+// buffered says whether a whole message, or a piece of one, is at hand without
+// reading.
 func (f *frames) buffered() bool {
 	n := f.end - f.start
+	if f.rest > 0 {
+		return n > 0
+	}
 	return n >= headerBytes && int64(n) > int64(binary.BigEndian.Uint32(f.buffer[f.start+1:]))
 }
 
@@ -58,9 +100,6 @@ func (f *frames) buffered() bool {
 func (f *frames) fill(n int) error {
 	if f.start == f.end {
 		f.start, f.end = 0, 0
-		if len(f.buffer) > bufferBytes && n <= bufferBytes {
-			f.buffer = make([]byte, bufferBytes) // a long message has gone by
-		}
 	}
 	for f.end-f.start < n {
 		if f.end == len(f.buffer) {
@@ -69,10 +108,13 @@ func (f *frames) fill(n int) error {
 		read, err := f.source.Read(f.buffer[f.end:])
 		f.end += read
 		if err != nil && f.end-f.start < n {
-			if err == io.EOF && f.end > f.start {
+			if err == io.EOF && (f.end > f.start || f.rest > 0) {
 				return io.ErrUnexpectedEOF
 			}
 			return err
+		}
+		if f.end == smallBytes && len(f.buffer) == smallBytes {
+			f.replace(large.Get().(*[bufferBytes]byte)[:]) // more is to be expected
 		}
 	}
 	return nil
@@ -81,11 +123,26 @@ func (f *frames) fill(n int) error {
 // makeRoom moves unread bytes to the front, and doubles a full buffer.
 func (f *frames) makeRoom(n int) {
 	if f.start == 0 {
-		grown := make([]byte, min(2*len(f.buffer), max(n, len(f.buffer)+1)))
-		copy(grown, f.buffer[:f.end])
-		f.buffer = grown
+		f.replace(make([]byte, min(2*len(f.buffer), max(n, len(f.buffer)+1))))
 		return
 	}
 	copy(f.buffer, f.buffer[f.start:f.end])
 	f.start, f.end = 0, f.end-f.start
+}
+
+// settle gives a large buffer back where nothing is unread. The caller expects
+// to wait for the next message.
+func (f *frames) settle() {
+	if len(f.buffer) > smallBytes && f.start == f.end {
+		f.replace(f.small)
+	}
+}
+
+// replace moves unread bytes to another buffer.
+func (f *frames) replace(buffer []byte) {
+	unread := copy(buffer, f.buffer[f.start:f.end])
+	if len(f.buffer) == bufferBytes {
+		large.Put((*[bufferBytes]byte)(f.buffer))
+	}
+	f.buffer, f.start, f.end = buffer, 0, unread
 }

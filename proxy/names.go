@@ -87,6 +87,19 @@ func (n *names) prepare(plan *planner.Plan, text string) *prepared {
 	return p
 }
 
+// bound notes which statement, without protected tables, a portal runs; nil for
+// one that is not known.
+func (n *names) bound(to []byte, p *prepared) {
+	switch known := n.portals[string(to)]; {
+	case p == nil:
+		delete(n.portals, string(to))
+	case known != nil && known.prepared == p:
+		known.decided = false
+	default:
+		n.portals[string(to)] = &portal{prepared: p, name: string(to)}
+	}
+}
+
 // ownPrefix starts the names that the proxy gives.
 const ownPrefix = "tailor_own_"
 
@@ -146,6 +159,9 @@ func (n *names) discard(text string) {
 // deallocated rewrites DEALLOCATE of a protected statement, which some drivers
 // send in place of Close. ok is false for any other text.
 func (n *names) deallocated(text string) (rewritten string, ok bool) {
+	if n.given == 0 { // a protected statement has a name of the proxy's own
+		return "", false
+	}
 	m := deallocation.FindStringSubmatch(text)
 	if m == nil {
 		return "", false

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hiatus-tailor/tailor/catalog"
@@ -42,37 +44,70 @@ var (
 
 // Proxy serves clients. It is made by New and runs until Serve's context ends.
 type Proxy struct {
-	config  Config
+	running atomic.Pointer[running]
 	catalog Catalog
 	audit   Audit
 	log     *slog.Logger
 	clock   func() time.Time
 	secret  []byte // of mock verifiers
+	seed    maphash.Seed
 	cancels cancels
-	slots   chan struct{}
+	live    live
+	seats   *seats
+	shelf   shelf
+	meters  *meters
+	// starting bounds the connections that have not come to a session yet.
+	starting chan struct{}
+	draining atomic.Bool
 
 	assessments assessments
 	plans       *planner.Cache
+	principals  principals
 }
 
-// New makes a proxy. clock is the time of audit records.
+// maxStarting is the number of connections at once that may be on their way to
+// a session, queued ones included.
+const maxStarting = 10000
+
+// New makes a proxy and reads the files that the configuration names. clock is
+// the time of audit records.
 func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock func() time.Time) (*Proxy, error) {
-	if err := config.Validate(); err != nil {
+	r, err := config.load()
+	if err != nil {
 		return nil, err
 	}
-	return &Proxy{
-		config: config, catalog: catalog, audit: audit, log: log, clock: clock, secret: randomBytes(32),
-		cancels: cancels{keys: make(map[cancelKey]cancelTarget)}, slots: make(chan struct{}, config.MaxClients),
-		plans: planner.NewCache(),
-	}, nil
+	p := &Proxy{
+		catalog: catalog, audit: audit, log: log, clock: clock, secret: randomBytes(32), seed: maphash.MakeSeed(),
+		cancels: cancels{keys: make(map[cancelKey]*target)}, starting: make(chan struct{}, maxStarting),
+		seats: newSeats(config.MaxClients, config.MaxClientsOfPrincipal), plans: planner.NewCache(),
+	}
+	p.running.Store(r)
+	p.meters = newMeters(p)
+	return p, nil
 }
 
-// Serve accepts clients on the listener until the context ends, then closes
-// it and every session, and returns when all are gone.
+// Listen opens the listener that the configuration names.
+func (p *Proxy) Listen(ctx context.Context) (net.Listener, error) {
+	r := p.running.Load()
+	config := net.ListenConfig{KeepAliveConfig: keepAlive(r.KeepAlive)}
+	return config.Listen(ctx, "tcp", r.Config.Listen)
+}
+
+// Serve accepts clients on the listener until the context ends. Then it closes
+// the listener, ends sessions as they come out of their transactions, all of
+// them after DrainTimeout, and returns when they are gone.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	defer context.AfterFunc(ctx, func() {
+		_ = listener.Close()
+		p.drain(hard, cut)
+	})()
+	upkeep, stop := context.WithCancel(hard)
+	var keeper, sessions sync.WaitGroup
+	keeper.Go(func() { p.keepUp(upkeep) })
+	defer keeper.Wait()
 	defer stop()
-	var sessions sync.WaitGroup
 	defer sessions.Wait()
 	for {
 		conn, err := listener.Accept()
@@ -86,65 +121,81 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 				time.Sleep(10 * time.Millisecond)
 				continue
 			}
+			cut(errShutdown)
 			return fmt.Errorf("accept: %w", err)
 		}
-		sessions.Go(func() { p.serve(ctx, conn) })
+		sessions.Go(func() { p.serve(ctx, hard, conn) })
 	}
 }
 
-// serve handles one connection from its first packet to its end.
-func (p *Proxy) serve(ctx context.Context, conn net.Conn) {
+// serve handles one connection from its first packet to its end. start ends
+// where no new sessions are wanted, hard where none are.
+func (p *Proxy) serve(start, hard context.Context, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	defer func() {
 		if fault := recover(); fault != nil {
-			p.log.Error("session failed", "fault", fault, "stack", string(debug.Stack()))
+			p.log.Error("session failed", "stack", string(debug.Stack()))
 		}
 	}()
+	p.meters.connections.Add(1)
 	select {
-	case p.slots <- struct{}{}:
-		defer func() { <-p.slots }()
+	case p.starting <- struct{}{}:
 	default:
-		_, _ = conn.Write(errorFrame("FATAL", sqlstate.New(sqlstate.TooManyConnections, "sorry, too many clients already")))
+		_, _ = conn.Write(errorFrame("FATAL", sqlstate.From(tooMany())))
 		return
 	}
-	s, err := p.start(ctx, conn)
+	s, err := p.start(start, conn)
+	<-p.starting
 	if err != nil {
+		p.meters.logins["refused"].Add(1)
 		p.refuseLogin(conn, err)
 		return
 	}
 	if s != nil {
-		s.run(ctx)
+		p.meters.logins["accepted"].Add(1)
+		defer p.seats.leave()
+		defer p.seats.exit(s.principal.Name)
+		s.run(hard)
 	}
 }
 
-// start takes a connection to a session, or delivers its cancel request.
+// start takes a connection to a session, or delivers its cancel request. With a
+// session come a seat and an entry of its principal.
 func (p *Proxy) start(ctx context.Context, conn net.Conn) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.config.StartupTimeout)
+	r := p.running.Load()
+	ctx, cancel := context.WithTimeout(ctx, r.StartupTimeout)
 	defer cancel()
-	_ = conn.SetDeadline(time.Now().Add(p.config.StartupTimeout))
-	g, err := greet(conn)
+	_ = conn.SetDeadline(p.clock().Add(r.StartupTimeout))
+	if r.ProxyProtocol {
+		var err error
+		if conn, err = readProxyHeader(conn); err != nil {
+			return nil, err
+		}
+	}
+	g, err := greet(ctx, conn, r.tls, r.TLS.Required)
 	if err != nil {
-		return nil, err
+		return nil, on(g, err)
 	}
 	if g.parameters == nil {
-		if target, ok := p.cancels.find(g.cancel); ok && !target.work.interrupt() {
-			return nil, p.config.cancel(ctx, target.server)
-		}
-		return nil, nil
+		return nil, p.cancels.deliver(g.cancel, func(key []byte) error { return r.cancel(ctx, key) })
 	}
-	s, err := p.open(ctx, conn, g)
+	if err := p.seats.take(ctx, r.QueueTimeout); err != nil {
+		return nil, on(g, err)
+	}
+	s, err := p.open(ctx, r, g)
 	if err != nil {
-		p.recordLogin(conn, g, err)
-		return nil, err
+		p.seats.leave()
+		p.recordLogin(g, err)
+		return nil, p.slowly(ctx, r, on(g, err))
 	}
-	_ = conn.SetDeadline(time.Time{})
+	_ = g.conn.SetDeadline(time.Time{})
 	_ = s.server.conn.SetDeadline(time.Time{})
 	return s, nil
 }
 
 // recordLogin records a login that failed for another reason than that the
 // client went away.
-func (p *Proxy) recordLogin(conn net.Conn, g *greeting, err error) {
+func (p *Proxy) recordLogin(g *greeting, err error) {
 	code := string(sqlstate.From(err).Code)
 	var server *errorResponse
 	switch {
@@ -153,17 +204,54 @@ func (p *Proxy) recordLogin(conn net.Conn, g *greeting, err error) {
 	case gone(err):
 		return
 	}
-	p.audit.RefusedLogin(audit.NewLogin(p.clock(), g.parameters["user"], g.parameters["database"], conn.RemoteAddr().String(), code))
+	p.audit.RefusedLogin(audit.NewLogin(p.clock(), g.parameters["user"], g.parameters["database"], g.conn.RemoteAddr().String(), code))
+}
+
+// slowly keeps back the answer to a wrong password.
+func (p *Proxy) slowly(ctx context.Context, r *running, err error) error {
+	var known *sqlstate.Error
+	if errors.As(err, &known) && (known.Code == sqlstate.InvalidPassword || known.Code == sqlstate.InvalidAuthorization) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(r.WrongPasswordPause):
+		}
+	}
+	return err
+}
+
+// refusal is an error with the connection on which the client is to be told.
+type refusal struct {
+	conn net.Conn
+	error
+}
+
+func (r refusal) Unwrap() error { return r.error }
+
+// on names the connection, encrypted or not, on which an error is answered.
+func on(g *greeting, err error) error {
+	if g == nil {
+		return err
+	}
+	return refusal{g.conn, err}
 }
 
 // refuseLogin tells a client why there is no session.
 func (p *Proxy) refuseLogin(conn net.Conn, err error) {
+	var answered refusal
+	if errors.As(err, &answered) {
+		conn = answered.conn
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(farewell))
 	var server *errorResponse
-	if errors.As(err, &server) {
+	var handshake errHandshake
+	switch {
+	case errors.As(err, &server):
 		_, _ = conn.Write(server.frame)
 		return
-	}
-	if gone(err) {
+	case gone(err):
+		return
+	case errors.As(err, &handshake):
+		p.log.Info("login refused", "rule", "TLS handshake", "cause", err)
 		return
 	}
 	known := sqlstate.From(err)

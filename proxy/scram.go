@@ -14,9 +14,12 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// scramMechanism is the only one offered (RFC 7677). Channel binding needs
-// TLS between client and proxy.
-const scramMechanism = "SCRAM-SHA-256"
+// The mechanisms that are offered (RFC 7677); the second binds the exchange to
+// the TLS connection between client and proxy.
+const (
+	scramMechanism     = "SCRAM-SHA-256"
+	scramPlusMechanism = "SCRAM-SHA-256-PLUS"
+)
 
 // verifier is what PostgreSQL stores of a password: enough to check a proof,
 // not enough to make one.
@@ -70,7 +73,7 @@ type scramExchange struct {
 	verifier    verifier
 	nonce       string
 	clientFirst string // without its GS2 header
-	header      string // the GS2 header
+	header      string // the GS2 header and the channel binding
 	serverFirst string
 }
 
@@ -83,12 +86,29 @@ func malformedSCRAM() error {
 }
 
 // begin answers the client's first message with nonce, salt and iterations.
-func (v verifier) begin(clientFirst string) (*scramExchange, string, error) {
-	// gs2-header = "n,," or "y,,": no channel binding, no authorization name.
-	if !strings.HasPrefix(clientFirst, "n,,") && !strings.HasPrefix(clientFirst, "y,,") {
+// plus says that the client binds the exchange to the channel, binding is what
+// it has to bind to; nil where there is nothing.
+func (v verifier) begin(clientFirst string, plus bool, binding []byte) (*scramExchange, string, error) {
+	// gs2-header: "n,," no binding; "y,," the client could but believes that
+	// the server cannot; "p=…,," it does. No authorization name in any.
+	header := "n,,"
+	switch {
+	case plus:
+		header = "p=tls-server-end-point,,"
+	case strings.HasPrefix(clientFirst, "y,,"):
+		if binding != nil { // somebody took the offer out
+			return nil, "", sqlstate.New(sqlstate.InvalidAuthorization, "the offer of channel binding was removed on its way")
+		}
+		header = "y,,"
+	}
+	rest, ok := strings.CutPrefix(clientFirst, header)
+	if !ok {
 		return nil, "", malformedSCRAM()
 	}
-	e := &scramExchange{verifier: v, header: clientFirst[:3], clientFirst: clientFirst[3:]}
+	e := &scramExchange{verifier: v, header: header, clientFirst: rest}
+	if plus {
+		e.header += string(binding)
+	}
 	_, nonce, ok := strings.Cut(e.clientFirst, ",r=")
 	if !ok || nonce == "" || strings.Contains(nonce, ",") {
 		return nil, "", malformedSCRAM()

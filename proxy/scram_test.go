@@ -31,7 +31,7 @@ func TestKeysTakenFromAClientsProofLogInElsewhere(t *testing.T) {
 	}
 	// The client's own login.
 	client := newSCRAMClient(&scramKeys{clientKey, v})
-	exchange, challenge, err := v.begin(client.initial())
+	exchange, challenge, err := v.begin(client.initial(), false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestKeysTakenFromAClientsProofLogInElsewhere(t *testing.T) {
 	}
 	// The login upstream with the keys that it gave away.
 	second := newSCRAMClient(keys)
-	exchange, challenge, err = v.begin(second.initial())
+	exchange, challenge, err = v.begin(second.initial(), false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestWrongProofsAreRefused(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.claim, func(t *testing.T) {
 			client := newSCRAMClient(c.keys)
-			exchange, challenge, err := c.server.begin(client.initial())
+			exchange, challenge, err := c.server.begin(client.initial(), false, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bufio"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -28,27 +27,36 @@ type session struct {
 	database  string
 	log       *slog.Logger
 
-	in  *frames       // from the client
-	out *bufio.Writer // to the client
-	up  *bufio.Writer // to the server
+	in  *frames // from the client
+	out *sink   // to the client
+	up  *sink   // to the server
+
+	stop     context.CancelCauseFunc // ends the session, for the reason given
+	end      error                   // why it has ended
+	reusable bool                    // the server's side needs no more than to be cleared
+
+	messages atomic.Int64 // of the client
+	seen     int64        // messages, when keepUp last found that they had changed
+	since    time.Time    // that was
 
 	expect expectations
 	work   interrupts
+	tally  tally
 	status atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
 
 	// The rest belongs to the goroutine that forwards statements.
-	names        names
-	skipping     bool // to the next Sync, after a refusal
-	pipelined    bool // messages of the extended protocol since the last Sync
-	settings     settings
-	unsettled    bool // the settings may have changed since they were read
+	names     names
+	skipping  bool // to the next Sync, after a refusal
+	pipelined bool // messages of the extended protocol since the last Sync
+	knowledge
 	lastSnapshot *catalog.Snapshot
 }
 
-// open authenticates a client and logs in to the server as its role.
-func (p *Proxy) open(ctx context.Context, conn net.Conn, g *greeting) (*session, error) {
+// open authenticates a client and logs in to the server as its role. The
+// principal's entry is taken.
+func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, error) {
 	user := g.parameters["user"]
-	principal, err := p.catalog.Principal(ctx, user)
+	principal, err := p.principals.find(ctx, p.catalog, user, p.clock())
 	if err != nil {
 		return nil, err
 	}
@@ -56,24 +64,32 @@ func (p *Proxy) open(ctx context.Context, conn net.Conn, g *greeting) (*session,
 	if err != nil {
 		stored = mockVerifier(p.secret, user)
 	}
-	if err := negotiate(conn, g); err != nil {
+	if err := negotiate(g.conn, g); err != nil {
 		return nil, err
 	}
-	in := newFrames(conn)
-	keys, err := authenticate(conn, in, stored)
+	in := newFrames(g.conn)
+	in.limit = maxStartup
+	keys, err := r.Authentication.prove(g.conn, in, user, stored)
 	if err != nil {
 		return nil, err
 	}
-	server, err := p.config.connect(ctx, g.parameters, keys)
-	if err != nil {
+	in.limit, in.streamed = maxFrame, 'd'
+	if err := p.seats.enter(user); err != nil {
 		return nil, err
 	}
+	server, err := p.server(ctx, r, g.parameters, principal, keys)
+	if err != nil {
+		p.seats.exit(user)
+		return nil, err
+	}
+	server.frames.streamed = 'D'
 	s := &session{
-		proxy: p, id: newID(), client: conn, server: server, principal: principal,
+		proxy: p, id: newID(), client: g.conn, server: server, principal: principal,
 		database: g.parameters["database"], in: in,
-		out: bufio.NewWriterSize(conn, bufferBytes), up: bufio.NewWriterSize(server.conn, bufferBytes),
-		names:    newNames(),
-		settings: settings{notices: true},
+		out: &sink{to: g.conn, meter: p.meters.toClients}, up: &sink{to: server.conn, meter: p.meters.toServer},
+		tally:     tally{seed: p.seed},
+		names:     newNames(),
+		knowledge: knowledge{settings: settings{notices: true}},
 	}
 	s.log = p.log.With("session", s.id)
 	s.status.Store('I')
@@ -82,37 +98,60 @@ func (p *Proxy) open(ctx context.Context, conn net.Conn, g *greeting) (*session,
 
 // run serves the session until one side ends it.
 func (s *session) run(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer func() { _ = s.server.conn.Close() }()
-	key := s.proxy.cancels.register(cancelTarget{&s.work, s.server.key})
+	defer s.leaveServer()
+	key := s.proxy.cancels.register(&s.work, s.server.key)
 	defer s.proxy.cancels.forget(key)
 	if err := s.welcome(key); err != nil {
+		s.end = err
 		return
 	}
 	s.expect.dropped = func(e *expected) { s.finish(e, audit.Failed, "") }
-	ended := make(chan error, 2)
-	go func() { ended <- s.guard(s.answers) }()
-	go func() { ended <- s.guard(func() error { return s.statements(ctx) }) }()
-	var err error
-	running := 2
-	select {
-	case err = <-ended:
-		running--
-	case <-ctx.Done():
-		err = sqlstate.New(sqlstate.CannotConnectNow, "the proxy is shutting down")
+	ctx, s.stop = context.WithCancelCause(ctx)
+	defer context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })()
+	s.proxy.live.add(s)
+	defer s.proxy.live.remove(s)
+	if s.proxy.draining.Load() {
+		s.stop(errShutdown)
 	}
-	cancel()
-	// Both goroutines end before anything else is written: each owns a buffer.
-	_ = s.client.SetReadDeadline(time.Unix(1, 0))
-	_ = s.client.SetWriteDeadline(time.Now().Add(farewell))
-	_ = s.server.conn.Close()
-	for range running {
-		<-ended
-	}
-	s.part(err)
+	forwarded := make(chan struct{})
+	go func() {
+		defer close(forwarded)
+		s.stop(reason(s.guard(func() error { return s.statements(ctx) })))
+	}()
+	s.stop(reason(s.guard(s.answers)))
+	// Both directions end before anything else is written: each owns a buffer.
+	<-forwarded
+	s.end = context.Cause(ctx)
+	s.part(s.end)
+	s.reusable = s.end == errLeft && !s.pipelined && s.atRest()
 	s.expect.drain()
+	s.noteTally()
 }
+
+// errLeft ends a session whose client has said goodbye.
+var errLeft = errors.New("the client has left")
+
+// reason makes sure that the first direction to end says why.
+func reason(err error) error {
+	if err == nil {
+		return errLeft
+	}
+	return err
+}
+
+// interrupt makes both directions end, wherever they wait.
+func (s *session) interrupt(cause error) {
+	_ = s.client.SetReadDeadline(past)
+	_ = s.client.SetWriteDeadline(time.Now().Add(farewell))
+	if cause == errLeft {
+		_ = s.server.conn.SetReadDeadline(past) // it may serve another
+		return
+	}
+	_ = s.server.conn.Close()
+}
+
+// past is a deadline that ends what waits.
+var past = time.Unix(1, 0)
 
 // farewell bounds how long the last bytes to a client may take.
 const farewell = 5 * time.Second
@@ -157,9 +196,20 @@ func (s *session) part(err error) {
 	_ = s.client.Close()
 }
 
+// noteTally hands over the records of runs that were counted only.
+func (s *session) noteTally() {
+	for _, counted := range s.tally.take(s.proxy.clock(), s.recordAt) {
+		s.proxy.audit.Finish(counted.record, counted.outcome)
+	}
+}
+
 // record starts the audit record of a statement of this session.
 func (s *session) record(statement string) *audit.Record {
-	r := audit.NewRecord(s.proxy.clock(), statement)
+	return s.recordAt(s.proxy.clock(), statement)
+}
+
+func (s *session) recordAt(started time.Time, statement string) *audit.Record {
+	r := audit.NewRecord(started, statement)
 	r.Session, r.Principal, r.Database = s.id, s.principal.Name, s.database
 	r.Client = s.client.RemoteAddr().String()
 	return r

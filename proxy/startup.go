@@ -1,14 +1,14 @@
 package proxy
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"strings"
-
-	"github.com/jackc/pgproto3/v2"
-	decode "github.com/jackc/pgx/v5/pgproto3"
+	"syscall"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -27,46 +27,123 @@ const maxStartup = 10000
 // greeting is what a client's first packets come to: a session to start, or a
 // query to cancel.
 type greeting struct {
+	conn       net.Conn // encrypted where the client asked for it
 	parameters map[string]string
 	minor      int    // of the protocol version asked for
 	cancel     []byte // process and secret key of a cancel request
 }
 
-// greet reads the first packets of a connection. Encryption is declined; a
-// client may ask for each kind once.
-func greet(conn net.Conn) (*greeting, error) {
+// greet reads the first packets of a connection. A client may ask for each kind
+// of encryption once, or begin with a TLS handshake.
+func greet(ctx context.Context, conn net.Conn, offered *tls.Config, required bool) (*greeting, error) {
+	head := make([]byte, 1)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return nil, err
+	}
+	plain := &begun{Conn: conn, head: head}
+	if head[0] == tlsHandshake {
+		return greetDirectly(ctx, plain, offered)
+	}
 	asked := make(map[uint32]bool)
 	for {
-		code, body, err := readStartup(conn)
+		code, body, err := readStartup(plain)
 		if err != nil {
 			return nil, err
 		}
-		switch code {
-		case codeSSL, codeGSS:
-			if asked[code] {
-				return nil, sqlstate.New(sqlstate.ProtocolViolation, "encryption was requested twice")
+		switch {
+		case (code == codeSSL || code == codeGSS) && asked[code]:
+			return nil, sqlstate.New(sqlstate.ProtocolViolation, "encryption was requested twice")
+		case code == codeSSL && offered != nil:
+			if _, err := conn.Write([]byte{'S'}); err != nil {
+				return nil, err
 			}
+			// What a client sends ahead of the handshake is taken for the
+			// handshake: nothing that came unencrypted is ever used.
+			return greetSecurely(ctx, conn, offered)
+		case code == codeSSL || code == codeGSS:
 			asked[code] = true
 			if _, err := conn.Write([]byte{'N'}); err != nil {
 				return nil, err
 			}
 			continue
-		case codeCancel:
-			return &greeting{cancel: body}, nil
 		}
-		if code>>16 != majorVersion {
-			return nil, sqlstate.New(sqlstate.FeatureNotSupported, "unsupported frontend protocol")
+		if required && code != codeCancel {
+			return nil, sqlstate.New(sqlstate.InvalidAuthorization, "connections without TLS are not allowed").
+				WithHint("Connect with sslmode=require or above.")
 		}
-		parameters, err := startupParameters(body)
-		if err != nil {
-			return nil, err
-		}
-		return &greeting{parameters: parameters, minor: int(code & 0xffff)}, nil
+		return introduced(conn, code, body)
 	}
 }
 
+// tlsHandshake is the first byte of a TLS client.
+const tlsHandshake = 0x16
+
+// begun is a connection of which the first bytes have been read.
+type begun struct {
+	net.Conn
+	head []byte
+}
+
+func (b *begun) Read(p []byte) (int, error) {
+	if len(b.head) == 0 {
+		return b.Conn.Read(p)
+	}
+	n := copy(p, b.head)
+	b.head = b.head[n:]
+	return n, nil
+}
+
+// greetDirectly serves a client that begins with the handshake. It has to name
+// the protocol, so that no other kind of client is led to believe it is
+// talking to a server of its own kind.
+func greetDirectly(ctx context.Context, conn net.Conn, offered *tls.Config) (*greeting, error) {
+	if offered == nil {
+		return nil, sqlstate.New(sqlstate.ProtocolViolation, "TLS is not available")
+	}
+	g, err := greetSecurely(ctx, conn, offered)
+	if err != nil {
+		return nil, err
+	}
+	if g.conn.(*secured).ConnectionState().NegotiatedProtocol != alpn {
+		return nil, sqlstate.New(sqlstate.ProtocolViolation, "direct TLS without the protocol %q", alpn)
+	}
+	return g, nil
+}
+
+// greetSecurely runs the handshake and reads the first packet behind it.
+func greetSecurely(ctx context.Context, conn net.Conn, offered *tls.Config) (*greeting, error) {
+	secure := tls.Server(conn, offered)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errHandshake{err}
+	}
+	code, body, err := readStartup(secure)
+	if err != nil {
+		return nil, err
+	}
+	return introduced(&secured{secure, offered.Certificates[0].Leaf}, code, body)
+}
+
+// errHandshake is a failed handshake, about which nothing can be told to the
+// client.
+type errHandshake struct{ error }
+
+// introduced reads the packet that says what a connection is for.
+func introduced(conn net.Conn, code uint32, body []byte) (*greeting, error) {
+	g := &greeting{conn: conn, minor: int(code & 0xffff)}
+	if code == codeCancel {
+		g.cancel = body
+		return g, nil
+	}
+	if code>>16 != majorVersion {
+		return g, sqlstate.New(sqlstate.FeatureNotSupported, "unsupported frontend protocol")
+	}
+	var err error
+	g.parameters, err = startupParameters(body)
+	return g, err
+}
+
 // readStartup reads one packet without a type: its code and what follows.
-func readStartup(conn net.Conn) (uint32, []byte, error) {
+func readStartup(conn io.Reader) (uint32, []byte, error) {
 	var head [8]byte
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
 		return 0, nil, err
@@ -132,56 +209,8 @@ func negotiate(w io.Writer, g *greeting) error {
 	return err
 }
 
-// authenticate runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
-// Authentication") and returns the keys that its proof gave away.
-func authenticate(conn net.Conn, in *frames, stored verifier) (*scramKeys, error) {
-	if err := send(conn, &pgproto3.AuthenticationSASL{AuthMechanisms: []string{scramMechanism}}); err != nil {
-		return nil, err
-	}
-	frame, err := passwordFrame(in)
-	if err != nil {
-		return nil, err
-	}
-	var initial decode.SASLInitialResponse
-	if err := initial.Decode(frame[headerBytes:]); err != nil {
-		return nil, sqlstate.New(sqlstate.ProtocolViolation, "malformed SASL response")
-	}
-	if initial.AuthMechanism != scramMechanism {
-		return nil, sqlstate.New(sqlstate.ProtocolViolation, "client selected an invalid SASL authentication mechanism")
-	}
-	exchange, challenge, err := stored.begin(string(initial.Data))
-	if err != nil {
-		return nil, err
-	}
-	if err := send(conn, &pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)}); err != nil {
-		return nil, err
-	}
-	if frame, err = passwordFrame(in); err != nil {
-		return nil, err
-	}
-	keys, signature, err := exchange.finish(string(frame[headerBytes:]))
-	if err != nil {
-		return nil, err
-	}
-	return keys, send(conn, &pgproto3.AuthenticationSASLFinal{Data: []byte(signature)})
-}
-
-// passwordFrame reads a message of the kind that carries authentication data.
-func passwordFrame(in *frames) ([]byte, error) {
-	frame, err := in.next()
-	if err != nil {
-		return nil, err
-	}
-	if frame[0] != 'p' {
-		return nil, sqlstate.New(sqlstate.ProtocolViolation, "expected an authentication response")
-	}
-	if len(frame) > maxStartup {
-		return nil, sqlstate.New(sqlstate.ProtocolViolation, "authentication response is too long")
-	}
-	return frame, nil
-}
-
 // gone says whether a connection ended rather than failed.
 func gone(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"strings"
 
 	"github.com/jackc/pgproto3/v2"
@@ -19,24 +21,33 @@ const unparsable = "tailor refused this statement"
 func (s *session) statements(ctx context.Context) error {
 	defer func() { _ = s.up.Flush() }()
 	if s.principal.Reader {
-		if err := s.readSettings(ctx); err != nil {
+		if err := s.askSettings(); err != nil {
 			return err
 		}
 	}
 	for {
+		inside := s.in.inside()
 		frame, err := s.in.next()
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if frame[0] == 'X' {
+		case inside:
+			err = s.up.pass(frame)
+		case frame[0] == 'X':
 			return nil
+		default:
+			s.messages.Add(1)
+			err = s.statement(ctx, frame)
 		}
-		if err := s.statement(ctx, frame); err != nil {
+		if err != nil {
 			return err
 		}
 		if !s.in.buffered() {
 			if err := s.up.Flush(); err != nil {
 				return err
+			}
+			if frame[0] != 'd' && !inside {
+				s.in.settle()
 			}
 		}
 	}
@@ -61,7 +72,7 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 	case 'D', 'C':
 		return s.named(frame)
 	case 'S':
-		s.expect.add(&expected{kind: 'S'})
+		s.expect.add(bare['S'])
 		s.skipping, s.pipelined = false, false
 	case 'H':
 	case 'd':
@@ -73,9 +84,11 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 	default:
 		return sqlstate.New(sqlstate.ProtocolViolation, "invalid frontend message type %d", frame[0])
 	}
-	_, err := s.up.Write(frame)
-	return err
+	return s.up.pass(frame)
 }
+
+// zero ends a text in a message.
+var zero = []byte{0}
 
 // malformed is the answer to a message that cannot be decoded.
 func malformed(err error) error {
@@ -89,14 +102,12 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		return malformed(err)
 	}
 	e := &expected{kind: 'Q', statement: q.String, started: s.proxy.clock()}
-	e.record = s.record(q.String)
-	defer s.settle(q.String)
-	plan, err := s.plan(ctx, q.String)
+	plan, err := s.measuredPlan(ctx, q.String)
 	if err == nil && plan.Explain != "" {
 		var account string
-		if account, err = s.explained(ctx, plan, e.record); err == nil {
-			if len(plan.Relations) > 0 {
-				e.record = nil // durable already
+		if account, err = s.explained(ctx, plan, s.recordAt(e.started, q.String)); err == nil {
+			if len(plan.Relations) == 0 {
+				s.count(e) // else durable already
 			}
 			s.expect.add(e)
 			return send(s.up, &pgproto3.Query{String: account})
@@ -104,27 +115,31 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 	}
 	if err == nil && plan.Passes() {
 		if d, shows := s.fetched(q.String); d != nil {
+			e.record = s.recordAt(e.started, q.String)
 			return s.fetch(ctx, e, d, shows)
 		}
+		s.settle(q.String, false)
+		s.count(e)
 		s.expect.add(e)
 		s.names.discard(q.String)
 		if text, ok := s.names.deallocated(q.String); ok {
 			return send(s.up, &pgproto3.Query{String: text})
 		}
-		_, err = s.up.Write(frame)
-		return err
+		return s.up.pass(frame)
 	}
+	e.record = s.recordAt(e.started, q.String)
 	var d *decision
 	if err == nil {
 		err = s.clash(plan)
 	}
 	if err == nil {
-		d, err = s.decide(ctx, plan, e.record)
+		d, err = s.measuredDecision(ctx, plan, e.record)
 	}
 	text := unparsable
 	if err != nil {
 		s.refuse(e, err)
 	} else {
+		s.settle(q.String, true)
 		e.rewritten, e.released = plan.Rewrite(d.view), true
 		e.prelude = d.notice
 		text = s.ticket(e.rewritten.SQL, d)
@@ -138,6 +153,7 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 // fetch handles a simple query that fetches from cursors over releases, or ends
 // the transaction of one that outlives it.
 func (s *session) fetch(ctx context.Context, e *expected, d *decision, shows bool) error {
+	s.settle(e.statement, false)
 	text := s.ticket(e.statement, d)
 	e.released = true
 	if shows {
@@ -167,6 +183,13 @@ func (s *session) prepare(plan *planner.Plan, text string) *prepared {
 	return p
 }
 
+// count sees to it that a run of a statement that passes is recorded.
+func (s *session) count(e *expected) {
+	if e.shape = s.tally.counts(e.statement, e.started); e.shape == nil {
+		e.record = s.recordAt(e.started, e.statement)
+	}
+}
+
 // ticket lets the server see that a text has been planned and will be recorded.
 func (s *session) ticket(text string, d *decision) string {
 	return s.proxy.catalog.Ticket(text, s.server.process(), d.releases)
@@ -186,7 +209,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		return malformed(err)
 	}
 	e := &expected{kind: 'P', statement: p.Query, started: s.proxy.clock()}
-	plan, err := s.plan(ctx, p.Query)
+	plan, err := s.measuredPlan(ctx, p.Query)
 	s.pipelined = true
 	if err == nil && s.names.taken(p.Name) {
 		err = sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", p.Name)
@@ -215,8 +238,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		if text, ok := s.names.deallocated(p.Query); ok {
 			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: text, ParameterOIDs: p.ParameterOIDs})
 		}
-		_, err = s.up.Write(frame)
-		return err
+		return s.up.pass(frame)
 	}
 	var d *decision
 	if err == nil {
@@ -242,13 +264,14 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 
 // bind notes which statement a portal runs.
 func (s *session) bind(ctx context.Context, frame []byte) error {
-	var b decode.Bind
-	if err := b.Decode(frame[headerBytes:]); err != nil {
-		return malformed(err)
+	to, rest, ok := bytes.Cut(frame[headerBytes:], zero)
+	from, _, also := bytes.Cut(rest, zero)
+	if !ok || !also {
+		return malformed(nil)
 	}
 	e := &expected{kind: 'B', started: s.proxy.clock()}
 	s.pipelined = true
-	p := s.names.statements[b.PreparedStatement]
+	p := s.names.statements[string(from)]
 	if p != nil {
 		e.statement = p.text
 	}
@@ -262,13 +285,13 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 		}
 	}
 	if p == nil || p.plan.Passes() {
-		s.names.forget('P', b.DestinationPortal)
-		if p != nil {
-			s.names.portals[b.DestinationPortal] = &portal{prepared: p, name: b.DestinationPortal}
-		}
+		s.names.bound(to, p)
 		s.expect.add(e)
-		_, err := s.up.Write(frame)
-		return err
+		return s.up.pass(frame)
+	}
+	var b decode.Bind
+	if err := b.Decode(frame[headerBytes:]); err != nil {
+		return malformed(err)
 	}
 	e.released = p.plan.Explain == ""
 	name := s.names.give(b.DestinationPortal)
@@ -290,9 +313,14 @@ func (s *session) named(frame []byte) error {
 	client := string(body[1 : len(body)-1])
 	server := s.names.server(body[0], client)
 	s.pipelined = true
-	s.expect.add(&expected{kind: frame[0]})
+	s.expect.add(bare[frame[0]])
 	if frame[0] == 'C' {
 		s.names.forget(body[0], client)
+	}
+	if server == client {
+		return s.up.pass(frame)
+	}
+	if frame[0] == 'C' {
 		return send(s.up, &pgproto3.Close{ObjectType: body[0], Name: server})
 	}
 	return send(s.up, &pgproto3.Describe{ObjectType: body[0], Name: server})
@@ -300,51 +328,53 @@ func (s *session) named(frame []byte) error {
 
 // execute handles the running of a portal.
 func (s *session) execute(ctx context.Context, frame []byte) error {
-	var x decode.Execute
-	if err := x.Decode(frame[headerBytes:]); err != nil {
-		return malformed(err)
+	name, rest, ok := bytes.Cut(frame[headerBytes:], zero)
+	if !ok || len(rest) != 4 {
+		return malformed(nil)
 	}
-	e := &expected{kind: 'E', started: s.proxy.clock(), most: x.MaxRows}
+	most := binary.BigEndian.Uint32(rest)
+	e := &expected{kind: 'E', started: s.proxy.clock(), most: most}
 	s.pipelined = true
-	p := s.names.portals[x.Portal]
-	if p != nil {
-		s.settle(p.text)
-	}
+	p := s.names.portals[string(name)]
 	if p == nil || p.plan.Passes() || p.plan.Explain != "" {
+		if p != nil {
+			s.settle(p.text, false)
+		}
 		if p != nil && !p.decided {
 			p.decided = true
+			e.statement = p.text
 			if p.plan.Explain == "" || len(p.plan.Relations) == 0 {
-				e.record = s.record(p.text)
+				s.count(e)
 			}
 		}
-		if d, text := s.names.fetches(x.Portal); d != nil {
-			e.released, e.record = true, s.record(text)
+		if d, text := s.names.fetches(string(name)); d != nil {
+			e.released, e.record, e.shape = true, s.record(text), nil
 			if err := s.recordFetch(ctx, d, e.record); err != nil {
 				return s.refuseStep(e, err)
 			}
 		}
 		s.expect.add(e)
-		if p != nil && p.name != x.Portal {
-			return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: x.MaxRows})
+		if p != nil && p.name != string(name) {
+			return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: most})
 		}
-		_, err := s.up.Write(frame)
-		return err
+		return s.up.pass(frame)
 	}
 	e.released = true
 	if !p.decided {
 		e.record = s.record(p.text)
-		d, err := s.decide(ctx, p.plan, e.record)
+		d, err := s.measuredDecision(ctx, p.plan, e.record)
 		if err != nil {
 			return s.refuseStep(e, err)
 		}
 		p.decided, p.record = true, e.record
+		s.settle(p.text, true)
 		e.prelude = d.notice
 		s.declare(p.plan, d)
 		e.prepares = s.names.prepare(p.plan, p.text)
 	}
 	e.record = p.record
 	s.expect.add(e)
-	return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: x.MaxRows})
+	return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: most})
 }
 
 // refuseStep makes the server fail at a message of the extended protocol, as it
@@ -369,6 +399,5 @@ func (s *session) functionCall(frame []byte) error {
 		return send(s.up, &pgproto3.Query{String: unparsable})
 	}
 	s.expect.add(e)
-	_, err := s.up.Write(frame)
-	return err
+	return s.up.pass(frame)
 }

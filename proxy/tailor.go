@@ -2,13 +2,8 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
-
-	"github.com/jackc/pgproto3/v2"
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
@@ -205,88 +200,3 @@ func (d *decision) wording() string {
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
-
-// settings are what the meaning of a statement depends on in a session.
-type settings struct {
-	searchPath []string
-	values     bool                // tailor.representation = 'value'
-	notices    bool                // tailor.notices
-	recoding   string              // tailor.recoding, "" for the policy's own
-	project    string              // tailor.project, "" for none
-	temporary  map[string][]string // columns of temporary relations
-}
-
-// selectSettings reads them where the statement itself would.
-const selectSettings = `SELECT pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n'),` +
-	` pg_catalog.current_setting('tailor.representation', true), pg_catalog.current_setting('tailor.notices', true),` +
-	` pg_catalog.current_setting('tailor.recoding', true), pg_catalog.current_setting('tailor.project', true),` +
-	` CASE WHEN pg_catalog.pg_my_temp_schema() <> 0 THEN (SELECT pg_catalog.json_object_agg(c.relname, array(` +
-	`SELECT a.attname FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum))` +
-	` FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema() AND c.relkind IN ('r', 'v', 'p')) END`
-
-// settingsPatience bounds how long the server may take to tell its settings.
-const settingsPatience = 30 * time.Second
-
-// readSettings asks the server each time: any statement, and any function in
-// it, may have changed them. In a failed transaction nothing can be asked, and
-// nothing will run either.
-func (s *session) readSettings(ctx context.Context) error {
-	if s.status.Load() == 'E' {
-		return nil
-	}
-	if s.pipelined && !s.unsettled {
-		return nil // a question would end the pipeline; what is known still holds
-	}
-	if s.pipelined {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot follow other statements in one pipeline").
-			WithHint("Send Sync before the statement.")
-	}
-	q := &internalQuery{done: make(chan error, 1)}
-	s.expect.add(&expected{kind: 'Q', internal: q})
-	if err := send(s.up, &pgproto3.Query{String: selectSettings}); err != nil {
-		return err
-	}
-	if err := s.up.Flush(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, settingsPatience)
-	defer cancel()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-q.done:
-		if err != nil {
-			return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read").Wrap(err)
-		}
-	}
-	var temporary map[string][]string
-	if len(q.row) == 6 && q.row[5] != nil {
-		if err := json.Unmarshal(q.row[5], &temporary); err != nil {
-			return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read").Wrap(err)
-		}
-	}
-	if len(q.row) != 6 {
-		return sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read")
-	}
-	s.settings = settings{
-		searchPath: strings.Split(string(q.row[0]), "\n"),
-		values:     string(q.row[1]) == "value",
-		notices:    string(q.row[2]) != "off",
-		recoding:   string(q.row[3]),
-		project:    string(q.row[4]),
-		temporary:  temporary,
-	}
-	s.unsettled = false
-	return nil
-}
-
-// settlers are words without which a statement changes no setting, short of a
-// function that does. Settings only say which table a name means and how
-// values are shown, so an oversight confuses and discloses nothing.
-var settlers = []string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp", "table"}
-
-// settle notes that a statement which is about to run may change settings.
-func (s *session) settle(text string) {
-	lower := strings.ToLower(text)
-	s.unsettled = s.unsettled || slices.ContainsFunc(settlers, func(w string) bool { return strings.Contains(lower, w) })
-}

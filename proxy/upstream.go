@@ -1,12 +1,17 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgproto3/v2"
 	decode "github.com/jackc/pgx/v5/pgproto3"
@@ -19,10 +24,46 @@ type upstream struct {
 	conn   net.Conn
 	frames *frames
 	// greeting are the messages from the login's end up to and without the
-	// first ReadyForQuery: parameters and notices.
+	// first ReadyForQuery: parameters and notices; then each parameter that has
+	// changed since.
 	greeting []byte
 	key      []byte // process and secret key, for cancel requests
 	ready    []byte // the first ReadyForQuery
+
+	// For the next session that may use the connection: see shelf.
+	kind      string // empty where it serves one only
+	born      time.Time
+	keptUntil time.Time
+}
+
+// maxGreeting is how long a greeting may grow before what is out of date goes.
+const maxGreeting = 8 << 10
+
+// setParameter notes a ParameterStatus.
+func (u *upstream) setParameter(frame []byte) {
+	u.greeting = append(u.greeting, frame...)
+	if len(u.greeting) > maxGreeting {
+		u.greeting = u.parameters()
+	}
+}
+
+// parameters are the messages of the greeting that tell the parameters as they
+// are now.
+func (u *upstream) parameters() []byte {
+	last := make(map[string][]byte)
+	for rest := u.greeting; len(rest) >= headerBytes; {
+		n := min(len(rest), 1+int(binary.BigEndian.Uint32(rest[1:])))
+		if rest[0] == 'S' {
+			name, _, _ := bytes.Cut(rest[headerBytes:n], zero)
+			last[string(name)] = rest[:n]
+		}
+		rest = rest[n:]
+	}
+	var all []byte
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		all = append(all, last[name]...)
+	}
+	return all
 }
 
 // process is the number of the server's process for this connection.
@@ -39,11 +80,44 @@ type errorResponse struct{ frame []byte }
 
 func (e *errorResponse) Error() string { return "the server refused the login" }
 
+// dial connects to PostgreSQL, encrypted where that is asked for.
+func (r *running) dial(ctx context.Context) (net.Conn, error) {
+	dialer := net.Dialer{KeepAliveConfig: keepAlive(r.KeepAlive)}
+	conn, err := dialer.DialContext(ctx, r.network(), r.Upstream)
+	if err != nil || r.upstreamTLS == nil {
+		return conn, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	secure, err := encrypt(ctx, conn, r.upstreamTLS)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// encrypt asks PostgreSQL for TLS (PostgreSQL, chapter "SSL Session Encryption").
+func encrypt(ctx context.Context, conn net.Conn, config *tls.Config) (net.Conn, error) {
+	if err := send(conn, &pgproto3.SSLRequest{}); err != nil {
+		return nil, err
+	}
+	var answer [1]byte
+	if _, err := io.ReadFull(conn, answer[:]); err != nil {
+		return nil, err
+	}
+	if answer[0] != 'S' {
+		return nil, errors.New("the server does not offer TLS")
+	}
+	secure := tls.Client(conn, config)
+	return secure, secure.HandshakeContext(ctx)
+}
+
 // connect dials PostgreSQL and logs in with the keys taken from the client's
-// proof.
-func (c Config) connect(ctx context.Context, parameters map[string]string, keys *scramKeys) (*upstream, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, c.network(), c.Upstream)
+// proof; nil for none.
+func (r *running) connect(ctx context.Context, parameters map[string]string, keys *scramKeys) (*upstream, error) {
+	conn, err := r.dial(ctx)
 	if err != nil {
 		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the database server is unavailable").Wrap(err)
 	}
@@ -63,7 +137,10 @@ func (u *upstream) login(parameters map[string]string, keys *scramKeys) error {
 	if err := send(u.conn, start); err != nil {
 		return err
 	}
-	client := newSCRAMClient(keys)
+	var client *scramClient
+	if keys != nil {
+		client = newSCRAMClient(keys)
+	}
 	for {
 		frame, err := u.frames.next()
 		if err != nil {
@@ -92,9 +169,15 @@ func (u *upstream) authenticate(body []byte, client *scramClient) error {
 	if len(body) < 4 {
 		return errors.New("malformed authentication request")
 	}
-	switch code := binary.BigEndian.Uint32(body); code {
-	case decode.AuthTypeOk:
+	code := binary.BigEndian.Uint32(body)
+	if code == decode.AuthTypeOk {
 		return nil
+	}
+	if client == nil {
+		return sqlstate.New(sqlstate.InvalidAuthorization, "the server asks for a password, which the client did not show").
+			WithHint("Let PostgreSQL trust the proxy, or set authentication to scram.")
+	}
+	switch code {
 	case decode.AuthTypeSASL:
 		return send(u.conn, &pgproto3.SASLInitialResponse{AuthMechanism: scramMechanism, Data: []byte(client.initial())})
 	case decode.AuthTypeSASLContinue:
@@ -112,13 +195,15 @@ func (u *upstream) authenticate(body []byte, client *scramClient) error {
 }
 
 // cancel asks PostgreSQL to cancel what the connection with the key runs.
-func (c Config) cancel(ctx context.Context, key []byte) error {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, c.network(), c.Upstream)
+func (r *running) cancel(ctx context.Context, key []byte) error {
+	conn, err := r.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
 	message := binary.BigEndian.AppendUint32(nil, uint32(8+len(key)))
 	message = binary.BigEndian.AppendUint32(message, codeCancel)
 	if _, err := conn.Write(append(message, key...)); err != nil {

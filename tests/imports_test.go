@@ -13,9 +13,12 @@ const module = "github.com/hiatus-tailor/tailor/"
 var allowed = map[string][]string{
 	"anonymize": {},
 	"ecg":       {"anonymize"},
-	"catalog":   {"anonymize", "anonymize/identify", "internal/sqlstate"},
-	"planner":   {"anonymize", "anonymize/identify", "ecg", "catalog", "internal/sqlstate", "internal/sqltext"},
-	"proxy":     {"anonymize", "anonymize/identify", "ecg", "catalog", "planner", "internal/sqlstate", "internal/sqltext", "internal/audit"},
+	"catalog":   {"anonymize", "anonymize/identify", "internal/sqlstate", "internal/words"},
+	"planner":   {"anonymize", "anonymize/identify", "ecg", "catalog", "internal/sqlstate", "internal/sqltext", "internal/words"},
+	"proxy": {
+		"anonymize", "anonymize/identify", "ecg", "catalog", "planner", "internal/sqlstate", "internal/sqltext",
+		"internal/audit", "internal/words", "internal/metrics",
+	},
 }
 
 // engine starts the names of packages that count as anonymize itself.

@@ -11,10 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/hospital"
 	"github.com/hiatus-tailor/tailor/internal/pgcluster"
-	"github.com/hiatus-tailor/tailor/proxy"
 )
 
 // demoOptions are the flags of the demo.
@@ -69,15 +67,15 @@ func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 
-	config := proxy.DefaultConfig()
-	config.Listen = fmt.Sprintf("127.0.0.1:%d", o.port)
-	config.Upstream = cluster.Address()
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	auditing := audit.DefaultConfig()
-	auditing.File = filepath.Join(dir, "audit.jsonl")
-	return serve(ctx, config, cluster.ServiceDSN("hospital"), auditing, fmt.Sprintf("127.0.0.1:%d", o.consolePort), log, func(address string) {
+	_, serving := serveFlags(stderr)
+	serving.proxy.Listen = fmt.Sprintf("127.0.0.1:%d", o.port)
+	serving.proxy.Upstream = cluster.Address()
+	serving.dsn, serving.audit.File = cluster.ServiceDSN("hospital"), filepath.Join(dir, "audit.jsonl")
+	serving.console = fmt.Sprintf("127.0.0.1:%d", o.consolePort)
+	serving.logLevel.Set(slog.LevelWarn)
+	return serve(ctx, serving, serving.logger(stderr), func(address string) {
 		fmt.Fprint(stdout, invitation(o.port, o.consolePort, dir))
-	})
+	}, nil)
 }
 
 // prepareHospital fills a new cluster; one that was filled before is taken as

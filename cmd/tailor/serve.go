@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
+	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hiatus-tailor/tailor/catalog"
@@ -17,61 +19,78 @@ import (
 )
 
 func runServe(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	config := proxy.DefaultConfig()
-	flags := newFlags("serve", "run the proxy", stderr)
-	flags.StringVar(&config.Listen, "listen", fromEnvironment("listen", config.Listen), "`HOST:PORT` for clients")
-	flags.StringVar(&config.Upstream, "upstream", fromEnvironment("upstream", config.Upstream), "`HOST:PORT` of PostgreSQL")
-	dsn := flags.String("service-dsn", fromEnvironment("service-dsn", ""), "`connection` string of tailor_owner")
-	records := auditFlags(flags)
-	page := flags.String("console", fromEnvironment("console", ""), "`HOST:PORT` of the console, on this machine; none if not given")
+	flags, o := serveFlags(stderr)
+	faults := layered(flags, args)
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
 	}
-	if *dsn == "" {
-		return complainUsage(flags, stderr, "--service-dsn is missing")
-	}
-	if err := errors.Join(config.Validate(), records.Validate(), consoleFault(*page)); err != nil {
+	if err := errors.Join(faults, o.validate()); err != nil {
 		return complainUsage(flags, stderr, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	log := slog.New(slog.NewTextHandler(stderr, nil))
+	log := o.logger(stderr)
 	ready := func(address string) { fmt.Fprintf(stdout, "listening on %s\n", address) }
-	if err := serve(ctx, config, *dsn, *records, *page, log, ready); err != nil {
+	reload := func(server *proxy.Proxy) { o.reload(args, server, log) }
+	if err := serve(ctx, o, log, ready, reload); err != nil {
 		return complain("serve", stderr, err)
 	}
 	return exitSuccess
 }
 
-// serve runs the proxy until the context ends. ready is called with the
-// address once clients can connect.
-func serve(ctx context.Context, config proxy.Config, dsn string, auditing audit.Config, page string, log *slog.Logger, ready func(address string)) error {
-	policies, err := catalog.Open(ctx, dsn, log)
+// serve runs the proxy until the context ends. ready is called with the address
+// once clients can connect, reload on SIGHUP; nil for never.
+func serve(ctx context.Context, o *serveOptions, log *slog.Logger, ready func(address string), reload func(*proxy.Proxy)) error {
+	policies, err := catalog.Open(ctx, o.dsn, log)
 	if err != nil {
 		return err
 	}
 	defer policies.Close()
-	records, err := audit.Open(ctx, dsn, auditing, log)
+	records, err := audit.Open(ctx, o.dsn, *o.audit, log)
 	if err != nil {
 		return err
 	}
 	defer records.Close()
-	server, err := proxy.New(config, policies, records, log, time.Now)
+	server, err := proxy.New(o.proxy, policies, records, log, time.Now)
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", config.Listen)
+	// Sessions outlive the context by their transactions; what serves them, too.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer stop()
+	helpers.Go(func() { policies.Watch(serving) })
+	closeOperations, err := operations(serving, o.metrics, o.pprof, server, log)
 	if err != nil {
 		return err
 	}
-	closeConsole, err := openConsole(ctx, page, dsn, config.Upstream, log)
+	defer closeOperations()
+	listener, err := server.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	if reload != nil {
+		helpers.Go(func() { onHangUp(serving, func() { reload(server) }) })
+	}
+	closeConsole, err := openConsole(serving, o.console, o.dsn, o.proxy.Upstream, log)
 	if err != nil {
 		return err
 	}
 	defer closeConsole()
-	watching, stop := context.WithCancel(ctx)
-	var watcher sync.WaitGroup
-	watcher.Go(func() { policies.Watch(watching) })
-	defer watcher.Wait()
-	defer stop()
 	ready(listener.Addr().String())
 	return server.Serve(ctx, listener)
+}
+
+// onHangUp calls a function on each SIGHUP until the context ends.
+func onHangUp(ctx context.Context, do func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			do()
+		}
+	}
 }

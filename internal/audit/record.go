@@ -75,6 +75,9 @@ type Record struct {
 	Rows       *int64  `json:"rows"`
 	DurationMS float64 `json:"duration_ms"`
 	PlanMS     float64 `json:"plan_ms"`
+	// Runs is the number of runs that the record stands for, where it sums up
+	// statements that passed and differ in literals only. It is 0 for one run.
+	Runs int `json:"runs,omitempty"`
 
 	statement string
 	// written says that a sink holds the record, refused with which SQLSTATE

@@ -31,7 +31,9 @@ const (
 	TooManyColumns             Code = "54011"
 	StatementTooComplex        Code = "54001"
 	QueryCanceled              Code = "57014"
+	AdminShutdown              Code = "57P01"
 	CannotConnectNow           Code = "57P03"
+	IdleSessionTimeout         Code = "57P05"
 	InternalError              Code = "XX000"
 
 	// RiskTooHigh: risk cannot be brought below the threshold.

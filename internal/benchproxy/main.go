@@ -1,0 +1,117 @@
+// Command benchproxy compares three ways to one PostgreSQL in one run: direct,
+// through PgBouncer in session mode, and through tailor. It prints the medians
+// of transactions a second (pgbench -S), of a large result and of logins, with
+// the processor time that each way costs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	binary   string
+	other    string
+	rounds   int
+	clients  int
+	duration time.Duration
+	rows     int
+	only     string
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.binary, "tailor", "bin/tailor", "the tailor under test")
+	flag.StringVar(&o.other, "other", "", "another tailor to run beside it, such as one without a change")
+	flag.IntVar(&o.rounds, "rounds", 5, "the median is taken of this many")
+	flag.IntVar(&o.clients, "clients", 8, "pgbench clients")
+	flag.DurationVar(&o.duration, "duration", 5*time.Second, "of one run of pgbench")
+	flag.IntVar(&o.rows, "rows", 1_000_000, "of the large result")
+	flag.StringVar(&o.only, "only", "", "measures to take, comma-separated; empty for all")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-proxy:", err)
+		os.Exit(1)
+	}
+}
+
+// measure is one figure, taken of each way in turn.
+type measure struct {
+	name, unit string
+	take       func(ctx context.Context, w way) (operations int, rate float64, err error)
+}
+
+func run(ctx context.Context, o options) error {
+	dir, err := os.MkdirTemp("", "tailor-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	s, err := newStand(ctx, dir, o)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	measures := []measure{
+		{"simple", "tps", s.pgbench("-S", "-M", "simple")},
+		{"extended", "tps", s.pgbench("-S", "-M", "extended")},
+		{"prepared", "tps", s.pgbench("-S", "-M", "prepared")},
+		{"rows", "rows/s", s.largeResult},
+		{"logins", "logins/s", s.pgbench("-C", "-f", s.one)},
+	}
+	fmt.Printf("%-9s %-10s %12s %8s %9s %12s\n", "", "", "median", "direct", "pgbouncer", "µs CPU each")
+	for _, m := range measures {
+		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), m.name) {
+			continue
+		}
+		if err := s.compare(ctx, m); err != nil {
+			return err
+		}
+	}
+	if o.only == "" || slices.Contains(strings.Split(o.only, ","), "idle") {
+		return s.idle(ctx)
+	}
+	return nil
+}
+
+// compare takes a measure of every way in turn, round by round, so that what
+// else the machine does falls on all alike.
+func (s *stand) compare(ctx context.Context, m measure) error {
+	rates := make(map[string][]float64)
+	costs := make(map[string][]float64)
+	for range s.rounds {
+		for _, w := range s.ways {
+			before := w.cpu()
+			n, rate, err := m.take(ctx, w)
+			if err != nil {
+				return errors.Join(fmt.Errorf("%s, %s: %w", m.name, w.name, err), ctx.Err())
+			}
+			rates[w.name] = append(rates[w.name], rate)
+			costs[w.name] = append(costs[w.name], float64((w.cpu()-before).Microseconds())/float64(n))
+		}
+	}
+	direct, bouncer := median(rates["direct"]), median(rates["pgbouncer"])
+	for _, w := range s.ways {
+		rate := median(rates[w.name])
+		fmt.Printf("%-9s %-10s %12.0f %8.2f %9.2f %12.2f  %s\n", m.name, w.name, rate, rate/direct, rate/bouncer, median(costs[w.name]), m.unit)
+	}
+	return nil
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}

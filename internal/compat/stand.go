@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/internal/pgcluster"
+)
+
+// role runs the suites, under the name that lib/pq's expects; its password is
+// its name.
+const role = "pqgo"
+
+// stand is a PostgreSQL with tailor before it.
+type stand struct {
+	dir             string
+	cluster         *pgcluster.Cluster
+	tailor          *exec.Cmd
+	direct, proxied string // ports
+	database        string
+}
+
+func newStand(ctx context.Context, binary string) (*stand, error) {
+	dir, err := os.MkdirTemp("", "tailor-compat-")
+	if err != nil {
+		return nil, err
+	}
+	s := &stand{dir: dir}
+	if err := s.start(ctx, binary); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stand) start(ctx context.Context, binary string) error {
+	if err := os.Chmod(s.dir, 0o755); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close()
+	s.direct = strconv.Itoa(port)
+	if s.cluster, err = pgcluster.Start(ctx, filepath.Join(s.dir, "pg"), port, "fsync=off", "max_connections=200", "max_prepared_transactions=10"); err != nil {
+		return err
+	}
+	if err := s.execute(ctx, "postgres", "CREATE ROLE "+role+" SUPERUSER LOGIN PASSWORD '"+role+"'", "CREATE DATABASE service",
+		`CREATE USER " tricky, ' } "" \ test user " SUPERUSER PASSWORD 'secret'`); err != nil {
+		return err
+	}
+	install := exec.CommandContext(ctx, binary, "install", "--dsn", s.cluster.SuperuserDSN("service"))
+	if output, err := install.CombinedOutput(); err != nil {
+		return fmt.Errorf("install: %w: %s", err, output)
+	}
+	s.tailor = exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),
+		"--service-dsn", s.cluster.ServiceDSN("service"), "--log-level", "error")
+	s.tailor.Stderr = os.Stderr
+	stdout, err := s.tailor.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.tailor.Start(); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("tailor did not start: %w", err)
+	}
+	_, s.proxied, err = net.SplitHostPort(strings.TrimSpace(strings.TrimPrefix(line, "listening on ")))
+	return err
+}
+
+// execute runs statements as the superuser.
+func (s *stand) execute(ctx context.Context, database string, statements ...string) error {
+	conn, err := pgx.Connect(ctx, s.cluster.SuperuserDSN(database))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reset makes a database anew.
+func (s *stand) reset(ctx context.Context, database, setup string) error {
+	s.database = database
+	if err := s.execute(ctx, "postgres", "DROP DATABASE IF EXISTS "+database+" (FORCE)", "CREATE DATABASE "+database); err != nil {
+		return err
+	}
+	return s.execute(ctx, database, setup)
+}
+
+func (s *stand) stop() {
+	if s.tailor != nil && s.tailor.Process != nil {
+		_ = s.tailor.Process.Signal(syscall.SIGTERM)
+		_ = s.tailor.Wait()
+	}
+	if s.cluster != nil {
+		s.cluster.Stop()
+	}
+	_ = os.RemoveAll(s.dir)
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// suite is a driver's own tests.
+type suite struct {
+	name     string
+	database string // made anew before each run
+	setup    string
+	run      func(ctx context.Context, s *stand, port string, verbose bool) (results, error)
+}
+
+var suites = []suite{
+	{
+		"pgx", "pgx_test", "CREATE EXTENSION hstore; CREATE EXTENSION ltree; CREATE DOMAIN uint64 AS numeric(20,0)",
+		goSuite("github.com/jackc/pgx/v5@v5.12.0", ""),
+	},
+	{"pq", "pqgo", "CREATE EXTENSION hstore", goSuite("github.com/lib/pq@v1.12.3", "TestAuth|TestSSL|Example")},
+	{"psycopg2", "python", "", lineSuite("/usr/bin/python3", "psycopg2_test.py")},
+	{"psycopg3", "python", "", lineSuite("/usr/bin/python3", "psycopg3_test.py")},
+	{"jdbc", "jdbc", "", lineSuite("java", "-cp", "/usr/share/java/postgresql.jar", "Jdbc.java")},
+}
+
+// environment tells all drivers where to connect.
+func environment(port, database string) []string {
+	return append(os.Environ(),
+		"PGHOST=127.0.0.1", "PGPORT="+port, "PGUSER="+role, "PGPASSWORD="+role, "PGDATABASE="+database, "PGSSLMODE=disable",
+		fmt.Sprintf("PGX_TEST_DATABASE=host=127.0.0.1 port=%s user=%s password=%s dbname=%s sslmode=disable", port, role, role, database))
+}
+
+// goSuite runs the tests of a module, from a copy of its source. skip names
+// those that need a server set up for them on a fixed port.
+func goSuite(module, skip string) func(context.Context, *stand, string, bool) (results, error) {
+	return func(ctx context.Context, s *stand, port string, verbose bool) (results, error) {
+		dir, err := s.source(ctx, module)
+		if err != nil {
+			return nil, err
+		}
+		command := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-p=1", "-parallel=1", "-timeout=10m", "-skip="+skip, "./...")
+		command.Dir = dir
+		command.Env = append(environment(port, s.database), "GOFLAGS=-mod=mod", "GOWORK=off")
+		output, err := command.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		command.Stderr = os.Stderr
+		if err := command.Start(); err != nil {
+			return nil, err
+		}
+		found := make(results)
+		lines := bufio.NewScanner(output)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			var event struct{ Action, Package, Test, Output string }
+			if json.Unmarshal(lines.Bytes(), &event) != nil {
+				continue
+			}
+			if verbose {
+				fmt.Print(event.Output)
+			}
+			if event.Test != "" && (event.Action == "pass" || event.Action == "fail" || event.Action == "skip") {
+				found[event.Package+" "+temporary.ReplaceAllString(event.Test, "")] = event.Action
+			}
+		}
+		_ = command.Wait() // failing tests are compared, not fatal
+		return found, lines.Err()
+	}
+}
+
+// temporary is the part of a test's name that differs from run to run.
+var temporary = regexp.MustCompile(`/tmp/[^/]+/\d+`)
+
+// source copies a module out of the module cache, where nothing can be written.
+func (s *stand) source(ctx context.Context, module string) (string, error) {
+	dir := filepath.Join(s.dir, strings.NewReplacer("/", "_", "@", "_").Replace(module))
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	output, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("download %s: %w", module, err)
+	}
+	var found struct{ Dir string }
+	if err := json.Unmarshal(output, &found); err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(dir, os.DirFS(found.Dir)); err != nil {
+		return "", err
+	}
+	return dir, exec.CommandContext(ctx, "chmod", "-R", "u+w", dir).Run()
+}
+
+// lineSuite runs a program of this folder, which prints a line for each test:
+// its outcome and its name.
+func lineSuite(program string, args ...string) func(context.Context, *stand, string, bool) (results, error) {
+	return func(ctx context.Context, s *stand, port string, verbose bool) (results, error) {
+		command := exec.CommandContext(ctx, program, args...)
+		command.Dir = "internal/compat/testdata"
+		command.Env = environment(port, s.database)
+		output, err := command.CombinedOutput()
+		if verbose || err != nil {
+			fmt.Print(string(output))
+		}
+		found := make(results)
+		for line := range strings.Lines(string(output)) {
+			outcome, test, ok := strings.Cut(strings.TrimSpace(line), " ")
+			if ok && (outcome == "pass" || outcome == "fail") {
+				found[test] = outcome
+			}
+		}
+		return found, err
+	}
+}

@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/jackc/pgproto3/v2"
+	decode "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// Authentication is how clients prove who they are.
+type Authentication string
+
+// The methods. Only SCRAM gives the keys to log in to PostgreSQL with; with the
+// others PostgreSQL has to let the proxy in as any role, by trust or by the
+// proxy's own certificate.
+const (
+	SCRAM       Authentication = "scram"
+	Certificate Authentication = "cert"  // a certificate in the role's name
+	Trust       Authentication = "trust" // none; only for clients on this machine
+)
+
+func (a Authentication) validate(c Config) error {
+	switch a {
+	case SCRAM:
+	case Certificate:
+		if c.TLS.ClientCA == "" || !c.TLS.Required {
+			return fmt.Errorf("authentication: cert needs tls-client-ca and tls-required")
+		}
+	case Trust:
+		host, _, _ := net.SplitHostPort(c.Listen)
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return fmt.Errorf("authentication: trust is for a loopback address in listen only")
+		}
+	default:
+		return fmt.Errorf("authentication: %q is none of scram, cert, trust", a)
+	}
+	return nil
+}
+
+// prove lets a client prove that it is a role, and returns the keys that its
+// proof gave away; nil where the method gives none.
+func (a Authentication) prove(conn net.Conn, in *frames, user string, stored verifier) (*scramKeys, error) {
+	switch a {
+	case Certificate:
+		secure, ok := conn.(*secured)
+		if !ok || len(secure.ConnectionState().VerifiedChains) == 0 || secure.ConnectionState().PeerCertificates[0].Subject.CommonName != user {
+			return nil, sqlstate.New(sqlstate.InvalidAuthorization, "certificate authentication failed").
+				WithHint("Connect with a client certificate in the name of the role.")
+		}
+		return nil, nil
+	case Trust:
+		return nil, nil
+	}
+	return authenticate(conn, in, stored)
+}
+
+// authenticate runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
+// Authentication") and returns the keys that its proof gave away.
+func authenticate(conn net.Conn, in *frames, stored verifier) (*scramKeys, error) {
+	binding := channelBinding(conn)
+	mechanisms := []string{scramMechanism}
+	if binding != nil {
+		mechanisms = []string{scramPlusMechanism, scramMechanism}
+	}
+	if err := send(conn, &pgproto3.AuthenticationSASL{AuthMechanisms: mechanisms}); err != nil {
+		return nil, err
+	}
+	frame, err := passwordFrame(in)
+	if err != nil {
+		return nil, err
+	}
+	var initial decode.SASLInitialResponse
+	if err := initial.Decode(frame[headerBytes:]); err != nil {
+		return nil, sqlstate.New(sqlstate.ProtocolViolation, "malformed SASL response")
+	}
+	switch {
+	case initial.AuthMechanism == scramPlusMechanism && binding != nil:
+	case initial.AuthMechanism == scramMechanism:
+	default:
+		return nil, sqlstate.New(sqlstate.ProtocolViolation, "client selected an invalid SASL authentication mechanism")
+	}
+	exchange, challenge, err := stored.begin(string(initial.Data), initial.AuthMechanism == scramPlusMechanism, binding)
+	if err != nil {
+		return nil, err
+	}
+	if err := send(conn, &pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)}); err != nil {
+		return nil, err
+	}
+	if frame, err = passwordFrame(in); err != nil {
+		return nil, err
+	}
+	keys, signature, err := exchange.finish(string(frame[headerBytes:]))
+	if err != nil {
+		return nil, err
+	}
+	return keys, send(conn, &pgproto3.AuthenticationSASLFinal{Data: []byte(signature)})
+}
+
+// passwordFrame reads a message of the kind that carries authentication data.
+func passwordFrame(in *frames) ([]byte, error) {
+	frame, err := in.next()
+	if err != nil {
+		return nil, err
+	}
+	if frame[0] != 'p' {
+		return nil, sqlstate.New(sqlstate.ProtocolViolation, "expected an authentication response")
+	}
+	return frame, nil
+}

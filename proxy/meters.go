@@ -1,0 +1,85 @@
+package proxy
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/hiatus-tailor/tailor/internal/audit"
+	"github.com/hiatus-tailor/tailor/internal/metrics"
+	"github.com/hiatus-tailor/tailor/planner"
+)
+
+// meters are what the proxy counts and measures.
+type meters struct {
+	registry            metrics.Registry
+	connections         *metrics.Counter
+	logins              map[string]*metrics.Counter
+	statements          map[string]*metrics.Counter
+	latency             map[string]*metrics.Durations
+	planning            *metrics.Durations
+	assessment          *metrics.Durations
+	toClients, toServer *metrics.Counter
+	loss                *metrics.Gauges
+}
+
+var verdicts = []string{string(audit.Passed), string(audit.Released), string(audit.Refused), string(audit.Failed)}
+
+func newMeters(p *Proxy) *meters {
+	m := &meters{}
+	r := &m.registry
+	m.connections = r.Counter("tailor_connections_total", "Connections accepted, cancel requests included.")
+	m.logins = r.Counters("tailor_logins_total", "Logins by outcome.", "outcome", "accepted", "refused")
+	r.Gauge("tailor_sessions", "Sessions that are open.", func() float64 { return float64(p.live.count()) })
+	r.Gauge("tailor_queued_clients", "Clients that wait for a session to become free.", func() float64 { return float64(p.seats.queued()) })
+	m.statements = r.Counters("tailor_statements_total", "Statements by verdict.", "verdict", verdicts...)
+	m.latency = r.Durations("tailor_statement_seconds", "Time from a statement to the end of its answer, by verdict.", "verdict", verdicts...)
+	m.planning = r.Duration("tailor_planning_seconds", "Time to plan a statement that may concern a protected table.")
+	m.assessment = r.Duration("tailor_assessment_seconds", "Time to assess, refine and record a protected statement.")
+	bytes := r.Counters("tailor_relayed_bytes_total", "Bytes passed on, by receiver.", "to", "client", "server")
+	m.toClients, m.toServer = bytes["client"], bytes["server"]
+	m.loss = r.Gauges("tailor_chain_loss", "Information loss of the last answer of a chain, 0 to 1.", "chain")
+	return m
+}
+
+// ended counts a statement.
+func (m *meters) ended(verdict audit.Verdict, duration time.Duration) {
+	m.statements[string(verdict)].Add(1)
+	m.latency[string(verdict)].Observe(duration)
+}
+
+// released notes what an answer cost in detail.
+func (m *meters) released(r *audit.Record) {
+	m.loss.Set(strconv.Itoa(r.Chain), r.AggregateLoss)
+}
+
+// Metrics are the figures of this proxy.
+func (p *Proxy) Metrics() *metrics.Registry { return &p.meters.registry }
+
+// Ready says whether new clients would be served: the policies are known, and
+// the proxy is not on its way out.
+func (p *Proxy) Ready() bool {
+	_, err := p.catalog.Snapshot()
+	return err == nil && !p.draining.Load()
+}
+
+// measuredPlan is plan with its time noted, where there was something to plan.
+func (s *session) measuredPlan(ctx context.Context, text string) (*planner.Plan, error) {
+	started := s.proxy.clock()
+	plan, err := s.plan(ctx, text)
+	if err != nil || !plan.Passes() {
+		s.proxy.meters.planning.Observe(s.proxy.clock().Sub(started))
+	}
+	return plan, err
+}
+
+// measuredDecision is decide with its time and outcome noted.
+func (s *session) measuredDecision(ctx context.Context, plan *planner.Plan, record *audit.Record) (*decision, error) {
+	started := s.proxy.clock()
+	d, err := s.decide(ctx, plan, record)
+	s.proxy.meters.assessment.Observe(s.proxy.clock().Sub(started))
+	if err == nil {
+		s.proxy.meters.released(record)
+	}
+	return d, err
+}

@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// seats bounds the number of sessions, in all and for each principal. Clients
+// that find no seat wait in the order in which they came. It is safe for
+// concurrent use.
+type seats struct {
+	mu         sync.Mutex
+	limit      int
+	principals int // limit for each; 0 for none
+	taken      int
+	byName     map[string]int
+	waiting    []chan struct{} // closed when the seat is theirs
+}
+
+func newSeats(limit, principals int) *seats {
+	return &seats{limit: limit, principals: principals, byName: make(map[string]int)}
+}
+
+func tooMany() error {
+	return sqlstate.New(sqlstate.TooManyConnections, "sorry, too many clients already")
+}
+
+// take waits for a seat as long as the patience lasts, then refuses with 53300.
+func (s *seats) take(ctx context.Context, patience time.Duration) error {
+	s.mu.Lock()
+	if s.taken < s.limit {
+		s.taken++
+		s.mu.Unlock()
+		return nil
+	}
+	if patience == 0 {
+		s.mu.Unlock()
+		return tooMany()
+	}
+	mine := make(chan struct{})
+	s.waiting = append(s.waiting, mine)
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-mine:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.waiting, mine)
+	if i < 0 {
+		return nil // it came in the same moment
+	}
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	return tooMany()
+}
+
+// leave frees a seat for the one who has waited longest.
+func (s *seats) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	s.admit()
+}
+
+// admit gives free seats to those who wait.
+func (s *seats) admit() {
+	for s.taken < s.limit && len(s.waiting) > 0 {
+		close(s.waiting[0])
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		s.taken++
+	}
+}
+
+// enter counts a session of a principal, and refuses one too many.
+func (s *seats) enter(principal string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.principals > 0 && s.byName[principal] >= s.principals {
+		return sqlstate.New(sqlstate.TooManyConnections, "too many connections for role %q", principal)
+	}
+	s.byName[principal]++
+	return nil
+}
+
+// exit takes back what enter counted.
+func (s *seats) exit(principal string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byName[principal]--; s.byName[principal] == 0 {
+		delete(s.byName, principal)
+	}
+}
+
+// resize sets new limits. Who has a seat keeps it.
+func (s *seats) resize(limit, principals int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit, s.principals = limit, principals
+	s.admit()
+}
+
+// queued is how many wait.
+func (s *seats) queued() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting)
+}

@@ -1,0 +1,45 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"hash/maphash"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/internal/audit"
+)
+
+// silence takes records and keeps none.
+type silence struct{}
+
+func (silence) Append(context.Context, *audit.Record) error { return nil }
+func (silence) Finish(*audit.Record, audit.Outcome)         {}
+func (silence) RefusedLogin(*audit.Record)                  {}
+
+// someone is a client without a connection.
+type someone struct{ net.Conn }
+
+func (someone) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+
+// bareSession is a session of an administrator that reads from the sources.
+// What it forwards is kept.
+func bareSession(client, server io.Reader) (s *session, toServer, toClient *bytes.Buffer) {
+	p := &Proxy{audit: silence{}, log: slog.New(slog.DiscardHandler), clock: time.Now, seed: maphash.MakeSeed()}
+	p.seats = newSeats(1, 0)
+	p.meters = newMeters(p)
+	toServer, toClient = &bytes.Buffer{}, &bytes.Buffer{}
+	s = &session{
+		proxy: p, client: someone{}, principal: &catalog.Principal{Name: "dba"}, log: p.log,
+		server: &upstream{frames: newFrames(server)}, in: newFrames(client),
+		out: &sink{to: toClient, meter: p.meters.toClients}, up: &sink{to: toServer, meter: p.meters.toServer},
+		tally: tally{seed: p.seed},
+		names: names{statements: make(map[string]*prepared), portals: make(map[string]*portal)},
+	}
+	s.in.streamed, s.server.frames.streamed = 'd', 'D'
+	s.expect.dropped = func(e *expected) { s.finish(e, audit.Failed, "") }
+	return s, toServer, toClient
+}

@@ -1,0 +1,154 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgproto3/v2"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/internal/words"
+)
+
+// settings are what the meaning of a statement depends on in a session. They
+// only say which table a name means, how values are shown and which of the
+// reader's own chains is read: one that is out of date confuses, and discloses
+// nothing.
+type settings struct {
+	searchPath []string
+	values     bool                // tailor.representation = 'value'
+	notices    bool                // tailor.notices
+	recoding   string              // tailor.recoding, "" for the policy's own
+	project    string              // tailor.project, "" for none
+	temporary  map[string][]string // columns of temporary relations
+}
+
+// selectSettings reads them where the statement itself would.
+const selectSettings = `SELECT pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n'),` +
+	` pg_catalog.current_setting('tailor.representation', true), pg_catalog.current_setting('tailor.notices', true),` +
+	` pg_catalog.current_setting('tailor.recoding', true), pg_catalog.current_setting('tailor.project', true),` +
+	` CASE WHEN pg_catalog.pg_my_temp_schema() <> 0 THEN (SELECT pg_catalog.json_object_agg(c.relname, array(` +
+	`SELECT a.attname FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum))` +
+	` FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema() AND c.relkind IN ('r', 'v', 'p')) END`
+
+const (
+	// settingsPatience bounds how long the server may take to tell its settings.
+	settingsPatience = 30 * time.Second
+	// settingsAge is how long they are believed where nothing in the session can
+	// have changed them: other sessions create schemas.
+	settingsAge = 5 * time.Second
+)
+
+// knowledge is how far the settings of a session are known.
+type knowledge struct {
+	settings
+	asked     *internalQuery // on its way; nil for none
+	known     bool
+	at        time.Time // when they were asked for
+	doubtful  bool      // something ran since that may, if unlikely, have changed them
+	unsettled bool      // something ran since that is likely to have changed them
+}
+
+// readSettings asks the server, unless nothing that ran since can have changed
+// what is known. In a failed transaction nothing can be asked, and nothing will
+// run either.
+func (s *session) readSettings(ctx context.Context) error {
+	if s.status.Load() == 'E' {
+		return nil
+	}
+	if err := s.awaitSettings(ctx); err != nil {
+		return err
+	}
+	k := &s.knowledge
+	if k.known && !k.unsettled && (s.pipelined || !k.doubtful && s.proxy.clock().Sub(k.at) < settingsAge) {
+		return nil // a question would end a pipeline; what is known still holds
+	}
+	if s.pipelined {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot follow other statements in one pipeline").
+			WithHint("Send Sync before the statement.")
+	}
+	if err := s.askSettings(); err != nil {
+		return err
+	}
+	return s.awaitSettings(ctx)
+}
+
+// askSettings asks without waiting for the answer.
+func (s *session) askSettings() error {
+	q := &internalQuery{done: make(chan error, 1)}
+	k := &s.knowledge
+	k.asked, k.at, k.doubtful, k.unsettled = q, s.proxy.clock(), false, false
+	s.expect.add(&expected{kind: 'Q', internal: q})
+	if err := send(s.up, &pgproto3.Query{String: selectSettings}); err != nil {
+		return err
+	}
+	return s.up.Flush()
+}
+
+// awaitSettings waits for an answer that is on its way.
+func (s *session) awaitSettings(ctx context.Context) error {
+	q := s.asked
+	if q == nil {
+		return nil
+	}
+	s.asked = nil
+	timer := time.NewTimer(settingsPatience)
+	defer timer.Stop()
+	unreadable := sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read")
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return unreadable
+	case err := <-q.done:
+		if err != nil || len(q.row) != 6 {
+			s.unsettled = true
+			return unreadable.Wrap(err)
+		}
+	}
+	var temporary map[string][]string
+	if q.row[5] != nil {
+		if err := json.Unmarshal(q.row[5], &temporary); err != nil {
+			s.unsettled = true
+			return unreadable.Wrap(err)
+		}
+	}
+	s.known = true
+	s.settings = settings{
+		searchPath: strings.Split(string(q.row[0]), "\n"),
+		values:     string(q.row[1]) == "value",
+		notices:    string(q.row[2]) != "off",
+		recoding:   string(q.row[3]),
+		project:    string(q.row[4]),
+		temporary:  temporary,
+	}
+	return nil
+}
+
+// settlers are words without which a statement changes no setting, short of a
+// function that does.
+var settlers = words.New([]string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp", "table"})
+
+// settle notes that a statement which is about to run may change settings.
+// Where it may well, nothing can follow in its pipeline that depends on them.
+// Above doubt are plain queries without a function, and what reads releases:
+// the planner lets no function into it that could.
+func (s *session) settle(text string, released bool) {
+	s.unsettled = s.unsettled || settlers.Within(text)
+	s.doubtful = s.doubtful || s.unsettled || !released && !plain(text)
+}
+
+// plain says that a text is one query without a function call.
+func plain(text string) bool {
+	text = strings.TrimSpace(text)
+	if len(text) < len("select") || strings.IndexByte(text, '(') >= 0 {
+		return false
+	}
+	if i := strings.IndexByte(text, ';'); i >= 0 && i < len(text)-1 {
+		return false
+	}
+	first, _, _ := strings.Cut(text, " ")
+	return strings.EqualFold(first, "select") || strings.EqualFold(first, "table") || strings.EqualFold(first, "show")
+}

@@ -1,0 +1,208 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgproto3/v2"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+)
+
+// The server's side of a session is kept for another only where logins that
+// are alike come this fast: at a person's pace each session is a new one, as
+// without the proxy.
+const (
+	rushLogins   = 10
+	rushInterval = time.Second
+)
+
+// reuseAge is how old a connection to the server may become by reuse.
+const reuseAge = 5 * time.Minute
+
+// resetTimeout bounds how long the server may take to clear a session.
+const resetTimeout = 5 * time.Second
+
+// shelf keeps connections to the server between sessions of one role with the
+// same start-up parameters, password and settings. It is safe for concurrent use.
+type shelf struct {
+	mu    sync.Mutex
+	kinds map[string]*kind
+}
+
+// kind is all logins that are alike.
+type kind struct {
+	kept   []*upstream // the last is the youngest
+	logins int         // in the interval
+	since  time.Time   // the interval's begin
+	rush   bool        // the last full interval had many logins
+}
+
+// take returns a connection that is kept, nil if none, and counts the login.
+func (h *shelf) take(key string, now time.Time) *upstream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := h.kinds[key]
+	if k == nil {
+		if h.kinds == nil {
+			h.kinds = make(map[string]*kind)
+		}
+		k = &kind{since: now}
+		h.kinds[key] = k
+	}
+	if now.Sub(k.since) >= rushInterval {
+		k.rush, k.logins, k.since = k.logins >= rushLogins, 0, now
+	}
+	k.logins++
+	if len(k.kept) == 0 {
+		return nil
+	}
+	last := len(k.kept) - 1
+	u := k.kept[last]
+	k.kept = k.kept[:last]
+	return u
+}
+
+// wants says whether a connection is to be kept.
+func (h *shelf) wants(key string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := h.kinds[key]
+	return k != nil && (k.rush || k.logins >= rushLogins)
+}
+
+// put keeps a connection until a time.
+func (h *shelf) put(u *upstream, until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := h.kinds[u.kind]
+	if k == nil {
+		_ = u.conn.Close()
+		return
+	}
+	u.keptUntil = until
+	k.kept = append(k.kept, u)
+}
+
+// sweep closes what was kept for long enough.
+func (h *shelf) sweep(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, k := range h.kinds {
+		k.kept = slices.DeleteFunc(k.kept, func(u *upstream) bool {
+			over := now.After(u.keptUntil)
+			if over {
+				_ = u.conn.Close()
+			}
+			return over
+		})
+		if len(k.kept) == 0 && now.Sub(k.since) > 2*rushInterval {
+			delete(h.kinds, key)
+		}
+	}
+}
+
+// clear closes everything.
+func (h *shelf) clear() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, k := range h.kinds {
+		for _, u := range k.kept {
+			_ = u.conn.Close()
+		}
+	}
+	h.kinds = nil
+}
+
+// kindOf names what two logins must share for one to take over the connection
+// of the other: the role with its password and settings, and all parameters.
+func kindOf(principal *catalog.Principal, parameters map[string]string) string {
+	all := []string{principal.Verifier, principal.Settings}
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		all = append(all, name, parameters[name])
+	}
+	return strings.Join(all, "\x00") // which is in none of them
+}
+
+// server finds a connection to the server for a login, or makes one.
+func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
+	if r.ReuseTimeout == 0 || keys == nil {
+		return r.connect(ctx, parameters, keys)
+	}
+	key := kindOf(principal, parameters)
+	for {
+		u := p.shelf.take(key, p.clock())
+		if u == nil {
+			break
+		}
+		if p.clock().Sub(u.born) < reuseAge && u.silent() {
+			return u, nil
+		}
+		_ = u.conn.Close()
+	}
+	u, err := r.connect(ctx, parameters, keys)
+	if err != nil {
+		return nil, err
+	}
+	u.kind, u.born = key, p.clock()
+	return u, nil
+}
+
+// leaveServer keeps the server's side of a session that has ended, or closes it.
+func (s *session) leaveServer() {
+	u, r := s.server, s.proxy.running.Load()
+	if !s.reusable || u.kind == "" || r.ReuseTimeout == 0 || s.proxy.draining.Load() || !s.proxy.shelf.wants(u.kind) || u.clear() != nil {
+		_ = u.conn.Close()
+		return
+	}
+	s.proxy.shelf.put(u, s.proxy.clock().Add(r.ReuseTimeout))
+}
+
+// clear makes a connection what it was after its login (PostgreSQL, DISCARD):
+// settings, temporary tables, locks, listening, statements, the unnamed one
+// included.
+func (u *upstream) clear() error {
+	_ = u.conn.SetDeadline(time.Now().Add(resetTimeout))
+	err := send(u.conn, &pgproto3.Query{String: "DISCARD ALL"}, &pgproto3.Close{ObjectType: 'S'}, &pgproto3.Sync{})
+	if err != nil {
+		return err
+	}
+	for ready := 0; ready < 2; {
+		frame, err := u.frames.next()
+		if err != nil {
+			return err
+		}
+		switch frame[0] {
+		case 'E':
+			return errors.New("the server could not clear the session")
+		case 'S':
+			u.setParameter(frame)
+		case 'Z':
+			ready++
+			if frame[len(frame)-1] != 'I' {
+				return errors.New("the session is in a transaction")
+			}
+		}
+	}
+	if u.frames.start != u.frames.end {
+		return errors.New("the server said more than it was asked")
+	}
+	u.frames.settle()
+	u.greeting = u.parameters()
+	return nil
+}
+
+// silent says that a kept connection is still there and has said nothing. What
+// it says later goes to the next client.
+func (u *upstream) silent() bool {
+	_ = u.conn.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
+	err := u.frames.fill(1)
+	_ = u.conn.SetReadDeadline(time.Time{})
+	var late interface{ Timeout() bool }
+	return errors.As(err, &late) && late.Timeout()
+}

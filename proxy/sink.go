@@ -1,0 +1,79 @@
+package proxy
+
+import (
+	"io"
+
+	"github.com/hiatus-tailor/tailor/internal/metrics"
+)
+
+// sink collects what goes to one side and writes it at once when it is
+// flushed. Messages that pass as they are lie side by side in the buffer that
+// they were read into, and are written from there without being copied.
+type sink struct {
+	to      io.Writer
+	pending []byte // of the sink's own
+	run     []byte // behind pending; lies in the buffer of a frames
+	meter   *metrics.Counter
+}
+
+// maxPending is how much is collected before it is written.
+const maxPending = 64 << 10
+
+// pass forwards a message as it is. It must stay as it is until the flush.
+func (w *sink) pass(frame []byte) error {
+	if n := len(w.run); n > 0 {
+		if cap(w.run) > n && &w.run[:n+1][n] == &frame[0] { // right behind the run
+			w.run = w.run[:n+len(frame)]
+			return nil
+		}
+		if err := w.keepRun(); err != nil {
+			return err
+		}
+	}
+	w.run = frame
+	return nil
+}
+
+// Write adds bytes that the caller may change afterwards.
+func (w *sink) Write(p []byte) (int, error) {
+	if err := w.keepRun(); err != nil {
+		return 0, err
+	}
+	w.pending = append(w.pending, p...)
+	return len(p), w.bound()
+}
+
+// keepRun moves the run to the sink's own bytes.
+func (w *sink) keepRun() error {
+	w.pending = append(w.pending, w.run...)
+	w.run = nil
+	return w.bound()
+}
+
+func (w *sink) bound() error {
+	if len(w.pending) > maxPending {
+		return w.Flush()
+	}
+	return nil
+}
+
+// Flush writes everything.
+func (w *sink) Flush() error {
+	all := w.run
+	if len(w.pending) > 0 {
+		w.pending = append(w.pending, w.run...)
+		all = w.pending
+	}
+	w.run = nil
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := w.to.Write(all)
+	w.meter.Add(int64(len(all)))
+	if cap(w.pending) > smallBytes {
+		w.pending = nil
+	} else {
+		w.pending = w.pending[:0]
+	}
+	return err
+}

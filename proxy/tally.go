@@ -1,0 +1,151 @@
+package proxy
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hiatus-tailor/tailor/internal/audit"
+)
+
+// Of a statement that passes and is run over and over, a session leaves this
+// many records of their own in each interval. Further runs are counted and
+// come in one record, so that traffic at a program's pace costs the audit log
+// no more than a person's.
+const (
+	recordsOfAShape = 100
+	tallyInterval   = 10 * time.Second
+	maxShapes       = 256
+)
+
+// tally counts the runs of statements that passed. Statements have one shape
+// where they differ in literals and blanks only. It is safe for concurrent use.
+type tally struct {
+	seed   maphash.Seed
+	mu     sync.Mutex
+	shapes map[uint64]*shape
+}
+
+// shape is what is known of the runs of one shape in this interval.
+type shape struct {
+	recorded  int // have records of their own
+	open      int // are under way and will be counted
+	runs      int // beyond those
+	rows      int64
+	duration  time.Duration
+	started   time.Time
+	statement string
+}
+
+// counts says whether a run is counted here; it wants a record of its own if
+// not.
+func (t *tally) counts(statement string, now time.Time) *shape {
+	key := t.key(statement)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.shapes[key]
+	if s == nil {
+		if len(t.shapes) >= maxShapes {
+			return nil
+		}
+		if t.shapes == nil {
+			t.shapes = make(map[uint64]*shape)
+		}
+		s = &shape{}
+		t.shapes[key] = s
+	}
+	if s.recorded < recordsOfAShape {
+		s.recorded++
+		return nil
+	}
+	if s.runs == 0 && s.open == 0 {
+		s.started, s.statement = now, statement
+	}
+	s.open++
+	return s
+}
+
+// ended counts a run that passed, and takes back one that did not.
+func (t *tally) ended(s *shape, passed bool, rows int64, duration time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.open--
+	if passed {
+		s.runs++
+		s.rows += rows
+		s.duration += duration
+	}
+}
+
+// sum is what the counted runs of a shape come to.
+type sum struct {
+	record  *audit.Record
+	outcome audit.Outcome
+}
+
+// take ends an interval and returns a record of each shape with counted runs.
+func (t *tally) take(now time.Time, record func(started time.Time, statement string) *audit.Record) []sum {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var sums []sum
+	for key, s := range t.shapes {
+		if s.runs > 0 {
+			r := record(s.started, s.statement)
+			r.Runs = s.runs
+			sums = append(sums, sum{r, audit.Outcome{Verdict: audit.Passed, Rows: s.rows, Duration: s.duration}})
+		}
+		if s.open == 0 {
+			delete(t.shapes, key)
+			continue
+		}
+		*s = shape{open: s.open, started: now, statement: s.statement}
+	}
+	return sums
+}
+
+// key is a hash of a text without its numbers, quoted strings and blanks. A
+// text whose quoting takes more than a look is hashed as it is.
+func (t *tally) key(text string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(t.seed)
+	var chunk [128]byte
+	n := 0
+	last := byte(' ') // that was hashed
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '\\' || c == '$' || c == '"' || c == '/' || c == '-' && last == '-':
+			return maphash.String(t.seed, text)
+		case c == '\'':
+			end := strings.IndexByte(text[i+1:], '\'')
+			if end < 0 {
+				return maphash.String(t.seed, text)
+			}
+			i += end + 1
+		case c >= '0' && c <= '9' && !inWord(last):
+			for i+1 < len(text) && (text[i+1] >= '0' && text[i+1] <= '9' || text[i+1] == '.') {
+				i++
+			}
+			c = '0'
+		case c == ' ' || c == '\n' || c == '\t' || c == '\r':
+			if last == ' ' {
+				continue
+			}
+			c = ' '
+		}
+		if n == len(chunk) {
+			_, _ = h.Write(chunk[:])
+			n = 0
+		}
+		chunk[n], last = c, c
+		n++
+	}
+	_, _ = h.Write(chunk[:n])
+	return h.Sum64()
+}
+
+// inWord says whether a digit behind a byte belongs to a name.
+func inWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
