@@ -95,7 +95,7 @@ func TestAFullDiskRefusesProtectedQueriesUntilThereIsRoom(t *testing.T) {
 // serveIn starts a proxy that writes to a file, under another command.
 func (s *stand) serveIn(t *testing.T, path string, wrap []string, flags ...string) *proxied {
 	t.Helper()
-	p := &proxied{stand: s, log: &safeBuffer{}, auditTo: path}
+	p := &proxied{stand: s, log: &safeBuffer{}, auditTo: path, database: "hospital"}
 	args := slices.Concat(wrap, []string{
 		binary, "serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),
 		"--service-dsn", s.cluster.ServiceDSN("hospital"), "--audit-log", path,
