@@ -1,9 +1,6 @@
 package anonymize
 
-import (
-	"context"
-	"slices"
-)
+import "slices"
 
 // splitter cuts blocks top-down, as Mondrian does ([LeFevre2006] §4), with three
 // departures, each because it loses less: a cut is chosen by the loss it saves
@@ -69,60 +66,10 @@ func (s *splitter) load(positions []uint32) {
 	}
 }
 
-// split cuts every block of p as far as it goes and returns the positions
-// block by block, with the end of each.
-func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
-	s.load(p.members.items)
-	d := &draft{order: make([]uint32, len(p.members.items))}
-	type span struct{ from, to int }
-	var stack []span
-	for b := range p.Blocks() {
-		if b%1024 == 0 {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-		}
-		stack = append(stack[:0], span{int(p.members.start[b]), int(p.members.start[b+1])})
-		stack[0].from = s.standAlone(stack[0].from, stack[0].to, uint32(b), d)
-		if stack[0].from == stack[0].to {
-			continue
-		}
-		for len(stack) > 0 {
-			at := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-			if at.to-at.from > 1024 {
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
-			}
-			starts := s.cutBlock(at.from, at.to)
-			if len(starts) == 0 {
-				s.settle(at.from, at.to, uint32(b), d)
-				continue
-			}
-			for i := len(starts) - 1; i >= 0; i-- {
-				stack = append(stack, span{starts[i], at.to})
-				at.to = starts[i]
-			}
-			stack = append(stack, at)
-		}
-	}
-	return d, nil
-}
-
-// settle makes the records from from to to a block of the draft.
-func (s *splitter) settle(from, to int, parent uint32, d *draft) {
-	for i := from; i < to; i++ {
-		d.order[i] = s.position(uint32(i))
-	}
-	d.ends = append(d.ends, uint32(to))
-	d.parent = append(d.parent, parent)
-}
-
-// standAlone makes blocks of the tuples that meet all requirements on their
-// own, at no loss, and returns where the others start. The others must meet
-// the requirements together; otherwise nothing is done.
-func (s *splitter) standAlone(from, to int, parent uint32, d *draft) int {
+// standAlone puts the tuples that meet all requirements on their own first,
+// which are blocks at no loss, and returns where the others start. The others
+// must meet the requirements together; otherwise nothing stands alone.
+func (s *splitter) standAlone(from, to int) int {
 	mid := from
 	for i := from; i < to; i++ {
 		if int(s.rowsOf(uint32(i))) >= s.must.k && s.fit(i, i+1) {
@@ -132,9 +79,6 @@ func (s *splitter) standAlone(from, to int, parent uint32, d *draft) int {
 	}
 	if mid < to && !s.fit(mid, to) {
 		return from
-	}
-	for i := from; i < mid; i++ {
-		s.settle(i, i+1, parent, d)
 	}
 	return mid
 }

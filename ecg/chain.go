@@ -34,10 +34,10 @@ type Chain struct {
 	Eager bool
 }
 
-// DefaultWork lets a table of 50,000 tuples and five columns compare three ways
-// at the last stage of a query, so that a first answer stays a matter of a tenth
-// of a second (docs/decisions/candidates.md).
-const DefaultWork = 15 << 16
+// DefaultWork lets a table of 40,000 tuples and five columns compare two ways at
+// the last stage of a query, and one of 10,000 all of them: a first answer stays
+// a matter of tenths of a second (docs/decisions/candidates.md).
+const DefaultWork = 7 << 16
 
 // mostWays is the number of ways that are worked out at most by default.
 const mostWays = 16
