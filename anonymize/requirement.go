@@ -47,11 +47,21 @@ type requirements struct {
 	k      int
 	others []Checker
 	name   string
+	source []Requirement
+}
+
+// another is the same requirements with checkers of their own, for work at the
+// same time.
+func (r *requirements) another(t *Table) (*requirements, error) {
+	if len(r.others) == 0 {
+		return r, nil
+	}
+	return bind(t, r.source)
 }
 
 // bind readies all requirements. One of them must be a [BlockK].
 func bind(t *Table, rs []Requirement) (*requirements, error) {
-	r := &requirements{}
+	r := &requirements{source: rs}
 	names := make([]string, len(rs))
 	for i, req := range rs {
 		checker, err := req.Bind(t)

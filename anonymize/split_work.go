@@ -21,15 +21,11 @@ const shares = 8
 
 // split cuts every block of p as far as it goes and returns the positions
 // block by block, with the end of each. Large blocks are cut one after the
-// other; what they fall into is cut at the same time, where nothing but k is
-// required. The result is the same.
+// other; what they fall into is cut at the same time. The result is the same.
 func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 	s.load(p.members.items)
 	d := &draft{order: make([]uint32, len(p.members.items))}
-	grain := len(p.members.items)
-	if len(s.must.others) == 0 { // checkers serve one at a time
-		grain /= shares
-	}
+	grain := len(p.members.items) / shares
 	var stretches []stretch
 	for b := range p.Blocks() {
 		if b%1024 == 0 && ctx.Err() != nil {
@@ -96,7 +92,11 @@ func (s *splitter) finish(ctx context.Context, stretches []stretch, grain int, d
 	workers := make(chan *splitter, runtime.GOMAXPROCS(0))
 	workers <- s
 	for range min(cap(workers), len(batches)) - 1 {
-		other := newSplitter(s.ground, s.scales, s.must, s.exactBelow)
+		must, err := s.must.another(s.ground.table)
+		if err != nil {
+			return err
+		}
+		other := newSplitter(s.ground, s.scales, must, s.exactBelow)
 		other.work = s.work // stretches do not overlap
 		workers <- other
 	}
