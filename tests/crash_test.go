@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -127,68 +128,107 @@ func (w *witness) askAll(t *testing.T, dsn string) {
 	}
 }
 
-// steps are where the proxy is stopped: a lock that keeps it from the step
-// after the one named.
-var steps = []struct{ before, lock string }{
-	{"a chain is opened", `LOCK TABLE tailor.chain IN ACCESS EXCLUSIVE MODE`},
-	{"the policy is checked", `SELECT FROM tailor.protection FOR UPDATE`},
-	{"the graph is stored", `LOCK TABLE tailor.chain_node IN ACCESS EXCLUSIVE MODE`},
-	{"labels are written", `DO $$ BEGIN EXECUTE (SELECT format('LOCK TABLE tailor_store.chain_%s_block IN ACCESS EXCLUSIVE MODE', max(chain)) FROM tailor.chain WHERE relation = 'public.patients'::regclass); END $$`},
-	{"rows are written", `DO $$ BEGIN EXECUTE (SELECT format('LOCK TABLE tailor_store.chain_%s_row IN ACCESS EXCLUSIVE MODE', max(chain)) FROM tailor.chain WHERE relation = 'public.patients'::regclass); END $$`},
-	{"the record is in the table", `LOCK TABLE tailor.audit_log IN ACCESS EXCLUSIVE MODE`},
-	{"the release is read", `DO $$ BEGIN EXECUTE (SELECT format('LOCK TABLE tailor_store.epoch_%s IN ACCESS EXCLUSIVE MODE', epoch) FROM tailor.protection WHERE relation = 'public.patients'::regclass); END $$`},
+// step is where the proxy is stopped: a lock that somebody then waits for. %d is
+// the number of the chain; opened says that the chain is there before.
+type step struct {
+	before, lock string
+	opened       bool
+	waiter       string // "" for the reader
 }
 
-// TestKillingTheProxyAtAnyStepLosesNothing kills it 50 times: at each step of
-// publishing a release, held up by a lock, and at any moment.
+var steps = []step{
+	{"the policy is checked", `SELECT FROM tailor.protection FOR UPDATE`, false, "tailor_owner"},
+	{"a chain is opened", `LOCK TABLE tailor.chain IN ACCESS EXCLUSIVE MODE`, false, "tailor_owner"},
+	{"the chain is locked", `SELECT FROM tailor.chain WHERE chain = %d FOR UPDATE`, true, "tailor_owner"},
+	{"the graph is stored", `LOCK TABLE tailor.chain_node IN ACCESS EXCLUSIVE MODE`, true, "tailor_owner"},
+	{"labels are written", `LOCK TABLE tailor_store.chain_%d_block IN ACCESS EXCLUSIVE MODE`, true, "tailor_owner"},
+	{"rows are written", `LOCK TABLE tailor_store.chain_%d_row IN ACCESS EXCLUSIVE MODE`, true, "tailor_owner"},
+	{"the record is in the table", `LOCK TABLE tailor.audit_log IN ACCESS EXCLUSIVE MODE`, true, "tailor_owner"},
+	{"the release is read", `DO $$ BEGIN EXECUTE (SELECT format('LOCK TABLE tailor_store.epoch_%%s IN ACCESS EXCLUSIVE MODE', epoch) FROM tailor.protection WHERE relation = 'public.patients'::regclass); END $$`, true, ""},
+}
+
+// hold takes a step's lock for a chain and returns how to let it go.
+func (s *step) hold(t *testing.T, conn *pgx.Conn, chain int) (release func()) {
+	t.Helper()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := s.lock
+	if strings.Contains(lock, "%") {
+		lock = strings.ReplaceAll(strings.ReplaceAll(lock, "%d", fmt.Sprint(chain)), "%%", "%")
+	}
+	if _, err := tx.Exec(t.Context(), lock); err != nil {
+		t.Fatalf("before %s: %v", s.before, err)
+	}
+	return func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }
+}
+
+// TestKillingTheProxyAtAnyStepLosesNothing kills it 50 times: five times at each
+// step of publishing a release, where somebody is seen to wait, and at any
+// moment.
 func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
-	user := shared.reader(t)
-	w := &witness{user: user}
-	direct := shared.superuser(t)
+	direct, holder := shared.superuser(t), shared.superuser(t)
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
-	kills := 50
-	for i := range kills {
-		p := shared.serve(t, "--audit-log", audit)
-		sql := ladder[i*len(ladder)/kills]
-		done := make(chan struct{})
-		release := func() {}
-		if i%2 == 0 {
-			step := steps[i/2%len(steps)]
-			tx, err := direct.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := tx.Exec(t.Context(), step.lock); err != nil && i >= 2*len(steps) {
-				t.Fatalf("before %s: %v", step.before, err)
-			}
-			release = func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }
+	p := shared.serveIn(t, audit, nil)
+	var witnesses []*witness
+	for i := range 50 {
+		w := &witness{user: fmt.Sprintf("killed_%d", i+1)}
+		exec1(t, direct, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD '%[1]s'`, w.user))
+		exec1(t, direct, `CALL tailor.grant_reader($1)`, w.user)
+		at := step{before: "any moment"}
+		if i < 5*len(steps) {
+			at = steps[i%len(steps)]
 		}
+		chain := 0
+		if at.opened {
+			exec1(t, connect(t, p.dsn(w.user)), `SELECT count(*) FROM patients`)
+			chain = one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+w.user)
+		}
+		release := func() {}
+		if at.lock != "" {
+			release = at.hold(t, holder, chain)
+		}
+		sql := ladder[i%len(ladder)]
+		done := make(chan struct{})
 		var people map[string]string
 		var complete bool
 		go func() {
 			defer close(done)
-			people, complete, _ = attempt(t, p.dsn(user), sql)
+			people, complete, _ = attempt(t, p.dsn(w.user), sql)
 		}()
-		select {
-		case <-done:
-		case <-time.After(time.Duration(20+i*17%400) * time.Millisecond):
+		if at.lock == "" {
+			time.Sleep(time.Duration(i*13%150) * time.Millisecond)
+		} else {
+			waiter := at.waiter
+			if waiter == "" {
+				waiter = w.user
+			}
+			waitFor(t, func() bool {
+				return one[bool](t, direct, `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+					WHERE NOT l.granted AND a.usename = $1)`, waiter)
+			})
 		}
 		p.kill()
 		release()
 		<-done
-		w.note(sql, people)
+		if at.lock != "" && len(people) > 0 {
+			t.Errorf("%d rows came before %s", len(people), at.before)
+		}
 		if complete && len(people) != patients {
 			t.Errorf("kill %d: an answer of %d rows came to its end, of %d patients", i+1, len(people), patients)
 		}
+		p = shared.serveIn(t, audit, nil)
+		w.note(sql, people)
+		w.askAll(t, p.dsn(w.user))
+		witnesses = append(witnesses, w)
 	}
-	w.askAll(t, shared.serve(t, "--audit-log", audit).dsn(user))
 	records, err := os.ReadFile(audit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.assertSound(t, string(records))
-	if n := one[int](t, direct, `SELECT min(min_block) FROM tailor.chain WHERE audience = $1`, "principal "+user); n < k {
-		t.Errorf("the chain has a block of %d", n)
+	for _, w := range witnesses {
+		w.assertSound(t, string(records))
 	}
 }
 
