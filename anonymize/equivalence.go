@@ -173,12 +173,9 @@ func (p *Partition) cut(columns, levels []int, rs []Requirement) (*Partition, *r
 // requirements, has been carried to its end, so that [Partition.Refine] would
 // return the partition itself, or, with levels set, that one of
 // [Partition.AtLevels] has.
-func (p *Partition) IsFinished(columns []int, rs []Requirement, levels bool) (bool, error) {
-	must, err := bind(p.Table(), rs)
-	if err != nil {
-		return false, err
-	}
-	return p.isFinished(columns, must.name) || levels && p.isFinished(columns, must.name+atLevels), nil
+func (p *Partition) IsFinished(columns []int, rs []Requirement, levels bool) bool {
+	name := nameOf(rs)
+	return p.isFinished(columns, name) || levels && p.isFinished(columns, name+atLevels)
 }
 
 // IsExact says whether every block shows one value in a column.

@@ -62,13 +62,11 @@ func (r *requirements) another(t *Table) (*requirements, error) {
 // bind readies all requirements. One of them must be a [BlockK].
 func bind(t *Table, rs []Requirement) (*requirements, error) {
 	r := &requirements{source: rs}
-	names := make([]string, len(rs))
 	for i, req := range rs {
 		checker, err := req.Bind(t)
 		if err != nil {
 			return nil, fmt.Errorf("requirement %d: %w", i+1, err)
 		}
-		names[i] = req.String()
 		if k, ok := req.(BlockK); ok {
 			r.k = max(r.k, k.K)
 			continue
@@ -78,8 +76,17 @@ func bind(t *Table, rs []Requirement) (*requirements, error) {
 	if r.k == 0 {
 		return nil, errors.New("requirements lack k-anonymity: every block needs a least number of subjects")
 	}
-	r.name = strings.Join(names, ", ")
+	r.name = nameOf(rs)
 	return r, nil
+}
+
+// nameOf tells equal requirements from others.
+func nameOf(rs []Requirement) string {
+	names := make([]string, len(rs))
+	for i, r := range rs {
+		names[i] = r.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 // meetsOthers checks everything but the number of subjects.

@@ -105,8 +105,8 @@ func (c *Chain) Assess(_ context.Context, attributes []string, on *Outcome) (*Ou
 	if on != nil {
 		p = on.Partition
 	}
-	if done, err := c.finished(p, columns); err != nil || done {
-		return c.settled(p, columns), err
+	if c.finished(p, columns) {
+		return c.settled(p, columns), nil
 	}
 	o := &Outcome{}
 	classes := p.Classes()
@@ -137,7 +137,7 @@ func (c *Chain) Assess(_ context.Context, attributes []string, on *Outcome) (*Ou
 }
 
 // finished says whether a combination is settled in every recoding of the chain.
-func (c *Chain) finished(p *anonymize.Partition, columns []int) (bool, error) {
+func (c *Chain) finished(p *anonymize.Partition, columns []int) bool {
 	return p.IsFinished(columns, c.Requirements, !slices.Contains(c.recodings(), Local))
 }
 

@@ -66,10 +66,7 @@ func (c *Chain) Foresee(table string, stages []Stage, score float64) (ExplainedT
 		if err != nil {
 			return out, err
 		}
-		done, err := c.finished(c.Present, columns)
-		if err != nil {
-			return out, err
-		}
+		done := c.finished(c.Present, columns)
 		e := ExplainedStage{
 			Stage: s.Name, Follows: s.Follows, Place: s.Place, Attributes: s.Attributes, Condition: s.Condition,
 			Action: ActionRefine, AtMost: true, RiskAfter: 1 / float64(c.Gate.K), Loss: 1,
