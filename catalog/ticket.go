@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -27,3 +28,8 @@ func (c *Catalog) Ticket(statement string, process uint32, releases []*Release) 
 	outer := sha256.Sum256(append(append([]byte{}, c.key...), inner.Sum(nil)...))
 	return fmt.Sprintf("%s\n/* tailor %s %s */", statement, list, hex.EncodeToString(outer[:]))
 }
+
+var ticketForm = regexp.MustCompile(`/\* tailor [0-9,]* ?[0-9a-f]{64} \*/`)
+
+// HasTicket says whether a text holds a ticket, or what could be taken for one.
+func HasTicket(text string) bool { return ticketForm.MatchString(text) }

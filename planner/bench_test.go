@@ -27,7 +27,6 @@ func BenchmarkPlanning(b *testing.B) {
 		}
 		cache := planner.NewCache()
 		plain := session
-		plain.Prepared = nil
 		phases := []struct {
 			name string
 			run  func()

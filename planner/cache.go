@@ -44,7 +44,7 @@ func NewCache() *Cache {
 // Make is [Make], from memory where the text was planned before in an equal
 // session under the same snapshot.
 func (c *Cache) Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan, error) {
-	if !MayConcern(statement, session, snapshot) || len(session.Prepared) > 0 || len(statement) > cachedTextBytes {
+	if !snapshot.MayConcern(statement) || len(statement) > cachedTextBytes {
 		return Make(statement, session, snapshot)
 	}
 	key := cacheKey{
@@ -55,7 +55,7 @@ func (c *Cache) Make(statement string, session Session, snapshot *catalog.Snapsh
 		return p, nil
 	}
 	p, err := Make(statement, session, snapshot)
-	if err == nil && p.Prepares == nil {
+	if err == nil {
 		c.keep(key, p, snapshot)
 	}
 	return p, err

@@ -6,13 +6,6 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// Prepared is a statement that the session's client has prepared, by SQL or by
-// message, under a name that the plan replaces by the server's.
-type Prepared struct {
-	Plan   *Plan
-	Server string
-}
-
 // Cursor is a cursor that a statement declares over releases.
 type Cursor struct {
 	Name string
@@ -47,8 +40,6 @@ func (b *binder) commandOf(s *pg.RawStmt, start, end int) (*command, error) {
 		hold := n.DeclareCursorStmt.Options&cursorHold != 0
 		b.plan.Cursors = append(b.plan.Cursors, Cursor{Name: n.DeclareCursorStmt.Portalname, Hold: hold})
 		return c, nil
-	case *pg.Node_PrepareStmt:
-		return b.prepare(n.PrepareStmt, start, end)
 	case *pg.Node_CopyStmt:
 		return b.copyOut(n.CopyStmt, start)
 	}
@@ -75,41 +66,6 @@ func (b *binder) keptCommand(query *pg.SelectStmt, into *pg.IntoClause, start, e
 			At(b.statement, int(into.GetRel().GetLocation()))
 	}
 	return &command{query: query, start: start, end: end, kept: true}, nil
-}
-
-// prepare renames the statement to the name that the proxy gives it, so that
-// nothing else can come to stand under the name.
-func (b *binder) prepare(p *pg.PrepareStmt, start, end int) (*command, error) {
-	if start > 0 || b.textEnd(len(b.statement)) > end {
-		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE over a protected table cannot stand beside other statements").
-			WithHint("Send PREPARE on its own.").At(b.statement, b.textStart(start))
-	}
-	server := b.session.PrepareAs
-	b.plan.Prepares = &Preparation{Client: p.Name, Server: server}
-	return &command{query: p.Query.GetSelectStmt(), start: b.behind(pg.Token_AS, start), end: end}, b.rename(start, server)
-}
-
-// rename replaces the name behind PREPARE or EXECUTE.
-func (b *binder) rename(start int, name string) error {
-	i := b.tokenAt(start) + 1
-	return b.replace(int(b.tokens[i].Start), int(b.tokens[i].End), quoted(name))
-}
-
-// execute plans EXECUTE of a statement over releases as that statement.
-func (b *binder) execute(x *pg.ExecuteStmt, p Prepared, start int) error {
-	for _, r := range p.Plan.Relations {
-		b.plan.reads(r)
-	}
-	for _, u := range p.Plan.Uses {
-		b.plan.note(u)
-	}
-	b.plan.Outputs = append(b.plan.Outputs, p.Plan.Outputs...)
-	for _, arg := range x.Params {
-		if err := b.expression(arg, &scope{}, 0); err != nil {
-			return err
-		}
-	}
-	return b.rename(start, p.Server)
 }
 
 // copyOut is COPY of a query to the client, in any format.

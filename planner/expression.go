@@ -101,6 +101,9 @@ func (b *binder) window(w *pg.WindowDef, sc *scope, place ecg.Place) error {
 }
 
 func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
+	if err := b.harmless(f); err != nil {
+		return err
+	}
 	if b.isCaseCount(f) {
 		return b.caseCount(f, sc, place)
 	}

@@ -71,16 +71,11 @@ func hospitalSnapshot() *catalog.Snapshot {
 }
 
 // session is that of a reader who has made a temporary table, which hides the
-// protected one of the same name, and has prepared a statement.
+// protected one of the same name.
 var session = planner.Session{
 	SearchPath: []string{"pg_temp_3", "pg_catalog", "public"},
 	Temporary:  map[string][]string{"lab": {"age", "result"}},
-	Prepared:   map[string]planner.Prepared{"by_age": {Plan: preparedPlan, Server: "tailor_own_1"}},
-	PrepareAs:  "tailor_own_2",
 }
-
-var preparedPlan, _ = planner.Make("SELECT zip, count(*) FROM patients WHERE age > $1 GROUP BY zip",
-	planner.Session{SearchPath: []string{"public"}}, hospitalSnapshot())
 
 // show is a plan or a refusal as the golden files hold it.
 func show(statement string) string {
@@ -117,9 +112,6 @@ func show(statement string) string {
 		}
 		for _, c := range plan.Cursors {
 			fmt.Fprintf(&out, "cursor %q hold %t\n", c.Name, c.Hold)
-		}
-		if p := plan.Prepares; p != nil {
-			fmt.Fprintf(&out, "prepare %q as %q\n", p.Client, p.Server)
 		}
 		fmt.Fprintf(&out, "\n%s\n", plan.Rewrite(release).SQL)
 	}

@@ -22,11 +22,6 @@ type Session struct {
 	Values bool
 	// Temporary are the columns of the session's temporary relations by name.
 	Temporary map[string][]string
-	// Prepared are the statements over releases that the client has prepared.
-	Prepared map[string]Prepared
-	// PrepareAs is the name under which the server is to know the statement
-	// that this text prepares.
-	PrepareAs string
 }
 
 // Plan is what is to happen to a statement that may run. It is immutable and
@@ -41,8 +36,6 @@ type Plan struct {
 	Outputs []Output
 	// Cursors are declared by the text.
 	Cursors []Cursor
-	// Prepares is what the text prepares; nil for nothing.
-	Prepares *Preparation
 	// Explain is the format in which the tailor's account of the query is asked
 	// for in place of its answer: text, json, mermaid or dot; "" for none.
 	Explain string
@@ -50,24 +43,13 @@ type Plan struct {
 	text *source
 }
 
-// Preparation is a PREPARE with the client's name and the one in the rewritten
-// text.
-type Preparation struct{ Client, Server string }
-
 // Passes says that the statement concerns no protected relation.
 func (p *Plan) Passes() bool { return len(p.Relations) == 0 && p.Explain == "" }
-
-// MayConcern says whether a text could read protected relations: by their
-// names, or by executing what the client has prepared. False is certain.
-func MayConcern(statement string, session Session, snapshot *catalog.Snapshot) bool {
-	return snapshot.MayConcern(statement) ||
-		(len(session.Prepared) > 0 && strings.Contains(strings.ToLower(statement), "execute"))
-}
 
 // Make plans the text of a simple query or of a prepared statement. Errors are
 // of type *[sqlstate.Error] and quote neither values nor literals.
 func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan, error) {
-	if !MayConcern(statement, session, snapshot) {
+	if !snapshot.MayConcern(statement) {
 		return &Plan{text: &source{statement: statement}}, nil
 	}
 	tokens, err := scanBounded(statement)
@@ -134,14 +116,6 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 	if s.StmtLen == 0 {
 		end = len(b.statement)
 	}
-	if x := s.Stmt.GetExecuteStmt(); x != nil {
-		if p, ok := b.session.Prepared[x.Name]; ok {
-			if changed {
-				return b.refuseAfterChange(start)
-			}
-			return b.execute(x, p, start)
-		}
-	}
 	concerned, err := b.concerned(s.Stmt)
 	if err != nil || concerned == "" {
 		return err
@@ -152,6 +126,9 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 			return sqlstate.New(sqlstate.FeatureNotSupported, "Unicode escapes (U&) are not supported beside a protected table").
 				WithHint("Write the characters themselves.").At(b.statement, int(t.Start))
 		}
+	}
+	if err := b.assertNoLabels(); err != nil {
+		return err
 	}
 	c, err := b.commandOf(s, start, end)
 	if err != nil {
@@ -216,7 +193,10 @@ func (b *binder) refuseStatement(stmt *pg.Node, relation string) error {
 	case *pg.Node_ExplainStmt:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN cannot read the protected table %q", relation).
 			WithHint("PostgreSQL's plan quotes estimates; EXPLAIN (TAILOR) shows what Tailor does.")
-	case *pg.Node_PrepareStmt, *pg.Node_DeclareCursorStmt, *pg.Node_CreateTableAsStmt:
+	case *pg.Node_PrepareStmt:
+		return sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE cannot read the protected table %q", relation).
+			WithHint("Prepare the statement by the driver's own means: what EXECUTE runs could be another one by then.")
+	case *pg.Node_DeclareCursorStmt, *pg.Node_CreateTableAsStmt:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "only SELECT can read the protected table %q", relation).
 			WithHint("A materialized view, or a statement that writes, cannot be made over a release.")
 	}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/audit"
@@ -33,14 +34,16 @@ func (s *session) declare(plan *planner.Plan, d *decision) {
 			}
 		}
 	}
+	s.names.declared = true
 	for _, c := range plan.Cursors {
 		s.names.cursors[c.Name] = &cursor{hold: c.Hold, decision: d}
 	}
 }
 
 // fetched is what a text reads through cursors over releases, nil for nothing.
-// shows says that rows come to the client.
-func (s *session) fetched(text string) (d *decision, shows bool) {
+// shows says that rows come to the client. runs says that the text runs now, and
+// not only may later: then the cursors that it closes are gone.
+func (s *session) fetched(text string, runs bool) (d *decision, shows bool) {
 	if len(s.names.cursors) == 0 {
 		return nil, false
 	}
@@ -57,11 +60,14 @@ func (s *session) fetched(text string) (d *decision, shows bool) {
 	}
 	for _, c := range s.names.cursors {
 		if f.Ends && c.hold && !c.ended {
-			c.ended = true
+			c.ended = c.ended || runs
 			d.add(c.decision)
 		}
 	}
 	for _, name := range f.Closed {
+		if !runs {
+			break
+		}
 		if name == "" {
 			clear(s.names.cursors)
 		}
@@ -71,6 +77,22 @@ func (s *session) fetched(text string) (d *decision, shows bool) {
 		return nil, false
 	}
 	return d, shows
+}
+
+// assertFetches refuses a text that may fetch from a cursor over releases beside
+// something else: it would be recorded as that.
+func (s *session) assertFetches(text string) error {
+	if len(s.names.cursors) == 0 {
+		return nil
+	}
+	if _, ok := planner.FetchingOf(text); ok {
+		return nil
+	}
+	if lower := strings.ToLower(text); !strings.Contains(lower, "fetch") && !strings.Contains(lower, "move") {
+		return nil
+	}
+	return sqlstate.New(sqlstate.FeatureNotSupported, "FETCH cannot stand beside other statements while a cursor over a protected table is open").
+		WithHint("Send FETCH on its own, or close the cursor first.")
 }
 
 // add makes a decision cover another one too.

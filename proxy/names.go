@@ -6,8 +6,10 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/hiatus-tailor/tailor/internal/audit"
+	"github.com/jackc/pgproto3/v2"
 
+	"github.com/hiatus-tailor/tailor/internal/audit"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
@@ -39,6 +41,7 @@ type names struct {
 	statements map[string]*prepared
 	portals    map[string]*portal
 	cursors    map[string]*cursor
+	declared   bool // there has been a cursor over releases
 	given      int
 }
 
@@ -46,20 +49,6 @@ func newNames() names {
 	return names{
 		statements: make(map[string]*prepared), portals: make(map[string]*portal), cursors: make(map[string]*cursor),
 	}
-}
-
-// prepared are the statements over releases, where a text may execute one.
-func (n *names) prepared(text string) map[string]planner.Prepared {
-	if len(n.statements) == 0 || !strings.Contains(strings.ToLower(text), "execute") {
-		return nil
-	}
-	out := make(map[string]planner.Prepared)
-	for client, p := range n.statements {
-		if client != "" && !p.plan.Passes() && p.plan.Explain == "" {
-			out[client] = planner.Prepared{Plan: p.plan, Server: p.name}
-		}
-	}
-	return out
 }
 
 // fetches is what running a portal reads through cursors over releases, and the
@@ -72,19 +61,6 @@ func (n *names) fetches(client string) (d *decision, text string) {
 		return c.decision, "FETCH"
 	}
 	return nil, ""
-}
-
-// next is the name that give gives next.
-func (n *names) next() string { return fmt.Sprintf("%s%d", ownPrefix, n.given+1) }
-
-// prepare notes a PREPARE that is about to run.
-func (n *names) prepare(plan *planner.Plan, text string) *prepared {
-	if plan.Prepares == nil {
-		return nil
-	}
-	p := &prepared{plan: plan, text: text, name: plan.Prepares.Server}
-	n.statements[plan.Prepares.Client] = p
-	return p
 }
 
 // bound notes which statement, without protected tables, a portal runs; nil for
@@ -103,22 +79,39 @@ func (n *names) bound(to []byte, p *prepared) {
 // ownPrefix starts the names that the proxy gives.
 const ownPrefix = "tailor_own_"
 
-// give makes a name for the server. The unnamed keeps none: the next one
-// replaces it in any case.
-func (n *names) give(client string) string {
-	if client == "" {
-		return ""
-	}
-	name := n.next()
+// give makes a name for the server, for the client's unnamed ones too: what
+// reads a release never lies where a name of the client's could reach it.
+func (n *names) give() string {
 	n.given++
-	return name
+	return fmt.Sprintf("%s%d", ownPrefix, n.given)
+}
+
+// own says whether a name is of the proxy's own. Clients cannot use one.
+func own(name string) bool { return strings.HasPrefix(name, ownPrefix) }
+
+// errOwnName ends messages that use a name of the proxy's own: what is under it
+// is run when the proxy says so, once it has been recorded.
+func errOwnName(client string) error {
+	return sqlstate.New(sqlstate.InsufficientPrivilege, "name %q is reserved", client)
+}
+
+// replace closes what the client's unnamed statement ('S') or portal ('P')
+// stands for, as the server does with its own.
+func (s *session) replace(kind byte, client string) error {
+	name := s.names.server(kind, client)
+	if client != "" || !own(name) {
+		return nil
+	}
+	s.names.forget(kind, client)
+	s.expect.add(&expected{kind: 'C', silent: true})
+	return send(s.up, &pgproto3.Close{ObjectType: kind, Name: name})
 }
 
 // taken says that a name stands for a protected statement, so that the server,
 // which has it under another name, would not see the clash.
 func (n *names) taken(client string) bool {
 	p := n.statements[client]
-	return client != "" && p != nil && p.name != client && !p.failed.Load()
+	return client != "" && p != nil && own(p.name) && !p.failed.Load()
 }
 
 // server is the name that the server has for a client's statement or portal.

@@ -10,7 +10,6 @@ import (
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
-	"github.com/hiatus-tailor/tailor/planner"
 )
 
 // unparsable is forwarded in place of a refused statement: the server answers
@@ -114,7 +113,10 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		}
 	}
 	if err == nil && plan.Passes() {
-		if d, shows := s.fetched(q.String); d != nil {
+		err = s.assertFetches(q.String)
+	}
+	if err == nil && plan.Passes() {
+		if d, shows := s.fetched(q.String, true); d != nil {
 			e.record = s.recordAt(e.started, q.String)
 			return s.fetch(ctx, e, d, shows)
 		}
@@ -130,9 +132,6 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 	e.record = s.recordAt(e.started, q.String)
 	var d *decision
 	if err == nil {
-		err = s.clash(plan)
-	}
-	if err == nil {
 		d, err = s.measuredDecision(ctx, plan, e.record)
 	}
 	text := unparsable
@@ -144,7 +143,6 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		e.prelude = d.notice
 		text = s.ticket(e.rewritten.SQL, d)
 		s.declare(plan, d)
-		e.prepares = s.prepare(plan, q.String)
 	}
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Query{String: text})
@@ -166,25 +164,12 @@ func (s *session) fetch(ctx context.Context, e *expected, d *decision, shows boo
 	return send(s.up, &pgproto3.Query{String: text})
 }
 
-// clash refuses to prepare under a name that is taken.
-func (s *session) clash(plan *planner.Plan) error {
-	if plan.Prepares != nil && s.names.taken(plan.Prepares.Client) {
-		return sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", plan.Prepares.Client)
-	}
-	return nil
-}
-
-// prepare notes a PREPARE whose name the plan took from next.
-func (s *session) prepare(plan *planner.Plan, text string) *prepared {
-	p := s.names.prepare(plan, text)
-	if p != nil {
-		s.names.given++
-	}
-	return p
-}
-
 // count sees to it that a run of a statement that passes is recorded.
 func (s *session) count(e *expected) {
+	if !alike(e.statement) {
+		e.record = s.recordAt(e.started, e.statement)
+		return
+	}
 	if e.shape = s.tally.counts(e.statement, e.started); e.shape == nil {
 		e.record = s.recordAt(e.started, e.statement)
 	}
@@ -211,39 +196,49 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	e := &expected{kind: 'P', statement: p.Query, started: s.proxy.clock()}
 	plan, err := s.measuredPlan(ctx, p.Query)
 	s.pipelined = true
+	if err == nil && s.principal.Reader && own(p.Name) {
+		err = errOwnName(p.Name)
+	}
 	if err == nil && s.names.taken(p.Name) {
 		err = sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", p.Name)
 	}
 	if err == nil && plan.Explain != "" {
 		var account string
 		if account, err = s.explained(ctx, plan, nil); err == nil {
-			name := s.names.give(p.Name)
+			name := s.names.give()
+			if err := s.replace('S', p.Name); err != nil {
+				return err
+			}
 			s.names.statements[p.Name] = &prepared{plan: plan, text: p.Query, name: name}
 			s.expect.add(e)
 			return send(s.up, &pgproto3.Parse{Name: name, Query: account})
 		}
 	}
 	if err == nil && plan.Passes() {
-		d, shows := s.fetched(p.Query)
+		err = s.assertFetches(p.Query)
+	}
+	if err == nil && plan.Passes() {
+		d, shows := s.fetched(p.Query, false)
 		made := &prepared{plan: plan, text: p.Query, name: p.Name}
+		if err := s.replace('S', p.Name); err != nil {
+			return err
+		}
 		s.names.statements[p.Name] = made
-		s.expect.add(e)
 		if d != nil {
+			made.name = s.names.give()
 			if shows {
 				made.fetches = d
 			}
-			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: s.ticket(p.Query, d), ParameterOIDs: p.ParameterOIDs})
+			s.expect.add(e)
+			return send(s.up, &pgproto3.Parse{Name: made.name, Query: s.ticket(p.Query, d), ParameterOIDs: p.ParameterOIDs})
 		}
-		s.names.discard(p.Query)
+		s.expect.add(e)
 		if text, ok := s.names.deallocated(p.Query); ok {
 			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: text, ParameterOIDs: p.ParameterOIDs})
 		}
 		return s.up.pass(frame)
 	}
 	var d *decision
-	if err == nil {
-		err = s.clash(plan)
-	}
 	if err == nil {
 		d, err = s.tailor(ctx, plan, toPrepare)
 	}
@@ -252,10 +247,10 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		return s.refuseStep(e, err)
 	}
 	e.rewritten, e.released = plan.Rewrite(d.view), true
-	if plan.Prepares != nil {
-		s.names.given++ // the plan has taken the next one
+	made := &prepared{plan: plan, text: p.Query, name: s.names.give()}
+	if err := s.replace('S', p.Name); err != nil {
+		return err
 	}
-	made := &prepared{plan: plan, text: p.Query, name: s.names.give(p.Name)}
 	s.names.statements[p.Name] = made
 	e.prepares = made
 	s.expect.add(e)
@@ -271,6 +266,12 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	}
 	e := &expected{kind: 'B', started: s.proxy.clock()}
 	s.pipelined = true
+	for _, name := range []string{string(to), string(from)} {
+		if s.principal.Reader && own(name) {
+			e.record = s.record("")
+			return s.refuseStep(e, errOwnName(name))
+		}
+	}
 	p := s.names.statements[string(from)]
 	if p != nil {
 		e.statement = p.text
@@ -284,7 +285,10 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 			return send(s.up, &pgproto3.Parse{Query: unparsable})
 		}
 	}
-	if p == nil || p.plan.Passes() {
+	if err := s.replace('P', string(to)); err != nil {
+		return err
+	}
+	if p == nil || !own(p.name) {
 		s.names.bound(to, p)
 		s.expect.add(e)
 		return s.up.pass(frame)
@@ -293,8 +297,8 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if err := b.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
 	}
-	e.released = p.plan.Explain == ""
-	name := s.names.give(b.DestinationPortal)
+	e.released = !p.plan.Passes() && p.plan.Explain == ""
+	name := s.names.give()
 	s.names.portals[b.DestinationPortal] = &portal{prepared: p, name: name}
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Bind{
@@ -311,6 +315,11 @@ func (s *session) named(frame []byte) error {
 		return malformed(nil)
 	}
 	client := string(body[1 : len(body)-1])
+	if s.principal.Reader && own(client) {
+		e := &expected{kind: frame[0], started: s.proxy.clock(), record: s.record("")}
+		s.pipelined = true
+		return s.refuseStep(e, errOwnName(client))
+	}
 	server := s.names.server(body[0], client)
 	s.pipelined = true
 	s.expect.add(bare[frame[0]])
@@ -336,9 +345,16 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	e := &expected{kind: 'E', started: s.proxy.clock(), most: most}
 	s.pipelined = true
 	p := s.names.portals[string(name)]
+	if s.principal.Reader && (own(string(name)) || p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {
+		// An unknown portal may be a cursor over releases that is no longer known.
+		e.record = s.record("")
+		return s.refuseStep(e, errOwnName(string(name)))
+	}
 	if p == nil || p.plan.Passes() || p.plan.Explain != "" {
 		if p != nil {
 			s.settle(p.text, false)
+			s.names.discard(p.text)
+			_, _ = s.fetched(p.text, true)
 		}
 		if p != nil && !p.decided {
 			p.decided = true
@@ -370,7 +386,6 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 		s.settle(p.text, true)
 		e.prelude = d.notice
 		s.declare(p.plan, d)
-		e.prepares = s.names.prepare(p.plan, p.text)
 	}
 	e.record = p.record
 	s.expect.add(e)

@@ -35,28 +35,45 @@ func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) 
 	if !s.principal.Reader && !explainsTailor(text) {
 		return &planner.Plan{}, nil
 	}
-	meaning := planner.Session{Prepared: s.names.prepared(text)}
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err != nil {
-		if s.lastSnapshot != nil && !planner.MayConcern(text, meaning, s.lastSnapshot) {
+		if s.lastSnapshot != nil && !s.lastSnapshot.MayConcern(text) {
 			return &planner.Plan{}, nil
 		}
 		return nil, err
 	}
 	s.lastSnapshot = snapshot
-	if !planner.MayConcern(text, meaning, snapshot) {
+	if !snapshot.MayConcern(text) {
 		return &planner.Plan{}, nil
 	}
 	if err := s.readSettings(ctx); err != nil {
 		return nil, err
 	}
-	meaning.SearchPath, meaning.Values = s.settings.searchPath, s.settings.values
-	meaning.Temporary, meaning.PrepareAs = s.settings.temporary, s.names.next()
-	plan, err := s.proxy.plans.Make(text, meaning, snapshot)
+	if s.principal.Reader {
+		if err := reserved(text); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := s.proxy.plans.Make(text, planner.Session{
+		SearchPath: s.settings.searchPath, Values: s.settings.values, Temporary: s.settings.temporary,
+	}, snapshot)
 	if err == nil && plan.Explain == "" && !s.principal.Reader {
 		return &planner.Plan{}, nil
 	}
 	return plan, err
+}
+
+// reserved refuses texts that use what is the proxy's alone: its names, and the
+// ticket that lets a text read releases.
+func reserved(text string) error {
+	if strings.Contains(strings.ToLower(text), ownPrefix) {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "names that start with %q are reserved", ownPrefix)
+	}
+	if catalog.HasTicket(text) {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "a statement cannot bring its own ticket").
+			WithHint("Send the statement itself; it is planned and recorded each time.")
+	}
+	return nil
 }
 
 // purpose says why a plan's chains are looked at.

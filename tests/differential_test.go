@@ -135,7 +135,6 @@ func openCorpus(t *testing.T, dsn string, settings ...string) *pgx.Conn {
 	conn := connect(t, dsn)
 	rowsOf(t, conn, append([]string{
 		"SET TimeZone = 'UTC'", "CREATE TEMP TABLE lab (age int, result text)", "INSERT INTO lab VALUES (35, 'high'), (61, 'low')",
-		"PREPARE by_age AS SELECT zip, count(*) FROM patients WHERE age > $1 GROUP BY zip",
 	}, settings...)...)
 	return conn
 }
@@ -292,6 +291,7 @@ func TestAnswersAreThoseOfAGeneralizedCopy(t *testing.T) {
 	plain := openCorpus(t, plainCorpus(t, "groups_plain", generalized))
 	other := openCorpus(t, plainCorpus(t, "groups_reversed", reversed(generalized)))
 	conn := openCorpus(t, p.dsn("researcher"), "SET tailor.representation = 'value'")
-	rowsOf(t, conn, `SELECT * FROM patients`)
+	// Asked for together, sexes could be told apart at the price of the groups.
+	rowsOf(t, conn, `SELECT age, zip FROM patients`, `SELECT * FROM patients`)
 	compareCorpus(t, conn, plain, other, true)
 }

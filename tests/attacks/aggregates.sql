@@ -25,7 +25,7 @@ SELECT md5(string_agg(age || zip || sex || birth_date, ',' ORDER BY token)) FROM
 -- ok: the mean with and without the oldest
 SELECT avg(age), avg(age) FILTER (WHERE age < 100), variance(age) FROM patients
 
--- ok: a user-defined aggregate that collects
+-- 42501: a user-defined aggregate that collects
 CREATE AGGREGATE pg_temp.collect (int) (SFUNC = array_append, STYPE = int[], INITCOND = '{}')
 SELECT pg_temp.collect(age ORDER BY token) FROM patients
 

@@ -22,11 +22,11 @@ SELECT agee FROM patients
 -- 42883: a function that does not exist
 SELECT nothing(age) FROM patients
 
--- P0001: an exception raised with a value
+-- 42501: an exception raised with a value
 CREATE FUNCTION pg_temp.shout(v text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION '%', v; END $$
 SELECT pg_temp.shout(name_of) FROM (SELECT zip AS name_of FROM patients WHERE token = '{token}') x
 
--- ok: a notice raised with every value
+-- 42501: a notice raised with every value
 CREATE FUNCTION pg_temp.mutter(v text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', v; RETURN v; END $$
 SELECT pg_temp.mutter(age::text) FROM patients ORDER BY token LIMIT 5
 

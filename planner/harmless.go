@@ -1,0 +1,50 @@
+package planner
+
+import (
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// runSQL are functions of PostgreSQL's own that run SQL from a string or name a
+// relation by one. Beside a protected relation they would read its release
+// under the ticket of a text that says nothing of it.
+var runSQL = []string{
+	"query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml", "cursor_to_xmlschema",
+	"table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema",
+	"schema_to_xml", "schema_to_xmlschema", "schema_to_xml_and_xmlschema",
+	"database_to_xml", "database_to_xmlschema", "database_to_xml_and_xmlschema",
+	"ts_stat", "crosstab", "connectby",
+}
+
+// harmless refuses functions that run SQL of their own, as far as their names
+// tell: those above, dblink's, and what lies in a schema of its own.
+func (b *binder) harmless(f *pg.FuncCall) error {
+	name := last(f.Funcname)
+	foreign := len(f.Funcname) > 1 && f.Funcname[0].GetString_().GetSval() != "pg_catalog" && !b.isCaseCount(f)
+	if !foreign && !slices.Contains(runSQL, name) && !strings.HasPrefix(name, "dblink") {
+		return nil
+	}
+	return sqlstate.New(sqlstate.InsufficientPrivilege, "function %q cannot be called beside a protected table", name).
+		WithHint("It may run SQL that no record would hold. Functions of PostgreSQL's own that compute values can be called.").
+		At(b.statement, int(f.Location))
+}
+
+// labelNames starts the names of the columns in which releases hold labels.
+const labelNames = "tailor_label"
+
+// assertNoLabels refuses texts that name what a release holds beside the
+// table's own columns: it would be shown without being noted.
+func (b *binder) assertNoLabels() error {
+	for _, t := range b.tokens {
+		text := strings.TrimPrefix(strings.ToLower(b.statement[t.Start:t.End]), `"`)
+		if t.Token == pg.Token_IDENT && strings.HasPrefix(text, labelNames) {
+			return sqlstate.New(sqlstate.UndefinedColumn, "names that start with %q are reserved beside a protected table", labelNames).
+				WithHint("Name the column itself: its label is shown.").At(b.statement, int(t.Start))
+		}
+	}
+	return nil
+}
