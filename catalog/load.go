@@ -52,15 +52,13 @@ JOIN pg_catalog.pg_class c ON c.oid = p.relation
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 ORDER BY n.nspname, c.relname`
 
-// selectOthers lists the columns of relations without a policy, and for views
-// the protected relation that they reach, through other views too.
+// selectOthers lists the columns of relations without a policy, and the
+// protected relation whose rows they show: parts and parents of it, and views
+// of any of these, through other views too. Of the schema research it leaves
+// out what Tailor publishes there.
 const selectOthers = `
 WITH RECURSIVE reaching (view, relation) AS (
-    SELECT r.ev_class, d.refobjid
-    FROM pg_catalog.pg_depend d
-    JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
-    JOIN tailor.protection p ON p.relation = d.refobjid AND p.active IS NOT NULL
-    WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND r.ev_class <> d.refobjid
+    SELECT f::oid, p.relation::oid FROM tailor.protection p CROSS JOIN tailor.lineage(p.relation) f WHERE p.active IS NOT NULL
   UNION
     SELECT r.ev_class, reaching.relation
     FROM reaching
@@ -74,7 +72,9 @@ SELECT n.nspname::text, c.relname::text,
        CASE WHEN c.relkind = 'v' AND c.oid IN (SELECT view FROM reaching) THEN pg_catalog.pg_get_viewdef(c.oid) ELSE '' END
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f')
-  AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tailor', 'tailor_store', 'tailor_release', 'research')
+  AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tailor', 'tailor_store', 'tailor_release')
+  AND NOT (n.nspname = 'research' AND c.relowner = 'tailor_owner'::regrole AND c.relname IN (
+      SELECT o.relname FROM tailor.protection p JOIN pg_catalog.pg_class o ON o.oid = p.relation))
   AND NOT EXISTS (SELECT FROM tailor.protection p WHERE p.relation = c.oid AND p.active IS NOT NULL)`
 
 // load reads a snapshot in one transaction.

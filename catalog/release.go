@@ -35,6 +35,7 @@ func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error
 			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_row (%s integer PRIMARY KEY, %s integer[] NOT NULL)`,
 				chain, chunkColumn, blocksColumn),
 			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row ALTER %s SET STORAGE PLAIN`, chain, blocksColumn),
+			fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_block')`, chain),
 			createView(r, chain),
 		}
 	}

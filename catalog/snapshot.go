@@ -3,6 +3,8 @@ package catalog
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/hiatus-tailor/tailor/internal/words"
 )
@@ -115,10 +117,12 @@ func (r *Relation) String() string { return r.Schema + "." + r.Name }
 // Other is a relation without a policy.
 type Other struct {
 	Columns []string
-	// Reaches names the protected relation that this view reads, if any.
+	// Reaches names the protected relation whose rows this view, part or parent
+	// of it shows, if any.
 	Reaches string
 	// Definition is the query of such a view, with qualified names; empty where
-	// the view is stored (materialized) and not a mere name for a query.
+	// the relation stores rows, as a materialized view does, and is not a mere
+	// name for a query.
 	Definition string
 }
 
@@ -139,6 +143,7 @@ type Snapshot struct {
 	others    map[Name]*Other
 	projects  []string
 	names     *words.Set // whose absence proves a text harmless
+	beyond    bool       // a name is not ASCII: PostgreSQL folds and encodes it its own way
 }
 
 // NewSnapshot makes a snapshot. The research schema's name of each protected
@@ -162,6 +167,12 @@ func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *
 			names = append(names, n.Name)
 		}
 	}
+	for _, n := range names {
+		s.beyond = s.beyond || beyondASCII(n)
+		if strings.Contains(n, `"`) {
+			names = append(names, strings.ReplaceAll(n, `"`, `""`))
+		}
+	}
 	s.names = words.New(names)
 	return s
 }
@@ -183,6 +194,13 @@ func (s *Snapshot) HasProject(name string) bool { return slices.Contains(s.proje
 func (s *Snapshot) Other(n Name) *Other { return s.others[n] }
 
 // MayConcern says whether a statement could name a protected relation. It is
-// a plain search for the names; false is certain, true is not. Names written
-// with escapes (U&"…") are taken as possible.
-func (s *Snapshot) MayConcern(statement string) bool { return s.names.Within(statement) }
+// a plain search for the names, as they are and as they are quoted; false is
+// certain, true is not. Names written with escapes (U&"…") are taken as
+// possible, and where a name is not ASCII, so is any text that is not.
+func (s *Snapshot) MayConcern(statement string) bool {
+	return s.names.Within(statement) || (s.beyond && beyondASCII(statement))
+}
+
+func beyondASCII(text string) bool {
+	return strings.ContainsFunc(text, func(c rune) bool { return c >= utf8.RuneSelf })
+}

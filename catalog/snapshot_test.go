@@ -35,6 +35,39 @@ func TestATextIsHarmlessOnlyWhereItNamesNothingOfOurs(t *testing.T) {
 	}
 }
 
+func TestANameIsSearchedForAsItIsQuoted(t *testing.T) {
+	s := catalog.NewSnapshot(1, []*catalog.Relation{{Schema: "public", Name: `pat"ients`}}, nil)
+	for statement, may := range map[string]bool{
+		`SELECT * FROM "pat""ients"`:      true,
+		`SELECT query_to_xml('pat"ients'`: true,
+		`SELECT * FROM "pat"`:             false,
+		`SELECT 'ä'`:                      false,
+	} {
+		if got := s.MayConcern(statement); got != may {
+			t.Errorf("%s: %v, want %v", statement, got, may)
+		}
+	}
+}
+
+func TestATextBeyondASCIIMayHoldANameBeyondASCII(t *testing.T) {
+	for _, s := range []*catalog.Snapshot{
+		catalog.NewSnapshot(1, []*catalog.Relation{{Schema: "public", Name: "ärzte"}}, nil),
+		catalog.NewSnapshot(1, nil, map[catalog.Name]*catalog.Other{{Schema: "public", Name: "ärzte"}: {Reaches: "people"}}),
+	} {
+		for statement, may := range map[string]bool{
+			"SELECT * FROM \"ärzte\"":                          true,
+			"SELECT * FROM \"Ärzte\"":                          true,
+			"SELECT * FROM \"a\u0308\"":                        true,
+			"SELECT * FROM cities":                             false,
+			string([]byte{'"', 0xe4, 'r', 'z', 't', 'e', '"'}): true, // as another encoding has it
+		} {
+			if got := s.MayConcern(statement); got != may {
+				t.Errorf("%q: %v, want %v", statement, got, may)
+			}
+		}
+	}
+}
+
 func TestHierarchiesAreBuiltFromTheirDefinitions(t *testing.T) {
 	cases := []struct{ claim, kind, definition, value, fault string }{
 		{"an interval", "interval", `{"widths": [5], "lower": 0, "upper": 99}`, "34", ""},

@@ -2,10 +2,11 @@
 
 CREATE OR REPLACE FUNCTION tailor.fingerprint(relation regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT md5(string_agg(format('%s %s %s %s', attnum, attname, atttypid, atttypmod), ',' ORDER BY attnum))
+    SELECT md5(string_agg(format('%s %s %s %s', attnum, attname, atttypid, atttypmod), ',' ORDER BY attnum)
+               || coalesce((SELECT ' of ' || string_agg(a::text, ',' ORDER BY a::text COLLATE "C") FROM tailor.ancestors(relation) a), ''))
     FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
 $$;
-COMMENT ON FUNCTION tailor.fingerprint IS 'changes when a column is added, dropped, renamed or retyped';
+COMMENT ON FUNCTION tailor.fingerprint IS 'changes when a column is added, dropped, renamed or retyped, or the table gets or loses a parent';
 
 -- The draft as one self-contained document.
 CREATE OR REPLACE FUNCTION tailor.draft(relation regclass) RETURNS jsonb
@@ -100,6 +101,39 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.assert_inert IS 'fails unless reading the columns of the table runs nobody''s code';
+
+-- PostgreSQL shows the values that it sampled to the operators of a query while
+-- it plans, before anything is admitted, and an operator can be a reader's own.
+CREATE OR REPLACE PROCEDURE tailor.keep_no_samples(stored regclass) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    changes text := (SELECT string_agg(format('ALTER %I SET STATISTICS 0', a.attname), ', ')
+                     FROM pg_attribute a WHERE a.attrelid = stored AND a.attnum > 0 AND NOT a.attisdropped
+                       AND a.attname NOT IN ('tailor row', 'tailor tuple', 'tailor subject', 'tailor block'));
+BEGIN
+    IF changes IS NOT NULL THEN
+        EXECUTE format('ALTER TABLE %s %s', stored, changes);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.keep_no_samples IS 'lets ANALYZE sample no column of a stored table that releases show; for Tailor''s own routines only';
+
+-- Earlier versions sampled: what they made is forgotten by whoever may.
+DO $$
+DECLARE
+    stored record;
+BEGIN
+    IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        RETURN;
+    END IF;
+    FOR stored IN
+        SELECT c.oid FROM pg_class c
+        WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r' AND c.relname ~ '^((epoch|shape)_[0-9]+|chain_[0-9]+_block)$'
+          AND EXISTS (SELECT FROM pg_statistic s WHERE s.starelid = c.oid)
+    LOOP
+        CALL tailor.keep_no_samples(stored.oid::regclass);
+        DELETE FROM pg_statistic s USING pg_attribute a
+        WHERE s.starelid = stored.oid AND a.attrelid = s.starelid AND a.attnum = s.staattnum AND coalesce(a.attstattarget, -1) = 0;
+    END LOOP;
+END $$;
 
 -- Builds the stored copy of a relation under a policy. Rows get numbers in
 -- random order; quasi-identifiers are replaced by the number of their tuple,
@@ -196,6 +230,7 @@ BEGIN
         EXECUTE format('DROP TABLE tailor_store.epoch_%s', number);
         EXECUTE format('ALTER TABLE tailor_store.copy_%1$s RENAME TO epoch_%1$s', number);
     END IF;
+    CALL tailor.keep_no_samples(format('tailor_store.epoch_%s', number)::regclass);
     EXECUTE format('ANALYZE tailor_store.epoch_%s', number);
 
     EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.epoch_%s', number) INTO total, subjects;
@@ -380,7 +415,14 @@ BEGIN
     FOR way IN SELECT * FROM tailor.ways(relation, ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
         RAISE EXCEPTION 'reader "%" can still read table %', way.reader, way.part USING ERRCODE = '42501',
             DETAIL = format('It may do so as %I.', way.role),
-            HINT = 'Revoke the role that grants it, or the privileges on single columns.';
+            HINT = CASE WHEN way.part IN (SELECT tailor.family(relation))
+                        THEN 'Revoke the role that grants it, or the privileges on single columns.'
+                        ELSE format('REVOKE ALL ON %s FROM PUBLIC, %I; or take it from the parents of the table: a read of a parent reads its heirs.', way.part, way.role) END;
+    END LOOP;
+    FOR way IN SELECT * FROM tailor.view_ways(relation, ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
+        RAISE EXCEPTION 'reader "%" can still read table % through the view %', way.reader, relation, way.view USING ERRCODE = '42501',
+            DETAIL = format('It may do so as %I.', way.role),
+            HINT = format('REVOKE ALL ON %s FROM PUBLIC, %I; or drop the view.', way.view, way.role);
     END LOOP;
     SELECT coalesce(max(version), 0) + 1 INTO number FROM tailor.policy_version v WHERE v.relation = put_in_force.relation;
     INSERT INTO tailor.policy_version (relation, version, policy) VALUES (put_in_force.relation, number, policy);

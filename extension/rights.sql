@@ -49,6 +49,26 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION tailor.family IS 'a table and all its partitions and heirs: a read of the table reads them all, and each can be read by itself';
 
+-- A read of a parent reads its heirs, so whoever may read the parent reads the
+-- rows of the table, whatever he may do with the table itself. A part of the
+-- table can have further parents.
+CREATE OR REPLACE FUNCTION tailor.ancestors(relation regclass) RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE ancestors (oid) AS (
+        SELECT f::oid FROM tailor.family(relation) f
+      UNION
+        SELECT i.inhparent FROM pg_inherits i JOIN ancestors a ON a.oid = i.inhrelid)
+    SELECT oid::regclass FROM ancestors
+    EXCEPT SELECT f FROM tailor.family(relation) f
+$$;
+COMMENT ON FUNCTION tailor.ancestors IS 'what a table and its parts inherit from or are partitions of, outside the family: a read of it reads their rows too';
+
+CREATE OR REPLACE FUNCTION tailor.lineage(relation regclass) RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT tailor.family(relation) UNION ALL SELECT tailor.ancestors(relation)
+$$;
+COMMENT ON FUNCTION tailor.lineage IS 'a table''s family and its ancestors: all that its rows can be read from by name';
+
 -- A membership that can only be passed on, as PostgreSQL 16 gives to the
 -- creator of a role, makes nobody a reader. The columns that say so are new in
 -- 16 and therefore asked for by name.
@@ -79,10 +99,37 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM (SELECT min(n::text)::name AS reader, r.rolname AS role, r.oid, r.rolsuper
           FROM unnest(readers) n JOIN pg_roles r ON pg_has_role(n, r.oid, 'MEMBER')
           GROUP BY r.oid, r.rolname, r.rolsuper) u
-    CROSS JOIN tailor.family(relation) f
+    CROSS JOIN tailor.lineage(relation) f
     JOIN pg_class c ON c.oid = f
     WHERE u.rolsuper OR u.oid = c.relowner OR has_any_column_privilege(u.oid, c.oid, 'SELECT')
     ORDER BY u.reader = u.role DESC, u.reader, u.role
 $$;
-COMMENT ON FUNCTION tailor.ways IS 'how readers can still read a table or a part of it: the reader, the role that lets it, the part';
+COMMENT ON FUNCTION tailor.ways IS 'how readers can still read a table, a part or a parent of it: the reader, the role that lets it, the part';
+
+-- A view reads with its owner's rights, and a materialized one holds a copy. One
+-- with the rights of its reader is no way, nor is one of an owner whom the
+-- reader can be: his own rights are asked about by tailor.ways.
+CREATE OR REPLACE FUNCTION tailor.view_ways(relation regclass, readers name[])
+RETURNS TABLE (reader name, role name, view regclass)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE reaching (oid) AS (
+        SELECT f::oid FROM tailor.lineage(relation) f
+      UNION
+        SELECT w.ev_class
+        FROM reaching JOIN pg_depend d ON d.refobjid = reaching.oid AND d.refclassid = 'pg_class'::regclass AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_rewrite w ON w.oid = d.objid JOIN pg_class v ON v.oid = w.ev_class AND v.relkind IN ('v', 'm')),
+    roles AS (
+        SELECT min(n::text)::name AS reader, r.rolname AS role, r.oid
+        FROM unnest(readers) n JOIN pg_roles r ON pg_has_role(n, r.oid, 'MEMBER') GROUP BY r.oid, r.rolname)
+    SELECT u.reader, u.role, v.oid::regclass
+    FROM reaching JOIN pg_class v USING (oid) CROSS JOIN roles u
+    WHERE has_any_column_privilege(u.oid, v.oid, 'SELECT')
+      AND (v.relkind = 'm' OR (v.relkind = 'v' AND v.relowner NOT IN (SELECT oid FROM roles)
+           AND NOT EXISTS (SELECT FROM pg_options_to_table(v.reloptions) o WHERE o.option_name = 'security_invoker' AND o.option_value::boolean)))
+      -- What tailor.publish_shape made.
+      AND NOT (v.relnamespace = 'research'::regnamespace AND v.relowner = 'tailor_owner'::regrole
+               AND v.relname = (SELECT c.relname FROM pg_class c WHERE c.oid = relation))
+    ORDER BY u.reader = u.role DESC, u.reader, u.role, v.oid
+$$;
+COMMENT ON FUNCTION tailor.view_ways IS 'how readers can still read a table through views that do not ask for their own rights: the reader, the role that lets it, the view';
 

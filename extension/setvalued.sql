@@ -208,6 +208,7 @@ BEGIN
         'CREATE TABLE tailor_store.shape_%s AS
          SELECT 0 AS "tailor row", 0 AS "tailor tuple", 0 AS "tailor subject", %s b.%I FROM %s b WITH NO DATA',
         number, coalesce(pseudonym, ''), code, relation);
+    CALL tailor.keep_no_samples(format('tailor_store.shape_%s', number)::regclass);
     EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.records_%s', number) INTO total, subjects;
     INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
         OVERRIDING SYSTEM VALUE VALUES (number, build_records.relation, build_records.version, total, 1, subjects);

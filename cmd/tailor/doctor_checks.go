@@ -4,12 +4,12 @@ package main
 // finding, severity, object, message and the statement that mends it.
 type doctorCheck struct{ name, query string }
 
-// protectedParts are the protected tables with their partitions and heirs;
+// protectedParts are the protected tables with their parts, heirs and parents;
 // readers are the roles that releases are for, plain those that do not bypass
 // privileges, which is a finding of its own.
 const (
 	protectedParts = `
-WITH protected AS (SELECT DISTINCT p.relation, f AS part FROM tailor.protection p CROSS JOIN tailor.family(p.relation) f WHERE p.active IS NOT NULL),
+WITH protected AS (SELECT DISTINCT p.relation, f AS part FROM tailor.protection p CROSS JOIN tailor.lineage(p.relation) f WHERE p.active IS NOT NULL),
      readers AS (SELECT r.oid, r.rolname, r.rolsuper FROM pg_roles r WHERE r.rolname IN (SELECT tailor.reader_roles())),
      people AS (SELECT * FROM readers WHERE rolname <> 'tailor_reader'),
      plain AS (SELECT r.* FROM readers r WHERE NOT EXISTS (
@@ -78,7 +78,8 @@ SELECT DISTINCT 'serious', v.oid::regclass::text,
        format('reader %I can read it, and it %s', r.rolname, CASE v.relkind WHEN 'm' THEN format('holds a copy of %s', x.relation) ELSE format('reads %s with the rights of %I', x.relation, v.relowner::regrole) END),
        format('REVOKE ALL ON %s FROM PUBLIC, %I;', v.oid::regclass, r.rolname)
 FROM reaching x JOIN pg_class v ON v.oid = x.view CROSS JOIN readers r
-WHERE v.relnamespace NOT IN ('tailor'::regnamespace, 'tailor_release'::regnamespace, 'research'::regnamespace)
+WHERE v.relnamespace NOT IN ('tailor'::regnamespace, 'tailor_release'::regnamespace)
+  AND NOT (v.relnamespace = 'research'::regnamespace AND v.relowner = 'tailor_owner'::regrole)
   AND has_any_column_privilege(r.oid, v.oid, 'SELECT')
   AND NOT coalesce('security_invoker=true' = ANY (v.reloptions) OR 'security_invoker=on' = ANY (v.reloptions), false)`},
 	{"connections", protectedParts + `
@@ -102,7 +103,7 @@ JOIN pg_attribute a ON a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisd
 WHERE a.attname <> p.subject
   AND NOT EXISTS (SELECT FROM jsonb_array_elements(v.policy -> 'columns') c WHERE c ->> 'name' = a.attname AND c ->> 'class' IS NOT NULL)`},
 	{"shape", `
-SELECT 'serious', p.relation::text, 'the table has another shape than when its policy was activated: every query is refused (KA004)',
+SELECT 'serious', p.relation::text, 'the table has another shape, or other parents, than when its policy was activated: every query is refused (KA004)',
        format('CALL tailor.activate(%L);', p.relation::text)
 FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
 WHERE v.policy ->> 'fingerprint' IS DISTINCT FROM tailor.fingerprint(p.relation)`},

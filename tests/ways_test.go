@@ -1,0 +1,167 @@
+package tests
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// TestWaysToRawRowsAreClosed opens ways to the rows of a table that go round
+// its own privileges.
+func TestWaysToRawRowsAreClosed(t *testing.T) {
+	s, err := newStand(filepath.Join(stands, "ways"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.cluster.Stop)
+	exec1(t, s.superuser(t), `CREATE ROLE alice LOGIN; GRANT tailor_admin TO alice; CREATE SCHEMA alice AUTHORIZATION alice;
+GRANT USAGE ON SCHEMA alice TO PUBLIC`)
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, s *stand)
+	}{
+		{"a parent is not a way around", closesParents},
+		{"a parent that comes later makes the policy stale", noticesParents},
+		{"a view is not a way around", closesViews},
+		{"a view of a partition is replaced or refused", knowsViewsOfParts},
+		{"PostgreSQL keeps no samples of what releases show", keepsNoSamples},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+	}
+}
+
+// refusedWithHint wants an SQLSTATE and a hint with some words.
+func refusedWithHint(t *testing.T, conn *pgx.Conn, sqlstate, hint, sql string, args ...any) {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), sql, args...)
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) || answer.Code != sqlstate || !strings.Contains(answer.Hint, hint) {
+		t.Errorf("%s: %#v, want SQLSTATE %s with hint %q", sql, err, sqlstate, hint)
+	}
+}
+
+func closesParents(t *testing.T, s *stand) {
+	alice, super, name := s.as(t, "alice"), s.superuser(t), s.reader(t)
+	exec1(t, super, `CREATE ROLE outsider LOGIN`)
+	protect(t, alice, "alice.child")
+	exec1(t, alice, `CREATE TABLE alice.grandparent (id integer NOT NULL, secret text); CREATE TABLE alice.parent () INHERITS (alice.grandparent);
+ALTER TABLE alice.child INHERIT alice.parent; GRANT SELECT ON alice.grandparent TO `+pgx.Identifier{name}.Sanitize())
+	refusedWithHint(t, alice, "42501", "alice.grandparent", `CALL tailor.activate('alice.child')`)
+	exec1(t, alice, `REVOKE ALL ON alice.grandparent FROM `+name+`; CALL tailor.activate('alice.child')`)
+
+	exec1(t, alice, `GRANT SELECT (secret) ON alice.parent TO outsider`)
+	refusedWithHint(t, alice, "42501", "alice.parent", `CALL tailor.grant_reader('outsider')`)
+	exec1(t, alice, `GRANT SELECT ON alice.parent TO `+name)
+	found := false
+	_, findings := doctor(t, s)
+	for _, f := range findings {
+		if f.Check == "privileges" && f.Object == "alice.parent" && f.Severity == "serious" {
+			found = true
+			exec1(t, super, f.Mend)
+		}
+	}
+	if !found {
+		t.Errorf("the doctor does not see the parent: %+v", findings)
+	}
+	refused(t, s.as(t, name), "42501", `SELECT secret FROM alice.parent`)
+
+	// A part has a parent that its table has not.
+	exec1(t, alice, `CREATE TABLE alice.beside (id integer NOT NULL); CREATE TABLE alice.heir () INHERITS (alice.child);
+ALTER TABLE alice.heir INHERIT alice.beside; GRANT SELECT ON alice.beside TO PUBLIC`)
+	refusedWithHint(t, alice, "42501", "alice.beside", `CALL tailor.activate('alice.child')`)
+	exec1(t, alice, `REVOKE ALL ON alice.beside FROM PUBLIC; REVOKE ALL (secret) ON alice.parent FROM outsider`)
+}
+
+func noticesParents(t *testing.T, s *stand) {
+	p := s.serve(t)
+	alice, name := s.as(t, "alice"), s.reader(t)
+	protect(t, alice, "alice.adopted")
+	exec1(t, alice, `CREATE TABLE alice.foster (id integer NOT NULL, secret text); GRANT SELECT ON alice.foster TO PUBLIC;
+CALL tailor.activate('alice.adopted')`)
+	reader := connect(t, p.dsn(name))
+	waitFor(t, func() bool {
+		_, err := reader.Exec(t.Context(), `SELECT age FROM alice.adopted`)
+		return err == nil
+	})
+	exec1(t, reader, `SELECT count(*) FROM alice.foster`)
+	exec1(t, alice, `ALTER TABLE alice.adopted INHERIT alice.foster`)
+	waitFor(t, func() bool {
+		_, err := reader.Exec(t.Context(), `SELECT age FROM alice.adopted`)
+		var answer *pgconn.PgError
+		return errors.As(err, &answer) && answer.Code == "KA004"
+	})
+	refused(t, reader, "0A000", `SELECT secret FROM alice.foster`)
+	refusedWithHint(t, alice, "42501", "alice.foster", `CALL tailor.activate('alice.adopted')`)
+	exec1(t, alice, `REVOKE ALL ON alice.foster FROM PUBLIC; CALL tailor.activate('alice.adopted')`)
+}
+
+func closesViews(t *testing.T, s *stand) {
+	alice, super, name := s.as(t, "alice"), s.superuser(t), s.reader(t)
+	protect(t, alice, "alice.viewed")
+	exec1(t, alice, `CREATE VIEW alice.inner_view AS SELECT * FROM alice.viewed; CREATE VIEW alice.outer_view AS SELECT secret FROM alice.inner_view;
+CREATE MATERIALIZED VIEW alice.stored AS SELECT secret FROM alice.viewed`)
+	for _, view := range []string{"outer_view", "stored"} {
+		exec1(t, alice, `GRANT SELECT (secret) ON alice.`+view+` TO `+name)
+		refusedWithHint(t, alice, "42501", "REVOKE ALL ON alice."+view, `CALL tailor.activate('alice.viewed')`)
+		exec1(t, alice, `REVOKE ALL ON alice.`+view+` FROM `+name+`; REVOKE ALL (secret) ON alice.`+view+` FROM `+name)
+	}
+	// A reader's own view has the rights of the reader, and stops nobody.
+	exec1(t, super, `CREATE SCHEMA readers; GRANT ALL ON SCHEMA readers TO PUBLIC`)
+	exec1(t, s.as(t, name), `CREATE VIEW readers.own AS SELECT secret FROM alice.viewed`)
+	exec1(t, alice, `CALL tailor.activate('alice.viewed'); CALL tailor.activate('alice.viewed')`)
+	if one[int](t, super, `SELECT current_setting('server_version_num')::integer`) >= 150000 {
+		exec1(t, alice, `ALTER VIEW alice.inner_view SET (security_invoker); GRANT SELECT ON alice.inner_view TO PUBLIC; CALL tailor.activate('alice.viewed')`)
+	}
+	// A parent's view shows the rows as well.
+	exec1(t, alice, `CREATE TABLE alice.viewed_parent (id integer NOT NULL, secret text); ALTER TABLE alice.viewed INHERIT alice.viewed_parent;
+CREATE VIEW alice.of_parent AS SELECT secret FROM alice.viewed_parent; GRANT SELECT ON alice.of_parent TO PUBLIC`)
+	refusedWithHint(t, alice, "42501", "alice.of_parent", `CALL tailor.activate('alice.viewed')`)
+}
+
+func knowsViewsOfParts(t *testing.T, s *stand) {
+	p := s.serve(t)
+	alice, super, name := s.as(t, "alice"), s.superuser(t), s.reader(t)
+	exec1(t, alice, `CREATE TABLE alice.whole (id integer, shown text) PARTITION BY RANGE (id);
+CREATE TABLE alice.piece PARTITION OF alice.whole FOR VALUES FROM (0) TO (100);
+INSERT INTO alice.whole SELECT n, 'shown' FROM generate_series(1, 40) n;
+CALL tailor.protect('alice.whole', subject => 'id', k => 5); CALL tailor.classify('alice.whole', 'shown', 'non_sensitive'); CALL tailor.activate('alice.whole');
+CREATE VIEW alice.of_piece AS SELECT id FROM alice.piece; GRANT SELECT ON alice.of_piece TO PUBLIC`)
+	exec1(t, super, `CREATE VIEW research.of_whole AS SELECT id FROM alice.whole; GRANT SELECT ON research.of_whole TO PUBLIC`)
+	reader := connect(t, p.dsn(name))
+	waitFor(t, func() bool {
+		_, err := reader.Exec(t.Context(), `SELECT shown FROM alice.whole`)
+		return err == nil
+	})
+	exec1(t, reader, `SELECT shown FROM research.whole`)
+	refused(t, reader, "0A000", `SELECT id FROM alice.of_piece`)
+	refused(t, reader, "42501", `SELECT id FROM research.of_whole`)
+}
+
+func keepsNoSamples(t *testing.T, s *stand) {
+	p := s.serve(t)
+	reader, super := connect(t, p.dsn(s.reader(t))), s.superuser(t)
+	exec1(t, reader, `SELECT age, zip FROM patients`)
+	exec1(t, super, `ANALYZE`)
+	const sampled = `SELECT coalesce(string_agg(tablename || '.' || attname, ', '), '') FROM pg_stats
+		WHERE schemaname = 'tailor_store' AND tablename ~ '^(epoch_\d+|chain_\d+_block)$' AND attname !~ '^tailor (row|tuple|subject|block)$'`
+	if columns := one[string](t, super, sampled); columns != "" {
+		t.Errorf("sampled: %s", columns)
+	}
+	// What an earlier version sampled goes with the upgrade.
+	epoch := one[string](t, super, `SELECT 'tailor_store.epoch_' || epoch FROM tailor.protection WHERE relation = 'patients'::regclass`)
+	exec1(t, super, `ALTER TABLE `+epoch+` ALTER diagnosis SET STATISTICS -1`)
+	exec1(t, super, `ANALYZE `+epoch)
+	if one[string](t, super, sampled) == "" {
+		t.Fatal("nothing is sampled")
+	}
+	if err := s.install(t.Context(), "hospital"); err != nil {
+		t.Fatal(err)
+	}
+	if columns := one[string](t, super, sampled); columns != "" {
+		t.Errorf("still sampled after the upgrade: %s", columns)
+	}
+}
