@@ -35,8 +35,10 @@ type effort struct {
 // tuple falls with the number of tuples.
 func effortFor(tuples int) effort {
 	switch {
-	case tuples <= 1<<16:
+	case tuples <= 1<<15:
 		return effort{exactBelow: 32, passes: 2, reach: 4}
+	case tuples <= 1<<16:
+		return effort{exactBelow: 32, passes: 1, reach: 4}
 	case tuples <= 1<<18:
 		return effort{exactBelow: 16, passes: 1, reach: 2}
 	}
