@@ -55,3 +55,35 @@ BEGIN
     END IF;
 END $$;
 
+-- PostgreSQL shows the values that it sampled to the operators of a query while
+-- it plans, before anything is admitted, and an operator can be a reader's own.
+CREATE OR REPLACE PROCEDURE tailor.keep_no_samples(stored regclass) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    changes text := (SELECT string_agg(format('ALTER %I SET STATISTICS 0', a.attname), ', ')
+                     FROM pg_attribute a WHERE a.attrelid = stored AND a.attnum > 0 AND NOT a.attisdropped
+                       AND a.attname NOT IN ('tailor row', 'tailor tuple', 'tailor subject', 'tailor block'));
+BEGIN
+    IF changes IS NOT NULL THEN
+        EXECUTE format('ALTER TABLE %s %s', stored, changes);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.keep_no_samples IS 'lets ANALYZE sample no column of a stored table that releases show; for Tailor''s own routines only';
+
+-- Earlier versions sampled: what they made is forgotten by whoever may.
+DO $$
+DECLARE
+    stored record;
+BEGIN
+    IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        RETURN;
+    END IF;
+    FOR stored IN
+        SELECT c.oid FROM pg_class c
+        WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r' AND c.relname ~ '^((epoch|shape)_[0-9]+|chain_[0-9]+_block)$'
+          AND EXISTS (SELECT FROM pg_statistic s WHERE s.starelid = c.oid)
+    LOOP
+        CALL tailor.keep_no_samples(stored.oid::regclass);
+        DELETE FROM pg_statistic s USING pg_attribute a
+        WHERE s.starelid = stored.oid AND a.attrelid = s.starelid AND a.attnum = s.staattnum AND coalesce(a.attstattarget, -1) = 0;
+    END LOOP;
+END $$;
