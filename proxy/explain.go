@@ -23,8 +23,9 @@ var explanation = regexp.MustCompile(`(?is)^(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\
 func explainsTailor(text string) bool { return explanation.MatchString(text) }
 
 // explained answers EXPLAIN (TAILOR) by a query that shows the account of it.
-// A record that is given is durable when it returns. Readers are told what follows from the answers that their audience has had;
-// the owner of a table gets the figures of a chain's first query in full.
+// A record that is given is durable when it returns. Readers are told what
+// follows from the answers that their audience has had; the owner of a table
+// gets the figures of a chain's first query in full.
 func (s *session) explained(ctx context.Context, plan *planner.Plan, record *audit.Record) (text string, err error) {
 	ctx, done := s.work.during(ctx)
 	defer done()
