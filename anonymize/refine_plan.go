@@ -11,42 +11,42 @@ func plan(ctx context.Context, p *Partition, columns []int, weights []float64, m
 	}
 	e := effortFor(p.Table().Tuples())
 	s := newSplitter(p.ground, scales, must, e.exactBelow)
-	d, err := s.split(ctx, p)
+	d, workers, err := s.split(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	if s, d, err = s.reserve(ctx, p, d, columns); err != nil {
+	if s, d, workers, err = s.reserve(ctx, p, d, workers, columns); err != nil {
 		return nil, err
 	}
 	if e.passes == 0 {
 		return d, nil
 	}
-	return d, newRepair(s, d, e).run(ctx, d)
+	return d, newRepair(s, d, e).run(ctx, d, workers)
 }
 
 // reserve replaces a draft by one for the columns alone where the outlook on
 // others costs more than [Reserve].
-func (s *splitter) reserve(ctx context.Context, p *Partition, d *draft, columns []int) (*splitter, *draft, error) {
+func (s *splitter) reserve(ctx context.Context, p *Partition, d *draft, workers team, columns []int) (*splitter, *draft, team, error) {
 	if len(columns) == len(s.scales) {
-		return s, d, nil
+		return s, d, workers, nil
 	}
 	lost := s.loss(d, columns)
 	if lost <= Reserve {
-		return s, d, nil
+		return s, d, workers, nil
 	}
 	narrow := make([]scale, len(s.scales))
 	for _, c := range columns {
 		narrow[c] = s.scales[c]
 	}
 	alone := newSplitter(p.ground, narrow, s.must, s.exactBelow)
-	other, err := alone.split(ctx, p)
+	other, others, err := alone.split(ctx, p)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if lost-alone.loss(other, columns) > Reserve {
-		return alone, other, nil
+		return alone, other, others, nil
 	}
-	return s, d, nil
+	return s, d, workers, nil
 }
 
 // loss is the weighted mean over the columns and all rows of what a draft

@@ -78,7 +78,7 @@ func (r *repair) exchanged(b, out, in uint32) float64 {
 // suits says whether block b still meets all requirements if item out leaves
 // it and item in joins; either may be noItem.
 func (r *repair) suits(b, out, in uint32) bool {
-	if r.plain {
+	if r.s.plain {
 		rows := r.rows[b]
 		if out != noItem {
 			rows -= r.s.rowsOf(out)

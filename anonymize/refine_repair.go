@@ -3,6 +3,8 @@ package anonymize
 import (
 	"context"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // repair lowers the loss of a draft by regrouping tuples between blocks that
@@ -19,9 +21,14 @@ type repair struct {
 	rows    []uint32   // block -> rows
 	price   []float64  // block -> price of a row
 	lo, hi  []uint32   // block*columns+column -> bounds
-	plain   bool       // rows are subjects and k is the only requirement
+	from    uint32     // blocks before it are another region's, as those from to on
+	to      uint32
 	tuples  []uint32
 }
+
+// region is the number of blocks that are repaired at a time, each region on
+// its own: a fixed number, so that results do not depend on the machine.
+const region = 1024
 
 // effort is how hard a refinement looks for a low loss. It depends on the
 // number of tuples alone, so that results do not depend on the machine.
@@ -38,7 +45,7 @@ func effortFor(tuples int) effort {
 	case tuples <= 1<<15:
 		return effort{exactBelow: 32, passes: 2, reach: 4}
 	case tuples <= 1<<16:
-		return effort{exactBelow: 32, passes: 1, reach: 4}
+		return effort{exactBelow: 16, passes: 1, reach: 4}
 	case tuples <= 1<<18:
 		return effort{exactBelow: 16, passes: 1, reach: 2}
 	}
@@ -56,7 +63,6 @@ func newRepair(s *splitter, d *draft, e effort) *repair {
 		blockOf: make([]uint32, len(d.order)), members: make([][]uint32, blocks),
 		rows: make([]uint32, blocks), price: make([]float64, blocks),
 		lo: make([]uint32, blocks*columns), hi: make([]uint32, blocks*columns),
-		plain: len(s.must.others) == 0 && s.ground.table.RowPerSubject(),
 	}
 	for c := range s.scales {
 		if s.scales[c].weight > 0 {
@@ -76,10 +82,34 @@ func newRepair(s *splitter, d *draft, e effort) *repair {
 	return r
 }
 
-// run repairs the draft in place.
-func (r *repair) run(ctx context.Context, d *draft) error {
+// run repairs the draft in place, several regions at a time.
+func (r *repair) run(ctx context.Context, d *draft, workers team) error {
+	group, ctx := errgroup.WithContext(ctx)
+	blocks := uint32(len(d.ends))
+	for from := uint32(0); from < blocks; from += region {
+		group.Go(func() error {
+			return workers.borrow(func(s *splitter) error {
+				part := *r
+				part.s, part.from, part.to = s, from, min(from+region, blocks)
+				return part.runRegion(ctx, d)
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	r.rewrite(d)
+	return nil
+}
+
+// runRegion repairs the blocks of a region. Its items stay in it.
+func (r *repair) runRegion(ctx context.Context, d *draft) error {
+	first, end := uint32(0), d.ends[r.to-1]
+	if r.from > 0 {
+		first = d.ends[r.from-1]
+	}
 	for range r.effort.passes {
-		for i := range uint32(len(r.blockOf)) {
+		for i := first; i < end; i++ {
 			if i%4096 == 0 {
 				if err := ctx.Err(); err != nil {
 					return err
@@ -91,6 +121,11 @@ func (r *repair) run(ctx context.Context, d *draft) error {
 			}
 		}
 	}
+	return nil
+}
+
+// rewrite puts the draft in the order of the repaired blocks.
+func (r *repair) rewrite(d *draft) {
 	d.order = d.order[:0]
 	blocks := 0
 	for b, items := range r.members {
@@ -104,17 +139,16 @@ func (r *repair) run(ctx context.Context, d *draft) error {
 		blocks++
 	}
 	d.ends, d.parent = d.ends[:blocks], d.parent[:blocks]
-	return nil
 }
 
 // near returns the range of blocks that tuples of b may move to, b included.
 func (r *repair) near(b uint32, parent []uint32) (first, last uint32) {
 	first, last = b, b
 	for range r.effort.reach {
-		if first > 0 && parent[first-1] == parent[b] {
+		if first > r.from && parent[first-1] == parent[b] {
 			first--
 		}
-		if int(last) < len(parent)-1 && parent[last+1] == parent[b] {
+		if last+1 < r.to && parent[last+1] == parent[b] {
 			last++
 		}
 	}

@@ -29,6 +29,10 @@ type Checker interface {
 	Meets(tuples []uint32) bool
 }
 
+// upward is a [Checker] that every block meets a part of which meets it. A large
+// block is then looked at until enough is found.
+type upward interface{ partSuffices() }
+
 // UnmetError says that a partition, or a table as a whole, does not meet a
 // requirement, so that no refinement can: for k-anonymity, that there are
 // fewer than k subjects. It holds no data but the block's number.
@@ -46,6 +50,7 @@ func (e *UnmetError) Error() string {
 type requirements struct {
 	k      int
 	others []Checker
+	upward bool // all of the others are
 	name   string
 	source []Requirement
 }
@@ -61,7 +66,7 @@ func (r *requirements) another(t *Table) (*requirements, error) {
 
 // bind readies all requirements. One of them must be a [BlockK].
 func bind(t *Table, rs []Requirement) (*requirements, error) {
-	r := &requirements{source: rs}
+	r := &requirements{source: rs, upward: true}
 	for i, req := range rs {
 		checker, err := req.Bind(t)
 		if err != nil {
@@ -70,6 +75,9 @@ func bind(t *Table, rs []Requirement) (*requirements, error) {
 		if k, ok := req.(BlockK); ok {
 			r.k = max(r.k, k.K)
 			continue
+		}
+		if _, ok := checker.(upward); !ok {
+			r.upward = false
 		}
 		r.others = append(r.others, checker)
 	}

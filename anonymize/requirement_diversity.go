@@ -24,8 +24,43 @@ func (r BlockDistinctL) Bind(t *Table) (Checker, error) {
 	if r.L < 2 {
 		return nil, fmt.Errorf("l must be at least 2, not %d", r.L)
 	}
-	return newTallied(t, r.Of, func(y *tally) bool { return len(y.values) >= r.L })
+	if err := checkSensitive(t, r.Of); err != nil {
+		return nil, err
+	}
+	return &distinctValues{table: t, codes: r.Of.CodeOfRow, least: r.L, met: make([]uint32, dictionary(r.Of.CodeOfRow))}, nil
 }
+
+// distinctValues counts the values of a block as far as it has to.
+type distinctValues struct {
+	table *Table
+	codes []uint32
+	least int
+	met   []uint32 // value -> round of the last look that met it
+	round uint32
+}
+
+func (c *distinctValues) Meets(tuples []uint32) bool {
+	c.round++
+	if c.round == 0 { // wrapped: forget all
+		clear(c.met)
+		c.round = 1
+	}
+	missing := c.least
+	for _, tuple := range tuples {
+		for _, row := range c.table.RowsOf(tuple) {
+			if v := c.codes[row]; c.met[v] != c.round {
+				c.met[v] = c.round
+				if missing--; missing == 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// partSuffices implements [upward].
+func (c *distinctValues) partSuffices() {}
 
 // BlockEntropyL requires that the entropy of the sensitive values in every
 // block be at least that of L equally frequent values ([Machanavajjhala2006]

@@ -25,11 +25,16 @@ type tally struct {
 }
 
 func newTally(t *Table, codes []uint32) *tally {
-	n := uint32(0)
+	return &tally{table: t, codes: codes, counts: make([]uint32, dictionary(codes)), seen: make(map[uint64]struct{})}
+}
+
+// dictionary is the number of codes there may be.
+func dictionary(codes []uint32) int {
+	n := 0
 	for _, c := range codes {
-		n = max(n, c+1)
+		n = max(n, int(c)+1)
 	}
-	return &tally{table: t, codes: codes, counts: make([]uint32, n), seen: make(map[uint64]struct{})}
+	return n
 }
 
 // checkSensitive asserts that there is one code for each row.

@@ -14,6 +14,7 @@ type splitter struct {
 	scales  []scale // one a column; weight 0: the column does not count
 	must    *requirements
 	census  *census
+	plain   bool // rows are subjects and k is the only requirement
 	stride  int
 	work    []uint32 // records: the leaf of each column, rows, position
 	stock   [][]uint32
@@ -21,13 +22,13 @@ type splitter struct {
 	runs    []leafRun
 	packed  []uint64
 	options []cut
+	after   []float64 // run -> price of a row of it and those after it
 	starts  []int
 	tuples  []uint32
 
 	entropies  [entropySteps]float64 // at the middle of each step
 	exactBelow int                   // blocks up to so many tuples weigh cuts over all columns
-	sideLo     [2][]uint32
-	sideHi     [2][]uint32
+	bounds     runBounds
 }
 
 func newSplitter(g *ground, scales []scale, must *requirements, exactBelow int) *splitter {
@@ -35,13 +36,11 @@ func newSplitter(g *ground, scales []scale, must *requirements, exactBelow int) 
 	s := &splitter{
 		ground: g, scales: scales, must: must, census: newCensus(g), stride: columns + 2,
 		lo: make([]uint32, columns), hi: make([]uint32, columns), stock: make([][]uint32, columns),
-		exactBelow: exactBelow,
+		exactBelow: exactBelow, plain: len(must.others) == 0 && g.table.RowPerSubject(),
+		bounds: runBounds{columns: columns},
 	}
 	for i := range s.entropies {
 		s.entropies[i] = binaryEntropy((float64(i) + 0.5) / entropySteps)
-	}
-	for side := range s.sideLo {
-		s.sideLo[side], s.sideHi[side] = make([]uint32, columns), make([]uint32, columns)
 	}
 	for c := range s.stock {
 		if n := g.table.columns[c].Hierarchy.Leaves(); scales[c].weight > 0 {
@@ -104,31 +103,20 @@ func (s *splitter) cutBlock(from, to int) []int {
 		return nil
 	}
 	s.measure(from, to)
-	best := cut{}
-	s.options = s.options[:0]
-	exact := to-from <= s.exactBelow
-	keep := exact || len(s.must.others) > 0 || !s.ground.table.RowPerSubject()
-	for c := range s.scales {
-		if s.scales[c].weight == 0 || s.scales[c].price(s.lo[c], s.hi[c]) == 0 {
-			continue
-		}
-		s.count(from, to, c)
-		s.propose(c, keep, &best)
-	}
-	if !keep {
+	if to-from > s.exactBelow {
+		best := cut{}
+		s.proposeAll(from, to, &best)
 		if best.gain <= 0 {
 			return nil
 		}
 		if starts := s.fan(from, to, best); starts != nil {
 			return starts
 		}
-		return s.inTwo(s.apply(from, to, best))
-	}
-	if exact {
-		for i := range s.options {
-			s.options[i].gain = s.gain(from, to, s.options[i])
+		if mid := s.apply(from, to, best); s.plain || s.fit(from, mid) && s.fit(mid, to) {
+			return s.inTwo(mid)
 		}
 	}
+	s.proposeAll(from, to, nil)
 	return s.applyFit(from, to)
 }
 
@@ -141,7 +129,6 @@ func (s *splitter) inTwo(mid int) []int {
 // applyFit applies the best of the options that leaves both parts fit. Of
 // large blocks it tries the first few only.
 func (s *splitter) applyFit(from, to int) []int {
-	fanned := false
 	for tries := 16 + tried/(to-from); tries > 0 && len(s.options) > 0; tries-- {
 		best := 0
 		for i := range s.options {
@@ -149,14 +136,8 @@ func (s *splitter) applyFit(from, to int) []int {
 				best = i
 			}
 		}
-		if !fanned {
-			fanned = true
-			if starts := s.fan(from, to, s.options[best]); starts != nil {
-				return starts
-			}
-		}
 		mid := s.apply(from, to, s.options[best])
-		if s.fit(from, mid) && s.fit(mid, to) {
+		if s.plain || s.fit(from, mid) && s.fit(mid, to) {
 			return s.inTwo(mid)
 		}
 		s.options = slices.Delete(s.options, best, best+1)
@@ -206,12 +187,20 @@ func (s *splitter) fit(from, to int) bool {
 		return false
 	}
 	s.census.open()
-	subjects := 0
-	s.tuples = s.tuples[:0]
-	for i := from; i < to; i++ {
-		pos := s.work[(i+1)*s.stride-1]
-		subjects += s.census.add(pos)
-		s.tuples = append(s.tuples, s.ground.tupleAt[pos])
+	subjects, look := 0, to-from
+	if s.must.upward {
+		look = 64 // most blocks show at once that they are fit
 	}
-	return subjects >= s.must.k && s.must.meetsOthers(s.tuples)
+	s.tuples = s.tuples[:0]
+	for i := from; i < to; look *= 8 {
+		for end := min(i+look, to); i < end; i++ {
+			pos := s.position(uint32(i))
+			subjects += s.census.add(pos)
+			s.tuples = append(s.tuples, s.ground.tupleAt[pos])
+		}
+		if subjects >= s.must.k && s.must.meetsOthers(s.tuples) {
+			return true
+		}
+	}
+	return false
 }

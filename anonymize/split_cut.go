@@ -61,41 +61,69 @@ func (s *splitter) count(from, to, c int) {
 	}
 }
 
-// propose weighs all cuts of a column: between two leaves, and of one node
-// against the rest.
-func (s *splitter) propose(c int, keep bool, best *cut) {
+// proposeAll weighs the cuts of all columns that count and leave something to
+// gain: it finds the best, or where best is nil keeps all as options, with
+// their gain over all columns.
+func (s *splitter) proposeAll(from, to int, best *cut) {
+	s.options = s.options[:0]
+	for c := range s.scales {
+		if s.scales[c].weight == 0 || s.scales[c].price(s.lo[c], s.hi[c]) == 0 {
+			continue
+		}
+		s.count(from, to, c)
+		exact := best == nil && to-from <= s.exactBelow
+		if exact {
+			s.bounds.measure(s, from, to, c)
+		}
+		s.propose(c, func(gain float64, i, j int, rows uint32) {
+			total := s.runs[len(s.runs)-1].before + s.runs[len(s.runs)-1].rows
+			if exact {
+				gain = s.bounds.gain(s, i, j, rows, total)
+			}
+			o := cut{gain / s.bits(rows, total), c, s.runs[i].leaf, s.runs[j-1].leaf, rows}
+			switch {
+			case best == nil:
+				s.options = append(s.options, o)
+			case o.gain > best.gain:
+				*best = o
+			}
+		})
+	}
+}
+
+// propose offers the cuts of a column that lower its loss, with the fall of it
+// times rows: between two leaves, and of one node against the rest. A cut takes
+// the runs from i up to j out.
+func (s *splitter) propose(c int, offer func(gain float64, i, j int, rows uint32)) {
 	runs, sc := s.runs, &s.scales[c]
 	n := len(runs)
 	total := runs[n-1].before + runs[n-1].rows
 	k := uint32(s.must.k)
-	whole := sc.price(s.lo[c], s.hi[c]) * float64(total)
-	offer := func(o cut) {
-		if o.gain <= 1e-12*whole {
-			return
-		}
-		o.gain /= s.bits(o.rows, total)
-		if keep {
-			s.options = append(s.options, o)
-		} else if o.gain > best.gain {
-			*best = o
-		}
+	price := sc.price(s.lo[c], s.hi[c])
+	whole := price * float64(total)
+	least := 1e-12 * whole
+	s.after = slices.Grow(s.after[:0], n)[:n]
+	back := sc.sweep(runs[n-1].leaf)
+	for i := n - 1; i > 0; i-- {
+		s.after[i] = back.to(runs[i].leaf)
 	}
+	ahead := sc.sweep(runs[0].leaf)
 	for i := 1; i < n; i++ {
-		left := runs[i].before
+		left, before := runs[i].before, ahead.to(runs[i-1].leaf)
 		if left < k || total-left < k {
 			continue
 		}
-		gain := whole - sc.price(runs[0].leaf, runs[i-1].leaf)*float64(left) -
-			sc.price(runs[i].leaf, runs[n-1].leaf)*float64(total-left)
-		offer(cut{gain, c, runs[0].leaf, runs[i-1].leaf, left})
+		if gain := whole - before*float64(left) - s.after[i]*float64(total-left); gain > least {
+			offer(gain, 0, i, left)
+		}
 	}
 	h := sc.hierarchy
 	top := h.Cover(s.lo[c], s.hi[c]).Level
 	for l := range top {
 		groupOf := h.levels[l].groupOf
 		for i := 0; i < n; {
-			j := i + 1
-			for j < n && groupOf[runs[j].leaf] == groupOf[runs[i].leaf] {
+			j, group := i+1, groupOf[runs[i].leaf]
+			for j < n && groupOf[runs[j].leaf] == group {
 				j++
 			}
 			end := total
@@ -104,51 +132,13 @@ func (s *splitter) propose(c int, keep bool, best *cut) {
 			}
 			rows := end - runs[i].before
 			if i > 0 && j < n && rows >= k && total-rows >= k {
-				gain := (sc.price(s.lo[c], s.hi[c]) - sc.price(runs[i].leaf, runs[j-1].leaf)) * float64(rows)
-				offer(cut{gain, c, runs[i].leaf, runs[j-1].leaf, rows})
+				if gain := (price - sc.price(runs[i].leaf, runs[j-1].leaf)) * float64(rows); gain > least {
+					offer(gain, i, j, rows)
+				}
 			}
 			i = j
 		}
 	}
-}
-
-// gain is the exact gain of a cut: propose looks at the cut column
-// only, but the parts may be narrower in others too.
-func (s *splitter) gain(from, to int, o cut) float64 {
-	columns := len(s.scales)
-	rows := [2]uint32{}
-	for i := from; i < to; i++ {
-		rec := s.record(uint32(i))
-		side := 1
-		if v := rec[o.column]; v >= o.first && v <= o.last {
-			side = 0
-		}
-		lo, hi := s.sideLo[side], s.sideHi[side]
-		if rows[side] == 0 {
-			copy(lo, rec[:columns])
-			copy(hi, rec[:columns])
-		}
-		rows[side] += rec[columns]
-		for c, v := range rec[:columns] {
-			if v < lo[c] {
-				lo[c] = v
-			} else if v > hi[c] {
-				hi[c] = v
-			}
-		}
-	}
-	gain := 0.0
-	for c := range s.scales {
-		sc := &s.scales[c]
-		if sc.weight == 0 {
-			continue
-		}
-		gain += sc.price(s.lo[c], s.hi[c]) * float64(rows[0]+rows[1])
-		for side, n := range rows {
-			gain -= sc.price(s.sideLo[side][c], s.sideHi[side][c]) * float64(n)
-		}
-	}
-	return gain / s.bits(rows[0], rows[0]+rows[1])
 }
 
 // bits is the room that a cut takes up: how much it tells of a row, by the

@@ -32,3 +32,31 @@ func (s *scale) price(lo, hi uint32) float64 {
 	}
 	return s.weight * s.hierarchy.Share(s.hierarchy.Cover(lo, hi))
 }
+
+// sweep prices ranges that grow from one leaf.
+type sweep struct {
+	scale *scale
+	from  uint32
+	level int
+	group uint32
+	price float64
+}
+
+func (s *scale) sweep(from uint32) sweep {
+	return sweep{scale: s, from: from, group: s.hierarchy.levels[0].groupOf[from], price: s.price(from, from)}
+}
+
+// to is the price of the range between the first leaf and another, which lies
+// no nearer than the one before.
+func (w *sweep) to(leaf uint32) float64 {
+	levels := w.scale.hierarchy.levels
+	if levels[w.level].groupOf[leaf] == w.group {
+		return w.price
+	}
+	for levels[w.level].groupOf[leaf] != w.group {
+		w.level++
+		w.group = levels[w.level].groupOf[w.from]
+	}
+	w.price = w.scale.weight * w.scale.hierarchy.Share(Node{Level: w.level, Group: w.group})
+	return w.price
+}

@@ -3,6 +3,7 @@ package anonymize
 import (
 	"context"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -17,68 +18,77 @@ type stretch struct {
 
 // shares is the number of parts, at least, into which the work is cut before
 // it is shared out.
-const shares = 8
+const shares = 16
+
+// team is a number of splitters, one for each processor, over the same records.
+// They work on stretches that do not overlap.
+type team chan *splitter
+
+// newTeam readies others to work beside a splitter whose records are loaded.
+func newTeam(s *splitter) (team, error) {
+	workers := make(team, runtime.GOMAXPROCS(0))
+	workers <- s
+	for range cap(workers) - 1 {
+		must, err := s.must.another(s.ground.table)
+		if err != nil {
+			return nil, err
+		}
+		other := newSplitter(s.ground, s.scales, must, s.exactBelow)
+		other.work = s.work
+		workers <- other
+	}
+	return workers, nil
+}
+
+// borrow waits for a splitter and gives it back afterwards.
+func (t team) borrow(use func(*splitter) error) error {
+	s := <-t
+	defer func() { t <- s }()
+	return use(s)
+}
 
 // split cuts every block of p as far as it goes and returns the positions
-// block by block, with the end of each. Large blocks are cut one after the
-// other; what they fall into is cut at the same time. The result is the same.
-func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
+// block by block, with the end of each, and the team that did it. The result
+// does not depend on the number of processors.
+func (s *splitter) split(ctx context.Context, p *Partition) (*draft, team, error) {
 	s.load(p.members.items)
-	d := &draft{order: make([]uint32, len(p.members.items))}
-	grain := len(p.members.items) / shares
 	var stretches []stretch
 	for b := range p.Blocks() {
 		if b%1024 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		}
 		from, to := int(p.members.start[b]), int(p.members.start[b+1])
 		mid := s.standAlone(from, to)
 		for i := from; i < mid; i++ {
 			stretches = append(stretches, stretch{i, i + 1, uint32(b), true})
 		}
-		if mid == to {
-			continue
-		}
-		var err error
-		if stretches, err = s.cutDown(ctx, stretch{from: mid, to: to, parent: uint32(b)}, grain, stretches); err != nil {
-			return nil, err
+		if mid < to {
+			stretches = append(stretches, stretch{from: mid, to: to, parent: uint32(b)})
 		}
 	}
-	return d, s.finish(ctx, stretches, grain, d)
-}
-
-// cutDown cuts a stretch into stretches of at most so many records and appends them,
-// in their order.
-func (s *splitter) cutDown(ctx context.Context, whole stretch, grain int, stretches []stretch) ([]stretch, error) {
-	stack := []stretch{whole}
-	for len(stack) > 0 {
-		at := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if at.to-at.from <= grain {
-			stretches = append(stretches, at)
-			continue
-		}
-		if at.to-at.from > 1024 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		starts := s.cutBlock(at.from, at.to)
-		if len(starts) == 0 {
-			at.settled = true
-			stretches = append(stretches, at)
-			continue
-		}
-		for i := len(starts) - 1; i >= 0; i-- {
-			stack = append(stack, stretch{from: starts[i], to: at.to, parent: at.parent})
-			at.to = starts[i]
-		}
-		stack = append(stack, at)
+	workers, err := newTeam(s)
+	if err != nil {
+		return nil, nil, err
 	}
-	return stretches, nil
+	blocks, err := workers.cut(ctx, stretches, len(p.members.items)/shares)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &draft{order: make([]uint32, len(p.members.items))}
+	for i := range d.order {
+		d.order[i] = s.position(uint32(i))
+	}
+	for _, block := range blocks {
+		d.ends = append(d.ends, uint32(block.to))
+		d.parent = append(d.parent, block.parent)
+	}
+	return d, workers, nil
 }
 
-// finish cuts the stretches to their end, several at a time, and puts the blocks
-// together in the order of the stretches.
-func (s *splitter) finish(ctx context.Context, stretches []stretch, grain int, d *draft) error {
+// cut cuts stretches to their end, several at a time, and returns the blocks
+// in order. What holds more than grain records is cut once, and what it falls
+// into shared out again.
+func (t team) cut(ctx context.Context, stretches []stretch, grain int) ([]stretch, error) {
 	var batches [][]stretch
 	for first := 0; first < len(stretches); {
 		next, records := first, 0
@@ -89,51 +99,74 @@ func (s *splitter) finish(ctx context.Context, stretches []stretch, grain int, d
 		first = next
 	}
 	finished := make([][]stretch, len(batches))
-	workers := make(chan *splitter, runtime.GOMAXPROCS(0))
-	workers <- s
-	for range min(cap(workers), len(batches)) - 1 {
-		must, err := s.must.another(s.ground.table)
-		if err != nil {
-			return err
-		}
-		other := newSplitter(s.ground, s.scales, must, s.exactBelow)
-		other.work = s.work // stretches do not overlap
-		workers <- other
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	for i, batch := range batches {
-		w := <-workers
 		group.Go(func() error {
-			defer func() { workers <- w }()
-			var err error
-			for _, one := range batch {
-				if one.settled {
-					finished[i] = append(finished[i], one)
-					continue
-				}
-				if finished[i], err = w.cutDown(ctx, one, 0, finished[i]); err != nil {
+			if one := batch[0]; !one.settled && one.to-one.from > grain {
+				var parts []stretch
+				if err := t.borrow(func(s *splitter) error {
+					parts = s.cutOnce(one)
+					return ctx.Err()
+				}); err != nil {
 					return err
 				}
+				var err error
+				finished[i], err = t.cut(ctx, parts, grain)
+				return err
 			}
-			return nil
+			return t.borrow(func(s *splitter) (err error) {
+				finished[i], err = s.cutDown(ctx, batch)
+				return err
+			})
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return err
+		return nil, err
 	}
-	for _, batch := range finished {
-		for _, one := range batch {
-			s.settle(one.from, one.to, one.parent, d)
-		}
-	}
-	return nil
+	return slices.Concat(finished...), nil
 }
 
-// settle makes the records from from to to a block of the draft.
-func (s *splitter) settle(from, to int, parent uint32, d *draft) {
-	for i := from; i < to; i++ {
-		d.order[i] = s.position(uint32(i))
+// cutOnce cuts a stretch by its best cut; where none helps it is a block.
+func (s *splitter) cutOnce(at stretch) []stretch {
+	starts := s.cutBlock(at.from, at.to)
+	if len(starts) == 0 {
+		at.settled = true
+		return []stretch{at}
 	}
-	d.ends = append(d.ends, uint32(to))
-	d.parent = append(d.parent, parent)
+	parts := make([]stretch, 0, len(starts)+1)
+	from := at.from
+	for _, next := range append(starts, at.to) {
+		parts = append(parts, stretch{from: from, to: next, parent: at.parent})
+		from = next
+	}
+	return parts
+}
+
+// cutDown cuts stretches to their end and returns the blocks, in their order.
+func (s *splitter) cutDown(ctx context.Context, stretches []stretch) (blocks []stretch, err error) {
+	var stack []stretch
+	for _, whole := range stretches {
+		stack = append(stack[:0], whole)
+		for len(stack) > 0 {
+			at := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if at.to-at.from > 1024 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			var starts []int
+			if !at.settled {
+				starts = s.cutBlock(at.from, at.to)
+			}
+			for i := len(starts) - 1; i >= 0; i-- {
+				stack = append(stack, stretch{from: starts[i], to: at.to, parent: at.parent})
+				at.to = starts[i]
+			}
+			if len(starts) == 0 {
+				blocks = append(blocks, at)
+			} else {
+				stack = append(stack, at)
+			}
+		}
+	}
+	return blocks, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -22,6 +23,7 @@ import (
 type Catalog struct {
 	pool     *pgxpool.Pool
 	log      *slog.Logger
+	warming  atomic.Bool
 	snapshot atomic.Pointer[Snapshot] // nil while unavailable
 
 	key      []byte // of tickets
@@ -30,6 +32,7 @@ type Catalog struct {
 
 	mu       sync.Mutex
 	epochs   map[int]*epoch
+	reading  singleflight.Group // of epochs, by number
 	chains   map[chainKey]*Chain
 	openings map[chainKey]*sync.Mutex
 	// unpublishable says why an epoch of a set-valued relation cannot be shown.
@@ -102,6 +105,7 @@ func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn) error {
 			}
 			if old := c.snapshot.Load(); !reflect.DeepEqual(old, s) {
 				c.snapshot.Store(s) // else plans made under the old one stay good
+				c.forget(s)
 			}
 			return nil
 		})
@@ -145,6 +149,7 @@ func (c *Catalog) listen(ctx context.Context) error {
 		if err := c.reload(ctx, conn); err != nil {
 			return err
 		}
+		c.warmUp(ctx)
 		if err := c.await(ctx, conn); err != nil {
 			return err
 		}

@@ -397,7 +397,7 @@ func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
 func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chain *Chain) error {
 	stored, blocks, minBlock := []byte{}, 1, chain.epoch.subjects
 	if chain.epoch.table != nil {
-		chain.partition = anonymize.NewPartition(chain.epoch.table)
+		chain.partition = chain.epoch.whole()
 		minBlock = chain.partition.MinBlock()
 		var err error
 		if stored, err = chain.partition.MarshalBinary(); err != nil {

@@ -3,7 +3,9 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,7 +20,9 @@ type epoch struct {
 	subjects int // distinct, with or without quasi-identifiers
 	// table holds the quasi-identifiers, nil where the relation has none. Its
 	// rows are in the order of the copy's random row numbers.
-	table     *anonymize.Table
+	table *anonymize.Table
+	// whole is where every chain starts: one block that holds everybody.
+	whole     func() *anonymize.Partition
 	sensitive map[string][]uint32 // column -> code of each row
 }
 
@@ -45,17 +49,29 @@ func (c *Catalog) epochOf(ctx context.Context, r *Relation) (*epoch, error) {
 	if e != nil {
 		return e, nil
 	}
-	e, err := loadEpoch(ctx, c.pool, r)
-	if err != nil {
-		return nil, err
+	// Whoever asks first reads for all, and is not to stop when it loses its
+	// own patience.
+	reading := c.reading.DoChan(strconv.Itoa(r.Epoch), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		e, err := loadEpoch(ctx, c.pool, r)
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.epochs[r.Epoch] = e
+		return e, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for epoch %d: %w", r.Epoch, ctx.Err())
+	case read := <-reading:
+		if read.Err != nil {
+			return nil, read.Err
+		}
+		return read.Val.(*epoch), nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if first := c.epochs[r.Epoch]; first != nil {
-		return first, nil // somebody else was faster
-	}
-	c.epochs[r.Epoch] = e
-	return e, nil
 }
 
 func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
@@ -88,6 +104,7 @@ func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
 		subjectOfRow = nil // every row is a subject of its own: rows may be counted
 	}
 	e.table, err = anonymize.NewTable(columns, byRow, subjectOfRow)
+	e.whole = sync.OnceValue(func() *anonymize.Partition { return anonymize.NewPartition(e.table) })
 	return e, err
 }
 

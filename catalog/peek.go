@@ -3,8 +3,6 @@ package catalog
 import (
 	"context"
 	"fmt"
-
-	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
 // Peek is a principal's chain of a relation as it stands. It changes nothing
@@ -40,7 +38,7 @@ func (c *Catalog) Fresh(ctx context.Context, r *Relation) (Present, error) {
 	}
 	present := Present{Requirements: requirements(r, e), Unplanted: r.unplanted(nil, "")}
 	if e.table != nil {
-		present.Partition = anonymize.NewPartition(e.table)
+		present.Partition = e.whole()
 	}
 	return present, nil
 }

@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"context"
 	"sync"
 	"weak"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
 )
 
@@ -41,4 +43,20 @@ func (a *assessments) keep(p *anonymize.Partition, query string, found *ecg.Asse
 	without := *found
 	without.Partition = nil
 	a.kept[assessed{weak.Make(p), query}] = &without
+}
+
+// foresee assesses a query on what it has itself brought a chain to, as it will
+// be when it is asked again.
+func (a *assessments) foresee(m ecg.Chain, next catalog.Present, branch []ecg.Stage, query string) {
+	step, found, err := taken(context.Background(), &m, next, branch)
+	if err == nil && step.Partition == next.Partition {
+		a.keep(next.Partition, query, found)
+	}
+}
+
+// after is a chain as the next query finds it.
+func after(present catalog.Present, step catalog.Step) catalog.Present {
+	present.Partition, present.Score, present.Unplanted = step.Partition, step.Score, nil
+	present.Generation++
+	return present
 }
