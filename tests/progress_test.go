@@ -124,7 +124,9 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 		t.Helper()
 		exec1(t, super, fmt.Sprintf(`UPDATE tailor.schedule SET due = now() - interval '%d hours 10 minutes'`, hours))
 	}
-	epoch := func() int { return one[int](t, super, `SELECT epoch FROM tailor.policies WHERE relation = 'patients'::regclass`) }
+	epoch := func() int {
+		return one[int](t, super, `SELECT epoch FROM tailor.policies WHERE relation = 'patients'::regclass`)
+	}
 	epochs := func() int {
 		return one[int](t, super, `SELECT count(*) FROM tailor.epoch WHERE relation = 'patients'::regclass`)
 	}
