@@ -210,6 +210,14 @@ BEGIN
         RAISE EXCEPTION 'role "%" can read the protected table % itself', role, found.relation USING ERRCODE = '42501',
             HINT = format('REVOKE ALL ON %s FROM %I; from PUBLIC, and from the roles that it is a member of.', found.part, found.role);
     END LOOP;
+    FOR found IN
+        SELECT p.relation, w.role, w.view FROM tailor.protection p
+        CROSS JOIN tailor.view_ways(p.relation, ARRAY(SELECT tailor.members(role))) w
+        WHERE p.active IS NOT NULL LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'role "%" can read the protected table % through the view %', role, found.relation, found.view USING ERRCODE = '42501',
+            HINT = format('REVOKE ALL ON %s FROM PUBLIC, %I; and from the roles that it is a member of.', found.view, found.role);
+    END LOOP;
     EXECUTE format('GRANT tailor_reader TO %I', role);
     PERFORM pg_notify('tailor', 'readers');
 END $$;

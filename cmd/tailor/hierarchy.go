@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"text/tabwriter"
 
@@ -64,7 +65,8 @@ A FILE has the form of ARX: a line a value, which comes first, and its labels fr
 	}
 	err := run(ctx, o, stdout)
 	var refused *policyError
-	if errors.As(err, &refused) {
+	var path *fs.PathError
+	if errors.As(err, &refused) || errors.As(err, &path) {
 		return complainPolicy("hierarchy "+args[0], o.file, stderr, err)
 	}
 	if err != nil {
