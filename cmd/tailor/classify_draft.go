@@ -120,13 +120,13 @@ func guessPrefix(e *identify.Evidence) (keep []int, reason string) {
 	switch {
 	case e.All(identify.Day):
 		return []int{len("2006-01"), len("2006"), len("200")}, "texts that are dates: month, year, decade"
-	case e.All(identify.ICD9) || e.All(identify.ICD10):
-		return []int{3, 2, 1}, "codes of the ICD: category first"
 	case e.All(identify.Digits) && e.MinLength == e.MaxLength:
 		for n := e.MaxLength - 1; n >= 1; n-- {
 			keep = append(keep, n)
 		}
 		return keep, fmt.Sprintf("codes of %d digits: one less at each level", e.MaxLength)
+	case e.All(identify.ICD9) || e.All(identify.ICD10):
+		return []int{3, 2, 1}, "codes of the ICD: category first"
 	}
 	return nil, "other text: shown or withheld"
 }
