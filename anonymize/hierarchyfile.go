@@ -13,6 +13,15 @@ import (
 // It fails with a *[CSVError] on a faulty file and with a *[HierarchyError]
 // where the lines make no hierarchy (see [NewHierarchy]).
 func ReadHierarchy(r io.Reader, delimiter rune) (*Hierarchy, error) {
+	paths, err := ReadPaths(r, delimiter)
+	if err != nil {
+		return nil, err
+	}
+	return NewHierarchy(paths)
+}
+
+// ReadPaths reads what [ReadHierarchy] makes a hierarchy of: each line's cells.
+func ReadPaths(r io.Reader, delimiter rune) ([][]string, error) {
 	records, err := newRecords(r, delimiter)
 	if err != nil {
 		return nil, err
@@ -22,7 +31,7 @@ func ReadHierarchy(r io.Reader, delimiter rune) (*Hierarchy, error) {
 	for {
 		record, err := records.Read()
 		if errors.Is(err, io.EOF) {
-			return NewHierarchy(paths)
+			return paths, nil
 		}
 		if err != nil {
 			return nil, csvFault(err)

@@ -123,6 +123,7 @@ DECLARE
     total    bigint;
     tuples   bigint;
     missing  bigint;
+    slot     integer;
 BEGIN
     CALL tailor.assert_owner(relation);
     IF policy IS NULL THEN
@@ -155,11 +156,13 @@ BEGIN
            OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym'
                AND a.atttypid IN ('int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype));
 
-    EXECUTE format('SELECT count(*) FROM %s WHERE %I IS NULL', relation, policy ->> 'subject') INTO missing;
+    slot := tailor.start_progress(relation);
+    EXECUTE format('SELECT count(*), count(*) FILTER (WHERE %I IS NULL) FROM %s', policy ->> 'subject', relation) INTO total, missing;
     IF missing > 0 THEN
         RAISE EXCEPTION 'the subject column of % is NULL in % rows', relation, missing
             USING ERRCODE = '23502', HINT = 'Every row must say whom it is about.';
     END IF;
+    CALL tailor.note_progress(slot, relation, CASE WHEN policy ? 'set_valued' THEN 8 ELSE 2 END, total);
     IF policy ? 'set_valued' THEN
         RETURN tailor.build_records(relation, version, policy);
     END IF;
@@ -172,7 +175,7 @@ BEGIN
         'CREATE TABLE tailor_store.epoch_%1$s AS
          SELECT ("tailor row" - 1)::integer AS "tailor row", "tailor tuple", ("tailor pseudonym" - 1)::integer AS "tailor subject"%2$s %3$s
          FROM (SELECT row_number() OVER (ORDER BY "tailor random") AS "tailor row", %4$s d.*
-               FROM (SELECT gen_random_uuid() AS "tailor random", (%5$s)::integer AS "tailor tuple", %6$s FROM %7$s b) d) b %8$s',
+               FROM (SELECT gen_random_uuid() AS "tailor random", (%5$s)::integer AS "tailor tuple", %6$s FROM %7$s b WHERE %9$s) d) b %8$s',
         number, CASE WHEN payload IS NULL THEN '' ELSE ', ' || payload END, originals,
         CASE WHEN single THEN 'row_number() OVER (ORDER BY "tailor random") AS "tailor pseudonym",' ELSE '' END,
         CASE WHEN qids IS NULL THEN '0' ELSE format('dense_rank() OVER (ORDER BY %s) - 1', qids) END,
@@ -180,13 +183,18 @@ BEGIN
         CASE WHEN NOT single THEN format(
             'JOIN (SELECT %1$I AS "tailor person", row_number() OVER (ORDER BY gen_random_uuid()) AS "tailor pseudonym"
                    FROM %2$s GROUP BY %1$I) s ON s."tailor person" = b.%1$I
-             ORDER BY "tailor row"', policy ->> 'subject', relation) ELSE '' END);
+             WHERE %3$s ORDER BY "tailor row"', policy ->> 'subject', relation, tailor.step(slot, relation, total))
+             ELSE format('WHERE %s', tailor.step(slot, relation, total)) END,
+        tailor.step(slot, relation, total));
     RAISE NOTICE 'table %: collecting the combinations of quasi-identifiers', relation;
+    CALL tailor.note_progress(slot, relation, 3);
     EXECUTE format(
         'CREATE TABLE tailor_store.tuples_%1$s AS SELECT DISTINCT "tailor tuple"%2$s FROM tailor_store.epoch_%1$s',
         number, (SELECT coalesce(', ' || string_agg(format('%I AS %I', 'tailor qid ' || (c ->> 'number'), c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int), '')
                  FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier'));
+    CALL tailor.note_progress(slot, relation, 4);
     CALL tailor.assert_covers(policy, number);
+    CALL tailor.note_progress(slot, relation, 5);
     -- The copy is written once more, without the quasi-identifiers.
     IF qids IS NOT NULL THEN
         EXECUTE format(
@@ -197,6 +205,7 @@ BEGIN
         EXECUTE format('DROP TABLE tailor_store.epoch_%s', number);
         EXECUTE format('ALTER TABLE tailor_store.copy_%1$s RENAME TO epoch_%1$s', number);
     END IF;
+    CALL tailor.note_progress(slot, relation, 6);
     CALL tailor.keep_no_samples(format('tailor_store.epoch_%s', number)::regclass);
     EXECUTE format('ANALYZE tailor_store.epoch_%s', number);
 
@@ -209,6 +218,7 @@ BEGIN
     END IF;
     INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
         OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects);
+    CALL tailor.note_progress(slot, relation, 7);
     RAISE NOTICE 'table %: stored % rows of % subjects, % combinations of quasi-identifiers', relation, total, subjects,
         CASE WHEN qids IS NULL THEN 0 ELSE tuples END;
     RETURN number;
@@ -397,6 +407,7 @@ BEGIN
     CALL tailor.publish_shape(relation, number);
     CALL tailor.close_releases(relation);
     UPDATE tailor.protection p SET active = number, epoch = built WHERE p.relation = put_in_force.relation;
+    CALL tailor.settle(relation);
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
 END $$;
@@ -452,6 +463,7 @@ BEGIN
     END IF;
     built := tailor.build_epoch(relation, number);
     UPDATE tailor.protection p SET epoch = built WHERE p.relation = renew_copy.relation;
+    CALL tailor.settle(relation);
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
 END $$;

@@ -140,6 +140,18 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_hierarchy IS 'fails unless a definition makes a hierarchy of its kind';
 
+-- Hierarchies for use by name. A policy keeps the definition that it was
+-- activated with, so a version of Tailor may change them.
+INSERT INTO tailor.hierarchy (name, kind, definition, owner) VALUES
+    ('builtin.age', 'interval', '{"widths": [5, 10, 20], "lower": 0, "upper": 119}', 'tailor_owner'),
+    ('builtin.birth_date', 'date', '{"levels": ["month", "year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}', 'tailor_owner'),
+    ('builtin.event_date', 'date', '{"levels": ["month", "quarter", "year"]}', 'tailor_owner'),
+    ('builtin.icd10', 'prefix', '{"keep": [3, 2, 1]}', 'tailor_owner'),
+    ('builtin.icd9', 'prefix', '{"keep": [3, 2, 1]}', 'tailor_owner'),
+    ('builtin.income', 'interval', '{"widths": [1000, 5000, 10000, 50000, 100000], "lower": 0, "upper": 9999999}', 'tailor_owner'),
+    ('builtin.postal_code', 'prefix', '{"keep": [4, 3, 2, 1]}', 'tailor_owner')
+ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, definition = excluded.definition, owner = excluded.owner;
+
 -- A value without a place in its hierarchy could never be shown. The message
 -- counts such values and quotes none.
 CREATE OR REPLACE PROCEDURE tailor.assert_covers(policy jsonb, epoch integer)

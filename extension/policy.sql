@@ -42,6 +42,10 @@ BEGIN
     IF coalesce(name, '') = '' THEN
         RAISE EXCEPTION 'a hierarchy needs a name' USING ERRCODE = '22023';
     END IF;
+    IF starts_with(name, 'builtin.') THEN
+        RAISE EXCEPTION 'names of hierarchies that start with "builtin." are Tailor''s own' USING ERRCODE = '42939',
+            HINT = 'Define one of another name.';
+    END IF;
     -- Policies of others may use it. A role that is gone leaves it to superusers.
     SELECT h.owner INTO owner FROM tailor.hierarchy h WHERE h.name = write_hierarchy.name FOR UPDATE;
     IF FOUND AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = session_user AND r.rolsuper)
@@ -161,7 +165,8 @@ BEGIN
     CALL tailor.assert_protected(relation);
     DELETE FROM tailor.classification c WHERE c.relation = clear_draft.relation;
     DELETE FROM tailor.requirement r WHERE r.relation = clear_draft.relation;
-    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT WHERE p.relation = clear_draft.relation;
+    DELETE FROM tailor.set_valued s WHERE s.relation = clear_draft.relation;
+    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT, gate = NULL, max_risk = NULL WHERE p.relation = clear_draft.relation;
 END $$;
 COMMENT ON PROCEDURE tailor.clear_draft IS 'empties the draft of a policy but for subject and k; the policy in force stays';
 
@@ -204,6 +209,14 @@ BEGIN
     LOOP
         RAISE EXCEPTION 'role "%" can read the protected table % itself', role, found.relation USING ERRCODE = '42501',
             HINT = format('REVOKE ALL ON %s FROM %I; from PUBLIC, and from the roles that it is a member of.', found.part, found.role);
+    END LOOP;
+    FOR found IN
+        SELECT p.relation, w.role, w.view FROM tailor.protection p
+        CROSS JOIN tailor.view_ways(p.relation, ARRAY(SELECT tailor.members(role))) w
+        WHERE p.active IS NOT NULL LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'role "%" can read the protected table % through the view %', role, found.relation, found.view USING ERRCODE = '42501',
+            HINT = format('REVOKE ALL ON %s FROM PUBLIC, %I; and from the roles that it is a member of.', found.view, found.role);
     END LOOP;
     EXECUTE format('GRANT tailor_reader TO %I', role);
     PERFORM pg_notify('tailor', 'readers');

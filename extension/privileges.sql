@@ -18,20 +18,20 @@ BEGIN
                   WHERE p.pronamespace = 'tailor'::regnamespace
     LOOP
         EXECUTE format('REVOKE ALL ON ROUTINE %s FROM PUBLIC, tailor_admin, tailor_reader', object.name);
-        IF object.prosecdef AND object.proname NOT IN ('verifier', 'grant_reader', 'announce_ddl') THEN
+        IF object.prosecdef AND object.proname NOT IN ('verifier', 'grant_reader', 'announce_ddl', 'lock_scheduled') THEN
             EXECUTE format('ALTER ROUTINE %s OWNER TO tailor_owner', object.name);
         END IF;
         EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_owner', object.name);
         -- The procedures of an administrator, and what they call with his rights.
         IF object.proname IN (
-            'protect', 'define_hierarchy', 'classify', 'require', 'set_valued', 'chain_scope', 'seed', 'project', 'gate', 'recode', 'clear_draft',
+            'protect', 'define_hierarchy', 'classify', 'require', 'set_valued', 'chain_scope', 'seed', 'project', 'gate', 'recode', 'schedule', 'clear_draft',
             'draft', 'grant_reader', 'activate', 'refresh', 'forget_chains', 'restored', 'fingerprint',
-            'write_protection', 'write_hierarchy', 'put_in_force', 'renew_copy',
+            'phases', 'write_protection', 'write_hierarchy', 'put_in_force', 'renew_copy',
             'owns', 'assert_owner', 'family', 'ancestors', 'lineage', 'members', 'reader_roles', 'ways', 'unreachable') THEN
             EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_admin', object.name);
         END IF;
     END LOOP;
 END $$;
 GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean), tailor.unreachable(text), tailor.case_count(regclass, text[]) TO tailor_reader;
-GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.audit, tailor.audit_lines,
+GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.progress, tailor.schedules, tailor.storage, tailor.audit, tailor.audit_lines,
     tailor.audit_heads TO tailor_admin;

@@ -10,6 +10,7 @@ import (
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/planner"
 )
 
 // unparsable is forwarded in place of a refused statement: the server answers
@@ -112,8 +113,11 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 			return send(s.up, &pgproto3.Query{String: account})
 		}
 	}
+	var call string
 	if err == nil && plan.Passes() {
-		err = s.assertFetches(q.String)
+		if call, err = planner.SecurityLabel(q.String); err == nil {
+			err = s.assertFetches(q.String)
+		}
 	}
 	if err == nil && plan.Passes() {
 		if d, shows := s.fetched(q.String, true); d != nil {
@@ -124,6 +128,9 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		s.count(e)
 		s.expect.add(e)
 		s.names.discard(q.String)
+		if call != "" {
+			return send(s.up, &pgproto3.Query{String: call})
+		}
 		if text, ok := s.names.deallocated(q.String); ok {
 			return send(s.up, &pgproto3.Query{String: text})
 		}
@@ -214,8 +221,11 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 			return send(s.up, &pgproto3.Parse{Name: name, Query: account})
 		}
 	}
+	var call string
 	if err == nil && plan.Passes() {
-		err = s.assertFetches(p.Query)
+		if call, err = planner.SecurityLabel(p.Query); err == nil {
+			err = s.assertFetches(p.Query)
+		}
 	}
 	if err == nil && plan.Passes() {
 		d, shows := s.fetched(p.Query, false)
@@ -233,6 +243,9 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 			return send(s.up, &pgproto3.Parse{Name: made.name, Query: s.ticket(p.Query, d), ParameterOIDs: p.ParameterOIDs})
 		}
 		s.expect.add(e)
+		if call != "" {
+			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: call, ParameterOIDs: p.ParameterOIDs})
+		}
 		if text, ok := s.names.deallocated(p.Query); ok {
 			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: text, ParameterOIDs: p.ParameterOIDs})
 		}

@@ -273,6 +273,13 @@ CALL tailor.activate('alice.parted')`, name))
 	exec1(t, alice, `GRANT SELECT ON alice.leaf TO porters`)
 	refused(t, alice, "42501", `CALL tailor.activate('alice.parted')`)
 	refused(t, alice, "42501", `CALL tailor.grant_reader('porter')`)
+	exec1(t, alice, `REVOKE ALL ON alice.leaf FROM porters`)
+
+	// A view that was made after the activation reads with its owner's rights.
+	exec1(t, s.superuser(t), `CREATE ROLE usher NOLOGIN; GRANT porters TO usher`)
+	exec1(t, alice, `CREATE VIEW alice.window AS SELECT * FROM alice.part; CREATE VIEW alice.second_window AS SELECT * FROM alice.window; GRANT SELECT ON alice.second_window TO usher`)
+	refused(t, alice, "42501", `CALL tailor.grant_reader('usher')`)
+	exec1(t, alice, `REVOKE ALL ON alice.second_window FROM usher; CALL tailor.grant_reader('usher')`)
 }
 
 func refusesOwners(t *testing.T, s *stand) {

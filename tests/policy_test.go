@@ -84,6 +84,7 @@ func TestPolicyFiles(t *testing.T) {
 		{"a faulty policy leaves everything as it was", appliesAllOrNothing},
 		{"a wrong call of a procedure gives one clear error", refusesWrongCalls},
 		{"two administrators at once do not mix", appliesAlone},
+		{"two administrators who activate one table get a version each", activatesOneAfterTheOther},
 		{"a plan shows what apply does", plansWhatIsApplied},
 		{"an export is the policy that was applied", exportsRoundTrip},
 	} {
@@ -95,8 +96,7 @@ func TestPolicyFiles(t *testing.T) {
 // each: the first would succeed.
 func appliesAllOrNothing(t *testing.T, s *stand, dsn string) {
 	super := s.superuser(t)
-	exec1(t, s.as(t, "mayor"), `CREATE TABLE town.sound AS SELECT id, age FROM town.people; CREATE TABLE town.sets AS SELECT id, illness FROM town.people;
-CALL tailor.protect('town.sets', 'id', 5); CALL tailor.set_valued('town.sets', 'illness', 2)`)
+	exec1(t, s.as(t, "mayor"), `CREATE TABLE town.sound AS SELECT id, age FROM town.people; CREATE TABLE town.sets AS SELECT id, illness, since, age FROM town.people`)
 	sound := "  town.sound:\n    subject: id\n    k: 5\n    columns:\n      age: {class: quasi_identifier, hierarchy: town_age}\n"
 	before := state(t, super)
 	for _, c := range []struct{ claim, old, new, message string }{
@@ -118,7 +118,11 @@ CALL tailor.protect('town.sets', 'id', 5); CALL tailor.set_valued('town.sets', '
 		{"prefixes of numbers", "age: {class: quasi_identifier, hierarchy: town_age}\n      zip", "age: {class: quasi_identifier, hierarchy: town_zip}\n      zip", "cannot have a hierarchy of kind prefix"},
 		{"dates of text", "keep: [3, 2]}", "keep: [3, 2]}\n  town_day: {type: date, levels: [year]}", ""},
 		{"a subject with NULL", "tables:", "tables:\n  town.strays: {subject: id, k: 5, columns: {age: {class: sensitive}}}", "is NULL in 3 rows"},
-		{"a set-valued table", "tables:", "tables:\n  town.sets: {subject: id, k: 5, columns: {illness: {class: sensitive}}}", "is set-valued"},
+		{"codes that are times", "tables:", "tables:\n  town.sets: {subject: id, k: 5, set_valued: {column: since, m: 2}, columns: {since: {class: sensitive}}}", "cannot be set-valued"},
+		{"a set-valued column that does not exist", "tables:", "tables:\n  town.sets: {subject: id, k: 5, set_valued: {column: ills, m: 2}, columns: {ills: {class: sensitive}}}", `no column "ills"`},
+		{"a built-in hierarchy of another type", "hierarchy: town_zip", "hierarchy: builtin.income", "cannot have a hierarchy of kind interval"},
+		{"birthdays in a column of numbers", "hierarchy: town_age", "hierarchy: builtin.birth_date", "cannot have a hierarchy of kind date"},
+		{"a table with a parent's privileges, refreshed by schedule", "    readers: [townreader]", "    refresh: 24h\n    readers: [nobody_else]", `role "nobody_else" does not exist`},
 		{"cell recoding", "recoding: auto", "recoding: cell", "cannot be kept safe"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
@@ -141,10 +145,12 @@ CALL tailor.protect('town.sets', 'id', 5); CALL tailor.set_valued('town.sets', '
 			}
 		})
 	}
-	exec1(t, s.as(t, "mayor"), `CALL tailor.set_valued('town.sets', NULL); CALL tailor.clear_draft('town.sets'); DROP TABLE town.sound`)
+	exec1(t, s.as(t, "mayor"), `DROP TABLE town.sound, town.sets`)
 }
 
+// refusesWrongCalls wants each wrong call to fail with an error of its own.
 func refusesWrongCalls(t *testing.T, s *stand, _ string) {
+	said := make(map[string]string)
 	mayor, super := s.as(t, "mayor"), s.superuser(t)
 	exec1(t, mayor, `CALL tailor.define_hierarchy('try', 'interval', '{"widths": [5], "lower": 0, "upper": 119}'); CALL tailor.protect('town.few', 'id', 5)`)
 	before := state(t, super)
@@ -190,6 +196,26 @@ func refusesWrongCalls(t *testing.T, s *stand, _ string) {
 		{"a source that does not exist", "42P01", `CALL tailor.define_hierarchy('h', 'table', '{"source": "town.nothing", "columns": ["a"]}')`},
 		{"a source without columns", "22023", `CALL tailor.define_hierarchy('h', 'table', '{"source": "town.codes"}')`},
 		{"a source with NULL", "22023", `CALL tailor.define_hierarchy('h', 'table', '{"source": "town.codes", "columns": ["code", "label"]}')`},
+		{"a hierarchy by the name of a built-in one", "42939", `CALL tailor.define_hierarchy('builtin.age', 'prefix', '{"keep": []}')`},
+		{"a hierarchy by a reserved name", "42939", `CALL tailor.define_hierarchy('builtin.mine', 'prefix', '{"keep": []}')`},
+		{"a schedule of an unprotected table", "55000", `CALL tailor.schedule('town.people', '1 day')`},
+		{"a schedule of somebody else's table", "42501", `CALL tailor.schedule('public.patients', '1 day')`},
+		{"a schedule by the second", "22023", `CALL tailor.schedule('town.few', '1 second')`},
+		{"a schedule backwards in time", "22023", `CALL tailor.schedule('town.few', '-1 day')`},
+		{"a span of time that is none", "22007", `CALL tailor.schedule('town.few', 'often')`},
+		{"an unknown measure of a gate", "22023", `CALL tailor.gate('town.few', 'prosecutor', 0.1)`},
+		{"no measure of a gate", "22023", `CALL tailor.gate('town.few', NULL, 0.1)`},
+		{"a risk of 0", "22023", `CALL tailor.gate('town.few', 'average', 0)`},
+		{"a risk above 1", "22023", `CALL tailor.gate('town.few', 'average', 1.5)`},
+		{"an m of 0", "22023", `CALL tailor.set_valued('town.few', 'illness', 0)`},
+		{"a set-valued column that does not exist", "42703", `CALL tailor.set_valued('town.few', 'ills', 2)`},
+		{"constraints that are a list", "22023", `CALL tailor.set_valued('town.few', 'illness', 2, constraints => '["a"]')`},
+		{"a code in two constraints", "22023", `CALL tailor.set_valued('town.few', 'illness', 2, constraints => '{"a": ["x"], "b": ["x"]}')`},
+		{"sensitive codes without a diversity", "22023", `CALL tailor.set_valued('town.few', 'illness', 2, sensitive => ARRAY['x'])`},
+		{"a diversity of 1", "22023", `CALL tailor.set_valued('town.few', 'illness', 2, sensitive => ARRAY['x'], diversity => 1)`},
+		{"a seed of a column without a hierarchy", "42703", `CALL tailor.seed('town.few', '[["age"]]')`},
+		{"a seed that is a word", "22023", `CALL tailor.seed('town.few', '"age"')`},
+		{"a project without a name", "22023", `CALL tailor.project('', 'town.few', '[]')`},
 		{"an unprotected table", "55000", `CALL tailor.classify('town.people', 'age', 'sensitive')`},
 		{"a column that does not exist", "42703", `CALL tailor.classify('town.few', 'agee', 'sensitive')`},
 		{"a system column", "42703", `CALL tailor.classify('town.few', 'ctid', 'sensitive')`},
@@ -223,14 +249,53 @@ func refusesWrongCalls(t *testing.T, s *stand, _ string) {
 			if !ok || answer.Code != c.sqlstate {
 				t.Fatalf("%v, want SQLSTATE %s", err, c.sqlstate)
 			}
-			if strings.Contains(answer.Message, "\n") || strings.HasSuffix(answer.Message, ".") {
+			if strings.Contains(answer.Message, "\n") || strings.HasSuffix(answer.Message, ".") || len(answer.Message) > 160 {
 				t.Errorf("the message is %q", answer.Message)
 			}
+			for _, vague := range []string{"constraint \"", "null value in column", "syntax error"} { // of a table, not of the question
+				if strings.Contains(answer.Message, vague) {
+					t.Errorf("the message is %q", answer.Message)
+				}
+			}
+			said[answer.Message] = c.claim
 			if after := state(t, super); after != before {
 				t.Error("something was half applied")
 			}
 		})
 	}
+	if len(said) < wrongInputs {
+		t.Errorf("%d different errors, want at least %d", len(said), wrongInputs)
+	}
+}
+
+// wrongInputs is the least number of different errors that wrong calls have to
+// give; faults of files come on top (internal/policyfile, appliesAllOrNothing).
+const wrongInputs = 50
+
+// activatesOneAfterTheOther has two sessions activate one table at once: each
+// gets a version of its own, and the last one is in force.
+func activatesOneAfterTheOther(t *testing.T, s *stand, _ string) {
+	first, second, super := s.as(t, "mayor"), s.as(t, "mayor"), s.superuser(t)
+	exec1(t, first, `CREATE TABLE town.shared AS SELECT id, illness FROM town.people; CALL tailor.protect('town.shared', 'id', 5);
+CALL tailor.classify('town.shared', 'illness', 'sensitive')`)
+	exec1(t, first, `BEGIN; CALL tailor.activate('town.shared')`)
+	done := make(chan error, 1)
+	go func() {
+		_, err := second.Exec(t.Context(), `CALL tailor.activate('town.shared')`)
+		done <- err
+	}()
+	waitFor(t, func() bool {
+		return one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'town.shared'::regclass)`)
+	})
+	exec1(t, first, `COMMIT`)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if versions := one[string](t, super, `SELECT string_agg(v.version::text, ',' ORDER BY v.version) || ' ' || p.active FROM tailor.policy_version v JOIN tailor.protection p USING (relation)
+		WHERE relation = 'town.shared'::regclass GROUP BY p.active`); versions != "1,2 2" {
+		t.Errorf("versions and the one in force: %s", versions)
+	}
+	exec1(t, super, `DELETE FROM tailor.protection WHERE relation = 'town.shared'::regclass; DROP VIEW research.shared; DROP TABLE town.shared`)
 }
 
 func appliesAlone(t *testing.T, s *stand, dsn string) {
@@ -290,7 +355,15 @@ CALL tailor.classify('town."Odd Table"', 'on', 'non_sensitive');
 CALL tailor.classify('town."Odd Table"', 'day', 'quasi_identifier', hierarchy => 'odd day');
 CALL tailor.classify('town."Odd Table"', 'id', 'direct_identifier', action => 'pseudonym');
 CALL tailor.chain_scope('town."Odd Table"', 'everyone');
-CALL tailor.activate('town."Odd Table"')`)
+CALL tailor.gate('town."Odd Table"', 'average', 0.125);
+CALL tailor.activate('town."Odd Table"');
+CALL tailor.schedule('town."Odd Table"', '36 hours');
+CREATE TABLE town.sets AS SELECT id, illness, age FROM town.people;
+CALL tailor.protect('town.sets', 'id', 5);
+CALL tailor.set_valued('town.sets', 'illness', m => 2, constraints => '{"b": ["illness 2", "illness 1"], "aa": ["illness 3"]}', sensitive => ARRAY['illness 0'], diversity => 2);
+CALL tailor.activate('town.sets');
+CREATE TABLE town.plain AS SELECT id, age FROM town.people;
+CALL tailor.protect('town.plain', 'id', 5); CALL tailor.classify('town.plain', 'age', 'quasi_identifier', hierarchy => 'builtin.age'); CALL tailor.activate('town.plain')`)
 	export := func() string {
 		t.Helper()
 		code, stdout, stderr := tool(t, "policy", "export", "--dsn", dsn, "-")
@@ -300,7 +373,11 @@ CALL tailor.activate('town."Odd Table"')`)
 		return stdout
 	}
 	first := export()
-	for _, want := range []string{"seed: [[age, zip]]", `"town.\"Odd Table\"":`, `"on": {class: non_sensitive}`, "odd day", "action: pseudonym"} {
+	for _, want := range []string{
+		"seed: [[age, zip]]", `"town.\"Odd Table\"":`, `"on": {class: non_sensitive}`, "odd day", "action: pseudonym",
+		"gate: {measure: average, max_risk: 0.125}", "refresh: 36h", "age: {class: quasi_identifier, hierarchy: builtin.age}",
+		"set_valued: {column: illness, m: 2, constraints: {aa: [illness 3], b: [illness 2, illness 1]}, sensitive: [illness 0], diversity: 2}",
+	} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the export lacks %q:\n%s", want, first)
 		}
@@ -319,6 +396,21 @@ CALL tailor.activate('town."Odd Table"')`)
 		t.Error("the export shows an older policy")
 	}
 	if code, stdout, stderr := tool(t, "policy", "apply", "--dsn", super, file); code != 0 || !strings.Contains(stdout, "1 of ") {
+		t.Fatalf("exit %d, %s%s", code, stdout, stderr)
+	}
+	if again := export(); again != first {
+		t.Errorf("exported\n%s\nand after applying that\n%s", first, again)
+	}
+	// All that the file says is written anew after a draft was emptied.
+	exec1(t, mayor, `CALL tailor.clear_draft('town."Odd Table"'); CALL tailor.classify('town."Odd Table"', 'on', 'non_sensitive'); CALL tailor.activate('town."Odd Table"');
+CALL tailor.schedule('town."Odd Table"', NULL); CALL tailor.forget_chains('town.sets'); CALL tailor.set_valued('town.sets', 'illness', m => 3); CALL tailor.activate('town.sets')`)
+	code, stdout, stderr := tool(t, "policy", "plan", "--dsn", super, file)
+	for _, want := range []string{"+ gate: {measure: average, max_risk: 0.125}", "refresh: never -> 36h", "~ set_valued: {column: illness, m: 3} -> {column: illness, m: 2,", "2 to change"} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("exit %d, the plan lacks %q: %s\n%s", code, want, stderr, stdout)
+		}
+	}
+	if code, stdout, stderr := tool(t, "policy", "apply", "--dsn", super, file); code != 0 || !strings.Contains(stdout, "2 of ") {
 		t.Fatalf("exit %d, %s%s", code, stdout, stderr)
 	}
 	if again := export(); again != first {

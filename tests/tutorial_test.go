@@ -15,7 +15,7 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/pgcluster"
 )
 
-var updateTutorial = flag.Bool("update-tutorial", false, "write the transcript of the tutorial anew")
+var updateTutorial = flag.Bool("update-tutorial", false, "write the transcript of the tutorial, and README.md's copy of it, anew")
 
 // people is the CSV file of the tutorial.
 func people() string {
@@ -29,9 +29,9 @@ func people() string {
 }
 
 // TestTheTutorialIsAsWritten runs the commands of testdata/tutorial.txt, which
-// follow "$ ", one after the other, and compares what they print. Names of
-// folders and ports are written as $DIR, $PORT and $PROXY; README.md's tutorial
-// is this transcript.
+// follow "$ ", one after the other, and compares what they print. Where the
+// proxy listens is written as 127.0.0.1:6432. README.md's tutorial is this
+// transcript.
 func TestTheTutorialIsAsWritten(t *testing.T) {
 	const transcript = "testdata/tutorial.txt"
 	port, err := freePort()
@@ -69,26 +69,63 @@ func TestTheTutorialIsAsWritten(t *testing.T) {
 		got.WriteString(line + "\n")
 		if strings.HasPrefix(command, "tailor serve ") {
 			proxy = s.serve(t, "--service-dsn", s.cluster.ServiceDSN("clinic")).address
-			got.WriteString("listening on $PROXY\n")
+			got.WriteString("listening on 127.0.0.1:6432\n")
 			continue
 		}
 		host, port, _ := net.SplitHostPort(proxy)
-		cmd := exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(command, "-p 6432", "-h "+host+" -p "+port))
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(command, "-h 127.0.0.1 -p 6432", "-h "+host+" -p "+port))
 		cmd.Dir, cmd.Env = dir, environment
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		_ = cmd.Run() // what it says is in the transcript
 		got.Write(out.Bytes())
 	}
-	text := strings.NewReplacer(dir, "$DIR", s.dir, "$HOST", proxy, "$PROXY").Replace(got.String())
+	text := strings.NewReplacer(dir, "$DIR", s.dir, "$HOST", proxy, "127.0.0.1:6432").Replace(got.String())
 	text = regexp.MustCompile(`(?m) +$`).ReplaceAllString(text, "")
 	if *updateTutorial {
 		if err := os.WriteFile(transcript, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		readme, start, end := readmeTutorial(t)
+		if err := os.WriteFile("../README.md", []byte(readme[:start]+text+readme[end:]), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if text != string(raw) {
 		t.Errorf("the tutorial prints\n%s\nwritten is\n%s", text, raw)
+	}
+}
+
+// readmeTutorial is README.md, and where in it the block of the tutorial starts
+// and ends.
+func readmeTutorial(t *testing.T) (readme string, start, end int) {
+	t.Helper()
+	raw, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme = string(raw)
+	const heading, fence = "\n## From a CSV file to a protected table\n", "```\n"
+	at := strings.Index(readme, heading)
+	if at < 0 {
+		t.Fatal("README.md has no tutorial")
+	}
+	start = at + strings.Index(readme[at:], fence) + len(fence)
+	length := strings.Index(readme[start:], fence)
+	if start < at+len(fence) || length < 0 {
+		t.Fatal("README.md's tutorial has no block")
+	}
+	return readme, start, start + length
+}
+
+func TestTheTutorialOfTheReadmeIsTheTranscript(t *testing.T) {
+	transcript, err := os.ReadFile("testdata/tutorial.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, start, end := readmeTutorial(t)
+	if readme[start:end] != string(transcript) {
+		t.Error("README.md's tutorial is not testdata/tutorial.txt: run this package's tests with -run Tutorial -update-tutorial")
 	}
 }

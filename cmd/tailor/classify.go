@@ -113,9 +113,11 @@ func classify(ctx context.Context, o *classifyOptions, stdout io.Writer) error {
 	identify.ByRisk(c.Columns)
 	report := newClassifyReport(o, c)
 	if o.write != "" {
-		if err := writeDraft(o, c, inOrder); err != nil {
+		draft, err := writeDraft(o, c, inOrder)
+		if err != nil {
 			return err
 		}
+		report.propose(o.write, draft)
 	}
 	if o.format == "json" {
 		return report.writeJSON(stdout)

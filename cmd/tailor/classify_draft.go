@@ -17,20 +17,20 @@ const draftK = 5
 
 // writeDraft writes a policy made of the suggestions. columns are in the order
 // of the table.
-func writeDraft(o *classifyOptions, c *classified, columns []*identify.Column) error {
+func writeDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*policyfile.File, error) {
 	draft, err := newDraft(o, c, columns)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, err := os.OpenFile(o.write, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := draft.Write(f); err != nil {
 		_ = f.Close()
-		return err
+		return nil, err
 	}
-	return f.Close()
+	return draft, f.Close()
 }
 
 func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*policyfile.File, error) {
@@ -96,16 +96,18 @@ func guessHierarchy(k *identify.Column) *policyfile.Hierarchy {
 	switch {
 	case e.Range != nil:
 		h.Type = "interval"
-		h.Widths, h.Lower, h.Upper = humanIntervals(e.Range)
+		h.Widths, h.Lower, h.Upper, h.Remark = humanIntervals(e.Range)
 	case base == "date":
 		h.Type, h.Levels = "date", []string{"month", "year", "decade"}
 		if e.FirstDay != "" {
 			h.LowerDay, h.UpperDay = e.FirstDay[:3]+"0-01-01", e.LastDay[:3]+"9-12-31"
 		}
+		h.Remark = "units of the calendar; bounds are whole decades"
 	case base == "boolean":
 		h.Type, h.Paths = "table", [][]string{{"true"}, {"false"}}
 	case base == "" || base == "text" || base == "character varying" || base == "character":
-		h.Type, h.Keep = "prefix", guessPrefix(e)
+		h.Type = "prefix"
+		h.Keep, h.Remark = guessPrefix(e)
 	default:
 		return nil
 	}
@@ -114,29 +116,28 @@ func guessHierarchy(k *identify.Column) *policyfile.Hierarchy {
 
 // guessPrefix keeps meaningful parts of dates and codes, and nothing of others:
 // those are shown or withheld.
-func guessPrefix(e *identify.Evidence) []int {
+func guessPrefix(e *identify.Evidence) (keep []int, reason string) {
 	switch {
 	case e.All(identify.Day):
-		return []int{len("2006-01"), len("2006"), len("200")}
-	case e.All(identify.ICD9) || e.All(identify.ICD10):
-		return []int{3, 2, 1}
+		return []int{len("2006-01"), len("2006"), len("200")}, "texts that are dates: month, year, decade"
 	case e.All(identify.Digits) && e.MinLength == e.MaxLength:
-		var keep []int
 		for n := e.MaxLength - 1; n >= 1; n-- {
 			keep = append(keep, n)
 		}
-		return keep
+		return keep, fmt.Sprintf("codes of %d digits: one less at each level", e.MaxLength)
+	case e.All(identify.ICD9) || e.All(identify.ICD10):
+		return []int{3, 2, 1}, "codes of the ICD: category first"
 	}
-	return nil
+	return nil, "other text: shown or withheld"
 }
 
 // humanIntervals proposes three widths from the middle of the distribution,
 // each 1, 2 or 5 times a power of ten, and bounds on whole ranges of the widest
-// one, so that no bound tells an extreme value.
-func humanIntervals(r *identify.Range) (widths []float64, lower, upper *float64) {
-	span := r.Ninetieth - r.Tenth
+// one, so that no bound tells an extreme value. reason says so in round numbers.
+func humanIntervals(r *identify.Range) (widths []float64, lower, upper *float64, reason string) {
+	span, part := r.Ninetieth-r.Tenth, "the middle 80 % of the rows span"
 	if span <= 0 {
-		span = max(r.High-r.Low, 1)
+		span, part = max(r.High-r.Low, 1), "most values are one; all span"
 	}
 	least := 0.0
 	if r.Whole {
@@ -155,7 +156,10 @@ func humanIntervals(r *identify.Range) (widths []float64, lower, upper *float64)
 	if r.Whole {
 		high--
 	}
-	return widths, &low, &high
+	about, _ := humanNumber(span)
+	reason = fmt.Sprintf("%s up to %.15g: about %.0f ranges of %.15g there, wider ones of %.15g and %.15g; bounds are whole ranges of the widest",
+		part, about, math.Ceil(span/first), widths[0], widths[1], widths[2])
+	return widths, &low, &high, reason
 }
 
 // humanNumber rounds up to the next 1, 2 or 5 times a power of ten.

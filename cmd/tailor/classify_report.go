@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/hiatus-tailor/tailor/anonymize/identify"
+	"github.com/hiatus-tailor/tailor/internal/policyfile"
 )
 
 // classifyReport is what `tailor classify` prints.
@@ -20,6 +21,24 @@ type classifyReport struct {
 	Beta        float64          `json:"beta"`
 	Columns     []classifyColumn `json:"columns"` // by falling risk rate
 	Caveat      string           `json:"caveat"`
+	// Written is the file of the draft, and Proposals its hierarchies.
+	Written   string              `json:"written,omitempty"`
+	Proposals []proposedHierarchy `json:"hierarchies,omitempty"`
+}
+
+type proposedHierarchy struct {
+	Column     string `json:"column"`
+	Definition string `json:"definition"` // as in a policy file
+	Because    string `json:"reason"`
+}
+
+// propose adds what the draft says of hierarchies.
+func (r *classifyReport) propose(file string, draft *policyfile.File) {
+	r.Written = file
+	for i := range draft.Hierarchies {
+		h := &draft.Hierarchies[i]
+		r.Proposals = append(r.Proposals, proposedHierarchy{h.Name, h.String(), h.Remark})
+	}
 }
 
 type classifyColumn struct {
@@ -82,8 +101,15 @@ func (r *classifyReport) writeText(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", r.Caveat)
-	return err
+	fmt.Fprintf(w, "\n%s\n", r.Caveat)
+	if r.Written == "" {
+		return nil
+	}
+	fmt.Fprintf(w, "\n%s has the draft of a policy, with hierarchies for you to widen and round:\n", r.Written)
+	for _, p := range r.Proposals {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", p.Column, p.Definition, p.Because)
+	}
+	return table.Flush()
 }
 
 func sampleNote(share float64) string {

@@ -110,6 +110,20 @@ WHERE v.policy ->> 'fingerprint' IS DISTINCT FROM tailor.fingerprint(p.relation)
 	{"age", `
 SELECT 'warning', p.relation::text, format('its stored copy is %s days old', extract(day FROM now() - e.created)::integer), format('CALL tailor.refresh(%L);', p.relation::text)
 FROM tailor.protection p JOIN tailor.epoch e ON e.epoch = p.epoch WHERE e.created < now() - interval '30 days'`},
+	{"schedules", `
+SELECT 'warning', s.relation::text, format('its scheduled refresh has failed %s times in a row: %s', s.failed, s.failure), format('CALL tailor.refresh(%L);', s.relation::text)
+FROM tailor.schedule s WHERE s.failed > 0
+UNION ALL
+SELECT 'warning', s.relation::text, 'its scheduled refresh is more than an hour late: no proxy keeps schedules', format('Run tailor serve, or CALL tailor.refresh(%L);', s.relation::text)
+FROM tailor.schedule s JOIN tailor.protection p USING (relation)
+WHERE s.failed = 0 AND p.active IS NOT NULL AND s.due < now() - interval '1 hour'`},
+	{"disk", `
+SELECT 'warning', s.relation::text,
+       format('%s hold %s of earlier copies, because chains have not been used since: %s', s.earlier_epochs, pg_size_pretty(s.earlier_bytes),
+              (SELECT string_agg(format('%s (last used %s)', c.audience, c.changed::date), ', ' ORDER BY c.audience) FROM tailor.chain c WHERE c.relation = s.relation AND c.epoch <> p.epoch)),
+       format('Have these audiences ask one query each, or CALL tailor.forget_chains(%L); which gives up the guarantee over what was shown before.', s.relation::text)
+FROM tailor.storage s JOIN tailor.protection p USING (relation)
+WHERE s.earlier_epochs > 0 AND s.earlier_bytes > greatest(2 * s.copy_bytes, 100 * 1024 * 1024)`},
 	{"drafts", `
 SELECT 'warning', p.relation::text, 'it has a draft of a policy and is not protected: nothing hides it', format('CALL tailor.activate(%L);', p.relation::text)
 FROM tailor.protection p WHERE p.active IS NULL`},

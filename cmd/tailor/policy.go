@@ -82,7 +82,7 @@ func runPolicy(ctx context.Context, args []string, _ io.Reader, stdout, stderr i
 }
 
 // valued are the flags that take the argument behind them.
-var valued = []string{"dsn", "project", "search-path"}
+var valued = []string{"dsn", "project", "search-path", "name", "delimiter"}
 
 // splitArguments tells flags, which may stand before or behind it, from the
 // file.

@@ -70,7 +70,7 @@ func applyAlone(ctx context.Context, tx pgx.Tx) error {
 
 // applyFile returns the tables that were activated.
 func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, error) {
-	var changed []*policyfile.Table
+	var changed, scheduled []*policyfile.Table
 	present, err := inForce(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -87,6 +87,9 @@ func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, er
 		}
 		if !same {
 			changed = append(changed, t)
+		}
+		if now := tableOf(present, r); now == nil && t.Refresh > 0 || now != nil && now.Refresh != t.Refresh {
+			scheduled = append(scheduled, t)
 		}
 	}
 	for _, h := range f.Hierarchies {
@@ -112,6 +115,15 @@ func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, er
 		}
 		activated = append(activated, t.Name)
 	}
+	for _, t := range scheduled { // a schedule is no part of a version: it needs no new copy
+		var seconds *float64
+		if s := t.Refresh.Seconds(); s > 0 {
+			seconds = &s
+		}
+		if _, err := tx.Exec(ctx, `CALL tailor.schedule($1::text::regclass, make_interval(secs => $2))`, t.Name, seconds); err != nil {
+			return nil, refusal(ctx, t.Name, err)
+		}
+	}
 	return activated, nil
 }
 
@@ -129,13 +141,6 @@ func findTable(ctx context.Context, tx pgx.Tx, t *policyfile.Table) (*catalog.Re
 	}
 	if err != nil {
 		return nil, err
-	}
-	var setValued bool
-	if err := tx.QueryRow(ctx, `SELECT coalesce(tailor.draft($1::oid::regclass) ? 'set_valued', false)`, r.OID).Scan(&setValued); err != nil {
-		return nil, err
-	}
-	if setValued {
-		return nil, &policyError{fmt.Sprintf("line %d: table %s is set-valued", t.Line, t.Name), "files have no form for that yet: keep its policy with CALL tailor.set_valued; nothing was changed"}
 	}
 	for _, c := range t.Columns {
 		if r.Column(c.Name) == nil {
@@ -204,6 +209,16 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 	if err := call(`CALL tailor.recode($1::text::regclass, $2)`, t.Name, t.Recoding); err != nil {
 		return err
 	}
+	if g := t.Gate; g != nil {
+		if err := call(`CALL tailor.gate($1::text::regclass, $2, $3)`, t.Name, g.Measure, g.MaxRisk); err != nil {
+			return err
+		}
+	}
+	if s := t.SetValued; s != nil {
+		if err := writeSetValued(ctx, tx, t.Name, s); err != nil {
+			return err
+		}
+	}
 	if len(t.Seed) == 0 { // clear_draft has emptied it
 		return nil
 	}
@@ -212,6 +227,25 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 		return err
 	}
 	return call(`CALL tailor.seed($1::text::regclass, $2::text::jsonb)`, t.Name, string(seed))
+}
+
+func writeSetValued(ctx context.Context, tx pgx.Tx, table string, s *policyfile.SetValued) error {
+	var constraints *string
+	var diversity *int
+	if len(s.Constraints) > 0 {
+		raw, err := json.Marshal(s.Constraints)
+		if err != nil {
+			return err
+		}
+		text := string(raw)
+		constraints = &text
+	}
+	if s.Diversity > 0 {
+		diversity = &s.Diversity
+	}
+	_, err := tx.Exec(ctx, `CALL tailor.set_valued($1::text::regclass, $2, m => $3, constraints => $4::text::jsonb, sensitive => $5, diversity => $6)`,
+		table, s.Column, s.M, constraints, s.Sensitive, diversity)
+	return err
 }
 
 // grantReaders makes readers of the roles that are none yet. Nobody is removed:

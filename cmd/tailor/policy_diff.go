@@ -29,6 +29,8 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	setting("subject", optional(now.Subject != "", now.Subject), then.Subject)
 	setting("k", optional(now.K > 0, fmt.Sprint(now.K)), fmt.Sprint(then.K))
 	setting("recoding", now.Recoding, then.Recoding)
+	setting("gate", now.Gate.String(), then.Gate.String())
+	setting("set_valued", now.SetValued.String(), then.SetValued.String())
 	setting("chain", optional(now.Scope != "", now.Chain()), then.Chain())
 	for _, q := range then.Require {
 		if !slices.Contains(now.Require, q) {

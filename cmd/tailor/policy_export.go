@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,8 +43,9 @@ type document struct {
 	Recoding string     `json:"recoding"`
 	Scope    string     `json:"scope"`
 	Seed     [][]string `json:"seed"`
-	// SetValued has no form in a file.
-	SetValued json.RawMessage `json:"set_valued"`
+	Gate     *policyfile.Gate
+	// SetValued is the policy of a table whose codes are sets.
+	SetValued *policyfile.SetValued `json:"set_valued"`
 	Require   []struct {
 		Model     string `json:"model"`
 		Column    string `json:"column"`
@@ -68,8 +70,8 @@ func inForce(ctx context.Context, tx pgx.Tx) (*policyfile.File, error) {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT n.nspname::text, c.relname::text, p.policy
-		FROM tailor.policies p
+		SELECT n.nspname::text, c.relname::text, p.policy, coalesce(extract(epoch FROM s.every), 0)::bigint
+		FROM tailor.policies p LEFT JOIN tailor.schedules s ON s.relation = p.relation
 		JOIN pg_catalog.pg_class c ON c.oid = p.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE p.version IS NOT NULL ORDER BY 1, 2`)
 	if err != nil {
@@ -78,20 +80,17 @@ func inForce(ctx context.Context, tx pgx.Tx) (*policyfile.File, error) {
 	f := &policyfile.File{}
 	var schema, name string
 	var raw []byte
-	_, err = pgx.ForEachRow(rows, []any{&schema, &name, &raw}, func() error {
+	var seconds int64
+	_, err = pgx.ForEachRow(rows, []any{&schema, &name, &raw, &seconds}, func() error {
 		var d document
 		if err := json.Unmarshal(raw, &d); err != nil {
 			return fmt.Errorf("policy of %s.%s: %w", schema, name, err)
-		}
-		if d.SetValued != nil {
-			f.Remarks = append(f.Remarks, quoteTable(pgx.Identifier{schema, name})+" is set-valued: its policy is kept by CALL tailor.set_valued, not in files.")
-			return nil
 		}
 		t, err := d.table(f, quoteTable(pgx.Identifier{schema, name}))
 		if err != nil {
 			return fmt.Errorf("policy of %s.%s: %w", schema, name, err)
 		}
-		t.Readers = readers
+		t.Readers, t.Refresh = readers, time.Duration(seconds)*time.Second
 		f.Tables = append(f.Tables, *t)
 		return nil
 	})
@@ -118,7 +117,7 @@ func readerRoles(ctx context.Context, tx pgx.Tx) ([]string, error) {
 // table turns a document into the policy of a table; its hierarchies go to the
 // file.
 func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, error) {
-	t := &policyfile.Table{Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed}
+	t := &policyfile.Table{Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed, Gate: d.Gate, SetValued: d.SetValued}
 	for _, q := range d.Require {
 		t.Require = append(t.Require, policyfile.Requirement{Model: q.Model, Column: q.Column, Parameter: q.Parameter})
 	}

@@ -115,6 +115,13 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 	for _, c := range changes {
 		p.line("  %s", c)
 	}
+	was := ""
+	if now != nil {
+		was = policyfile.Period(now.Refresh)
+	}
+	if is := policyfile.Period(t.Refresh); is != was {
+		p.line("  refresh: %s -> %s", orNever(was), orNever(is))
+	}
 	var hidden []string
 	for _, c := range r.Columns {
 		if t.Column(c.Name) == nil {
@@ -134,6 +141,13 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 		}
 	}
 	return p.figures(ctx, t, now, r)
+}
+
+func orNever(period string) string {
+	if period == "" {
+		return "never"
+	}
+	return period
 }
 
 // figures shows what a chain that is refined along all quasi-identifiers would

@@ -59,6 +59,7 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger, ready func(ad
 	defer helpers.Wait()
 	defer stop()
 	helpers.Go(func() { policies.Watch(serving) })
+	helpers.Go(func() { policies.KeepSchedules(serving) })
 	closeOperations, err := operations(serving, o.metrics, o.pprof, server, log)
 	if err != nil {
 		return err

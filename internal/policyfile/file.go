@@ -3,6 +3,7 @@ package policyfile
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // File is a policy file.
@@ -25,8 +26,12 @@ type Table struct {
 	Seed     [][]string
 	// Readers of the database, nil where the file is silent.
 	Readers []string
-	Columns []Column
-	Line    int
+	Gate    *Gate // nil: a stage is de-identified above a risk of 1/k
+	// SetValued is set where the codes of a subject are a set.
+	SetValued *SetValued
+	Refresh   time.Duration // how often a proxy makes a new copy; 0 for never
+	Columns   []Column
+	Line      int
 }
 
 // Requirement is a privacy model besides k-anonymity.
@@ -43,19 +48,25 @@ type Column struct {
 	Remark string
 }
 
-// Hierarchy finds a hierarchy by name, nil if there is none.
+// Hierarchy finds a hierarchy of the file or of every installation by name, nil
+// if there is none.
 func (f *File) Hierarchy(name string) *Hierarchy {
 	for i := range f.Hierarchies {
 		if f.Hierarchies[i].Name == name {
 			return &f.Hierarchies[i]
 		}
 	}
-	return nil
+	return builtin(name)
 }
 
 // Adopt adds a hierarchy and returns the name under which the file has it: its
-// own, or one with a number where another definition has that name.
+// own, or one with a number where another definition has that name. What every
+// installation has is not added.
 func (f *File) Adopt(h Hierarchy) string {
+	if known := builtin(h.Name); known != nil && known.Equal(&h) {
+		return h.Name
+	}
+	h.Name = ownName(h.Name)
 	name := h.Name
 	for n := 2; ; n++ {
 		known := f.Hierarchy(h.Name)
@@ -100,6 +111,7 @@ var (
 	actions   = []string{"hide", "pseudonym"}
 	recodings = []string{"auto", "local", "full_domain", "cell"}
 	scopes    = []string{"principal", "role", "everyone"}
+	measures  = []string{"highest", "average", "below_k", "unique"}
 	models    = []string{"l_diversity"}
 	kinds     = []string{"interval", "prefix", "date", "table"}
 	units     = []string{"week", "month", "quarter", "year", "decade", "century"}

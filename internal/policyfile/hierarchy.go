@@ -28,6 +28,8 @@ type Hierarchy struct {
 	Columns []string   // table: of the source
 	Paths   [][]string // table: the list itself, where there is no source
 	Line    int
+	// Remark is written behind the hierarchy as a comment. It is not read back.
+	Remark string
 }
 
 // definition is the form that tailor.define_hierarchy takes.

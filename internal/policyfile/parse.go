@@ -73,6 +73,9 @@ func (r *reader) file(n *yaml.Node) *File {
 	if e, ok := keys["hierarchies"]; ok {
 		for _, h := range r.mapping(e.value, "hierarchies") {
 			r.checkName(h.at, h.key, "the name of a hierarchy")
+			if strings.HasPrefix(h.key, Reserved) {
+				r.fault(h.at, "choose another name, or use a built-in hierarchy without defining it", "names that start with %q are not for files", Reserved)
+			}
 			f.Hierarchies = append(f.Hierarchies, r.hierarchy(h))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 func (r *reader) table(f *File, e entry) Table {
 	t := Table{Name: e.key, Line: e.at.Line, Recoding: "auto", Scope: "principal"}
-	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "chain", "readers"})
+	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "gate", "chain", "refresh", "readers", "set_valued"})
 	if k, ok := keys["subject"]; ok {
 		t.Subject = r.name(k.value, "subject")
 	}
@@ -31,6 +31,16 @@ func (r *reader) table(f *File, e entry) Table {
 	if k, ok := keys["readers"]; ok {
 		t.Readers = r.readers(k.value)
 	}
+	if k, ok := keys["gate"]; ok {
+		t.Gate = r.gate(k.value)
+	}
+	if k, ok := keys["refresh"]; ok {
+		t.Refresh = r.refresh(k.value)
+	}
+	if k, ok := keys["set_valued"]; ok {
+		t.SetValued = r.setValued(&t, k)
+	}
+	r.together(&t, keys)
 	return t
 }
 
@@ -64,7 +74,7 @@ func (r *reader) column(f *File, t *Table, e entry) Column {
 		r.fault(h.at, "leave it out", "column %q is no quasi-identifier and has a hierarchy", e.key)
 	case hasHierarchy && c.Hierarchy != "" && f.Hierarchy(c.Hierarchy) == nil:
 		var names []string
-		for _, known := range f.Hierarchies {
+		for _, known := range slices.Concat(f.Hierarchies, builtins) {
 			names = append(names, known.Name)
 		}
 		r.fault(h.value, "define it under hierarchies"+nearest(c.Hierarchy, names), "hierarchy %q is not defined", c.Hierarchy)

@@ -21,7 +21,11 @@ func (f *File) Write(w io.Writer) error {
 		b.WriteString("hierarchies:\n")
 		for i := range f.Hierarchies {
 			h := &f.Hierarchies[i]
-			fmt.Fprintf(&b, "  %s: %s\n", Scalar(h.Name), h.flow())
+			fmt.Fprintf(&b, "  %s: %s", Scalar(h.Name), h.flow())
+			if h.Remark != "" {
+				b.WriteString(" # " + h.Remark)
+			}
+			b.WriteByte('\n')
 		}
 	}
 	b.WriteString("tables:\n")
@@ -44,9 +48,19 @@ func (t *Table) write(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "    require: [%s]\n", strings.Join(items, ", "))
 	}
-	fmt.Fprintf(b, "    recoding: %s\n    chain: %s\n", t.Recoding, t.Chain())
+	fmt.Fprintf(b, "    recoding: %s\n", t.Recoding)
+	if t.Gate != nil {
+		fmt.Fprintf(b, "    gate: %s\n", t.Gate)
+	}
+	fmt.Fprintf(b, "    chain: %s\n", t.Chain())
+	if t.Refresh > 0 {
+		fmt.Fprintf(b, "    refresh: %s\n", Period(t.Refresh))
+	}
 	if t.Readers != nil {
 		fmt.Fprintf(b, "    readers: %s\n", flowList(t.Readers))
+	}
+	if t.SetValued != nil {
+		fmt.Fprintf(b, "    set_valued: %s\n", t.SetValued)
 	}
 	b.WriteString("    columns:\n")
 	for _, c := range t.Columns {

@@ -1,0 +1,101 @@
+-- Progress --------------------------------------------------------------------
+--
+-- Others see what a transaction has written once it ends, but for sequences,
+-- which no transaction takes back, and for locks. A copy that is being made
+-- takes one of four slots by an advisory lock, which ends with the transaction
+-- whatever becomes of it, and writes into the sequences of the slot. A fifth
+-- copy at the same time is made without being seen.
+
+DO $$
+DECLARE
+    part text;
+BEGIN
+    FOR slot IN 1 .. 4 LOOP
+        -- Numbers are taken a thousand at a time: a number a row costs next to nothing.
+        EXECUTE format('CREATE SEQUENCE IF NOT EXISTS tailor.progress_%s_rows CACHE 1000', slot);
+        FOREACH part IN ARRAY ARRAY['what', 'of', 'since'] LOOP
+            EXECUTE format('CREATE SEQUENCE IF NOT EXISTS tailor.progress_%s_%s MINVALUE 0', slot, part);
+        END LOOP;
+        FOREACH part IN ARRAY ARRAY['rows', 'what', 'of', 'since'] LOOP
+            EXECUTE format('ALTER SEQUENCE tailor.progress_%s_%s OWNER TO tailor_owner', slot, part);
+        END LOOP;
+    END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION tailor.phases() RETURNS text[]
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT ARRAY['counting rows', 'copying rows', 'collecting combinations', 'checking hierarchies', 'leaving quasi-identifiers out',
+                 'counting subjects', 'publishing', 'collecting codes']
+$$;
+COMMENT ON FUNCTION tailor.phases IS 'what tailor.progress calls the phases of a copy';
+
+CREATE OR REPLACE FUNCTION tailor.start_progress(relation regclass) RETURNS integer
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    FOR slot IN 1 .. 4 LOOP
+        IF pg_try_advisory_xact_lock(format('tailor.progress_%s_what', slot)::regclass::oid::int, 0) THEN
+            PERFORM setval(format('tailor.progress_%s_since', slot)::regclass, floor(extract(epoch FROM clock_timestamp()))::bigint);
+            PERFORM setval(format('tailor.progress_%s_of', slot)::regclass, 0);
+            CALL tailor.note_progress(slot, relation, 1);
+            RETURN slot;
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION tailor.start_progress IS 'takes a slot of tailor.progress until the transaction ends, NULL if there is none; for Tailor''s own routines only';
+
+CREATE OR REPLACE PROCEDURE tailor.note_progress(slot integer, relation regclass, phase integer, total bigint DEFAULT NULL)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF slot IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM setval(format('tailor.progress_%s_rows', slot)::regclass, 1, false);
+    PERFORM setval(format('tailor.progress_%s_what', slot)::regclass, relation::oid::bigint * 16 + phase);
+    IF total IS NOT NULL THEN
+        PERFORM setval(format('tailor.progress_%s_of', slot)::regclass, total);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.note_progress IS 'says in which phase a copy is, and of how many rows; for Tailor''s own routines only';
+
+-- A copy of a table reads each row and later writes it: two steps a row. Each
+-- step takes a number; some of them are told to the client.
+CREATE OR REPLACE FUNCTION tailor.step(slot integer, relation regclass, total bigint) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN slot IS NULL THEN 'true'
+                ELSE format('(nextval(%L::regclass) %% %s <> 0 OR tailor.tell_progress(%s, %L, %s))',
+                            format('tailor.progress_%s_rows', slot), greatest(100000, total / 5), slot, relation, total) END
+$$;
+COMMENT ON FUNCTION tailor.step IS 'a condition that is true and counts a step of a copy; for Tailor''s own routines only';
+
+CREATE OR REPLACE FUNCTION tailor.tell_progress(slot integer, relation regclass, total bigint) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    done bigint := currval(format('tailor.progress_%s_rows', slot)::regclass);
+BEGIN
+    IF done <= total THEN
+        RAISE NOTICE 'table %: read % of % rows', relation, done, total;
+    ELSIF done <= 2 * total THEN
+        RAISE NOTICE 'table %: stored % of % rows', relation, done - total, total;
+    END IF;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION tailor.tell_progress IS 'tells the client how far a copy is; for Tailor''s own routines only';
+
+DO $$
+BEGIN
+    EXECUTE 'CREATE OR REPLACE VIEW tailor.progress AS
+        SELECT (s.what / 16)::oid::regclass AS relation,
+               CASE WHEN s.what % 16 = 2 THEN CASE WHEN s.rows <= s.total THEN ''reading rows'' ELSE ''storing rows'' END
+                    ELSE (tailor.phases())[s.what % 16] END AS phase,
+               CASE WHEN s.what % 16 = 2 THEN least(CASE WHEN s.rows <= s.total THEN s.rows ELSE s.rows - s.total END, s.total) END AS rows,
+               nullif(s.total, 0) AS of_rows, to_timestamp(s.since) AS since, l.pid, a.usename AS role
+        FROM (' || (SELECT string_agg(format('SELECT ''tailor.progress_%1$s_what''::regclass::oid AS slot, w.last_value AS what, o.last_value AS total, s.last_value AS since,
+                                                     CASE WHEN r.is_called THEN r.last_value ELSE 0 END AS rows
+                                              FROM tailor.progress_%1$s_what w, tailor.progress_%1$s_of o, tailor.progress_%1$s_since s, tailor.progress_%1$s_rows r', n), ' UNION ALL ')
+                    FROM generate_series(1, 4) n) || ') s
+        JOIN pg_locks l ON l.locktype = ''advisory'' AND l.granted AND l.classid = s.slot AND l.objid = 0 AND l.objsubid = 2
+             AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+        LEFT JOIN pg_stat_activity a ON a.pid = l.pid';
+END $$;
+COMMENT ON VIEW tailor.progress IS 'copies that are being made by activations and refreshes: phase, rows read or stored, of how many, since when';

@@ -1,0 +1,133 @@
+-- Schedules, and what copies take ---------------------------------------------
+
+CREATE TABLE IF NOT EXISTS tailor.schedule (
+    relation    regclass PRIMARY KEY REFERENCES tailor.protection ON DELETE CASCADE,
+    every       interval NOT NULL,
+    due         timestamptz NOT NULL,
+    tried       timestamptz,
+    failed      integer NOT NULL DEFAULT 0,
+    failure     text
+);
+COMMENT ON TABLE tailor.schedule IS 'tables that a proxy refreshes by itself';
+COMMENT ON COLUMN tailor.schedule.failed IS 'how often in a row; failure has the reason of the last time';
+
+CREATE OR REPLACE VIEW tailor.schedules AS
+    SELECT s.relation, s.every, s.due, s.tried, s.failed, s.failure, e.created AS refreshed
+    FROM tailor.schedule s JOIN tailor.protection p USING (relation) LEFT JOIN tailor.epoch e ON e.epoch = p.epoch;
+COMMENT ON VIEW tailor.schedules IS 'tables that a proxy refreshes by itself: how often, when next, and what went wrong';
+
+CREATE OR REPLACE PROCEDURE tailor.schedule(relation regclass, every interval)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    IF every IS NULL THEN
+        DELETE FROM tailor.schedule s WHERE s.relation = schedule.relation;
+        RETURN;
+    END IF;
+    IF every < '1 minute' THEN
+        RAISE EXCEPTION 'a refresh can be scheduled every minute at most' USING ERRCODE = '22023',
+            HINT = 'For example: every => ''24 hours''; NULL ends the schedule.';
+    END IF;
+    INSERT INTO tailor.schedule AS kept (relation, every, due)
+        VALUES (relation, every, coalesce((SELECT e.created FROM tailor.protection p JOIN tailor.epoch e ON e.epoch = p.epoch
+                                           WHERE p.relation = schedule.relation), now()) + every)
+        ON CONFLICT ON CONSTRAINT schedule_pkey DO UPDATE SET every = excluded.every, due = excluded.due, failed = 0, failure = NULL
+        WHERE kept.every <> excluded.every;
+END $$;
+COMMENT ON PROCEDURE tailor.schedule IS 'has a proxy refresh the table, so often, counted from its last copy; NULL ends that';
+
+-- Who asks is tailor_owner, who may read the table and not lock it. Belongs to
+-- the role that installed: a superuser, or a member of the owners of tables.
+CREATE OR REPLACE PROCEDURE tailor.lock_scheduled(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner name := (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = relation);
+BEGIN
+    IF NOT EXISTS (SELECT FROM tailor.schedule s WHERE s.relation = lock_scheduled.relation) THEN
+        RAISE EXCEPTION 'table % has no schedule', relation USING ERRCODE = '55000';
+    END IF;
+    IF NOT pg_has_role(current_user, owner, 'USAGE') THEN
+        RAISE EXCEPTION 'the role "%" that installed Tailor may not lock table %', current_user, relation
+            USING ERRCODE = '42501', HINT = format('GRANT %I TO %I;', owner, current_user);
+    END IF;
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+END $$;
+COMMENT ON PROCEDURE tailor.lock_scheduled IS 'keeps a table as it is for a scheduled refresh; for the proxy only';
+
+CREATE OR REPLACE FUNCTION tailor.due_schedules() RETURNS SETOF regclass
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT s.relation FROM tailor.schedule s JOIN tailor.protection p USING (relation) JOIN pg_class c ON c.oid = s.relation
+        WHERE s.due <= now() AND p.active IS NOT NULL AND NOT tailor.restored() ORDER BY s.due;
+END $$;
+COMMENT ON FUNCTION tailor.due_schedules IS 'tables that are to be refreshed now, the longest overdue first; for the proxy only';
+
+CREATE OR REPLACE PROCEDURE tailor.refresh_scheduled(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.lock_scheduled(relation);
+    -- What is due is asked for again under the lock: somebody may have been faster.
+    IF relation IN (SELECT tailor.due_schedules()) THEN
+        CALL tailor.renew_copy(relation);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.refresh_scheduled IS 'what tailor.refresh does, where a schedule says so; for the proxy only';
+
+CREATE OR REPLACE PROCEDURE tailor.note_failure(relation regclass, reason text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE tailor.schedule s
+    SET tried = clock_timestamp(), failed = s.failed + 1, failure = reason, due = clock_timestamp() + least(s.every, interval '15 minutes')
+    WHERE s.relation = note_failure.relation;
+END $$;
+COMMENT ON PROCEDURE tailor.note_failure IS 'says why a scheduled refresh failed, to be tried again soon; for the proxy only';
+
+-- Runs that were missed are made up for by one.
+CREATE OR REPLACE PROCEDURE tailor.settle(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE tailor.schedule s
+    SET tried = now(), failed = 0, failure = NULL,
+        due = s.due + s.every * greatest(0, floor(extract(epoch FROM now() - s.due) / extract(epoch FROM s.every)) + 1)
+    WHERE s.relation = settle.relation;
+    CALL tailor.drop_unused(relation);
+END $$;
+COMMENT ON PROCEDURE tailor.settle IS 'what follows a new copy: the schedule counts on, old copies go; for Tailor''s own routines only';
+
+-- The copy before the present one stays for queries that are just being
+-- planned on it; those before it stay while a chain has not been carried on.
+CREATE OR REPLACE PROCEDURE tailor.drop_unused(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    old integer;
+BEGIN
+    FOR old IN
+        SELECT e.epoch FROM tailor.epoch e
+        WHERE e.relation = drop_unused.relation AND e.epoch <> (SELECT p.epoch FROM tailor.protection p WHERE p.relation = drop_unused.relation)
+          AND NOT EXISTS (SELECT FROM tailor.chain c WHERE c.epoch = e.epoch)
+          AND NOT EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = e.epoch)
+          AND to_regclass(format('tailor_store.epoch_%s', e.epoch)) IS NOT NULL
+        ORDER BY e.epoch DESC OFFSET 1
+    LOOP
+        EXECUTE format('DROP TABLE IF EXISTS tailor_store.epoch_%1$s, tailor_store.tuples_%1$s', old);
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no chain is on, but for the present and the last one; for Tailor''s own routines only';
+
+CREATE OR REPLACE VIEW tailor.storage AS
+    SELECT p.relation, pg_total_relation_size(p.relation) AS table_bytes,
+           (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+            WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
+              AND substring(c.relname FROM '^[a-z]+_([0-9]+)$')::integer = p.epoch AND c.relname NOT LIKE 'chain%') AS copy_bytes,
+           (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+            WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
+              AND substring(c.relname FROM '^[a-z]+_([0-9]+)$')::integer IN (SELECT e.epoch FROM tailor.epoch e WHERE e.relation = p.relation AND e.epoch <> p.epoch)
+              AND c.relname NOT LIKE 'chain%') AS earlier_bytes,
+           (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+            WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
+              AND substring(c.relname FROM '^chain_([0-9]+)_')::integer IN (SELECT h.chain FROM tailor.chain h WHERE h.relation = p.relation)) AS chain_bytes,
+           (SELECT count(DISTINCT h.epoch) FROM tailor.chain h WHERE h.relation = p.relation AND h.epoch <> p.epoch) AS earlier_epochs,
+           (SELECT count(*) FROM tailor.chain h WHERE h.relation = p.relation) AS chains
+    FROM tailor.protection p JOIN pg_class t ON t.oid = p.relation WHERE p.epoch IS NOT NULL;
+COMMENT ON VIEW tailor.storage IS 'bytes on disk of each protected table, of its present and earlier copies and of its chains';

@@ -1,0 +1,186 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// large is a table that takes a second or so to copy, with its policy as a
+// draft.
+const large = `CREATE TABLE large AS SELECT n AS id, n % 97 AS age, (10000 + n % 211 * 37)::text AS zip, 'd' || n % 41 AS diagnosis FROM generate_series(1, 250000) n;
+ALTER TABLE large ADD PRIMARY KEY (id);
+CALL tailor.define_hierarchy('large_age', 'interval', '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('large_zip', 'prefix', '{"keep": [4, 3, 2]}');
+CALL tailor.protect('large', 'id', 5);
+CALL tailor.classify('large', 'age', 'quasi_identifier', hierarchy => 'large_age');
+CALL tailor.classify('large', 'zip', 'quasi_identifier', hierarchy => 'large_zip');
+CALL tailor.classify('large', 'diagnosis', 'sensitive')`
+
+func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
+	s, err := newStand(filepath.Join(stands, "progress"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.cluster.Stop)
+	super := s.superuser(t)
+	exec1(t, super, `CREATE ROLE head LOGIN; GRANT tailor_admin TO head; GRANT CREATE ON SCHEMA public TO head`)
+	config, err := pgx.ParseConfig(s.cluster.SuperuserDSN("hospital"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var notices []string
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		mu.Lock()
+		defer mu.Unlock()
+		notices = append(notices, n.Message)
+	}
+	head, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = head.Close(context.Background()) })
+	exec1(t, head, `SET SESSION AUTHORIZATION head`)
+	exec1(t, head, large)
+
+	watch := connect(t, s.cluster.SuperuserDSN("hospital"))
+	exec1(t, watch, `SET SESSION AUTHORIZATION head`)
+	for _, call := range []string{`CALL tailor.activate('large')`, `CALL tailor.refresh('large')`, `CALL tailor.activate('large'); SELECT 1 / 0`} {
+		t.Run(call, func(t *testing.T) {
+			mu.Lock()
+			notices = nil
+			mu.Unlock()
+			done := make(chan error, 1)
+			go func() {
+				_, err := head.Exec(t.Context(), call)
+				done <- err
+			}()
+			phases := make(map[string]int64)
+			for running := true; running; {
+				rows, err := watch.Query(t.Context(), `SELECT phase, coalesce(rows, 0), coalesce(of_rows, 0), since <= clock_timestamp(), role::text FROM tailor.progress WHERE relation = 'large'::regclass`)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var phase, role string
+				var n, of int64
+				var past bool
+				if _, err = pgx.ForEachRow(rows, []any{&phase, &n, &of, &past, &role}, func() error {
+					if phase != "counting rows" && of != 250000 || n > of || !past || role != "postgres" && role != "head" {
+						return fmt.Errorf("%s: %d of %d rows, by %s", phase, n, of, role)
+					}
+					if n < phases[phase] {
+						return fmt.Errorf("%s: %d rows after %d", phase, n, phases[phase])
+					}
+					phases[phase] = n
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+				select {
+				case err := <-done:
+					if failed := strings.Contains(call, "1 / 0"); (err != nil) != failed {
+						t.Fatal(err)
+					}
+					running = false
+				case <-time.After(time.Millisecond):
+				}
+			}
+			if phases["reading rows"] == 0 || phases["storing rows"] == 0 || len(phases) < 4 {
+				t.Errorf("seen from another session: %v", phases)
+			}
+			if n := one[int](t, watch, `SELECT count(*) FROM tailor.progress`); n != 0 {
+				t.Errorf("%d copies are in progress although none is", n)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			told := strings.Join(notices, "\n")
+			for _, want := range []string{"read 100000 of 250000 rows", "stored 50000 of 250000 rows", "stored 250000 rows of 250000 subjects"} {
+				if !strings.Contains(told, want) {
+					t.Errorf("notices lack %q:\n%s", want, told)
+				}
+			}
+		})
+	}
+}
+
+func TestATableIsRefreshedBySchedule(t *testing.T) {
+	s, err := newStand(filepath.Join(stands, "schedule"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.cluster.Stop)
+	super := s.superuser(t)
+	dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address()))
+	exec1(t, dba, `CALL tailor.schedule('patients', '1 hour')`)
+	late := func(hours int) {
+		t.Helper()
+		exec1(t, super, fmt.Sprintf(`UPDATE tailor.schedule SET due = now() - interval '%d hours 10 minutes'`, hours))
+	}
+	epoch := func() int {
+		return one[int](t, super, `SELECT epoch FROM tailor.policies WHERE relation = 'patients'::regclass`)
+	}
+	epochs := func() int {
+		return one[int](t, super, `SELECT count(*) FROM tailor.epoch WHERE relation = 'patients'::regclass`)
+	}
+	first := epoch()
+	late(5) // runs were missed
+	for range 2 {
+		p := s.serve(t) // two proxies at once
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Log(p.log)
+			}
+		})
+	}
+	waitFor(t, func() bool { return epoch() != first })
+	waitFor(t, func() bool {
+		return one[bool](t, super, `SELECT due BETWEEN now() AND now() + interval '1 hour' AND failed = 0 AND tried IS NOT NULL FROM tailor.schedules`)
+	})
+	if n := epochs(); n != 2 {
+		t.Errorf("%d copies were made for five missed runs and two proxies, want one beside the first", n)
+	}
+
+	// A failure is kept, found, and gone once it is mended.
+	exec1(t, dba, `ALTER TABLE patients ENABLE ROW LEVEL SECURITY`)
+	late(0)
+	waitFor(t, func() bool { return one[int](t, super, `SELECT failed FROM tailor.schedules`) > 0 })
+	reason := one[string](t, super, `SELECT failure FROM tailor.schedules`)
+	if !strings.Contains(reason, "row-level security") {
+		t.Errorf("the reason is %q", reason)
+	}
+	_, findings := doctor(t, s)
+	found := false
+	for _, f := range findings {
+		found = found || f.Check == "schedules" && f.Object == "public.patients" && strings.Contains(f.Message, "row-level security") && strings.Contains(f.Mend, "tailor.refresh")
+	}
+	if !found {
+		t.Errorf("tailor doctor does not find the failure: %+v", findings)
+	}
+	exec1(t, dba, `ALTER TABLE patients DISABLE ROW LEVEL SECURITY; CALL tailor.refresh('patients')`)
+	if n := one[int](t, super, `SELECT failed FROM tailor.schedules`); n != 0 {
+		t.Errorf("%d failures after a refresh by hand", n)
+	}
+
+	// Nobody reads: copies do not pile up.
+	for range 4 {
+		exec1(t, dba, `CALL tailor.refresh('patients')`)
+	}
+	if n := one[int](t, super, `SELECT count(*) FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace AND relname ~ '^epoch_' AND substring(relname FROM 7)::int IN (SELECT epoch FROM tailor.epoch WHERE relation = 'patients'::regclass)`); n != 2 {
+		t.Errorf("%d copies are kept, want the present one and the one before", n)
+	}
+	if !one[bool](t, dba, `SELECT table_bytes > 0 AND copy_bytes > 0 AND earlier_bytes > 0 AND chains = 0 FROM tailor.storage WHERE relation = 'patients'::regclass`) {
+		t.Error("tailor.storage says that copies take no place")
+	}
+	exec1(t, dba, `CALL tailor.schedule('patients', NULL)`)
+	if n := one[int](t, super, `SELECT count(*) FROM tailor.schedules`); n != 0 {
+		t.Errorf("%d schedules after the only one ended", n)
+	}
+}
