@@ -10,15 +10,18 @@ import (
 	"syscall"
 )
 
-// file is the sink of JSON lines. Lines that it has taken are on the disk, and
-// a batch is on it as a whole or not at all: what a failed write left is cut
-// off. It belongs to the log's one writer.
+// file is the sink of JSON lines. Lines that it has taken are on the disk, here
+// or in the journal, and a batch is on it as a whole or not at all: what a
+// failed write left is cut off. It belongs to the log's one writer.
 type file struct {
 	path          string
 	most, total   int64 // see Config
 	lock, current *os.File
-	size          int64 // of what is known to be durable
-	aside         int64 // bytes of the files set aside
+	journal       *journal // nil where it could not be made; each batch is flushed here then
+	size          int64    // of what is known to be durable
+	aside         int64    // bytes of the files set aside
+	givenBack     int      // lines, by the journal, when the file was opened
+	doubt         bool     // a write has failed: what the disk holds is not known
 }
 
 // errFull is returned where the files hold as much as they may.
@@ -60,8 +63,14 @@ func written(path string) bool {
 
 // recover opens the current file and finds the last line of all.
 func (f *file) recover() (head, error) {
+	_, err := os.Stat(f.path)
 	if err := f.begin(); err != nil {
 		return head{}, err
+	}
+	if err == nil { // else the journal is about a file that was moved away
+		if err := f.restore(); err != nil {
+			return head{}, err
+		}
 	}
 	info, err := f.current.Stat()
 	if err != nil {
@@ -77,6 +86,10 @@ func (f *file) recover() (head, error) {
 		}
 	}
 	f.size = end
+	if err := f.settle(); err != nil {
+		return head{}, err
+	}
+	f.journal, _ = openJournal(f.path)
 	if last == nil {
 		if last, err = f.lastAside(); err != nil || last == nil {
 			return head{}, err
@@ -120,6 +133,9 @@ func (f *file) count() error {
 
 // write makes lines durable, each of which ends with a newline.
 func (f *file) write(lines []byte) error {
+	if err := f.mend(); err != nil {
+		return err
+	}
 	if err := f.rotate(int64(len(lines))); err != nil {
 		return err
 	}
@@ -130,10 +146,11 @@ func (f *file) write(lines []byte) error {
 	}
 	_, err := f.current.WriteAt(lines, f.size)
 	if err == nil {
-		err = syscall.Fdatasync(int(f.current.Fd()))
+		err = f.flush(lines)
 	}
 	if err != nil {
 		// Nothing of the batch was promised to anybody.
+		f.doubt = true
 		return errors.Join(err, f.current.Truncate(f.size))
 	}
 	f.size += int64(len(lines))
@@ -149,6 +166,9 @@ func (f *file) rotate(more int64) error {
 	there, err := os.Stat(f.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist): // moved away: what it holds is its owner's
+		if err := f.end(); err != nil {
+			return err
+		}
 	case err != nil:
 		return err
 	default:
@@ -158,6 +178,9 @@ func (f *file) rotate(more int64) error {
 		}
 		if os.SameFile(here, there) && there.Size() == f.size && (f.size == 0 || f.size+more <= f.most) {
 			return nil
+		}
+		if err := f.end(); err != nil {
+			return err
 		}
 		next, err := nextAside(f.path)
 		if err != nil {
@@ -172,7 +195,14 @@ func (f *file) rotate(more int64) error {
 	return f.begin()
 }
 
+// close leaves a file that needs no journal, unless that cannot be had.
 func (f *file) close() {
+	if f.journal != nil {
+		if f.current == nil || f.mend() == nil && f.settle() == nil {
+			_ = os.Remove(f.journal.path)
+		}
+		f.journal.close()
+	}
 	if f.current != nil {
 		_ = f.current.Close()
 	}

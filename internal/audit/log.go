@@ -22,6 +22,7 @@ type Log struct {
 	writer  sync.WaitGroup
 	leftOut atomic.Int64 // lines lost since the last one that was written
 	logins  limiter
+	texts   texts
 
 	turn  chan struct{} // held by the one who writes
 	noted chan struct{} // lines are queued that nobody waits for
@@ -48,8 +49,9 @@ const (
 	queueLength  = 4096
 	batchLength  = 512
 	writeTimeout = 10 * time.Second
-	// linger is how long lines that nobody waits for may wait for others.
-	linger = 10 * time.Millisecond
+	// linger is how long lines that nobody waits for may wait for others: their
+	// flush is one that somebody may come to wait for.
+	linger = 100 * time.Millisecond
 	// retry is how often lines that could not be written are tried again.
 	retry = time.Second
 )
@@ -83,6 +85,9 @@ func (l *Log) open(ctx context.Context, dsn string) error {
 		if held != (head{}) {
 			l.last = held
 		}
+		if l.file.givenBack > 0 {
+			l.log.Warn("the audit file was given back what its journal held", "records", l.file.givenBack)
+		}
 	}
 	if !l.config.Table {
 		return nil
@@ -106,7 +111,7 @@ func (l *Log) release() {
 // Append writes a record and returns once it is durable in every sink. Whoever
 // comes first writes what is queued by then, for the others too.
 func (l *Log) Append(ctx context.Context, r *Record) error {
-	r.redact(l.config.SQL)
+	r.redact(l.config.SQL, &l.texts)
 	e := entry{line: r, written: make(chan error, 1)}
 	select {
 	case <-l.done:
@@ -267,7 +272,7 @@ func (l *Log) tryBatch() (durable bool, err error) {
 	var text []byte
 	for i, e := range l.waiting {
 		if r, ok := e.line.(*Record); ok {
-			r.redact(l.config.SQL)
+			r.redact(l.config.SQL, &l.texts)
 		}
 		e.line.chained().LeftOut = 0
 		if i == 0 {

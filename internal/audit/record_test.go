@@ -17,7 +17,7 @@ func TestLiteralsAreRemoved(t *testing.T) {
 	}
 	for _, c := range cases {
 		r := NewRecord(time.Unix(0, 0), c.statement)
-		r.redact(SQLRedacted)
+		r.redact(SQLRedacted, &texts{})
 		if r.SQL != c.want {
 			t.Errorf("%.40s: %q, want %q", c.statement, r.SQL, c.want)
 		}
@@ -30,7 +30,7 @@ func TestTheConfigurationSaysWhatIsKeptOfAStatement(t *testing.T) {
 		SQLRedacted: "SELECT * FROM p WHERE name = $1", SQLFull: statement, SQLNone: "",
 	} {
 		r := NewRecord(time.Unix(0, 0), statement)
-		r.redact(mode)
+		r.redact(mode, &texts{})
 		if r.SQL != want || r.Fingerprint == "" || r.statement != "" {
 			t.Errorf("%s keeps %q, fingerprint %q, text %q", mode, r.SQL, r.Fingerprint, r.statement)
 		}

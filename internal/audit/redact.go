@@ -1,8 +1,8 @@
 package audit
 
 import (
-	"fmt"
 	"strings"
+	"sync"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 
@@ -35,23 +35,71 @@ const (
 const longestName = 63
 
 // redact fills SQL and Fingerprint.
-func (r *Record) redact(mode SQL) {
+func (r *Record) redact(mode SQL, known *texts) {
 	text := r.statement
 	r.statement = ""
 	if text == "" {
 		return
 	}
-	normal, readable := WithoutLiterals(text)
-	if print, err := fingerprint(text, readable); err == nil {
-		r.Fingerprint = print
-	}
+	of := known.describe(text)
+	r.Fingerprint = of.fingerprint
 	switch mode {
 	case SQLFull:
 		r.SQL = shortened(strings.ToValidUTF8(text, "�"), maxReadable)
 	case SQLNone:
 	default:
-		r.SQL = normal
+		r.SQL = of.normal
 	}
+}
+
+// texts keeps what was found of statements, which tools send again and again:
+// to parse one takes as long as to encode its record and to write it. It is
+// safe for concurrent use.
+type texts struct {
+	mu   sync.Mutex
+	kept map[string]described
+}
+
+// described is a statement without its literals, and its fingerprint, empty
+// where it cannot be parsed.
+type described struct{ normal, fingerprint string }
+
+// Bounds of texts; where there are more, all are dropped.
+const (
+	mostKept    = 1024
+	longestKept = 4 << 10
+)
+
+func (t *texts) describe(text string) described {
+	if len(text) > longestKept {
+		return describe(text)
+	}
+	t.mu.Lock()
+	d, ok := t.kept[text]
+	t.mu.Unlock()
+	if ok {
+		return d
+	}
+	d = describe(text)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.kept == nil || len(t.kept) >= mostKept {
+		t.kept = make(map[string]described)
+	}
+	t.kept[strings.Clone(text)] = d
+	return d
+}
+
+func describe(text string) described {
+	normal, readable := WithoutLiterals(text)
+	if !readable {
+		return described{normal: normal}
+	}
+	fingerprint, err := pg.Fingerprint(text)
+	if err != nil {
+		fingerprint = ""
+	}
+	return described{normal, fingerprint}
 }
 
 // WithoutLiterals is the text with $1, $2, … in place of its literals, and
@@ -60,21 +108,16 @@ func WithoutLiterals(text string) (string, bool) {
 	if len(text) > maxReadable || sqltext.Slow(text) {
 		return unreadable, false
 	}
-	if tokens, err := pg.Scan(text); err != nil || len(tokens.Tokens) > maxReadableTokens {
-		return unreadable, false
+	if len(text) > maxReadableTokens { // a token has a byte at least
+		if tokens, err := pg.Scan(text); err != nil || len(tokens.Tokens) > maxReadableTokens {
+			return unreadable, false
+		}
 	}
 	normal, err := pg.Normalize(text)
 	if err != nil {
 		return unreadable, false
 	}
 	return normal, true
-}
-
-func fingerprint(text string, readable bool) (string, error) {
-	if !readable {
-		return "", fmt.Errorf("no fingerprint: %s", unreadable)
-	}
-	return pg.Fingerprint(text)
 }
 
 // asName is a name that a client gave, as long as PostgreSQL would take it.

@@ -1,0 +1,107 @@
+package audit
+
+import (
+	"os"
+	"syscall"
+)
+
+// flush makes lines durable that stand at the end of the current file: in the
+// journal, or the file itself where that has no room.
+func (f *file) flush(lines []byte) error {
+	if f.journal != nil && f.journal.takes(len(lines)) {
+		return f.journal.add(lines, f.current, f.size)
+	}
+	if err := f.settle(); err != nil {
+		return err
+	}
+	if f.journal != nil && !f.journal.named() {
+		f.journal.close()
+		f.journal = nil
+	}
+	if f.journal == nil {
+		f.journal, _ = openJournal(f.path)
+	}
+	return nil
+}
+
+// settle makes the current file durable by itself.
+func (f *file) settle() error {
+	err := syscall.Fdatasync(int(f.current.Fd()))
+	if err == nil && f.journal != nil {
+		f.journal.used = 0
+	}
+	return err
+}
+
+// end makes the current file durable and its journal empty, before another file
+// takes its name.
+func (f *file) end() error {
+	if err := f.settle(); err != nil {
+		f.doubt = true
+		return err
+	}
+	if f.journal == nil {
+		return nil
+	}
+	return f.journal.clear()
+}
+
+// mend comes to a known state after a failure. A kernel that failed to write a
+// page may take it for written, so what the journal holds is written again;
+// and what a failed write left in the journal is not to come back from there.
+func (f *file) mend() error {
+	if !f.doubt || f.current == nil {
+		return nil
+	}
+	if f.journal != nil {
+		lines, at, err := readJournal(f.path, f.current)
+		if err != nil {
+			return err
+		}
+		lines = lines[:min(len(lines), int(f.journal.used))]
+		if _, err := f.current.WriteAt(lines, at); err != nil {
+			return err
+		}
+	}
+	if err := f.current.Truncate(f.size); err != nil {
+		return err
+	}
+	if err := f.end(); err != nil {
+		return err
+	}
+	f.doubt = false
+	return nil
+}
+
+// restore gives the current file back what its journal holds: a crash of the
+// machine may have taken what the file held on top of what it was flushed with.
+func (f *file) restore() error {
+	lines, at, err := readJournal(f.path, f.current)
+	if err != nil || len(lines) == 0 {
+		return err
+	}
+	info, err := f.current.Stat()
+	if err != nil || info.Size() < at {
+		return err // it has been cut since it was flushed: for a verification to find
+	}
+	if f.givenBack, err = missing(f.current, lines, at); err != nil || f.givenBack == 0 {
+		return err
+	}
+	_, err = f.current.WriteAt(lines, at)
+	return err
+}
+
+// unjournaled says how many lines of a log's journal its file lacks: they come
+// back when a proxy starts.
+func unjournaled(path string) (int, error) {
+	current, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = current.Close() }()
+	lines, at, err := readJournal(path, current)
+	if err != nil {
+		return 0, err
+	}
+	return missing(current, lines, at)
+}
