@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// suite is a driver's own tests.
+// suite is a driver's own tests, or PostgreSQL's.
 type suite struct {
 	name     string
 	database string // made anew before each run
@@ -28,6 +28,9 @@ var suites = []suite{
 	{"pq", "pqgo", "CREATE EXTENSION hstore", goSuite("github.com/lib/pq@v1.12.3", "TestAuth|TestSSL|Example")},
 	{"psycopg2", "python", "", lineSuite("/usr/bin/python3", "psycopg2_test.py")},
 	{"psycopg3", "python", "", lineSuite("/usr/bin/python3", "psycopg3_test.py")},
+	{"regress", "regression", "", regressSuite("src/test/regress", "pg_regress", "parallel_schedule")},
+	{"isolation", "isolation_regression", "", regressSuite("src/test/isolation", "pg_isolation_regress", "isolation_schedule")},
+	{"pipeline", "pipeline", "", pipelineSuite},
 	{"jdbc", "jdbc", "", lineSuite("java", "-cp", "/usr/share/java/postgresql.jar", "Jdbc.java")},
 }
 
