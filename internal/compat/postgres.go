@@ -14,26 +14,6 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/pgcluster"
 )
 
-// errNotObtained says that a suite's source is not to be had on this machine:
-// that is no difference, but no proof either.
-var errNotObtained = errors.New("not obtained")
-
-// postgresTests is the folder of PostgreSQL's source with its tests built.
-func postgresTests(ctx context.Context) (string, error) {
-	command := exec.CommandContext(ctx, "scripts/postgres-tests")
-	var said bytes.Buffer
-	command.Stderr = &said
-	output, err := command.Output()
-	if err == nil {
-		return strings.TrimSpace(string(output)), nil
-	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 3 {
-		return "", fmt.Errorf("%w: %s", errNotObtained, strings.TrimSpace(said.String()))
-	}
-	return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
-}
-
 // regressLine is what pg_regress and pg_isolation_regress print for a test.
 var regressLine = regexp.MustCompile(`^(?:test|\s)\s*(\S+)\s+\.\.\. (ok|FAILED|failed)`)
 
@@ -41,7 +21,7 @@ var regressLine = regexp.MustCompile(`^(?:test|\s)\s*(\S+)\s+\.\.\. (ok|FAILED|f
 // PostgreSQL's source, from a copy that the server may write to.
 func regressSuite(folder, driver, schedule string) func(context.Context, *stand, string, bool) (results, error) {
 	return func(ctx context.Context, s *stand, port string, verbose bool) (results, error) {
-		source, err := postgresTests(ctx)
+		source, err := obtained(ctx, "scripts/postgres-tests")
 		if err != nil {
 			return nil, err
 		}
@@ -53,13 +33,16 @@ func regressSuite(folder, driver, schedule string) func(context.Context, *stand,
 		if err := os.CopyFS(dir, os.DirFS(filepath.Join(source, folder))); err != nil {
 			return nil, err
 		}
+		if err := os.MkdirAll(filepath.Join(dir, "results"), 0o755); err != nil {
+			return nil, err
+		}
 		if output, err := exec.CommandContext(ctx, "chmod", "-R", "a+rwX", filepath.Dir(dir)).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%w: %s", err, output)
 		}
 		command := exec.CommandContext(ctx, "./"+driver, "--bindir="+bin, "--inputdir="+dir, "--outputdir="+dir, "--dlpath="+dir,
-			"--host=127.0.0.1", "--port="+port, "--user="+role, "--dbname="+s.database, "--schedule="+schedule, "--max-concurrent-tests=20")
+			"--host=127.0.0.1", "--port="+port, "--user="+owner, "--dbname="+s.database, "--schedule="+schedule, "--max-concurrent-tests=20")
 		command.Dir = dir
-		command.Env = append(os.Environ(), "PGPASSWORD="+role, "PGSSLMODE=disable")
+		command.Env = append(os.Environ(), "PGPASSWORD="+owner, "PGSSLMODE=disable")
 		output, err := command.CombinedOutput()
 		found := make(results)
 		for line := range strings.Lines(string(output)) {
@@ -86,7 +69,7 @@ func regressSuite(folder, driver, schedule string) func(context.Context, *stand,
 // pipelineSuite runs libpq's pipeline tests. Where PostgreSQL keeps a trace of
 // the messages that a test exchanges, every message must be as there.
 func pipelineSuite(ctx context.Context, s *stand, port string, verbose bool) (results, error) {
-	source, err := postgresTests(ctx)
+	source, err := obtained(ctx, "scripts/postgres-tests")
 	if err != nil {
 		return nil, err
 	}
