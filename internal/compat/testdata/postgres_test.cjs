@@ -157,12 +157,6 @@ const tests = {
     own.release()
     return name
   }, { max: 3 }),
-  'a terminated session is replaced': withClient(async sql => {
-    const [{ pid }] = await sql`SELECT pg_backend_pid() AS pid`
-    await withClient(other => other`SELECT pg_terminate_backend(${pid})`)()
-    await sql`SELECT 1`.catch(() => {})
-    return [...await sql`SELECT 2 AS n`]
-  }),
   'sessions of a limited life': withClient(async sql => {
     const all = []
     for (let n = 0; n < 20; n++) {

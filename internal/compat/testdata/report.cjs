@@ -19,7 +19,7 @@ module.exports = async function report(tests) {
         timer = setTimeout(() => reject(new Error('no end')), patience)
       })
       const seen = await Promise.race([test(), late])
-      const digest = createHash('sha256').update(JSON.stringify(seen, plain) ?? '').digest('hex').slice(0, 12)
+      const digest = createHash('sha256').update((JSON.stringify(seen, plain) ?? '').replace(/pg_temp_\d+/g, 'pg_temp')).digest('hex').slice(0, 12)
       console.log(`pass ${name} ${digest}`)
     } catch (error) {
       console.log(`fail ${name}`)
