@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"net"
 
@@ -54,7 +55,12 @@ func (a Authentication) prove(conn net.Conn, in *frames, user string, stored ver
 	case Trust:
 		return nil, nil
 	}
-	return authenticate(conn, in, stored)
+	keys, err := authenticate(conn, in, stored)
+	var refused *sqlstate.Error
+	if errors.As(err, &refused) && refused.Code == sqlstate.InvalidPassword {
+		refused.Message = fmt.Sprintf("password authentication failed for user \"%s\"", user) // as PostgreSQL says it
+	}
+	return keys, err
 }
 
 // authenticate runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL

@@ -58,7 +58,12 @@ func (p *proxied) leaksNothing(t *testing.T, fault func()) {
 // faulty starts a proxy for faults, and returns the DSN of a reader of its own.
 func faulty(t *testing.T, flags ...string) (p *proxied, dsn string) {
 	t.Helper()
-	p = shared.serve(t, append([]string{"--metrics", "127.0.0.1:0", "--pprof", "--startup-timeout", "20s", "--wrong-password-pause", "50ms"}, flags...)...)
+	return faultyOf(t, binary, flags...)
+}
+
+func faultyOf(t *testing.T, binary string, flags ...string) (p *proxied, dsn string) {
+	t.Helper()
+	p = shared.serveBinary(t, binary, append([]string{"--metrics", "127.0.0.1:0", "--pprof", "--startup-timeout", "20s", "--wrong-password-pause", "50ms"}, flags...)...)
 	dsn = p.dsn(shared.reader(t)) + "&application_name=faults"
 	warm, err := pgconn.Connect(t.Context(), dsn) // service connections and caches are not leaks
 	if err != nil {
@@ -113,21 +118,12 @@ func TestAClientThatLeavesMidResultLeavesNothing(t *testing.T) {
 
 func TestASlowReaderCostsNoMemory(t *testing.T) {
 	p, dsn := faulty(t)
-	resident := func() int {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(status), "VmRSS:")
-		kilobytes, _ := strconv.Atoi(strings.Fields(rest)[0])
-		return kilobytes << 10
-	}
-	before := resident()
+	before := p.memory(t, "VmRSS")
 	for _, sql := range []string{longResult, protectedResult, "SELECT repeat('x', 500000000)"} {
 		w := dial(t, dsn)
 		w.send(t, &pgproto3.Query{String: sql})
 		time.Sleep(500 * time.Millisecond)
-		if grown := resident() - before; grown > 50<<20 {
+		if grown := p.memory(t, "VmRSS") - before; grown > 50<<20 {
 			t.Errorf("%.30s: %d bytes more", sql, grown)
 		}
 		_ = w.conn.Close()

@@ -198,6 +198,12 @@ type proxied struct {
 // serve starts a proxy that ends with the test. flags are added to its own.
 func (s *stand) serve(t *testing.T, flags ...string) *proxied {
 	t.Helper()
+	return s.serveBinary(t, binary, flags...)
+}
+
+// serveBinary is serve with a tailor of the caller's.
+func (s *stand) serveBinary(t *testing.T, binary string, flags ...string) *proxied {
+	t.Helper()
 	p := &proxied{stand: s, log: &safeBuffer{}, auditTo: filepath.Join(t.TempDir(), "audit.jsonl"), database: "hospital"}
 	args := append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),

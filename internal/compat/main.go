@@ -1,10 +1,12 @@
-// Command compat runs the test suites of PostgreSQL drivers twice, against a
-// PostgreSQL directly and through tailor, and says which tests differ. It fails
-// where one does.
+// Command compat runs the test suites of PostgreSQL and its drivers twice,
+// against a PostgreSQL directly and through tailor, and says which tests differ.
+// It ends with 1 where one does, and with 3 where none does but a suite's source
+// was not to be had.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -21,43 +23,59 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	same, err := run(ctx, *binary, *only, *verbose)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "compat:", err)
+	err := run(ctx, *binary, *only, *verbose)
+	stop()
+	if err == nil {
+		return
 	}
-	if err != nil || !same {
-		stop()
-		os.Exit(1)
+	fmt.Fprintln(os.Stderr, "compat:", err)
+	if errors.Is(err, errNotObtained) && !errors.Is(err, errDiffers) {
+		os.Exit(3)
 	}
+	os.Exit(1)
 }
 
-// run reports whether every suite came out the same both ways.
-func run(ctx context.Context, binary, only string, verbose bool) (same bool, err error) {
+// errDiffers says that a test came out otherwise through tailor.
+var errDiffers = errors.New("tests differ")
+
+// run compares suites. It goes on after one that differs or is not to be had.
+func run(ctx context.Context, binary, only string, verbose bool) error {
 	s, err := newStand(ctx, binary)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer s.stop()
-	same = true
+	var problems []error
 	for _, suite := range suites {
 		if only != "" && !slices.Contains(strings.Split(only, ","), suite.name) {
 			continue
 		}
-		outcomes := make([]results, 2)
-		for i, port := range []string{s.direct, s.proxied} {
-			fresh := suite.database
-			if err := s.reset(ctx, fresh, suite.setup); err != nil {
-				return false, fmt.Errorf("%s: %w", suite.name, err)
-			}
-			if outcomes[i], err = suite.run(ctx, s, port, verbose); err != nil {
-				return false, fmt.Errorf("%s: %w", suite.name, err)
-			}
-		}
-		if !report(suite.name, outcomes[0], outcomes[1]) {
-			same = false
+		same, err := s.compare(ctx, suite, verbose)
+		switch {
+		case err != nil && !errors.Is(err, errNotObtained):
+			return fmt.Errorf("%s: %w", suite.name, err)
+		case err != nil:
+			fmt.Printf("%-10s %v\n", suite.name, err)
+			problems = append(problems, fmt.Errorf("%s: %w", suite.name, errNotObtained))
+		case !same:
+			problems = append(problems, fmt.Errorf("%s: %w", suite.name, errDiffers))
 		}
 	}
-	return same, nil
+	return errors.Join(problems...)
+}
+
+// compare runs one suite both ways and reports whether it came out the same.
+func (s *stand) compare(ctx context.Context, suite suite, verbose bool) (same bool, err error) {
+	outcomes := make([]results, 2)
+	for i, port := range []string{s.direct, s.proxied} {
+		if err := s.reset(ctx, suite.database, suite.setup); err != nil {
+			return false, err
+		}
+		if outcomes[i], err = suite.run(ctx, s, port, verbose); err != nil {
+			return false, err
+		}
+	}
+	return report(suite.name, outcomes[0], outcomes[1]), nil
 }
 
 // results are the outcomes of tests by name: pass, fail or skip.

@@ -21,6 +21,10 @@ import (
 // its name.
 const role = "pqgo"
 
+// owner owns the system catalogs, as PostgreSQL's own tests expect of their
+// role; its password is its name.
+const owner = "postgres"
+
 // stand is a PostgreSQL with tailor before it.
 type stand struct {
 	dir             string
@@ -58,6 +62,7 @@ func (s *stand) start(ctx context.Context, binary string) error {
 		return err
 	}
 	if err := s.execute(ctx, "postgres", "CREATE ROLE "+role+" SUPERUSER LOGIN PASSWORD '"+role+"'", "CREATE DATABASE service",
+		"ALTER ROLE "+owner+" PASSWORD '"+owner+"'",
 		`CREATE USER " tricky, ' } "" \ test user " SUPERUSER PASSWORD 'secret'`); err != nil {
 		return err
 	}

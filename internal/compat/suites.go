@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// suite is a driver's own tests.
+// suite is a driver's own tests, or PostgreSQL's.
 type suite struct {
 	name     string
 	database string // made anew before each run
@@ -28,6 +28,11 @@ var suites = []suite{
 	{"pq", "pqgo", "CREATE EXTENSION hstore", goSuite("github.com/lib/pq@v1.12.3", "TestAuth|TestSSL|Example")},
 	{"psycopg2", "python", "", lineSuite("/usr/bin/python3", "psycopg2_test.py")},
 	{"psycopg3", "python", "", lineSuite("/usr/bin/python3", "psycopg3_test.py")},
+	{"node-pg", "node", "", nodeSuite("pg_test.cjs")},
+	{"postgres.js", "node", "", nodeSuite("postgres_test.cjs")},
+	{"regress", "regression", "", regressSuite("src/test/regress", "pg_regress", "parallel_schedule")},
+	{"isolation", "isolation_regression", "", regressSuite("src/test/isolation", "pg_isolation_regress", "isolation_schedule")},
+	{"pipeline", "pipeline", "", pipelineSuite},
 	{"jdbc", "jdbc", "", lineSuite("java", "-cp", "/usr/share/java/postgresql.jar", "Jdbc.java")},
 }
 
@@ -104,20 +109,35 @@ func (s *stand) source(ctx context.Context, module string) (string, error) {
 // its outcome and its name.
 func lineSuite(program string, args ...string) func(context.Context, *stand, string, bool) (results, error) {
 	return func(ctx context.Context, s *stand, port string, verbose bool) (results, error) {
-		command := exec.CommandContext(ctx, program, args...)
-		command.Dir = "internal/compat/testdata"
-		command.Env = environment(port, s.database)
-		output, err := command.CombinedOutput()
-		if verbose || err != nil {
-			fmt.Print(string(output))
-		}
-		found := make(results)
-		for line := range strings.Lines(string(output)) {
-			outcome, test, ok := strings.Cut(strings.TrimSpace(line), " ")
-			if ok && (outcome == "pass" || outcome == "fail") {
-				found[test] = outcome
-			}
-		}
-		return found, err
+		return lines(ctx, environment(port, s.database), verbose, program, args...)
 	}
+}
+
+// nodeSuite is a lineSuite that uses Node's drivers.
+func nodeSuite(script string) func(context.Context, *stand, string, bool) (results, error) {
+	return func(ctx context.Context, s *stand, port string, verbose bool) (results, error) {
+		modules, err := obtained(ctx, "scripts/npm-drivers")
+		if err != nil {
+			return nil, err
+		}
+		return lines(ctx, append(environment(port, s.database), "NODE_PATH="+modules), verbose, "node", script)
+	}
+}
+
+func lines(ctx context.Context, environment []string, verbose bool, program string, args ...string) (results, error) {
+	command := exec.CommandContext(ctx, program, args...)
+	command.Dir = "internal/compat/testdata"
+	command.Env = environment
+	output, err := command.CombinedOutput()
+	if verbose || err != nil {
+		fmt.Print(string(output))
+	}
+	found := make(results)
+	for line := range strings.Lines(string(output)) {
+		outcome, test, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if ok && (outcome == "pass" || outcome == "fail") {
+			found[test] = outcome
+		}
+	}
+	return found, err
 }
