@@ -18,6 +18,9 @@ type Config struct {
 	// Authentication is how clients prove who they are.
 	Authentication Authentication
 
+	// Peers are the other proxies behind the same balancer.
+	Peers Peers
+
 	// StartupTimeout bounds the time from connection to completed login.
 	StartupTimeout time.Duration
 	// MaxClients bounds the number of sessions, MaxClientsOfPrincipal that of
@@ -88,7 +91,7 @@ func (c Config) Validate() error {
 	if c.MaxClientsOfPrincipal < 0 {
 		fault("max-clients-per-principal: must not be below 0")
 	}
-	faults = append(faults, c.TLS.validate(), c.UpstreamTLS.validate(), c.Authentication.validate(c))
+	faults = append(faults, c.TLS.validate(), c.UpstreamTLS.validate(), c.Authentication.validate(c), c.Peers.validate())
 	return errors.Join(faults...)
 }
 
