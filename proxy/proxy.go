@@ -56,6 +56,7 @@ type Proxy struct {
 	replays replays
 	live    live
 	seats   *seats
+	places  *seats // of connections to PostgreSQL
 	shelf   shelf
 	meters  *meters
 	// starting bounds the connections that have not come to a session yet.
@@ -83,6 +84,7 @@ func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock fu
 		catalog: catalog, audit: audit, log: log, clock: clock, secret: secret, seed: maphash.MakeSeed(),
 		cancels: cancels{keys: make(map[string]*target)}, starting: make(chan struct{}, maxStarting),
 		seats: newSeats(config.MaxClients, config.MaxClientsOfPrincipal), plans: planner.NewCache(),
+		places: newSeats(config.places(), 0),
 	}
 	p.running.Store(r)
 	p.meters = newMeters(p)

@@ -44,6 +44,7 @@ func (p *Proxy) Reload(config Config) error {
 	}
 	p.running.Store(r)
 	p.seats.resize(config.MaxClients, config.MaxClientsOfPrincipal)
+	p.places.resize(config.places(), 0)
 	return nil
 }
 

@@ -53,7 +53,8 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 
 	flags.IntVar(&c.MaxClients, "max-clients", c.MaxClients, "`NUMBER` of sessions")
 	flags.IntVar(&c.MaxClientsOfPrincipal, "max-clients-per-principal", 0, "`NUMBER` of sessions of one role; 0 for no limit of its own")
-	flags.DurationVar(&c.QueueTimeout, "queue-timeout", c.QueueTimeout, "`TIME` that a client waits for a session to become free")
+	flags.IntVar(&c.MaxUpstream, "max-upstream", 0, "`NUMBER` of connections to PostgreSQL for clients; 0 for no limit")
+	flags.DurationVar(&c.QueueTimeout, "queue-timeout", c.QueueTimeout, "`TIME` that a client waits for a session or a connection to become free")
 	flags.DurationVar(&c.StartupTimeout, "startup-timeout", c.StartupTimeout, "`TIME` from connection to login")
 	flags.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "`TIME` after which an idle session is ended; 0 for never")
 	flags.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "`TIME` that transactions have when the proxy is ended")
