@@ -53,6 +53,11 @@ func (a Authentication) prove(conn net.Conn, in *frames, user string, stored ver
 		}
 		return nil, nil
 	case Trust:
+		// A balancer on this machine may listen for others.
+		if from, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !from.IP.IsLoopback() {
+			return nil, sqlstate.New(sqlstate.InvalidAuthorization, "clients of other machines are not trusted").
+				WithHint("Set authentication to scram or cert.")
+		}
 		return nil, nil
 	}
 	keys, err := authenticate(conn, in, stored)

@@ -1,14 +1,11 @@
 package proxy
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"sync"
 )
-
-// cancelKey is what a client must show to cancel a query of its session. The
-// server's own secret never reaches a client.
-type cancelKey struct{ process, secret uint32 }
 
 // target is what a cancel request stops: the proxy's own work, or else the
 // server's, under the key that the server gave.
@@ -18,22 +15,24 @@ type target struct {
 	delivered sync.WaitGroup
 }
 
-// cancels maps keys to those of the server. It is safe for concurrent use.
+// cancels maps the keys that clients have to those of the server, which never
+// reach a client. It is safe for concurrent use.
 type cancels struct {
 	mu   sync.Mutex
-	keys map[cancelKey]*target
+	keys map[string]*target
 }
 
 // register makes a key for a session: the number of the server's process, which
 // functions such as pg_terminate_backend take, with a secret of the proxy's own.
-func (c *cancels) register(work *interrupts, server []byte) cancelKey {
+func (c *cancels) register(ring keyring, length int, work *interrupts, server []byte) string {
+	var process uint32
+	if len(server) >= 4 {
+		process = binary.BigEndian.Uint32(server)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		key := cancelKey{secret: binary.BigEndian.Uint32(randomBytes(4))}
-		if len(server) >= 4 {
-			key.process = binary.BigEndian.Uint32(server)
-		}
+		key := ring.issue(process, length)
 		if _, taken := c.keys[key]; !taken {
 			c.keys[key] = &target{work: work, server: server}
 			return key
@@ -43,7 +42,7 @@ func (c *cancels) register(work *interrupts, server []byte) cancelKey {
 
 // forget takes a key back, and returns when no request with it is on its way:
 // whoever uses the server's connection next is not hit by it.
-func (c *cancels) forget(key cancelKey) {
+func (c *cancels) forget(key string) {
 	c.mu.Lock()
 	t := c.keys[key]
 	delete(c.keys, key)
@@ -53,26 +52,64 @@ func (c *cancels) forget(key cancelKey) {
 	}
 }
 
-// deliver passes a cancel request on to the session that it names, if there is
-// one. Nobody is told.
-func (c *cancels) deliver(shown []byte, send func(server []byte) error) error {
-	if len(shown) != 8 {
-		return nil
-	}
+// deliver passes a cancel request on to the session that its key names, and says
+// whether there is one.
+func (c *cancels) deliver(shown string, send func(server []byte) error) (found bool, err error) {
 	c.mu.Lock()
-	t := c.keys[cancelKey{binary.BigEndian.Uint32(shown), binary.BigEndian.Uint32(shown[4:])}]
+	t := c.keys[shown]
 	if t != nil {
 		t.delivered.Add(1)
 	}
 	c.mu.Unlock()
 	if t == nil {
-		return nil
+		return false, nil
 	}
 	defer t.delivered.Done()
 	if t.work.interrupt() {
-		return nil
+		return true, nil
 	}
-	return send(t.server)
+	return true, send(t.server)
+}
+
+// deliver handles a client's cancel request: here, or at the peer that its key
+// tells. The client is told nothing (PostgreSQL, chapter "Canceling Requests in
+// Progress"), and only learns by the end of the connection that it is done.
+func (p *Proxy) deliver(ctx context.Context, r *running, g *greeting) {
+	from := origin(g.conn.RemoteAddr())
+	if !p.guesses.allowed(from, p.clock()) {
+		p.log.Info("cancel request refused", "rule", "too many wrong keys")
+		return
+	}
+	shown := string(g.cancel)
+	found, err := p.cancels.deliver(shown, func(server []byte) error { return r.cancel(ctx, server) })
+	if !found {
+		found, err = r.peers.pass(ctx, r, shown, p.clock())
+	}
+	if !found {
+		p.guesses.wrong(from, p.clock())
+	}
+	if err != nil {
+		p.log.Warn("cancel request not delivered", "cause", err)
+	}
+}
+
+// accept handles a cancel request that a peer has passed on, and tells it
+// whether there is such a session. It goes no further.
+func (p *Proxy) accept(ctx context.Context, r *running, g *greeting) {
+	shown, err := r.peers.open(g.passed, p.clock(), &p.replays)
+	if err != nil {
+		p.log.Info("cancel request refused", "rule", "not from a peer", "cause", err)
+		return
+	}
+	found, err := p.cancels.deliver(shown, func(server []byte) error { return r.cancel(ctx, server) })
+	answer := unknownKey
+	if found {
+		answer = deliveredKey
+	}
+	_, _ = g.conn.Write([]byte{answer})
+	if err != nil {
+		p.log.Warn("cancel request not delivered", "cause", err)
+	}
 }
 
 func randomBytes(n int) []byte {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"time"
 )
@@ -18,12 +19,18 @@ type Config struct {
 	// Authentication is how clients prove who they are.
 	Authentication Authentication
 
+	// Peers are the other proxies behind the same balancer.
+	Peers Peers
+
 	// StartupTimeout bounds the time from connection to completed login.
 	StartupTimeout time.Duration
 	// MaxClients bounds the number of sessions, MaxClientsOfPrincipal that of
 	// one role's; 0 for as many as MaxClients.
 	MaxClients            int
 	MaxClientsOfPrincipal int
+	// MaxUpstream bounds the connections to PostgreSQL on behalf of clients, kept
+	// ones included; 0 for no bound of its own.
+	MaxUpstream int
 	// QueueTimeout is how long a client waits for a session to become free
 	// before it is refused with 53300.
 	QueueTimeout time.Duration
@@ -85,11 +92,22 @@ func (c Config) Validate() error {
 	if c.MaxClients <= 0 {
 		fault("max-clients: must be above 0")
 	}
+	if c.MaxUpstream < 0 {
+		fault("max-upstream: must not be below 0")
+	}
 	if c.MaxClientsOfPrincipal < 0 {
 		fault("max-clients-per-principal: must not be below 0")
 	}
-	faults = append(faults, c.TLS.validate(), c.UpstreamTLS.validate(), c.Authentication.validate(c))
+	faults = append(faults, c.TLS.validate(), c.UpstreamTLS.validate(), c.Authentication.validate(c), c.Peers.validate())
 	return errors.Join(faults...)
+}
+
+// places is the number of connections to PostgreSQL that clients may have.
+func (c Config) places() int {
+	if c.MaxUpstream == 0 {
+		return math.MaxInt
+	}
+	return c.MaxUpstream
 }
 
 // network is the kind of address that Upstream is.

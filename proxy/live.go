@@ -67,6 +67,9 @@ func (p *Proxy) keepUp(ctx context.Context) {
 		}
 		now := p.clock()
 		p.shelf.sweep(now)
+		for range p.places.queued() {
+			p.shelf.evict()
+		}
 		sessions := p.live.all()
 		if now.Sub(tallied) >= tallyInterval {
 			tallied = now

@@ -49,11 +49,14 @@ type Proxy struct {
 	audit   Audit
 	log     *slog.Logger
 	clock   func() time.Time
-	secret  []byte // of mock verifiers
+	secret  []byte // of mock verifiers, and of cancel keys where there are no peers
 	seed    maphash.Seed
 	cancels cancels
+	guesses guesses
+	replays replays
 	live    live
 	seats   *seats
+	places  *seats // of connections to PostgreSQL
 	shelf   shelf
 	meters  *meters
 	// starting bounds the connections that have not come to a session yet.
@@ -72,14 +75,16 @@ const maxStarting = 10000
 // New makes a proxy and reads the files that the configuration names. clock is
 // the time of audit records.
 func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock func() time.Time) (*Proxy, error) {
-	r, err := config.load()
+	secret := randomBytes(32)
+	r, err := config.load(secret)
 	if err != nil {
 		return nil, err
 	}
 	p := &Proxy{
-		catalog: catalog, audit: audit, log: log, clock: clock, secret: randomBytes(32), seed: maphash.MakeSeed(),
-		cancels: cancels{keys: make(map[cancelKey]*target)}, starting: make(chan struct{}, maxStarting),
+		catalog: catalog, audit: audit, log: log, clock: clock, secret: secret, seed: maphash.MakeSeed(),
+		cancels: cancels{keys: make(map[string]*target)}, starting: make(chan struct{}, maxStarting),
 		seats: newSeats(config.MaxClients, config.MaxClientsOfPrincipal), plans: planner.NewCache(),
+		places: newSeats(config.places(), 0),
 	}
 	p.running.Store(r)
 	p.meters = newMeters(p)
@@ -176,8 +181,13 @@ func (p *Proxy) start(ctx context.Context, conn net.Conn) (*session, error) {
 	if err != nil {
 		return nil, on(g, err)
 	}
-	if g.parameters == nil {
-		return nil, p.cancels.deliver(g.cancel, func(key []byte) error { return r.cancel(ctx, key) })
+	switch {
+	case g.passed != nil:
+		p.accept(ctx, r, g)
+		return nil, nil
+	case g.parameters == nil:
+		p.deliver(ctx, r, g)
+		return nil, nil
 	}
 	if err := p.seats.take(ctx, r.QueueTimeout); err != nil {
 		return nil, on(g, err)

@@ -13,17 +13,20 @@ type running struct {
 	Config
 	tls         *tls.Config // towards clients; nil where it is not offered
 	upstreamTLS *tls.Config // nil where PostgreSQL is reached without
+	peers       peers
 }
 
-// load checks a configuration and reads its files; it reports every fault.
-func (c Config) load() (*running, error) {
+// load checks a configuration and reads its files; it reports every fault. alone
+// is the secret of cancel keys where there are no peers.
+func (c Config) load(alone []byte) (*running, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	r := &running{Config: c}
-	var faults [2]error
+	var faults [3]error
 	r.tls, faults[0] = c.TLS.load()
 	r.upstreamTLS, faults[1] = c.UpstreamTLS.load(c.Upstream)
+	r.peers, faults[2] = c.Peers.load(derived(alone, "tailor: cancel keys"))
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, err
 	}
@@ -35,12 +38,13 @@ func (c Config) load() (*running, error) {
 // is. The address of the listener cannot change.
 func (p *Proxy) Reload(config Config) error {
 	config.Listen = p.running.Load().Listen
-	r, err := config.load()
+	r, err := config.load(p.secret)
 	if err != nil {
 		return err
 	}
 	p.running.Store(r)
 	p.seats.resize(config.MaxClients, config.MaxClientsOfPrincipal)
+	p.places.resize(config.places(), 0)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +30,8 @@ func tooMany() error {
 	return sqlstate.New(sqlstate.TooManyConnections, "sorry, too many clients already")
 }
 
-// take waits for a seat as long as the patience lasts, then refuses with 53300.
+// take waits for a seat as long as the patience lasts, then refuses with 53300;
+// with 57P03 where the context is cancelled because no client is wanted any more.
 func (s *seats) take(ctx context.Context, patience time.Duration) error {
 	s.mu.Lock()
 	if s.taken < s.limit {
@@ -44,12 +46,12 @@ func (s *seats) take(ctx context.Context, patience time.Duration) error {
 	mine := make(chan struct{})
 	s.waiting = append(s.waiting, mine)
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
 	case <-mine:
 		return nil
-	case <-ctx.Done():
+	case <-patient.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,6 +60,9 @@ func (s *seats) take(ctx context.Context, patience time.Duration) error {
 		return nil // it came in the same moment
 	}
 	s.waiting = slices.Delete(s.waiting, i, i+1)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return sqlstate.New(sqlstate.CannotConnectNow, "the proxy is shutting down")
+	}
 	return tooMany()
 }
 
@@ -104,6 +109,13 @@ func (s *seats) resize(limit, principals int) {
 	defer s.mu.Unlock()
 	s.limit, s.principals = limit, principals
 	s.admit()
+}
+
+// occupied is how many are taken.
+func (s *seats) occupied() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
 }
 
 // queued is how many wait.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"log/slog"
@@ -25,6 +26,8 @@ type session struct {
 	server    *upstream
 	principal *catalog.Principal
 	database  string
+	keyring   keyring // makes the cancel key
+	keyLength int     // of the cancel key's secret
 	log       *slog.Logger
 
 	in  *frames // from the client
@@ -85,11 +88,14 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 	server.frames.streamed = 'D'
 	s := &session{
 		proxy: p, id: newID(), client: g.conn, server: server, principal: principal,
-		database: g.parameters["database"], in: in,
+		database: g.parameters["database"], keyring: r.peers.keyring, keyLength: shortSecret, in: in,
 		out: &sink{to: g.conn, meter: p.meters.toClients}, up: &sink{to: server.conn, meter: p.meters.toServer},
 		tally:     tally{seed: p.seed},
 		names:     newNames(),
 		knowledge: knowledge{settings: settings{notices: true}},
+	}
+	if g.minor >= 2 {
+		s.keyLength = longSecret
 	}
 	s.log = p.log.With("session", s.id)
 	s.status.Store('I')
@@ -99,7 +105,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 // run serves the session until one side ends it.
 func (s *session) run(ctx context.Context) {
 	defer s.leaveServer()
-	key := s.proxy.cancels.register(&s.work, s.server.key)
+	key := s.proxy.cancels.register(s.keyring, s.keyLength, &s.work, s.server.key)
 	defer s.proxy.cancels.forget(key)
 	if err := s.welcome(key); err != nil {
 		s.end = err
@@ -168,14 +174,14 @@ func (s *session) guard(run func() error) (err error) {
 }
 
 // welcome ends the login towards the client.
-func (s *session) welcome(key cancelKey) error {
+func (s *session) welcome(key string) error {
 	if err := send(s.out, &pgproto3.AuthenticationOk{}); err != nil {
 		return err
 	}
 	if _, err := s.out.Write(s.server.greeting); err != nil {
 		return err
 	}
-	if err := send(s.out, &pgproto3.BackendKeyData{ProcessID: key.process, SecretKey: key.secret}); err != nil {
+	if _, err := s.out.Write(append(binary.BigEndian.AppendUint32([]byte{'K'}, uint32(4+len(key))), key...)); err != nil {
 		return err
 	}
 	if _, err := s.out.Write(s.server.ready); err != nil {

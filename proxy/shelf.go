@@ -79,27 +79,30 @@ func (h *shelf) wants(key string) bool {
 // put keeps a connection until a time.
 func (h *shelf) put(u *upstream, until time.Time) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	k := h.kinds[u.kind]
 	if k == nil {
-		_ = u.conn.Close()
+		h.mu.Unlock()
+		u.close()
 		return
 	}
+	defer h.mu.Unlock()
 	u.keptUntil = until
 	k.kept = append(k.kept, u)
 }
 
 // sweep closes what was kept for long enough.
 func (h *shelf) sweep(now time.Time) {
+	var over []*upstream
+	defer func() { closeAll(over) }()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for key, k := range h.kinds {
 		k.kept = slices.DeleteFunc(k.kept, func(u *upstream) bool {
-			over := now.After(u.keptUntil)
-			if over {
-				_ = u.conn.Close()
+			if !now.After(u.keptUntil) {
+				return false
 			}
-			return over
+			over = append(over, u)
+			return true
 		})
 		if len(k.kept) == 0 && now.Sub(k.since) > 2*rushInterval {
 			delete(h.kinds, key)
@@ -107,16 +110,46 @@ func (h *shelf) sweep(now time.Time) {
 	}
 }
 
+// closeAll closes connections side by side.
+func closeAll(all []*upstream) {
+	var group sync.WaitGroup
+	for _, u := range all {
+		group.Go(u.close)
+	}
+	group.Wait()
+}
+
 // clear closes everything.
 func (h *shelf) clear() {
+	var all []*upstream
+	defer func() { closeAll(all) }()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, k := range h.kinds {
-		for _, u := range k.kept {
-			_ = u.conn.Close()
-		}
+		all = append(all, k.kept...)
 	}
 	h.kinds = nil
+}
+
+// evict closes the connection that has been kept for longest, to make a place,
+// and says whether there was one.
+func (h *shelf) evict() bool {
+	h.mu.Lock()
+	var oldest *kind
+	for _, k := range h.kinds {
+		if len(k.kept) > 0 && (oldest == nil || k.kept[0].keptUntil.Before(oldest.kept[0].keptUntil)) {
+			oldest = k
+		}
+	}
+	if oldest == nil {
+		h.mu.Unlock()
+		return false
+	}
+	u := oldest.kept[0]
+	oldest.kept = slices.Delete(oldest.kept, 0, 1)
+	h.mu.Unlock()
+	u.close()
+	return true
 }
 
 // kindOf names what two logins must share for one to take over the connection
@@ -132,7 +165,7 @@ func kindOf(principal *catalog.Principal, parameters map[string]string) string {
 // server finds a connection to the server for a login, or makes one.
 func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
 	if r.ReuseTimeout == 0 || keys == nil {
-		return r.connect(ctx, parameters, keys)
+		return p.connect(ctx, r, parameters, keys)
 	}
 	key := kindOf(principal, parameters)
 	for {
@@ -143,9 +176,9 @@ func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]st
 		if p.clock().Sub(u.born) < reuseAge && u.silent() {
 			return u, nil
 		}
-		_ = u.conn.Close()
+		u.close()
 	}
-	u, err := r.connect(ctx, parameters, keys)
+	u, err := p.connect(ctx, r, parameters, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -153,11 +186,33 @@ func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]st
 	return u, nil
 }
 
+// connect makes a connection to the server once there is a place for one more.
+// One that is only kept makes way.
+func (p *Proxy) connect(ctx context.Context, r *running, parameters map[string]string, keys *scramKeys) (*upstream, error) {
+	err := p.places.take(ctx, 0)
+	if err != nil && p.shelf.evict() {
+		err = p.places.take(ctx, 0)
+	}
+	if err != nil {
+		if err = p.places.take(ctx, r.QueueTimeout); err != nil {
+			return nil, err
+		}
+	}
+	u, err := r.connect(ctx, parameters, keys)
+	if err != nil {
+		p.places.leave()
+		return nil, err
+	}
+	u.places = p.places
+	return u, nil
+}
+
 // leaveServer keeps the server's side of a session that has ended, or closes it.
 func (s *session) leaveServer() {
 	u, r := s.server, s.proxy.running.Load()
-	if !s.reusable || u.kind == "" || r.ReuseTimeout == 0 || s.proxy.draining.Load() || !s.proxy.shelf.wants(u.kind) || u.clear() != nil {
-		_ = u.conn.Close()
+	if !s.reusable || u.kind == "" || r.ReuseTimeout == 0 || s.proxy.draining.Load() || s.proxy.places.queued() > 0 ||
+		!s.proxy.shelf.wants(u.kind) || u.clear() != nil {
+		u.close()
 		return
 	}
 	s.proxy.shelf.put(u, s.proxy.clock().Add(r.ReuseTimeout))

@@ -18,6 +18,7 @@ const (
 	codeCancel   = 80877102
 	codeSSL      = 80877103
 	codeGSS      = 80877104
+	codePeer     = 80877123 // not PostgreSQL's: a peer passes a cancel request on
 	majorVersion = 3
 )
 
@@ -31,6 +32,7 @@ type greeting struct {
 	parameters map[string]string
 	minor      int    // of the protocol version asked for
 	cancel     []byte // process and secret key of a cancel request
+	passed     []byte // a cancel request that a peer passed on, sealed
 }
 
 // greet reads the first packets of a connection. A client may ask for each kind
@@ -67,7 +69,7 @@ func greet(ctx context.Context, conn net.Conn, offered *tls.Config, required boo
 			}
 			continue
 		}
-		if required && code != codeCancel {
+		if required && code != codeCancel && code != codePeer {
 			return nil, sqlstate.New(sqlstate.InvalidAuthorization, "connections without TLS are not allowed").
 				WithHint("Connect with sslmode=require or above.")
 		}
@@ -130,8 +132,12 @@ type errHandshake struct{ error }
 // introduced reads the packet that says what a connection is for.
 func introduced(conn net.Conn, code uint32, body []byte) (*greeting, error) {
 	g := &greeting{conn: conn, minor: int(code & 0xffff)}
-	if code == codeCancel {
+	switch code {
+	case codeCancel:
 		g.cancel = body
+		return g, nil
+	case codePeer:
+		g.passed = body
 		return g, nil
 	}
 	if code>>16 != majorVersion {
@@ -187,7 +193,11 @@ func startupParameters(body []byte) (map[string]string, error) {
 	return parameters, nil
 }
 
-// negotiate answers a client that asked for more than protocol 3.0.
+// newestMinor is the newest version of the protocol that is spoken: 3.2, which
+// differs from 3.0 in the length of cancel keys only.
+const newestMinor = 2
+
+// negotiate answers a client that asked for more than is spoken here.
 func negotiate(w io.Writer, g *greeting) error {
 	var unknown []string
 	for name := range g.parameters {
@@ -196,10 +206,11 @@ func negotiate(w io.Writer, g *greeting) error {
 			delete(g.parameters, name)
 		}
 	}
-	if g.minor == 0 && unknown == nil {
+	if g.minor <= newestMinor && unknown == nil {
 		return nil
 	}
-	body := binary.BigEndian.AppendUint32(nil, majorVersion<<16)
+	g.minor = min(g.minor, newestMinor)
+	body := binary.BigEndian.AppendUint32(nil, uint32(majorVersion<<16|g.minor))
 	body = binary.BigEndian.AppendUint32(body, uint32(len(unknown)))
 	for _, name := range unknown {
 		body = append(append(body, name...), 0)

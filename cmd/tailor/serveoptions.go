@@ -47,9 +47,14 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 	flags.StringVar(&c.UpstreamTLS.Key, "upstream-key", "", "PEM `FILE` of that certificate's key")
 	flags.StringVar((*string)(&c.Authentication), "authentication", string(c.Authentication), "`METHOD` of clients: scram, cert or trust")
 
+	flags.IntVar(&c.Peers.Number, "peer-number", 0, "`NUMBER` of this proxy among several behind one balancer, 1 to 255; 0 for none")
+	flags.StringVar(&c.Peers.Addresses, "peer-addresses", "", "`NUMBER=HOST:PORT,…` of all of them, for cancel requests that come to another one")
+	flags.StringVar(&c.Peers.Secret, "peer-secret", "", "`FILE` with at least 32 bytes that they share")
+
 	flags.IntVar(&c.MaxClients, "max-clients", c.MaxClients, "`NUMBER` of sessions")
 	flags.IntVar(&c.MaxClientsOfPrincipal, "max-clients-per-principal", 0, "`NUMBER` of sessions of one role; 0 for no limit of its own")
-	flags.DurationVar(&c.QueueTimeout, "queue-timeout", c.QueueTimeout, "`TIME` that a client waits for a session to become free")
+	flags.IntVar(&c.MaxUpstream, "max-upstream", 0, "`NUMBER` of connections to PostgreSQL for clients; 0 for no limit")
+	flags.DurationVar(&c.QueueTimeout, "queue-timeout", c.QueueTimeout, "`TIME` that a client waits for a session or a connection to become free")
 	flags.DurationVar(&c.StartupTimeout, "startup-timeout", c.StartupTimeout, "`TIME` from connection to login")
 	flags.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "`TIME` after which an idle session is ended; 0 for never")
 	flags.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "`TIME` that transactions have when the proxy is ended")
