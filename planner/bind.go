@@ -139,6 +139,9 @@ func (q *boundQuery) add(c column, label origin) {
 // tail binds what stands behind the target list and its grouping.
 func (b *binder) tail(s *pg.SelectStmt, sc *scope, bound *boundQuery) error {
 	for _, item := range s.SortClause {
+		if err := b.ownOperator(item.GetSortBy().GetUseOp(), int(item.GetSortBy().GetLocation())); err != nil {
+			return err
+		}
 		if err := b.ordering(item.GetSortBy().GetNode(), sc, bound); err != nil {
 			return err
 		}

@@ -29,10 +29,16 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 	case *pg.Node_List:
 		return b.all(sc, place, n.List.Items...)
 	case *pg.Node_AExpr:
+		if err := b.ownOperator(n.AExpr.Name, int(n.AExpr.Location)); err != nil {
+			return err
+		}
 		return b.all(sc, place, n.AExpr.Lexpr, n.AExpr.Rexpr)
 	case *pg.Node_BoolExpr:
 		return b.all(sc, place, n.BoolExpr.Args...)
 	case *pg.Node_TypeCast:
+		if err := b.ownType(n.TypeCast.TypeName); err != nil {
+			return err
+		}
 		return b.all(sc, place, n.TypeCast.Arg)
 	case *pg.Node_CaseExpr:
 		if err := b.all(sc, place, n.CaseExpr.Arg, n.CaseExpr.Defresult); err != nil {
@@ -63,6 +69,9 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 	case *pg.Node_CollateClause:
 		return b.all(sc, place, n.CollateClause.Arg)
 	case *pg.Node_SortBy:
+		if err := b.ownOperator(n.SortBy.UseOp, int(n.SortBy.Location)); err != nil {
+			return err
+		}
 		return b.all(sc, place, n.SortBy.Node)
 	case *pg.Node_WindowDef:
 		return b.window(n.WindowDef, sc, place)
@@ -151,6 +160,9 @@ func (b *binder) countsSubjects(f *pg.FuncCall, sc *scope) bool {
 // subLink binds a subquery inside an expression. It outputs values: labels are
 // for what reaches the client.
 func (b *binder) subLink(s *pg.SubLink, sc *scope, place ecg.Place) error {
+	if err := b.ownOperator(s.OperName, int(s.Location)); err != nil {
+		return err
+	}
 	if err := b.expression(s.Testexpr, sc, place); err != nil {
 		return err
 	}
