@@ -161,7 +161,7 @@ BEGIN
     CALL tailor.assert_protected(relation);
     DELETE FROM tailor.classification c WHERE c.relation = clear_draft.relation;
     DELETE FROM tailor.requirement r WHERE r.relation = clear_draft.relation;
-    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT WHERE p.relation = clear_draft.relation;
+    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT, rows = DEFAULT WHERE p.relation = clear_draft.relation;
 END $$;
 COMMENT ON PROCEDURE tailor.clear_draft IS 'empties the draft of a policy but for subject and k; the policy in force stays';
 

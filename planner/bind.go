@@ -26,6 +26,8 @@ type binder struct {
 	bytes    int                 // of the rewritten text, at most
 	views    int                 // that the present text is inside of
 	keeps    bool                // the statement's rows go into a temporary table
+	alone    bool                // the text holds one statement
+	cells    *cells              // of the statement at hand, nil where rows may be shown
 	at       int                 // offset of the reference being bound, -1 for none
 }
 
@@ -83,6 +85,11 @@ func (b *binder) selectBody(s *pg.SelectStmt, sc *scope, top bool) (*boundQuery,
 	}
 	for _, item := range s.FromClause {
 		if err := b.fromItem(item, sc); err != nil {
+			return nil, err
+		}
+	}
+	if b.cells != nil {
+		if err := b.bindCells(s, sc); err != nil {
 			return nil, err
 		}
 	}

@@ -39,6 +39,12 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 		if err := b.ownType(n.TypeCast.TypeName); err != nil {
 			return err
 		}
+		if b.cells != nil && len(n.TypeCast.TypeName.Names) == 1 {
+			// A type of the session's own would come first.
+			if err := b.insert(int(n.TypeCast.TypeName.Location), "pg_catalog."); err != nil {
+				return err
+			}
+		}
 		return b.all(sc, place, n.TypeCast.Arg)
 	case *pg.Node_CaseExpr:
 		if err := b.all(sc, place, n.CaseExpr.Arg, n.CaseExpr.Defresult); err != nil {
@@ -116,6 +122,14 @@ func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if b.isCaseCount(f) {
 		return b.caseCount(f, sc, place)
 	}
+	if b.cells != nil {
+		return b.guarded(f, sc, place)
+	}
+	return b.call(f, sc, place)
+}
+
+// call binds a function call that is permitted.
+func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if b.countsSubjects(f, sc) {
 		// The release has no key, and a row for each subject.
 		first, last := b.tokenAt(int(f.Location)), b.tokenAt(start(f.Args[0]))

@@ -204,6 +204,11 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 	if err := call(`CALL tailor.recode($1::text::regclass, $2)`, t.Name, t.Recoding); err != nil {
 		return err
 	}
+	if t.AggregateOnly {
+		if err := call(`CALL tailor.rows($1::text::regclass, false)`, t.Name); err != nil {
+			return err
+		}
+	}
 	if len(t.Seed) == 0 { // clear_draft has emptied it
 		return nil
 	}

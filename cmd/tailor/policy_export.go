@@ -42,6 +42,7 @@ type document struct {
 	Recoding string     `json:"recoding"`
 	Scope    string     `json:"scope"`
 	Seed     [][]string `json:"seed"`
+	Rows     *bool      `json:"rows"` // nil: true
 	// SetValued has no form in a file.
 	SetValued json.RawMessage `json:"set_valued"`
 	Require   []struct {
@@ -118,7 +119,7 @@ func readerRoles(ctx context.Context, tx pgx.Tx) ([]string, error) {
 // table turns a document into the policy of a table; its hierarchies go to the
 // file.
 func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, error) {
-	t := &policyfile.Table{Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed}
+	t := &policyfile.Table{Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed, AggregateOnly: d.Rows != nil && !*d.Rows}
 	for _, q := range d.Require {
 		t.Require = append(t.Require, policyfile.Requirement{Model: q.Model, Column: q.Column, Parameter: q.Parameter})
 	}

@@ -45,6 +45,9 @@ func (t *Table) write(b *strings.Builder) {
 		fmt.Fprintf(b, "    require: [%s]\n", strings.Join(items, ", "))
 	}
 	fmt.Fprintf(b, "    recoding: %s\n    chain: %s\n", t.Recoding, t.Chain())
+	if t.AggregateOnly {
+		b.WriteString("    rows: false\n")
+	}
 	if t.Readers != nil {
 		fmt.Fprintf(b, "    readers: %s\n", flowList(t.Readers))
 	}
