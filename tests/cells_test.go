@@ -3,6 +3,9 @@ package tests
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -312,4 +315,137 @@ func TestFewerThanKSubjectsLeaveNoTrace(t *testing.T) {
 			t.Errorf("%s tells the two apart:\n%s\n%s", s, transcripts[0][i], transcripts[1][i])
 		}
 	}
+}
+
+// TestFunctionsAndOperatorsOfOnesOwnSeeNoRows tries the ways by which SQL of the
+// reader's own could run inside a recorded statement.
+func TestFunctionsAndOperatorsOfOnesOwnSeeNoRows(t *testing.T) {
+	p, direct := serveStaff(t, "own_operators", 3, 9000)
+	user := shared.reader(t)
+	exec1(t, direct, fmt.Sprintf(`CREATE TABLE open (n int); INSERT INTO open VALUES (1); GRANT SELECT ON open TO PUBLIC;
+		CREATE TABLE people (id int PRIMARY KEY, ward text); INSERT INTO people SELECT g, 'w' || g %% 3 FROM generate_series(1, 30) g;
+		CALL tailor.protect('public.people', subject => 'id', k => 5);
+		CALL tailor.classify('public.people', 'ward', 'sensitive');
+		CALL tailor.activate('public.people');
+		CREATE SCHEMA workshop; GRANT USAGE ON SCHEMA workshop TO PUBLIC; ALTER ROLE %[1]s IN DATABASE own_operators SET search_path = public, workshop`, user))
+	conn, notices := noticing(t, p.dsn(user))
+	if n := table(t, conn, `SELECT count(*) FROM staff WHERE pay > 1500`); len(n) != 1 {
+		t.Fatalf("before: %v", n)
+	}
+	chain := func(relation string) int {
+		waitFor(t, func() bool { _, err := conn.Exec(t.Context(), "SELECT count(*) FROM "+relation); return err == nil })
+		return one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = $1::regclass`, relation)
+	}
+	// A function by a name without a schema, which the planner lets pass over
+	// tables that show rows, reads no release.
+	exec1(t, direct, fmt.Sprintf(`
+		CREATE FUNCTION public.peek() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM tailor_release.chain_%[1]d); END';
+		CREATE FUNCTION public.peek_sql() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM tailor_release.chain_%[1]d'`, chain("people")))
+	for _, call := range []string{"peek()", "peek_sql()"} {
+		refusedWith(t, conn, "42501", "SELECT ward, "+call+" FROM people")
+	}
+	if got := table(t, conn, `SELECT count(*) FROM people`); got[0][0] != "30" {
+		t.Errorf("the statement itself counts %v", got)
+	}
+
+	// Whoever could make an operator is not answered, whether there is one or not.
+	exec1(t, direct, fmt.Sprintf(`GRANT CREATE ON SCHEMA workshop TO %s`, user))
+	refusedWith(t, conn, "42501", `SELECT count(*) FROM staff WHERE pay > 1500`)
+	exec1(t, conn, `CREATE FUNCTION workshop.tells(a numeric, b integer) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE NOTICE ''saw %'', a; RETURN a > b; END'`)
+	exec1(t, conn, `CREATE OPERATOR workshop.> (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = workshop.tells)`)
+	exec1(t, direct, fmt.Sprintf(`REVOKE CREATE ON SCHEMA workshop FROM %s`, user))
+	*notices = nil
+	refusedWith(t, conn, "42501", `SELECT count(*) FROM staff WHERE pay > 1500`)
+	exec1(t, conn, `DROP OPERATOR workshop.> (numeric, integer)`)
+	table(t, conn, `SELECT count(*) FROM staff WHERE pay > 1500`)
+	exec1(t, direct, fmt.Sprintf(`GRANT CREATE ON DATABASE own_operators TO %s`, user))
+	refusedWith(t, conn, "42501", `SELECT count(*) FROM staff WHERE pay > 1500`)
+	for _, n := range *notices {
+		if strings.Contains(n, "saw") {
+			t.Fatalf("an operator of one's own was called: %q", n)
+		}
+	}
+}
+
+func refusedWith(t *testing.T, conn *pgx.Conn, code, sql string, args ...any) {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), sql, args...)
+	if refused, ok := asRefusal(err); !ok || refused.Code != code {
+		t.Errorf("%s: %v, want %s", sql, err, code)
+	}
+}
+
+// TestParametersOverCellsAreOfPostgreSQLsOwnTypes prepares by message.
+func TestParametersOverCellsAreOfPostgreSQLsOwnTypes(t *testing.T) {
+	p, _ := serveStaff(t, "cell_parameters", 3, 9000)
+	user := shared.reader(t)
+	conn := connect(t, p.dsn(user))
+	var n int
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM staff WHERE grade = $1 AND unit = ANY ($2) AND age BETWEEN $3 AND 60`,
+		3, []string{"ward0", "lab0"}, 25).Scan(&n); err != nil || n < cellsOf {
+		t.Fatalf("%d, %v", n, err)
+	}
+	exec1(t, conn, `CREATE DOMAIN pg_temp.own AS integer`)
+	var oid uint32
+	if err := conn.QueryRow(t.Context(), `SELECT 'pg_temp.own'::regtype::oid::int8`).Scan(&oid); err != nil {
+		t.Fatal(err)
+	}
+	_, err := conn.PgConn().Prepare(t.Context(), "q", `SELECT count(*) FROM staff WHERE grade = $1`, []uint32{oid})
+	if refused, ok := asRefusal(err); !ok || refused.Code != "0A000" {
+		t.Errorf("a type of the session's own: %v", err)
+	}
+	if _, err := conn.PgConn().Prepare(t.Context(), "r", `SELECT count(*) FROM staff WHERE grade = $1`, []uint32{23}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPoliciesWithoutRowsNeedOneRowASubject asserts that the setting is refused
+// where its cells could not be counted, comes into force by SQL and by file, and
+// is exported.
+func TestPoliciesWithoutRowsNeedOneRowASubject(t *testing.T) {
+	p, direct := serveStaff(t, "cell_policy", 3, 9000)
+	exec1(t, direct, `CREATE TABLE shifts (staff_id int, hours int); INSERT INTO shifts SELECT g % 20, g FROM generate_series(1, 100) g;
+		CALL tailor.protect('public.shifts', subject => 'staff_id', k => 5);
+		CALL tailor.classify('public.shifts', 'hours', 'sensitive');
+		CALL tailor.rows('public.shifts', false)`)
+	refusedWith(t, direct, "0A000", `CALL tailor.activate('public.shifts')`)
+	exec1(t, direct, `CALL tailor.rows('public.shifts', true); CALL tailor.activate('public.shifts')`)
+
+	dsn := shared.cluster.SuperuserDSN("cell_policy")
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	run := func(args ...string) string {
+		t.Helper()
+		output, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("tailor %v: %v\n%s", args, err, output)
+		}
+		return string(output)
+	}
+	run("policy", "export", "--dsn", dsn, file)
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Count(string(text), "rows: false") != 1 {
+		t.Fatalf("exported: %v\n%s", err, text)
+	}
+	run("policy", "lint", file)
+	user := shared.reader(t)
+	conn := connect(t, p.dsn(user))
+	refusedWith(t, conn, "0A000", `SELECT unit FROM staff`)
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "    rows: false\n", "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if plan := run("policy", "plan", "--dsn", dsn, file); !strings.Contains(plan, "- rows: false") {
+		t.Errorf("the plan does not tell:\n%s", plan)
+	}
+	run("policy", "apply", "--dsn", dsn, file)
+	waitFor(t, func() bool { _, err := conn.Exec(t.Context(), `SELECT unit FROM staff`); return err == nil })
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("policy", "apply", "--dsn", dsn, file)
+	waitFor(t, func() bool { _, err := conn.Exec(t.Context(), `SELECT unit FROM staff`); return err != nil })
+	refusedWith(t, conn, "0A000", `SELECT unit FROM staff`)
+
+	// A subject that comes to have two rows ends the refresh, not the guarantee.
+	exec1(t, direct, `ALTER TABLE staff DROP CONSTRAINT staff_pkey; INSERT INTO staff SELECT * FROM staff WHERE id = 1`)
+	refusedWith(t, direct, "0A000", `CALL tailor.refresh('public.staff')`)
 }
