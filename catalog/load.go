@@ -17,6 +17,7 @@ type policyDocument struct {
 	K           int    `json:"k"`
 	Recoding    string `json:"recoding"`
 	Scope       string `json:"scope"`
+	Rows        *bool  `json:"rows"` // nil: written before there was such a setting
 	Fingerprint string `json:"fingerprint"`
 	Require     []struct {
 		Model     string  `json:"model"`
@@ -156,6 +157,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 		r.Seeds = append(r.Seeds, Seed{Name: policySeed, Combinations: p.Seed})
 	}
 	r.SetValued = p.SetValued
+	r.AggregateOnly = p.Rows != nil && !*p.Rows
 	for _, q := range p.Require {
 		r.Requirements = append(r.Requirements, Requirement(q))
 	}

@@ -82,6 +82,9 @@ type Relation struct {
 	Columns []Column
 	// SetValued is set where the codes of a subject are published as a set.
 	SetValued *SetValued
+	// AggregateOnly says that no answer shows rows: every cell is computed from
+	// at least K subjects.
+	AggregateOnly bool
 	// OneRow says that the epoch has one row for each subject.
 	OneRow bool
 	// Catalog is the version of the catalog that this was read from.

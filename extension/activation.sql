@@ -12,7 +12,7 @@ COMMENT ON FUNCTION tailor.fingerprint IS 'changes when a column is added, dropp
 CREATE OR REPLACE FUNCTION tailor.draft(relation regclass) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
-        'subject', p.subject, 'k', p.k, 'recoding', p.recoding, 'scope', p.scope, 'seed', p.seed,
+        'subject', p.subject, 'k', p.k, 'recoding', p.recoding, 'scope', p.scope, 'seed', p.seed, 'rows', p.rows,
         'gate', CASE WHEN p.gate IS NOT NULL THEN jsonb_build_object('measure', p.gate, 'max_risk', p.max_risk) END,
         'fingerprint', tailor.fingerprint(p.relation),
         'require', coalesce((SELECT jsonb_agg(jsonb_build_object('model', r.model, 'column', r.column_name, 'parameter', r.parameter)
@@ -216,6 +216,7 @@ BEGIN
         RAISE EXCEPTION 'a pseudonym would link the rows of one subject in table %', relation USING ERRCODE = '0A000',
             HINT = 'Hide the subject column: several rows of one subject, linked, identify by their sequence.';
     END IF;
+    CALL tailor.assert_one_row(relation, policy, total, subjects);
     INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
         OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects);
     CALL tailor.note_progress(slot, relation, 7);
@@ -320,6 +321,7 @@ BEGIN
         CALL tailor.assert_combinations(relation, policy -> 'seed');
     END IF;
     CALL tailor.assert_set_valued(relation, policy);
+    CALL tailor.assert_rows(relation, policy);
     FOR problem IN
         SELECT c ->> 'class' AS class FROM jsonb_array_elements(policy -> 'columns') c
         WHERE c ->> 'name' = policy ->> 'subject' AND c ->> 'class' <> 'direct_identifier'

@@ -19,6 +19,7 @@ DECLARE
     form   CONSTANT text := E'\n/\\* tailor ([0-9,]+) ([0-9a-f]{64}) \\*/$';
     ticket text[] := regexp_match(current_query(), form);
     secret bytea := (SELECT key FROM tailor.admission_key);
+    stack  text;
 BEGIN
     IF NOT visible THEN
         RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
@@ -30,6 +31,17 @@ BEGIN
               pg_client_encoding()))), 'hex') THEN
         RAISE EXCEPTION 'a release is read through the proxy, in place of its table'
             USING ERRCODE = '42501', HINT = 'Connect to the proxy and name the protected table itself.';
+    END IF;
+    -- Behind this function's own line is whatever called the query that reads the
+    -- release: nothing, or the parameters of the statement where they are logged.
+    -- tailor.case_count reads publications of set-valued tables for a statement.
+    GET DIAGNOSTICS stack = PG_CONTEXT;
+    IF split_part(stack, E'\n', 2) !~ '^($|(unnamed portal|portal ".*") )' AND NOT EXISTS (
+        SELECT FROM tailor.chain c JOIN tailor.protection p ON p.relation = c.relation
+        JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+        WHERE c.chain = admit.chain AND v.policy ? 'set_valued') THEN
+        RAISE EXCEPTION 'a release is read by the statement itself, and by no function that it calls'
+            USING ERRCODE = '42501', HINT = 'Name the protected table in the statement.';
     END IF;
     RETURN true;
 END $$;

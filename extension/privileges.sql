@@ -24,7 +24,7 @@ BEGIN
         EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_owner', object.name);
         -- The procedures of an administrator, and what they call with his rights.
         IF object.proname IN (
-            'protect', 'define_hierarchy', 'classify', 'require', 'set_valued', 'chain_scope', 'seed', 'project', 'gate', 'recode', 'schedule', 'clear_draft',
+            'protect', 'define_hierarchy', 'classify', 'require', 'set_valued', 'chain_scope', 'seed', 'project', 'gate', 'recode', 'rows', 'schedule', 'clear_draft',
             'draft', 'grant_reader', 'activate', 'refresh', 'forget_chains', 'restored', 'fingerprint',
             'phases', 'write_protection', 'write_hierarchy', 'put_in_force', 'renew_copy',
             'owns', 'assert_owner', 'family', 'ancestors', 'lineage', 'members', 'reader_roles', 'ways', 'unreachable') THEN
@@ -32,6 +32,6 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean), tailor.unreachable(text), tailor.case_count(regclass, text[]) TO tailor_reader;
+GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean), tailor.unreachable(text), tailor.left_out(integer, bigint, numeric), tailor.case_count(regclass, text[]) TO tailor_reader;
 GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.progress, tailor.schedules, tailor.storage, tailor.audit, tailor.audit_lines,
     tailor.audit_heads TO tailor_admin;

@@ -20,6 +20,8 @@ CREATE TABLE IF NOT EXISTS tailor.protection (
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS gate text CHECK (gate IN ('highest', 'average', 'below_k', 'unique'));
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS max_risk double precision CHECK (max_risk > 0 AND max_risk <= 1);
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS seed jsonb NOT NULL DEFAULT '[]';
+ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS rows boolean NOT NULL DEFAULT true;
+COMMENT ON COLUMN tailor.protection.rows IS 'whether answers may show rows, or only aggregates over at least k subjects';
 COMMENT ON COLUMN tailor.protection.gate IS 'the measure of risk that decides whether a stage of a query is de-identified; NULL means the highest, up to 1/k';
 COMMENT ON COLUMN tailor.protection.seed IS 'the combinations of quasi-identifiers that every chain is prepared for';
 COMMENT ON COLUMN tailor.protection.active IS 'the policy version in force; NULL before the first activation';

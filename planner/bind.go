@@ -26,6 +26,8 @@ type binder struct {
 	bytes    int                 // of the rewritten text, at most
 	views    int                 // that the present text is inside of
 	keeps    bool                // the statement's rows go into a temporary table
+	alone    bool                // the text holds one statement
+	cells    *cells              // of the statement at hand, nil where rows may be shown
 	at       int                 // offset of the reference being bound, -1 for none
 }
 
@@ -86,6 +88,11 @@ func (b *binder) selectBody(s *pg.SelectStmt, sc *scope, top bool) (*boundQuery,
 			return nil, err
 		}
 	}
+	if b.cells != nil {
+		if err := b.bindCells(s, sc); err != nil {
+			return nil, err
+		}
+	}
 	if err := b.expression(s.WhereClause, sc, ecg.Scan); err != nil {
 		return nil, err
 	}
@@ -139,6 +146,9 @@ func (q *boundQuery) add(c column, label origin) {
 // tail binds what stands behind the target list and its grouping.
 func (b *binder) tail(s *pg.SelectStmt, sc *scope, bound *boundQuery) error {
 	for _, item := range s.SortClause {
+		if err := b.ownOperator(item.GetSortBy().GetUseOp(), int(item.GetSortBy().GetLocation())); err != nil {
+			return err
+		}
 		if err := b.ordering(item.GetSortBy().GetNode(), sc, bound); err != nil {
 			return err
 		}

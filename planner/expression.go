@@ -29,10 +29,22 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 	case *pg.Node_List:
 		return b.all(sc, place, n.List.Items...)
 	case *pg.Node_AExpr:
+		if err := b.ownOperator(n.AExpr.Name, int(n.AExpr.Location)); err != nil {
+			return err
+		}
 		return b.all(sc, place, n.AExpr.Lexpr, n.AExpr.Rexpr)
 	case *pg.Node_BoolExpr:
 		return b.all(sc, place, n.BoolExpr.Args...)
 	case *pg.Node_TypeCast:
+		if err := b.ownType(n.TypeCast.TypeName); err != nil {
+			return err
+		}
+		if b.cells != nil && len(n.TypeCast.TypeName.Names) == 1 {
+			// A type of the session's own would come first.
+			if err := b.insert(int(n.TypeCast.TypeName.Location), "pg_catalog."); err != nil {
+				return err
+			}
+		}
 		return b.all(sc, place, n.TypeCast.Arg)
 	case *pg.Node_CaseExpr:
 		if err := b.all(sc, place, n.CaseExpr.Arg, n.CaseExpr.Defresult); err != nil {
@@ -63,6 +75,9 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 	case *pg.Node_CollateClause:
 		return b.all(sc, place, n.CollateClause.Arg)
 	case *pg.Node_SortBy:
+		if err := b.ownOperator(n.SortBy.UseOp, int(n.SortBy.Location)); err != nil {
+			return err
+		}
 		return b.all(sc, place, n.SortBy.Node)
 	case *pg.Node_WindowDef:
 		return b.window(n.WindowDef, sc, place)
@@ -107,6 +122,14 @@ func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if b.isCaseCount(f) {
 		return b.caseCount(f, sc, place)
 	}
+	if b.cells != nil {
+		return b.guarded(f, sc, place)
+	}
+	return b.call(f, sc, place)
+}
+
+// call binds a function call that is permitted.
+func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if b.countsSubjects(f, sc) {
 		// The release has no key, and a row for each subject.
 		first, last := b.tokenAt(int(f.Location)), b.tokenAt(start(f.Args[0]))
@@ -151,6 +174,9 @@ func (b *binder) countsSubjects(f *pg.FuncCall, sc *scope) bool {
 // subLink binds a subquery inside an expression. It outputs values: labels are
 // for what reaches the client.
 func (b *binder) subLink(s *pg.SubLink, sc *scope, place ecg.Place) error {
+	if err := b.ownOperator(s.OperName, int(s.Location)); err != nil {
+		return err
+	}
 	if err := b.expression(s.Testexpr, sc, place); err != nil {
 		return err
 	}

@@ -52,7 +52,18 @@ func hospitalSnapshot() *catalog.Snapshot {
 	lab := &catalog.Relation{OID: 4, Schema: "public", Name: "lab", Subject: "patient_id", K: 5, Columns: []catalog.Column{
 		{Name: "result", Number: 2, Type: "text", Class: catalog.Sensitive},
 	}}
-	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions, lab}, map[catalog.Name]*catalog.Other{
+	// Two that answer with aggregates only; the second cannot count subjects.
+	staff := &catalog.Relation{OID: 5, Schema: "public", Name: "staff", Subject: "id", K: 5, OneRow: true, AggregateOnly: true, Columns: []catalog.Column{
+		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+		qid("age", "integer", "N", 2), qid("sex", "text", "S", 3),
+		{Name: "unit", Number: 4, Type: "text", Class: catalog.Sensitive},
+		{Name: "pay", Number: 5, Type: "numeric(10,2)", Class: catalog.NonSensitive},
+		{Name: "hired", Number: 6, Type: "date", Class: catalog.NonSensitive},
+	}}
+	shifts := &catalog.Relation{OID: 6, Schema: "public", Name: "shifts", Subject: "staff_id", K: 5, AggregateOnly: true, Columns: []catalog.Column{
+		{Name: "hours", Number: 2, Type: "integer", Class: catalog.NonSensitive},
+	}}
+	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions, lab, staff, shifts}, map[catalog.Name]*catalog.Other{
 		{Schema: "public", Name: "zip_city"}:     {Columns: []string{"zip", "city"}},
 		{Schema: "public", Name: "names"}:        {Columns: []string{"name", "n"}},
 		{Schema: "public", Name: "cities"}:       {Columns: []string{"city", "population"}},
@@ -64,6 +75,10 @@ func hospitalSnapshot() *catalog.Snapshot {
 		{Schema: "public", Name: "elderly_by_zip"}: {
 			Columns: []string{"zip", "people"}, Reaches: "patients",
 			Definition: " SELECT elderly.zip,\n    count(*) AS people\n   FROM public.elderly\n  GROUP BY elderly.zip;",
+		},
+		{Schema: "public", Name: "well_paid"}: {
+			Columns: []string{"unit", "pay"}, Reaches: "staff",
+			Definition: " SELECT staff.unit,\n    staff.pay\n   FROM public.staff\n  WHERE (staff.pay > (100)::numeric);",
 		},
 		{Schema: "public", Name: "stored_patients"}: {Columns: []string{"age"}, Reaches: "patients"},
 		{Schema: "other", Name: "patients"}:         {Columns: []string{"age"}},

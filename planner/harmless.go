@@ -24,13 +24,40 @@ var runSQL = []string{
 // tell: those above, dblink's, and what lies in a schema of its own.
 func (b *binder) harmless(f *pg.FuncCall) error {
 	name := last(f.Funcname)
-	foreign := len(f.Funcname) > 1 && f.Funcname[0].GetString_().GetSval() != "pg_catalog" && !b.isCaseCount(f)
-	if !foreign && !slices.Contains(runSQL, name) && !strings.HasPrefix(name, "dblink") {
+	own := foreign(f.Funcname) && !b.isCaseCount(f)
+	if !own && !slices.Contains(runSQL, name) && !strings.HasPrefix(name, "dblink") {
 		return nil
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "function %q cannot be called beside a protected table", name).
 		WithHint("It may run SQL that no record would hold. Functions of PostgreSQL's own that compute values can be called.").
 		At(b.statement, int(f.Location))
+}
+
+// ownOperator refuses an operator that is named with a schema other than
+// pg_catalog: behind it stands a function, as behind a name.
+func (b *binder) ownOperator(names []*pg.Node, at int) error {
+	if !foreign(names) {
+		return nil
+	}
+	return sqlstate.New(sqlstate.InsufficientPrivilege, "operator %q cannot be named with a schema beside a protected table", last(names)).
+		WithHint("The function behind it may run SQL that no record would hold. OPERATOR(pg_catalog....) names PostgreSQL's own.").
+		At(b.statement, at)
+}
+
+// ownType refuses a type that is named with a schema other than pg_catalog:
+// a cast to it may call a function, and its constraints may.
+func (b *binder) ownType(t *pg.TypeName) error {
+	if !foreign(t.GetNames()) {
+		return nil
+	}
+	return sqlstate.New(sqlstate.InsufficientPrivilege, "type %q cannot be named with a schema beside a protected table", last(t.Names)).
+		WithHint("A cast to it may run SQL that no record would hold. Types of PostgreSQL's own can be named.").
+		At(b.statement, int(t.Location))
+}
+
+// foreign says whether a name has a schema other than pg_catalog.
+func foreign(names []*pg.Node) bool {
+	return len(names) > 1 && names[len(names)-2].GetString_().GetSval() != "pg_catalog"
 }
 
 // labelNames starts the names of the columns in which releases hold labels.

@@ -65,10 +65,10 @@ func (q *boundQuery) labelAt(at int) origin {
 }
 
 // showLabels wraps the outermost query so that the client gets labels where
-// its target list holds bare quasi-identifiers. The order of rows is kept: the
-// wrapper only projects.
+// its target list holds bare quasi-identifiers, and the names of columns where
+// aggregates are guarded. The order of rows is kept: the wrapper only projects.
 func (b *binder) showLabels(q *boundQuery, start, end int) error {
-	if !hasLabels(q.columns) {
+	if !hasLabels(q.columns) && b.cells == nil {
 		return nil
 	}
 	if !q.known {

@@ -68,7 +68,7 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 	text := &source{statement: statement, tokens: tokens}
 	b := &binder{
 		source: text, plan: &Plan{text: text}, session: session, snapshot: snapshot,
-		sources: []*source{text}, bytes: len(statement), at: -1,
+		sources: []*source{text}, bytes: len(statement), at: -1, alone: len(tree.Stmts) == 1,
 	}
 	changed := false
 	for _, s := range tree.Stmts {
@@ -141,6 +141,9 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 		return b.refuseAfterChange(start)
 	}
 	b.keeps, b.reading = c.kept, nil
+	if err := b.openCells(s.Stmt, c); err != nil {
+		return err
+	}
 	bound, err := b.selectStmt(c.query, nil, true)
 	if err != nil {
 		return err
@@ -149,7 +152,10 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 		bound.forgetLabels()
 	}
 	b.plan.classify(bound)
-	return b.showLabels(bound, c.start, c.end)
+	if err := b.showLabels(bound, c.start, c.end); err != nil {
+		return err
+	}
+	return b.closeCells(bound)
 }
 
 // concerned names the first relation of a statement that is protected, or a

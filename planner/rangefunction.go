@@ -45,6 +45,9 @@ func (b *binder) rangeFunction(f *pg.RangeFunction, sc *scope) error {
 		e.columns = append(e.columns, column{name: e.alias, guessed: !e.known})
 	}
 	for _, d := range definitions {
+		if err := b.ownType(d.GetColumnDef().GetTypeName()); err != nil {
+			return err
+		}
 		if name := d.GetColumnDef().GetColname(); name != "" {
 			e.columns = append(e.columns, column{name: name})
 		}

@@ -251,6 +251,9 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		}
 		return s.up.pass(frame)
 	}
+	if err == nil {
+		err = assertOwnTypes(plan, p.ParameterOIDs)
+	}
 	var d *decision
 	if err == nil {
 		d, err = s.tailor(ctx, plan, toPrepare)

@@ -103,6 +103,11 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 		if err != nil {
 			return nil, err
 		}
+		if r.AggregateOnly {
+			if err := s.proxy.catalog.AssertNoShadow(ctx, s.principal.Name, r); err != nil {
+				return nil, err
+			}
+		}
 		material, err := materialOf(r, s.settings.recoding)
 		if err != nil {
 			return nil, err

@@ -203,6 +203,9 @@ func corpus(t *testing.T) (names []string, texts map[string]string) {
 		if strings.Contains(string(text), "case_count") {
 			continue // Tailor's own function
 		}
+		if strings.Contains(string(text), "staff") {
+			continue // answers with aggregates only: see cells_test.go
+		}
 		names, texts[name] = append(names, name), string(text)
 	}
 	return names, texts

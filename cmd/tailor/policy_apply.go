@@ -219,6 +219,11 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 			return err
 		}
 	}
+	if t.AggregateOnly {
+		if err := call(`CALL tailor.rows($1::text::regclass, false)`, t.Name); err != nil {
+			return err
+		}
+	}
 	if len(t.Seed) == 0 { // clear_draft has emptied it
 		return nil
 	}

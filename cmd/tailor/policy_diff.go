@@ -32,6 +32,7 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	setting("gate", now.Gate.String(), then.Gate.String())
 	setting("set_valued", now.SetValued.String(), then.SetValued.String())
 	setting("chain", optional(now.Scope != "", now.Chain()), then.Chain())
+	setting("rows", shown(now.AggregateOnly), shown(then.AggregateOnly))
 	for _, q := range then.Require {
 		if !slices.Contains(now.Require, q) {
 			out = append(out, "+ require: "+q.String())
@@ -56,6 +57,9 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	}
 	return out
 }
+
+// shown is the value of the key rows, where it is not at its default.
+func shown(aggregateOnly bool) string { return optional(aggregateOnly, "false") }
 
 func optional(there bool, text string) string {
 	if !there {

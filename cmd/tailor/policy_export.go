@@ -43,6 +43,7 @@ type document struct {
 	Recoding string     `json:"recoding"`
 	Scope    string     `json:"scope"`
 	Seed     [][]string `json:"seed"`
+	Rows     *bool      `json:"rows"` // nil: true
 	Gate     *policyfile.Gate
 	// SetValued is the policy of a table whose codes are sets.
 	SetValued *policyfile.SetValued `json:"set_valued"`
@@ -117,7 +118,10 @@ func readerRoles(ctx context.Context, tx pgx.Tx) ([]string, error) {
 // table turns a document into the policy of a table; its hierarchies go to the
 // file.
 func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, error) {
-	t := &policyfile.Table{Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed, Gate: d.Gate, SetValued: d.SetValued}
+	t := &policyfile.Table{
+		Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed,
+		AggregateOnly: d.Rows != nil && !*d.Rows, Gate: d.Gate, SetValued: d.SetValued,
+	}
 	for _, q := range d.Require {
 		t.Require = append(t.Require, policyfile.Requirement{Model: q.Model, Column: q.Column, Parameter: q.Parameter})
 	}

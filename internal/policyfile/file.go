@@ -23,7 +23,9 @@ type Table struct {
 	Require  []Requirement
 	Recoding string // "auto" where the file is silent
 	Scope    string // "principal" where the file is silent
-	Seed     [][]string
+	// AggregateOnly is the key rows: false. Answers show no rows.
+	AggregateOnly bool
+	Seed          [][]string
 	// Readers of the database, nil where the file is silent.
 	Readers []string
 	Gate    *Gate // nil: a stage is de-identified above a risk of 1/k

@@ -9,7 +9,7 @@ import (
 
 func (r *reader) table(f *File, e entry) Table {
 	t := Table{Name: e.key, Line: e.at.Line, Recoding: "auto", Scope: "principal"}
-	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "gate", "chain", "refresh", "readers", "set_valued"})
+	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "gate", "chain", "refresh", "readers", "set_valued"})
 	if k, ok := keys["subject"]; ok {
 		t.Subject = r.name(k.value, "subject")
 	}
@@ -18,6 +18,9 @@ func (r *reader) table(f *File, e entry) Table {
 	}
 	if k, ok := keys["recoding"]; ok {
 		t.Recoding = r.word(k.value, "recoding", recodings)
+	}
+	if k, ok := keys["rows"]; ok {
+		t.AggregateOnly = r.word(k.value, "rows", []string{"true", "false"}) == "false"
 	}
 	if k, ok := keys["columns"]; ok {
 		t.Columns = r.columns(f, &t, k)

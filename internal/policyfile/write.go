@@ -53,6 +53,9 @@ func (t *Table) write(b *strings.Builder) {
 		fmt.Fprintf(b, "    gate: %s\n", t.Gate)
 	}
 	fmt.Fprintf(b, "    chain: %s\n", t.Chain())
+	if t.AggregateOnly {
+		b.WriteString("    rows: false\n")
+	}
 	if t.Refresh > 0 {
 		fmt.Fprintf(b, "    refresh: %s\n", Period(t.Refresh))
 	}

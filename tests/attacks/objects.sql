@@ -90,3 +90,18 @@ SELECT p::text FROM patients p
 
 -- 42501: the audit log
 SELECT record FROM tailor.audit_log
+
+-- 42501: an operator of one's own
+CREATE FUNCTION pg_temp.shows(a integer, b integer) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', (SELECT count(*) FROM tailor_release.{view}); RETURN true; END $$
+CREATE OPERATOR pg_temp.=== (LEFTARG = integer, RIGHTARG = integer, FUNCTION = pg_temp.shows)
+SELECT count(*) FROM patients WHERE age OPERATOR(pg_temp.===) 40
+
+-- 42501: an order of one's own
+CREATE FUNCTION pg_temp.less(a numeric, b numeric) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', a; RETURN a < b; END $$
+CREATE OPERATOR pg_temp.< (LEFTARG = numeric, RIGHTARG = numeric, FUNCTION = pg_temp.less)
+SELECT cost FROM patients ORDER BY cost USING OPERATOR(pg_temp.<)
+
+-- 42501: a type whose constraint asks for more
+CREATE FUNCTION pg_temp.looks(a text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', (SELECT count(*) FROM tailor_release.{view}); RETURN true; END $$
+CREATE DOMAIN pg_temp.peeking AS text CHECK (pg_temp.looks(VALUE))
+SELECT diagnosis::pg_temp.peeking FROM patients

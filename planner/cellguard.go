@@ -1,0 +1,74 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/hiatus-tailor/tailor/ecg"
+)
+
+// guarded binds a call in a query of cells. An aggregate that may see fewer
+// rows than its group has becomes NULL where it sees fewer than k.
+func (b *binder) guarded(f *pg.FuncCall, sc *scope, place ecg.Place) error {
+	at := int(f.Location)
+	guard := slices.Contains(cellAggregates, last(f.Funcname)) && (!f.AggStar || f.AggFilter != nil)
+	mark := len(b.edits)
+	if guard {
+		b.edits = append(b.edits, edit{start: at, end: at})
+	}
+	if len(f.Funcname) == 1 {
+		if err := b.insert(at, "pg_catalog."); err != nil {
+			return err
+		}
+	}
+	subjects := b.countsSubjects(f, sc)
+	if err := b.call(f, sc, place); err != nil || !guard {
+		return err
+	}
+	open := b.tokenAt(at) + 2*(len(f.Funcname)-1) + 1
+	end := b.closing(open)
+	seen := "*"
+	if !f.AggStar && !subjects {
+		r, err := b.resolve(sc, f.Args[0].GetColumnRef())
+		if err != nil {
+			return err
+		}
+		if r.entry == nil {
+			return b.refuseCells(at, "an aggregate takes a column as it is")
+		}
+		seen = r.value()
+	}
+	filter := ""
+	if f.AggFilter != nil { // FILTER ( WHERE condition )
+		from := int(b.tokens[end+3].End)
+		end = b.closing(end + 2)
+		filter = " FILTER (WHERE " + b.rendered(from, int(b.tokens[end].Start), mark) + ")"
+	}
+	e := &b.edits[mark]
+	e.text = fmt.Sprintf("(CASE WHEN pg_catalog.count(%s)%s >= %d THEN", seen, filter, b.cells.relation.K)
+	if err := b.grow(len(e.text)); err != nil {
+		return err
+	}
+	return b.insert(int(b.tokens[end].End), "END)")
+}
+
+// calls lists the function calls in a tree.
+func calls(node *pg.Node) (out []*pg.FuncCall) {
+	visit(node, func(f *pg.FuncCall) { out = append(out, f) })
+	return out
+}
+
+// visit calls do for every message of a kind in a tree.
+func visit[M protoreflect.ProtoMessage](node *pg.Node, do func(M)) {
+	if node == nil {
+		return
+	}
+	walk(node.ProtoReflect(), func(m protoreflect.Message) {
+		if found, ok := m.Interface().(M); ok {
+			do(found)
+		}
+	})
+}

@@ -1,0 +1,1 @@
+SELECT array_agg(pay) FROM staff

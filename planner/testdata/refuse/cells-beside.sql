@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE age > (SELECT avg(age) FROM staff)

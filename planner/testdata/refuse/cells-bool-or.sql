@@ -1,0 +1,1 @@
+SELECT count(*), bool_or(pay > 3) FROM staff

@@ -1,0 +1,1 @@
+SELECT unit COLLATE "C", count(*) FROM staff GROUP BY 1

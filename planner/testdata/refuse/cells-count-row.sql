@@ -1,0 +1,1 @@
+SELECT count(staff) FROM staff

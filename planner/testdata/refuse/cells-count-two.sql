@@ -1,0 +1,1 @@
+SELECT count(DISTINCT (unit, sex)) FROM staff

@@ -1,0 +1,1 @@
+DECLARE c CURSOR FOR SELECT count(*) FROM staff

@@ -1,0 +1,1 @@
+SELECT DISTINCT ON (unit) unit, count(*) FROM staff GROUP BY unit

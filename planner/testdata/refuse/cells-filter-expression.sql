@@ -1,0 +1,1 @@
+SELECT count(*) FILTER (WHERE pay / 2 > 3) FROM staff

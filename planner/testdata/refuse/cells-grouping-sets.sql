@@ -1,0 +1,1 @@
+SELECT unit, count(*) FROM staff GROUP BY GROUPING SETS ((unit), ())

@@ -1,0 +1,1 @@
+SELECT count(*) INTO TEMP kept FROM staff

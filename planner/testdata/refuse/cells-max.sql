@@ -1,0 +1,1 @@
+SELECT max(hired), count(*) FROM staff

@@ -1,0 +1,1 @@
+SELECT min(pay) FROM staff

@@ -1,0 +1,1 @@
+SELECT mine.sum(pay) FROM staff

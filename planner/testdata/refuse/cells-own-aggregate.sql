@@ -1,0 +1,1 @@
+SELECT peeking(pay) FROM staff

@@ -1,0 +1,1 @@
+SELECT peek(count(*)) FROM staff

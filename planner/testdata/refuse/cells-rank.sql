@@ -1,0 +1,1 @@
+SELECT rank() OVER (ORDER BY count(*)), count(*) FROM staff GROUP BY unit

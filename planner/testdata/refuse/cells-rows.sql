@@ -1,0 +1,1 @@
+SELECT unit, pay FROM staff

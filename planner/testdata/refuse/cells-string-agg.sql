@@ -1,0 +1,1 @@
+SELECT string_agg(unit, ',' ORDER BY pay) FROM staff

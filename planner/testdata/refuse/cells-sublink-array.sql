@@ -1,0 +1,1 @@
+SELECT count(*), ARRAY(SELECT 1) FROM staff

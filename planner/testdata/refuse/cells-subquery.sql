@@ -1,0 +1,1 @@
+SELECT count(*) FROM (SELECT unit FROM staff LIMIT 1) s

@@ -1,0 +1,1 @@
+SELECT sum(CASE WHEN unit = 'icu' THEN pay ELSE 0 END) FROM staff

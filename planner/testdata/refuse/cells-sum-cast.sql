@@ -1,0 +1,1 @@
+SELECT sum(pay::smallint) FROM staff

@@ -1,0 +1,1 @@
+SELECT sum(DISTINCT pay) FROM staff

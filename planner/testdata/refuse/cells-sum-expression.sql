@@ -1,0 +1,1 @@
+SELECT sum(pay * 2) FROM staff

@@ -1,0 +1,1 @@
+SELECT sum(pay ORDER BY hired) FROM staff

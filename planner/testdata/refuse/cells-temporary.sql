@@ -1,0 +1,1 @@
+CREATE TEMP TABLE kept AS SELECT count(*) FROM staff

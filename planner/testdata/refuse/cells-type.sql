@@ -1,0 +1,1 @@
+SELECT count(*)::peeking FROM staff

@@ -1,0 +1,1 @@
+SELECT count(*) FROM staff UNION ALL SELECT count(*) FROM staff

@@ -1,0 +1,1 @@
+SELECT count(*) FROM staff, (VALUES (1)) v (x)

@@ -1,0 +1,1 @@
+SELECT count(*) FROM staff WHERE 1 / pay > 0

@@ -1,0 +1,1 @@
+SELECT count(*) FROM staff WHERE hired > $1::date

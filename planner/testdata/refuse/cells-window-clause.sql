@@ -1,0 +1,1 @@
+SELECT unit, count(*) FROM staff GROUP BY unit WINDOW w AS (ORDER BY unit)

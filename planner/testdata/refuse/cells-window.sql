@@ -1,0 +1,1 @@
+SELECT unit, sum(count(*)) OVER () FROM staff GROUP BY unit

@@ -1,0 +1,1 @@
+WITH s AS (SELECT 1) SELECT count(*) FROM staff

@@ -1,0 +1,1 @@
+WITH s AS (SELECT unit FROM staff) SELECT count(*) FROM s

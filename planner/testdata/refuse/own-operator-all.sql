@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE cost OPERATOR(public.>) ALL (SELECT n FROM names)

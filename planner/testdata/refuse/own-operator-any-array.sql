@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE age OPERATOR(mine.=) ANY ('{40,41}'::int[])

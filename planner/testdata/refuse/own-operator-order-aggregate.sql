@@ -1,0 +1,1 @@
+SELECT array_agg(cost ORDER BY cost USING OPERATOR(pg_temp.<)) FROM patients

@@ -1,0 +1,1 @@
+SELECT cost FROM patients ORDER BY cost USING OPERATOR(pg_temp.<)

@@ -1,0 +1,1 @@
+SELECT OPERATOR(public.@@) age FROM patients

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE (age, sex) OPERATOR(pg_temp.<) (40, 'F')

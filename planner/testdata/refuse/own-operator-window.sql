@@ -1,0 +1,1 @@
+SELECT rank() OVER (ORDER BY cost USING OPERATOR(public.<)) FROM patients

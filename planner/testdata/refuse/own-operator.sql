@@ -1,0 +1,1 @@
+SELECT age FROM patients WHERE age OPERATOR(pg_temp.=) 40

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients WHERE diagnosis = ANY ('{a}'::pg_temp.peeking[])

@@ -1,0 +1,1 @@
+SELECT CAST(diagnosis AS pg_temp.peeking) FROM patients

@@ -1,0 +1,1 @@
+SELECT diagnosis::public.peeking FROM patients

@@ -1,0 +1,1 @@
+SELECT pg_temp.peeking 'x', count(*) FROM patients

@@ -1,0 +1,1 @@
+COPY (SELECT unit, count(*) FROM staff GROUP BY unit) TO STDOUT

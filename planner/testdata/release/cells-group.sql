@@ -1,0 +1,1 @@
+SELECT unit, count(*), avg(pay) FROM staff GROUP BY unit

@@ -1,0 +1,1 @@
+SELECT count(*) FROM staff HAVING count(pay) > 3
