@@ -3,6 +3,8 @@ package anonymize_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
@@ -100,5 +102,24 @@ func TestOutlookKeepsRoomForLaterQueries(t *testing.T) {
 	}
 	if with, without := later(nil), later(make([]float64, 7)); with > without/2 {
 		t.Errorf("a later query loses %.3f with an outlook and %.3f without", with, without)
+	}
+}
+
+func TestAPartitionDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
+	table, diagnosis := hospitalTable(t, 20_000)
+	must := append(blockK(5), anonymize.BlockDistinctL{L: 3, Of: diagnosis})
+	refine := func(processors int) []uint32 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		p := anonymize.NewPartition(table)
+		for _, columns := range [][]int{{1, 4}, {0, 1}} {
+			p = refined(t, p, anonymize.Refinement{Columns: columns, Requirements: must})
+		}
+		return p.BlockOf()
+	}
+	alone := refine(1)
+	for _, processors := range []int{2, 5} {
+		if !slices.Equal(refine(processors), alone) {
+			t.Errorf("other blocks with %d processors than with one", processors)
+		}
 	}
 }
