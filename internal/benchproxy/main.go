@@ -27,6 +27,11 @@ type options struct {
 	only     string
 }
 
+// wants says whether a measure is to be taken.
+func (o options) wants(name string) bool {
+	return o.only == "" || slices.Contains(strings.Split(o.only, ","), name)
+}
+
 func main() {
 	var o options
 	flag.StringVar(&o.binary, "tailor", "bin/tailor", "the tailor under test")
@@ -34,7 +39,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "the median is taken of this many")
 	flag.IntVar(&o.clients, "clients", 8, "pgbench clients")
 	flag.DurationVar(&o.duration, "duration", 5*time.Second, "of one run of pgbench")
-	flag.IntVar(&o.rows, "rows", 1_000_000, "of the large result")
+	flag.IntVar(&o.rows, "rows", 1_000_000, "of the large result and of the protected table")
 	flag.StringVar(&o.only, "only", "", "measures to take, comma-separated; empty for all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -74,15 +79,20 @@ func run(ctx context.Context, o options) error {
 	}
 	fmt.Printf("%-9s %-10s %12s %8s %9s %12s\n", "", "", "median", "direct", "pgbouncer", "µs CPU each")
 	for _, m := range measures {
-		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), m.name) {
+		if !o.wants(m.name) {
 			continue
 		}
 		if err := s.compare(ctx, m); err != nil {
 			return err
 		}
 	}
-	if o.only == "" || slices.Contains(strings.Split(o.only, ","), "idle") {
-		return s.idle(ctx)
+	if o.wants("idle") {
+		if err := s.idle(ctx); err != nil {
+			return err
+		}
+	}
+	if o.wants("protected") {
+		return s.protected(ctx)
 	}
 	return nil
 }

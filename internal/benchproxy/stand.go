@@ -92,10 +92,10 @@ func (s *stand) start(ctx context.Context) error {
 	if err := s.startPgBouncer(ctx, ports[1]); err != nil {
 		return err
 	}
-	if err := s.startTailor(ctx, "tailor", s.binary); err != nil || s.other == "" {
+	if err := s.startTailor(ctx, "tailor", s.binary, "bench"); err != nil || s.other == "" {
 		return err
 	}
-	return s.startTailor(ctx, "other", s.other)
+	return s.startTailor(ctx, "other", s.other, "bench")
 }
 
 func (s *stand) fill(ctx context.Context) error {
@@ -185,15 +185,15 @@ log_disconnections = 0
 	}
 	s.running = append(s.running, command)
 	s.ways = append(s.ways, way{"pgbouncer", strconv.Itoa(port), command.Process.Pid})
-	return s.answers(ctx, port)
+	return s.answers(ctx, port, "bench")
 }
 
 // answers waits until a port does.
-func (s *stand) answers(ctx context.Context, port int) error {
+func (s *stand) answers(ctx context.Context, port int, database string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	for {
-		conn, err := pgx.Connect(ctx, fmt.Sprintf("postgres://%[1]s:%[1]s@127.0.0.1:%[2]d/bench?sslmode=disable&default_query_exec_mode=simple_protocol", role, port))
+		conn, err := pgx.Connect(ctx, fmt.Sprintf("postgres://%[1]s:%[1]s@127.0.0.1:%[2]d/%[3]s?sslmode=disable&default_query_exec_mode=simple_protocol", role, port, database))
 		if err == nil {
 			return conn.Close(ctx)
 		}
@@ -205,9 +205,11 @@ func (s *stand) answers(ctx context.Context, port int) error {
 	}
 }
 
-func (s *stand) startTailor(ctx context.Context, name, binary string) error {
-	command := exec.Command(binary, "serve", "--listen", "127.0.0.1:0",
-		"--upstream", s.cluster.Address(), "--service-dsn", s.cluster.ServiceDSN("bench"), "--max-clients", "1100", "--log-level", "error")
+func (s *stand) startTailor(ctx context.Context, name, binary, database string, flags ...string) error {
+	command := exec.Command(binary, append([]string{
+		"serve", "--listen", "127.0.0.1:0",
+		"--upstream", s.cluster.Address(), "--service-dsn", s.cluster.ServiceDSN(database), "--max-clients", "1100", "--log-level", "error",
+	}, flags...)...)
 	command.Stderr = os.Stderr
 	stdout, err := command.StdoutPipe()
 	if err != nil {
@@ -230,7 +232,7 @@ func (s *stand) startTailor(ctx context.Context, name, binary string) error {
 	if err != nil {
 		return err
 	}
-	return s.answers(ctx, number)
+	return s.answers(ctx, number, database)
 }
 
 // stop ends everything that was started.

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/hiatus-tailor/tailor/internal/hospital"
+)
+
+// question is a protected query. Its time through tailor is compared with that
+// of the same text over a view that PostgreSQL runs directly: the release itself
+// without admission, or the raw table.
+type question struct {
+	name, text string
+	raw        bool
+	times      int
+}
+
+var questions = []question{
+	{"one row", "SELECT age, zip, diagnosis FROM patients WHERE ward = 'none' LIMIT 1", false, 300},
+	{"a constant", "SELECT 1 FROM patients LIMIT 1", false, 300},
+	{"groups", "SELECT age, sex, count(*), avg(cost) FROM patients GROUP BY age, sex ORDER BY age", false, 15},
+	{"filter", "SELECT count(*), avg(cost) FROM patients WHERE zip LIKE '1%' AND age > 60", false, 15},
+	{"rows", "SELECT age, zip, sex, diagnosis, cost FROM patients", false, 7},
+	{"scan, no QID", "SELECT count(*), avg(cost) FROM patients", true, 15},
+	{"scan, QIDs", "SELECT count(*), avg(cost), avg(age), count(zip) FROM patients", true, 15},
+	{"rows", "SELECT age, zip, sex, diagnosis, cost FROM patients", true, 7},
+}
+
+// admission is what a view of a release has and a view made by hand has not.
+var admission = regexp.MustCompile(`(?s)\s+WHERE \( SELECT tailor\.admit\(.*?\) AS admit\)`)
+
+// protected compares protected queries with what PostgreSQL would do itself.
+func (s *stand) protected(ctx context.Context) error {
+	port, err := s.startHospital(ctx)
+	if err != nil {
+		return fmt.Errorf("hospital: %w", err)
+	}
+	through, err := s.reader(ctx, port)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = through.Close(ctx) }()
+	for _, q := range questions { // twice: the first time refines, the second is the repetition
+		for range 2 {
+			if err := through.Exec(ctx, q.text).Close(); err != nil {
+				return fmt.Errorf("%s: %w", q.name, err)
+			}
+		}
+	}
+	if err := s.makeByHand(ctx); err != nil {
+		return fmt.Errorf("view by hand: %w", err)
+	}
+	direct, err := s.reader(ctx, s.ways[0].port)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = direct.Close(ctx) }()
+	fmt.Printf("\n%-14s %-8s %12s %12s %8s %10s   %d patients, the audit in a file\n", "protected", "against", "direct ms", "tailor ms", "ratio", "added ms", s.rows)
+	for _, q := range questions {
+		against := "view"
+		schema := "by_hand"
+		if q.raw {
+			against, schema = "table", "public"
+		}
+		if err := direct.Exec(ctx, "SET search_path = "+schema).Close(); err != nil {
+			return err
+		}
+		var times [2][]float64
+		for range q.times {
+			for i, conn := range []*pgconn.PgConn{direct, through} {
+				started := time.Now()
+				if err := read(ctx, conn, q.text); err != nil {
+					return fmt.Errorf("%s: %w", q.name, err)
+				}
+				times[i] = append(times[i], time.Since(started).Seconds()*1000)
+			}
+		}
+		alone, tailored := median(times[0]), median(times[1])
+		fmt.Printf("%-14s %-8s %12.3f %12.3f %8.2f %10.3f\n", q.name, against, alone, tailored, tailored/alone, tailored-alone)
+	}
+	return nil
+}
+
+// read reads an answer and throws it away.
+func read(ctx context.Context, conn *pgconn.PgConn, text string) error {
+	answers := conn.Exec(ctx, text)
+	for answers.NextResult() {
+		for r := answers.ResultReader(); r.NextRow(); {
+			continue
+		}
+	}
+	return answers.Close()
+}
+
+func (s *stand) reader(ctx context.Context, port string) (*pgconn.PgConn, error) {
+	return pgconn.Connect(ctx, fmt.Sprintf("postgres://%[1]s:%[1]s@127.0.0.1:%[2]s/hospital?sslmode=disable", role, port))
+}
+
+// startHospital fills a protected hospital and starts a tailor for it.
+func (s *stand) startHospital(ctx context.Context) (port string, err error) {
+	admin, err := pgx.Connect(ctx, s.cluster.SuperuserDSN("postgres"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = admin.Close(ctx) }()
+	if _, err := admin.Exec(ctx, "CREATE DATABASE hospital"); err != nil {
+		return "", err
+	}
+	install := exec.CommandContext(ctx, s.binary, "install", "--dsn", s.cluster.SuperuserDSN("hospital"))
+	if output, err := install.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("install: %w: %s", err, output)
+	}
+	conn, err := pgx.Connect(ctx, s.cluster.SuperuserDSN("hospital"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, hospital.Schema); err != nil {
+		return "", err
+	}
+	if err := hospital.Fill(ctx, conn, s.rows); err != nil {
+		return "", err
+	}
+	for _, statement := range []string{strings.ReplaceAll(hospital.Policy, "'researcher'", "'"+role+"'"), "VACUUM ANALYZE", "CHECKPOINT"} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return "", err
+		}
+	}
+	if err := s.startTailor(ctx, "hospital", s.binary, "hospital", "--audit-table=false", "--audit-log", filepath.Join(s.dir, "audit.jsonl")); err != nil {
+		return "", err
+	}
+	started := s.ways[len(s.ways)-1]
+	s.ways = slices.Delete(s.ways, len(s.ways)-1, len(s.ways))
+	return started.port, nil
+}
+
+// makeByHand makes the view that a database administrator could have made of
+// what the reader is shown by now, and lets the reader read the table as well.
+func (s *stand) makeByHand(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, s.cluster.SuperuserDSN("hospital"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var definition string
+	if err := conn.QueryRow(ctx, `SELECT pg_get_viewdef(format('tailor_release.chain_%s', chain)::regclass) FROM tailor.chain
+		WHERE relation = 'public.patients'::regclass`).Scan(&definition); err != nil {
+		return err
+	}
+	byHand := admission.ReplaceAllString(definition, "")
+	if byHand == definition {
+		return fmt.Errorf("a release without admission: %s", definition)
+	}
+	_, err = conn.Exec(ctx, fmt.Sprintf(`CREATE SCHEMA by_hand; CREATE VIEW by_hand.patients AS %s;
+		GRANT USAGE ON SCHEMA by_hand TO %[2]s; GRANT SELECT ON by_hand.patients, public.patients TO %[2]s`, strings.TrimSuffix(byHand, ";"), role))
+	return err
+}
