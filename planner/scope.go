@@ -27,6 +27,7 @@ type entry struct {
 	schema   string // set for an unaliased relation: schema.relation.column is legal
 	replaced bool   // the statement gets another text in place of the relation's name
 	relation *catalog.Relation
+	via      *catalog.Relation // the child whose release shows the relation, in a join along the key
 	query    *boundQuery // of a subquery
 	columns  []column
 	known    bool // whether columns is complete
@@ -111,15 +112,24 @@ func (b *binder) ownName(rv *pg.RangeVar) bool {
 		slices.ContainsFunc(b.session.SearchPath, func(s string) bool { return slices.Contains(catalog.OwnSchemas, s) })
 }
 
-// hides says whether a relation has a column that no release shows.
-func (b *binder) hides(r *catalog.Relation, name string) bool {
-	if c := r.Column(name); c != nil {
-		return !c.Visible()
+// hides says whether a protected relation has a column that is not shown.
+func (b *binder) hides(e *entry, name string) bool {
+	if c := e.relation.Column(name); c != nil {
+		return !c.Visible() || (e.via != nil && c.Class != catalog.QuasiIdentifier)
 	}
 	return slices.Contains(systemColumns, name)
 }
 
-func (b *binder) hidden(ref *pg.ColumnRef, r *catalog.Relation, name string) error {
+func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
+	r := e.relation
+	if e.via != nil && name != r.Subject && r.Column(name) != nil && r.Column(name).Visible() {
+		return b.notLent(ref, e, name)
+	}
+	if name == r.Subject && b.snapshot.Linked(r) {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
+			WithHint("It says whom a row is about and is in no release. Two tables in one FROM list are joined by an equation of their keys, each written with its table's name; nothing else may use a key.").
+			At(b.statement, int(ref.Location))
+	}
 	if name == r.Subject {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
 			WithHint("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood where the table has a row for each subject and is read alone.", name).
