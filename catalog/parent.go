@@ -11,8 +11,6 @@ import (
 // that a join along the key is a relation with one partition: the child's.
 type Parent struct {
 	Schema, Name string
-	// Key is the parent's column that says whom a row is about.
-	Key string
 	// Columns are the parent's quasi-identifiers, in the parent's own names and
 	// numbers.
 	Columns []Column
@@ -33,11 +31,13 @@ func (p *Parent) Lends(column string) string { return p.Name + "." + column }
 // Is says whether this is the relation.
 func (p *Parent) Is(r *Relation) bool { return p != nil && p.Schema == r.Schema && p.Name == r.Name }
 
+// Lent says whether joins of the relation with its parent can be answered.
+func (r *Relation) Lent() bool { return r.Parent != nil && r.Parent.InStep }
+
 // parentDocument is what a policy version says of the parent.
 type parentDocument struct {
 	Schema  string           `json:"schema"`
 	Name    string           `json:"name"`
-	Subject string           `json:"subject"`
 	Scope   string           `json:"scope"`
 	K       int              `json:"k"`
 	Columns []columnDocument `json:"columns"`
@@ -47,17 +47,25 @@ type parentDocument struct {
 var scopes = []string{"principal", "role", "everyone"}
 
 // borrow takes what the policy says of the parent.
-func (r *Relation) borrow(p *parentDocument) {
-	r.Parent = &Parent{
-		Schema: p.Schema, Name: p.Name, Key: p.Subject, InStep: true,
-		Narrow: slices.Index(scopes, r.Scope) < slices.Index(scopes, p.Scope),
+func (r *Relation) borrow(d *parentDocument) {
+	p := &Parent{
+		Schema: d.Schema, Name: d.Name, InStep: true,
+		Narrow: slices.Index(scopes, r.Scope) < slices.Index(scopes, d.Scope),
 	}
-	r.K = max(r.K, p.K)
-	for _, d := range p.Columns {
-		c := d.column()
+	for i := range d.Columns {
+		c := d.Columns[i].column()
 		c.Class = QuasiIdentifier
-		r.Parent.Columns = append(r.Parent.Columns, c)
-		c.Name, c.Number = r.Parent.Lends(c.Name), borrowedFrom+c.Number
+		p.Columns = append(p.Columns, c)
+	}
+	r.Borrow(p, d.K)
+}
+
+// Borrow makes the parent's quasi-identifiers dimensions of the relation, whose
+// blocks then meet the k of both.
+func (r *Relation) Borrow(p *Parent, k int) {
+	r.Parent, r.K, r.borrowed = p, max(r.K, k), nil
+	for _, c := range p.Columns {
+		c.Name, c.Number = p.Lends(c.Name), borrowedFrom+c.Number
 		c.stored = fmt.Sprintf("tailor qid %d", c.Number)
 		r.borrowed = append(r.borrowed, c)
 	}

@@ -63,15 +63,15 @@ COMMENT ON FUNCTION tailor.with_parent IS 'a draft with what it borrows; for Tai
 CREATE OR REPLACE PROCEDURE tailor.assert_lends(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    parent regclass := to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'));
+    parent  regclass := to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'));
+    columns name[] := ARRAY(SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy #> '{parent,columns}') c);
 BEGIN
     IF policy -> 'parent' IS DISTINCT FROM tailor.parent_of(relation, policy - 'parent') THEN
         RAISE EXCEPTION 'the quasi-identifiers that table % borrows have changed', relation
             USING ERRCODE = '55000', HINT = format('CALL tailor.activate(%L);', relation);
     END IF;
     CALL tailor.assert_owner(parent);
-    CALL tailor.assert_inert(parent, ARRAY(SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy #> '{parent,columns}') c)
-                                     || (policy #>> '{parent,subject}')::name);
+    CALL tailor.assert_inert(parent, columns || (policy #>> '{parent,subject}')::name);
     IF NOT tailor.is_key(parent, (policy #>> '{parent,subject}')::name) THEN
         RAISE EXCEPTION 'the subject column of table % is no key', parent USING ERRCODE = '55000';
     END IF;

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -125,15 +126,13 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 	if e.via != nil && name != r.Subject && r.Column(name) != nil && r.Column(name).Visible() {
 		return b.notLent(ref, e, name)
 	}
-	if name == r.Subject && b.snapshot.Linked(r) {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
-			WithHint("It says whom a row is about and is in no release. Two tables in one FROM list are joined by an equation of their keys, each written with its table's name; nothing else may use a key.").
-			At(b.statement, int(ref.Location))
-	}
 	if name == r.Subject {
+		hint := fmt.Sprintf("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood where the table has a row for each subject and is read alone.", name)
+		if b.snapshot.Linked(r) {
+			hint += " Two tables in one FROM list are joined by an equation of their keys, each written with its table's name."
+		}
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
-			WithHint("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood where the table has a row for each subject and is read alone.", name).
-			At(b.statement, int(ref.Location))
+			WithHint("%s", hint).At(b.statement, int(ref.Location))
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
 		WithHint("The policy of the table hides it. Visible columns: %s.", strings.Join(visibleNames(r), ", ")).
