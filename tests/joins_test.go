@@ -149,7 +149,7 @@ func TestJoinedAnswersTogetherHoldKSubjects(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		conn := connect(t, c.dsn(c.admit(t, fmt.Sprintf("joiner_%d", seed))))
 		r := rand.New(rand.NewPCG(seed, 6))
 		for _, rows := range []map[string]shownRow{encounters, people} {
@@ -157,7 +157,7 @@ func TestJoinedAnswersTogetherHoldKSubjects(t *testing.T) {
 				clear(row)
 			}
 		}
-		for range 25 {
+		for range 20 {
 			askAtRandom(t, conn, r, encounters, people)
 		}
 		all := []string{"p.birth_date", "p.age", "p.sex", "p.zip", `p."Odd Name"`, "day", "kind"}
