@@ -28,7 +28,7 @@ type policyDocument struct {
 		Measure string  `json:"measure"`
 		MaxRisk float64 `json:"max_risk"`
 	} `json:"gate"`
-	Seed      [][]string `json:"seed"`
+	Seed      [][]string       `json:"seed"`
 	SetValued *SetValued       `json:"set_valued"`
 	Parent    *parentDocument  `json:"parent"`
 	Columns   []columnDocument `json:"columns"`

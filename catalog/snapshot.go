@@ -156,8 +156,8 @@ type Snapshot struct {
 	others    map[Name]*Other
 	projects  []string
 	linked    map[uint32]bool // relations whose key another one refers to, and those
-	names     *words.Set // whose absence proves a text harmless
-	beyond    bool       // a name is not ASCII: PostgreSQL folds and encodes it its own way
+	names     *words.Set      // whose absence proves a text harmless
+	beyond    bool            // a name is not ASCII: PostgreSQL folds and encodes it its own way
 }
 
 // NewSnapshot makes a snapshot. The research schema's name of each protected

@@ -29,7 +29,7 @@ type binder struct {
 	alone    bool                // the text holds one statement
 	cells    *cells              // of the statement at hand, nil where rows may be shown
 	keyed    keyed
-	at       int                 // offset of the reference being bound, -1 for none
+	at       int // offset of the reference being bound, -1 for none
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to

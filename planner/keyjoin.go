@@ -225,7 +225,9 @@ func (l *fromList) usingClause(j *pg.JoinExpr, left, right, children []*standing
 }
 
 // refers says whether the one's subject column refers to the other's key.
-func refers(child, parent *standing) bool { return slices.Contains(child.relation.References, parent.relation.OID) }
+func refers(child, parent *standing) bool {
+	return slices.Contains(child.relation.References, parent.relation.OID)
+}
 
 // isKey says whether a column is the table's subject, as it is in no release.
 func (t *standing) isKey(name string) bool { return t.relation != nil && t.relation.Subject == name }

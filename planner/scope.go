@@ -29,7 +29,7 @@ type entry struct {
 	replaced bool   // the statement gets another text in place of the relation's name
 	relation *catalog.Relation
 	via      *catalog.Relation // the child whose release shows the relation, in a join along the key
-	query    *boundQuery // of a subquery
+	query    *boundQuery       // of a subquery
 	columns  []column
 	known    bool // whether columns is complete
 }

@@ -266,7 +266,9 @@ func TestJoinsAreRecorded(t *testing.T) {
 	}
 	dsn, file := shared.cluster.SuperuserDSN("joins_audit"), filepath.Join(t.TempDir(), "policy.yaml")
 	for _, args := range [][]string{
-		{"policy", "export", "--dsn", dsn, file}, {"policy", "plan", "--dsn", dsn, file}, {"policy", "apply", "--dsn", dsn, file},
+		{"policy", "export", "--dsn", dsn, file},
+		{"policy", "plan", "--dsn", dsn, file},
+		{"policy", "apply", "--dsn", dsn, file},
 		{"doctor", "--dsn", dsn}, // finds a test server's pg_hba.conf wanting
 	} {
 		out, errs, code := tailor(t, args...)
