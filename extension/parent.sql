@@ -72,9 +72,6 @@ BEGIN
     END IF;
     CALL tailor.assert_owner(parent);
     CALL tailor.assert_inert(parent, columns || (policy #>> '{parent,subject}')::name);
-    IF NOT tailor.is_key(parent, (policy #>> '{parent,subject}')::name) THEN
-        RAISE EXCEPTION 'the subject column of table % is no key', parent USING ERRCODE = '55000';
-    END IF;
 END $$;
 COMMENT ON PROCEDURE tailor.assert_lends IS 'fails unless the parent of a policy can be read for it as the policy says';
 
@@ -106,6 +103,14 @@ BEGIN
         RAISE EXCEPTION 'table % is linked to the protected table %, which has quasi-identifiers too, by something else than the subject',
             found.child, found.parent USING ERRCODE = '0A000',
             HINT = 'Name the linking columns as the subjects of both, or classify the quasi-identifiers of one as direct_identifier, which hides them.';
+    END LOOP;
+    FOR found IN
+        SELECT c ->> 'name' AS name, o ->> 'name' AS lent, assert_links.policy #>> '{parent,name}' AS parent
+        FROM jsonb_array_elements(assert_links.policy -> 'columns') c, jsonb_array_elements(assert_links.policy #> '{parent,columns}') o
+        WHERE c ->> 'name' = concat(assert_links.policy #>> '{parent,name}', '.', o ->> 'name')
+    LOOP
+        RAISE EXCEPTION 'column "%" of table % has the name of what it borrows from %', found.name, relation, found.parent
+            USING ERRCODE = '42701', HINT = 'Rename it.';
     END LOOP;
     FOR found IN
         SELECT string_agg(quote_ident(c ->> 'name'), ', ') AS names, p.relation AS parent

@@ -208,6 +208,14 @@ func TestWhoLends(t *testing.T) {
 		t.Errorf("a refresh by somebody else: %s", refused.Message)
 	}
 
+	exec1(t, conn, `CREATE TABLE heirs () INHERITS (people)`) // whose rows the key does not cover
+	refusedSoon(t, reader, join, "0A000")
+	exec1(t, conn, `DROP TABLE heirs`)
+	answeredSoon(t, reader, join)
+	exec1(t, conn, `ALTER TABLE events ADD "people.age" int`)
+	refusedWith(t, conn, `CALL tailor.activate('public.events')`, "42701")
+	exec1(t, conn, `ALTER TABLE events DROP "people.age"`)
+
 	exec1(t, conn, `CALL tailor.chain_scope('public.people', 'everyone'); CALL tailor.forget_chains('public.people'); CALL tailor.activate('public.people'); CALL tailor.activate('public.events')`)
 	refusedSoon(t, reader, join, "0A000")
 }
