@@ -91,7 +91,10 @@ func hospitalSnapshot() *catalog.Snapshot {
 	stays.Borrow(lent(true, false), 5)
 	transfers.Borrow(lent(false, false), 5)
 	audits.Borrow(lent(true, true), 5)
-	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions, lab, staff, shifts, encounters, stays, transfers, audits}, map[catalog.Name]*catalog.Other{
+	rota := child(19, "rota") // of staff, who answer with aggregates only
+	rota.References = []uint32{5}
+	rota.Borrow(&catalog.Parent{Schema: "public", Name: "staff", InStep: true, Columns: staff.Columns[1:3]}, 5)
+	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions, lab, staff, shifts, encounters, stays, transfers, audits, rota}, map[catalog.Name]*catalog.Other{
 		{Schema: "public", Name: "zip_city"}:     {Columns: []string{"zip", "city"}},
 		{Schema: "public", Name: "names"}:        {Columns: []string{"name", "n"}},
 		{Schema: "public", Name: "cities"}:       {Columns: []string{"city", "population"}},
@@ -107,6 +110,10 @@ func hospitalSnapshot() *catalog.Snapshot {
 		{Schema: "public", Name: "well_paid"}: {
 			Columns: []string{"unit", "pay"}, Reaches: "staff",
 			Definition: " SELECT staff.unit,\n    staff.pay\n   FROM public.staff\n  WHERE (staff.pay > (100)::numeric);",
+		},
+		{Schema: "public", Name: "on_duty"}: {
+			Columns: []string{"age", "ward"}, Reaches: "staff",
+			Definition: " SELECT s.age,\n    r.ward\n   FROM (public.rota r\n     JOIN public.staff s USING (id));",
 		},
 		{Schema: "public", Name: "seen"}: {
 			Columns: []string{"age", "day"}, Reaches: "patients",
