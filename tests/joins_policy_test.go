@@ -45,8 +45,8 @@ func refusedSoon(t *testing.T, conn *pgx.Conn, sql, code string) *pgconn.PgError
 	return refused
 }
 
-// counted is a count, or -1 where a statement is told to come again.
-func counted(conn *pgx.Conn, sql string) int {
+// countNow is a count, or -1 where a statement is told to come again.
+func countNow(conn *pgx.Conn, sql string) int {
 	n := -1
 	_ = conn.QueryRow(context.Background(), sql).Scan(&n)
 	return n
@@ -73,19 +73,19 @@ func TestJoinsFollowTheCopyOfTheChild(t *testing.T) {
 	movedPeople := `SELECT count(*) FROM patients WHERE zip >= '9'`
 
 	exec1(t, c.direct, `CALL tailor.refresh('public.patients')`)
-	waitFor(t, func() bool { return counted(conn, movedPeople) > 0 })
+	waitFor(t, func() bool { return countNow(conn, movedPeople) > 0 })
 	if !slices.Equal(joined(t, conn), before) {
 		t.Error("a refresh of the parent changed the joins: they are of the child's copy")
 	}
 	exec1(t, c.direct, `CALL tailor.refresh('public.encounters')`)
-	waitFor(t, func() bool { return counted(conn, moved) > 0 })
+	waitFor(t, func() bool { return countNow(conn, moved) > 0 })
 	if got, want := one[int](t, conn, moved), one[int](t, c.direct, moved); got != want {
 		t.Errorf("%d rows of people who moved, want %d", got, want)
 	}
 	exec1(t, c.direct, `UPDATE patients SET zip = '88888' WHERE id % 3 = 1`)
 	exec1(t, c.direct, `BEGIN; CALL tailor.refresh('public.patients'); CALL tailor.refresh('public.encounters'); COMMIT`)
 	again := strings.Replace(moved, "'9'", "'8'", 1)
-	waitFor(t, func() bool { return counted(conn, again) > counted(conn, moved) })
+	waitFor(t, func() bool { return countNow(conn, again) > countNow(conn, moved) })
 
 	// Another proxy, and one after a crash, see the same chain.
 	mine := joined(t, conn)
@@ -123,7 +123,7 @@ func TestJoinsWaitForTheParentsPolicy(t *testing.T) {
 		t.Errorf("the hint does not say what to call: %s", refused.Hint)
 	}
 	answeredSoon(t, conn, "SELECT day, kind FROM encounters")
-	refusedWith(t, c.direct, `CALL tailor.refresh('public.encounters')`, "55000")
+	refusedAs(t, c.direct, `CALL tailor.refresh('public.encounters')`, "55000")
 	exec1(t, c.direct, `CALL tailor.activate('public.encounters')`)
 	answeredSoon(t, conn, aJoin)
 	if least := one[int](t, c.direct, `SELECT min_block FROM tailor.chain WHERE relation = 'encounters'::regclass`); least < 9 {
@@ -133,7 +133,7 @@ func TestJoinsWaitForTheParentsPolicy(t *testing.T) {
 	exec1(t, c.direct, `ALTER TABLE patients RENAME zip TO postcode`)
 	refusedSoon(t, conn, aJoin, "KA004")
 	answeredSoon(t, conn, "SELECT day, kind FROM encounters")
-	refusedWith(t, c.direct, `CALL tailor.refresh('public.encounters')`, "55000")
+	refusedAs(t, c.direct, `CALL tailor.refresh('public.encounters')`, "55000")
 	exec1(t, c.direct, `ALTER TABLE patients RENAME postcode TO zip`)
 	answeredSoon(t, conn, aJoin)
 	// A statement that was prepared before is not run under the new policy.
@@ -161,14 +161,14 @@ func TestWhatLendsMustBeWhole(t *testing.T) {
 	exec1(t, c.direct, `ALTER TABLE encounters DROP CONSTRAINT encounters_patient_id_fkey;
 		INSERT INTO encounters VALUES (1000000, -1, '2020-01-01', 'ward', 1, 'dangling');
 		ALTER TABLE encounters ADD FOREIGN KEY (patient_id) REFERENCES patients NOT VALID`)
-	refusedWith(t, c.direct, `CALL tailor.refresh('public.encounters')`, "23503")
-	refusedWith(t, c.direct, `CALL tailor.activate('public.encounters')`, "23503")
+	refusedAs(t, c.direct, `CALL tailor.refresh('public.encounters')`, "23503")
+	refusedAs(t, c.direct, `CALL tailor.activate('public.encounters')`, "23503")
 	if !slices.Equal(joined(t, conn), before) {
 		t.Error("what was refused changed answers")
 	}
 	exec1(t, c.direct, `DELETE FROM encounters WHERE patient_id = -1`)
 	exec1(t, c.direct, `CALL tailor.refresh('public.encounters')`)
-	waitFor(t, func() bool { return counted(conn, "SELECT count(*) FROM encounters") == len(before) })
+	waitFor(t, func() bool { return countNow(conn, "SELECT count(*) FROM encounters") == len(before) })
 }
 
 // TestWhoLends: the parent has to be active before its child, and to belong to
@@ -189,7 +189,7 @@ func TestWhoLends(t *testing.T) {
 	p := serveDatabase(t, "joins_owners")
 	reader := connect(t, p.dsn("researcher"))
 	join := `SELECT p.age, e.day FROM people p JOIN events e ON e.person = p.id`
-	if hint := refusedWith(t, reader, join, "KA004").Hint; !strings.Contains(hint, "activate('public.events')") {
+	if hint := refusedAs(t, reader, join, "KA004").Hint; !strings.Contains(hint, "activate('public.events')") {
 		t.Errorf("a child that was activated before its parent: %s", hint)
 	}
 	answeredSoon(t, reader, `SELECT day FROM events`)
@@ -204,7 +204,7 @@ func TestWhoLends(t *testing.T) {
 	exec1(t, conn, `CALL tailor.forget_chains('public.events')`) // it had no dimensions of its parent
 	exec1(t, conn, `CALL tailor.activate('public.events')`)
 	answeredSoon(t, reader, join)
-	if refused := refusedWith(t, clerk, `CALL tailor.refresh('public.events')`, "42501"); !strings.Contains(refused.Message, "people") {
+	if refused := refusedAs(t, clerk, `CALL tailor.refresh('public.events')`, "42501"); !strings.Contains(refused.Message, "people") {
 		t.Errorf("a refresh by somebody else: %s", refused.Message)
 	}
 
@@ -213,7 +213,7 @@ func TestWhoLends(t *testing.T) {
 	exec1(t, conn, `DROP TABLE heirs`)
 	answeredSoon(t, reader, join)
 	exec1(t, conn, `ALTER TABLE events ADD "people.age" int`)
-	refusedWith(t, conn, `CALL tailor.activate('public.events')`, "42701")
+	refusedAs(t, conn, `CALL tailor.activate('public.events')`, "42701")
 	exec1(t, conn, `ALTER TABLE events DROP "people.age"`)
 
 	exec1(t, conn, `CALL tailor.chain_scope('public.people', 'everyone'); CALL tailor.forget_chains('public.people'); CALL tailor.activate('public.people'); CALL tailor.activate('public.events')`)
@@ -236,7 +236,7 @@ func TestOtherLinksBetweenQuasiIdentifiersAreRefused(t *testing.T) {
 	for table, subject := range map[string]string{"pairs": "person", "doctors": "id", "codes": "id"} {
 		exec1(t, conn, fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => '%[2]s', k => 2);
 			CALL tailor.classify('public.%[1]s', 'day', 'quasi_identifier', hierarchy => 'years')`, table, subject))
-		refusedWith(t, conn, fmt.Sprintf(`CALL tailor.activate('public.%s')`, table), "0A000")
+		refusedAs(t, conn, fmt.Sprintf(`CALL tailor.activate('public.%s')`, table), "0A000")
 	}
 }
 
@@ -317,6 +317,6 @@ func TestRefusedJoinsAreRefused(t *testing.T) {
 	// The views behind a join answer nothing without a ticket.
 	direct := connect(t, fmt.Sprintf("postgres://researcher:researcher@%s/joins_refused?sslmode=disable", shared.cluster.Address()))
 	for _, view := range rowsOf(t, c.direct, `SELECT 'tailor_release.' || quote_ident(viewname) FROM pg_views WHERE schemaname = 'tailor_release'`) {
-		refusedWith(t, direct, "SELECT * FROM "+view, "42501")
+		refusedAs(t, direct, "SELECT * FROM "+view, "42501")
 	}
 }

@@ -228,8 +228,8 @@ func TestJoinedAnswersKeepWhatTheyCount(t *testing.T) {
 	}
 }
 
-// refusedWith runs a statement that must fail, and returns the error.
-func refusedWith(t *testing.T, conn *pgx.Conn, sql, code string) *pgconn.PgError {
+// refusedAs runs a statement that must fail, and returns the error.
+func refusedAs(t *testing.T, conn *pgx.Conn, sql, code string) *pgconn.PgError {
 	t.Helper()
 	_, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
 	var refused *pgconn.PgError
