@@ -131,7 +131,7 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, projec
 		return nil, classified(err)
 	}
 	defer chain.unlock()
-	if err := c.grant(ctx, chain, p); err != nil {
+	if err := c.grant(ctx, r, chain, p); err != nil {
 		return nil, classified(err)
 	}
 	if e.table != nil {
@@ -422,12 +422,11 @@ func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chai
 }
 
 // grant lets a principal read the chain's release.
-func (c *Catalog) grant(ctx context.Context, chain *Chain, p *Principal) error {
+func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Principal) error {
 	if chain.granted[p.Name] {
 		return nil
 	}
-	_, err := c.pool.Exec(ctx, fmt.Sprintf("GRANT SELECT ON tailor_release.%s TO %s", ReleaseName(chain.number), ident(p.Name)))
-	if err != nil {
+	if _, err := c.pool.Exec(ctx, grantStatement(r, chain.number, ident(p.Name))); err != nil {
 		return fmt.Errorf("grant release: %w", err)
 	}
 	chain.granted[p.Name] = true

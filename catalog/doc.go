@@ -14,6 +14,10 @@
 // by their tuple, so that no plan can bring rows of equal original values
 // together.
 //
+// A relation whose subject column refers to another's key holds that one's
+// quasi-identifiers beside its own ([Parent]); a second view of its release
+// shows them, for joins.
+//
 // A set-valued relation has one publication an epoch instead, made by the first
 // proxy that needs it, and the release of every chain is a view of its rows
 // (docs/decisions/set-valued.md).

@@ -76,7 +76,7 @@ func (c *Catalog) epochOf(ctx context.Context, r *Relation) (*epoch, error) {
 
 func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
 	e := &epoch{number: r.Epoch, sensitive: make(map[string][]uint32)}
-	qids := r.QuasiIdentifiers()
+	qids := r.Dimensions()
 	tuples, err := readTuples(ctx, db, r, qids)
 	if err != nil {
 		return nil, fmt.Errorf("read tuples of epoch %d: %w", r.Epoch, err)
@@ -116,7 +116,7 @@ func readTuples(ctx context.Context, db querier, r *Relation, qids []*Column) ([
 	}
 	names := make([]string, len(qids))
 	for i, q := range qids {
-		names[i] = ident(q.Name) + "::text"
+		names[i] = ident(q.storedName()) + "::text"
 	}
 	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM tailor_store.tuples_%d ORDER BY %s",
 		strings.Join(names, ", "), r.Epoch, tupleColumn))

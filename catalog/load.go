@@ -28,17 +28,27 @@ type policyDocument struct {
 		Measure string  `json:"measure"`
 		MaxRisk float64 `json:"max_risk"`
 	} `json:"gate"`
-	Seed      [][]string `json:"seed"`
-	SetValued *SetValued `json:"set_valued"`
-	Columns   []struct {
-		Name      string         `json:"name"`
-		Number    int            `json:"number"`
-		Type      string         `json:"type"`
-		Category  string         `json:"category"`
-		Class     Class          `json:"class"`
-		Action    string         `json:"action"`
-		Hierarchy *HierarchySpec `json:"hierarchy"`
-	} `json:"columns"`
+	Seed      [][]string       `json:"seed"`
+	SetValued *SetValued       `json:"set_valued"`
+	Parent    *parentDocument  `json:"parent"`
+	Columns   []columnDocument `json:"columns"`
+}
+
+type columnDocument struct {
+	Name      string         `json:"name"`
+	Number    int            `json:"number"`
+	Type      string         `json:"type"`
+	Category  string         `json:"category"`
+	Class     Class          `json:"class"`
+	Action    string         `json:"action"`
+	Hierarchy *HierarchySpec `json:"hierarchy"`
+}
+
+func (c *columnDocument) column() Column {
+	return Column{
+		Name: c.Name, Number: c.Number, Type: c.Type, Category: c.Category, Class: c.Class,
+		Pseudonym: c.Class == DirectIdentifier && c.Action == "pseudonym", Hierarchy: c.Hierarchy,
+	}
 }
 
 const selectProtected = `
@@ -46,7 +56,8 @@ SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.p
        tailor.fingerprint(p.relation),
        coalesce((SELECT e.rows = e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), false),
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
-                 FROM tailor.project j WHERE j.relation = p.relation), '[]')
+                 FROM tailor.project j WHERE j.relation = p.relation), '[]'),
+       tailor.in_step(p.relation), ARRAY(SELECT f::oid FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1)
 FROM tailor.protection p
 JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
 JOIN pg_catalog.pg_class c ON c.oid = p.relation
@@ -122,7 +133,9 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 		r := &Relation{}
 		var document, projects []byte
 		var fingerprint string
-		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &r.OneRow, &projects); err != nil {
+		var inStep bool
+		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &r.OneRow, &projects,
+			&inStep, &r.References); err != nil {
 			return nil, err
 		}
 		p, err := r.adopt(document)
@@ -130,6 +143,9 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 			return nil, err
 		}
 		r.Stale = p.Fingerprint != fingerprint
+		if r.Parent != nil {
+			r.Parent.InStep = inStep
+		}
 		var declared []Seed
 		if err := json.Unmarshal(projects, &declared); err != nil {
 			return nil, fmt.Errorf("projects of %s: %w", r, err)
@@ -161,11 +177,11 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 	for _, q := range p.Require {
 		r.Requirements = append(r.Requirements, Requirement(q))
 	}
-	for _, c := range p.Columns {
-		r.Columns = append(r.Columns, Column{
-			Name: c.Name, Number: c.Number, Type: c.Type, Category: c.Category, Class: c.Class,
-			Pseudonym: c.Class == DirectIdentifier && c.Action == "pseudonym", Hierarchy: c.Hierarchy,
-		})
+	for i := range p.Columns {
+		r.Columns = append(r.Columns, p.Columns[i].column())
+	}
+	if p.Parent != nil {
+		r.borrow(p.Parent)
 	}
 	return p, nil
 }

@@ -47,7 +47,10 @@ func (c *Catalog) carried(ctx context.Context, tx pgx.Tx, r, past *Relation, e *
 	if err != nil {
 		return nil, err
 	}
-	if before.table == nil || !sameQuasiIdentifiers(r, past) {
+	switch {
+	case before.table == nil:
+		return anonymize.NewPartition(e.table), nil // nobody has been shown any yet
+	case !sameDimensions(r, past):
 		return nil, sqlstate.New(sqlstate.PolicyStale,
 			"the quasi-identifiers of table %q have changed since this audience was shown it", r.Name).
 			WithHint("Restore them, or start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.")
@@ -65,8 +68,8 @@ func (c *Catalog) carried(ctx context.Context, tx pgx.Tx, r, past *Relation, e *
 	return fitted, nil
 }
 
-func sameQuasiIdentifiers(a, b *Relation) bool {
-	x, y := a.QuasiIdentifiers(), b.QuasiIdentifiers()
+func sameDimensions(a, b *Relation) bool {
+	x, y := a.Dimensions(), b.Dimensions()
 	if len(x) != len(y) {
 		return false
 	}
@@ -92,7 +95,7 @@ func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) erro
 		return fmt.Errorf("read readers of release: %w", err)
 	}
 	for _, s := range []string{
-		"DROP VIEW IF EXISTS tailor_release." + ReleaseName(chain),
+		fmt.Sprintf("DROP VIEW IF EXISTS tailor_release.%s, tailor_release.%s", ReleaseName(chain), ParentView(ReleaseName(chain))),
 		fmt.Sprintf("DROP TABLE IF EXISTS tailor_store.chain_%[1]d_block, tailor_store.chain_%[1]d_row", chain),
 	} {
 		if _, err := tx.Exec(ctx, s); err != nil {
@@ -103,7 +106,7 @@ func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) erro
 		return err
 	}
 	for _, reader := range readers { // quoted by PostgreSQL
-		if _, err := tx.Exec(ctx, fmt.Sprintf("GRANT SELECT ON tailor_release.%s TO %s", ReleaseName(chain), reader)); err != nil {
+		if _, err := tx.Exec(ctx, grantStatement(r, chain, reader)); err != nil {
 			return fmt.Errorf("grant release: %w", err)
 		}
 	}

@@ -20,12 +20,16 @@ const chunkRows = 1024
 // reads.
 func ReleaseName(chain int) string { return fmt.Sprintf("%s%d", ReleasePrefix, chain) }
 
+// ParentView is the view that shows, for each row of a release, what it shows of
+// the parent.
+func ParentView(release string) string { return release + "_parent" }
+
 // createRelease makes the tables of a chain's release and the view over them.
 func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error {
-	qids := r.QuasiIdentifiers()
+	qids := r.Dimensions()
 	columns := make([]string, 0, 2*len(qids))
 	for _, q := range qids {
-		columns = append(columns, fmt.Sprintf("%s %s, %s text NOT NULL", ident(q.Name), q.ReleaseType(), ident(q.LabelColumn())))
+		columns = append(columns, fmt.Sprintf("%s %s, %s text NOT NULL", ident(q.storedName()), q.ReleaseType(), ident(q.LabelColumn())))
 	}
 	statements := []string{createView(r, chain)}
 	if len(qids) > 0 {
@@ -38,6 +42,9 @@ func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error
 			fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_block')`, chain),
 			createView(r, chain),
 		}
+	}
+	if r.Parent != nil {
+		statements = append(statements, createParentView(r, chain))
 	}
 	for _, s := range statements {
 		if _, err := tx.Exec(ctx, s); err != nil {
@@ -70,8 +77,30 @@ func createView(r *Relation, chain int) string {
 	for _, q := range r.QuasiIdentifiers() {
 		list = append(list, "b."+ident(q.LabelColumn()))
 	}
+	if r.Parent != nil {
+		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
+	}
+	return viewOver(r, chain, ReleaseName(chain), list, len(r.QuasiIdentifiers()) > 0)
+}
+
+// createParentView is the statement that defines what a release shows of the
+// parent: the quasi-identifiers of each row's subject, under the parent's own
+// names. It has the rows of the release.
+func createParentView(r *Relation, chain int) string {
+	var list, labels []string
+	for i := range r.Parent.Columns {
+		own, c := &r.borrowed[i], &r.Parent.Columns[i]
+		list = append(list, fmt.Sprintf("b.%s AS %s", ident(own.storedName()), ident(c.Name)))
+		labels = append(labels, fmt.Sprintf("b.%s AS %s", ident(own.LabelColumn()), ident(c.LabelColumn())))
+	}
+	list = append(append(list, labels...), fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
+	return viewOver(r, chain, ParentView(ReleaseName(chain)), list, true)
+}
+
+// viewOver is the statement that defines a view of a chain's rows.
+func viewOver(r *Relation, chain int, name string, list []string, blocks bool) string {
 	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
-	if len(r.QuasiIdentifiers()) > 0 {
+	if blocks {
 		from += fmt.Sprintf(`
 JOIN tailor_store.chain_%[1]d_row r ON r.%[2]s = e.%[3]s / %[4]d
 JOIN tailor_store.chain_%[1]d_block b ON b.%[5]s = r.%[6]s[e.%[3]s %% %[4]d + 1]`,
@@ -79,7 +108,16 @@ JOIN tailor_store.chain_%[1]d_block b ON b.%[5]s = r.%[6]s[e.%[3]s %% %[4]d + 1]
 	}
 	return fmt.Sprintf(`CREATE OR REPLACE VIEW tailor_release.%[1]s AS SELECT %[2]s FROM %[3]s
 WHERE (SELECT tailor.admit(%[4]d, EXISTS (SELECT FROM tailor.chain WHERE chain = %[4]d AND epoch = %[5]d)))`,
-		ReleaseName(chain), strings.Join(list, ", "), from, chain, r.Epoch)
+		name, strings.Join(list, ", "), from, chain, r.Epoch)
+}
+
+// grantStatement lets a role, quoted already, read the views of a release.
+func grantStatement(r *Relation, chain int, role string) string {
+	views := "tailor_release." + ReleaseName(chain)
+	if r.Parent != nil {
+		views += ", tailor_release." + ParentView(ReleaseName(chain))
+	}
+	return fmt.Sprintf("GRANT SELECT ON %s TO %s", views, role)
 }
 
 // writeRelease replaces the rows of a release by those of a partition. Readers
@@ -116,7 +154,7 @@ const copyBuffer = 64 << 10
 // encodeBlocks writes one line a block: its number, and for each
 // quasi-identifier the representative and the label of its node.
 func encodeBlocks(w io.Writer, r *Relation, p *anonymize.Partition) error {
-	qids := r.QuasiIdentifiers()
+	qids := r.Dimensions()
 	buffer := make([]byte, 0, copyBuffer+4096)
 	for block := range uint32(p.Blocks()) {
 		buffer = strconv.AppendUint(buffer, uint64(block), 10)

@@ -30,6 +30,7 @@ type Column struct {
 	Class     Class
 	Pseudonym bool // a direct identifier that is shown as a random number
 	Hierarchy *HierarchySpec
+	stored    string // name in the copy where it is not Name
 }
 
 // Visible says whether a release has the column at all.
@@ -42,6 +43,10 @@ func (c *Column) Visible() bool {
 	}
 	return false
 }
+
+// RowColumn is the name, in a release and in what it shows of the parent, of the
+// random number of a row within its copy: one joined row has the same in both.
+const RowColumn = "tailor_label_row"
 
 // LabelColumn is the name, in a release, of the text column that holds the
 // labels of a quasi-identifier.
@@ -85,6 +90,11 @@ type Relation struct {
 	// AggregateOnly says that no answer shows rows: every cell is computed from
 	// at least K subjects.
 	AggregateOnly bool
+	// Parent is the relation whose quasi-identifiers the copy borrows, nil for
+	// none, and References are those that it could borrow from.
+	Parent     *Parent
+	References []uint32
+	borrowed   []Column
 	// OneRow says that the epoch has one row for each subject.
 	OneRow bool
 	// Catalog is the version of the catalog that this was read from.
@@ -145,19 +155,23 @@ type Snapshot struct {
 	protected map[Name]*Relation
 	others    map[Name]*Other
 	projects  []string
-	names     *words.Set // whose absence proves a text harmless
-	beyond    bool       // a name is not ASCII: PostgreSQL folds and encodes it its own way
+	linked    map[uint32]bool // relations whose key another one refers to, and those
+	names     *words.Set      // whose absence proves a text harmless
+	beyond    bool            // a name is not ASCII: PostgreSQL folds and encodes it its own way
 }
 
 // NewSnapshot makes a snapshot. The research schema's name of each protected
 // relation is added by itself.
 func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *Snapshot {
-	s := &Snapshot{version: version, protected: make(map[Name]*Relation), others: others}
+	s := &Snapshot{version: version, protected: make(map[Name]*Relation), others: others, linked: make(map[uint32]bool)}
 	names := []string{"pg_stat", "u&", ReleasePrefix, "tailor"}
 	for _, r := range protected {
 		r.Catalog = version
 		s.protected[Name{r.Schema, r.Name}] = r
 		s.protected[Name{"research", r.Name}] = r
+		for _, parent := range r.References {
+			s.linked[r.OID], s.linked[parent] = true, true
+		}
 		for _, seed := range r.Seeds {
 			if seed.Name != policySeed {
 				s.projects = append(s.projects, seed.Name)
@@ -189,6 +203,10 @@ func (s *Snapshot) Protected(n Name) *Relation { return s.protected[n] }
 // Current is the present state of a relation that was looked up in an earlier
 // snapshot, nil if it is no longer protected.
 func (s *Snapshot) Current(r *Relation) *Relation { return s.protected[Name{r.Schema, r.Name}] }
+
+// Linked says whether a relation refers to the key of another one, or another one
+// to its key.
+func (s *Snapshot) Linked(r *Relation) bool { return s.linked[r.OID] }
 
 // HasProject says whether some relation has a declared workload of that name.
 func (s *Snapshot) HasProject(name string) bool { return slices.Contains(s.projects, name) }

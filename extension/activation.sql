@@ -1,17 +1,9 @@
 -- Activation ----------------------------------------------------------------
 
-CREATE OR REPLACE FUNCTION tailor.fingerprint(relation regclass) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT md5(string_agg(format('%s %s %s %s', attnum, attname, atttypid, atttypmod), ',' ORDER BY attnum)
-               || coalesce((SELECT ' of ' || string_agg(a::text, ',' ORDER BY a::text COLLATE "C") FROM tailor.ancestors(relation) a), ''))
-    FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
-$$;
-COMMENT ON FUNCTION tailor.fingerprint IS 'changes when a column is added, dropped, renamed or retyped, or the table gets or loses a parent';
-
 -- The draft as one self-contained document.
 CREATE OR REPLACE FUNCTION tailor.draft(relation regclass) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT jsonb_build_object(
+    SELECT tailor.with_parent(relation, jsonb_build_object(
         'subject', p.subject, 'k', p.k, 'recoding', p.recoding, 'scope', p.scope, 'seed', p.seed, 'rows', p.rows,
         'gate', CASE WHEN p.gate IS NOT NULL THEN jsonb_build_object('measure', p.gate, 'max_risk', p.max_risk) END,
         'fingerprint', tailor.fingerprint(p.relation),
@@ -27,7 +19,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     LEFT JOIN tailor.classification c ON c.relation = a.attrelid AND c.column_name = a.attname
                     LEFT JOIN tailor.hierarchy h ON h.name = c.hierarchy
                     WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
-        || coalesce(tailor.draft_set_valued(p.relation), '{}')
+        || coalesce(tailor.draft_set_valued(p.relation), '{}'))
     FROM tailor.protection p WHERE p.relation = draft.relation AND tailor.owns(p.relation)
 $$;
 COMMENT ON FUNCTION tailor.draft IS 'the policy of one''s own table as it would be activated; NULL for others';
@@ -118,6 +110,8 @@ DECLARE
     qids     text;
     originals text;
     payload  text;
+    source   text := relation || ' b';
+    fetched  text;
     single   boolean;
     subjects bigint;
     total    bigint;
@@ -139,12 +133,25 @@ BEGIN
         FROM jsonb_array_elements(policy -> 'columns') c
         JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
         WHERE c ->> 'class' = 'quasi_identifier';
+    SELECT string_agg(format('b.%I', c), ', ') INTO fetched FROM unnest(copied) c;
+    -- The parent's are read in the statement that reads the table: both are of
+    -- one moment.
+    IF policy ? 'parent' THEN
+        CALL tailor.assert_lends(relation, policy);
+        source := format('%s LEFT JOIN %I.%I p ON p.%I = b.%I', source, policy #>> '{parent,schema}', policy #>> '{parent,name}',
+                         policy #>> '{parent,subject}', policy ->> 'subject');
+        SELECT concat_ws(', ', qids, string_agg(format('p.%I%s', c ->> 'name', CASE WHEN a.attcollation <> 0 THEN ' COLLATE "C"' END), ', ' ORDER BY a.attnum)),
+               concat(originals, ', b."tailor qid 0"', string_agg(format(', b.%I', tailor.borrowed(c)), '' ORDER BY a.attnum)),
+               concat(fetched, format(', p.%I IS NULL AS "tailor qid 0"', policy #>> '{parent,subject}'),
+                      string_agg(format(', p.%I AS %I', c ->> 'name', tailor.borrowed(c)), '' ORDER BY a.attnum))
+            INTO qids, originals, fetched
+            FROM jsonb_array_elements(policy #> '{parent,columns}') c
+            JOIN pg_attribute a ON a.attrelid = to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'))
+                 AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped;
+    END IF;
     -- Where the column is a key, a row is a subject, and its random number will
     -- do for both.
-    single := EXISTS (
-        SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-        WHERE i.indrelid = relation AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indnkeyatts = 1
-          AND i.indpred IS NULL AND i.indexprs IS NULL AND a.attname = policy ->> 'subject');
+    single := tailor.is_key(relation, (policy ->> 'subject')::name);
     -- Types are those of the catalog, and a cast is made only to types whose
     -- casts are PostgreSQL's own.
     SELECT string_agg(CASE WHEN c ->> 'class' = 'direct_identifier'
@@ -175,11 +182,11 @@ BEGIN
         'CREATE TABLE tailor_store.epoch_%1$s AS
          SELECT ("tailor row" - 1)::integer AS "tailor row", "tailor tuple", ("tailor pseudonym" - 1)::integer AS "tailor subject"%2$s %3$s
          FROM (SELECT row_number() OVER (ORDER BY "tailor random") AS "tailor row", %4$s d.*
-               FROM (SELECT gen_random_uuid() AS "tailor random", (%5$s)::integer AS "tailor tuple", %6$s FROM %7$s b WHERE %9$s) d) b %8$s',
+               FROM (SELECT gen_random_uuid() AS "tailor random", (%5$s)::integer AS "tailor tuple", %6$s FROM %7$s WHERE %9$s) d) b %8$s',
         number, CASE WHEN payload IS NULL THEN '' ELSE ', ' || payload END, originals,
         CASE WHEN single THEN 'row_number() OVER (ORDER BY "tailor random") AS "tailor pseudonym",' ELSE '' END,
         CASE WHEN qids IS NULL THEN '0' ELSE format('dense_rank() OVER (ORDER BY %s) - 1', qids) END,
-        (SELECT string_agg(format('b.%I', c), ', ') FROM unnest(copied) c), relation,
+        fetched, source,
         CASE WHEN NOT single THEN format(
             'JOIN (SELECT %1$I AS "tailor person", row_number() OVER (ORDER BY gen_random_uuid()) AS "tailor pseudonym"
                    FROM %2$s GROUP BY %1$I) s ON s."tailor person" = b.%1$I
@@ -191,8 +198,10 @@ BEGIN
     EXECUTE format(
         'CREATE TABLE tailor_store.tuples_%1$s AS SELECT DISTINCT "tailor tuple"%2$s FROM tailor_store.epoch_%1$s',
         number, (SELECT coalesce(', ' || string_agg(format('%I AS %I', 'tailor qid ' || (c ->> 'number'), c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int), '')
-                 FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier'));
+                 FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier')
+             || (SELECT coalesce(string_agg(format(', %I', tailor.borrowed(c)), ''), '') FROM jsonb_array_elements(policy #> '{parent,columns}') c));
     CALL tailor.note_progress(slot, relation, 4);
+    CALL tailor.assert_whole(relation, policy, number);
     CALL tailor.assert_covers(policy, number);
     CALL tailor.note_progress(slot, relation, 5);
     -- The copy is written once more, without the quasi-identifiers.
@@ -282,6 +291,9 @@ BEGIN
             WHERE c.oid = to_regclass(format('tailor_release.chain_%s', chain.number)) AND a.grantee <> c.relowner
         LOOP
             EXECUTE format('REVOKE ALL ON tailor_release.chain_%s FROM %s', chain.number, grantee.name);
+            IF to_regclass(format('tailor_release.chain_%s_parent', chain.number)) IS NOT NULL THEN
+                EXECUTE format('REVOKE ALL ON tailor_release.chain_%s_parent FROM %s', chain.number, grantee.name);
+            END IF;
         END LOOP;
     END LOOP;
 END $$;
@@ -341,18 +353,7 @@ BEGIN
         RAISE EXCEPTION '% is required of column "%", which releases do not show', problem.model, problem.name
             USING ERRCODE = '22023', HINT = 'Classify it as sensitive.';
     END LOOP;
-    -- Two tables of one subject, both with quasi-identifiers, need blocks that
-    -- nest; until they do, one of them must do without.
-    IF EXISTS (SELECT FROM tailor.classification c WHERE c.relation = assert_valid.relation AND c.class = 'quasi_identifier')
-       AND EXISTS (
-        SELECT FROM pg_constraint f JOIN tailor.protection o
-            ON o.relation = CASE WHEN f.conrelid = assert_valid.relation THEN f.confrelid ELSE f.conrelid END::regclass
-        WHERE f.contype = 'f' AND assert_valid.relation IN (f.conrelid, f.confrelid) AND f.conrelid <> f.confrelid
-          AND o.active IS NOT NULL
-          AND EXISTS (SELECT FROM tailor.classification c WHERE c.relation = o.relation AND c.class = 'quasi_identifier')) THEN
-        RAISE EXCEPTION 'table % is linked by a foreign key to a protected table that has quasi-identifiers too', relation
-            USING ERRCODE = '0A000', HINT = 'Classify the quasi-identifiers of one of the two tables as direct_identifier, which hides them.';
-    END IF;
+    CALL tailor.assert_links(relation, policy);
     -- research.<name> stands for one table only.
     FOR problem IN
         SELECT p.relation AS other FROM tailor.protection p
@@ -423,7 +424,7 @@ DECLARE
     losing  text;
 BEGIN
     CALL tailor.assert_owner(relation);
-    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+    CALL tailor.hold(relation);
     SELECT string_agg(quote_ident(r), ', ') INTO readers FROM tailor.reader_roles() r;
     FOR part IN
         SELECT f AS name, pg_get_userbyid(c.relowner) AS owner
@@ -475,7 +476,7 @@ CREATE OR REPLACE PROCEDURE tailor.refresh(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
-    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+    CALL tailor.hold(relation);
     CALL tailor.renew_copy(relation);
 END $$;
 COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table; each chain is re-fitted to it when it is next used';
@@ -487,7 +488,7 @@ DECLARE
 BEGIN
     CALL tailor.assert_owner(relation);
     FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = forget_chains.relation FOR UPDATE LOOP
-        EXECUTE format('DROP VIEW IF EXISTS tailor_release.chain_%s', chain.number);
+        EXECUTE format('DROP VIEW IF EXISTS tailor_release.chain_%1$s, tailor_release.chain_%1$s_parent', chain.number);
         EXECUTE format('DROP TABLE IF EXISTS tailor_store.chain_%1$s_block, tailor_store.chain_%1$s_row', chain.number);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;
     END LOOP;

@@ -154,6 +154,14 @@ ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, definition = excluded.def
 
 -- A value without a place in its hierarchy could never be shown. The message
 -- counts such values and quotes none.
+-- Where a copy stores a column of the table's parent. A table has far fewer
+-- than 10000 columns.
+CREATE OR REPLACE FUNCTION tailor.borrowed(parent_column jsonb) RETURNS name
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT 'tailor qid ' || 10000 + (parent_column ->> 'number')::integer
+$$;
+COMMENT ON FUNCTION tailor.borrowed IS 'the name, in a copy, of a quasi-identifier of the table''s parent';
+
 CREATE OR REPLACE PROCEDURE tailor.assert_covers(policy jsonb, epoch integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -162,9 +170,12 @@ DECLARE
     missing bigint;
 BEGIN
     FOR qid IN
-        SELECT c ->> 'name' AS name, c -> 'hierarchy' ->> 'name' AS hierarchy, c -> 'hierarchy' ->> 'kind' AS kind,
+        SELECT c ->> 'name' AS name, c ->> 'name' AS stored, c -> 'hierarchy' ->> 'name' AS hierarchy, c -> 'hierarchy' ->> 'kind' AS kind,
                c -> 'hierarchy' -> 'definition' AS definition
         FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier'
+      UNION ALL
+        SELECT c ->> 'name', tailor.borrowed(c), c -> 'hierarchy' ->> 'name', c -> 'hierarchy' ->> 'kind', c -> 'hierarchy' -> 'definition'
+        FROM jsonb_array_elements(policy #> '{parent,columns}') c
     LOOP
         outside := CASE qid.kind
             WHEN 'interval' THEN '%1$I NOT BETWEEN ($1 ->> ''lower'')::numeric AND ($1 ->> ''upper'')::numeric'
@@ -172,7 +183,7 @@ BEGIN
             WHEN 'table' THEN '%1$I IS NOT NULL AND NOT EXISTS (SELECT FROM jsonb_array_elements($1 -> ''paths'') p WHERE p ->> 0 = %1$I::text)'
         END;
         CONTINUE WHEN outside IS NULL;
-        EXECUTE format('SELECT count(*) FROM (SELECT DISTINCT %1$I FROM tailor_store.tuples_%2$s) t WHERE ' || outside, qid.name, epoch)
+        EXECUTE format('SELECT count(*) FROM (SELECT DISTINCT %1$I FROM tailor_store.tuples_%2$s) t WHERE ' || outside, qid.stored, epoch)
             INTO missing USING qid.definition;
         IF missing > 0 THEN
             RAISE EXCEPTION 'hierarchy "%" has no place for % of the values of column "%"', qid.hierarchy, missing, qid.name

@@ -134,3 +134,21 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION tailor.view_ways IS 'how readers can still read a table through views that do not ask for their own rights: the reader, the role that lets it, the view';
 
+-- What a table is -------------------------------------------------------------
+
+CREATE OR REPLACE FUNCTION tailor.fingerprint(relation regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT md5(string_agg(format('%s %s %s %s', attnum, attname, atttypid, atttypmod), ',' ORDER BY attnum)
+               || coalesce((SELECT ' of ' || string_agg(a::text, ',' ORDER BY a::text COLLATE "C") FROM tailor.ancestors(relation) a), ''))
+    FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
+$$;
+COMMENT ON FUNCTION tailor.fingerprint IS 'changes when a column is added, dropped, renamed or retyped, or the table gets or loses a parent';
+
+CREATE OR REPLACE FUNCTION tailor.is_key(relation regclass, column_name name) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+        WHERE i.indrelid = relation AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indnkeyatts = 1
+          AND i.indpred IS NULL AND i.indexprs IS NULL AND a.attname = column_name)
+$$;
+COMMENT ON FUNCTION tailor.is_key IS 'whether no two rows have the same value in a column, at any time';

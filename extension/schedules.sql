@@ -42,16 +42,28 @@ COMMENT ON PROCEDURE tailor.schedule IS 'has a proxy refresh the table, so often
 CREATE OR REPLACE PROCEDURE tailor.lock_scheduled(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    owner name := (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = relation);
+    part  regclass;
+    owner name;
 BEGIN
     IF NOT EXISTS (SELECT FROM tailor.schedule s WHERE s.relation = lock_scheduled.relation) THEN
         RAISE EXCEPTION 'table % has no schedule', relation USING ERRCODE = '55000';
     END IF;
-    IF NOT pg_has_role(current_user, owner, 'USAGE') THEN
-        RAISE EXCEPTION 'the role "%" that installed Tailor may not lock table %', current_user, relation
-            USING ERRCODE = '42501', HINT = format('GRANT %I TO %I;', owner, current_user);
-    END IF;
-    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+    -- What the table borrows from is read with it.
+    FOR part IN
+        SELECT relation
+      UNION ALL
+        SELECT to_regclass(format('%I.%I', v.policy #>> '{parent,schema}', v.policy #>> '{parent,name}'))
+        FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+        WHERE p.relation = lock_scheduled.relation AND v.policy ? 'parent'
+    LOOP
+        CONTINUE WHEN part IS NULL;
+        SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class c WHERE c.oid = part;
+        IF NOT pg_has_role(current_user, owner, 'USAGE') THEN
+            RAISE EXCEPTION 'the role "%" that installed Tailor may not lock table %', current_user, part
+                USING ERRCODE = '42501', HINT = format('GRANT %I TO %I;', owner, current_user);
+        END IF;
+        EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', part);
+    END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.lock_scheduled IS 'keeps a table as it is for a scheduled refresh; for the proxy only';
 

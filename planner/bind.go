@@ -28,7 +28,8 @@ type binder struct {
 	keeps    bool                // the statement's rows go into a temporary table
 	alone    bool                // the text holds one statement
 	cells    *cells              // of the statement at hand, nil where rows may be shown
-	at       int                 // offset of the reference being bound, -1 for none
+	keyed    keyed
+	at       int // offset of the reference being bound, -1 for none
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to
@@ -82,6 +83,9 @@ func (b *binder) selectBody(s *pg.SelectStmt, sc *scope, top bool) (*boundQuery,
 	}
 	if len(s.ValuesLists) > 0 {
 		return b.values(s, sc)
+	}
+	if err := b.linkTables(s, sc); err != nil {
+		return nil, err
 	}
 	for _, item := range s.FromClause {
 		if err := b.fromItem(item, sc); err != nil {
@@ -201,7 +205,11 @@ func (b *binder) use(o origin, place ecg.Place) {
 	if b.at >= 0 {
 		condition = b.fragment(b.at)
 	}
-	b.plan.note(ecg.Use{Place: place, Table: o.entry.relation.String(), Attribute: o.qid().Name, Condition: condition})
+	table, attribute := o.entry.relation, o.qid().Name
+	if child := o.entry.via; child != nil {
+		table, attribute = child, child.Parent.Lends(attribute)
+	}
+	b.plan.note(ecg.Use{Place: place, Table: table.String(), Attribute: attribute, Condition: condition})
 }
 
 // useAll notes those of some columns that are quasi-identifiers.

@@ -27,6 +27,13 @@
 //     of either side of an inner join, and none of a full join.
 //   - With tailor.representation = 'value' no label is read at all.
 //
+// # Joins along keys
+//
+// Two protected tables in one FROM list have to be joined by an equation of
+// their subject's keys (keyjoin.go). The parent is then read through the child's
+// release, and its quasi-identifiers count as the child's: one relation, one
+// branch of stages, one chain (docs/decisions/joins.md).
+//
 // # Set-valued relations
 //
 // Their releases are read like others, but not beside another protected

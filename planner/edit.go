@@ -13,6 +13,7 @@ type edit struct {
 	start, end int
 	relation   *catalog.Relation
 	literal    bool
+	parent     bool // what the release shows of the relation's parent
 	view       *source
 	text       string
 }

@@ -193,6 +193,9 @@ func (b *binder) reference(ref *pg.ColumnRef, sc *scope, place ecg.Place) error 
 	if isStar(ref) {
 		return b.starValue(ref, sc)
 	}
+	if t := b.keyed.keys[ref]; t != nil {
+		return b.keyReference(ref, t)
+	}
 	r, err := b.resolve(sc, ref)
 	if err != nil {
 		return err

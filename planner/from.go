@@ -73,11 +73,16 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 			At(b.statement, int(rv.Location))
 	}
 	e.columns = renamed(e.columns, true, rv.Alias.GetColnames())
-	if err := b.read(r, int(rv.Location)); err != nil {
-		return err
-	}
 	sc.entries = append(sc.entries, e)
 	if err := b.spendColumns(len(r.Columns)); err != nil {
+		return err
+	}
+	if child := b.keyed.parents[rv]; child != nil {
+		lentEntry(e, child)
+		b.plan.lends(r)
+		return b.replaceName(rv, edit{relation: child, parent: true}, alias)
+	}
+	if err := b.read(r, int(rv.Location)); err != nil {
 		return err
 	}
 	return b.replaceRelation(rv, r, alias)

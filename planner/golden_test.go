@@ -63,7 +63,38 @@ func hospitalSnapshot() *catalog.Snapshot {
 	shifts := &catalog.Relation{OID: 6, Schema: "public", Name: "shifts", Subject: "staff_id", K: 5, AggregateOnly: true, Columns: []catalog.Column{
 		{Name: "hours", Number: 2, Type: "integer", Class: catalog.NonSensitive},
 	}}
-	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions, lab, staff, shifts}, map[catalog.Name]*catalog.Other{
+	// encounters have quasi-identifiers of their own and stays have none; what
+	// transfers borrow is not what patients have now, and audits are shared by
+	// fewer people.
+	encounters := &catalog.Relation{OID: 15, Schema: "public", Name: "encounters", Subject: "patient_id", K: 5, References: []uint32{1}, Columns: []catalog.Column{
+		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+		{Name: "patient_id", Number: 2, Type: "integer", Class: catalog.DirectIdentifier},
+		qid("day", "date", "D", 3), qid("kind", "text", "S", 4),
+		{Name: "fee", Number: 5, Type: "integer", Class: catalog.NonSensitive},
+		{Name: "note", Number: 6, Type: "text", Class: catalog.Sensitive},
+	}}
+	child := func(oid uint32, name string) *catalog.Relation {
+		return &catalog.Relation{OID: oid, Schema: "public", Name: name, Subject: "id", K: 5, References: []uint32{1}, Columns: []catalog.Column{
+			{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+			{Name: "ward", Number: 2, Type: "text", Class: catalog.NonSensitive},
+		}}
+	}
+	stays, transfers, audits := child(16, "stays"), child(17, "transfers"), child(18, "audits")
+	lent := func(inStep, narrow bool) *catalog.Parent {
+		p := &catalog.Parent{Schema: "public", Name: "patients", InStep: inStep, Narrow: narrow}
+		for _, c := range patients.QuasiIdentifiers() {
+			p.Columns = append(p.Columns, *c)
+		}
+		return p
+	}
+	encounters.Borrow(lent(true, false), 5)
+	stays.Borrow(lent(true, false), 5)
+	transfers.Borrow(lent(false, false), 5)
+	audits.Borrow(lent(true, true), 5)
+	rota := child(19, "rota") // of staff, who answer with aggregates only
+	rota.References = []uint32{5}
+	rota.Borrow(&catalog.Parent{Schema: "public", Name: "staff", InStep: true, Columns: staff.Columns[1:3]}, 5)
+	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions, lab, staff, shifts, encounters, stays, transfers, audits, rota}, map[catalog.Name]*catalog.Other{
 		{Schema: "public", Name: "zip_city"}:     {Columns: []string{"zip", "city"}},
 		{Schema: "public", Name: "names"}:        {Columns: []string{"name", "n"}},
 		{Schema: "public", Name: "cities"}:       {Columns: []string{"city", "population"}},
@@ -79,6 +110,14 @@ func hospitalSnapshot() *catalog.Snapshot {
 		{Schema: "public", Name: "well_paid"}: {
 			Columns: []string{"unit", "pay"}, Reaches: "staff",
 			Definition: " SELECT staff.unit,\n    staff.pay\n   FROM public.staff\n  WHERE (staff.pay > (100)::numeric);",
+		},
+		{Schema: "public", Name: "on_duty"}: {
+			Columns: []string{"age", "ward"}, Reaches: "staff",
+			Definition: " SELECT s.age,\n    r.ward\n   FROM (public.rota r\n     JOIN public.staff s USING (id));",
+		},
+		{Schema: "public", Name: "seen"}: {
+			Columns: []string{"age", "day"}, Reaches: "patients",
+			Definition: " SELECT p.age,\n    e.day\n   FROM (public.patients p\n     JOIN public.encounters e ON ((e.patient_id = p.id)));",
 		},
 		{Schema: "public", Name: "stored_patients"}: {Columns: []string{"age"}, Reaches: "patients"},
 		{Schema: "other", Name: "patients"}:         {Columns: []string{"age"}},
@@ -117,6 +156,9 @@ func show(statement string) string {
 		out.WriteString("release")
 		for _, r := range plan.Relations {
 			fmt.Fprintf(&out, " %s", r)
+		}
+		for _, r := range plan.Parents {
+			fmt.Fprintf(&out, " through it %s", r)
 		}
 		out.WriteString("\n")
 		for _, u := range plan.Uses {

@@ -37,7 +37,13 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) error {
 			return err
 		}
 	}
-	for _, name := range names {
+	for i, name := range names {
+		if key, ok := b.keyed.using[j]; ok && key == name {
+			if err := b.keyUsing(j, i); err != nil {
+				return err
+			}
+			continue
+		}
 		left, err := b.side(sc, name, from, middle)
 		if err != nil {
 			return err
@@ -85,8 +91,8 @@ func (b *binder) side(sc *scope, name string, from, to int) (resolved, error) {
 		}
 	}
 	for _, e := range sc.entries[from:to] {
-		if e.relation != nil && b.hides(e.relation, name) {
-			return resolved{}, b.hidden(&pg.ColumnRef{Location: -1}, e.relation, name)
+		if e.relation != nil && b.hides(e, name) {
+			return resolved{}, b.hidden(&pg.ColumnRef{Location: -1}, e, name)
 		}
 	}
 	return resolved{}, nil

@@ -30,6 +30,9 @@ type Plan struct {
 	// Relations are the protected relations that the statement reads, in the
 	// order of their first appearance. None: the text is forwarded as it is.
 	Relations []*catalog.Relation
+	// Parents are protected relations of which the statement reads only what
+	// releases of others show of them.
+	Parents []*catalog.Relation
 	// Uses are the quasi-identifiers that can influence the answer.
 	Uses []ecg.Use
 	// Outputs classifies the output columns of the statements that read them.
@@ -68,7 +71,7 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 	text := &source{statement: statement, tokens: tokens}
 	b := &binder{
 		source: text, plan: &Plan{text: text}, session: session, snapshot: snapshot,
-		sources: []*source{text}, bytes: len(statement), at: -1, alone: len(tree.Stmts) == 1,
+		sources: []*source{text}, bytes: len(statement), at: -1, alone: len(tree.Stmts) == 1, keyed: newKeyed(),
 	}
 	changed := false
 	for _, s := range tree.Stmts {
@@ -76,7 +79,7 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 			if err := b.explain(s.Stmt.GetExplainStmt(), len(tree.Stmts) == 1); err != nil {
 				return nil, err
 			}
-			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Uses: b.plan.Uses}, nil
+			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents, Uses: b.plan.Uses}, nil
 		}
 		if err := b.statementPlan(s, changed); err != nil {
 			return nil, err
@@ -214,6 +217,13 @@ func (b *binder) refuseStatement(stmt *pg.Node, relation string) error {
 func (p *Plan) reads(r *catalog.Relation) {
 	if !slices.Contains(p.Relations, r) {
 		p.Relations = append(p.Relations, r)
+	}
+}
+
+// lends records a protected relation of which a release of another is read.
+func (p *Plan) lends(r *catalog.Relation) {
+	if !slices.Contains(p.Parents, r) {
+		p.Parents = append(p.Parents, r)
 	}
 }
 

@@ -126,8 +126,8 @@ func (b *binder) inScope(s *scope, ref *pg.ColumnRef, name string) (resolved, er
 			}
 			continue
 		}
-		if e.relation != nil && b.hides(e.relation, name) && !s.elsewhere(name) {
-			return resolved{}, b.hidden(ref, e.relation, name)
+		if e.relation != nil && b.hides(e, name) && !s.elsewhere(name) {
+			return resolved{}, b.hidden(ref, e, name)
 		}
 	}
 	return best, nil
@@ -143,8 +143,8 @@ func (b *binder) columnOf(e *entry, ref *pg.ColumnRef, name string) (resolved, e
 		return resolved{origin: origin{e, i}, found: true}, nil
 	}
 	switch {
-	case e.relation != nil && b.hides(e.relation, name):
-		return resolved{}, b.hidden(ref, e.relation, name)
+	case e.relation != nil && b.hides(e, name):
+		return resolved{}, b.hidden(ref, e, name)
 	case e.relation != nil:
 		return resolved{}, sqlstate.New(sqlstate.UndefinedColumn, "column %q of table %q does not exist", name, e.relation.Name).
 			At(b.statement, int(ref.Location))

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,7 +28,8 @@ type entry struct {
 	schema   string // set for an unaliased relation: schema.relation.column is legal
 	replaced bool   // the statement gets another text in place of the relation's name
 	relation *catalog.Relation
-	query    *boundQuery // of a subquery
+	via      *catalog.Relation // the child whose release shows the relation, in a join along the key
+	query    *boundQuery       // of a subquery
 	columns  []column
 	known    bool // whether columns is complete
 }
@@ -111,19 +113,26 @@ func (b *binder) ownName(rv *pg.RangeVar) bool {
 		slices.ContainsFunc(b.session.SearchPath, func(s string) bool { return slices.Contains(catalog.OwnSchemas, s) })
 }
 
-// hides says whether a relation has a column that no release shows.
-func (b *binder) hides(r *catalog.Relation, name string) bool {
-	if c := r.Column(name); c != nil {
-		return !c.Visible()
+// hides says whether a protected relation has a column that is not shown.
+func (b *binder) hides(e *entry, name string) bool {
+	if c := e.relation.Column(name); c != nil {
+		return !c.Visible() || (e.via != nil && c.Class != catalog.QuasiIdentifier)
 	}
 	return slices.Contains(systemColumns, name)
 }
 
-func (b *binder) hidden(ref *pg.ColumnRef, r *catalog.Relation, name string) error {
+func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
+	r := e.relation
+	if e.via != nil && name != r.Subject && r.Column(name) != nil && r.Column(name).Visible() {
+		return b.notLent(ref, e, name)
+	}
 	if name == r.Subject {
+		hint := fmt.Sprintf("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood where the table has a row for each subject and is read alone.", name)
+		if b.snapshot.Linked(r) {
+			hint += " Two tables in one FROM list are joined by an equation of their keys, each written with its table's name."
+		}
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
-			WithHint("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood where the table has a row for each subject and is read alone.", name).
-			At(b.statement, int(ref.Location))
+			WithHint("%s", hint).At(b.statement, int(ref.Location))
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
 		WithHint("The policy of the table hides it. Visible columns: %s.", strings.Join(visibleNames(r), ", ")).

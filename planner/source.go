@@ -89,6 +89,9 @@ func (s *source) write(out *strings.Builder, release func(*catalog.Relation) str
 		switch {
 		case e.literal:
 			out.WriteString("'tailor_release." + release(e.relation) + "'")
+		case e.parent:
+			out.WriteString("tailor_release.")
+			out.WriteString(catalog.ParentView(release(e.relation)))
 		case e.relation != nil:
 			out.WriteString("tailor_release.")
 			out.WriteString(release(e.relation))

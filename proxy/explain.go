@@ -51,6 +51,9 @@ func (s *session) explained(ctx context.Context, plan *planner.Plan, record *aud
 		}
 	}
 	if record != nil && len(plan.Relations) > 0 {
+		for _, parent := range plan.Parents {
+			record.Relations = append(record.Relations, parent.String())
+		}
 		record.Verdict = audit.Passed
 		if err := s.proxy.audit.Append(ctx, record); err != nil {
 			return "", auditUnavailable(err)

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hiatus-tailor/tailor/catalog"
@@ -15,6 +16,7 @@ import (
 // decision is what a protected statement may read.
 type decision struct {
 	releases    []*catalog.Release
+	parents     []*catalog.Relation // shown through releases of others
 	assessments []*ecg.Assessment
 	notice      []byte
 }
@@ -97,6 +99,13 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 		return nil, sqlstate.New(sqlstate.UndefinedObject, "project %q does not exist", project).
 			WithHint("SET tailor.project = '' works without one; a database administrator declares projects with tailor.project.")
 	}
+	for _, planned := range plan.Parents {
+		r, err := current(snapshot, planned)
+		if err != nil {
+			return nil, err
+		}
+		d.parents = append(d.parents, r)
+	}
 	branches := composed(plan)
 	for i, planned := range plan.Relations {
 		r, err := current(snapshot, planned)
@@ -153,7 +162,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 // current is the relation of a plan as it is now, if the plan still fits it.
 func current(snapshot *catalog.Snapshot, planned *catalog.Relation) (*catalog.Relation, error) {
 	r := snapshot.Current(planned)
-	if r == nil || r.OID != planned.OID || r.Version != planned.Version || r.OneRow != planned.OneRow {
+	if r == nil || r.OID != planned.OID || r.Version != planned.Version || r.OneRow != planned.OneRow || r.Lent() != planned.Lent() {
 		// The words by which drivers know that they have to prepare again.
 		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
 			WithHint("The policy of table %q has changed since the statement was prepared.", planned.Name)
@@ -181,8 +190,18 @@ func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.
 	return d, nil
 }
 
+// reads says whether a relation's own release is read.
+func (d *decision) reads(r *catalog.Relation) bool {
+	return slices.ContainsFunc(d.releases, func(release *catalog.Release) bool { return release.Relation == r })
+}
+
 // describe fills the part of an audit record that tells what is released.
 func (d *decision) describe(record *audit.Record) {
+	for _, parent := range d.parents {
+		if !d.reads(parent) {
+			record.Relations = append(record.Relations, parent.String())
+		}
+	}
 	for i, release := range d.releases {
 		a := d.assessments[i]
 		record.Relations = append(record.Relations, release.Relation.String())

@@ -80,7 +80,8 @@ CALL tailor.grant_reader(`, 1)
 		CREATE TABLE numbers AS SELECT n FROM generate_series(1, 200) n; GRANT SELECT ON numbers TO PUBLIC;`+policy)
 	first := serveDatabase(t, "world_a")
 	reader := connect(t, first.dsn(user))
-	rowsOf(t, reader, "SELECT "+quasiIdentifiers+" FROM patients", "SELECT * FROM patients", "SELECT * FROM visits", "SELECT * FROM diagnoses")
+	rowsOf(t, reader, "SELECT "+quasiIdentifiers+" FROM patients", "SELECT * FROM patients", "SELECT * FROM visits", "SELECT * FROM diagnoses",
+		"SELECT * FROM visits v JOIN patients p ON v.patient_id = p.id")
 	_ = reader.Close(t.Context())
 	first.stop(t)
 

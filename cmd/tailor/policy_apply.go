@@ -124,6 +124,29 @@ func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, er
 			return nil, refusal(ctx, t.Name, err)
 		}
 	}
+	return inStep(ctx, tx, f, activated)
+}
+
+// inStep activates tables that do not hold what their parents lend by now. What
+// belongs to somebody else is lent to nobody here.
+func inStep(ctx context.Context, tx pgx.Tx, f *policyfile.File, activated []string) ([]string, error) {
+	for i := range f.Tables {
+		name := f.Tables[i].Name
+		var behind bool
+		if err := tx.QueryRow(ctx, `SELECT coalesce(NOT tailor.in_step(r), false) AND NOT EXISTS (SELECT FROM tailor.parents(r, NULL) f WHERE NOT tailor.owns(f))
+			FROM (SELECT $1::text::regclass AS r) t`, name).Scan(&behind); err != nil {
+			return nil, err
+		}
+		if !behind {
+			continue
+		}
+		if _, err := tx.Exec(ctx, `CALL tailor.activate($1::text::regclass)`, name); err != nil {
+			return nil, refusal(ctx, name, err)
+		}
+		if !slices.Contains(activated, name) {
+			activated = append(activated, name)
+		}
+	}
 	return activated, nil
 }
 

@@ -31,8 +31,23 @@ SELECT n.n, EXISTS (SELECT FROM patients p WHERE p.age = n.n AND p.diagnosis = '
 -- ok: except all with a guess
 SELECT age, zip FROM patients EXCEPT ALL SELECT {age}, '{zip}' ORDER BY 1, 2
 
--- 42501: a join on the key
+-- ok: a join on the key, for what the one person of an age has spent
 SELECT v.cost FROM visits v JOIN patients p ON v.patient_id = p.id WHERE p.age = {age}
+
+-- 42501: a join on the key, for the diagnosis
+SELECT p.diagnosis, v.cost FROM visits v JOIN patients p ON v.patient_id = p.id WHERE p.age = {age}
+
+-- 42501: a join on the key, of one patient by number
+SELECT v.cost FROM visits v JOIN patients p ON v.patient_id = p.id AND p.id = {id}
+
+-- 0A000: patients without visits by an outer join
+SELECT p.age, v.cost FROM patients p LEFT JOIN visits v ON v.patient_id = p.id WHERE v.cost IS NULL
+
+-- 42501: patients without visits by NOT EXISTS
+SELECT age FROM patients p WHERE NOT EXISTS (SELECT FROM visits v WHERE v.patient_id = p.id)
+
+-- 42703: the number of a joined row
+SELECT v.tailor_label_row FROM visits v JOIN patients p ON v.patient_id = p.id
 
 -- 42501: a join on the name
 SELECT age FROM patients p JOIN (VALUES ('{name}')) v (name) USING (name)

@@ -1,0 +1,114 @@
+package planner
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// link notes that two tables are joined along the key, if the child's copy has
+// what the join shows of the parent.
+func (l *fromList) link(child, parent *standing, at int) error {
+	if child.linked == parent {
+		return nil
+	}
+	if child.linked != nil || parent.linked != nil {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "more than two tables are joined along the key of %q", parent.relation.Name).
+			WithHint("Rows of one subject are not linked to each other: join the table with one other at a time.").At(l.b.statement, at)
+	}
+	if err := lends(child.relation, parent.relation); err != nil {
+		return err.At(l.b.statement, at)
+	}
+	if l.natural != nil {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "NATURAL is not supported beside a join along a key").
+			WithHint("Name the columns with USING or ON: columns that are in no release have names, too.").At(l.b.statement, at)
+	}
+	child.linked, parent.linked = parent, child
+	l.b.keyed.parents[parent.rv] = child.relation
+	return nil
+}
+
+// lends says why a join cannot show the parent's quasi-identifiers, nil if it
+// can.
+func lends(child, parent *catalog.Relation) *sqlstate.Error {
+	switch {
+	case child.AggregateOnly || parent.AggregateOnly:
+		return sqlstate.New(sqlstate.FeatureNotSupported, "a table that answers with aggregates only is read alone").
+			WithHint("A join would show rows of it.")
+	case len(child.References) > 1:
+		return sqlstate.New(sqlstate.FeatureNotSupported, "table %q refers to more than one protected table by its subject", child.Name).
+			WithHint("Which of them it is joined with must be the same for everybody: drop the other foreign keys.")
+	case !child.Parent.Is(parent) || !child.Parent.InStep:
+		return sqlstate.New(sqlstate.PolicyStale, "table %q does not hold the quasi-identifiers of %q as they are now", child.Name, parent.Name).
+			WithHint("The owner of both calls tailor.activate('%s'), after that of '%s'.", child, parent)
+	case child.Parent.Narrow:
+		return sqlstate.New(sqlstate.FeatureNotSupported, "the chains of table %q are shared by fewer than those of %q", child.Name, parent.Name).
+			WithHint("People who share a chain of the one could compare their joins: the owner gives both tables one scope with tailor.chain_scope.")
+	}
+	return nil
+}
+
+// keepsParents refuses an outer join that keeps rows of the parent.
+func (l *fromList) keepsParents(child, parent *standing, at int) error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, "an outer join cannot keep rows of %q that have none in %q", parent.relation.Name, child.relation.Name).
+		WithHint("It would show who has no rows. Use JOIN, or %s LEFT JOIN %s.", child.relation.Name, parent.relation.Name).
+		At(l.b.statement, at)
+}
+
+// assertLinked ends a query over two protected tables that are not joined along
+// the key: nothing holds their rows together.
+func (l *fromList) assertLinked() error {
+	for i, x := range l.tables {
+		for _, y := range l.tables[:i] {
+			if x.relation == nil || y.relation == nil || x.relation == y.relation || x.linked == y {
+				continue
+			}
+			if x.linked != nil && x.linked.relation == y.relation || y.linked != nil && y.linked.relation == x.relation {
+				continue // as in a self-join
+			}
+			return sqlstate.New(sqlstate.FeatureNotSupported, "the protected tables %q and %q are not joined along the key of their subject", y.relation.Name, x.relation.Name).
+				WithHint("Write the equation of the keys that the foreign key declares in ON or WHERE, each with its table's name; or ask each table in a subquery of its own.").
+				At(l.b.statement, int(x.rv.Location))
+		}
+	}
+	return nil
+}
+
+// lentEntry is a parent in a join along the key: of its columns, those that the
+// child's release shows.
+func lentEntry(e *entry, child *catalog.Relation) {
+	e.via = child
+	var columns []column
+	for _, c := range e.columns {
+		if c.qid != nil {
+			columns = append(columns, c)
+		}
+	}
+	e.columns = columns
+}
+
+// notLent refuses a column of the parent that is no quasi-identifier.
+func (b *binder) notLent(ref *pg.ColumnRef, e *entry, name string) error {
+	return sqlstate.New(sqlstate.InsufficientPrivilege, "column %q of table %q is not shown in a join with %q", name, e.relation.Name, e.via.Name).
+		WithHint("A join shows of %q its quasi-identifiers only: values that both tables' own answers show would link rows of the one to rows of the other.", e.relation.Name).
+		At(b.statement, int(ref.Location))
+}
+
+// keyReference puts the number of the joined row in place of a key.
+func (b *binder) keyReference(ref *pg.ColumnRef, t *standing) error {
+	end := b.tokens[b.tokenAt(int(ref.Location))+2*(len(ref.Fields)-1)].End
+	return b.replace(int(ref.Location), int(end), quoted(t.alias)+"."+catalog.RowColumn)
+}
+
+// keyUsing does the same among the columns of USING.
+func (b *binder) keyUsing(j *pg.JoinExpr, at int) error {
+	i := b.tokenAt(b.fromItemEnd(start(j.Rarg)))
+	for i < len(b.tokens) && b.tokens[i].Token != pg.Token_USING {
+		i++
+	}
+	if i += 2 + 2*at; i >= len(b.tokens) {
+		return b.notUnderstood(j.Rarg)
+	}
+	return b.replace(int(b.tokens[i].Start), int(b.tokens[i].End), catalog.RowColumn)
+}

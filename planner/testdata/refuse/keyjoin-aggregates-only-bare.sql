@@ -1,0 +1,1 @@
+SELECT s.age, r.ward FROM rota r JOIN staff s USING (id)

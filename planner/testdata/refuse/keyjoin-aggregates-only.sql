@@ -1,0 +1,1 @@
+SELECT age, ward FROM on_duty

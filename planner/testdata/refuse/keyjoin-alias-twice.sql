@@ -1,0 +1,1 @@
+SELECT x.age FROM patients x JOIN encounters x ON x.id = x.patient_id

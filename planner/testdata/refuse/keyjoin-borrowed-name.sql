@@ -1,0 +1,1 @@
+SELECT e."patients.age" FROM encounters e

@@ -1,0 +1,1 @@
+SELECT p.age, e.kind FROM patients p, encounters e

@@ -1,0 +1,1 @@
+SELECT p.age, s.ward FROM stays s FULL JOIN patients p USING (id)

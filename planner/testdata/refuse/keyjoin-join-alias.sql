@@ -1,0 +1,1 @@
+SELECT j.age FROM (patients p JOIN encounters e ON p.id = e.patient_id) AS j

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients p JOIN encounters e ON p.id = e.patient_id GROUP BY e.patient_id

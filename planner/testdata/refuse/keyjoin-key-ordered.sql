@@ -1,0 +1,1 @@
+SELECT e.kind FROM patients p JOIN encounters e ON p.id = e.patient_id ORDER BY p.id

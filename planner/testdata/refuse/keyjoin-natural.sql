@@ -1,0 +1,1 @@
+SELECT p.age FROM patients p NATURAL JOIN encounters e

@@ -1,0 +1,1 @@
+SELECT p.age, e.kind FROM patients p JOIN encounters e ON p.zip = e.kind

@@ -1,0 +1,1 @@
+SELECT p.diagnosis, e.kind FROM patients p JOIN encounters e ON p.id = e.patient_id

@@ -1,0 +1,1 @@
+SELECT id FROM patients p JOIN stays s USING (id)

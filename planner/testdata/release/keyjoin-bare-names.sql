@@ -1,0 +1,1 @@
+SELECT age, kind FROM patients JOIN encounters ON patients.id = patient_id

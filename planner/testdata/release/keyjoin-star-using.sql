@@ -1,0 +1,1 @@
+SELECT * FROM patients p JOIN stays s USING (id)

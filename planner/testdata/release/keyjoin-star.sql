@@ -1,0 +1,1 @@
+SELECT * FROM patients p JOIN encounters e ON p.id = e.patient_id

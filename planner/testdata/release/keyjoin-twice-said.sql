@@ -1,0 +1,1 @@
+SELECT p.age FROM patients p JOIN encounters e ON p.id = e.patient_id WHERE e.patient_id = p.id

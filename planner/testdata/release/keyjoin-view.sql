@@ -1,0 +1,1 @@
+SELECT age, count(*) FROM seen GROUP BY age
