@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"time"
 
@@ -12,11 +13,17 @@ import (
 
 // answers forwards what the server sends until one side ends. It alone writes
 // to the client once the login is over.
-func (s *session) answers() error {
-	in := s.server.frames
+func (s *session) answers(ctx context.Context) error {
 	for {
+		in := s.server.frames
 		inside := in.inside()
 		frame, err := in.next()
+		if err != nil && s.poked(ctx, err) {
+			if err := s.share(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -35,6 +42,9 @@ func (s *session) answers() error {
 			}
 			if kind == 'Z' {
 				in.settle()
+				if err := s.share(ctx); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -142,9 +152,7 @@ func (s *session) answerError(frame []byte) error {
 		e.internal.row = nil
 		return nil
 	}
-	if e.prepares != nil {
-		e.prepares.failed.Store(true)
-	}
+	e.undo()
 	switch {
 	case e.refusal != nil:
 		frame = errorFrame("ERROR", e.refusal)

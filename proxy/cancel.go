@@ -11,7 +11,7 @@ import (
 // server's, under the key that the server gave.
 type target struct {
 	work      *interrupts
-	server    []byte
+	server    []byte // nil while the session has no connection
 	delivered sync.WaitGroup
 }
 
@@ -52,23 +52,39 @@ func (c *cancels) forget(key string) {
 	}
 }
 
+// point makes a key stand for another connection to the server, nil for none.
+// Then it returns when no request with it is on its way to the one before.
+func (c *cancels) point(key string, server []byte) {
+	c.mu.Lock()
+	t := c.keys[key]
+	if t != nil {
+		t.server = server
+	}
+	c.mu.Unlock()
+	if t != nil && server == nil {
+		t.delivered.Wait()
+	}
+}
+
 // deliver passes a cancel request on to the session that its key names, and says
 // whether there is one.
 func (c *cancels) deliver(shown string, send func(server []byte) error) (found bool, err error) {
 	c.mu.Lock()
 	t := c.keys[shown]
-	if t != nil {
+	var server []byte
+	if t != nil && t.server != nil {
+		server = t.server
 		t.delivered.Add(1)
+		defer t.delivered.Done()
 	}
 	c.mu.Unlock()
 	if t == nil {
 		return false, nil
 	}
-	defer t.delivered.Done()
-	if t.work.interrupt() {
+	if t.work.interrupt() || server == nil {
 		return true, nil
 	}
-	return true, send(t.server)
+	return true, send(server)
 }
 
 // deliver handles a client's cancel request: here, or at the peer that its key

@@ -19,6 +19,8 @@ type Config struct {
 	// Authentication is how clients prove who they are.
 	Authentication Authentication
 
+	// Pool is what sessions share; PoolTransaction needs MaxUpstream.
+	Pool Pooling
 	// Peers are the other proxies behind the same balancer.
 	Peers Peers
 
@@ -55,7 +57,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:6432", Upstream: "127.0.0.1:5432",
-		TLS: ClientTLS{MinVersion: "1.2"}, UpstreamTLS: UpstreamTLS{Mode: TLSDisable}, Authentication: SCRAM,
+		TLS: ClientTLS{MinVersion: "1.2"}, UpstreamTLS: UpstreamTLS{Mode: TLSDisable}, Authentication: SCRAM, Pool: PoolSession,
 		StartupTimeout: 30 * time.Second, MaxClients: 1000, QueueTimeout: 10 * time.Second,
 		DrainTimeout: 10 * time.Second, KeepAlive: time.Minute,
 		WrongPasswordPause: time.Second,
@@ -91,6 +93,12 @@ func (c Config) Validate() error {
 	}
 	if c.MaxClients <= 0 {
 		fault("max-clients: must be above 0")
+	}
+	switch {
+	case c.Pool == PoolTransaction && c.MaxUpstream == 0:
+		fault("pool: transaction needs max-upstream")
+	case c.Pool != PoolSession && c.Pool != PoolTransaction:
+		fault("pool: %q is neither session nor transaction", c.Pool)
 	}
 	if c.MaxUpstream < 0 {
 		fault("max-upstream: must not be below 0")

@@ -8,6 +8,9 @@
 //	client ─► statements ─► server   plan, assess, audit, then forward
 //	client ◄─ answers ◄──── server   forward whole buffers, watch completions
 //
+// Where sessions share connections, one that is between transactions gives its
+// own to another that waits, and gets one again for its next message (see pooled).
+//
 // What passes is written from the buffer that it was read into (see frames and
 // sink). Between the two stands a queue of what the server still owes (see expected):
 // each message that will be answered is noted there before it is forwarded.

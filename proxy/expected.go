@@ -27,6 +27,8 @@ type expected struct {
 	statement string
 	// prepares is marked where the server refuses to prepare it.
 	prepares *prepared
+	// again is marked where the server refuses to prepare it on another connection.
+	again *prepared
 	// released says that errors may quote released data.
 	released bool
 	// record is finished when the answer ends; nil for none.
@@ -40,6 +42,16 @@ type expected struct {
 	most   uint32 // rows that were asked for; 0 for all
 	// internal receives the answer, which the client does not see.
 	internal *internalQuery
+}
+
+// undo notes that the server has not prepared what it was asked to.
+func (e *expected) undo() {
+	if e.prepares != nil {
+		e.prepares.failed.Store(true)
+	}
+	if e.again != nil {
+		e.again.generation.Store(-1)
+	}
 }
 
 // bare are the messages about which nothing has to be known but their kind.
@@ -159,6 +171,7 @@ func (q *expectations) shift() *expected {
 }
 
 func (q *expectations) drop(e *expected) {
+	e.undo()
 	if e.internal != nil {
 		e.internal.done <- errNotAnswered
 	}

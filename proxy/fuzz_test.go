@@ -50,7 +50,7 @@ func FuzzAnswers(f *testing.F) {
 		for _, kind := range []byte("QPBDESQ") {
 			s.expect.add(&expected{kind: kind, started: time.Now(), record: s.record("SELECT 1"), released: kind == 'Q'})
 		}
-		_ = s.answers()
+		_ = s.answers(context.Background())
 		s.expect.drain()
 	})
 }

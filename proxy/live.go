@@ -67,8 +67,8 @@ func (p *Proxy) keepUp(ctx context.Context) {
 		}
 		now := p.clock()
 		p.shelf.sweep(now)
-		for range p.places.queued() {
-			p.shelf.evict()
+		if p.places.queued() > 0 {
+			p.poke()
 		}
 		sessions := p.live.all()
 		if now.Sub(tallied) >= tallyInterval {

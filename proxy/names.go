@@ -22,6 +22,10 @@ type prepared struct {
 	// fetches is what a text reads that fetches from cursors.
 	fetches *decision
 	failed  atomic.Bool // the server has refused to prepare it
+	types   []uint32    // of parameters, as the client gave them
+	sent    string      // what the server got in place of a text that passes; empty for the text
+	// generation is the session's connection that knows it, -1 for none.
+	generation atomic.Int64
 }
 
 // portal is a bound statement. It is decided and recorded once, however many
@@ -42,6 +46,7 @@ type names struct {
 	portals    map[string]*portal
 	cursors    map[string]*cursor
 	declared   bool // there has been a cursor over releases
+	complete   bool // the server need not know all names: see pooled
 	given      int
 }
 
@@ -111,7 +116,7 @@ func (s *session) replace(kind byte, client string) error {
 // which has it under another name, would not see the clash.
 func (n *names) taken(client string) bool {
 	p := n.statements[client]
-	return client != "" && p != nil && own(p.name) && !p.failed.Load()
+	return client != "" && p != nil && (own(p.name) || n.complete) && !p.failed.Load()
 }
 
 // server is the name that the server has for a client's statement or portal.
@@ -152,7 +157,7 @@ func (n *names) discard(text string) {
 // deallocated rewrites DEALLOCATE of a protected statement, which some drivers
 // send in place of Close. ok is false for any other text.
 func (n *names) deallocated(text string) (rewritten string, ok bool) {
-	if n.given == 0 { // a protected statement has a name of the proxy's own
+	if n.given == 0 && !n.complete { // a protected statement has a name of the proxy's own
 		return "", false
 	}
 	m := deallocation.FindStringSubmatch(text)

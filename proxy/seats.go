@@ -31,8 +31,9 @@ func tooMany() error {
 }
 
 // take waits for a seat as long as the patience lasts, then refuses with 53300;
-// with 57P03 where the context is cancelled because no client is wanted any more.
-func (s *seats) take(ctx context.Context, patience time.Duration) error {
+// with 57P03 where the context is cancelled because no client is wanted any more. waits are
+// called when the wait begins.
+func (s *seats) take(ctx context.Context, patience time.Duration, waits ...func()) error {
 	s.mu.Lock()
 	if s.taken < s.limit {
 		s.taken++
@@ -46,6 +47,9 @@ func (s *seats) take(ctx context.Context, patience time.Duration) error {
 	mine := make(chan struct{})
 	s.waiting = append(s.waiting, mine)
 	s.mu.Unlock()
+	for _, tell := range waits {
+		tell()
+	}
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {

@@ -26,7 +26,9 @@ type session struct {
 	server    *upstream
 	principal *catalog.Principal
 	database  string
-	keyring   keyring // makes the cancel key
+	pool      *pooled // nil where the connection is the session's to the end
+	key       string  // of cancel requests
+	keyring   keyring // makes it
 	keyLength int     // of the cancel key's secret
 	log       *slog.Logger
 
@@ -51,6 +53,9 @@ type session struct {
 	names     names
 	skipping  bool // to the next Sync, after a refusal
 	pipelined bool // messages of the extended protocol since the last Sync
+	// generation counts connections to the server, of which each has to be told
+	// the prepared statements.
+	generation int64
 	knowledge
 	lastSnapshot *catalog.Snapshot
 }
@@ -94,6 +99,10 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 		names:     newNames(),
 		knowledge: knowledge{settings: settings{notices: true}},
 	}
+	if r.Pool == PoolTransaction {
+		s.names.complete = true
+		s.pool = &pooled{parameters: g.parameters, keys: keys, settled: true, woken: make(chan struct{}, 1)}
+	}
 	if g.minor >= 2 {
 		s.keyLength = longSecret
 	}
@@ -105,9 +114,9 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 // run serves the session until one side ends it.
 func (s *session) run(ctx context.Context) {
 	defer s.leaveServer()
-	key := s.proxy.cancels.register(s.keyring, s.keyLength, &s.work, s.server.key)
-	defer s.proxy.cancels.forget(key)
-	if err := s.welcome(key); err != nil {
+	s.key = s.proxy.cancels.register(s.keyring, s.keyLength, &s.work, s.server.key)
+	defer s.proxy.cancels.forget(s.key)
+	if err := s.welcome(s.key); err != nil {
 		s.end = err
 		return
 	}
@@ -124,7 +133,7 @@ func (s *session) run(ctx context.Context) {
 		defer close(forwarded)
 		s.stop(reason(s.guard(func() error { return s.statements(ctx) })))
 	}()
-	s.stop(reason(s.guard(s.answers)))
+	s.stop(reason(s.guard(func() error { return s.answers(ctx) })))
 	// Both directions end before anything else is written: each owns a buffer.
 	<-forwarded
 	s.end = context.Cause(ctx)
@@ -149,6 +158,13 @@ func reason(err error) error {
 func (s *session) interrupt(cause error) {
 	_ = s.client.SetReadDeadline(past)
 	_ = s.client.SetWriteDeadline(time.Now().Add(farewell))
+	if q := s.pool; q != nil {
+		q.touch.Lock()
+		defer q.touch.Unlock()
+		if q.away {
+			return
+		}
+	}
 	if cause == errLeft {
 		_ = s.server.conn.SetReadDeadline(past) // it may serve another
 		return
@@ -193,6 +209,10 @@ func (s *session) welcome(key string) error {
 // part sends the client what is left and, where it broke the protocol, why the
 // session ends, and closes its connection.
 func (s *session) part(err error) {
+	var server *errorResponse
+	if errors.As(err, &server) {
+		_, _ = s.out.Write(server.frame)
+	}
 	var known *sqlstate.Error
 	if errors.As(err, &known) {
 		s.log.Info("session ended", "sqlstate", string(known.Code))

@@ -31,8 +31,9 @@ const resetTimeout = 5 * time.Second
 // shelf keeps connections to the server between sessions of one role with the
 // same start-up parameters, password and settings. It is safe for concurrent use.
 type shelf struct {
-	mu    sync.Mutex
-	kinds map[string]*kind
+	mu     sync.Mutex
+	kinds  map[string]*kind
+	closed bool // nothing is kept any more
 }
 
 // kind is all logins that are alike.
@@ -76,16 +77,20 @@ func (h *shelf) wants(key string) bool {
 	return k != nil && (k.rush || k.logins >= rushLogins)
 }
 
-// put keeps a connection until a time.
+// put keeps a connection until a time, or closes it where nothing is kept.
 func (h *shelf) put(u *upstream, until time.Time) {
 	h.mu.Lock()
-	k := h.kinds[u.kind]
-	if k == nil {
+	if h.closed {
 		h.mu.Unlock()
 		u.close()
 		return
 	}
 	defer h.mu.Unlock()
+	k := h.kinds[u.kind]
+	if k == nil {
+		k = &kind{since: until}
+		h.kinds[u.kind] = k
+	}
 	u.keptUntil = until
 	k.kept = append(k.kept, u)
 }
@@ -128,7 +133,18 @@ func (h *shelf) clear() {
 	for _, k := range h.kinds {
 		all = append(all, k.kept...)
 	}
-	h.kinds = nil
+	h.kinds, h.closed = nil, true
+}
+
+// count is how many are kept.
+func (h *shelf) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, k := range h.kinds {
+		n += len(k.kept)
+	}
+	return n
 }
 
 // evict closes the connection that has been kept for longest, to make a place,
@@ -162,23 +178,38 @@ func kindOf(principal *catalog.Principal, parameters map[string]string) string {
 	return strings.Join(all, "\x00") // which is in none of them
 }
 
-// server finds a connection to the server for a login, or makes one.
+// server finds a connection to the server for a session, or makes one, once
+// there is a place for it. The place is the session's.
 func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
-	if r.ReuseTimeout == 0 || keys == nil {
-		return p.connect(ctx, r, parameters, keys)
+	if err := p.places.take(ctx, r.QueueTimeout, p.poke); err != nil {
+		return nil, err
 	}
-	key := kindOf(principal, parameters)
-	for {
-		u := p.shelf.take(key, p.clock())
-		if u == nil {
-			break
-		}
-		if p.clock().Sub(u.born) < reuseAge && u.silent() {
-			return u, nil
-		}
-		u.close()
+	u, err := p.connected(ctx, r, parameters, principal, keys)
+	if err != nil {
+		p.places.leave()
 	}
-	u, err := p.connect(ctx, r, parameters, keys)
+	return u, err
+}
+
+// connected finds a connection or makes one. Others that are only kept make way.
+func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
+	key := ""
+	if r.Pool == PoolTransaction || r.ReuseTimeout > 0 && keys != nil {
+		key = kindOf(principal, parameters)
+		for {
+			u := p.shelf.take(key, p.clock())
+			if u == nil {
+				break
+			}
+			if p.clock().Sub(u.born) < reuseAge && u.silent() {
+				return u, nil
+			}
+			u.close()
+		}
+	}
+	for p.places.occupied()+p.shelf.count() > r.places() && p.shelf.evict() {
+	}
+	u, err := r.connect(ctx, parameters, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -186,32 +217,18 @@ func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]st
 	return u, nil
 }
 
-// connect makes a connection to the server once there is a place for one more.
-// One that is only kept makes way.
-func (p *Proxy) connect(ctx context.Context, r *running, parameters map[string]string, keys *scramKeys) (*upstream, error) {
-	err := p.places.take(ctx, 0)
-	if err != nil && p.shelf.evict() {
-		err = p.places.take(ctx, 0)
-	}
-	if err != nil {
-		if err = p.places.take(ctx, r.QueueTimeout); err != nil {
-			return nil, err
-		}
-	}
-	u, err := r.connect(ctx, parameters, keys)
-	if err != nil {
-		p.places.leave()
-		return nil, err
-	}
-	u.places = p.places
-	return u, nil
-}
-
-// leaveServer keeps the server's side of a session that has ended, or closes it.
+// leaveServer keeps the server's side of a session that has ended, or closes it,
+// and gives its place back.
 func (s *session) leaveServer() {
+	if s.pool != nil {
+		if s.pool.asleep {
+			return
+		}
+		s.pool.setAway(true)
+	}
+	defer s.proxy.places.leave()
 	u, r := s.server, s.proxy.running.Load()
-	if !s.reusable || u.kind == "" || r.ReuseTimeout == 0 || s.proxy.draining.Load() || s.proxy.places.queued() > 0 ||
-		!s.proxy.shelf.wants(u.kind) || u.clear() != nil {
+	if !s.reusable || u.kind == "" || r.ReuseTimeout == 0 || s.proxy.draining.Load() || !s.proxy.shelf.wants(u.kind) || u.clear() != nil {
 		u.close()
 		return
 	}

@@ -13,7 +13,7 @@ func TestUntouchedMessagesAreOneWrite(t *testing.T) {
 	writes := &countedWrites{}
 	s, _, _ := bareSession(nil, bytes.NewReader(stream))
 	s.out.to = writes
-	_ = s.answers()
+	_ = s.answers(t.Context())
 	if writes.n != 1 || !bytes.Equal(writes.all, stream) {
 		t.Errorf("%d writes of %q", writes.n, writes.all)
 	}
@@ -34,7 +34,7 @@ func TestALongRowIsPassedOnInPieces(t *testing.T) {
 	row := framed('D', bytes.Repeat([]byte("x"), 10*bufferBytes))
 	stream := append(append(framed('T', []byte("\x00\x00")), row...), framed('Z', []byte("I"))...)
 	s, _, toClient := bareSession(nil, bytes.NewReader(stream))
-	_ = s.answers()
+	_ = s.answers(t.Context())
 	if !bytes.Equal(toClient.Bytes(), stream) {
 		t.Errorf("%d bytes of %d", toClient.Len(), len(stream))
 	}

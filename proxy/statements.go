@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgproto3/v2"
@@ -20,10 +21,8 @@ const unparsable = "tailor refused this statement"
 // statements forwards what the client sends until one side ends.
 func (s *session) statements(ctx context.Context) error {
 	defer func() { _ = s.up.Flush() }()
-	if s.principal.Reader {
-		if err := s.askSettings(); err != nil {
-			return err
-		}
+	if err := s.begin(ctx); err != nil {
+		return err
 	}
 	for {
 		inside := s.in.inside()
@@ -31,24 +30,15 @@ func (s *session) statements(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case inside:
-			err = s.up.pass(frame)
-		case frame[0] == 'X':
+		case !inside && frame[0] == 'X':
 			return nil
-		default:
-			s.messages.Add(1)
-			err = s.statement(ctx, frame)
 		}
-		if err != nil {
+		kind := frame[0]
+		if err := s.forward(ctx, frame, inside); err != nil {
 			return err
 		}
-		if !s.in.buffered() {
-			if err := s.up.Flush(); err != nil {
-				return err
-			}
-			if frame[0] != 'd' && !inside {
-				s.in.settle()
-			}
+		if kind != 'd' && !inside && !s.in.buffered() {
+			s.in.settle()
 		}
 	}
 }
@@ -70,7 +60,7 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 	case 'E':
 		return s.execute(ctx, frame)
 	case 'D', 'C':
-		return s.named(frame)
+		return s.named(ctx, frame)
 	case 'S':
 		s.expect.add(bare['S'])
 		s.skipping, s.pipelined = false, false
@@ -101,6 +91,7 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 	if err := q.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
 	}
+	s.note(q.String)
 	e := &expected{kind: 'Q', statement: q.String, started: s.proxy.clock()}
 	plan, err := s.measuredPlan(ctx, q.String)
 	if err == nil && plan.Explain != "" {
@@ -131,7 +122,7 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		if call != "" {
 			return send(s.up, &pgproto3.Query{String: call})
 		}
-		if text, ok := s.names.deallocated(q.String); ok {
+		if text, ok := s.deallocated(q.String); ok {
 			return send(s.up, &pgproto3.Query{String: text})
 		}
 		return s.up.pass(frame)
@@ -200,6 +191,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	if err := p.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
 	}
+	s.note(p.Query)
 	e := &expected{kind: 'P', statement: p.Query, started: s.proxy.clock()}
 	plan, err := s.measuredPlan(ctx, p.Query)
 	s.pipelined = true
@@ -216,7 +208,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 			if err := s.replace('S', p.Name); err != nil {
 				return err
 			}
-			s.names.statements[p.Name] = &prepared{plan: plan, text: p.Query, name: name}
+			s.names.statements[p.Name] = s.prepared(plan, &p, name, e)
 			s.expect.add(e)
 			return send(s.up, &pgproto3.Parse{Name: name, Query: account})
 		}
@@ -229,7 +221,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	}
 	if err == nil && plan.Passes() {
 		d, shows := s.fetched(p.Query, false)
-		made := &prepared{plan: plan, text: p.Query, name: p.Name}
+		made := s.prepared(plan, &p, p.Name, e)
 		if err := s.replace('S', p.Name); err != nil {
 			return err
 		}
@@ -244,9 +236,12 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		}
 		s.expect.add(e)
 		if call != "" {
+			made.sent = call
 			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: call, ParameterOIDs: p.ParameterOIDs})
 		}
-		if text, ok := s.names.deallocated(p.Query); ok {
+		if text, ok := s.deallocated(p.Query); ok {
+			made.sent = text
+			made.generation.Store(s.generation)
 			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: text, ParameterOIDs: p.ParameterOIDs})
 		}
 		return s.up.pass(frame)
@@ -263,14 +258,21 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		return s.refuseStep(e, err)
 	}
 	e.rewritten, e.released = plan.Rewrite(d.view), true
-	made := &prepared{plan: plan, text: p.Query, name: s.names.give()}
+	made := s.prepared(plan, &p, s.names.give(), e)
 	if err := s.replace('S', p.Name); err != nil {
 		return err
 	}
 	s.names.statements[p.Name] = made
-	e.prepares = made
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Parse{Name: made.name, Query: s.ticket(e.rewritten.SQL, d), ParameterOIDs: p.ParameterOIDs})
+}
+
+// prepared notes a statement that the server is about to prepare under a name.
+func (s *session) prepared(plan *planner.Plan, p *decode.Parse, name string, e *expected) *prepared {
+	made := &prepared{plan: plan, text: p.Query, name: name, types: slices.Clone(p.ParameterOIDs)}
+	made.generation.Store(s.generation)
+	e.prepares = made
+	return made
 }
 
 // bind notes which statement a portal runs.
@@ -292,13 +294,14 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if p != nil {
 		e.statement = p.text
 	}
+	if err := s.prepareAgain(ctx, p); err != nil {
+		e.record = s.record(p.text)
+		return s.refuseStep(e, err)
+	}
 	if p != nil && p.plan.Explain != "" && s.status.Load() != 'E' {
 		if err := s.explainAgain(ctx, p); err != nil {
 			e.record = s.record(p.text)
-			s.refuse(e, err)
-			s.skipping = true
-			s.expect.add(e)
-			return send(s.up, &pgproto3.Parse{Query: unparsable})
+			return s.refuseStep(e, err)
 		}
 	}
 	if err := s.replace('P', string(to)); err != nil {
@@ -325,7 +328,7 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 
 // named forwards Describe and Close under the server's names. Both hold a
 // kind ('S' statement, 'P' portal) and a name.
-func (s *session) named(frame []byte) error {
+func (s *session) named(ctx context.Context, frame []byte) error {
 	body := frame[headerBytes:]
 	if len(body) < 2 || body[len(body)-1] != 0 || (body[0] != 'S' && body[0] != 'P') {
 		return malformed(nil)
@@ -338,6 +341,12 @@ func (s *session) named(frame []byte) error {
 	}
 	server := s.names.server(body[0], client)
 	s.pipelined = true
+	if frame[0] == 'D' && body[0] == 'S' {
+		if err := s.prepareAgain(ctx, s.names.statements[client]); err != nil {
+			e := &expected{kind: 'D', started: s.proxy.clock(), record: s.record("")}
+			return s.refuseStep(e, err)
+		}
+	}
 	s.expect.add(bare[frame[0]])
 	if frame[0] == 'C' {
 		s.names.forget(body[0], client)

@@ -29,7 +29,6 @@ type upstream struct {
 	greeting []byte
 	key      []byte // process and secret key, for cancel requests
 	ready    []byte // the first ReadyForQuery
-	places   *seats // the one that it has is given back by close; nil for none
 
 	// For the next session that may use the connection: see shelf.
 	kind      string // empty where it serves one only
@@ -40,17 +39,14 @@ type upstream struct {
 // leaveTimeout bounds how long PostgreSQL may take to end a session.
 const leaveTimeout = time.Second
 
-// close ends the connection, once, and gives its place back when PostgreSQL has
-// ended its side, so that the place's next connection is not one too many there.
+// close ends the connection and returns when PostgreSQL has ended its side, so
+// that the next one in its place is not one too many there.
 func (u *upstream) close() {
 	_ = u.conn.SetDeadline(time.Now().Add(leaveTimeout))
 	if send(u.conn, &pgproto3.Terminate{}) == nil {
 		_, _ = io.Copy(io.Discard, u.conn)
 	}
 	_ = u.conn.Close()
-	if u.places != nil {
-		u.places.leave()
-	}
 }
 
 // maxGreeting is how long a greeting may grow before what is out of date goes.

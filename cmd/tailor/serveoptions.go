@@ -53,6 +53,7 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 
 	flags.IntVar(&c.MaxClients, "max-clients", c.MaxClients, "`NUMBER` of sessions")
 	flags.IntVar(&c.MaxClientsOfPrincipal, "max-clients-per-principal", 0, "`NUMBER` of sessions of one role; 0 for no limit of its own")
+	flags.StringVar((*string)(&c.Pool), "pool", string(c.Pool), "`WAY` of sharing connections to PostgreSQL: session (none) or transaction")
 	flags.IntVar(&c.MaxUpstream, "max-upstream", 0, "`NUMBER` of connections to PostgreSQL for clients; 0 for no limit")
 	flags.DurationVar(&c.QueueTimeout, "queue-timeout", c.QueueTimeout, "`TIME` that a client waits for a session or a connection to become free")
 	flags.DurationVar(&c.StartupTimeout, "startup-timeout", c.StartupTimeout, "`TIME` from connection to login")

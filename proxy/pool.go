@@ -1,0 +1,283 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgproto3/v2"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// Pooling is what a session shares with others.
+type Pooling string
+
+// The ways: a connection to PostgreSQL of its own to the end, or only while it
+// has a transaction open or nobody else waits for one.
+const (
+	PoolSession     Pooling = "session"
+	PoolTransaction Pooling = "transaction"
+)
+
+// pooled is what a session needs that gives up its connection to PostgreSQL
+// between transactions. Attacker: another session of the proxy, of the same role
+// or another. A connection goes only to a session of the same role with the same
+// password and start-up parameters, at a moment when PostgreSQL owes nothing and
+// no cancel request is on its way to it, and after DISCARD ALL; so neither rows,
+// nor state, nor a cancel of one reach the other. TestSessionsThatShareConnections
+// and TestNoStateLeaks check it.
+type pooled struct {
+	parameters map[string]string // of the start-up
+	keys       *scramKeys
+
+	// turn is held while a message of the client is handled, and while the
+	// connection is given up. The fields up to the next lock belong to it.
+	turn     sync.Mutex
+	asleep   bool   // has no connection
+	settled  bool   // no message lies half handled or unsent
+	pinned   bool   // has state that nothing could restore
+	carried  []byte // settings, for the next connection
+	refusing bool   // up to the next Sync, since there was no connection
+
+	// touch guards the connection against those who only interrupt it.
+	touch sync.Mutex
+	away  bool // it is not to be touched: it is being cleared, or another's
+
+	woken chan struct{} // the session has a connection again; has room for one
+}
+
+// keptFor is how long a connection that was given up waits for a session.
+const keptFor = 10 * time.Second
+
+// begin asks a reader's settings ahead.
+func (s *session) begin(ctx context.Context) error {
+	if !s.principal.Reader {
+		return nil
+	}
+	if s.pool != nil {
+		s.pool.turn.Lock()
+		defer s.pool.turn.Unlock()
+		if err := s.wake(ctx); err != nil {
+			return err
+		}
+	}
+	return s.askSettings()
+}
+
+// forward handles one message of the client, or a further piece of one.
+func (s *session) forward(ctx context.Context, frame []byte, inside bool) error {
+	if s.pool == nil {
+		return s.pass(ctx, frame, inside)
+	}
+	// The answer may have come, and found the turn taken.
+	defer s.offer()
+	s.pool.turn.Lock()
+	defer s.pool.turn.Unlock()
+	if s.pool.refusing {
+		return s.unserved(frame, inside, nil)
+	}
+	if err := s.wake(ctx); err != nil {
+		return s.unserved(frame, inside, err)
+	}
+	s.pool.settled = false
+	err := s.pass(ctx, frame, inside)
+	s.pool.settled = err == nil && !s.in.buffered() && !s.in.inside()
+	return err
+}
+
+// pass handles one message and sends what came of it, unless more is at hand.
+func (s *session) pass(ctx context.Context, frame []byte, inside bool) error {
+	var err error
+	if inside {
+		err = s.up.pass(frame)
+	} else {
+		s.messages.Add(1)
+		err = s.statement(ctx, frame)
+	}
+	if err != nil || s.in.buffered() {
+		return err
+	}
+	return s.up.Flush()
+}
+
+// poke asks sessions that are at rest to give up their connections.
+func (p *Proxy) poke() {
+	for _, s := range p.live.all() {
+		if s.pool != nil {
+			s.offer()
+		}
+	}
+}
+
+// offer makes the goroutine that reads from the server see whether the
+// connection is wanted by another, where the session is at rest.
+func (s *session) offer() {
+	if s.proxy.places.queued() == 0 || !s.atRest() {
+		return
+	}
+	s.pool.touch.Lock()
+	defer s.pool.touch.Unlock()
+	if !s.pool.away {
+		_ = s.server.conn.SetReadDeadline(past)
+	}
+}
+
+// poked says whether an error of reading from the server was only a poke, and
+// makes the connection readable again.
+func (s *session) poked(ctx context.Context, err error) bool {
+	var late net.Error
+	if s.pool == nil || !errors.As(err, &late) || !late.Timeout() {
+		return false
+	}
+	s.pool.touch.Lock()
+	defer s.pool.touch.Unlock()
+	_ = s.server.conn.SetReadDeadline(time.Time{})
+	return ctx.Err() == nil
+}
+
+// share gives the connection up where the session is at rest and another waits
+// for one, and returns when the session has one again. Only the goroutine that
+// reads from the server calls it.
+func (s *session) share(ctx context.Context) error {
+	if s.pool == nil || s.proxy.places.queued() == 0 || !s.atRest() {
+		return nil
+	}
+	gave, err := s.yield()
+	if err != nil || !gave {
+		return err
+	}
+	select {
+	case <-s.pool.woken:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// yield gives the connection up unless the session still needs it. What can be
+// restored of its state is kept.
+func (s *session) yield() (gave bool, err error) {
+	q := s.pool
+	if !q.turn.TryLock() {
+		return false, nil // the client wants something
+	}
+	defer q.turn.Unlock()
+	u := s.server
+	if q.pinned || !q.settled || s.pipelined || s.skipping || !s.atRest() || u.frames.start != u.frames.end {
+		return false, nil
+	}
+	if err := s.out.Flush(); err != nil {
+		return false, err
+	}
+	q.setAway(true)
+	s.proxy.cancels.point(s.key, nil)
+	carried, kept, err := u.state(s.principal.Name)
+	if err != nil || kept {
+		q.pinned = kept
+		_ = u.conn.SetDeadline(time.Time{})
+		s.proxy.cancels.point(s.key, u.key)
+		q.setAway(false)
+		return false, err
+	}
+	q.asleep, q.carried = true, carried
+	s.generation++
+	clear(s.names.portals)
+	if u.clear() != nil || s.proxy.draining.Load() {
+		u.close()
+	} else {
+		s.proxy.shelf.put(u, s.proxy.clock().Add(keptFor))
+	}
+	s.proxy.places.leave()
+	return true, nil
+}
+
+func (q *pooled) setAway(away bool) {
+	q.touch.Lock()
+	defer q.touch.Unlock()
+	q.away = away
+}
+
+// errChanged ends a session whose role is not what it was when it logged in.
+var errChanged = sqlstate.New(sqlstate.InvalidAuthorization, "the role has changed since this session logged in").
+	WithHint("Connect again.")
+
+// wake gets a connection for a session that has none. The caller has the turn.
+// A role that may no longer log in, has another password or reads differently
+// gets none.
+func (s *session) wake(ctx context.Context) error {
+	q := s.pool
+	if !q.asleep {
+		return nil
+	}
+	working, done := s.work.during(ctx)
+	defer done()
+	r := s.proxy.running.Load()
+	working, cancel := context.WithTimeout(working, r.StartupTimeout+r.QueueTimeout)
+	defer cancel()
+	principal, err := s.proxy.principals.find(working, s.proxy.catalog, s.principal.Name, s.proxy.clock())
+	if err != nil {
+		return interrupted(working, err)
+	}
+	if principal.Verifier != s.principal.Verifier || principal.Reader != s.principal.Reader || principal.Group != s.principal.Group {
+		return errChanged
+	}
+	u, err := s.proxy.server(working, r, q.parameters, principal, q.keys)
+	if err != nil {
+		return interrupted(working, err)
+	}
+	if err := u.restore(q.carried); err != nil {
+		u.close()
+		s.proxy.places.leave()
+		return err
+	}
+	_ = u.conn.SetDeadline(time.Time{})
+	u.frames.streamed = 'D'
+	q.touch.Lock()
+	defer q.touch.Unlock()
+	if ctx.Err() != nil {
+		u.close()
+		s.proxy.places.leave()
+		return context.Cause(ctx)
+	}
+	s.server, s.up.to = u, u.conn
+	q.asleep, q.away = false, false
+	s.proxy.cancels.point(s.key, u.key)
+	q.woken <- struct{}{}
+	return nil
+}
+
+// unserved answers a message for which there is no connection, as the server
+// would one that fails. Errors that are not the moment's end the session. The
+// goroutine that reads from the server, which else writes to the client, waits.
+func (s *session) unserved(frame []byte, inside bool, err error) error {
+	var known *sqlstate.Error
+	if err != nil && (!errors.As(err, &known) || known.Code != sqlstate.QueryCanceled && known.Code != sqlstate.TooManyConnections) {
+		return err
+	}
+	q := s.pool
+	if inside || !q.refusing && strings.IndexByte("dcf", frame[0]) >= 0 {
+		return nil
+	}
+	answer := &pgproto3.ReadyForQuery{TxStatus: 'I'}
+	switch {
+	case q.refusing && frame[0] != 'S':
+		return nil
+	case q.refusing:
+		q.refusing = false
+		return errors.Join(send(s.out, answer), s.out.Flush())
+	}
+	s.logRefusal(known)
+	if _, err := s.out.Write(errorFrame("ERROR", known)); err != nil {
+		return err
+	}
+	switch frame[0] {
+	case 'Q', 'F', 'S':
+		return errors.Join(send(s.out, answer), s.out.Flush())
+	}
+	q.refusing = true
+	return s.out.Flush()
+}
