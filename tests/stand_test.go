@@ -49,6 +49,27 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// withoutDetector builds the tailor without the race detector.
+var withoutDetector = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(stands, "tailor-plain")
+	output, err := exec.Command("go", "build", "-o", path, "../cmd/tailor").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build: %w: %s", err, output)
+	}
+	return path, nil
+})
+
+// plainBinary is for tests that measure or have no use for the race detector,
+// which bounds the number of goroutines and takes memory and time of its own.
+func plainBinary(t *testing.T) string {
+	t.Helper()
+	path, err := withoutDetector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func run(m *testing.M) (int, error) {
 	dir, err := os.MkdirTemp("", "tailor-test-")
 	if err != nil {
