@@ -152,7 +152,16 @@ func swap(t *testing.T, conn *pgx.Conn, v map[string]string) {
 }
 
 // transcript is every word that one session gets, rows in an order of their own.
-func (w *world) transcript(ctx context.Context, user string, statements []string) (text, outcome string, err error) {
+func (w *world) transcript(t *testing.T, user string, statements []string) (text, outcome string) {
+	t.Helper()
+	text, outcome, err := w.transcribe(t.Context(), user, statements)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, outcome
+}
+
+func (w *world) transcribe(ctx context.Context, user string, statements []string) (text, outcome string, err error) {
 	var out strings.Builder
 	config, err := pgx.ParseConfig(w.dsn(user))
 	if err != nil {
@@ -209,8 +218,8 @@ func transcripts(t *testing.T, a, b *world, user string, statements []string) (o
 	t.Helper()
 	var group sync.WaitGroup
 	var errs [2]error
-	group.Go(func() { one, outcome, errs[0] = a.transcript(t.Context(), user, statements) })
-	group.Go(func() { two, _, errs[1] = b.transcript(t.Context(), user, statements) })
+	group.Go(func() { one, outcome, errs[0] = a.transcribe(t.Context(), user, statements) })
+	group.Go(func() { two, _, errs[1] = b.transcribe(t.Context(), user, statements) })
 	group.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
