@@ -78,6 +78,7 @@ func dropAfter(t *testing.T, sql string) {
 
 func TestAssessOfATableGivesTheFiguresOfItsExport(t *testing.T) {
 	conn, odd := oddTable(t)
+	exec1(t, conn, `CREATE VIEW "Odd ""Schema.".some_visits AS SELECT * FROM visits WHERE patient_id IN (SELECT id FROM patients ORDER BY id LIMIT 500)`)
 	dsn := shared.cluster.SuperuserDSN("hospital")
 	for claim, c := range map[string]struct {
 		table string
@@ -85,7 +86,7 @@ func TestAssessOfATableGivesTheFiguresOfItsExport(t *testing.T) {
 	}{
 		"a table by its name":       {"patients", []string{"--qid", "age,sex,zip", "--sensitive", "diagnosis,cost"}},
 		"a table with its schema":   {"public.patients", []string{"--qid", "birth_date,race", "--sensitive", "ward"}},
-		"subjects of several rows":  {"visits", []string{"--qid", "ward,day", "--sensitive", "cost", "--subject", "patient_id"}},
+		"subjects of several rows":  {`"Odd ""Schema.".some_visits`, []string{"--qid", "ward,day", "--sensitive", "cost", "--subject", "patient_id"}},
 		"quotes, NULL and other":    {odd, []string{"--qid", `Age,ward "x",flag`, "--sensitive", "cost,day"}},
 		"a column in several parts": {odd, []string{"--qid", `Age,person`, "--sensitive", "Age", "--subject", "person"}},
 	} {

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -153,17 +155,25 @@ func swap(t *testing.T, conn *pgx.Conn, v map[string]string) {
 // transcript is every word that one session gets, rows in an order of their own.
 func (w *world) transcript(t *testing.T, user string, statements []string) (text, outcome string) {
 	t.Helper()
+	text, outcome, err := w.transcribe(t.Context(), user, statements)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, outcome
+}
+
+func (w *world) transcribe(ctx context.Context, user string, statements []string) (text, outcome string, err error) {
 	var out strings.Builder
 	config, err := pgx.ParseConfig(w.dsn(user))
 	if err != nil {
-		t.Fatal(err)
+		return "", "", err
 	}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { fmt.Fprintf(&out, "notice %q %q\n", n.Message, n.Detail) }
-	conn, err := pgx.ConnectConfig(t.Context(), config)
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		t.Fatal(err)
+		return "", "", err
 	}
-	defer func() { _ = conn.Close(t.Context()) }()
+	defer func() { _ = conn.Close(ctx) }()
 	var knowledge []string
 	for name, value := range w.victim {
 		knowledge = append(knowledge, "{"+name+"}", value)
@@ -175,12 +185,12 @@ func (w *world) transcript(t *testing.T, user string, statements []string) (text
 		var results []*pgconn.Result
 		if strings.HasPrefix(s, "COPY") && strings.HasSuffix(s, "TO STDOUT") {
 			var copied bytes.Buffer
-			_, err = conn.PgConn().CopyTo(t.Context(), &copied, s)
+			_, err = conn.PgConn().CopyTo(ctx, &copied, s)
 			lines := strings.Split(copied.String(), "\n")
 			slices.Sort(lines)
 			out.WriteString(strings.Join(lines, "\n"))
 		} else {
-			results, err = conn.PgConn().Exec(t.Context(), s).ReadAll()
+			results, err = conn.PgConn().Exec(ctx, s).ReadAll()
 		}
 		for _, r := range results {
 			rows := make([]string, len(r.Rows))
@@ -198,10 +208,24 @@ func (w *world) transcript(t *testing.T, user string, statements []string) (text
 			refused.Line, refused.Routine = 0, ""
 			fmt.Fprintf(&out, "error %+v\n", *refused)
 		} else if err != nil {
-			t.Fatalf("%s: %v", s, err)
+			return "", "", fmt.Errorf("%s: %w", s, err)
 		}
 	}
-	return temporarySchema.ReplaceAllString(out.String(), "pg_temp"), outcome
+	return temporarySchema.ReplaceAllString(out.String(), "pg_temp"), outcome, nil
+}
+
+// transcripts runs the same in both worlds at once. outcome is the first's.
+func transcripts(t *testing.T, a, b *world, user string, statements []string) (one, two, outcome string) {
+	t.Helper()
+	var group sync.WaitGroup
+	var errs [2]error
+	group.Go(func() { one, outcome, errs[0] = a.transcribe(t.Context(), user, statements) })
+	group.Go(func() { two, _, errs[1] = b.transcribe(t.Context(), user, statements) })
+	group.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	return one, two, outcome
 }
 
 // temporarySchema is numbered by the server process.
@@ -222,8 +246,7 @@ func TestAttacksLearnNothingBeyondTheRelease(t *testing.T) {
 	attacks := readAttacks(t)
 	for _, x := range attacks {
 		t.Run(x.theme+"/"+x.claim, func(t *testing.T) {
-			one, outcome := a.transcript(t, user, x.statements)
-			two, _ := b.transcript(t, user, x.statements)
+			one, two, outcome := transcripts(t, a, b, user, x.statements)
 			if one != two {
 				t.Errorf("the worlds can be told apart:\n%.2000s\n%.2000s", one, two)
 			}
@@ -250,8 +273,7 @@ func TestAttacksLearnNothingBeyondTheRelease(t *testing.T) {
 	}
 	t.Run("the worlds do differ", func(t *testing.T) {
 		see := []string{"SELECT token, " + quasiIdentifiers + " FROM patients ORDER BY id"}
-		one, _ := a.transcript(t, "dba", see)
-		two, _ := b.transcript(t, "dba", see)
+		one, two, _ := transcripts(t, a, b, "dba", see)
 		if one == two {
 			t.Error("whoever may see the table itself sees no difference")
 		}

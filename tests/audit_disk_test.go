@@ -39,7 +39,7 @@ func TestAFullDiskRefusesProtectedQueriesUntilThereIsRoom(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p := shared.serveIn(t, path, c.wrap, c.flags...)
+			p := shared.serveIn(t, binary, path, c.wrap, c.flags...)
 			user := shared.reader(t)
 			conn := connect(t, p.dsn(user))
 			ask := func(sql string) string {
@@ -96,8 +96,9 @@ func TestAFullDiskRefusesProtectedQueriesUntilThereIsRoom(t *testing.T) {
 	}
 }
 
-// serveIn starts a proxy that writes to a file, under another command.
-func (s *stand) serveIn(t *testing.T, path string, wrap []string, flags ...string) *proxied {
+// serveIn starts a proxy, a tailor of the caller's, that writes to a file, under
+// another command.
+func (s *stand) serveIn(t *testing.T, binary, path string, wrap []string, flags ...string) *proxied {
 	t.Helper()
 	p := &proxied{stand: s, log: &safeBuffer{}, auditTo: path, database: "hospital"}
 	args := slices.Concat(wrap, []string{
@@ -137,7 +138,7 @@ func TestNoAnswerIsWithoutItsRecordWhereTheProxyIsKilled(t *testing.T) {
 	answered := map[string]bool{} // by the alias that only this statement has
 	long := strings.Repeat("c", 40)
 	for round := range kills {
-		p := shared.serveIn(t, path, nil, "--audit-file-bytes", "1048576")
+		p := shared.serveIn(t, binary, path, nil, "--audit-file-bytes", "1048576")
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		begun := make(chan struct{}, sessions*1000)
@@ -178,7 +179,7 @@ func TestNoAnswerIsWithoutItsRecordWhereTheProxyIsKilled(t *testing.T) {
 		group.Wait()
 	}
 	// A start mends what the last kill left.
-	shared.serveIn(t, path, nil).stop(t)
+	shared.serveIn(t, binary, path, nil).stop(t)
 	out, stderr, code := tailor(t, "audit", "--verify", "--file", path)
 	if code != 0 || strings.Count(out, "chain ") != 1 {
 		t.Errorf("exit code %d, want one whole chain: %s %s", code, out, stderr)

@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,17 +16,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 )
-
-// withoutDetector is the tailor without the race detector, which bounds the
-// number of goroutines and takes memory of its own.
-var withoutDetector = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(stands, "tailor-plain")
-	output, err := exec.Command("go", "build", "-o", path, "../cmd/tailor").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build: %w: %s", err, output)
-	}
-	return path, nil
-})
 
 // soakOnly skips what takes long.
 func soakOnly(t *testing.T) {
@@ -41,11 +28,7 @@ func soakOnly(t *testing.T) {
 // plain starts a proxy for faults without the race detector.
 func plain(t *testing.T, flags ...string) (p *proxied, dsn string) {
 	t.Helper()
-	path, err := withoutDetector()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return faultyOf(t, path, flags...)
+	return faultyOf(t, plainBinary(t), flags...)
 }
 
 // TestTenThousandConnectionsAtOnceAreServedOrRefused holds all of them open

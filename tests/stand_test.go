@@ -49,6 +49,27 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// withoutDetector builds the tailor without the race detector.
+var withoutDetector = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(stands, "tailor-plain")
+	output, err := exec.Command("go", "build", "-o", path, "../cmd/tailor").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build: %w: %s", err, output)
+	}
+	return path, nil
+})
+
+// plainBinary is for tests that measure or have no use for the race detector,
+// which bounds the number of goroutines and takes memory and time of its own.
+func plainBinary(t *testing.T) string {
+	t.Helper()
+	path, err := withoutDetector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func run(m *testing.M) (int, error) {
 	dir, err := os.MkdirTemp("", "tailor-test-")
 	if err != nil {
@@ -64,18 +85,45 @@ func run(m *testing.M) (int, error) {
 	if output, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("build: %w: %s", err, output)
 	}
-	shared, err = newStand(filepath.Join(dir, "shared"))
-	if err != nil {
+	if err := prepareStands(); err != nil {
+		return 1, err
+	}
+	if shared, err = newStand(filepath.Join(dir, "shared")); err != nil {
 		return 1, err
 	}
 	defer shared.cluster.Stop()
 	return m.Run(), nil
 }
 
-// newStand starts a cluster and prepares the hospital in it.
+// prepareStands makes the cluster with the hospital that all stands are copies
+// of: preparing one takes much longer than copying it.
+func prepareStands() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	s, err := startStand(ctx, filepath.Join(stands, "prepared"))
+	if err != nil {
+		return err
+	}
+	defer s.cluster.Stop()
+	return s.prepare(ctx)
+}
+
+// newStand starts a cluster with the hospital in it.
 func newStand(dir string) (*stand, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	data := filepath.Join(stands, "prepared", "data")
+	if output, err := exec.CommandContext(ctx, "cp", "-a", data, dir).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("copy: %w: %s", err, output)
+	}
+	return startStand(ctx, dir)
+}
+
+// startStand starts the cluster of a folder, an empty one where there is none.
+func startStand(ctx context.Context, dir string) (*stand, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -84,12 +132,7 @@ func newStand(dir string) (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stand{dir: dir, cluster: cluster}
-	if err := s.prepare(ctx); err != nil {
-		cluster.Stop()
-		return nil, err
-	}
-	return s, nil
+	return &stand{dir: dir, cluster: cluster}, nil
 }
 
 func freePort() (int, error) {
