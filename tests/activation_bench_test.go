@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,7 +12,9 @@ import (
 
 // BenchmarkActivation puts a policy with five quasi-identifiers in force on a
 // million rows, nearly all of them different, beside a plain copy of the table
-// in random order, which nothing of the kind could be faster than.
+// in random order, which nothing of the kind could be faster than, and beside
+// the same activation with every slot of tailor.progress taken, so that it
+// counts no rows.
 func BenchmarkActivation(b *testing.B) {
 	s, err := newStand(filepath.Join(stands, "activation"))
 	if err != nil {
@@ -47,11 +50,25 @@ CALL tailor.classify('million', 'zip', 'quasi_identifier', hierarchy => 'code');
 CALL tailor.classify('million', 'ward', 'non_sensitive');
 CALL tailor.classify('million', 'diagnosis', 'sensitive');
 CALL tailor.classify('million', 'cost', 'non_sensitive')`)
-	var activation, plain time.Duration
+	others, err := pgx.Connect(b.Context(), s.cluster.SuperuserDSN("hospital"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = others.Close(context.Background()) })
+	slots := func(call string) {
+		if _, err := others.Exec(b.Context(), fmt.Sprintf(`SELECT %s(format('tailor.progress_%%s_what', n)::regclass::oid::int, 0) FROM generate_series(1, 4) n`, call)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var activation, unseen, plain time.Duration
 	for b.Loop() {
 		activation += run(`CALL tailor.activate('million')`)
+		slots("pg_advisory_lock")
+		unseen += run(`CALL tailor.activate('million')`)
+		slots("pg_advisory_unlock")
 		plain += run(`CREATE TABLE shuffled AS SELECT * FROM million ORDER BY gen_random_uuid(); ANALYZE shuffled; DROP TABLE shuffled`)
 	}
 	b.ReportMetric(activation.Seconds()/float64(b.N), "s/activation")
 	b.ReportMetric(activation.Seconds()/plain.Seconds(), "times-a-shuffled-copy")
+	b.ReportMetric(activation.Seconds()/unseen.Seconds(), "times-without-progress")
 }
