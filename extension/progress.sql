@@ -50,11 +50,13 @@ BEGIN
     IF slot IS NULL THEN
         RETURN;
     END IF;
-    PERFORM setval(format('tailor.progress_%s_rows', slot)::regclass, 1, false);
-    PERFORM setval(format('tailor.progress_%s_what', slot)::regclass, relation::oid::bigint * 16 + phase);
+    -- Others look in between: what belongs to the next phase comes before it, and
+    -- what belongs to this one goes after it.
     IF total IS NOT NULL THEN
         PERFORM setval(format('tailor.progress_%s_of', slot)::regclass, total);
     END IF;
+    PERFORM setval(format('tailor.progress_%s_what', slot)::regclass, relation::oid::bigint * 16 + phase);
+    PERFORM setval(format('tailor.progress_%s_rows', slot)::regclass, 1, false);
 END $$;
 COMMENT ON PROCEDURE tailor.note_progress IS 'says in which phase a copy is, and of how many rows; for Tailor''s own routines only';
 
