@@ -44,6 +44,10 @@ func (c *Catalog) refreshDue(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	// Whoever holds a table for long does not keep the others waiting.
+	if _, err := conn.Exec(ctx, `SET lock_timeout = '1min'`); err != nil {
+		return err
+	}
 	var alone bool
 	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock('tailor.schedule'::regclass::oid::int, 0)`).Scan(&alone); err != nil || !alone {
 		return err

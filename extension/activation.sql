@@ -190,9 +190,9 @@ BEGIN
         CASE WHEN NOT single THEN format(
             'JOIN (SELECT %1$I AS "tailor person", row_number() OVER (ORDER BY gen_random_uuid()) AS "tailor pseudonym"
                    FROM %2$s GROUP BY %1$I) s ON s."tailor person" = b.%1$I
-             WHERE %3$s ORDER BY "tailor row"', policy ->> 'subject', relation, tailor.step(slot, relation, total))
-             ELSE format('WHERE %s', tailor.step(slot, relation, total)) END,
-        tailor.step(slot, relation, total));
+             WHERE %3$s ORDER BY "tailor row"', policy ->> 'subject', relation, tailor.step(slot, relation, total, true))
+             ELSE 'WHERE ' || tailor.step(slot, relation, total, true) END,
+        tailor.step(slot, relation, total, false));
     RAISE NOTICE 'table %: collecting the combinations of quasi-identifiers', relation;
     CALL tailor.note_progress(slot, relation, 3);
     EXECUTE format(

@@ -13,10 +13,11 @@ BEGIN
     FOR slot IN 1 .. 4 LOOP
         -- Numbers are taken a thousand at a time: a number a row costs next to nothing.
         EXECUTE format('CREATE SEQUENCE IF NOT EXISTS tailor.progress_%s_rows CACHE 1000', slot);
+        EXECUTE format('CREATE SEQUENCE IF NOT EXISTS tailor.progress_%s_stored INCREMENT 1000 START 1000', slot);
         FOREACH part IN ARRAY ARRAY['what', 'of', 'since'] LOOP
             EXECUTE format('CREATE SEQUENCE IF NOT EXISTS tailor.progress_%s_%s MINVALUE 0', slot, part);
         END LOOP;
-        FOREACH part IN ARRAY ARRAY['rows', 'what', 'of', 'since'] LOOP
+        FOREACH part IN ARRAY ARRAY['rows', 'stored', 'what', 'of', 'since'] LOOP
             EXECUTE format('ALTER SEQUENCE tailor.progress_%s_%s OWNER TO tailor_owner', slot, part);
         END LOOP;
     END LOOP;
@@ -50,33 +51,37 @@ BEGIN
     IF slot IS NULL THEN
         RETURN;
     END IF;
-    PERFORM setval(format('tailor.progress_%s_rows', slot)::regclass, 1, false);
-    PERFORM setval(format('tailor.progress_%s_what', slot)::regclass, relation::oid::bigint * 16 + phase);
+    -- Others look in between: what belongs to the next phase comes before it, and
+    -- what belongs to this one goes after it.
     IF total IS NOT NULL THEN
         PERFORM setval(format('tailor.progress_%s_of', slot)::regclass, total);
     END IF;
+    PERFORM setval(format('tailor.progress_%s_what', slot)::regclass, relation::oid::bigint * 16 + phase);
+    PERFORM setval(format('tailor.progress_%s_rows', slot)::regclass, 1, false);
+    PERFORM setval(format('tailor.progress_%s_stored', slot)::regclass, 1000, false);
 END $$;
 COMMENT ON PROCEDURE tailor.note_progress IS 'says in which phase a copy is, and of how many rows; for Tailor''s own routines only';
 
--- A copy of a table reads each row and later writes it: two steps a row. Each
--- step takes a number; some of them are told to the client.
-CREATE OR REPLACE FUNCTION tailor.step(slot integer, relation regclass, total bigint) RETURNS text
+-- A copy of a table reads each row and later stores it. What is read is counted
+-- row by row; rows that are stored have numbers, and each thousandth counts.
+-- Some of the numbers are told to the client.
+CREATE OR REPLACE FUNCTION tailor.step(slot integer, relation regclass, total bigint, stored boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN slot IS NULL THEN 'true'
-                ELSE format('(nextval(%L::regclass) %% %s <> 0 OR tailor.tell_progress(%s, %L, %s))',
-                            format('tailor.progress_%s_rows', slot), greatest(100000, total / 5), slot, relation, total) END
+                ELSE format('(%snextval(%L::regclass) %% %s <> 0 OR tailor.tell_progress(%s, %L, %s, %L))',
+                            CASE WHEN stored THEN '"tailor row" % 1000 <> 0 OR ' END,
+                            format('tailor.progress_%s_%s', slot, CASE WHEN stored THEN 'stored' ELSE 'rows' END),
+                            greatest(100000, total / 5000 * 1000), slot, relation, total, stored) END
 $$;
-COMMENT ON FUNCTION tailor.step IS 'a condition that is true and counts a step of a copy; for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.step IS 'a condition that is true and counts rows that a copy has read or stored; for Tailor''s own routines only';
 
-CREATE OR REPLACE FUNCTION tailor.tell_progress(slot integer, relation regclass, total bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION tailor.tell_progress(slot integer, relation regclass, total bigint, stored boolean) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    done bigint := currval(format('tailor.progress_%s_rows', slot)::regclass);
 BEGIN
-    IF done <= total THEN
-        RAISE NOTICE 'table %: read % of % rows', relation, done, total;
-    ELSIF done <= 2 * total THEN
-        RAISE NOTICE 'table %: stored % of % rows', relation, done - total, total;
+    IF stored THEN
+        RAISE NOTICE 'table %: stored % of % rows', relation, currval(format('tailor.progress_%s_stored', slot)::regclass), total;
+    ELSE
+        RAISE NOTICE 'table %: read % of % rows', relation, currval(format('tailor.progress_%s_rows', slot)::regclass), total;
     END IF;
     RETURN true;
 END $$;
@@ -86,13 +91,13 @@ DO $$
 BEGIN
     EXECUTE 'CREATE OR REPLACE VIEW tailor.progress AS
         SELECT (s.what / 16)::oid::regclass AS relation,
-               CASE WHEN s.what % 16 = 2 THEN CASE WHEN s.rows <= s.total THEN ''reading rows'' ELSE ''storing rows'' END
+               CASE WHEN s.what % 16 = 2 THEN CASE WHEN s.stored = 0 THEN ''reading rows'' ELSE ''storing rows'' END
                     ELSE (tailor.phases())[s.what % 16] END AS phase,
-               CASE WHEN s.what % 16 = 2 THEN least(CASE WHEN s.rows <= s.total THEN s.rows ELSE s.rows - s.total END, s.total) END AS rows,
+               CASE WHEN s.what % 16 = 2 THEN least(CASE WHEN s.stored = 0 THEN s.rows ELSE s.stored END, s.total) END AS rows,
                nullif(s.total, 0) AS of_rows, to_timestamp(s.since) AS since, l.pid, a.usename AS role
         FROM (' || (SELECT string_agg(format('SELECT ''tailor.progress_%1$s_what''::regclass::oid AS slot, w.last_value AS what, o.last_value AS total, s.last_value AS since,
-                                                     CASE WHEN r.is_called THEN r.last_value ELSE 0 END AS rows
-                                              FROM tailor.progress_%1$s_what w, tailor.progress_%1$s_of o, tailor.progress_%1$s_since s, tailor.progress_%1$s_rows r', n), ' UNION ALL ')
+                                                     CASE WHEN r.is_called THEN r.last_value ELSE 0 END AS rows, CASE WHEN d.is_called THEN d.last_value ELSE 0 END AS stored
+                                              FROM tailor.progress_%1$s_what w, tailor.progress_%1$s_of o, tailor.progress_%1$s_since s, tailor.progress_%1$s_rows r, tailor.progress_%1$s_stored d', n), ' UNION ALL ')
                     FROM generate_series(1, 4) n) || ') s
         JOIN pg_locks l ON l.locktype = ''advisory'' AND l.granted AND l.classid = s.slot AND l.objid = 0 AND l.objsubid = 2
              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())

@@ -102,7 +102,7 @@ func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			told := strings.Join(notices, "\n")
-			for _, want := range []string{"read 100000 of 250000 rows", "stored 50000 of 250000 rows", "stored 250000 rows of 250000 subjects"} {
+			for _, want := range []string{"read 100000 of 250000 rows", "stored 200000 of 250000 rows", "stored 250000 rows of 250000 subjects"} {
 				if !strings.Contains(told, want) {
 					t.Errorf("notices lack %q:\n%s", want, told)
 				}

@@ -159,6 +159,15 @@ func (r *reader) word(n *yaml.Node, what string, words []string) string {
 	return s
 }
 
+// no reads true or false and says whether it is false.
+func (r *reader) no(n *yaml.Node, what string) bool {
+	s, ok := r.scalar(n, what)
+	if ok && (n.Tag != "!!bool" || (s != "true" && s != "false")) {
+		r.fault(n, "without quotes", "%s must be true or false", what)
+	}
+	return ok && s == "false"
+}
+
 // nearest suggests the word that a typo meant.
 func nearest(s string, words []string) string {
 	best, distance := "", 3

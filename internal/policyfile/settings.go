@@ -182,6 +182,9 @@ func (r *reader) together(t *Table, keys map[string]entry) {
 			r.fault(k.at, "leave it out; sensitive and diversity of set_valued stand for it", "a set-valued table has no use for %q", name)
 		}
 	}
+	if t.AggregateOnly {
+		r.fault(keys["rows"].at, "leave it out: what is published is safe to be shown", "a set-valued table shows its codes")
+	}
 	if t.SetValued.Column != "" && t.SetValued.Column == t.Subject {
 		r.fault(keys["set_valued"].at, "name the column of codes", "the set-valued column is the subject")
 	}

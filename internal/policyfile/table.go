@@ -20,7 +20,7 @@ func (r *reader) table(f *File, e entry) Table {
 		t.Recoding = r.word(k.value, "recoding", recodings)
 	}
 	if k, ok := keys["rows"]; ok {
-		t.AggregateOnly = r.word(k.value, "rows", []string{"true", "false"}) == "false"
+		t.AggregateOnly = r.no(k.value, "rows")
 	}
 	if k, ok := keys["columns"]; ok {
 		t.Columns = r.columns(f, &t, k)
