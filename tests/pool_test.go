@@ -71,9 +71,9 @@ func TestManySessionsShareFewConnections(t *testing.T) {
 	group.Wait()
 }
 
-// crowd keeps all connections of a proxy in demand until the returned function
+// inDemand keeps all connections of a proxy in demand until the returned function
 // is called.
-func crowd(t *testing.T, p *proxied, user string, sessions int) (stop func()) {
+func inDemand(t *testing.T, p *proxied, user string, sessions int) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -106,7 +106,7 @@ func crowd(t *testing.T, p *proxied, user string, sessions int) (stop func()) {
 func TestNoStateLeaksAndNoneIsLost(t *testing.T) {
 	p := shares(t, 2)
 	user := limited(t, 2)
-	defer crowd(t, p, user, 3)()
+	defer inDemand(t, p, user, 3)()
 	a, b := connect(t, p.dsn(user)), connect(t, p.dsn(user))
 	fresh := map[string]string{}
 	for _, name := range []string{"work_mem", "search_path", "DateStyle"} {
@@ -152,7 +152,7 @@ func TestWhatCannotMoveKeepsItsConnection(t *testing.T) {
 			if _, err := conn1(t, holder, c.make); err != nil {
 				t.Fatal(err)
 			}
-			defer crowd(t, p, user, 3)()
+			defer inDemand(t, p, user, 3)()
 			other := connect(t, p.dsn(user))
 			for range 10 {
 				if yes, err := run(holder, c.is); err != nil || !yes {
@@ -175,7 +175,7 @@ func conn1(t *testing.T, conn *pgx.Conn, sql string) (pgconn.CommandTag, error) 
 func TestTransactionsStayWhole(t *testing.T) {
 	p := shares(t, 2)
 	user := limited(t, 2)
-	defer crowd(t, p, user, 3)()
+	defer inDemand(t, p, user, 3)()
 	conn := connect(t, p.dsn(user))
 	for range 10 {
 		tx, err := conn.Begin(t.Context())
@@ -214,7 +214,7 @@ func TestTransactionsStayWhole(t *testing.T) {
 func TestPreparedStatementsFollowTheirSession(t *testing.T) {
 	p := shares(t, 2)
 	user := limited(t, 2)
-	defer crowd(t, p, user, 3)()
+	defer inDemand(t, p, user, 3)()
 	conn := connect(t, p.dsn(user))
 	for name, sql := range map[string]string{
 		"plain": "SELECT square FROM numbers WHERE n = $1", "protected": "SELECT count(*) FROM patients WHERE age >= $1",
