@@ -25,6 +25,12 @@ BEGIN
         RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
             USING ERRCODE = '40001', HINT = 'Start the transaction again.';
     END IF;
+    -- In these encodings a byte that looks like a quote or a backslash can be half
+    -- of a character, so that a text reads otherwise than it was planned.
+    IF pg_client_encoding() IN ('SJIS', 'SHIFT_JIS_2004', 'BIG5', 'GBK', 'UHC', 'GB18030', 'JOHAB') THEN
+        RAISE EXCEPTION 'releases are not read in client encoding %', pg_client_encoding()
+            USING ERRCODE = '0A000', HINT = 'SET client_encoding = ''UTF8''.';
+    END IF;
     IF ticket IS NULL OR chain::text <> ALL (string_to_array(ticket[1], ','))
        OR ticket[2] <> encode(sha256(secret || sha256(secret || convert_to(
               format(E'%s %s\n', pg_backend_pid(), ticket[1]) || regexp_replace(current_query(), form, ''),

@@ -39,6 +39,7 @@ func (p *Plan) Rewrite(release func(*catalog.Relation) string) *Rewritten {
 	sql.Grow(len(p.text.statement) + 256)
 	r := &Rewritten{parts: p.text.write(&sql, release)}
 	r.SQL = sql.String()
+	r.escapeBackslashes()
 	return r
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	decode "github.com/jackc/pgx/v5/pgproto3"
@@ -60,7 +61,11 @@ func (s *session) answer(frame []byte) error {
 		}
 	case 'S':
 		s.server.setParameter(frame)
-	case 'N', 'A': // at any time
+	case 'N': // at any time, as is the next
+		if s.principal.Reader && fromServersLog(frame) {
+			return nil
+		}
+	case 'A':
 	case 'E':
 		return s.answerError(frame)
 	case 'Z':
@@ -71,6 +76,18 @@ func (s *session) answer(frame []byte) error {
 		return s.answerStep(frame)
 	}
 	return s.out.pass(frame)
+}
+
+// fromServersLog says whether a notice is what the server writes to its log.
+// With client_min_messages a reader can ask for a copy, and it tells how much
+// was sorted or spilled on the way to an answer that shows less.
+func fromServersLog(frame []byte) bool {
+	var notice decode.NoticeResponse
+	if err := notice.Decode(frame[headerBytes:]); err != nil {
+		return true // nobody could read it
+	}
+	severity := notice.SeverityUnlocalized
+	return severity == "LOG" || strings.HasPrefix(severity, "DEBUG")
 }
 
 // completes says which messages end the answer to which kind of message.

@@ -18,8 +18,9 @@ const maxAssessments = 1024
 // changes, so an entry never grows stale; it does not keep its partition from
 // being freed either. It is safe for concurrent use.
 type assessments struct {
-	mu   sync.Mutex
-	kept map[assessed]*ecg.Assessment
+	mu    sync.Mutex
+	kept  map[assessed]*ecg.Assessment
+	ahead sync.Mutex // held by what assesses ahead
 }
 
 // assessed is a partition with what a query asks of it.
@@ -46,12 +47,20 @@ func (a *assessments) keep(p *anonymize.Partition, query string, found *ecg.Asse
 }
 
 // foresee assesses a query on what it has itself brought a chain to, as it will
-// be when it is asked again.
+// be when it is asked again. It does so in the background, for one query at a
+// time: whoever comes meanwhile assesses for itself when it is asked again.
 func (a *assessments) foresee(m ecg.Chain, next catalog.Present, branch []ecg.Stage, query string) {
-	step, found, err := taken(context.Background(), &m, next, branch)
-	if err == nil && step.Partition == next.Partition {
-		a.keep(next.Partition, query, found)
+	if !a.ahead.TryLock() {
+		return
 	}
+	go func() {
+		defer a.ahead.Unlock()
+		defer func() { _ = recover() }() // the query itself reports what fails
+		step, found, err := taken(context.Background(), &m, next, branch)
+		if err == nil && step.Partition == next.Partition {
+			a.keep(next.Partition, query, found)
+		}
+	}()
 }
 
 // after is a chain as the next query finds it.

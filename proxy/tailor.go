@@ -146,7 +146,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 				if step.Partition == present.Partition && step.Planted == nil {
 					s.proxy.assessments.keep(present.Partition, query, found)
 				} else {
-					go s.proxy.assessments.foresee(*material, after(present, step), branches[i], query)
+					s.proxy.assessments.foresee(*material, after(present, step), branches[i], query)
 				}
 				return step, nil
 			})
