@@ -36,7 +36,6 @@ type cells struct {
 	grouped       []origin
 	opened        int // index of the first edit at WHERE, and of as many behind it as it takes
 	havingOpened  int
-	condition     string // of WHERE, over the release
 }
 
 // clause is where a clause stands in the text, or would.

@@ -44,6 +44,7 @@ tables:
     recoding: full_domain
     gate: {measure: below_k, max_risk: 0.05}
     chain: {scope: everyone}
+    rows: false
     refresh: 24h
     readers: [Dr. No, researcher]
     columns:
