@@ -120,6 +120,10 @@ CREATE MATERIALIZED VIEW alice.stored AS SELECT secret FROM alice.viewed`)
 	exec1(t, alice, `CREATE TABLE alice.viewed_parent (id integer NOT NULL, secret text); ALTER TABLE alice.viewed INHERIT alice.viewed_parent;
 CREATE VIEW alice.of_parent AS SELECT secret FROM alice.viewed_parent; GRANT SELECT ON alice.of_parent TO PUBLIC`)
 	refusedWithHint(t, alice, "42501", "alice.of_parent", `CALL tailor.activate('alice.viewed')`)
+	// As long as it does, nobody else becomes a reader.
+	exec1(t, super, `CREATE ROLE another LOGIN`)
+	refusedWithHint(t, super, "42501", "alice.of_parent", `CALL tailor.grant_reader('another')`)
+	exec1(t, alice, `REVOKE ALL ON alice.of_parent FROM PUBLIC`)
 }
 
 func knowsViewsOfParts(t *testing.T, s *stand) {
@@ -139,6 +143,7 @@ CREATE VIEW alice.of_piece AS SELECT id FROM alice.piece; GRANT SELECT ON alice.
 	exec1(t, reader, `SELECT shown FROM research.whole`)
 	refused(t, reader, "0A000", `SELECT id FROM alice.of_piece`)
 	refused(t, reader, "42501", `SELECT id FROM research.of_whole`)
+	exec1(t, super, `REVOKE ALL ON alice.of_piece, research.of_whole FROM PUBLIC`)
 }
 
 func keepsNoSamples(t *testing.T, s *stand) {
