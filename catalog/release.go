@@ -97,20 +97,22 @@ func createParentView(r *Relation, chain int) string {
 
 // viewOver is the statement that defines a view of a chain's rows. The blocks of
 // all rows are one array, read once by a statement; array_cat makes a plain one
-// of it in memory, where a subscript costs no walk and no decompression. The
-// outer join is none of rows, for every row has its block, but PostgreSQL leaves
-// it away where a statement needs no column of it.
+// of it in memory, where a subscript costs no walk and no decompression. Every
+// row has its block: the join is an outer one so that PostgreSQL leaves it away
+// where a statement needs no column of it. For the same reason admission stands
+// below the join, on both sides: PostgreSQL may show either to a reader's own
+// function before it has looked at the other.
 func viewOver(r *Relation, chain int, name string, list []string, blocks bool) string {
-	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
+	admitted := fmt.Sprintf("WHERE (SELECT tailor.admit(%[1]d, EXISTS (SELECT FROM tailor.chain WHERE chain = %[1]d AND epoch = %[2]d)))",
+		chain, r.Epoch)
+	from := fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d %s) e", r.Epoch, admitted)
 	if blocks {
 		from += fmt.Sprintf(`
-LEFT JOIN tailor_store.chain_%[1]d_block b ON b.%[2]s =
-	(SELECT pg_catalog.array_cat(%[3]s, '{}'::integer[]) FROM tailor_store.chain_%[1]d_row)[e.%[4]s + 1]`,
-			chain, blockColumn, blocksColumn, rowColumn)
+LEFT JOIN (SELECT * FROM tailor_store.chain_%[1]d_block %[2]s) b ON b.%[3]s =
+	(SELECT pg_catalog.array_cat(%[4]s, '{}'::integer[]) FROM tailor_store.chain_%[1]d_row)[e.%[5]s + 1]`,
+			chain, admitted, blockColumn, blocksColumn, rowColumn)
 	}
-	return fmt.Sprintf(`CREATE OR REPLACE VIEW tailor_release.%[1]s AS SELECT %[2]s FROM %[3]s
-WHERE (SELECT tailor.admit(%[4]d, EXISTS (SELECT FROM tailor.chain WHERE chain = %[4]d AND epoch = %[5]d)))`,
-		name, strings.Join(list, ", "), from, chain, r.Epoch)
+	return fmt.Sprintf(`CREATE OR REPLACE VIEW tailor_release.%s AS SELECT %s FROM %s`, name, strings.Join(list, ", "), from)
 }
 
 // grantStatement lets a role, quoted already, read the views of a release.

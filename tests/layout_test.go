@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // inChunks stores a release as Tailor did at first: the blocks of the rows in
@@ -71,6 +72,43 @@ func TestPostgreSQLLooksUpBlocksOnlyForQuasiIdentifiers(t *testing.T) {
 		}
 		if got := strings.Contains(strings.Join(plan, "\n"), fmt.Sprintf("chain_%d_block", chain)); got != want {
 			t.Errorf("blocks looked up for %s: %v\n%s", column, got, strings.Join(plan, "\n"))
+		}
+	}
+}
+
+func TestARoleSeesNothingOfAReleaseThatItIsNotAdmittedTo(t *testing.T) {
+	p := shared.serve(t)
+	user := shared.reader(t)
+	exec1(t, connect(t, p.dsn(user)), "SELECT age, zip FROM patients")
+	direct := shared.superuser(t)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable", user, user, shared.cluster.Address()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	config.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) { seen++ }
+	past, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = past.Close(t.Context()) })
+	exec1(t, past, `CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0001
+		AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$`)
+	for _, plan := range []string{"", "SET enable_hashjoin = off", "SET enable_mergejoin = off", "RESET enable_hashjoin"} {
+		exec1(t, past, plan)
+		for _, column := range []string{"age", "cost", "tailor_label_5"} {
+			for _, text := range []string{
+				`SELECT count(*) FROM tailor_release.chain_%d WHERE pg_temp.tell(%[2]s)`,
+				`SELECT count(*) FROM tailor_release.chain_%d WHERE pg_temp.tell(%[2]s) AND %[2]s::text > ''`,
+				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > ''`,
+				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > '' AND ward = 'x'`,
+			} {
+				_, err := past.Exec(t.Context(), fmt.Sprintf(text, chain, column))
+				if err == nil || seen > 0 {
+					t.Fatalf("%s, %s: a function was shown %d values of %s, error %v", plan, text, seen, column, err)
+				}
+			}
 		}
 	}
 }
