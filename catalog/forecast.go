@@ -79,7 +79,7 @@ func (f *Forecast) refine(ctx context.Context, r *Relation, e *epoch) error {
 	for i := range all {
 		all[i] = i
 	}
-	p, err := e.whole().Refine(ctx, anonymize.Refinement{Columns: all, Requirements: requirements(r, e)})
+	p, err := anonymize.NewPartition(e.table).Refine(ctx, anonymize.Refinement{Columns: all, Requirements: requirements(r, e)})
 	if unmet := (*anonymize.UnmetError)(nil); asUnmet(err, &unmet) {
 		f.Unmet = unmet.Requirement
 		return nil
