@@ -346,7 +346,7 @@ func (c *Catalog) opening(key chainKey) *sync.Mutex {
 func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *epoch) (*Chain, error) {
 	chain := &Chain{busy: make(chan struct{}, 1), version: r.Catalog, epoch: e, granted: make(map[string]bool)}
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		var epochNumber int
+		var epochNumber, layout int
 		var stored []byte
 		if _, err := tx.Exec(ctx, impatient); err != nil {
 			return err
@@ -354,9 +354,9 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 		if err := assertInForce(ctx, tx, r); err != nil {
 			return err
 		}
-		err := tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition, score, seeds FROM tailor.chain
+		err := tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition, score, seeds, layout FROM tailor.chain
 			WHERE relation = $1 AND audience = $2 FOR UPDATE`, r.OID, key.audience).
-			Scan(&chain.number, &epochNumber, &chain.generation, &stored, &chain.score, &chain.seeds)
+			Scan(&chain.number, &epochNumber, &chain.generation, &stored, &chain.score, &chain.seeds, &layout)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return createChain(ctx, tx, r, key, chain)
@@ -371,8 +371,13 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 		case e.table == nil:
 			return nil
 		}
-		chain.partition, err = anonymize.UnmarshalPartition(e.table, stored)
-		return err
+		if chain.partition, err = anonymize.UnmarshalPartition(e.table, stored); err != nil || layout == releaseLayout {
+			return err
+		}
+		if err := replaceRelease(ctx, tx, r, chain.number); err != nil {
+			return err
+		}
+		return writeRelease(ctx, tx, r, chain.number, chain.partition)
 	})
 	return chain, err
 }
@@ -406,9 +411,9 @@ func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chai
 	}
 	// Two proxies may create the same chain at once: the second waits here and
 	// fails on the unique key; its client asks again.
-	err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block)
-		VALUES ($1, $2, $3, $4, $5, $6) RETURNING chain`,
-		r.OID, key.audience, chain.epoch.number, stored, blocks, minBlock).Scan(&chain.number)
+	err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block, layout)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING chain`,
+		r.OID, key.audience, chain.epoch.number, stored, blocks, minBlock, releaseLayout).Scan(&chain.number)
 	if err != nil {
 		return fmt.Errorf("create chain: %w", err)
 	}

@@ -105,6 +105,9 @@ func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) erro
 	if err := createRelease(ctx, tx, r, chain); err != nil {
 		return err
 	}
+	if _, err := tx.Exec(ctx, `UPDATE tailor.chain SET layout = $2 WHERE chain = $1`, chain, releaseLayout); err != nil {
+		return fmt.Errorf("note layout of release: %w", err)
+	}
 	for _, reader := range readers { // quoted by PostgreSQL
 		if _, err := tx.Exec(ctx, grantStatement(r, chain, reader)); err != nil {
 			return fmt.Errorf("grant release: %w", err)

@@ -12,9 +12,9 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-// chunkRows is the number of rows whose blocks are stored in one array. Four
-// kilobytes fit a page, so that the array is never moved out of line.
-const chunkRows = 1024
+// releaseLayout is the present way to store a release. What an earlier version
+// of Tailor has stored in another way is stored again when it is first opened.
+const releaseLayout = 1
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience
 // reads.
@@ -36,9 +36,8 @@ func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error
 		statements = []string{
 			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_block (%s integer PRIMARY KEY, %s)`,
 				chain, blockColumn, strings.Join(columns, ", ")),
-			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_row (%s integer PRIMARY KEY, %s integer[] NOT NULL)`,
-				chain, chunkColumn, blocksColumn),
-			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row ALTER %s SET STORAGE PLAIN`, chain, blocksColumn),
+			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_row (%s integer[] NOT NULL)`, chain, blocksColumn),
+			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row ALTER %s SET STORAGE EXTERNAL`, chain, blocksColumn),
 			fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_block')`, chain),
 			createView(r, chain),
 		}
@@ -56,7 +55,6 @@ func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error
 
 const (
 	blockColumn  = `"tailor block"`
-	chunkColumn  = `"tailor chunk"`
 	blocksColumn = `"tailor blocks"`
 )
 
@@ -97,18 +95,29 @@ func createParentView(r *Relation, chain int) string {
 	return viewOver(r, chain, ParentView(ReleaseName(chain)), list, true)
 }
 
-// viewOver is the statement that defines a view of a chain's rows.
+// viewOver is the statement that defines a view of a chain's rows. The blocks of
+// all rows are one array, read once by a statement; array_cat makes a plain one
+// of it in memory, where a subscript costs no walk and no decompression. Every
+// row has its block: the join is an outer one so that PostgreSQL leaves it away
+// where a statement needs no column of it. For the same reason admission stands
+// below the join, on both sides: PostgreSQL may show either to a reader's own
+// function before it has looked at the other.
 func viewOver(r *Relation, chain int, name string, list []string, blocks bool) string {
-	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
+	admitted := fmt.Sprintf("WHERE (SELECT tailor.admit(%[1]d, EXISTS (SELECT FROM tailor.chain WHERE chain = %[1]d AND epoch = %[2]d)))",
+		chain, r.Epoch)
+	from := fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d %s) e", r.Epoch, admitted)
 	if blocks {
 		from += fmt.Sprintf(`
-JOIN tailor_store.chain_%[1]d_row r ON r.%[2]s = e.%[3]s / %[4]d
-JOIN tailor_store.chain_%[1]d_block b ON b.%[5]s = r.%[6]s[e.%[3]s %% %[4]d + 1]`,
-			chain, chunkColumn, rowColumn, chunkRows, blockColumn, blocksColumn)
+LEFT JOIN (SELECT * FROM tailor_store.chain_%[1]d_block %[2]s) b ON b.%[3]s =
+	(SELECT pg_catalog.array_cat(%[4]s, '{}'::integer[]) FROM tailor_store.chain_%[1]d_row)[e.%[5]s + 1]`,
+			chain, admitted, blockColumn, blocksColumn, rowColumn)
 	}
-	return fmt.Sprintf(`CREATE OR REPLACE VIEW tailor_release.%[1]s AS SELECT %[2]s FROM %[3]s
-WHERE (SELECT tailor.admit(%[4]d, EXISTS (SELECT FROM tailor.chain WHERE chain = %[4]d AND epoch = %[5]d)))`,
-		name, strings.Join(list, ", "), from, chain, r.Epoch)
+	if r.AggregateOnly {
+		// Conditions stay above the join: PostgreSQL's own counts of rows read
+		// then say nothing of how many rows meet them.
+		from += " OFFSET 0"
+	}
+	return fmt.Sprintf(`CREATE OR REPLACE VIEW tailor_release.%s AS SELECT %s FROM %s`, name, strings.Join(list, ", "), from)
 }
 
 // grantStatement lets a role, quoted already, read the views of a release.
@@ -132,8 +141,8 @@ func writeRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, p *ano
 	if err := copyText(ctx, tx, blocks, func(w io.Writer) error { return encodeBlocks(w, r, p) }); err != nil {
 		return fmt.Errorf("write labels: %w", err)
 	}
-	rows := fmt.Sprintf("COPY tailor_store.chain_%d_row FROM STDIN", chain)
-	if err := copyText(ctx, tx, rows, func(w io.Writer) error { return encodeRows(w, p) }); err != nil {
+	rows := fmt.Sprintf("INSERT INTO tailor_store.chain_%d_row VALUES ($1)", chain)
+	if _, err := tx.Exec(ctx, rows, blocksOfRows(p)); err != nil {
 		return fmt.Errorf("write blocks of rows: %w", err)
 	}
 	return nil
@@ -200,25 +209,14 @@ func released(q *Column, h *anonymize.Hierarchy, node anonymize.Node) (string, b
 	return "", false
 }
 
-// encodeRows writes one line a chunk of rows: its number and the array of the
-// blocks of its rows.
-func encodeRows(w io.Writer, p *anonymize.Partition) error {
+// blocksOfRows is the block of each row of the copy, in their order.
+func blocksOfRows(p *anonymize.Partition) []int32 {
 	blockOf, tupleOfRow := p.BlockOf(), p.Table().TupleOfRow()
-	buffer := make([]byte, 0, 16*chunkRows)
-	for chunk := 0; chunk*chunkRows < len(tupleOfRow); chunk++ {
-		buffer = strconv.AppendInt(buffer[:0], int64(chunk), 10)
-		buffer = append(buffer, "\t{"...)
-		for _, tuple := range tupleOfRow[chunk*chunkRows : min(len(tupleOfRow), (chunk+1)*chunkRows)] {
-			buffer = strconv.AppendUint(buffer, uint64(blockOf[tuple]), 10)
-			buffer = append(buffer, ',')
-		}
-		buffer[len(buffer)-1] = '}'
-		buffer = append(buffer, '\n')
-		if _, err := w.Write(buffer); err != nil {
-			return err
-		}
+	blocks := make([]int32, len(tupleOfRow))
+	for row, tuple := range tupleOfRow {
+		blocks[row] = int32(blockOf[tuple])
 	}
-	return nil
+	return blocks
 }
 
 // appendEscaped writes a value in COPY's text format.

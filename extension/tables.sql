@@ -78,8 +78,10 @@ CREATE TABLE IF NOT EXISTS tailor.chain (
 );
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS score double precision NOT NULL DEFAULT 0;
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS seeds text[] NOT NULL DEFAULT '{}';
+ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS layout smallint NOT NULL DEFAULT 0;
 COMMENT ON TABLE tailor.chain IS 'the partition that one audience has been shown; only ever refined';
 COMMENT ON COLUMN tailor.chain.score IS 'the running sum of local risks along the graph; it bounds nothing, min_block does';
+COMMENT ON COLUMN tailor.chain.layout IS 'the way its release is stored; a proxy of another version stores it anew';
 COMMENT ON COLUMN tailor.chain.seeds IS 'the declared workloads that the chain has been prepared for; the policy''s own has an empty name';
 
 CREATE TABLE IF NOT EXISTS tailor.chain_node (

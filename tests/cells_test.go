@@ -110,8 +110,8 @@ func exposed(t *testing.T, direct *pgx.Conn, user string) {
 	}
 	exec1(t, direct, fmt.Sprintf(`CREATE TABLE shown AS
 		SELECT e.*, b.age, b.tailor_label_%[3]d AS age_label, b.sex, b.tailor_label_%[4]d AS sex_label
-		FROM tailor_store.epoch_%[2]d e JOIN tailor_store.chain_%[1]d_row r ON r."tailor chunk" = e."tailor row" / 1024
-		JOIN tailor_store.chain_%[1]d_block b ON b."tailor block" = r."tailor blocks"[e."tailor row" %% 1024 + 1]`,
+		FROM tailor_store.epoch_%[2]d e CROSS JOIN tailor_store.chain_%[1]d_row r
+		JOIN tailor_store.chain_%[1]d_block b ON b."tailor block" = r."tailor blocks"[e."tailor row" + 1]`,
 		chain, epoch, number("age"), number("sex")))
 }
 
