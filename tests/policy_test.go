@@ -69,6 +69,8 @@ func state(t *testing.T, conn *pgx.Conn) string {
 	return one[string](t, conn, `SELECT jsonb_build_array(
 		(SELECT jsonb_agg(p ORDER BY relation::text) FROM tailor.protection p), (SELECT jsonb_agg(h ORDER BY name) FROM tailor.hierarchy h),
 		(SELECT jsonb_agg(c ORDER BY c::text) FROM tailor.classification c), (SELECT jsonb_agg(r ORDER BY r::text) FROM tailor.requirement r),
+		(SELECT jsonb_agg(s ORDER BY relation::text) FROM tailor.set_valued s), (SELECT jsonb_agg(s ORDER BY relation::text) FROM tailor.schedule s),
+		(SELECT jsonb_agg(j ORDER BY name) FROM tailor.project j), (SELECT count(*) FROM tailor.progress),
 		(SELECT count(*) FROM tailor.policy_version), (SELECT count(*) FROM tailor.epoch),
 		(SELECT jsonb_agg(relname ORDER BY relname) FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace),
 		(SELECT jsonb_agg(m::text ORDER BY m::text) FROM pg_auth_members m),
@@ -270,7 +272,7 @@ func refusesWrongCalls(t *testing.T, s *stand, _ string) {
 
 // wrongInputs is the least number of different errors that wrong calls have to
 // give; faults of files come on top (internal/policyfile, appliesAllOrNothing).
-const wrongInputs = 50
+const wrongInputs = 60
 
 // activatesOneAfterTheOther has two sessions activate one table at once: each
 // gets a version of its own, and the last one is in force.
