@@ -44,7 +44,7 @@ func (h *hierarchy) tree() (_ *node, note string) {
 		return prefixes(d.Keep), ""
 	case "date":
 		if d.Lower != nil {
-			note = fmt.Sprintf("from %s to %s", d.Lower, d.Upper)
+			note = strings.ReplaceAll(fmt.Sprintf("from %s to %s", d.Lower, d.Upper), `"`, "")
 		}
 		return dates(d.Levels), note
 	case "table":

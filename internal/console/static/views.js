@@ -72,8 +72,8 @@ export async function chains(get) {
     table('Chains', [
       ['relation', (c) => c.relation], ['audience', (c) => c.audience], ['epoch', (c) => c.epoch, 'number'], ['refinements', (c) => number(c.generation), 'number'], ['blocks', (c) => number(c.blocks), 'number'],
       ['smallest block', (c) => (c.blocks ? number(c.min_block) : '–'), 'number'], ['k', (c) => c.k, 'number'],
-      ['room left', (c) => [h('meter', { min: 0, max: 1, value: room(c) ?? 0, 'aria-label': 'room left' }), ' ' + percent(room(c))]],
-      ['mean loss', (c) => percent(c.together), 'number'], ['last asked along', (c) => (c.asked || []).join(', ')], ['loss of that', (c) => percent(c.loss), 'number'], ['changed', (c) => moment(c.changed)],
+      ['room left', (c) => [h('meter', { min: 0, max: 1, value: room(c) ?? 0, 'aria-label': 'room left' }), ' ' + percent(room(c))], 'room'],
+      ['mean loss', (c) => percent(c.together), 'number'], ['last asked along', (c) => (c.asked ? `${c.asked.join(', ')} (loss ${percent(c.loss)})` : '–')], ['changed', (c) => moment(c.changed)],
     ], list),
     h('h2', {}, 'Loss by column'), h('p', { class: 'quiet' }, 'What each quasi-identifier loses in the partition as it is: 0 % shows every value, 100 % shows none. A chain that waits for a newer epoch has no figures until it is next used.'),
     list.filter((c) => c.losses).map((c) => h('section', { class: 'columns' }, h('h3', {}, `${c.relation}, ${c.audience}`), h('dl', { class: 'bars' },
