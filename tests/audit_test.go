@@ -271,6 +271,11 @@ func TestHowAnAnswerEndedIsRecorded(t *testing.T) {
 				t.Errorf("%v %s: %d statements, want %d; exit code %d %s", args, filter, lines, n, code, stderr)
 			}
 		}
+		for _, filter := range []string{"--risk-above=7", "--loss-above=NaN", "--verdict=bad", "--limit=-1"} {
+			if _, stderr, code := tailor(t, append(args, filter)...); code != 2 || !strings.Contains(stderr, "--help") {
+				t.Errorf("%s: exit code %d, %s", filter, code, stderr)
+			}
+		}
 		out, _, _ := tailor(t, append(args, "--totals")...)
 		var totals []map[string]any
 		if err := json.Unmarshal([]byte(out), &totals); err != nil || len(totals) != 2 ||

@@ -181,14 +181,14 @@ func TestConsoleShowsAStatementLiveWithItsGraph(t *testing.T) {
 		look(t, ctx, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 		accessible(t, ctx, "statement in "+scheme)
 		picture(t, ctx, "statement-"+scheme)
-		for _, section := range []string{"overview", "queries", "chains", "policies", "epochs"} {
+		for _, section := range []string{"overview", "queries", "chains", "policies", "epochs", "doctor"} {
 			look(t, ctx, chromedp.Evaluate(fmt.Sprintf("location.hash = '#%s'", section), nil),
 				until(fmt.Sprintf(`document.querySelector('#tabs a[aria-current]')?.hash === '#%s'`, section)))
 			accessible(t, ctx, section+" in "+scheme)
 			picture(t, ctx, section+"-"+scheme)
 		}
 		look(t, ctx, chromedp.Evaluate("history.back()", nil))
-		for range 4 {
+		for range 5 {
 			look(t, ctx, chromedp.Evaluate("history.back()", nil))
 		}
 		look(t, ctx, until(`document.querySelectorAll('svg .stage').length >= 3`))
@@ -198,10 +198,42 @@ func TestConsoleShowsAStatementLiveWithItsGraph(t *testing.T) {
 			t.Errorf("%s: the ground is %s", scheme, ground)
 		}
 	}
+	// What the sections say.
+	for section, holds := range map[string]string{
+		"chains": `[...document.querySelectorAll('dl.bars dt')].some((c) => c.textContent === 'birth_date')
+			&& document.querySelectorAll('meter').length > 0`,
+		"epochs": `document.querySelector('pre')?.textContent.includes("CALL tailor.refresh('")
+			&& [...document.querySelectorAll('td')].some((c) => /\d [KM]B$/.test(c.textContent))`,
+		"doctor": `Number(document.querySelector('#count-warning')?.textContent) > 0
+			&& [...document.querySelectorAll('.finding pre')].some((c) => c.textContent.includes('tailor.classify'))`,
+		"policies": `[...document.querySelectorAll('ul.tree')].some((c) => c.textContent.includes('each year'))`,
+	} {
+		look(t, ctx, chromedp.Evaluate(fmt.Sprintf("location.hash = '#%s'", section), nil),
+			until(fmt.Sprintf(`document.querySelector('#tabs a[aria-current]')?.hash === '#%s'`, section)), until(holds))
+	}
+	narrow(t, ctx)
 	look(t, ctx, chromedp.Click("#signout"), chromedp.WaitVisible("#password"))
 	if complaints != nil {
 		t.Errorf("the page complains: %v", complaints)
 	}
+}
+
+// narrow looks at each section on a telephone: nothing but what scrolls by
+// itself is wider than the screen.
+func narrow(t *testing.T, ctx context.Context) {
+	t.Helper()
+	look(t, ctx, emulation.SetDeviceMetricsOverride(360, 740, 1, true))
+	for _, section := range []string{"overview", "queries", "chains", "policies", "epochs", "doctor"} {
+		var wide int
+		look(t, ctx, chromedp.Evaluate(fmt.Sprintf("location.hash = '#%s'", section), nil),
+			until(fmt.Sprintf(`document.querySelector('#tabs a[aria-current]')?.hash === '#%s'`, section)),
+			chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide))
+		if wide > 360 {
+			t.Errorf("%s is %d wide on a screen of 360", section, wide)
+		}
+		picture(t, ctx, section+"-narrow")
+	}
+	look(t, ctx, emulation.ClearDeviceMetricsOverride())
 }
 
 // signIn signs in without a browser.
@@ -242,7 +274,7 @@ func TestConsoleLetsInAdministratorsOnly(t *testing.T) {
 		}
 		return do(t, r)
 	}
-	for _, path := range []string{"session", "overview", "queries", "queries/x", "totals", "chains", "policies", "epochs", "live"} {
+	for _, path := range []string{"session", "overview", "queries", "queries/x", "totals", "chains", "policies", "epochs", "findings", "live"} {
 		if code := get("api/" + path).StatusCode; code != http.StatusUnauthorized {
 			t.Errorf("%s without a session: %d", path, code)
 		}
@@ -341,7 +373,7 @@ func TestConsoleShowsNoProtectedValue(t *testing.T) {
 	}
 	url := fmt.Sprintf("http://127.0.0.1:%d/", port)
 	in := signIn(t, url, "dba", "dba", nil)
-	ids := []string{"overview", "queries", "totals", "chains", "policies", "epochs"}
+	ids := []string{"overview", "queries", "totals", "chains", "policies", "epochs", "findings"}
 	rows, _ := direct.Query(t.Context(), "SELECT 'queries/' || id FROM tailor.audit")
 	more, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {

@@ -121,6 +121,10 @@ func (o auditOptions) fault() string {
 		return "--anchor goes with --verify"
 	case !slices.Contains(verdicts, o.filter.Verdict):
 		return fmt.Sprintf("--verdict %q is none of passed, released, refused, failed", o.filter.Verdict)
+	case !(o.filter.RiskAbove >= 0 && o.filter.RiskAbove <= 1):
+		return "--risk-above is not a number from 0 to 1"
+	case !(o.filter.LossAbove >= 0 && o.filter.LossAbove <= 1):
+		return "--loss-above is not a number from 0 to 1"
 	case o.most < 0:
 		return "--limit is below 0"
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/console"
 )
 
@@ -17,11 +18,11 @@ func consoleFault(address string) error {
 
 // openConsole serves the console at an address, empty for none, and returns
 // what ends it.
-func openConsole(ctx context.Context, address, dsn, upstream string, log *slog.Logger) (func(), error) {
+func openConsole(ctx context.Context, address, dsn, upstream string, policies *catalog.Catalog, log *slog.Logger) (func(), error) {
 	if address == "" {
 		return func() {}, nil
 	}
-	c, err := console.Open(ctx, console.Config{Listen: address, DSN: dsn, Upstream: upstream}, log)
+	c, err := console.Open(ctx, console.Config{Listen: address, DSN: dsn, Upstream: upstream}, policies, log)
 	if err != nil {
 		return nil, err
 	}

@@ -3,32 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/hiatus-tailor/tailor/extension"
-)
-
-// finding is something that tailor doctor has to say.
-type finding struct {
-	Check    string `json:"check"`
-	Severity string `json:"severity"` // serious, warning, unknown
-	Object   string `json:"object"`
-	Message  string `json:"message"`
-	Mend     string `json:"mend"` // a statement, or what to do
-}
-
-// The severities: a serious finding lets readers past the releases, or keeps
-// the proxy from serving; unknown is a check that the role may not make.
-const (
-	serious = "serious"
-	warning = "warning"
-	unknown = "unknown"
+	"github.com/hiatus-tailor/tailor/internal/doctor"
 )
 
 func runDoctor(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
@@ -53,7 +31,7 @@ func runDoctor(ctx context.Context, args []string, _ io.Reader, stdout, stderr i
 		return code
 	}
 	for _, f := range findings {
-		if f.Severity == serious {
+		if f.Severity == doctor.Serious {
 			return exitFailure
 		}
 	}
@@ -62,7 +40,7 @@ func runDoctor(ctx context.Context, args []string, _ io.Reader, stdout, stderr i
 
 // examine makes all checks on one connection. It changes nothing but what
 // accept asks for.
-func examine(ctx context.Context, dsn string, accept bool) ([]finding, error) {
+func examine(ctx context.Context, dsn string, accept bool) ([]doctor.Finding, error) {
 	conn, err := connectTo(ctx, dsn, nil)
 	if err != nil {
 		return nil, err
@@ -80,44 +58,11 @@ func examine(ctx context.Context, dsn string, accept bool) ([]finding, error) {
 			return nil, refusal(ctx, "accept the restore", err)
 		}
 	}
-	findings := []finding{}
-	for _, c := range doctorChecks {
-		found, err := c.make(ctx, conn)
-		if err != nil {
-			return nil, err
-		}
-		findings = append(findings, found...)
-	}
-	return findings, nil
+	findings, err := doctor.Examine(ctx, conn)
+	return findings, databaseFault(ctx, "examine the database", err)
 }
 
-// make runs a check. A check that the role may not make is a finding itself.
-func (c *doctorCheck) make(ctx context.Context, conn *pgx.Conn) ([]finding, error) {
-	query := strings.ReplaceAll(c.query, "@VERSION@", extension.Version)
-	var found []finding
-	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL search_path = pg_catalog, pg_temp`); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, query)
-		if err != nil {
-			return err
-		}
-		f := finding{Check: c.name}
-		_, err = pgx.ForEachRow(rows, []any{&f.Severity, &f.Object, &f.Message, &f.Mend}, func() error {
-			found = append(found, f)
-			return nil
-		})
-		return err
-	})
-	var server *pgconn.PgError
-	if errors.As(err, &server) && (server.Code == "42501" || server.Code == "0A000") {
-		return []finding{{c.name, unknown, "-", "the role of --dsn may not make this check", "Run tailor doctor as a superuser."}}, nil
-	}
-	return found, databaseFault(ctx, "check "+c.name, err)
-}
-
-func writeFindings(w io.Writer, format string, findings []finding) error {
+func writeFindings(w io.Writer, format string, findings []doctor.Finding) error {
 	if format == "json" {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
@@ -132,6 +77,6 @@ func writeFindings(w io.Writer, format string, findings []finding) error {
 		}
 	}
 	_, err := fmt.Fprintf(w, "%d checks: %d serious findings, %d warnings, %d checks not made\n",
-		len(doctorChecks), count[serious], count[warning], count[unknown])
+		doctor.Checks(), count[doctor.Serious], count[doctor.Warning], count[doctor.Unknown])
 	return err
 }

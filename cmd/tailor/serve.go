@@ -72,7 +72,7 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger, ready func(ad
 	if reload != nil {
 		helpers.Go(func() { onHangUp(serving, func() { reload(server) }) })
 	}
-	closeConsole, err := openConsole(serving, o.console, o.dsn, o.proxy.Upstream, log)
+	closeConsole, err := openConsole(serving, o.console, o.dsn, o.proxy.Upstream, policies, log)
 	if err != nil {
 		return err
 	}

@@ -13,79 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// chain is how fine the partition of one audience is.
-type chain struct {
-	Number     int       `json:"chain"`
-	Relation   string    `json:"relation"`
-	Audience   string    `json:"audience"`
-	Epoch      int       `json:"epoch"`
-	Generation int       `json:"generation"`
-	Blocks     int64     `json:"blocks"`
-	MinBlock   int64     `json:"min_block"`
-	K          int64     `json:"k"`
-	Subjects   int64     `json:"subjects"`
-	Created    time.Time `json:"created"`
-	Changed    time.Time `json:"changed"`
-	// Asked and Loss are the attributes and the loss of the last statement that
-	// was released, nil where there was none.
-	Asked []string `json:"asked"`
-	Loss  *float64 `json:"loss"`
-	// Losses are those of single columns, as far as the record tells.
-	Losses map[string]float64 `json:"losses"`
-}
-
-// chains lists them. What is left of the room is what the blocks do not use:
-// at most subjects / k of them can be told apart.
-func (c *Console) chains(ctx context.Context, _ *http.Request) (any, error) {
-	rows, err := c.pool.Query(ctx, `
-		SELECT c.chain, c.relation::regclass::text, c.audience, c.epoch, c.generation, c.blocks, c.min_block,
-		       coalesce(p.k, 0), coalesce(e.subjects, 0), c.created, c.changed, last.stages, last.loss
-		FROM tailor.chain c
-		LEFT JOIN tailor.protection p ON p.relation = c.relation
-		LEFT JOIN tailor.epoch e ON e.epoch = c.epoch
-		LEFT JOIN LATERAL (
-			SELECT l.record -> 'stages' AS stages, n.loss
-			FROM (SELECT position, loss FROM tailor.audit_entry WHERE chain = c.chain AND verdict = 'released'
-			      ORDER BY position DESC LIMIT 1) n JOIN tailor.audit_log l USING (position)) last ON true
-		ORDER BY c.relation::regclass::text, c.audience`)
-	if err != nil {
-		return nil, err
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (chain, error) {
-		var h chain
-		var stages []byte
-		err := row.Scan(&h.Number, &h.Relation, &h.Audience, &h.Epoch, &h.Generation, &h.Blocks, &h.MinBlock,
-			&h.K, &h.Subjects, &h.Created, &h.Changed, &stages, &h.Loss)
-		if err == nil && stages != nil {
-			h.Asked, h.Losses = lastStage(stages)
-		}
-		return h, err
-	})
-	if list == nil {
-		list = []chain{}
-	}
-	return list, err
-}
-
-// lastStage is the combination of the last stage of a record, and the losses of
-// the columns that are a stage by themselves.
-func lastStage(stages []byte) ([]string, map[string]float64) {
-	var all []struct {
-		Attributes []string `json:"qids"`
-		Loss       float64  `json:"loss"`
-	}
-	if json.Unmarshal(stages, &all) != nil || len(all) == 0 {
-		return nil, nil
-	}
-	losses := make(map[string]float64)
-	for _, s := range all {
-		if len(s.Attributes) == 1 {
-			losses[s.Attributes[0]] = s.Loss
-		}
-	}
-	return all[len(all)-1].Attributes, losses
-}
-
 // policy is one version of a table's policy.
 type policy struct {
 	Relation string    `json:"relation"`
@@ -142,33 +69,4 @@ func (c *Console) policies(ctx context.Context, _ *http.Request) (any, error) {
 		return cmp.Or(strings.Compare(a.Relation, b.Relation), b.Version-a.Version)
 	})
 	return shown, nil
-}
-
-// epoch is a stored copy of a table.
-type epoch struct {
-	Number   int       `json:"epoch"`
-	Relation string    `json:"relation"`
-	Version  int       `json:"version"`
-	Created  time.Time `json:"created"`
-	Rows     int64     `json:"rows"`
-	Tuples   int64     `json:"tuples"`
-	Subjects int64     `json:"subjects"`
-	Current  bool      `json:"current"`
-	Chains   int64     `json:"chains"` // that are on it
-}
-
-// epochs lists the copies, the youngest first.
-func (c *Console) epochs(ctx context.Context, _ *http.Request) (any, error) {
-	rows, err := c.pool.Query(ctx, `
-		SELECT e.epoch, e.relation::regclass::text, e.version, e.created, e.rows, e.tuples, e.subjects,
-		       coalesce(p.epoch = e.epoch, false), (SELECT count(*) FROM tailor.chain h WHERE h.epoch = e.epoch)
-		FROM tailor.epoch e LEFT JOIN tailor.protection p USING (relation) ORDER BY e.epoch DESC LIMIT 500`)
-	if err != nil {
-		return nil, err
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[epoch])
-	if list == nil {
-		list = []epoch{}
-	}
-	return list, err
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hiatus-tailor/tailor/catalog"
 )
 
 //go:embed static
@@ -44,6 +46,8 @@ func (c Config) Validate() error {
 // Console serves the page. It is made by Open and ends with Close.
 type Console struct {
 	pool     *pgxpool.Pool
+	fineness Fineness
+	measures measures
 	log      *slog.Logger
 	sessions sessions
 	gate     gate
@@ -52,11 +56,16 @@ type Console struct {
 	ending   context.CancelFunc
 }
 
+// Fineness measures chains; nil where there is nothing to say of one.
+type Fineness interface {
+	Fineness(ctx context.Context, chain int) (*catalog.Fineness, error)
+}
+
 // statementTimeout bounds what a look at the page may cost the database, in ms.
 const statementTimeout = "10000"
 
 // Open starts to serve the page.
-func Open(ctx context.Context, config Config, log *slog.Logger) (*Console, error) {
+func Open(ctx context.Context, config Config, fineness Fineness, log *slog.Logger) (*Console, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
@@ -74,7 +83,7 @@ func Open(ctx context.Context, config Config, log *slog.Logger) (*Console, error
 		pool.Close()
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	c := &Console{pool: pool, log: log, listener: listener, sessions: newSessions(time.Now), gate: newGate(login, time.Now)}
+	c := &Console{pool: pool, fineness: fineness, log: log, listener: listener, sessions: newSessions(time.Now), gate: newGate(login, time.Now)}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.ending = cancel
 	c.server = &http.Server{

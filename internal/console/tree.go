@@ -41,13 +41,12 @@ func (h *hierarchy) tree() (_ *node, note string) {
 		}
 		return nil, fmt.Sprintf("steps of %s, without bounds", joined(d.Widths))
 	case "prefix":
-		return nil, fmt.Sprintf("characters kept: %s", joined(d.Keep))
+		return prefixes(d.Keep), ""
 	case "date":
-		text := "each day, then by " + strings.Join(d.Levels, ", ")
 		if d.Lower != nil {
-			text += fmt.Sprintf(", from %s to %s", d.Lower, d.Upper)
+			note = strings.ReplaceAll(fmt.Sprintf("from %s to %s", d.Lower, d.Upper), `"`, "")
 		}
-		return nil, text
+		return dates(d.Levels), note
 	case "table":
 		return codes(d.Paths), ""
 	}
@@ -87,6 +86,45 @@ func intervals(lower, upper float64, widths []float64) *node {
 	root := &node{Label: "*"}
 	root.Children, root.More = below(lower, upper, widths)
 	return root
+}
+
+// prefixes is one branch, as all are alike: how much of a text each level shows.
+func prefixes(keep []int) *node {
+	var labels []string
+	for _, n := range slices.Sorted(slices.Values(keep)) {
+		labels = append(labels, strings.Repeat("x", min(n, 12))+"… ("+plural(n, "character")+")")
+	}
+	return one(labels)
+}
+
+// dates is one branch, as all are alike: what each level shows of a date.
+func dates(levels []string) *node {
+	labels := slices.Clone(levels)
+	slices.Reverse(labels)
+	for i, label := range labels {
+		labels[i] = "each " + label
+	}
+	return one(labels)
+}
+
+// one is a tree of a single branch, from the widest label on.
+func one(labels []string) *node {
+	root := &node{Label: "*"}
+	at := root
+	for _, label := range labels {
+		next := &node{Label: label}
+		at.Children = []*node{next}
+		at = next
+	}
+	at.More = "each value"
+	return root
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // codes draws a code list: paths from a value to its widest label.

@@ -15,7 +15,7 @@ function frame(label, most, show, buckets, marks) {
     const i = Math.floor(part * buckets.length);
     return s('text', { class: 'quiet', x: left + i * step, y: height - 6 }, new Date(buckets[i].time).toLocaleString([], { dateStyle: 'short', timeStyle: 'short' }));
   });
-  return s('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': label }, lines, times, marks(y, step));
+  return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label }, s('svg', { class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': label }, lines, times, marks(y, step)));
 }
 
 export function verdictChart(buckets) {

@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 import * as views from './views.js';
 
-const sections = [['overview', 'Overview'], ['queries', 'Statements'], ['chains', 'Chains'], ['policies', 'Policies'], ['epochs', 'Epochs']];
+const sections = [['overview', 'Overview'], ['queries', 'Statements'], ['chains', 'Chains'], ['policies', 'Policies'], ['epochs', 'Epochs'], ['doctor', 'Doctor']];
 // Sections that change with every statement.
 const lively = ['overview', 'queries'];
 

@@ -1,6 +1,6 @@
 // The sections of the page. A view takes what it needs from the server and
 // gives the elements to show.
-import { h, percent, risk, moment, number, verdict, table } from './dom.js';
+import { h, s, percent, risk, moment, number, verdict, table } from './dom.js';
 import { verdictChart, lossChart } from './charts.js';
 import { graph } from './graph.js';
 
@@ -72,10 +72,16 @@ export async function chains(get) {
     table('Chains', [
       ['relation', (c) => c.relation], ['audience', (c) => c.audience], ['epoch', (c) => c.epoch, 'number'], ['refinements', (c) => number(c.generation), 'number'], ['blocks', (c) => number(c.blocks), 'number'],
       ['smallest block', (c) => (c.blocks ? number(c.min_block) : '–'), 'number'], ['k', (c) => c.k, 'number'],
-      ['room left', (c) => [h('meter', { min: 0, max: 1, value: room(c) ?? 0, 'aria-label': 'room left' }), ' ' + percent(room(c))]],
-      ['last asked along', (c) => (c.asked || []).map((q) => (c.losses && q in c.losses ? `${q} (${percent(c.losses[q])})` : q)).join(', ')], ['loss of that', (c) => percent(c.loss), 'number'], ['changed', (c) => moment(c.changed)],
-    ], list)];
+      ['room left', (c) => [h('meter', { min: 0, max: 1, value: room(c) ?? 0, 'aria-label': 'room left' }), ' ' + percent(room(c))], 'room'],
+      ['mean loss', (c) => percent(c.together), 'number'], ['last asked along', (c) => (c.asked ? `${c.asked.join(', ')} (loss ${percent(c.loss)})` : '–')], ['changed', (c) => moment(c.changed)],
+    ], list),
+    h('h2', {}, 'Loss by column'), h('p', { class: 'quiet' }, 'What each quasi-identifier loses in the partition as it is: 0 % shows every value, 100 % shows none. A chain that waits for a newer epoch has no figures until it is next used.'),
+    list.filter((c) => c.losses).map((c) => h('section', { class: 'columns' }, h('h3', {}, `${c.relation}, ${c.audience}`), h('dl', { class: 'bars' },
+      Object.entries(c.losses).map(([name, loss]) => [h('dt', {}, name), h('dd', {}, lossBar(loss), ' ' + percent(loss))]))))];
 }
+
+const lossBar = (loss) => s('svg', { class: 'loss', viewBox: '0 0 100 8', width: 160, height: 12, preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+  s('rect', { class: 'all', width: 100, height: 8 }), s('rect', { class: 'lost', width: 100 * loss, height: 8 }));
 
 export async function policies(get) {
   const list = await get('policies');
@@ -97,8 +103,27 @@ function branch(node) {
   return h('li', {}, h('details', { open: node.label === '*' }, h('summary', {}, node.label), h('ul', {}, children.map(branch), rest)));
 }
 
+const bytes = (n) => {
+  const unit = Math.min(4, Math.floor(Math.log2(n || 1) / 10));
+  return n ? (n / 1024 ** unit).toFixed(unit ? 1 : 0) + ' ' + ['B', 'KB', 'MB', 'GB', 'TB'][unit] : '–';
+};
+
 export async function epochs(get) {
-  return [h('h1', {}, 'Epochs'), h('p', { class: 'quiet' }, 'Stored copies that releases are made from. Chains move to the current one when they are next used.'),
-    table('Epochs', [['epoch', (e) => e.epoch, 'number'], ['relation', (e) => e.relation], ['policy version', (e) => e.version, 'number'], ['created', (e) => moment(e.created)], ['rows', (e) => number(e.rows), 'number'],
-      ['distinct tuples', (e) => number(e.tuples), 'number'], ['subjects', (e) => number(e.subjects), 'number'], ['chains on it', (e) => number(e.chains), 'number'], ['current', (e) => (e.current ? 'yes' : 'no')]], await get('epochs'))];
+  const list = await get('epochs');
+  const days = (e) => Math.floor((Date.now() - new Date(e.created)) / 864e5);
+  return [h('h1', {}, 'Epochs'), h('p', { class: 'quiet' }, 'Stored copies that releases are made from. Chains move to the current one when they are next used; a copy that no chain is on is given up.'),
+    table('Epochs', [['epoch', (e) => e.epoch, 'number'], ['relation', (e) => e.relation], ['policy version', (e) => e.version, 'number'], ['created', (e) => moment(e.created)], ['age', (e) => `${number(days(e))} d`, 'number'], ['rows', (e) => number(e.rows), 'number'],
+      ['distinct tuples', (e) => number(e.tuples), 'number'], ['subjects', (e) => number(e.subjects), 'number'], ['chains on it', (e) => number(e.chains), 'number'], ['on the disk', (e) => bytes(e.bytes), 'number'], ['current', (e) => (e.current ? 'yes' : 'no')]], list),
+    h('h2', {}, 'Refresh'), h('p', { class: 'quiet' }, 'A new epoch reads the table anew. Run as a database administrator, or on a schedule of your own:'),
+    list.filter((e) => e.current).map((e) => h('pre', { tabindex: '0', 'aria-label': 'Statement that refreshes ' + e.relation }, e.refresh))];
+}
+
+export async function doctor(get) {
+  const { checks, findings } = await get('findings');
+  const count = (severity) => findings.filter((f) => f.severity === severity).length;
+  return [h('h1', {}, 'Doctor'), h('p', { class: 'quiet' }, `Ways round the proxy, and what else is wrong with the installation: the ${checks} checks of tailor doctor, made now, as far as the proxy's own role may look.`),
+    h('div', { class: 'cards' }, [['serious', 'failed', 'serious findings'], ['warning', 'refused', 'warnings'], ['unknown', 'passed', 'checks not made']].map(([severity, kind, name]) => h('div', { class: 'card' },
+      h('b', { id: 'count-' + severity }, number(count(severity))), h('span', { class: 'verdict ' + kind }, name)))),
+    findings.length ? findings.map((f) => h('section', { class: 'finding ' + f.severity }, h('h2', {}, `${f.object === '-' ? f.check : f.object}`), h('p', {}, h('strong', {}, f.severity), `: ${f.message} `, h('span', { class: 'quiet' }, `(${f.check})`)),
+      h('pre', { tabindex: '0', 'aria-label': 'What mends it' }, f.mend))) : h('p', {}, 'Nothing was found.')];
 }

@@ -1,8 +1,8 @@
-package main
+package doctor
 
-// doctorCheck is one question to the database. Its query gives, for each
+// check is one question to the database. Its query gives, for each
 // finding, severity, object, message and the statement that mends it.
-type doctorCheck struct{ name, query string }
+type check struct{ name, query string }
 
 // protectedParts are the protected tables with their parts, heirs and parents;
 // readers are the roles that releases are for, plain those that do not bypass
@@ -25,7 +25,7 @@ reaching (view, relation) AS (
     JOIN pg_rewrite w ON w.oid = d.objid AND w.ev_class <> r.view)`
 )
 
-var doctorChecks = []doctorCheck{
+var checks = []check{
 	{"restore", `
 SELECT 'serious', 'tailor.chain', 'the SQL side was restored from a dump: its chains may be older than what readers have been shown, and the proxy refuses to serve them',
        'CALL tailor.accept_restore(); if nothing was shown after the dump, or that is to be forgotten'
