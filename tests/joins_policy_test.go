@@ -169,6 +169,13 @@ func TestWhatLendsMustBeWhole(t *testing.T) {
 	exec1(t, c.direct, `DELETE FROM encounters WHERE patient_id = -1`)
 	exec1(t, c.direct, `CALL tailor.refresh('public.encounters')`)
 	waitFor(t, func() bool { return countNow(conn, "SELECT count(*) FROM encounters") == len(before) })
+
+	// A schedule's refresh reads, and therefore locks, the parent too.
+	epoch := one[int](t, c.direct, `SELECT epoch FROM tailor.protection WHERE relation = 'encounters'::regclass`)
+	exec1(t, c.direct, `CALL tailor.schedule('public.encounters', '24 hours'); UPDATE tailor.schedule SET due = now()`)
+	waitFor(t, func() bool {
+		return one[int](t, c.direct, `SELECT epoch FROM tailor.protection WHERE relation = 'encounters'::regclass`) > epoch
+	})
 }
 
 // TestWhoLends: the parent has to be active before its child, and to belong to
