@@ -201,7 +201,7 @@ func assertFeasible(r *Relation, e *epoch) error {
 		unmet = fmt.Sprintf("%d-anonymity", r.K)
 	}
 	for _, q := range r.Requirements {
-		if distinct(e.sensitive[q.Column]) < int(q.Parameter) {
+		if e.kinds[q.Column] < int(q.Parameter) {
 			unmet = fmt.Sprintf("%d-diversity of %q", int(q.Parameter), q.Column)
 		}
 	}

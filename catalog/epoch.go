@@ -24,6 +24,7 @@ type epoch struct {
 	// whole is where every chain starts: one block that holds everybody.
 	whole     func() *anonymize.Partition
 	sensitive map[string][]uint32 // column -> code of each row
+	kinds     map[string]int      // column -> distinct values
 }
 
 // Names of the copy's own columns. A blank cannot be typed by accident.
@@ -75,7 +76,7 @@ func (c *Catalog) epochOf(ctx context.Context, r *Relation) (*epoch, error) {
 }
 
 func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
-	e := &epoch{number: r.Epoch, sensitive: make(map[string][]uint32)}
+	e := &epoch{number: r.Epoch, sensitive: make(map[string][]uint32), kinds: make(map[string]int)}
 	qids := r.Dimensions()
 	tuples, err := readTuples(ctx, db, r, qids)
 	if err != nil {
@@ -90,6 +91,9 @@ func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
 		return nil, fmt.Errorf("read rows of epoch %d: %w", r.Epoch, err)
 	}
 	e.rows, e.subjects = len(tupleOfRow), distinct(subjectOfRow)
+	for column, codes := range e.sensitive {
+		e.kinds[column] = distinct(codes)
+	}
 	if len(qids) == 0 {
 		return e, nil
 	}
