@@ -57,7 +57,10 @@ func (b *binder) ownComparisons(condition *pg.Node) error {
 		return b.ownDistinct(e, at, "IS TRUE")
 	}
 	if len(e.Name) > 1 {
-		return nil // OPERATOR(pg_catalog.=)
+		return nil // it has its schema, which is pg_catalog
+	}
+	if b.tokens[at].Token == pg.Token_OPERATOR {
+		word = b.closing(at + 1) // OPERATOR(=)
 	}
 	return b.putOperator(at, word, "", last(e.Name))
 }
