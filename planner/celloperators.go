@@ -86,8 +86,8 @@ func (b *binder) ownIn(e *pg.A_Expr, column string, at, word int) error {
 	if err := b.putOperator(at, word+1, "", last(e.Name)); err != nil {
 		return err
 	}
-	depth := 0
-	for i := word + 1; i <= b.closing(word+1); i++ {
+	depth, end := 0, b.closing(word+1)
+	for i := word + 1; i < end; i++ {
 		switch b.tokens[i].Token {
 		case pg.Token_ASCII_40:
 			depth++
