@@ -30,7 +30,10 @@ type Column struct {
 	Class     Class
 	Pseudonym bool // a direct identifier that is shown as a random number
 	Hierarchy *HierarchySpec
-	stored    string // name in the copy where it is not Name
+	// Nondeterministic says that the copy compares the column by a collation
+	// for which unequal texts can be equal; LIKE fails for it.
+	Nondeterministic bool
+	stored           string // name in the copy where it is not Name
 }
 
 // Visible says whether a release has the column at all.

@@ -34,13 +34,49 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_one_row IS 'fails where a table without rows to show has several for a subject';
 
--- Part of every statement over a table that answers with aggregates only. The
--- number of groups is told where they hold k subjects or more between them:
--- below that, it would be an answer about fewer, and none left out looks alike.
-CREATE OR REPLACE FUNCTION tailor.left_out(k integer, groups bigint, subjects numeric) RETURNS boolean
+-- A cell may be shown that is computed from k subjects or more, and of which
+-- fewer are left out of none of the sets that it is a part of: those are what
+-- another cell of the same answer could be computed from.
+CREATE OR REPLACE FUNCTION tailor.shows(k integer, seen bigint, VARIADIC whole bigint[]) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT seen >= k AND NOT EXISTS (SELECT FROM unnest(whole) w WHERE w - seen BETWEEN 1 AND k - 1)
+$$;
+COMMENT ON FUNCTION tailor.shows IS 'whether a cell computed from so many subjects, out of sets of so many, may be shown';
+
+-- Operators that a statement could find in place of PostgreSQL's own. Those of
+-- pg_temp are never found without their schema.
+CREATE OR REPLACE FUNCTION tailor.operators_of_others() RETURNS boolean
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace JOIN pg_roles r ON r.oid = o.oprowner
+        WHERE NOT r.rolsuper AND n.nspname <> 'pg_catalog' AND n.nspname !~ '^pg_temp'
+          AND o.oprname IN ('=', '<>', '<', '<=', '>', '>=', '~~', '!~~', '~~*', '!~~*', '+', '-', '*', '/', '%', '^', '||'))
+$$;
+COMMENT ON FUNCTION tailor.operators_of_others IS 'whether somebody who is no superuser has made operators by the names of those that statements over aggregates use';
+
+-- Part of every statement over a table that answers with aggregates only; where
+-- it is false, there is no answer. The number of groups is told where they hold
+-- k subjects or more between them: below that, it would be an answer about
+-- fewer, and none left out looks alike. The subjects of other groups are none,
+-- or k and more. A condition that is not true for fewer than k subjects, but for
+-- some, would tell of them beside an answer without it.
+DROP FUNCTION IF EXISTS tailor.left_out(integer, bigint, numeric);
+CREATE OR REPLACE FUNCTION tailor.left_out(k integer, groups bigint, subjects numeric, missing bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    told boolean := current_setting('tailor.notices', true) IS DISTINCT FROM 'off';
 BEGIN
-    IF current_setting('tailor.notices', true) IS DISTINCT FROM 'off' THEN
+    IF tailor.operators_of_others() THEN
+        RAISE EXCEPTION 'somebody has made an operator that a statement over aggregates could call' USING ERRCODE = '42501',
+            HINT = 'Drop operators that others than superusers have made.';
+    END IF;
+    IF missing BETWEEN 1 AND k - 1 THEN
+        IF told THEN
+            RAISE NOTICE 'nothing is shown: the condition leaves out fewer than % subjects', k;
+        END IF;
+        RETURN false;
+    END IF;
+    IF told THEN
         IF subjects >= k THEN
             RAISE NOTICE '% groups of fewer than % subjects are left out', groups, k;
         ELSE
@@ -49,13 +85,14 @@ BEGIN
     END IF;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION tailor.left_out IS 'tells how many groups an answer leaves out; true';
+COMMENT ON FUNCTION tailor.left_out IS 'tells how many groups an answer leaves out; whether there is one';
 
--- An operator stands in a statement without its schema. Whoever can make one
--- could have it called with the values of rows.
+-- The planner names the operators of a statement with their schema, wherever
+-- they are called with the values of rows. Should one be overlooked, whoever can
+-- make operators could have his called.
 CREATE OR REPLACE FUNCTION tailor.could_shadow(principal name) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (
+    SELECT tailor.operators_of_others() OR EXISTS (
         SELECT FROM pg_roles r
         WHERE pg_has_role(principal, r.oid, 'MEMBER')
           AND (r.rolsuper OR has_database_privilege(r.oid, current_database(), 'CREATE')
@@ -63,4 +100,4 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                OR EXISTS (SELECT FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
                           WHERE o.oprowner = r.oid AND n.nspname !~ '^pg_temp')))
 $$;
-COMMENT ON FUNCTION tailor.could_shadow IS 'whether a role can make, or has made, operators in a schema that statements look into; for the proxy';
+COMMENT ON FUNCTION tailor.could_shadow IS 'whether somebody has made operators, or the role can make or has made some, in a schema that statements look into; for the proxy';

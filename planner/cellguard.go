@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -11,7 +12,10 @@ import (
 )
 
 // guarded binds a call in a query of cells. An aggregate that may see fewer
-// rows than its group has becomes NULL where it sees fewer than k.
+// rows than its group has becomes NULL where it sees fewer than k, and where
+// fewer than k, but some, are between what it sees and what others of the
+// group can: all rows, those that its filter lets through, and those that have
+// a value. The difference of two cells would be about them.
 func (b *binder) guarded(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	at := int(f.Location)
 	guard := slices.Contains(cellAggregates, last(f.Funcname)) && (!f.AggStar || f.AggFilter != nil)
@@ -24,13 +28,16 @@ func (b *binder) guarded(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 			return err
 		}
 	}
+	if err := b.ownComparisons(f.AggFilter); err != nil {
+		return err
+	}
 	subjects := b.countsSubjects(f, sc)
 	if err := b.call(f, sc, place); err != nil || !guard {
 		return err
 	}
 	open := b.tokenAt(at) + 2*(len(f.Funcname)-1) + 1
 	end := b.closing(open)
-	seen := "*"
+	seen, back := "*", ""
 	if !f.AggStar && !subjects {
 		r, err := b.resolve(sc, f.Args[0].GetColumnRef())
 		if err != nil {
@@ -40,6 +47,9 @@ func (b *binder) guarded(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 			return b.refuseCells(at, "an aggregate takes a column as it is")
 		}
 		seen = r.value()
+		if back, err = b.widen(f, open, r.origin); err != nil {
+			return err
+		}
 	}
 	filter := ""
 	if f.AggFilter != nil { // FILTER ( WHERE condition )
@@ -48,11 +58,21 @@ func (b *binder) guarded(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		filter = " FILTER (WHERE " + b.rendered(from, int(b.tokens[end].Start), mark) + ")"
 	}
 	e := &b.edits[mark]
-	e.text = fmt.Sprintf("(CASE WHEN pg_catalog.count(%s)%s >= %d THEN", seen, filter, b.cells.relation.K)
+	e.text = fmt.Sprintf("(CASE WHEN tailor.shows(%d, %s) THEN", b.cells.relation.K, strings.Join(counts(seen, filter), ", "))
 	if err := b.grow(len(e.text)); err != nil {
 		return err
 	}
-	return b.insert(int(b.tokens[end].End), "END)")
+	return b.insert(int(b.tokens[end].End), "END)"+back)
+}
+
+// counts count the rows that a cell is computed from, and then those of the
+// sets of rows that it is a part of.
+func counts(seen, filter string) []string {
+	out := []string{"pg_catalog.count(" + seen + ")" + filter, "pg_catalog.count(*)"}
+	if seen != "*" && filter != "" {
+		out = append(out, "pg_catalog.count("+seen+")", "pg_catalog.count(*)"+filter)
+	}
+	return out
 }
 
 // calls lists the function calls in a tree.

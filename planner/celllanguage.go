@@ -71,9 +71,8 @@ func comparesColumn(e *pg.A_Expr) bool {
 		return slices.Contains(comparisons, last(e.Name)) &&
 			(isColumn(e.Lexpr) && isValue(e.Rexpr) || isValue(e.Lexpr) && isColumn(e.Rexpr))
 	case pg.A_Expr_Kind_AEXPR_DISTINCT, pg.A_Expr_Kind_AEXPR_NOT_DISTINCT:
-		return isColumn(e.Lexpr) && isValue(e.Rexpr)
-	case pg.A_Expr_Kind_AEXPR_IN, pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN,
-		pg.A_Expr_Kind_AEXPR_BETWEEN_SYM, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
+		return isColumn(e.Lexpr) && isLiteral(e.Rexpr)
+	case pg.A_Expr_Kind_AEXPR_IN, pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN:
 		return isColumn(e.Lexpr) && areValues(e.Rexpr.GetList().GetItems())
 	case pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL:
 		if !isColumn(e.Lexpr) || !slices.Contains(comparisons, last(e.Name)) {
@@ -99,6 +98,14 @@ func isValue(node *pg.Node) bool {
 		return cast.Arg.GetAConst() != nil && cellType(cast.TypeName, exactTypes)
 	}
 	return node.GetAConst() != nil || node.GetParamRef() != nil || node.GetSqlvalueFunction() != nil
+}
+
+// isLiteral says whether a node is a literal other than NULL.
+func isLiteral(node *pg.Node) bool {
+	if cast := node.GetTypeCast(); cast != nil {
+		return isValue(node) && isLiteral(cast.Arg)
+	}
+	return node.GetAConst() != nil && !node.GetAConst().Isnull
 }
 
 func areValues(nodes []*pg.Node) bool {

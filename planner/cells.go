@@ -18,7 +18,9 @@ import (
 //   - A group of fewer subjects is left out by HAVING, before anything that the
 //     query says of groups is evaluated.
 //   - An aggregate that sees fewer rows than its group has (FILTER, NULLs) is
-//     NULL where it sees fewer than k.
+//     NULL where it sees fewer than k, or leaves out fewer than k but some.
+//   - Where WHERE names columns that are no quasi-identifiers and leaves out
+//     fewer than k subjects but some, there is no answer.
 //
 // Rows stand for subjects: such a relation has one for each. What is evaluated
 // for rows compares columns with values, which no row can make fail, for the
@@ -35,7 +37,6 @@ type cells struct {
 	where, having clause
 	grouped       []origin
 	opened        int // index of the first edit at WHERE, and of as many behind it as it takes
-	havingOpened  int
 }
 
 // clause is where a clause stands in the text, or would.
@@ -45,7 +46,7 @@ type clause struct {
 }
 
 // whereEdits are the edits that stand before the condition of WHERE.
-const whereEdits = 3
+const whereEdits = 4
 
 // hintOfCells says what a relation without rows does answer.
 const hintOfCells = "Ask for count, sum, avg, stddev or variance of its columns, FROM the table alone, with WHERE that compares columns with values, GROUP BY columns, and HAVING."
@@ -127,9 +128,11 @@ func (b *binder) bindCells(s *pg.SelectStmt, sc *scope) error {
 	for range whereEdits {
 		b.edits = append(b.edits, edit{start: c.where.start, end: c.where.start})
 	}
+	if err := b.ownComparisons(s.WhereClause); err != nil {
+		return err
+	}
 	if c.having.given {
-		c.havingOpened = len(b.edits)
-		if err := b.insert(c.having.start, fmt.Sprintf("CASE WHEN pg_catalog.count(*) >= %d THEN (", c.relation.K)); err != nil {
+		if err := b.insert(c.having.start, fmt.Sprintf("CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.>=) %d THEN (", c.relation.K)); err != nil {
 			return err
 		}
 	}
@@ -194,32 +197,46 @@ func (b *binder) closeCells(q *boundQuery) error {
 	if c.having.given {
 		return b.insert(c.having.end, ") ELSE false END")
 	}
-	return b.insert(c.having.end, fmt.Sprintf("HAVING pg_catalog.count(*) >= %d", k))
+	return b.insert(c.having.end, fmt.Sprintf("HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>=) %d", k))
 }
 
 // countLeftOut puts into WHERE what counts the groups that are left out and
 // tells the client, once and before any row is read. It looks at groups before
-// HAVING: that must not be evaluated for them.
+// HAVING: that must not be evaluated for them. Where the condition is about
+// payload, the rows that it is not true for are counted as well.
 func (b *binder) countLeftOut(q *boundQuery) error {
 	c := b.cells
-	groups, condition := "", ""
+	groups, condition, where, missing := "", "", "", false
 	if len(c.grouped) > 0 {
 		groups = " GROUP BY " + strings.Join(c.groups(q), ", ")
 	}
 	word, rest := " WHERE ", ""
 	if c.where.given {
-		condition = " WHERE (" + b.rendered(c.where.start, c.where.end, c.opened) + ")"
+		condition = b.rendered(c.where.start, c.where.end, c.opened)
+		where = " WHERE (" + condition + ")"
+		var err error
+		if missing, err = b.namesPayload(c.query.WhereClause); err != nil {
+			return err
+		}
 		word, rest = "", " AND ("
 		if err := b.insert(c.where.end, ")"); err != nil {
 			return err
 		}
 	}
 	at := c.where.start
-	for i, e := range []edit{
-		{text: word + fmt.Sprintf("(SELECT tailor.left_out(%d, pg_catalog.count(*), pg_catalog.sum(tailor_n)) FROM (SELECT pg_catalog.count(*) AS tailor_n FROM", c.relation.K)},
+	opened := word + fmt.Sprintf("(SELECT tailor.left_out(%d, pg_catalog.count(*), pg_catalog.sum(tailor_n), ", c.relation.K)
+	few := "FROM (SELECT pg_catalog.count(*) AS tailor_n FROM"
+	edits := []edit{
+		{text: opened + "0) " + few},
+		{},
 		{relation: c.relation, text: " AS " + c.alias()},
-		{text: condition + groups + fmt.Sprintf(" HAVING pg_catalog.count(*) < %d) AS tailor_few)", c.relation.K) + rest},
-	} {
+		{text: where + groups + fmt.Sprintf(" HAVING pg_catalog.count(*) OPERATOR(pg_catalog.<) %d) AS tailor_few)", c.relation.K) + rest},
+	}
+	if missing {
+		edits[0].text = opened + "(SELECT pg_catalog.count(*) FROM"
+		edits[1] = edit{relation: c.relation, text: " AS " + c.alias() + " WHERE (" + condition + ") IS NOT TRUE)) " + few}
+	}
+	for i, e := range edits {
 		e.start, e.end = at, at
 		if err := b.grow(len(e.text) + releaseBytes); err != nil {
 			return err
@@ -227,6 +244,19 @@ func (b *binder) countLeftOut(q *boundQuery) error {
 		b.edits[c.opened+i] = e
 	}
 	return nil
+}
+
+// namesPayload says whether a condition names a column that is no
+// quasi-identifier: those stand for whole blocks, of k subjects each.
+func (b *binder) namesPayload(condition *pg.Node) (named bool, err error) {
+	visit(condition, func(ref *pg.ColumnRef) {
+		r, failed := b.resolve(b.cells.scope, ref)
+		named = named || r.qid() == nil
+		if failed != nil {
+			err = failed
+		}
+	})
+	return named, err
 }
 
 // groups are the expressions that the query groups by, labels that it shows

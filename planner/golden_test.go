@@ -59,6 +59,12 @@ func hospitalSnapshot() *catalog.Snapshot {
 		{Name: "unit", Number: 4, Type: "text", Class: catalog.Sensitive},
 		{Name: "pay", Number: 5, Type: "numeric(10,2)", Class: catalog.NonSensitive},
 		{Name: "hired", Number: 6, Type: "date", Class: catalog.NonSensitive},
+		{Name: "bonus", Number: 7, Type: "double precision", Class: catalog.NonSensitive},
+		{Name: "hours", Number: 8, Type: "real", Class: catalog.NonSensitive},
+		{Name: "debt", Number: 9, Type: "numeric", Class: catalog.Sensitive},
+		{Name: "leave", Number: 10, Type: "interval", Class: catalog.Sensitive},
+		{Name: "nick", Number: 11, Type: "citext", Class: catalog.Sensitive},
+		{Name: "town", Number: 12, Type: "text", Class: catalog.Sensitive, Nondeterministic: true},
 	}}
 	shifts := &catalog.Relation{OID: 6, Schema: "public", Name: "shifts", Subject: "staff_id", K: 5, AggregateOnly: true, Columns: []catalog.Column{
 		{Name: "hours", Number: 2, Type: "integer", Class: catalog.NonSensitive},

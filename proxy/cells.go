@@ -1,21 +1,33 @@
 package proxy
 
 import (
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
-// firstOID is the first that PostgreSQL gives to objects which are not its own.
-const firstOID = 16384
+// parameterTypes are those with which a column can be compared without a cast of
+// the column that could fail for a row's value. oid, for one, has a bigint cast
+// to it, which fails for whoever's is negative.
+var parameterTypes = []uint32{
+	0, // left to the server
+	pgtype.BoolOID, pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID, pgtype.Float4OID, pgtype.Float8OID,
+	pgtype.TextOID, pgtype.VarcharOID, pgtype.DateOID, pgtype.TimestampOID, pgtype.UUIDOID,
+	pgtype.BoolArrayOID, pgtype.Int2ArrayOID, pgtype.Int4ArrayOID, pgtype.Int8ArrayOID, pgtype.NumericArrayOID, pgtype.Float4ArrayOID, pgtype.Float8ArrayOID,
+	pgtype.TextArrayOID, pgtype.VarcharArrayOID, pgtype.DateArrayOID, pgtype.TimestampArrayOID, pgtype.UUIDArrayOID,
+}
 
-// assertOwnTypes refuses parameters of types that are not PostgreSQL's own
-// where a statement reads a relation that answers with aggregates only: their
-// casts would be functions that are called for each row.
-func assertOwnTypes(plan *planner.Plan, types []uint32) error {
+// assertPlainTypes refuses parameters of other types where a statement reads a
+// relation that answers with aggregates only: their casts would be called for
+// each row.
+func assertPlainTypes(plan *planner.Plan, types []uint32) error {
 	for _, r := range plan.Relations {
 		for _, oid := range types {
-			if r.AggregateOnly && oid >= firstOID {
-				return sqlstate.New(sqlstate.FeatureNotSupported, "parameters over table %q have types of PostgreSQL's own", r.Name).
+			if r.AggregateOnly && !slices.Contains(parameterTypes, oid) {
+				return sqlstate.New(sqlstate.FeatureNotSupported, "parameters over table %q are numbers, text, dates, timestamps, uuid or boolean", r.Name).
 					WithHint("Leave the types of parameters to the server.")
 			}
 		}

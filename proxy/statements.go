@@ -247,7 +247,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		return s.up.pass(frame)
 	}
 	if err == nil {
-		err = assertOwnTypes(plan, p.ParameterOIDs)
+		err = assertPlainTypes(plan, p.ParameterOIDs)
 	}
 	var d *decision
 	if err == nil {

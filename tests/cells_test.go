@@ -121,8 +121,9 @@ type aggregateQuery struct {
 	groups     []string
 	aggregates []string // as they are asked
 	plain      []string // over the plain table: the same
-	seen       []string // how many rows each is computed from
+	hidden     []string // whether too few rows are seen, or too few are not
 	where      string
+	payload    bool // whether the condition names more than quasi-identifiers
 }
 
 // someQuery writes a query of the kinds that are understood.
@@ -130,7 +131,9 @@ func someQuery(r *rand.Rand) aggregateQuery {
 	conditions := []string{
 		"unit = 'ward0'", "unit IN ('lab0', 'icu1', 'secret')", "pay > 1500", "pay IS NULL", "NOT nights", "nights IS NOT TRUE", "grade BETWEEN 2 AND 5",
 		"age >= 40", "sex = 'male'", "hired < date '2015-06-01'", "unit LIKE 'o%'", "unit = 'secret'", "grade = ANY ('{1,77}')", "bonus <= 12.5", "unit IS DISTINCT FROM 'ward0'",
-		"(unit = 'secret' OR grade = 3)", "pay NOT BETWEEN 1200 AND 1900.5", "token > '80000000-0000-0000-0000-000000000000'",
+		"(unit = 'secret' OR grade = 3)", "NOT pay BETWEEN 1200 AND 1900.5", "pay NOT BETWEEN 1200 AND (1900.5)", "NOT unit IN (('lab0'), 'icu1')",
+		"unit NOT IN ('lab0', 'secret')", "unit NOT LIKE 'w%'", "unit NOT ILIKE 'W%'", "unit ILIKE 'L%'", "NOT ((unit) IS NOT DISTINCT FROM ('lab0'))", "1500 >= staff.pay", "unit <> 'secret'",
+		"(pay) IS DISTINCT FROM 1031", "grade != 77", "grade <> ALL (ARRAY[1, 77])", "bonus > -1", "token > '80000000-0000-0000-0000-000000000000'",
 	}
 	some := func() string {
 		c := conditions[r.IntN(len(conditions))]
@@ -146,7 +149,8 @@ func someQuery(r *rand.Rand) aggregateQuery {
 		}
 	}
 	if r.IntN(3) > 0 {
-		q.where = " WHERE " + some()
+		condition := some()
+		q.where, q.payload = " WHERE "+condition, strings.Trim(condition, "ageORANDsxml '=>40") != ""
 	}
 	for range 1 + r.IntN(4) {
 		filter := ""
@@ -155,27 +159,34 @@ func someQuery(r *rand.Rand) aggregateQuery {
 		}
 		switch column := []string{"pay", "grade", "age", "bonus"}[r.IntN(4)]; r.IntN(5) {
 		case 0:
-			q.add("count(*)"+filter, "count(*)"+filter)
+			q.add("count(*)"+filter, "count(*)"+filter, "*", filter)
 		case 1:
-			q.add("count(DISTINCT unit)"+filter, "count(unit)"+filter)
+			q.add("count(DISTINCT unit)"+filter, "count(DISTINCT unit)"+filter, "unit", filter)
 		case 2:
-			q.aggregates, q.plain, q.seen = append(q.aggregates, "count(DISTINCT id)"+filter), append(q.plain, "count(*)"+filter), append(q.seen, "count(*)"+filter)
+			q.add("count(DISTINCT id)"+filter, "count(*)"+filter, "*", filter)
 		case 3:
-			q.add("sum("+column+")"+filter, "count("+column+")"+filter)
+			q.add("sum("+column+")"+filter, "sum("+column+")"+filter, column, filter)
 		default:
-			q.add("round(("+[]string{"avg", "stddev", "var_pop"}[r.IntN(3)]+"("+column+")"+filter+")::numeric, 6)", "count("+column+")"+filter)
+			f := "round((" + []string{"avg", "stddev", "var_pop"}[r.IntN(3)] + "(" + column + ")" + filter + ")::numeric, 6)"
+			q.add(f, f, column, filter)
 		}
 	}
 	return q
 }
 
-func (q *aggregateQuery) add(aggregate, seen string) {
-	q.aggregates, q.plain, q.seen = append(q.aggregates, aggregate), append(q.plain, aggregate), append(q.seen, seen)
+// add adds an aggregate of what counts as of.
+func (q *aggregateQuery) add(asked, plain, of, filter string) {
+	q.aggregates, q.plain = append(q.aggregates, asked), append(q.plain, plain)
+	q.hidden = append(q.hidden, fmt.Sprintf(`count(%[1]s)%[2]s < %[3]d
+		OR count(*) - count(%[1]s)%[2]s BETWEEN 1 AND %[3]d - 1
+		OR count(%[1]s) - count(%[1]s)%[2]s BETWEEN 1 AND %[3]d - 1
+		OR count(*)%[2]s - count(%[1]s)%[2]s BETWEEN 1 AND %[3]d - 1`, of, filter, cellsOf))
 }
 
 // TestEveryCellIsComputedFromKSubjects asks some hundred queries and looks, in a
 // plain copy of what the release holds, how many people each group and each
-// cell is computed from: those of k and more are shown as they are, no others.
+// cell is computed from, and how many are left out: those of k and more are
+// shown as they are, no others.
 func TestEveryCellIsComputedFromKSubjects(t *testing.T) {
 	p, direct := serveStaff(t, "cells", 3, 9000)
 	user := shared.reader(t)
@@ -184,7 +195,7 @@ func TestEveryCellIsComputedFromKSubjects(t *testing.T) {
 	exposed(t, direct, user)
 
 	r := rand.New(rand.NewPCG(6, 6))
-	cells, hidden, leftOut, told := 0, 0, 0, 0
+	cells, hidden, leftOut, told, nothing := 0, 0, 0, 0, 0
 	for n := range 400 {
 		q := someQuery(r)
 		asked := "SELECT " + strings.Join(slices.Concat(q.groups, q.aggregates), ", ") + " FROM staff" + q.where
@@ -197,7 +208,7 @@ func TestEveryCellIsComputedFromKSubjects(t *testing.T) {
 				grouping = append(grouping, labelled[i])
 			}
 		}
-		plain := "SELECT count(*), " + strings.Join(slices.Concat(labelled, q.plain, q.seen), ", ") + " FROM shown" + q.where
+		plain := "SELECT count(*), " + strings.Join(slices.Concat(labelled, q.plain, q.hidden), ", ") + " FROM shown staff" + q.where
 		if len(q.groups) > 0 {
 			asked += " GROUP BY " + strings.Join(q.groups, ", ")
 			plain += " GROUP BY " + strings.Join(grouping, ", ")
@@ -216,12 +227,20 @@ func TestEveryCellIsComputedFromKSubjects(t *testing.T) {
 			shown := slices.Clone(row[1 : 1+len(q.groups)+len(q.plain)])
 			for i := range q.plain {
 				cells++
-				if number(t, row[1+len(q.groups)+len(q.plain)+i]) < cellsOf {
+				if row[1+len(q.groups)+len(q.plain)+i] == "t" {
 					shown[len(q.groups)+i] = "∅"
 					hidden++
 				}
 			}
 			want = append(want, shown)
+		}
+		missing := 0
+		if q.payload {
+			missing = number(t, table(t, direct, "SELECT count(*) FROM shown staff WHERE ("+strings.TrimPrefix(q.where, " WHERE ")+") IS NOT TRUE")[0][0])
+		}
+		withheld := missing > 0 && missing < cellsOf
+		if withheld {
+			want, nothing = nil, nothing+1
 		}
 		*notices = nil
 		got := table(t, conn, asked)
@@ -229,7 +248,9 @@ func TestEveryCellIsComputedFromKSubjects(t *testing.T) {
 			t.Errorf("%s\ngot  %.1000v\nwant %.1000v", asked, ordered(got), ordered(want))
 		}
 		said := fmt.Sprintf("groups of fewer than %d subjects are left out: none, or some with fewer than %[1]d subjects in all", cellsOf)
-		if smallPeople >= cellsOf {
+		if withheld {
+			said = fmt.Sprintf("nothing is shown: the condition leaves out fewer than %d subjects", cellsOf)
+		} else if smallPeople >= cellsOf {
 			said = fmt.Sprintf("%d groups of fewer than %d subjects are left out", small, cellsOf)
 			told++
 		}
@@ -237,8 +258,8 @@ func TestEveryCellIsComputedFromKSubjects(t *testing.T) {
 			t.Errorf("%s\nnotices %q, want %q", asked, *notices, said)
 		}
 	}
-	t.Logf("%d cells of groups that are shown, %d of them hidden; %d groups left out, %d times counted", cells, hidden, leftOut, told)
-	if cells < 1000 || hidden < 100 || leftOut < 1000 || told < 50 {
+	t.Logf("%d cells of groups that are shown, %d of them hidden; %d groups left out, %d times counted; %d conditions that leave out too few", cells, hidden, leftOut, told, nothing)
+	if cells < 1000 || hidden < 100 || leftOut < 1000 || told < 50 || nothing < 5 {
 		t.Error("the queries test too little")
 	}
 }

@@ -1,0 +1,1 @@
+SELECT count(*) FILTER (WHERE town ILIKE 'o%') FROM staff

@@ -1,0 +1,1 @@
+SELECT unit, sum(leave) FROM staff GROUP BY unit

@@ -1,0 +1,1 @@
+SELECT count(*) FROM staff WHERE unit = 'icu' AND town NOT LIKE 'O%'

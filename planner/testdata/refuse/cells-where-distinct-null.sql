@@ -1,0 +1,1 @@
+SELECT count(*) FROM staff WHERE unit IS DISTINCT FROM NULL

@@ -1,0 +1,1 @@
+SELECT count(*) FROM staff WHERE pay BETWEEN SYMMETRIC 3 AND 2
