@@ -376,6 +376,20 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_valid IS 'fails unless a draft can be activated';
 
+CREATE OR REPLACE PROCEDURE tailor.take_turn(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '1min' AS $$
+DECLARE
+    called name := (SELECT c.relname FROM pg_class c WHERE c.oid = relation);
+BEGIN
+    PERFORM FROM tailor.protection p WHERE p.relation = take_turn.relation FOR UPDATE;
+    INSERT INTO tailor.lock_name VALUES (called);
+    DELETE FROM tailor.lock_name l WHERE l.name = called;
+EXCEPTION WHEN lock_not_available THEN
+    RAISE EXCEPTION 'table %, or another of its name, is being activated or refreshed', relation
+        USING ERRCODE = '55P03', HINT = 'Try again when that is done; pg_blocking_pids says who it is.';
+END $$;
+COMMENT ON PROCEDURE tailor.take_turn IS 'lets one activation or refresh of a table happen at a time, and one of a name; for Tailor''s own routines only';
+
 CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -386,10 +400,7 @@ DECLARE
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
-    -- One activation of a table at a time, and one of a name.
-    PERFORM FROM tailor.protection p WHERE p.relation = put_in_force.relation FOR UPDATE;
-    PERFORM pg_advisory_xact_lock('tailor.protection'::regclass::oid::int,
-                                  (SELECT hashtext(c.relname::text) FROM pg_class c WHERE c.oid = relation));
+    CALL tailor.take_turn(relation);
     policy := tailor.draft(relation);
     CALL tailor.assert_valid(relation, policy);
     FOR way IN SELECT * FROM tailor.ways(relation, ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
@@ -459,7 +470,8 @@ DECLARE
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
-    SELECT p.active INTO number FROM tailor.protection p WHERE p.relation = renew_copy.relation FOR UPDATE;
+    CALL tailor.take_turn(relation);
+    SELECT p.active INTO number FROM tailor.protection p WHERE p.relation = renew_copy.relation;
     IF number IS NULL THEN
         RAISE EXCEPTION 'the policy of table % is not active', relation
             USING ERRCODE = '55000', HINT = format('CALL tailor.activate(%L);', relation);

@@ -2,7 +2,7 @@
 --
 -- Others see what a transaction has written once it ends, but for sequences,
 -- which no transaction takes back, and for locks. A copy that is being made
--- takes one of four slots by an advisory lock, which ends with the transaction
+-- takes one of four slots by locking its table, which ends with the transaction
 -- whatever becomes of it, and writes into the sequences of the slot. A fifth
 -- copy at the same time is made without being seen.
 
@@ -11,6 +11,7 @@ DECLARE
     part text;
 BEGIN
     FOR slot IN 1 .. 4 LOOP
+        EXECUTE format('CREATE TABLE IF NOT EXISTS tailor.lock_progress_%s ()', slot);
         -- Numbers are taken a thousand at a time: a number a row costs next to nothing.
         EXECUTE format('CREATE SEQUENCE IF NOT EXISTS tailor.progress_%s_rows CACHE 1000', slot);
         EXECUTE format('CREATE SEQUENCE IF NOT EXISTS tailor.progress_%s_stored INCREMENT 1000 START 1000', slot);
@@ -34,12 +35,15 @@ CREATE OR REPLACE FUNCTION tailor.start_progress(relation regclass) RETURNS inte
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     FOR slot IN 1 .. 4 LOOP
-        IF pg_try_advisory_xact_lock(format('tailor.progress_%s_what', slot)::regclass::oid::int, 0) THEN
+        BEGIN
+            EXECUTE format('LOCK TABLE tailor.lock_progress_%s IN EXCLUSIVE MODE NOWAIT', slot);
             PERFORM setval(format('tailor.progress_%s_since', slot)::regclass, floor(extract(epoch FROM clock_timestamp()))::bigint);
             PERFORM setval(format('tailor.progress_%s_of', slot)::regclass, 0);
             CALL tailor.note_progress(slot, relation, 1);
             RETURN slot;
-        END IF;
+        EXCEPTION WHEN lock_not_available THEN
+            CONTINUE;
+        END;
     END LOOP;
     RETURN NULL;
 END $$;
@@ -95,11 +99,11 @@ BEGIN
                     ELSE (tailor.phases())[s.what % 16] END AS phase,
                CASE WHEN s.what % 16 = 2 THEN least(CASE WHEN s.stored = 0 THEN s.rows ELSE s.stored END, s.total) END AS rows,
                nullif(s.total, 0) AS of_rows, to_timestamp(s.since) AS since, l.pid, a.usename AS role
-        FROM (' || (SELECT string_agg(format('SELECT ''tailor.progress_%1$s_what''::regclass::oid AS slot, w.last_value AS what, o.last_value AS total, s.last_value AS since,
+        FROM (' || (SELECT string_agg(format('SELECT ''tailor.lock_progress_%1$s''::regclass::oid AS slot, w.last_value AS what, o.last_value AS total, s.last_value AS since,
                                                      CASE WHEN r.is_called THEN r.last_value ELSE 0 END AS rows, CASE WHEN d.is_called THEN d.last_value ELSE 0 END AS stored
                                               FROM tailor.progress_%1$s_what w, tailor.progress_%1$s_of o, tailor.progress_%1$s_since s, tailor.progress_%1$s_rows r, tailor.progress_%1$s_stored d', n), ' UNION ALL ')
                     FROM generate_series(1, 4) n) || ') s
-        JOIN pg_locks l ON l.locktype = ''advisory'' AND l.granted AND l.classid = s.slot AND l.objid = 0 AND l.objsubid = 2
+        JOIN pg_locks l ON l.locktype = ''relation'' AND l.granted AND l.relation = s.slot AND l.mode = ''ExclusiveLock''
              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
         LEFT JOIN pg_stat_activity a ON a.pid = l.pid';
 END $$;

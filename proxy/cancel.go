@@ -13,6 +13,8 @@ type target struct {
 	work      *interrupts
 	server    []byte // nil while the session has no connection
 	delivered sync.WaitGroup
+	turn      chan struct{} // held by the request that is on its way to the server
+	next      chan struct{} // closed when the request that waits for its turn is delivered; nil for none
 }
 
 // cancels maps the keys that clients have to those of the server, which never
@@ -20,6 +22,15 @@ type target struct {
 type cancels struct {
 	mu   sync.Mutex
 	keys map[string]*target
+	ways chan struct{} // one for each request that may be on its way at once
+}
+
+// maxDelivered is the number of cancel requests that may be on their way at once
+// to PostgreSQL, where each takes a connection, and as many to peers.
+const maxDelivered = 16
+
+func newCancels() cancels {
+	return cancels{keys: make(map[string]*target), ways: make(chan struct{}, maxDelivered)}
 }
 
 // register makes a key for a session: the number of the server's process, which
@@ -34,7 +45,7 @@ func (c *cancels) register(ring keyring, length int, work *interrupts, server []
 	for {
 		key := ring.issue(process, length)
 		if _, taken := c.keys[key]; !taken {
-			c.keys[key] = &target{work: work, server: server}
+			c.keys[key] = &target{work: work, server: server, turn: make(chan struct{}, 1)}
 			return key
 		}
 	}
@@ -46,6 +57,9 @@ func (c *cancels) forget(key string) {
 	c.mu.Lock()
 	t := c.keys[key]
 	delete(c.keys, key)
+	if t != nil {
+		t.server = nil
+	}
 	c.mu.Unlock()
 	if t != nil {
 		t.delivered.Wait()
@@ -67,24 +81,65 @@ func (c *cancels) point(key string, server []byte) {
 }
 
 // deliver passes a cancel request on to the session that its key names, and says
-// whether there is one.
-func (c *cancels) deliver(shown string, send func(server []byte) error) (found bool, err error) {
+// whether there is one. Of a session one request is on its way to the server at
+// a time and one waits, which does for those that come while it waits.
+func (c *cancels) deliver(ctx context.Context, shown string, send func(server []byte) error) (found bool, err error) {
 	c.mu.Lock()
 	t := c.keys[shown]
-	var server []byte
-	if t != nil && t.server != nil {
-		server = t.server
-		t.delivered.Add(1)
-		defer t.delivered.Done()
-	}
 	c.mu.Unlock()
 	if t == nil {
 		return false, nil
 	}
-	if t.work.interrupt() || server == nil {
+	if t.work.interrupt() {
+		return true, nil
+	}
+	c.mu.Lock()
+	if same := t.next; same != nil {
+		c.mu.Unlock()
+		select {
+		case <-same:
+		case <-ctx.Done():
+		}
+		return true, nil
+	}
+	done := make(chan struct{})
+	t.next = done
+	c.mu.Unlock()
+	defer close(done)
+	way, err := c.take(ctx, t)
+	c.mu.Lock()
+	t.next = nil
+	server := t.server
+	if err == nil && server != nil {
+		t.delivered.Add(1)
+		defer t.delivered.Done()
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return true, err
+	}
+	defer way()
+	if server == nil || t.work.interrupt() {
 		return true, nil
 	}
 	return true, send(server)
+}
+
+// take waits for the turn of a session's request and for a way that is free, and
+// returns what gives up both.
+func (c *cancels) take(ctx context.Context, t *target) (leave func(), err error) {
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case c.ways <- struct{}{}:
+	case <-ctx.Done():
+		<-t.turn
+		return nil, ctx.Err()
+	}
+	return func() { <-c.ways; <-t.turn }, nil
 }
 
 // deliver handles a client's cancel request: here, or at the peer that its key
@@ -97,9 +152,9 @@ func (p *Proxy) deliver(ctx context.Context, r *running, g *greeting) {
 		return
 	}
 	shown := string(g.cancel)
-	found, err := p.cancels.deliver(shown, func(server []byte) error { return r.cancel(ctx, server) })
+	found, err := p.cancels.deliver(ctx, shown, func(server []byte) error { return r.cancel(ctx, server) })
 	if !found {
-		found, err = r.peers.pass(ctx, r, shown, p.clock())
+		found, err = p.pass(ctx, r, shown)
 	}
 	if !found {
 		p.guesses.wrong(from, p.clock())
@@ -107,6 +162,17 @@ func (p *Proxy) deliver(ctx context.Context, r *running, g *greeting) {
 	if err != nil {
 		p.log.Warn("cancel request not delivered", "cause", err)
 	}
+}
+
+// pass asks the peer that a key tells, once there is a way.
+func (p *Proxy) pass(ctx context.Context, r *running, shown string) (found bool, err error) {
+	select {
+	case p.passing <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-p.passing }()
+	return r.peers.pass(ctx, r, shown, p.clock())
 }
 
 // accept handles a cancel request that a peer has passed on, and tells it
@@ -117,7 +183,7 @@ func (p *Proxy) accept(ctx context.Context, r *running, g *greeting) {
 		p.log.Info("cancel request refused", "rule", "not from a peer", "cause", err)
 		return
 	}
-	found, err := p.cancels.deliver(shown, func(server []byte) error { return r.cancel(ctx, server) })
+	found, err := p.cancels.deliver(ctx, shown, func(server []byte) error { return r.cancel(ctx, server) })
 	answer := unknownKey
 	if found {
 		answer = deliveredKey

@@ -53,6 +53,7 @@ type Proxy struct {
 	secret  []byte // of mock verifiers, and of cancel keys where there are no peers
 	seed    maphash.Seed
 	cancels cancels
+	passing chan struct{} // one for each cancel request on its way to a peer
 	guesses guesses
 	replays replays
 	live    live
@@ -70,7 +71,8 @@ type Proxy struct {
 }
 
 // maxStarting is the number of connections at once that may be on their way to
-// a session, queued ones included.
+// a session, queued ones included. They take no seat before they have proved who
+// they are.
 const maxStarting = 10000
 
 // New makes a proxy and reads the files that the configuration names. clock is
@@ -83,7 +85,7 @@ func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock fu
 	}
 	p := &Proxy{
 		catalog: catalog, audit: audit, log: log, clock: clock, secret: secret, seed: maphash.MakeSeed(),
-		cancels: cancels{keys: make(map[string]*target)}, starting: make(chan struct{}, maxStarting),
+		cancels: newCancels(), passing: make(chan struct{}, maxDelivered), starting: make(chan struct{}, maxStarting),
 		seats: newSeats(config.MaxClients, config.MaxClientsOfPrincipal), plans: planner.NewCache(),
 		places: newSeats(config.places(), 0),
 	}
@@ -190,12 +192,8 @@ func (p *Proxy) start(ctx context.Context, conn net.Conn) (*session, error) {
 		p.deliver(ctx, r, g)
 		return nil, nil
 	}
-	if err := p.seats.take(ctx, r.QueueTimeout); err != nil {
-		return nil, on(g, err)
-	}
 	s, err := p.open(ctx, r, g)
 	if err != nil {
-		p.seats.leave()
 		p.recordLogin(g, err)
 		return nil, p.slowly(ctx, r, on(g, err))
 	}

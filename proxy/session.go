@@ -61,7 +61,8 @@ type session struct {
 }
 
 // open authenticates a client and logs in to the server as its role. The
-// principal's entry is taken.
+// principal's entry is taken, and a seat: who has not proved who he is takes none
+// from others.
 func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, error) {
 	user := g.parameters["user"]
 	principal, err := p.principals.find(ctx, p.catalog, user, p.clock())
@@ -82,12 +83,17 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 		return nil, err
 	}
 	in.limit, in.streamed = maxFrame, 'd'
+	if err := p.seats.take(ctx, r.QueueTimeout); err != nil {
+		return nil, err
+	}
 	if err := p.seats.enter(user); err != nil {
+		p.seats.leave()
 		return nil, err
 	}
 	server, err := p.server(ctx, r, g.parameters, principal, keys)
 	if err != nil {
 		p.seats.exit(user)
+		p.seats.leave()
 		return nil, err
 	}
 	server.frames.streamed = 'D'

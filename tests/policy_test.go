@@ -304,7 +304,7 @@ func appliesAlone(t *testing.T, s *stand, dsn string) {
 	file := policyFile(t, townPolicy)
 	first := s.superuser(t)
 	exec1(t, first, `BEGIN`)
-	exec1(t, first, `SELECT pg_advisory_xact_lock(hashtext('tailor policy apply'))`)
+	exec1(t, first, `SELECT tailor.apply_alone()`)
 	code, _, stderr := tool(t, "policy", "apply", "--dsn", dsn, file)
 	if code != 1 || !strings.Contains(stderr, "another policy is being applied") {
 		t.Errorf("exit %d, %q", code, stderr)

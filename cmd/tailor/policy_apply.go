@@ -59,7 +59,7 @@ func applyAlone(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '20s'`); err != nil {
 		return err
 	}
-	if err := tx.QueryRow(ctx, `SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('tailor policy apply'))`).Scan(&alone); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT tailor.apply_alone()`).Scan(&alone); err != nil {
 		return err
 	}
 	if !alone {

@@ -21,6 +21,7 @@ type file struct {
 	size          int64    // of what is known to be durable
 	aside         int64    // bytes of the files set aside
 	givenBack     int      // lines, by the journal, when the file was opened
+	rescued       rescued  // by then, from a journal that does not continue the file
 	doubt         bool     // a write has failed: what the disk holds is not known
 }
 
@@ -59,47 +60,6 @@ func written(path string) bool {
 	}
 	defer func() { _ = lock.Close() }()
 	return syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
-}
-
-// recover opens the current file and finds the last line of all.
-func (f *file) recover() (head, error) {
-	_, err := os.Stat(f.path)
-	if err := f.begin(); err != nil {
-		return head{}, err
-	}
-	if err == nil { // else the journal is about a file that was moved away
-		if err := f.restore(); err != nil {
-			return head{}, err
-		}
-	}
-	info, err := f.current.Stat()
-	if err != nil {
-		return head{}, err
-	}
-	last, end, err := lastLine(f.current, info.Size())
-	if err != nil {
-		return head{}, err
-	}
-	if end < info.Size() {
-		if err := f.current.Truncate(end); err != nil {
-			return head{}, err
-		}
-	}
-	f.size = end
-	if err := f.settle(); err != nil {
-		return head{}, err
-	}
-	f.journal, _ = openJournal(f.path)
-	if last == nil {
-		if last, err = f.lastAside(); err != nil || last == nil {
-			return head{}, err
-		}
-	}
-	l, err := unseal(last)
-	if err != nil {
-		return head{}, fmt.Errorf("the last line of %s: %w; set the file aside to begin a new chain", f.path, err)
-	}
-	return head{l.Log, l.Sequence, l.Hash}, nil
 }
 
 // begin opens the current file, making it where there is none.

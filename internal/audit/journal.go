@@ -126,23 +126,30 @@ func (j *journal) clear() error {
 
 func (j *journal) close() { _ = j.file.Close() }
 
-// readJournal reads the lines that a journal holds of a file, and where they
-// belong in it; none where there is no journal, or it is another file's.
-func readJournal(path string, of *os.File) (lines []byte, at int64, err error) {
+// journaled is what a journal holds: lines, where they begin in which file, and
+// the hash before the first. Where there are no lines the rest says nothing.
+type journaled struct {
+	journalStart
+	lines       []byte
+	first, last *link
+}
+
+// readJournal reads the journal beside a file, whichever file its lines belong
+// to; no lines where there is no journal.
+func readJournal(path string) (*journaled, error) {
 	all, err := os.ReadFile(journalPath(path))
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(all) < journalStartSize {
-		return nil, 0, nil
+		return &journaled{}, nil
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	var start journalStart
-	number, err := inode(of)
-	if err != nil || json.Unmarshal(all[:journalStartSize], &start) != nil || start.Inode != number {
-		return nil, 0, err
+	j := &journaled{}
+	if json.Unmarshal(all[:journalStartSize], &j.journalStart) != nil {
+		return &journaled{}, nil
 	}
 	rest := all[journalStartSize:]
-	last := head{Hash: start.After}
+	last := head{Hash: j.After}
 	whole := 0
 	for {
 		line, _, found := bytes.Cut(rest[whole:], []byte{'\n'})
@@ -153,22 +160,53 @@ func readJournal(path string, of *os.File) (lines []byte, at int64, err error) {
 		if err != nil || l.PreviousHash != last.Hash || whole > 0 && (l.Log != last.Log || l.Sequence != last.Sequence+1) {
 			break // of an earlier round, or never finished
 		}
+		if whole == 0 {
+			j.first = l
+		}
+		j.last = l
 		last = head{l.Log, l.Sequence, l.Hash}
 		whole += len(line) + 1
 	}
-	return rest[:whole], start.At, nil
+	j.lines = rest[:whole]
+	return j, nil
 }
 
-// missing says how many lines of its journal a file lacks, or has otherwise.
-func missing(of *os.File, lines []byte, at int64) (int, error) {
-	held := make([]byte, len(lines))
-	n, err := of.ReadAt(held, at)
+// records is the number of lines.
+func (j *journaled) records() int { return bytes.Count(j.lines, []byte{'\n'}) }
+
+// continues says whether the lines belong where the journal says in this file:
+// what stands before them there is what came before them.
+func (j *journaled) continues(file *os.File) (bool, error) {
+	info, err := file.Stat()
+	if err != nil || info.Size() < j.At {
+		return false, err
+	}
+	if j.At > 0 {
+		line, end, err := lastLine(file, j.At)
+		if err != nil || line == nil || end != j.At {
+			return false, err
+		}
+		l, err := unseal(line)
+		return err == nil && l.Hash == j.After, nil
+	}
+	number, err := inode(file)
+	if err != nil || number == j.Inode {
+		return err == nil, err
+	}
+	lacking, err := j.missing(file) // a copy of the file holds them
+	return lacking == 0, err
+}
+
+// missing says how many of the lines a file lacks, or has otherwise.
+func (j *journaled) missing(file *os.File) (int, error) {
+	held := make([]byte, len(j.lines))
+	n, err := file.ReadAt(held, j.At)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
 	}
 	same := 0
-	for same < n && held[same] == lines[same] {
+	for same < n && held[same] == j.lines[same] {
 		same++
 	}
-	return bytes.Count(lines[same:], []byte{'\n'}), nil
+	return bytes.Count(j.lines[same:], []byte{'\n'}), nil
 }

@@ -116,7 +116,7 @@ func TestWhatTheMachineLosesIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestAJournalIsNoOtherFilesJournal(t *testing.T) {
+func TestRecordsOutliveTheirFileInTheJournal(t *testing.T) {
 	for claim, change := range map[string]func(path string) error{
 		"the file was moved away": func(path string) error { return os.Rename(path, path+".away") },
 		"the file was removed":    os.Remove,
@@ -140,12 +140,115 @@ func TestAJournalIsNoOtherFilesJournal(t *testing.T) {
 			if err := change(path); err != nil {
 				t.Fatal(err)
 			}
-			f, h := reopen(t, path)
-			defer f.close()
-			if h != (head{}) || f.size != 0 || f.givenBack != 0 {
-				t.Errorf("%+v, %d bytes, %d lines given back; want none", h, f.size, f.givenBack)
+			for range 2 { // once is enough
+				again, h := reopen(t, path)
+				if h != chain {
+					t.Errorf("the last record is %+v, want %+v", h, chain)
+				}
+				if again.journal.used != 0 || again.rescued.records+again.givenBack > 3 {
+					t.Errorf("%+v, %d lines given back", again.rescued, again.givenBack)
+				}
+				again.crash()
+				verified(t, path, chain.Log, 3)
 			}
 		})
+	}
+}
+
+// verified asserts how many records a verification finds of a chain, and which
+// faults, by what they contain.
+func verified(t *testing.T, path, log string, lines int64, faults ...string) {
+	t.Helper()
+	report, err := Verify(t.Context(), Source{File: path, Now: time.Unix(0, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := int64(0)
+	for _, c := range report.Chains {
+		if c.Log == log {
+			found = c.Lines
+		}
+	}
+	if found != lines || len(report.Faults) != len(faults) {
+		t.Fatalf("%d records, want %d; faults %q, want %q", found, lines, report.Faults, faults)
+	}
+	for i, fault := range faults {
+		if !strings.Contains(report.Faults[i], fault) {
+			t.Errorf("fault %q, want %q", report.Faults[i], fault)
+		}
+	}
+}
+
+// TestACutBelowTheJournalIsFoundAlsoAfterAStart changes a file before where its
+// journal begins, which proves what was there.
+func TestACutBelowTheJournalIsFoundAlsoAfterAStart(t *testing.T) {
+	for claim, c := range map[string]struct {
+		change  func(t *testing.T, path string, lines [][]byte)
+		found   int64 // before a start
+		missing string
+	}{
+		"two records of four are cut off": {func(t *testing.T, path string, lines [][]byte) {
+			replace(t, path, lines[:2])
+		}, 2, "records 3 to 4"},
+		"all are": {func(t *testing.T, path string, _ [][]byte) {
+			replace(t, path, nil)
+		}, 0, "records 1 to 4"},
+		"an older copy takes its place": {func(t *testing.T, path string, lines [][]byte) {
+			replace(t, path+".copy", lines[:3])
+			if err := os.Rename(path+".copy", path); err != nil {
+				t.Fatal(err)
+			}
+		}, 3, "4"},
+		"the last two are written anew": {func(t *testing.T, path string, lines [][]byte) {
+			l, err := unseal(bytes.TrimSpace(lines[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := head{l.Log, l.Sequence, l.Hash}
+			replace(t, path, append(lines[:2:2], sealed(t, &h, 90), sealed(t, &h, 110)))
+		}, 4, "record"},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			chain := newChain()
+			f, _ := reopen(t, path)
+			var lines [][]byte
+			write := func() {
+				lines = append(lines, sealed(t, &chain, 100))
+				if err := f.write(lines[len(lines)-1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 4 {
+				write()
+			}
+			f.close()
+			f, _ = reopen(t, path) // whose journal begins after the fourth
+			write()
+			write()
+			f.crash()
+			c.change(t, path, lines)
+			verified(t, path, chain.Log, c.found, c.missing)
+			for range 2 {
+				f, h := reopen(t, path)
+				if h != chain {
+					t.Errorf("the chain goes on after %+v, want %+v", h, chain)
+				}
+				if err := f.write(sealed(t, &chain, 100)); err != nil {
+					t.Fatal(err)
+				}
+				f.crash()
+			}
+			verified(t, path, chain.Log, c.found+4, c.missing)
+		})
+	}
+}
+
+// replace gives a file other lines; it stays the same file.
+func replace(t *testing.T, path string, lines [][]byte) {
+	t.Helper()
+	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -88,6 +88,10 @@ func (l *Log) open(ctx context.Context, dsn string) error {
 		if l.file.givenBack > 0 {
 			l.log.Warn("the audit file was given back what its journal held", "records", l.file.givenBack)
 		}
+		if r := l.file.rescued; r.records > 0 {
+			l.log.Error("the audit file was cut, replaced or moved away before it held all that its journal holds, which is set aside",
+				"records", r.records, "aside", r.name, "after", r.after)
+		}
 	}
 	if !l.config.Table {
 		return nil

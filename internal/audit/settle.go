@@ -1,9 +1,6 @@
 package audit
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // flush makes lines durable that stand at the end of the current file: in the
 // journal, or the file itself where that has no room.
@@ -54,12 +51,11 @@ func (f *file) mend() error {
 		return nil
 	}
 	if f.journal != nil {
-		lines, at, err := readJournal(f.path, f.current)
+		j, err := readJournal(f.path)
 		if err != nil {
 			return err
 		}
-		lines = lines[:min(len(lines), int(f.journal.used))]
-		if _, err := f.current.WriteAt(lines, at); err != nil {
+		if _, err := f.current.WriteAt(j.lines[:min(len(j.lines), int(f.journal.used))], j.At); err != nil {
 			return err
 		}
 	}
@@ -71,37 +67,4 @@ func (f *file) mend() error {
 	}
 	f.doubt = false
 	return nil
-}
-
-// restore gives the current file back what its journal holds: a crash of the
-// machine may have taken what the file held on top of what it was flushed with.
-func (f *file) restore() error {
-	lines, at, err := readJournal(f.path, f.current)
-	if err != nil || len(lines) == 0 {
-		return err
-	}
-	info, err := f.current.Stat()
-	if err != nil || info.Size() < at {
-		return err // it has been cut since it was flushed: for a verification to find
-	}
-	if f.givenBack, err = missing(f.current, lines, at); err != nil || f.givenBack == 0 {
-		return err
-	}
-	_, err = f.current.WriteAt(lines, at)
-	return err
-}
-
-// unjournaled says how many lines of a log's journal its file lacks: they come
-// back when a proxy starts.
-func unjournaled(path string) (int, error) {
-	current, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = current.Close() }()
-	lines, at, err := readJournal(path, current)
-	if err != nil {
-		return 0, err
-	}
-	return missing(current, lines, at)
 }

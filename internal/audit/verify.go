@@ -2,10 +2,8 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -160,15 +158,7 @@ func (v *verification) file(path string, both bool) error {
 	if written(path) {
 		return nil
 	}
-	n, err := unjournaled(path)
-	if err == nil && n > 0 {
-		v.report.Notes = append(v.report.Notes,
-			fmt.Sprintf("the journal of %s holds %d records that the file lacks: a proxy that starts gives them back", path, n))
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil // the current file was moved away
-	}
-	return err
+	return v.journal(path)
 }
 
 // line checks one line, which is the next of its chain in its sink.
