@@ -58,6 +58,9 @@ type Release struct {
 	Chain      int
 	Generation int
 	View       string // in schema tailor_release
+	// WithParent says that the statement reads what the release shows of its
+	// relation's parent, too.
+	WithParent bool
 	Subjects   int
 	// MinBlock is the number of subjects in the smallest block of the chain,
 	// or of those that may be one of whom m codes are known.

@@ -78,7 +78,7 @@ func createView(r *Relation, chain int) string {
 	if r.Parent != nil {
 		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	}
-	return viewOver(r, chain, ReleaseName(chain), list, len(r.QuasiIdentifiers()) > 0)
+	return viewOver(r, chain, chain, ReleaseName(chain), list, len(r.QuasiIdentifiers()) > 0)
 }
 
 // createParentView is the statement that defines what a release shows of the
@@ -92,7 +92,7 @@ func createParentView(r *Relation, chain int) string {
 		labels = append(labels, fmt.Sprintf("b.%s AS %s", ident(own.LabelColumn()), ident(c.LabelColumn())))
 	}
 	list = append(append(list, labels...), fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
-	return viewOver(r, chain, ParentView(ReleaseName(chain)), list, true)
+	return viewOver(r, chain, parentAdmission(chain), ParentView(ReleaseName(chain)), list, true)
 }
 
 // viewOver is the statement that defines a view of a chain's rows. The blocks of
@@ -102,9 +102,9 @@ func createParentView(r *Relation, chain int) string {
 // where a statement needs no column of it. For the same reason admission stands
 // below the join, on both sides: PostgreSQL may show either to a reader's own
 // function before it has looked at the other.
-func viewOver(r *Relation, chain int, name string, list []string, blocks bool) string {
-	admitted := fmt.Sprintf("WHERE (SELECT tailor.admit(%[1]d, EXISTS (SELECT FROM tailor.chain WHERE chain = %[1]d AND epoch = %[2]d)))",
-		chain, r.Epoch)
+func viewOver(r *Relation, chain, admission int, name string, list []string, blocks bool) string {
+	admitted := fmt.Sprintf("WHERE (SELECT tailor.admit(%d, EXISTS (SELECT FROM tailor.chain WHERE chain = %d AND epoch = %d)))",
+		admission, chain, r.Epoch)
 	from := fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d %s) e", r.Epoch, admitted)
 	if blocks {
 		from += fmt.Sprintf(`

@@ -17,9 +17,12 @@ import (
 // repeats a text with its ticket in the same session repeats a recorded one.
 // TestRefusals and TestNoWayPastTheRecord check it.
 func (c *Catalog) Ticket(statement string, process uint32, releases []*Release) string {
-	chains := make([]string, len(releases))
-	for i, r := range releases {
-		chains[i] = strconv.Itoa(r.Chain)
+	var chains []string
+	for _, r := range releases {
+		chains = append(chains, strconv.Itoa(r.Chain))
+		if r.WithParent {
+			chains = append(chains, strconv.Itoa(parentAdmission(r.Chain)))
+		}
 	}
 	list := strings.Join(chains, ",")
 	inner := sha256.New()
@@ -29,7 +32,11 @@ func (c *Catalog) Ticket(statement string, process uint32, releases []*Release) 
 	return fmt.Sprintf("%s\n/* tailor %s %s */", statement, list, hex.EncodeToString(outer[:]))
 }
 
-var ticketForm = regexp.MustCompile(`/\* tailor [0-9,]* ?[0-9a-f]{64} \*/`)
+// parentAdmission is the number by which a ticket admits what a chain's release
+// shows of the parent: only a statement that was planned as a join has it.
+func parentAdmission(chain int) int { return -chain }
+
+var ticketForm = regexp.MustCompile(`/\* tailor [-0-9,]* ?[0-9a-f]{64} \*/`)
 
 // HasTicket says whether a text holds a ticket, or what could be taken for one.
 func HasTicket(text string) bool { return ticketForm.MatchString(text) }

@@ -296,6 +296,7 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
+    CALL tailor.close_lent(relation);
 END $$;
 COMMENT ON PROCEDURE tailor.close_releases IS 'takes all releases of a table from everybody; for Tailor''s own routines only';
 

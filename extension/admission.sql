@@ -16,7 +16,7 @@ GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
 CREATE OR REPLACE FUNCTION tailor.admit(chain integer, visible boolean) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    form   CONSTANT text := E'\n/\\* tailor ([0-9,]+) ([0-9a-f]{64}) \\*/$';
+    form   CONSTANT text := E'\n/\\* tailor ([-0-9,]+) ([0-9a-f]{64}) \\*/$';
     ticket text[] := regexp_match(current_query(), form);
     secret bytea := (SELECT key FROM tailor.admission_key);
     stack  text;

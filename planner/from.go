@@ -80,6 +80,7 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 	if child := b.keyed.parents[rv]; child != nil {
 		lentEntry(e, child)
 		b.plan.lends(r)
+		b.plan.Joined = append(b.plan.Joined, child)
 		return b.replaceName(rv, edit{relation: child, parent: true}, alias)
 	}
 	if err := b.read(r, int(rv.Location)); err != nil {

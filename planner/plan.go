@@ -33,6 +33,8 @@ type Plan struct {
 	// Parents are protected relations of which the statement reads only what
 	// releases of others show of them.
 	Parents []*catalog.Relation
+	// Joined are the relations whose releases show them.
+	Joined []*catalog.Relation
 	// Uses are the quasi-identifiers that can influence the answer.
 	Uses []ecg.Use
 	// Outputs classifies the output columns of the statements that read them.
@@ -128,6 +130,11 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 			// The scanner does not know where they end.
 			return sqlstate.New(sqlstate.FeatureNotSupported, "Unicode escapes (U&) are not supported beside a protected table").
 				WithHint("Write the characters themselves.").At(b.statement, int(t.Start))
+		}
+		if t.Token == pg.Token_NCHAR && strings.HasPrefix(b.statement[t.Start+1:], "'") {
+			// With a backslash in it, it could not be written as E'…'.
+			return sqlstate.New(sqlstate.FeatureNotSupported, "national strings (N'…') are not supported beside a protected table").
+				WithHint("Leave the N out.").At(b.statement, int(t.Start))
 		}
 	}
 	if err := b.assertNoLabels(); err != nil {

@@ -17,7 +17,7 @@ import (
 // stateQuery tells what a session has made of its connection: settings, which
 // another connection can be given, and whether there is anything else.
 const stateQuery = `SELECT (SELECT pg_catalog.json_object_agg(name, setting) FROM (` +
-	`SELECT name, setting FROM pg_catalog.pg_settings WHERE source = 'session' AND name NOT LIKE 'transaction%' UNION ALL ` +
+	`SELECT name, setting FROM pg_catalog.pg_settings WHERE source = 'session' AND name NOT IN ('transaction_isolation', 'transaction_read_only', 'transaction_deferrable') UNION ALL ` +
 	`SELECT n, pg_catalog.current_setting(n, true) FROM pg_catalog.unnest(ARRAY['tailor.representation', 'tailor.notices', 'tailor.recoding', 'tailor.project']) n ` +
 	`WHERE pg_catalog.current_setting(n, true) <> '') s),` +
 	` session_user <> current_user OR EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema())` +
@@ -161,6 +161,11 @@ func (s *session) prepareAgain(ctx context.Context, p *prepared) error {
 		text = s.ticket(e.rewritten.SQL, d)
 	}
 	p.generation.Store(s.generation)
+	// A text that was to make the server forget it may have failed.
+	s.expect.add(&expected{kind: 'C', statement: p.text, started: e.started, silent: true})
+	if err := send(s.up, &pgproto3.Close{ObjectType: 'S', Name: p.name}); err != nil {
+		return err
+	}
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Parse{Name: p.name, Query: text, ParameterOIDs: p.types})
 }

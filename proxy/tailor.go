@@ -153,6 +153,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 		if err != nil {
 			return nil, interrupted(ctx, err)
 		}
+		release.WithParent = slices.ContainsFunc(plan.Joined, func(child *catalog.Relation) bool { return child.OID == r.OID })
 		d.releases = append(d.releases, release)
 		d.assessments = append(d.assessments, assessment)
 	}

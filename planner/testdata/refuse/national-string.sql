@@ -1,0 +1,1 @@
+SELECT age, N'a\b' FROM patients
