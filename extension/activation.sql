@@ -377,20 +377,6 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_valid IS 'fails unless a draft can be activated';
 
-CREATE OR REPLACE PROCEDURE tailor.take_turn(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '1min' AS $$
-DECLARE
-    called name := (SELECT c.relname FROM pg_class c WHERE c.oid = relation);
-BEGIN
-    PERFORM FROM tailor.protection p WHERE p.relation = take_turn.relation FOR UPDATE;
-    INSERT INTO tailor.lock_name VALUES (called);
-    DELETE FROM tailor.lock_name l WHERE l.name = called;
-EXCEPTION WHEN lock_not_available THEN
-    RAISE EXCEPTION 'table %, or another of its name, is being activated or refreshed', relation
-        USING ERRCODE = '55P03', HINT = 'Try again when that is done; pg_blocking_pids says who it is.';
-END $$;
-COMMENT ON PROCEDURE tailor.take_turn IS 'lets one activation or refresh of a table happen at a time, and one of a name; for Tailor''s own routines only';
-
 CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

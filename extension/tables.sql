@@ -177,27 +177,3 @@ CREATE TABLE IF NOT EXISTS tailor.installation (
     written     text NOT NULL
 );
 COMMENT ON TABLE tailor.installation IS 'the version of the SQL side, and what tells a restored one from the one that was dumped';
-
--- Locks -----------------------------------------------------------------------
---
--- What one does at a time is done under a lock of one of these tables, which hold
--- nothing. Readers have no right to them; an advisory lock could be anybody's.
-
-CREATE TABLE IF NOT EXISTS tailor.lock_schedules ();
-COMMENT ON TABLE tailor.lock_schedules IS 'locked by the proxy that makes scheduled refreshes';
-
-CREATE TABLE IF NOT EXISTS tailor.lock_apply ();
-COMMENT ON TABLE tailor.lock_apply IS 'locked while a policy file is applied';
-
-CREATE TABLE IF NOT EXISTS tailor.lock_name (name name PRIMARY KEY);
-COMMENT ON TABLE tailor.lock_name IS 'names of tables that are being activated: each is added and taken away again by one transaction, for which others wait';
-
-CREATE OR REPLACE FUNCTION tailor.apply_alone() RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    LOCK TABLE tailor.lock_apply IN EXCLUSIVE MODE NOWAIT;
-    RETURN true;
-EXCEPTION WHEN lock_not_available THEN
-    RETURN false;
-END $$;
-COMMENT ON FUNCTION tailor.apply_alone IS 'whether nobody else applies a policy file, which holds until the transaction ends';

@@ -207,6 +207,18 @@ func TestACutBelowTheJournalIsFoundAlsoAfterAStart(t *testing.T) {
 			h := head{l.Log, l.Sequence, l.Hash}
 			replace(t, path, append(lines[:2:2], sealed(t, &h, 90), sealed(t, &h, 110)))
 		}, 4, "record"},
+		"all that follow are written anew, and more": {func(t *testing.T, path string, lines [][]byte) {
+			l, err := unseal(bytes.TrimSpace(lines[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := head{l.Log, l.Sequence, l.Hash}
+			anew := append(lines[:2:2], sealed(t, &h, 90), sealed(t, &h, 110))
+			for range 3 {
+				anew = append(anew, sealed(t, &h, 90))
+			}
+			replace(t, path, anew)
+		}, 7, "record"},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "audit.jsonl")

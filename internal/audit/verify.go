@@ -131,9 +131,18 @@ func (v *verification) file(path string, both bool) error {
 	if err != nil {
 		return err
 	}
+	j := &journaled{}
+	if !written(path) {
+		if j, err = readJournal(path); err != nil {
+			return err
+		}
+	}
 	for _, name := range names {
 		torn, err := eachLine(name, func(number int, line []byte) error {
 			l := v.line(inFile, fmt.Sprintf("%s:%d", name, number), line)
+			if l != nil && j.last != nil && l.Log == j.last.Log && l.Sequence == j.last.Sequence && l.Hash != j.last.Hash {
+				v.fault("%s:%d: record %d of chain %s is another than in the journal", name, number, l.Sequence, l.Log)
+			}
 			if l == nil || !both {
 				return nil
 			}
@@ -155,10 +164,10 @@ func (v *verification) file(path string, both bool) error {
 			v.report.Notes = append(v.report.Notes, name+" ends with a line that was never finished, and so never answered")
 		}
 	}
-	if written(path) {
-		return nil
+	if j.last != nil {
+		v.journal(path, j)
 	}
-	return v.journal(path)
+	return nil
 }
 
 // line checks one line, which is the next of its chain in its sink.
