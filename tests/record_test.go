@@ -229,7 +229,12 @@ func TestAnswersStayInStepAfterErrorsAndCopies(t *testing.T) {
 	})
 	t.Run("rows fetched in parts", func(t *testing.T) {
 		w := dial(t, p.dsn(user))
-		before := len(p.records(t))
+		before := 0 // once what others have left is written
+		waitFor(t, func() bool {
+			before = len(p.records(t))
+			time.Sleep(300 * time.Millisecond)
+			return len(p.records(t)) == before
+		})
 		w.send(t, &pgproto3.Query{String: "BEGIN"}, parse("", "SELECT cost FROM patients"),
 			&pgproto3.Bind{DestinationPortal: "x"}, &pgproto3.Execute{Portal: "x", MaxRows: 2},
 			&pgproto3.Execute{Portal: "x", MaxRows: 3}, sync)
