@@ -296,7 +296,6 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
-    CALL tailor.close_lent(relation);
 END $$;
 COMMENT ON PROCEDURE tailor.close_releases IS 'takes all releases of a table from everybody; for Tailor''s own routines only';
 
@@ -406,6 +405,8 @@ BEGIN
     INSERT INTO tailor.policy_version (relation, version, policy) VALUES (put_in_force.relation, number, policy);
     built := tailor.build_epoch(relation, number);
     CALL tailor.publish_shape(relation, number);
+    -- In the order of the proxies: the policy's row, then the chains'.
+    PERFORM FROM tailor.protection p WHERE p.relation = put_in_force.relation FOR UPDATE;
     CALL tailor.close_releases(relation);
     UPDATE tailor.protection p SET active = number, epoch = built WHERE p.relation = put_in_force.relation;
     CALL tailor.settle(relation);

@@ -154,25 +154,3 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON PROCEDURE tailor.assert_whole IS 'fails where rows of a new copy have no row of the parent';
-
-CREATE OR REPLACE PROCEDURE tailor.close_lent(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    chain   record;
-    grantee record;
-BEGIN
-    CALL tailor.assert_owner(relation);
-    FOR chain IN
-        SELECT c.chain AS number FROM tailor.chain c
-        WHERE c.relation IN (SELECT f.conrelid FROM pg_constraint f WHERE f.contype = 'f' AND f.confrelid = close_lent.relation)
-          AND to_regclass(format('tailor_release.chain_%s_parent', c.chain)) IS NOT NULL ORDER BY 1 FOR UPDATE
-    LOOP
-        FOR grantee IN
-            SELECT DISTINCT a.grantee::regrole::text AS name FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
-            WHERE c.oid = to_regclass(format('tailor_release.chain_%s_parent', chain.number)) AND a.grantee NOT IN (0, c.relowner)
-        LOOP
-            EXECUTE format('REVOKE ALL ON tailor_release.chain_%s_parent FROM %s', chain.number, grantee.name);
-        END LOOP;
-    END LOOP;
-END $$;
-COMMENT ON PROCEDURE tailor.close_lent IS 'takes what releases of other tables show of a table from everybody; for Tailor''s own routines only';
