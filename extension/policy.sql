@@ -28,7 +28,11 @@ CREATE OR REPLACE PROCEDURE tailor.protect(relation regclass, subject name, k in
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.write_protection(relation, subject, k);
-    EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);
+    IF NOT has_table_privilege('tailor_owner', relation, 'SELECT') THEN
+        -- VACUUM would wait for the grant with the lock that an activation in this transaction needs.
+        EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+        EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);
+    END IF;
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO tailor_owner',
                    (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation));
 END $$;

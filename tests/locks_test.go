@@ -113,3 +113,30 @@ func TestASchedulesFaultIsToldWithoutValues(t *testing.T) {
 		t.Error("the log holds the value")
 	}
 }
+
+// TestAPolicyAndVacuumDoNotWaitForEachOther has VACUUM, as the server runs it by
+// itself on a table just filled, come between protect and activate.
+func TestAPolicyAndVacuumDoNotWaitForEachOther(t *testing.T) {
+	s, err := newStand(filepath.Join(stands, "vacuum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.cluster.Stop)
+	dba, super := s.superuser(t), connect(t, s.cluster.SuperuserDSN("hospital"))
+	exec1(t, dba, `CREATE TABLE filled AS SELECT * FROM patients; ALTER TABLE filled ADD PRIMARY KEY (id)`)
+	exec1(t, dba, `BEGIN; CALL tailor.protect('filled', 'id', 5); CALL tailor.classify('filled', 'diagnosis', 'sensitive')`)
+	vacuumed := make(chan error, 1)
+	vacuum := connect(t, s.cluster.SuperuserDSN("hospital"))
+	pid := vacuum.PgConn().PID()
+	go func() {
+		_, err := vacuum.Exec(t.Context(), `VACUUM filled`)
+		vacuumed <- err
+	}()
+	waitFor(t, func() bool {
+		return one[bool](t, super, fmt.Sprintf(`SELECT (wait_event_type = 'Lock') IS TRUE FROM pg_stat_activity WHERE pid = %d`, pid))
+	})
+	exec1(t, dba, `CALL tailor.activate('filled'); COMMIT`)
+	if err := <-vacuumed; err != nil {
+		t.Error(err)
+	}
+}
