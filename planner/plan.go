@@ -44,6 +44,8 @@ type Plan struct {
 	// Explain is the format in which the tailor's account of the query is asked
 	// for in place of its answer: text, json, mermaid or dot; "" for none.
 	Explain string
+	// OneQuery says that the text is one SELECT without parameters and nothing else.
+	OneQuery bool
 
 	text *source
 }
@@ -88,6 +90,7 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 		}
 		changed = changed || changesSettings(s.Stmt)
 	}
+	b.plan.OneQuery = len(tree.Stmts) == 1 && oneQuery(tree.Stmts[0].Stmt, tokens)
 	if err := b.addLabels(); err != nil {
 		return nil, err
 	}
@@ -98,6 +101,14 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 		s.finish()
 	}
 	return b.plan, nil
+}
+
+// oneQuery says that a statement is a SELECT that keeps nothing and has no
+// parameters.
+func oneQuery(stmt *pg.Node, tokens []*pg.ScanToken) bool {
+	query := stmt.GetSelectStmt()
+	return query != nil && intoOf(query) == nil &&
+		!slices.ContainsFunc(tokens, func(t *pg.ScanToken) bool { return t.Token == pg.Token_PARAM })
 }
 
 // parseError is PostgreSQL's own syntax error with its position. The parser's

@@ -182,7 +182,10 @@ func (s *session) answerError(frame []byte) error {
 			frame = repositioned(frame, func(p int) int { return e.rewritten.Position(p, e.statement) })
 		}
 	}
-	if e.record == nil && (e.kind == 'P' || e.kind == 'B') {
+	switch {
+	case e.ahead != nil && e.record == nil:
+		e.ahead.fail(codeOf(frame))
+	case e.record == nil && (e.kind == 'P' || e.kind == 'B'):
 		e.record = s.record(e.statement) // it ends before it was executed
 	}
 	s.finish(e, audit.Failed, codeOf(frame))

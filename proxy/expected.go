@@ -39,6 +39,7 @@ type expected struct {
 	copying bool // the server has asked for a copy from the client
 	// silent says that the client does not see the answer, unless it is an error.
 	silent bool
+	ahead  *ahead // of a simple query that is planned ahead; nil for none
 	most   uint32 // rows that were asked for; 0 for all
 	// internal receives the answer, which the client does not see.
 	internal *internalQuery

@@ -75,9 +75,9 @@ func (s *session) measuredPlan(ctx context.Context, text string) (*planner.Plan,
 }
 
 // measuredDecision is decide with its time and outcome noted.
-func (s *session) measuredDecision(ctx context.Context, plan *planner.Plan, record *audit.Record) (*decision, error) {
+func (s *session) measuredDecision(ctx context.Context, plan *planner.Plan, record *audit.Record, meanwhile func(*decision)) (*decision, error) {
 	started := s.proxy.clock()
-	d, err := s.decide(ctx, plan, record)
+	d, err := s.decide(ctx, plan, record, meanwhile)
 	s.proxy.meters.assessment.Observe(s.proxy.clock().Sub(started))
 	if err == nil {
 		s.proxy.meters.released(record)

@@ -126,7 +126,7 @@ func (s *session) run(ctx context.Context) {
 		s.end = err
 		return
 	}
-	s.expect.dropped = func(e *expected) { s.finish(e, audit.Failed, "") }
+	s.expect.dropped = func(e *expected) { s.finish(e, audit.Failed, e.ahead.code()) }
 	ctx, s.stop = context.WithCancelCause(ctx)
 	defer context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })()
 	s.proxy.live.add(s)

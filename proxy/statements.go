@@ -128,9 +128,12 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		return s.up.pass(frame)
 	}
 	e.record = s.recordAt(e.started, q.String)
+	if err == nil && plan.OneQuery && !s.pipelined {
+		return s.queryAhead(ctx, e, plan)
+	}
 	var d *decision
 	if err == nil {
-		d, err = s.measuredDecision(ctx, plan, e.record)
+		d, err = s.measuredDecision(ctx, plan, e.record, func(*decision) {})
 	}
 	text := unparsable
 	if err != nil {
@@ -403,7 +406,11 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	e.released = true
 	if !p.decided {
 		e.record = s.record(p.text)
-		d, err := s.measuredDecision(ctx, p.plan, e.record)
+		var sending error // of what lies before, such as Bind: the server plans meanwhile
+		d, err := s.measuredDecision(ctx, p.plan, e.record, func(*decision) { sending = s.up.Flush() })
+		if sending != nil {
+			return sending
+		}
 		if err != nil {
 			return s.refuseStep(e, err)
 		}

@@ -172,8 +172,9 @@ func current(snapshot *catalog.Snapshot, planned *catalog.Relation) (*catalog.Re
 }
 
 // decide tailors, records and words what a protected statement gets. The
-// record is durable when decide returns without an error.
-func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.Record) (*decision, error) {
+// record is durable when decide returns without an error. What can be done while
+// it is on its way is done by meanwhile: nothing that could show a release.
+func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.Record, meanwhile func(*decision)) (*decision, error) {
 	started := s.proxy.clock()
 	d, err := s.tailor(ctx, plan, toAnswer)
 	if err != nil {
@@ -182,11 +183,12 @@ func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.
 	record.PlanMS = milliseconds(s.proxy.clock().Sub(started))
 	record.Verdict = audit.Released
 	d.describe(record)
-	if err := s.proxy.audit.Append(ctx, record); err != nil {
-		return nil, auditUnavailable(err)
-	}
 	if s.settings.notices {
 		d.notice = noticeFrame(d.wording())
+	}
+	meanwhile(d)
+	if err := s.proxy.audit.Append(ctx, record); err != nil {
+		return nil, auditUnavailable(err)
 	}
 	return d, nil
 }

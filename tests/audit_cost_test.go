@@ -77,7 +77,7 @@ func BenchmarkFileSink(b *testing.B) {
 }
 
 // servedInside starts a proxy in this process and connects a reader to it.
-func servedInside(b *testing.B, records proxy.Audit) *pgx.Conn {
+func servedInside(b testing.TB, records proxy.Audit) *pgx.Conn {
 	b.Helper()
 	log := slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(context.Background())

@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/jackc/pgproto3/v2"
+
+	"github.com/hiatus-tailor/tailor/planner"
+)
+
+// aheadName is the server's name for the statement and the portal of a simple
+// query that is planned ahead.
+const aheadName = ownPrefix + "query"
+
+// ahead is shared by the messages that run a simple query which is planned
+// ahead: one fails for all, and its last has the record.
+type ahead struct{ failed atomic.Pointer[string] }
+
+// fail notes the SQLSTATE that the server gave.
+func (a *ahead) fail(code string) { a.failed.Store(&code) }
+
+// code is the SQLSTATE that the server gave, empty for none. It is safe to call
+// without an ahead.
+func (a *ahead) code() string {
+	if a != nil {
+		if code := a.failed.Load(); code != nil {
+			return *code
+		}
+	}
+	return ""
+}
+
+// queryAhead runs a simple query by the messages of the extended protocol, in two
+// parts: the server parses and plans while the record is on its way to the disk,
+// and executes once the record is durable. Planning gives nothing away: the
+// client's own Parse and Bind have as much done before there is a record.
+func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Plan) error {
+	shared := &ahead{}
+	var sending error
+	asked := false
+	d, err := s.measuredDecision(ctx, plan, e.record, func(d *decision) {
+		asked = true
+		e.rewritten, e.released = plan.Rewrite(d.view), true
+		sending = s.closeAhead() // what an earlier one that failed has left
+		for _, kind := range []byte("PB") {
+			s.expect.add(&expected{
+				kind: kind, silent: true, started: e.started, statement: e.statement, rewritten: e.rewritten, released: true, ahead: shared,
+			})
+		}
+		sending = errors.Join(
+			sending,
+			send(s.up,
+				&pgproto3.Parse{Name: aheadName, Query: s.ticket(e.rewritten.SQL, d)},
+				&pgproto3.Bind{DestinationPortal: aheadName, PreparedStatement: aheadName}),
+			s.up.Flush())
+	})
+	if sending != nil {
+		return sending
+	}
+	if err == nil {
+		s.settle(e.statement, true)
+		e.kind, e.ahead = 'E', shared
+		s.expect.add(&expected{kind: 'D', prelude: d.notice})
+		s.expect.add(e)
+		sending = errors.Join(
+			send(s.up, &pgproto3.Describe{ObjectType: 'P', Name: aheadName}, &pgproto3.Execute{Portal: aheadName}),
+			s.closeAhead())
+		s.expect.add(bare['S'])
+		return errors.Join(sending, send(s.up, &pgproto3.Sync{}))
+	}
+	s.refuse(e, err)
+	if !asked {
+		s.expect.add(e)
+		return send(s.up, &pgproto3.Query{String: unparsable})
+	}
+	e.kind = 'P'
+	s.expect.add(e)
+	s.expect.add(bare['S'])
+	return send(s.up, &pgproto3.Parse{Query: unparsable}, &pgproto3.Sync{})
+}
+
+// closeAhead closes the portal and the statement, also where there are none.
+func (s *session) closeAhead() error {
+	for range 2 {
+		s.expect.add(&expected{kind: 'C', silent: true})
+	}
+	return send(s.up, &pgproto3.Close{ObjectType: 'P', Name: aheadName}, &pgproto3.Close{ObjectType: 'S', Name: aheadName})
+}
