@@ -49,6 +49,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	config.ConnConfig.RuntimeParams["application_name"] = "tailor"
 	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
 	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
+	config.ConnConfig.RuntimeParams["jit"] = "off" // with it, PostgreSQL takes 1.7 s for a snapshot that it reads in 0.1
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("service connection: %w", err)

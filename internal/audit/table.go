@@ -24,6 +24,7 @@ func openTable(ctx context.Context, dsn string, besideFile bool) (*table, error)
 	config.MaxConns = 2
 	config.ConnConfig.RuntimeParams["application_name"] = "tailor audit"
 	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
+	config.ConnConfig.RuntimeParams["jit"] = "off"
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
 	if besideFile {
 		config.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
