@@ -112,6 +112,10 @@ func prepareHospital(ctx context.Context, cluster *pgcluster.Cluster, patients i
 	if err := asDBA(ctx, cluster, patients); err != nil {
 		return err
 	}
+	// Else the first questions wait for what the load has left to be written.
+	if _, err := admin.Exec(ctx, `CHECKPOINT`); err != nil {
+		return err
+	}
 	// The name says that the database is whole.
 	if _, err := admin.Exec(ctx, `ALTER DATABASE hospital_being_made RENAME TO hospital`); err != nil {
 		return err
