@@ -49,6 +49,9 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	config.ConnConfig.RuntimeParams["application_name"] = "tailor"
 	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
 	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
+	// What the catalog asks is short and over estimates that are high: half a
+	// second of compiling would precede each reading of a policy.
+	config.ConnConfig.RuntimeParams["jit"] = "off"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("service connection: %w", err)
