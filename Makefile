@@ -9,7 +9,7 @@ demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the
 
 test: prepare-test ## every test, race detector on
 	$(GO) test -run PublishedOptima ./anonymize # some are too slow under the race detector
-	$(GO) test -race -timeout 30m ./...
+	$(GO) test -race -timeout 30m ./tests ./... # the longest first, the others beside it
 
 soak: prepare-test ## the tests that take longer
 	TAILOR_SOAK=1 $(GO) test -race -timeout 170m ./...

@@ -104,15 +104,27 @@ func TestAServerThatDiesMidResultEndsTheSessionCleanly(t *testing.T) {
 	})
 }
 
+// TestAClientThatLeavesMidResultLeavesNothing leaves while rows come, and while
+// PostgreSQL works without having said anything: by itself that would go on to
+// the end, as without the proxy; where it looks after its client, it ends.
 func TestAClientThatLeavesMidResultLeavesNothing(t *testing.T) {
 	p, dsn := faulty(t)
+	direct := shared.superuser(t)
 	p.leaksNothing(t, func() {
-		for _, sql := range []string{longResult, protectedResult, "SELECT pg_sleep(2)"} {
+		for _, sql := range []string{longResult, protectedResult} {
 			w := dial(t, dsn)
 			w.send(t, &pgproto3.Query{String: sql})
-			_, _ = io.ReadFull(w.conn, make([]byte, 100))
+			if _, err := io.ReadFull(w.conn, make([]byte, 100)); err != nil {
+				t.Errorf("%s: %v", sql, err)
+			}
 			_ = w.conn.Close()
 		}
+		w := dial(t, dsn)
+		w.send(t, &pgproto3.Query{String: "SET client_connection_check_interval = '100ms'; SELECT pg_sleep(600)"})
+		waitFor(t, func() bool {
+			return one[bool](t, direct, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'faults' AND wait_event = 'PgSleep')")
+		})
+		_ = w.conn.Close()
 	})
 }
 
