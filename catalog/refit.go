@@ -95,7 +95,8 @@ func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) erro
 		return fmt.Errorf("read readers of release: %w", err)
 	}
 	for _, s := range []string{
-		fmt.Sprintf("DROP VIEW IF EXISTS tailor_release.%s, tailor_release.%s", ReleaseName(chain), ParentView(ReleaseName(chain))),
+		fmt.Sprintf("DROP VIEW IF EXISTS tailor_release.%[1]s, tailor_release.%[2]s, tailor_release.%[3]s",
+			ReleaseName(chain), ParentView(ReleaseName(chain)), LabelView(ReleaseName(chain))),
 		fmt.Sprintf("DROP TABLE IF EXISTS tailor_store.chain_%[1]d_block, tailor_store.chain_%[1]d_row", chain),
 	} {
 		if _, err := tx.Exec(ctx, s); err != nil {

@@ -14,7 +14,7 @@ import (
 
 // releaseLayout is the present way to store a release. What an earlier version
 // of Tailor has stored in another way is stored again when it is first opened.
-const releaseLayout = 1
+const releaseLayout = 2
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience
 // reads.
@@ -24,23 +24,35 @@ func ReleaseName(chain int) string { return fmt.Sprintf("%s%d", ReleasePrefix, c
 // the parent.
 func ParentView(release string) string { return release + "_parent" }
 
+// LabelView is the view that shows the labels of a release by their numbers.
+func LabelView(release string) string { return release + "_label" }
+
 // createRelease makes the tables of a chain's release and the view over them.
 func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error {
 	qids := r.Dimensions()
-	columns := make([]string, 0, 2*len(qids))
+	columns := make([]string, 0, len(qids))
 	for _, q := range qids {
 		columns = append(columns, fmt.Sprintf("%s %s, %s text NOT NULL", ident(q.storedName()), q.ReleaseType(), ident(q.LabelColumn())))
+	}
+	rows := []string{blocksColumn + " integer[] NOT NULL"}
+	for _, q := range r.numbered() {
+		columns = append(columns, ident(q.NumberColumn())+" integer NOT NULL")
+		rows = append(rows, ident(q.LabelColumn())+" jsonb NOT NULL")
 	}
 	statements := []string{createView(r, chain)}
 	if len(qids) > 0 {
 		statements = []string{
 			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_block (%s integer PRIMARY KEY, %s)`,
 				chain, blockColumn, strings.Join(columns, ", ")),
-			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_row (%s integer[] NOT NULL)`, chain, blocksColumn),
+			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_row (%s)`, chain, strings.Join(rows, ", ")),
 			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row ALTER %s SET STORAGE EXTERNAL`, chain, blocksColumn),
 			fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_block')`, chain),
+			fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_row')`, chain),
 			createView(r, chain),
 		}
+	}
+	if len(r.numbered()) > 0 {
+		statements = append(statements, createLabelView(r, chain))
 	}
 	if r.Parent != nil {
 		statements = append(statements, createParentView(r, chain))
@@ -75,6 +87,9 @@ func createView(r *Relation, chain int) string {
 	for _, q := range r.QuasiIdentifiers() {
 		list = append(list, "b."+ident(q.LabelColumn()))
 	}
+	for _, q := range r.numbered() {
+		list = append(list, "b."+ident(q.NumberColumn()))
+	}
 	if r.Parent != nil {
 		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	}
@@ -95,6 +110,24 @@ func createParentView(r *Relation, chain int) string {
 	return viewOver(r, chain, parentAdmission(chain), ParentView(ReleaseName(chain)), list, true)
 }
 
+// createLabelView is the statement that defines the one row with the labels of
+// each numbered column as an array: the number of a label is its place there,
+// from 0. An array that has been joined to another is read from memory.
+func createLabelView(r *Relation, chain int) string {
+	var list []string
+	for _, q := range r.numbered() {
+		list = append(list, fmt.Sprintf("pg_catalog.jsonb_concat(%[1]s, '[]') AS %[1]s", ident(q.LabelColumn())))
+	}
+	return fmt.Sprintf("CREATE OR REPLACE VIEW tailor_release.%s AS SELECT %s FROM tailor_store.chain_%d_row %s",
+		LabelView(ReleaseName(chain)), strings.Join(list, ", "), chain, admitted(r, chain, chain))
+}
+
+// admitted is the condition that lets a statement read a part of a release.
+func admitted(r *Relation, chain, admission int) string {
+	return fmt.Sprintf("WHERE (SELECT tailor.admit(%d, EXISTS (SELECT FROM tailor.chain WHERE chain = %d AND epoch = %d)))",
+		admission, chain, r.Epoch)
+}
+
 // viewOver is the statement that defines a view of a chain's rows. The blocks of
 // all rows are one array, read once by a statement; array_cat makes a plain one
 // of it in memory, where a subscript costs no walk and no decompression. Every
@@ -103,8 +136,7 @@ func createParentView(r *Relation, chain int) string {
 // below the join, on both sides: PostgreSQL may show either to a reader's own
 // function before it has looked at the other.
 func viewOver(r *Relation, chain, admission int, name string, list []string, blocks bool) string {
-	admitted := fmt.Sprintf("WHERE (SELECT tailor.admit(%d, EXISTS (SELECT FROM tailor.chain WHERE chain = %d AND epoch = %d)))",
-		admission, chain, r.Epoch)
+	admitted := admitted(r, chain, admission)
 	from := fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d %s) e", r.Epoch, admitted)
 	if blocks {
 		from += fmt.Sprintf(`
@@ -123,6 +155,9 @@ LEFT JOIN (SELECT * FROM tailor_store.chain_%[1]d_block %[2]s) b ON b.%[3]s =
 // grantStatement lets a role, quoted already, read the views of a release.
 func grantStatement(r *Relation, chain int, role string) string {
 	views := "tailor_release." + ReleaseName(chain)
+	if len(r.numbered()) > 0 {
+		views += ", tailor_release." + LabelView(ReleaseName(chain))
+	}
 	if r.Parent != nil {
 		views += ", tailor_release." + ParentView(ReleaseName(chain))
 	}
@@ -137,12 +172,20 @@ func writeRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, p *ano
 			return fmt.Errorf("empty release: %w", err)
 		}
 	}
+	numberings := numberings(r)
 	blocks := fmt.Sprintf("COPY tailor_store.chain_%d_block FROM STDIN", chain)
-	if err := copyText(ctx, tx, blocks, func(w io.Writer) error { return encodeBlocks(w, r, p) }); err != nil {
+	if err := copyText(ctx, tx, blocks, func(w io.Writer) error { return encodeBlocks(w, r, p, numberings) }); err != nil {
 		return fmt.Errorf("write labels: %w", err)
 	}
-	rows := fmt.Sprintf("INSERT INTO tailor_store.chain_%d_row VALUES ($1)", chain)
-	if _, err := tx.Exec(ctx, rows, blocksOfRows(p)); err != nil {
+	list, row := "$1", []any{blocksOfRows(p)}
+	for _, n := range numberings {
+		if n != nil {
+			row = append(row, n.labels)
+			list += fmt.Sprintf(", to_jsonb($%d::text[])", len(row))
+		}
+	}
+	rows := fmt.Sprintf("INSERT INTO tailor_store.chain_%d_row VALUES (%s)", chain, list)
+	if _, err := tx.Exec(ctx, rows, row...); err != nil {
 		return fmt.Errorf("write blocks of rows: %w", err)
 	}
 	return nil
@@ -161,8 +204,9 @@ func copyText(ctx context.Context, tx pgx.Tx, statement string, encode func(io.W
 const copyBuffer = 64 << 10
 
 // encodeBlocks writes one line a block: its number, and for each
-// quasi-identifier the representative and the label of its node.
-func encodeBlocks(w io.Writer, r *Relation, p *anonymize.Partition) error {
+// quasi-identifier the representative and the label of its node; behind them the
+// numbers of those labels that are numbered.
+func encodeBlocks(w io.Writer, r *Relation, p *anonymize.Partition, numberings []*numbering) error {
 	qids := r.Dimensions()
 	buffer := make([]byte, 0, copyBuffer+4096)
 	for block := range uint32(p.Blocks()) {
@@ -178,6 +222,13 @@ func encodeBlocks(w io.Writer, r *Relation, p *anonymize.Partition) error {
 			}
 			buffer = append(buffer, '\t')
 			buffer = appendEscaped(buffer, h.Label(node))
+			numberings[i].meet(h.Label(node))
+		}
+		for _, n := range numberings {
+			if n != nil {
+				buffer = append(buffer, '\t')
+				buffer = strconv.AppendInt(buffer, int64(n.last), 10)
+			}
 		}
 		buffer = append(buffer, '\n')
 		if len(buffer) > copyBuffer {

@@ -55,6 +55,10 @@ const RowColumn = "tailor_label_row"
 // labels of a quasi-identifier.
 func (c *Column) LabelColumn() string { return fmt.Sprintf("tailor_label_%d", c.Number) }
 
+// NumberColumn is the name, in a release, of the column that holds the numbers of
+// a quasi-identifier's labels.
+func (c *Column) NumberColumn() string { return fmt.Sprintf("tailor_number_%d", c.Number) }
+
 // ReleaseType is the type of the column in a release: the column's own, or
 // text where labels do not fit a type for text of limited length.
 func (c *Column) ReleaseType() string {

@@ -281,19 +281,17 @@ CREATE OR REPLACE PROCEDURE tailor.close_releases(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     chain   record;
-    grantee record;
+    granted record;
 BEGIN
     CALL tailor.assert_owner(relation);
     FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = close_releases.relation ORDER BY 1 FOR UPDATE LOOP
-        FOR grantee IN
-            SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS name
+        FOR granted IN
+            SELECT DISTINCT c.oid::regclass AS view, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
             FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
-            WHERE c.oid = to_regclass(format('tailor_release.chain_%s', chain.number)) AND a.grantee <> c.relowner
+            WHERE c.relnamespace = 'tailor_release'::regnamespace AND a.grantee <> c.relowner
+              AND c.relname IN (format('chain_%s', chain.number), format('chain_%s_parent', chain.number), format('chain_%s_label', chain.number))
         LOOP
-            EXECUTE format('REVOKE ALL ON tailor_release.chain_%s FROM %s', chain.number, grantee.name);
-            IF to_regclass(format('tailor_release.chain_%s_parent', chain.number)) IS NOT NULL THEN
-                EXECUTE format('REVOKE ALL ON tailor_release.chain_%s_parent FROM %s', chain.number, grantee.name);
-            END IF;
+            EXECUTE format('REVOKE ALL ON %s FROM %s', granted.view, granted.grantee);
         END LOOP;
     END LOOP;
 END $$;
@@ -488,7 +486,7 @@ DECLARE
 BEGIN
     CALL tailor.assert_owner(relation);
     FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = forget_chains.relation FOR UPDATE LOOP
-        EXECUTE format('DROP VIEW IF EXISTS tailor_release.chain_%1$s, tailor_release.chain_%1$s_parent', chain.number);
+        EXECUTE format('DROP VIEW IF EXISTS tailor_release.chain_%1$s, tailor_release.chain_%1$s_parent, tailor_release.chain_%1$s_label', chain.number);
         EXECUTE format('DROP TABLE IF EXISTS tailor_store.chain_%1$s_block, tailor_store.chain_%1$s_row', chain.number);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;
     END LOOP;

@@ -48,6 +48,9 @@ type boundQuery struct {
 	// grouping is where the labels of grouped columns are added, -1 for none.
 	grouping int
 	grouped  []origin
+	// only is the entry of FROM where that has no other, so that every row is one
+	// of its rows.
+	only *entry
 	// merging says how labels come out of a query that makes one row of
 	// several.
 	merging merging

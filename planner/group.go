@@ -9,9 +9,12 @@ import (
 )
 
 // groupClause binds GROUP BY and HAVING. A grouped quasi-identifier that is
-// shown is grouped by its label too: two nodes can share a representative.
+// shown is grouped by its label too, where two nodes can share a representative.
 func (b *binder) groupClause(s *pg.SelectStmt, sc *scope, bound *boundQuery) error {
 	sets, merges := false, len(sc.merges) > 0
+	if len(sc.entries) == 1 {
+		bound.only = sc.entries[0]
+	}
 	for _, node := range s.GroupClause {
 		sets = sets || node.GetGroupingSet() != nil
 		if err := b.expression(node, sc, ecg.Group); err != nil {

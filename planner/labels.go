@@ -7,6 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 
+	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -119,24 +120,29 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 		return nil
 	}
 	width := len(q.columns)
-	var list strings.Builder
+	var list []edit
 	var grouping []string
 	for i, carried := range q.carried {
 		if !carried {
 			continue
 		}
 		width++
-		o := q.labels[i]
-		fmt.Fprintf(&list, ", %s AS %s", q.labelOf(o), labelName(i))
-		if slices.Contains(q.grouped, o) && !slices.Contains(grouping, o.label()) {
-			grouping = append(grouping, o.label())
+		parts, key := q.labelParts(q.labels[i])
+		parts[0].text = ", " + parts[0].text
+		parts[len(parts)-1].text += " AS " + labelName(i)
+		list = append(list, parts...)
+		if key != "" && !slices.Contains(grouping, key) {
+			grouping = append(grouping, key)
 		}
 	}
 	if width > maxColumns {
 		return b.tooManyColumns(width)
 	}
-	if err := b.insert(q.listEnd, list.String()); err != nil {
-		return err
+	for _, e := range list {
+		e.start, e.end = q.listEnd, q.listEnd
+		if err := b.edit(e); err != nil {
+			return err
+		}
 	}
 	if q.grouping >= 0 && len(grouping) > 0 {
 		return b.insert(q.grouping, " "+strings.Join(grouping, ", ")+",")
@@ -144,7 +150,34 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 	return nil
 }
 
-// labelOf is the expression for a column's label in the query's target list.
+// labelParts is the expression for a column's label in the query's target list,
+// and what the query is to group by for it, "" for nothing. A number is cheaper to
+// group by than its label, which is then looked up once for each group.
+func (q *boundQuery) labelParts(o origin) (parts []edit, key string) {
+	switch {
+	case !slices.Contains(q.grouped, o) || q.merging.sets:
+		return []edit{{text: q.labelOf(o)}}, ""
+	case q.told(o):
+		return []edit{{text: fmt.Sprintf("COALESCE(%s, '%s')", o.value(), anonymize.Null)}}, ""
+	case q.merging.aggregate:
+		return []edit{{text: q.labelOf(o)}}, ""
+	case o.entry.relation == nil || o.entry.via != nil || !o.entry.relation.Numbers(o.qid()):
+		return []edit{{text: o.label()}}, o.label()
+	}
+	number := quoted(o.entry.alias) + "." + quoted(o.qid().NumberColumn())
+	return []edit{
+		{text: "(SELECT " + quoted(o.qid().LabelColumn()) + " FROM"},
+		{relation: o.entry.relation, labels: true, text: ") OPERATOR(pg_catalog.->>) " + number},
+	}, number
+}
+
+// told says whether the value of a grouped column tells its label: a text is its
+// own label, and NULL, unless a join has made it, is shown as NULL's.
+func (q *boundQuery) told(o origin) bool {
+	return o.entry == q.only && o.entry.relation != nil && o.qid().Category == "S"
+}
+
+// labelOf is that expression where the query groups by nothing for it.
 func (q *boundQuery) labelOf(o origin) string {
 	switch {
 	case q.merging.sets:

@@ -3,6 +3,7 @@ package tests
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 // inChunks stores a release as Tailor did at first: the blocks of the rows in
 // arrays of 1,024.
 const inChunks = `
-DROP VIEW tailor_release.chain_%[1]d;
+DROP VIEW tailor_release.chain_%[1]d, tailor_release.chain_%[1]d_label;
 ALTER TABLE tailor_store.chain_%[1]d_row RENAME TO whole;
 CREATE TABLE tailor_store.chain_%[1]d_row AS
 	SELECT (n - 1) / 1024 AS "tailor chunk", array_agg(block ORDER BY n) AS "tailor blocks"
@@ -27,7 +28,26 @@ ALTER VIEW tailor_release.chain_%[1]d OWNER TO tailor_owner;
 GRANT SELECT ON tailor_release.chain_%[1]d TO %[3]s;
 UPDATE tailor.chain SET layout = 0 WHERE chain = %[1]d`
 
+// withoutNumbers stores a release as Tailor did next: labels had no numbers.
+const withoutNumbers = `
+DROP VIEW tailor_release.chain_%[1]d, tailor_release.chain_%[1]d_label;
+ALTER TABLE tailor_store.chain_%[1]d_block DROP tailor_number_4, DROP tailor_number_5;
+ALTER TABLE tailor_store.chain_%[1]d_row DROP tailor_label_4, DROP tailor_label_5;
+CREATE VIEW tailor_release.chain_%[1]d AS SELECT b.*, e.ward FROM tailor_store.epoch_%[2]d e
+	JOIN tailor_store.chain_%[1]d_block b ON b."tailor block" = (SELECT "tailor blocks" FROM tailor_store.chain_%[1]d_row)[e."tailor row" + 1];
+ALTER VIEW tailor_release.chain_%[1]d OWNER TO tailor_owner;
+GRANT SELECT ON tailor_release.chain_%[1]d TO %[3]s;
+UPDATE tailor.chain SET layout = 1 WHERE chain = %[1]d`
+
 func TestAReleaseThatIsStoredInAnEarlierWayShowsTheSame(t *testing.T) {
+	for name, earlier := range map[string]string{"in chunks": inChunks, "without numbers": withoutNumbers} {
+		t.Run(name, func(t *testing.T) { showsTheSame(t, earlier) })
+	}
+}
+
+// showsTheSame stores a release as a statement says and compares what it shows.
+func showsTheSame(t *testing.T, earlier string) {
+	t.Helper()
 	user := shared.reader(t)
 	const query = "SELECT age, zip, sex, count(*) FROM patients GROUP BY age, zip, sex"
 	answer := func(p *proxied) []string {
@@ -49,7 +69,7 @@ func TestAReleaseThatIsStoredInAnEarlierWayShowsTheSame(t *testing.T) {
 	direct := shared.superuser(t)
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
 	epoch := one[int](t, direct, `SELECT epoch FROM tailor.chain WHERE chain = $1`, chain)
-	exec1(t, direct, fmt.Sprintf(inChunks, chain, epoch, pgx.Identifier{user}.Sanitize()))
+	exec1(t, direct, fmt.Sprintf(earlier, chain, epoch, pgx.Identifier{user}.Sanitize()))
 	if after := answer(shared.serve(t)); !slices.Equal(before, after) {
 		t.Errorf("%d groups before, %d others after", len(before), len(after))
 	}
@@ -103,8 +123,10 @@ func TestARoleSeesNothingOfAReleaseThatItIsNotAdmittedTo(t *testing.T) {
 				`SELECT count(*) FROM tailor_release.chain_%d WHERE pg_temp.tell(%[2]s) AND %[2]s::text > ''`,
 				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > ''`,
 				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > '' AND ward = 'x'`,
+				`SELECT count(*) FROM tailor_release.chain_%d_label WHERE pg_temp.tell(tailor_label_5)`,
+				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d_label ON pg_temp.tell(tailor_label_5) AND tailor_label_5::text > ''`,
 			} {
-				_, err := past.Exec(t.Context(), fmt.Sprintf(text, chain, column))
+				_, err := past.Exec(t.Context(), strings.NewReplacer("%d", strconv.Itoa(chain), "%[2]s", column).Replace(text))
 				if err == nil || seen > 0 {
 					t.Fatalf("%s, %s: a function was shown %d values of %s, error %v", plan, text, seen, column, err)
 				}
