@@ -8,7 +8,7 @@ demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the
 	./bin/tailor demo $(ARGS)
 
 test: prepare-test ## every test, race detector on
-	$(GO) test -run PublishedOptima ./anonymize # some are too slow under the race detector
+	$(GO) test -run 'PublishedOptima|BestFirstStopped' ./anonymize # some are too slow under the race detector
 	$(GO) test -race -timeout 30m ./tests ./... # the longest first, the others beside it
 
 soak: prepare-test ## the tests that take longer
