@@ -12,7 +12,8 @@
 // tailor_store: the epoch's copy of the relation, the block of each row, and
 // the labels of each block. Rows are matched by their random row number, never
 // by their tuple, so that no plan can bring rows of equal original values
-// together.
+// together. Another view has one row, the labels by their numbers, for queries
+// that group by the numbers.
 //
 // A relation whose subject column refers to another's key holds that one's
 // quasi-identifiers beside its own ([Parent]); a second view of its release
