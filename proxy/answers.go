@@ -175,12 +175,9 @@ func (s *session) answerError(frame []byte) error {
 		frame = errorFrame("ERROR", e.refusal)
 		e.refusal = nil
 	case e.released:
-		frame = withoutData(frame)
-		fallthrough
-	case e.rewritten != nil:
-		if e.rewritten != nil {
-			frame = repositioned(frame, func(p int) int { return e.rewritten.Position(p, e.statement) })
-		}
+		frame = repositioned(withoutData(frame), e.position)
+	case e.rewritten != nil || e.stands:
+		frame = repositioned(frame, e.position)
 	}
 	switch {
 	case e.ahead != nil && e.record == nil:

@@ -25,6 +25,9 @@ type expected struct {
 	// rewritten and statement map positions in errors back to the client's text.
 	rewritten *planner.Rewritten
 	statement string
+	// stands says that statement is not what the client has sent but what that
+	// stands for: places in it mean nothing to the client.
+	stands bool
 	// prepares is marked where the server refuses to prepare it.
 	prepares *prepared
 	// again is marked where the server refuses to prepare it on another connection.
@@ -43,6 +46,18 @@ type expected struct {
 	most   uint32 // rows that were asked for; 0 for all
 	// internal receives the answer, which the client does not see.
 	internal *internalQuery
+}
+
+// position is the place in the client's text that a place in the server's
+// stands for, 0 for none.
+func (e *expected) position(p int) int {
+	switch {
+	case e.stands:
+		return 0
+	case e.rewritten != nil:
+		return e.rewritten.Position(p, e.statement)
+	}
+	return p
 }
 
 // undo notes that the server has not prepared what it was asked to.

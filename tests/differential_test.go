@@ -123,7 +123,12 @@ GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;`)
 var followUps = map[string][]string{
 	"cursor": {"FETCH ALL FROM c"}, "cursor-union": {"FETCH ALL FROM c"}, "cursor-odbc": {`FETCH ALL FROM "SQL_CUR0x1"`},
 	"prepare":        {"EXECUTE q (30, 'male')", "DEALLOCATE q"},
-	"prepare-quoted": {`EXECUTE "as"`, `DEALLOCATE "as"`},
+	"prepare-quoted": {`EXECUTE "as"`, `DEALLOCATE "as"`, `EXECUTE "as"`},
+	"prepare-inferred": {
+		"EXECUTE q ('x', 40, '11')", "EXECUTE q (NULL, 20.0 + 3, '%' || 1)", "CREATE TEMP TABLE kept (w, a, z, n) AS EXECUTE q ('y', 90, '111')",
+		"TABLE kept", "EXECUTE q (1)",
+	},
+	"prepare-union": {"EXECUTE q (ARRAY[30, 31], 'flu')", "EXECUTE q ('{}', $$gout$$)", "EXECUTE q ('{1', 'flu')"},
 	"create-as":      {"SELECT * FROM t"}, "into": {"SELECT * FROM t"}, "into-temp-union": {"SELECT * FROM mine"},
 	"create-temp-columns": {"SELECT a, b FROM mine"}, "create-temp-if-not-exists": {"SELECT * FROM mine"},
 	"create-temp-same-name": {"SELECT * FROM patients"}, "create-temp-group": {"SELECT * FROM mine"}, "create-temp-natural": {"SELECT * FROM mine"},
