@@ -129,7 +129,7 @@ var followUps = map[string][]string{
 		"TABLE kept", "EXECUTE q (1)",
 	},
 	"prepare-union": {"EXECUTE q (ARRAY[30, 31], 'flu')", "EXECUTE q ('{}', $$gout$$)", "EXECUTE q ('{1', 'flu')"},
-	"create-as":      {"SELECT * FROM t"}, "into": {"SELECT * FROM t"}, "into-temp-union": {"SELECT * FROM mine"},
+	"create-as":     {"SELECT * FROM t"}, "into": {"SELECT * FROM t"}, "into-temp-union": {"SELECT * FROM mine"},
 	"create-temp-columns": {"SELECT a, b FROM mine"}, "create-temp-if-not-exists": {"SELECT * FROM mine"},
 	"create-temp-same-name": {"SELECT * FROM patients"}, "create-temp-group": {"SELECT * FROM mine"}, "create-temp-natural": {"SELECT * FROM mine"},
 }
@@ -188,6 +188,7 @@ func answerOf(t *testing.T, conn *pgx.Conn, name, sql string, types bool) string
 		run(next)
 	}
 	run("ROLLBACK")
+	rowsOf(t, conn, "DEALLOCATE ALL") // which transactions do not take back
 	return out.String()
 }
 
