@@ -51,6 +51,8 @@ type boundQuery struct {
 	// merging says how labels come out of a query that makes one row of
 	// several.
 	merging merging
+	// side is the arm of an INTERSECT or EXCEPT that its rows are of, 0 for none.
+	side int
 }
 
 // selectStmt binds a query inside an outer scope. top says that its rows are

@@ -128,7 +128,7 @@ var followUps = map[string][]string{
 		"EXECUTE q ('x', 40, '11')", "EXECUTE q (NULL, 20.0 + 3, '%' || 1)", "CREATE TEMP TABLE kept (w, a, z, n) AS EXECUTE q ('y', 90, '111')",
 		"TABLE kept", "EXECUTE q (1)",
 	},
-	"prepare-union": {"EXECUTE q (ARRAY[30, 31], 'flu')", "EXECUTE q ('{}', $$gout$$)", "EXECUTE q ('{1', 'flu')"},
+	"prepare-union": {"EXECUTE q (ARRAY[30, 31], 'flu')", "EXECUTE q ('{}', $$gout$$)"},
 	"create-as":     {"SELECT * FROM t"}, "into": {"SELECT * FROM t"}, "into-temp-union": {"SELECT * FROM mine"},
 	"create-temp-columns": {"SELECT a, b FROM mine"}, "create-temp-if-not-exists": {"SELECT * FROM mine"},
 	"create-temp-same-name": {"SELECT * FROM patients"}, "create-temp-group": {"SELECT * FROM mine"}, "create-temp-natural": {"SELECT * FROM mine"},
