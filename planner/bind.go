@@ -234,8 +234,14 @@ func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 			}
 			continue
 		}
-		if err := b.expression(target.Val, sc, ecg.Projection); err != nil {
+		counted, err := b.countsAll(target, s, sc)
+		if err != nil {
 			return nil, err
+		}
+		if !counted {
+			if err := b.expression(target.Val, sc, ecg.Projection); err != nil {
+				return nil, err
+			}
 		}
 		c := column{name: target.Name, provenance: provenance{kind: Computed}}
 		if c.name == "" {

@@ -35,6 +35,8 @@ type Plan struct {
 	Parents []*catalog.Relation
 	// Joined are the relations whose releases show them.
 	Joined []*catalog.Relation
+	// Counted are relations whose number of subjects stands in the rewritten text.
+	Counted []*catalog.Relation
 	// Uses are the quasi-identifiers that can influence the answer.
 	Uses []ecg.Use
 	// Outputs classifies the output columns of the statements that read them.
