@@ -20,8 +20,28 @@ func (b *binder) preparing(p *pg.PrepareStmt, start, end int) (*command, error) 
 		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE over a protected table cannot stand beside other statements").
 			WithHint("Send PREPARE on its own.").At(b.statement, b.textStart(start))
 	}
+	for _, t := range b.tokens {
+		if n := b.number(t); n > MostParameters {
+			return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, "PREPARE over a protected table takes at most %d parameters", MostParameters).
+				WithHint("Pass lists as arrays: = ANY ($1).").At(b.statement, int(t.Start))
+		}
+	}
 	b.plan.Prepares = p.Name
 	return &command{query: p.Query.GetSelectStmt(), start: b.behind(pg.Token_AS, start), end: end}, nil
+}
+
+// MostParameters bounds those of a statement that is prepared by SQL.
+const MostParameters = 400
+
+// number is that of the parameter which a token is, 0 for any other token.
+func (s *source) number(t *pg.ScanToken) (n int) {
+	if t.Token != pg.Token_PARAM {
+		return 0
+	}
+	for _, digit := range s.statement[t.Start+1 : t.End] {
+		n = min(10*n+int(digit-'0'), MostParameters+1)
+	}
+	return n
 }
 
 // Keep is the text of a rewritten PREPARE with the client's own behind it, in a
@@ -76,10 +96,7 @@ func (p *Prepared) open() (o opened, ok bool) {
 		if t.Token != pg.Token_PARAM {
 			continue
 		}
-		n := 0
-		for _, digit := range source.statement[t.Start+1 : t.End] {
-			n = min(10*n+int(digit-'0'), len(p.Types)+1)
-		}
+		n := source.number(t)
 		if n < 1 || n > len(p.Types) {
 			return o, false
 		}

@@ -166,7 +166,7 @@ func (s *session) answerError(frame []byte) error {
 		return s.out.pass(frame)
 	}
 	if e.internal != nil {
-		e.internal.row = nil
+		e.internal.row, e.internal.failed = nil, true
 		return nil
 	}
 	e.undo()
@@ -251,6 +251,9 @@ func (q *internalQuery) keep(frame []byte) error {
 	q.row = nil
 	for _, v := range row.Values {
 		q.row = append(q.row, bytes.Clone(v))
+	}
+	if len(q.rows) < q.most {
+		q.rows = append(q.rows, q.row)
 	}
 	return nil
 }

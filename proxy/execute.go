@@ -46,45 +46,65 @@ func (s *session) standing(ctx context.Context, text string) (string, error) {
 	if err := reserved(text); err != nil {
 		return text, err
 	}
-	prepared, err := s.askPrepared(ctx, execution.Names())
-	if err != nil {
-		return text, err
+	var prepared []*planner.Prepared
+	for _, name := range execution.Names() {
+		p, err := s.askPrepared(ctx, name)
+		if err != nil {
+			return text, err
+		}
+		prepared = append(prepared, p)
 	}
 	return execution.Resolve(prepared)
 }
 
-// longestKept bounds the client's text of a statement, in base64.
-const longestKept = 400 << 10
+// What the server tells of a statement comes in rows that are shorter than a
+// buffer: longer ones would be taken for the client's.
+const (
+	longestKept = 400 << 10 // of the client's text, in base64
+	keptPiece   = 8 << 10
+)
 
-// askPrepared asks the server which statements over protected tables it has
-// under some names; nil for other statements, and for none.
-func (s *session) askPrepared(ctx context.Context, names []string) ([]*planner.Prepared, error) {
-	var list []string
-	for _, name := range names {
-		// In hexadecimal no encoding makes a quote of half a character.
-		list = append(list, "'"+hex.EncodeToString([]byte(name))+"'")
+// selectPrepared asks for one statement. Whatever is in the session's
+// search_path, nothing of it is called.
+var selectPrepared = fmt.Sprintf(`SELECT pg_catalog.substr(k.kept, c.at, %d), CASE WHEN c.at OPERATOR(pg_catalog.=) 1 THEN pg_catalog.to_json(ARRAY(`+
+	`SELECT pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(t.typname))`+
+	` FROM pg_catalog.unnest(p.parameter_types) WITH ORDINALITY u (id, i) JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) u.id`+
+	` JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace ORDER BY u.i)) END`+
+	` FROM pg_catalog.pg_prepared_statements p CROSS JOIN LATERAL (SELECT pg_catalog.substring(p.statement, E'%s')) k (kept)`+
+	` CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.length(k.kept), %[1]d) c (at)`+
+	` WHERE p.from_sql AND p.name OPERATOR(pg_catalog.=) pg_catalog.convert_from(pg_catalog.decode('%%s', 'hex'), pg_catalog.pg_client_encoding())`+
+	` AND pg_catalog.length(k.kept) OPERATOR(pg_catalog.<=) %[3]d AND pg_catalog.cardinality(p.parameter_types) OPERATOR(pg_catalog.<=) %[4]d ORDER BY c.at`,
+	keptPiece, strings.ReplaceAll(planner.KeptForm, `\`, `\\`), longestKept, planner.MostParameters)
+
+// askPrepared asks the server which statement over protected tables it has under
+// a name; nil for another statement, and for none.
+func (s *session) askPrepared(ctx context.Context, name string) (*planner.Prepared, error) {
+	// In hexadecimal no encoding makes a quote of half a character.
+	rows, err := s.ask(ctx, fmt.Sprintf(selectPrepared, hex.EncodeToString([]byte(name))))
+	unknown := sqlstate.New(sqlstate.CannotConnectNow, "the server does not tell what EXECUTE stands for")
+	if err != nil {
+		return nil, unknown.Wrap(err)
 	}
-	row, err := s.ask(ctx, fmt.Sprintf(`SELECT pg_catalog.json_agg(CASE WHEN pg_catalog.length(k.kept) <= %d THEN`+
-		` pg_catalog.json_build_object('Kept', k.kept, 'Types', ARRAY(SELECT pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(t.typname))`+
-		` FROM pg_catalog.unnest(p.parameter_types) WITH ORDINALITY u (id, i) JOIN pg_catalog.pg_type t ON t.oid = u.id JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace ORDER BY u.i)) END ORDER BY w.i)`+
-		` FROM pg_catalog.unnest(ARRAY[%s]) WITH ORDINALITY w (name, i)`+
-		` LEFT JOIN (pg_catalog.pg_prepared_statements p CROSS JOIN LATERAL (SELECT pg_catalog.substring(p.statement, E'%s')) k (kept))`+
-		` ON p.from_sql AND p.name = pg_catalog.convert_from(pg_catalog.decode(w.name, 'hex'), pg_catalog.pg_client_encoding())`,
-		longestKept, strings.Join(list, ", "), strings.ReplaceAll(planner.KeptForm, `\`, `\\`)))
-	if err != nil || len(row) != 1 {
-		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the server does not tell what EXECUTE stands for").Wrap(err)
+	if len(rows) == 0 {
+		return nil, nil
 	}
-	var prepared []*planner.Prepared
-	if err := json.Unmarshal(row[0], &prepared); err != nil || len(prepared) != len(names) {
-		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the server does not tell what EXECUTE stands for").Wrap(err)
+	prepared := &planner.Prepared{}
+	if len(rows[0]) != 2 {
+		return nil, unknown
+	}
+	if err := json.Unmarshal(rows[0][1], &prepared.Types); err != nil {
+		return nil, unknown.Wrap(err)
+	}
+	for _, row := range rows {
+		prepared.Kept += string(row[0])
 	}
 	return prepared, nil
 }
 
-// ask runs a query of the proxy's own, of one row, on the client's session,
-// which must not be within a pipeline.
-func (s *session) ask(ctx context.Context, query string) ([][]byte, error) {
-	q := &internalQuery{done: make(chan error, 1)}
+// ask runs a query of the proxy's own on the client's session, which must not be
+// within a pipeline.
+func (s *session) ask(ctx context.Context, query string) (rows [][][]byte, err error) {
+	q := &internalQuery{done: make(chan error, 1), most: longestKept/keptPiece + 1}
 	s.expect.add(&expected{kind: 'Q', internal: q})
 	if err := send(s.up, &pgproto3.Query{String: query}); err != nil {
 		return nil, err
@@ -100,7 +120,10 @@ func (s *session) ask(ctx context.Context, query string) ([][]byte, error) {
 	case <-timer.C:
 		return nil, errNotAnswered
 	case err := <-q.done:
-		return q.row, err
+		if err == nil && q.failed {
+			err = errNotAnswered
+		}
+		return q.rows, err
 	}
 }
 

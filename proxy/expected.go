@@ -76,8 +76,11 @@ var bare = map[byte]*expected{'S': {kind: 'S'}, 'C': {kind: 'C'}, 'D': {kind: 'D
 
 // internalQuery is a query of the proxy's own on the client's session.
 type internalQuery struct {
-	row  [][]byte
-	done chan error // has room for one
+	row    [][]byte   // the last one
+	rows   [][][]byte // the first ones
+	most   int        // of rows
+	failed bool
+	done   chan error // has room for one
 }
 
 // errNotAnswered ends an internal query that the server passed over.

@@ -97,6 +97,9 @@ func TestEachExecuteIsDecidedAndRecorded(t *testing.T) {
 	if n := p.verdicts(t, "released", "WHERE age > CAST"); n != 4 {
 		t.Errorf("%d runs are recorded, want 4", n)
 	}
+	if got := rowsOf(t, conn, `PREPARE "Größe '" (text) AS SELECT count(*), $1 FROM patients`, `EXECUTE "Größe '" ('Öl \'' || chr(39))`, `DEALLOCATE "Größe '"`); len(got) != 1 || !strings.HasSuffix(got[0], `|Öl \'`) {
+		t.Errorf("of a name and an argument with other letters: %q", got)
+	}
 	for _, text := range rowsOf(t, conn, "SELECT statement FROM pg_prepared_statements") {
 		if strings.Contains(text, "/* tailor "+"1") || strings.Count(text, "/* tailor ") != 1 {
 			t.Errorf("the server shows a ticket: %.300s", text)
