@@ -1,1 +1,1 @@
-SELECT count(DISTINCT patient_id) FROM diagnoses
+SELECT count(DISTINCT d.patient_id) FROM diagnoses d
