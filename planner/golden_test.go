@@ -113,6 +113,10 @@ func hospitalSnapshot() *catalog.Snapshot {
 			Columns: []string{"zip", "people"}, Reaches: "patients",
 			Definition: " SELECT elderly.zip,\n    count(*) AS people\n   FROM public.elderly\n  GROUP BY elderly.zip;",
 		},
+		{Schema: "public", Name: "mixed_ages"}: {
+			Columns: []string{"age"}, Reaches: "patients",
+			Definition: " SELECT patients.age\n   FROM public.patients\n  WHERE (patients.sex = 'male'::text)\nINTERSECT\n SELECT patients.age\n   FROM public.patients\n  WHERE (patients.sex = 'female'::text)\n  ORDER BY 1;",
+		},
 		{Schema: "public", Name: "well_paid"}: {
 			Columns: []string{"unit", "pay"}, Reaches: "staff",
 			Definition: " SELECT staff.unit,\n    staff.pay\n   FROM public.staff\n  WHERE (staff.pay > (100)::numeric);",

@@ -35,6 +35,7 @@ CREATE SCHEMA other;
 CREATE TABLE other.patients (age int);
 CREATE VIEW elderly AS SELECT age AS years, zip, diagnosis FROM patients WHERE age > 60;
 CREATE VIEW elderly_by_zip AS SELECT zip, count(*) AS people FROM elderly GROUP BY zip;
+CREATE VIEW mixed_ages AS SELECT age FROM patients WHERE sex = 'male' INTERSECT SELECT age FROM patients WHERE sex = 'female' ORDER BY 1;
 CREATE MATERIALIZED VIEW stored_patients AS SELECT age FROM patients;
 GRANT USAGE ON SCHEMA other TO PUBLIC;
 GRANT SELECT ON zip_city, cities, names, other.patients TO PUBLIC;`
