@@ -55,6 +55,7 @@ const selectProtected = `
 SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.policy,
        tailor.fingerprint(p.relation),
        coalesce((SELECT e.rows = e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), false),
+       coalesce((SELECT e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), 0),
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
                  FROM tailor.project j WHERE j.relation = p.relation), '[]'),
        tailor.in_step(p.relation), ARRAY(SELECT f::oid FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1),
@@ -137,7 +138,7 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 		var fingerprint string
 		var inStep bool
 		var nondeterministic []string
-		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &r.OneRow, &projects,
+		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &r.OneRow, &r.Subjects, &projects,
 			&inStep, &r.References, &nondeterministic); err != nil {
 			return nil, err
 		}

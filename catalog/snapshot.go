@@ -104,6 +104,8 @@ type Relation struct {
 	borrowed   []Column
 	// OneRow says that the epoch has one row for each subject.
 	OneRow bool
+	// Subjects is how many the epoch has.
+	Subjects int64
 	// Catalog is the version of the catalog that this was read from.
 	Catalog int64
 	// Stale says that the table has changed shape since the activation.

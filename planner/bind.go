@@ -54,6 +54,8 @@ type boundQuery struct {
 	// merging says how labels come out of a query that makes one row of
 	// several.
 	merging merging
+	// side is the arm of an INTERSECT or EXCEPT that its rows are of, 0 for none.
+	side int
 }
 
 // selectStmt binds a query inside an outer scope. top says that its rows are
@@ -235,8 +237,14 @@ func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 			}
 			continue
 		}
-		if err := b.expression(target.Val, sc, ecg.Projection); err != nil {
+		counted, err := b.countsAll(target, s, sc)
+		if err != nil {
 			return nil, err
+		}
+		if !counted {
+			if err := b.expression(target.Val, sc, ecg.Projection); err != nil {
+				return nil, err
+			}
 		}
 		c := column{name: target.Name, provenance: provenance{kind: Computed}}
 		if c.name == "" {

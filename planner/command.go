@@ -40,6 +40,8 @@ func (b *binder) commandOf(s *pg.RawStmt, start, end int) (*command, error) {
 		hold := n.DeclareCursorStmt.Options&cursorHold != 0
 		b.plan.Cursors = append(b.plan.Cursors, Cursor{Name: n.DeclareCursorStmt.Portalname, Hold: hold})
 		return c, nil
+	case *pg.Node_PrepareStmt:
+		return b.preparing(n.PrepareStmt, start, end)
 	case *pg.Node_CopyStmt:
 		return b.copyOut(n.CopyStmt, start)
 	}

@@ -20,12 +20,18 @@
 //   - At the outermost level, with the arms of its own set operation, the rows
 //     are what the client sees: DISTINCT, GROUP BY, UNION, INTERSECT and EXCEPT
 //     tell rows apart by the labels shown, and give one row a label.
-//   - Inside a subquery or WITH they work on values as PostgreSQL would, and
-//     only the value comes out of them. Elsewhere a label is handed out where
+//   - Inside a subquery or WITH they work on values as PostgreSQL would, and a
+//     row shows the labels of all rows that it was made of. Elsewhere a label is handed out where
 //     the client is shown it, and nowhere else.
 //   - A column merged by USING has the label of the side that keeps all rows,
 //     of either side of an inner join, and none of a full join.
 //   - With tailor.representation = 'value' no label is read at all.
+//
+// # Statements prepared by SQL
+//
+// A query that PREPARE names is planned like one that runs, and sent on without
+// what would let it read a release. EXECUTE is not planned: the query stands in
+// its place by then (execute.go), and that text is.
 //
 // # Joins along keys
 //

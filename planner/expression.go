@@ -159,13 +159,10 @@ func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 // countsSubjects says whether a call is count(DISTINCT key) over a protected
 // table that is read alone and has one row for each subject.
 func (b *binder) countsSubjects(f *pg.FuncCall, sc *scope) bool {
-	if last(f.Funcname) != "count" || len(f.Funcname) != 1 || !f.AggDistinct || len(f.Args) != 1 || f.Over != nil || len(f.AggOrder) > 0 {
+	if !isSubjectCount(f) || len(sc.entries) != 1 {
 		return false
 	}
 	ref := f.Args[0].GetColumnRef()
-	if ref == nil || isStar(ref) || len(sc.entries) != 1 {
-		return false
-	}
 	names, e := refNames(ref), sc.entries[0]
 	return e.relation != nil && e.relation.OneRow && len(names) <= 2 && names[len(names)-1] == e.relation.Subject &&
 		e.find(e.relation.Subject) < 0 && (len(names) == 1 || names[0] == e.alias)

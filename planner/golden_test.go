@@ -37,7 +37,7 @@ func hospitalSnapshot() *catalog.Snapshot {
 		{Name: "cost", Number: 9, Type: "numeric(10,2)", Class: catalog.NonSensitive},
 		qid("Odd Name", "text", "S", 10),
 	}}
-	diagnoses := &catalog.Relation{OID: 2, Schema: "public", Name: "diagnoses", Subject: "patient_id", K: 5, Columns: []catalog.Column{
+	diagnoses := &catalog.Relation{OID: 2, Schema: "public", Name: "diagnoses", Subject: "patient_id", K: 5, Subjects: 70, Columns: []catalog.Column{
 		{Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
 		{Name: "code", Number: 2, Type: "text", Class: catalog.Sensitive},
 	}}
@@ -72,7 +72,7 @@ func hospitalSnapshot() *catalog.Snapshot {
 	// encounters have quasi-identifiers of their own and stays have none; what
 	// transfers borrow is not what patients have now, and audits are shared by
 	// fewer people.
-	encounters := &catalog.Relation{OID: 15, Schema: "public", Name: "encounters", Subject: "patient_id", K: 5, References: []uint32{1}, Columns: []catalog.Column{
+	encounters := &catalog.Relation{OID: 15, Schema: "public", Name: "encounters", Subject: "patient_id", K: 5, Subjects: 90, References: []uint32{1}, Columns: []catalog.Column{
 		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
 		{Name: "patient_id", Number: 2, Type: "integer", Class: catalog.DirectIdentifier},
 		qid("day", "date", "D", 3), qid("kind", "text", "S", 4),
@@ -112,6 +112,10 @@ func hospitalSnapshot() *catalog.Snapshot {
 		{Schema: "public", Name: "elderly_by_zip"}: {
 			Columns: []string{"zip", "people"}, Reaches: "patients",
 			Definition: " SELECT elderly.zip,\n    count(*) AS people\n   FROM public.elderly\n  GROUP BY elderly.zip;",
+		},
+		{Schema: "public", Name: "mixed_ages"}: {
+			Columns: []string{"age"}, Reaches: "patients",
+			Definition: " SELECT patients.age\n   FROM public.patients\n  WHERE (patients.sex = 'male'::text)\nINTERSECT\n SELECT patients.age\n   FROM public.patients\n  WHERE (patients.sex = 'female'::text)\n  ORDER BY 1;",
 		},
 		{Schema: "public", Name: "well_paid"}: {
 			Columns: []string{"unit", "pay"}, Reaches: "staff",

@@ -45,6 +45,10 @@ func (b *binder) carry(q *boundQuery, at int) {
 	if q.carried == nil {
 		q.carried = make([]bool, len(q.columns))
 		b.carrying = append(b.carrying, q)
+		if q.merging.sides.told() {
+			q.arms[0].markSides(1)
+			q.arms[1].markSides(2)
+		}
 	}
 	if q.carried[at] {
 		return
@@ -134,6 +138,10 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 		if key != "" && !slices.Contains(grouping, key) {
 			grouping = append(grouping, key)
 		}
+	}
+	if q.side > 0 && !q.merging.wrapped {
+		fmt.Fprintf(&list, ", %d", q.side)
+		width++
 	}
 	if width > maxColumns {
 		return b.tooManyColumns(width)

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
@@ -21,6 +22,11 @@ type merging struct {
 	wrapped    bool
 	start, end int
 	word       edit
+	// sides tells which groups INTERSECT or EXCEPT has, and how many rows for each.
+	sides sides
+	// order are the items of ORDER BY that name columns of the query's tables,
+	// which are out of reach from around it.
+	order []edit
 }
 
 // separator stands between the labels of values that were merged.
@@ -44,47 +50,80 @@ func (b *binder) mergeLabels(s *pg.SelectStmt, sc *scope, q *boundQuery) {
 				q.columns[i].qid = nil // an aggregate of an outer query's column would be that query's
 			}
 		}
-	case len(s.SortClause) > 0 || s.LimitCount != nil || s.LimitOffset != nil || len(s.GroupClause) > 0 || !q.known:
+	case len(s.GroupClause) > 0 || !q.known || !b.wrap(s, sc, q):
 		q.forgetLabels()
-	default:
-		if !b.wrap(s, q) {
-			q.forgetLabels()
-		}
 	}
 }
 
-// wrap finds the text of a DISTINCT query or of a UNION.
-func (b *binder) wrap(s *pg.SelectStmt, q *boundQuery) bool {
+// wrap finds the text of a DISTINCT query or of a set operation, without its
+// ORDER BY and LIMIT: these stay behind the query around it.
+func (b *binder) wrap(s *pg.SelectStmt, sc *scope, q *boundQuery) bool {
 	first, last, ok := b.extent(s)
 	if !ok {
 		return false
 	}
-	m := merging{wrapped: true, start: int(b.tokens[first].Start), end: int(b.tokens[last].End)}
-	switch s.Op {
-	case pg.SetOperation_SETOP_NONE:
+	m := merging{wrapped: true}
+	if s.Op == pg.SetOperation_SETOP_NONE {
+		last = b.lastToken(first, false)
 		word := b.tokens[first+1]
 		if word.Token != pg.Token_DISTINCT {
 			return false
 		}
 		m.word = edit{start: int(word.Start), end: int(word.End), text: "ALL"}
-	case pg.SetOperation_SETOP_UNION:
+	} else {
 		_, left, _ := b.armExtent(s.Larg)
-		word := b.tokens[left+1]
-		if word.Token != pg.Token_UNION {
+		word, end := b.tokens[left+1], b.tokens[left+1]
+		if word.Token != setWords[s.Op] {
 			return false
 		}
-		if next := b.tokens[left+2]; next.Token == pg.Token_DISTINCT {
-			word = next
+		if next := b.tokens[left+2]; next.Token == pg.Token_DISTINCT || next.Token == pg.Token_ALL {
+			end = next
 		}
-		m.word = edit{start: int(word.Start), end: int(word.End), text: "UNION ALL"}
-		if word.Token == pg.Token_DISTINCT {
-			m.word.text = "ALL"
-		}
-	default:
+		m.word = edit{start: int(word.Start), end: int(end.End), text: "UNION ALL"}
+		m.sides = sides{op: s.Op, all: s.All}
+	}
+	if m.order, ok = b.reordered(s, sc, q); !ok {
 		return false
 	}
+	m.start, m.end = int(b.tokens[first].Start), int(b.tokens[last].End)
 	q.merging = m
 	return true
+}
+
+// setWords are the words of set operations.
+var setWords = map[pg.SetOperation]pg.Token{
+	pg.SetOperation_SETOP_UNION: pg.Token_UNION, pg.SetOperation_SETOP_INTERSECT: pg.Token_INTERSECT, pg.SetOperation_SETOP_EXCEPT: pg.Token_EXCEPT,
+}
+
+// reordered finds the items of a query's ORDER BY that mean something else from
+// around it, and the numbers of the columns that they mean. ok is false where
+// there are others than columns of the output, by name, by number or as they
+// stand in its tables.
+func (b *binder) reordered(s *pg.SelectStmt, sc *scope, q *boundQuery) (edits []edit, ok bool) {
+	for _, item := range s.SortClause {
+		node := item.GetSortBy().GetNode()
+		if node.GetAConst().GetIval() != nil {
+			continue
+		}
+		ref := node.GetColumnRef()
+		if ref == nil || isStar(ref) {
+			return nil, false
+		}
+		names := refNames(ref)
+		if len(names) == 1 && slices.ContainsFunc(q.columns, func(c column) bool { return c.name == names[0] }) {
+			continue
+		}
+		r, err := b.resolve(sc, ref)
+		at := slices.Index(q.labels, r.origin)
+		if err != nil || s.Op != pg.SetOperation_SETOP_NONE || r.entry == nil || at < 0 {
+			return nil, false
+		}
+		first := b.tokenAt(int(ref.Location))
+		edits = append(edits, edit{
+			start: int(ref.Location), end: int(b.tokens[first+2*(len(names)-1)].End), text: strconv.Itoa(at + 1),
+		})
+	}
+	return edits, true
 }
 
 // extent is the first and the last token of a query without its WITH and
@@ -164,30 +203,49 @@ func (b *binder) lastToken(i int, tail bool) int {
 
 // openWrap replaces the word that merged the rows, and starts the query around.
 func (b *binder) openWrap(q *boundQuery) error {
-	if err := b.edit(q.merging.word); err != nil {
-		return err
-	}
-	var list []string
-	for i, c := range q.columns {
-		list = append(list, fmt.Sprintf("tailor_%d AS %s", i+1, quoted(c.name)))
-	}
-	for i, carried := range q.carried {
-		if carried {
-			list = append(list, fmt.Sprintf("%s AS %s", joined(labelName(i)), labelName(i)))
+	for _, e := range append(q.merging.order, q.merging.word) {
+		if err := b.edit(e); err != nil {
+			return err
 		}
 	}
-	return b.insert(q.merging.start, "SELECT "+strings.Join(list, ", ")+" FROM (")
+	values, labels := q.names()
+	var names, shown []string
+	for i, value := range values {
+		names = append(names, value+" AS "+quoted(q.columns[i].name))
+	}
+	for _, label := range labels {
+		shown = append(shown, q.merging.sides.label(label)+" AS "+label)
+	}
+	inner := ""
+	if q.merging.sides.all {
+		inner = " FROM (SELECT " + strings.Join(slices.Concat(values, shown, []string{q.merging.sides.copies()}), ", ")
+		shown = labels
+	}
+	if q.side > 0 {
+		shown = append(slices.Clone(shown), strconv.Itoa(q.side))
+	}
+	return b.insert(q.merging.start, "SELECT "+strings.Join(slices.Concat(names, shown), ", ")+inner+" FROM (")
 }
 
-// closeWrap ends the query around.
-func (b *binder) closeWrap(q *boundQuery) error {
-	var values, labels []string
+// names are those that the query around gives the columns, and the labels.
+func (q *boundQuery) names() (values, labels []string) {
 	for i := range q.columns {
 		values = append(values, fmt.Sprintf("tailor_%d", i+1))
 		if q.carried[i] {
 			labels = append(labels, labelName(i))
 		}
 	}
-	return b.trail(q.merging.end, fmt.Sprintf(") AS tailor_merged (%s) GROUP BY %s",
-		strings.Join(slices.Concat(values, labels), ", "), strings.Join(values, ", ")))
+	return values, labels
+}
+
+// closeWrap ends the query around.
+func (b *binder) closeWrap(q *boundQuery) error {
+	values, labels := q.names()
+	columns := slices.Concat(values, labels)
+	end := fmt.Sprintf(") AS tailor_merged (%s) GROUP BY %s%s", strings.Join(slices.Concat(columns, q.merging.sides.column()), ", "),
+		strings.Join(values, ", "), q.merging.sides.having())
+	if q.merging.sides.all {
+		end += fmt.Sprintf(") AS tailor_counted (%s, tailor_rows), pg_catalog.generate_series(1, tailor_rows)", strings.Join(columns, ", "))
+	}
+	return b.trail(q.merging.end, end)
 }

@@ -35,12 +35,17 @@ type Plan struct {
 	Parents []*catalog.Relation
 	// Joined are the relations whose releases show them.
 	Joined []*catalog.Relation
+	// Counted are relations whose number of subjects stands in the rewritten text.
+	Counted []*catalog.Relation
 	// Uses are the quasi-identifiers that can influence the answer.
 	Uses []ecg.Use
 	// Outputs classifies the output columns of the statements that read them.
 	Outputs []Output
 	// Cursors are declared by the text.
 	Cursors []Cursor
+	// Prepares is the name under which the text prepares a query over releases;
+	// it reads nothing yet. "" for none.
+	Prepares string
 	// Explain is the format in which the tailor's account of the query is asked
 	// for in place of its answer: text, json, mermaid or dot; "" for none.
 	Explain string
@@ -91,6 +96,9 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 		changed = changed || changesSettings(s.Stmt)
 	}
 	b.plan.OneQuery = len(tree.Stmts) == 1 && oneQuery(tree.Stmts[0].Stmt, tokens)
+	if err := b.assertAlone(tree.Stmts); err != nil {
+		return nil, err
+	}
 	if err := b.addLabels(); err != nil {
 		return nil, err
 	}
@@ -222,7 +230,7 @@ func (b *binder) refuseStatement(stmt *pg.Node, relation string) error {
 			WithHint("PostgreSQL's plan quotes estimates; EXPLAIN (TAILOR) shows what Tailor does.")
 	case *pg.Node_PrepareStmt:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE cannot read the protected table %q", relation).
-			WithHint("Prepare the statement by the driver's own means: what EXECUTE runs could be another one by then.")
+			WithHint("SELECT can be prepared; a statement that writes cannot be made over a release.")
 	case *pg.Node_DeclareCursorStmt, *pg.Node_CreateTableAsStmt:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "only SELECT can read the protected table %q", relation).
 			WithHint("A materialized view, or a statement that writes, cannot be made over a release.")

@@ -127,7 +127,7 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 		return b.notLent(ref, e, name)
 	}
 	if name == r.Subject {
-		hint := fmt.Sprintf("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood where the table has a row for each subject and is read alone.", name)
+		hint := fmt.Sprintf("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood over all rows of the table, and where each subject has one row, over any of a table that is read alone.", name)
 		if b.snapshot.Linked(r) {
 			hint += " Two tables in one FROM list are joined by an equation of their keys, each written with its table's name."
 		}

@@ -166,7 +166,7 @@ func (s *session) answerError(frame []byte) error {
 		return s.out.pass(frame)
 	}
 	if e.internal != nil {
-		e.internal.row = nil
+		e.internal.row, e.internal.failed = nil, true
 		return nil
 	}
 	e.undo()
@@ -175,12 +175,9 @@ func (s *session) answerError(frame []byte) error {
 		frame = errorFrame("ERROR", e.refusal)
 		e.refusal = nil
 	case e.released:
-		frame = withoutData(frame)
-		fallthrough
-	case e.rewritten != nil:
-		if e.rewritten != nil {
-			frame = repositioned(frame, func(p int) int { return e.rewritten.Position(p, e.statement) })
-		}
+		frame = repositioned(withoutData(frame), e.position)
+	case e.rewritten != nil || e.stands:
+		frame = repositioned(frame, e.position)
 	}
 	switch {
 	case e.ahead != nil && e.record == nil:
@@ -254,6 +251,9 @@ func (q *internalQuery) keep(frame []byte) error {
 	q.row = nil
 	for _, v := range row.Values {
 		q.row = append(q.row, bytes.Clone(v))
+	}
+	if len(q.rows) < q.most {
+		q.rows = append(q.rows, q.row)
 	}
 	return nil
 }

@@ -25,6 +25,9 @@ type expected struct {
 	// rewritten and statement map positions in errors back to the client's text.
 	rewritten *planner.Rewritten
 	statement string
+	// stands says that statement is not what the client has sent but what that
+	// stands for: places in it mean nothing to the client.
+	stands bool
 	// prepares is marked where the server refuses to prepare it.
 	prepares *prepared
 	// again is marked where the server refuses to prepare it on another connection.
@@ -45,6 +48,18 @@ type expected struct {
 	internal *internalQuery
 }
 
+// position is the place in the client's text that a place in the server's
+// stands for, 0 for none.
+func (e *expected) position(p int) int {
+	switch {
+	case e.stands:
+		return 0
+	case e.rewritten != nil:
+		return e.rewritten.Position(p, e.statement)
+	}
+	return p
+}
+
 // undo notes that the server has not prepared what it was asked to.
 func (e *expected) undo() {
 	if e.prepares != nil {
@@ -61,8 +76,11 @@ var bare = map[byte]*expected{'S': {kind: 'S'}, 'C': {kind: 'C'}, 'D': {kind: 'D
 
 // internalQuery is a query of the proxy's own on the client's session.
 type internalQuery struct {
-	row  [][]byte
-	done chan error // has room for one
+	row    [][]byte   // the last one
+	rows   [][][]byte // the first ones
+	most   int        // of rows
+	failed bool
+	done   chan error // has room for one
 }
 
 // errNotAnswered ends an internal query that the server passed over.

@@ -46,6 +46,7 @@ type names struct {
 	portals    map[string]*portal
 	cursors    map[string]*cursor
 	declared   bool // there has been a cursor over releases
+	kept       bool // there has been a PREPARE over releases
 	complete   bool // the server need not know all names: see pooled
 	given      int
 }

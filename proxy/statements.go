@@ -92,8 +92,10 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		return malformed(err)
 	}
 	s.note(q.String)
-	e := &expected{kind: 'Q', statement: q.String, started: s.proxy.clock()}
-	plan, err := s.measuredPlan(ctx, q.String)
+	started := s.proxy.clock()
+	sql, plan, err := s.planned(ctx, q.String)
+	e := &expected{kind: 'Q', statement: sql, stands: sql != q.String, started: started}
+	q.String = sql
 	if err == nil && plan.Explain != "" {
 		var account string
 		if account, err = s.explained(ctx, plan, s.recordAt(e.started, q.String)); err == nil {
@@ -125,7 +127,18 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		if text, ok := s.deallocated(q.String); ok {
 			return send(s.up, &pgproto3.Query{String: text})
 		}
+		if e.stands {
+			return send(s.up, &q)
+		}
 		return s.up.pass(frame)
+	}
+	if err == nil && plan.Prepares != "" {
+		var kept string
+		if kept, err = s.keep(ctx, e, plan); err == nil {
+			s.count(e)
+			s.expect.add(e)
+			return send(s.up, &pgproto3.Query{String: kept})
+		}
 	}
 	e.record = s.recordAt(e.started, q.String)
 	if err == nil && plan.OneQuery && !s.pipelined {
@@ -195,8 +208,10 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		return malformed(err)
 	}
 	s.note(p.Query)
-	e := &expected{kind: 'P', statement: p.Query, started: s.proxy.clock()}
-	plan, err := s.measuredPlan(ctx, p.Query)
+	started := s.proxy.clock()
+	sql, plan, err := s.planned(ctx, p.Query)
+	e := &expected{kind: 'P', statement: sql, stands: sql != p.Query, started: started}
+	p.Query = sql
 	s.pipelined = true
 	if err == nil && s.principal.Reader && own(p.Name) {
 		err = errOwnName(p.Name)
@@ -247,7 +262,23 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 			made.generation.Store(s.generation)
 			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: text, ParameterOIDs: p.ParameterOIDs})
 		}
+		if e.stands {
+			return send(s.up, &p)
+		}
 		return s.up.pass(frame)
+	}
+	if err == nil && plan.Prepares != "" {
+		var kept string
+		if kept, err = s.keep(ctx, e, plan); err == nil {
+			if err := s.replace('S', p.Name); err != nil {
+				return err
+			}
+			made := s.prepared(&planner.Plan{}, &p, p.Name, e)
+			made.sent = kept
+			s.names.statements[p.Name] = made
+			s.expect.add(e)
+			return send(s.up, &pgproto3.Parse{Name: p.Name, Query: kept})
+		}
 	}
 	if err == nil {
 		err = assertPlainTypes(plan, p.ParameterOIDs)

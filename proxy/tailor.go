@@ -112,6 +112,9 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 		if err != nil {
 			return nil, err
 		}
+		if slices.Contains(plan.Counted, planned) && r.Subjects != planned.Subjects {
+			return nil, errChangedResult(planned)
+		}
 		if r.AggregateOnly {
 			if err := s.proxy.catalog.AssertNoShadow(ctx, s.principal.Name, r); err != nil {
 				return nil, err
@@ -164,11 +167,16 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 func current(snapshot *catalog.Snapshot, planned *catalog.Relation) (*catalog.Relation, error) {
 	r := snapshot.Current(planned)
 	if r == nil || r.OID != planned.OID || r.Version != planned.Version || r.OneRow != planned.OneRow || r.Lent() != planned.Lent() {
-		// The words by which drivers know that they have to prepare again.
-		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
-			WithHint("The policy of table %q has changed since the statement was prepared.", planned.Name)
+		return nil, errChangedResult(planned)
 	}
 	return r, nil
+}
+
+// errChangedResult has the words by which drivers know that they have to prepare
+// again.
+func errChangedResult(r *catalog.Relation) error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
+		WithHint("The policy or the rows of table %q have changed since the statement was prepared.", r.Name)
 }
 
 // decide tailors, records and words what a protected statement gets. The

@@ -71,7 +71,8 @@ func TestNamesOfMessagesAreNoWayPastTheRecord(t *testing.T) {
 		"a fetch beside another statement": {
 			{query("BEGIN")}, {query("DECLARE c CURSOR WITH HOLD FOR " + secret)}, {query("COMMIT")}, {query("FETCH 2 FROM c; SELECT 1 WHERE false")},
 		},
-		"PREPARE": {{query("PREPARE q AS " + secret)}, {query("EXECUTE q")}},
+		"PREPARE, and EXECUTE by message": {{query("PREPARE q AS " + secret)}, {bind("", "q"), execute(""), sync}},
+		"PREPARE, and EXECUTE in a block": {{query("PREPARE q AS " + secret)}, {query("DO $$ BEGIN EXECUTE 'EXECUTE q'; END $$")}},
 		"a label by its name": {
 			{query("SELECT tailor_label_4 FROM patients")},
 		},

@@ -45,7 +45,7 @@ CLOSE "left"
 DO $$ DECLARE c refcursor := 'left'; BEGIN OPEN c FOR EXECUTE 'SELECT age FROM tailor_rel' || 'ease.{view}'; END $$
 FETCH ALL FROM "left"
 
--- 26000: prepared, then probed
+-- ok: prepared, then probed
 PREPARE probe (int, text) AS SELECT count(*) FROM patients WHERE age = $1 AND zip = $2
 EXECUTE probe ({age}, '{zip}')
 EXECUTE probe ({age} - 1, '{zip}')

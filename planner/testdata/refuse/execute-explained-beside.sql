@@ -1,0 +1,1 @@
+EXPLAIN ANALYZE EXECUTE q; SELECT count(*) FROM patients

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients; FETCH ALL FROM c

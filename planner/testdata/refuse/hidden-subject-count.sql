@@ -1,1 +1,0 @@
-SELECT count(DISTINCT patient_id) FROM diagnoses

@@ -1,0 +1,1 @@
+SELECT 1 FROM encounters ORDER BY count(DISTINCT patient_id)

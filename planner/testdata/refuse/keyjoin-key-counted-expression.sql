@@ -1,0 +1,1 @@
+SELECT count(DISTINCT patient_id) + 1 FROM encounters

@@ -1,0 +1,1 @@
+SELECT kind, count(DISTINCT patient_id) FROM encounters GROUP BY kind

@@ -1,0 +1,1 @@
+SELECT count(DISTINCT patient_id) FROM encounters HAVING count(DISTINCT patient_id) > 3

@@ -1,0 +1,1 @@
+SELECT count(DISTINCT e.patient_id) FROM patients p JOIN encounters e ON p.id = e.patient_id JOIN zip_city z ON z.zip = p.zip

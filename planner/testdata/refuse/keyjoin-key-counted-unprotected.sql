@@ -1,0 +1,1 @@
+SELECT count(DISTINCT patient_id) FROM encounters, names

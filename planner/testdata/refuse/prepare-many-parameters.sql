@@ -1,0 +1,1 @@
+PREPARE q AS SELECT $401::int, age FROM patients

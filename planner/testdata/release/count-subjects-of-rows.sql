@@ -1,0 +1,1 @@
+SELECT count(DISTINCT d.patient_id) FROM diagnoses d

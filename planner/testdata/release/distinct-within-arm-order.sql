@@ -1,0 +1,1 @@
+SELECT age FROM ((SELECT DISTINCT age FROM patients ORDER BY patients.age LIMIT 9) EXCEPT (SELECT DISTINCT age FROM patients ORDER BY age LIMIT 3)) e

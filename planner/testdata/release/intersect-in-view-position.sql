@@ -1,0 +1,1 @@
+SELECT (SELECT max(e.age) FROM (SELECT age FROM patients EXCEPT SELECT age FROM patients WHERE sex = 'male') e), i.zip FROM (SELECT zip FROM patients INTERSECT SELECT zip FROM patients WHERE age > 20) i

@@ -1,0 +1,1 @@
+SELECT count(*), count(DISTINCT patient_id) FROM patients, encounters WHERE patients.id = patient_id

@@ -1,0 +1,1 @@
+SELECT age FROM (SELECT age FROM patients WHERE sex = 'male' UNION ALL SELECT age FROM patients WHERE age < 40 EXCEPT ALL (SELECT age FROM patients WHERE zip < '112' INTERSECT ALL SELECT age FROM patients WHERE cost > 50)) s

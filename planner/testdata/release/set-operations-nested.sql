@@ -1,0 +1,1 @@
+SELECT age FROM (SELECT age FROM patients WHERE sex = 'male' UNION SELECT age FROM patients WHERE age < 40 EXCEPT SELECT age FROM patients WHERE zip < '112' INTERSECT SELECT age FROM patients WHERE cost > 50) s

@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT DISTINCT age, sex FROM patients INTERSECT (SELECT age, sex FROM patients GROUP BY sex, age HAVING count(*) > 1 UNION ALL SELECT DISTINCT age, sex FROM patients EXCEPT SELECT age, sex FROM patients WHERE age > 80)) s

@@ -1,0 +1,1 @@
+SELECT u.age FROM (SELECT age FROM patients WHERE sex = 'male' UNION SELECT age FROM patients ORDER BY age NULLS FIRST FETCH FIRST 5 ROWS ONLY) u

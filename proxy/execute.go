@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgproto3/v2"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/planner"
+)
+
+// planned plans a text of the client's. Where that runs statements which were
+// prepared by SQL over protected tables, they stand in it, in place of EXECUTE,
+// and the text that comes back is the one to run, to answer and to record.
+func (s *session) planned(ctx context.Context, text string) (string, *planner.Plan, error) {
+	stands, err := s.standing(ctx, text)
+	if err != nil {
+		return text, nil, err
+	}
+	plan, err := s.measuredPlan(ctx, stands)
+	if err != nil && stands != text {
+		placeless := *sqlstate.From(err)
+		placeless.Position = 0
+		err = &placeless
+	}
+	return stands, plan, err
+}
+
+// standing puts what a text runs by EXECUTE in its place. The server is asked
+// what it has under a name: it alone knows, whatever SQL the proxy has not seen
+// prepared or forgot. If it were another text than the client's own, that one
+// would be planned and recorded.
+func (s *session) standing(ctx context.Context, text string) (string, error) {
+	if !s.names.kept || s.pipelined || s.status.Load() == 'E' || !s.principal.Reader {
+		return text, nil
+	}
+	execution, ok := planner.ExecutionOf(text)
+	if !ok {
+		return text, nil
+	}
+	if err := reserved(text); err != nil {
+		return text, err
+	}
+	var prepared []*planner.Prepared
+	for _, name := range execution.Names() {
+		p, err := s.askPrepared(ctx, name)
+		if err != nil {
+			return text, err
+		}
+		prepared = append(prepared, p)
+	}
+	return execution.Resolve(prepared)
+}
+
+// What the server tells of a statement comes in rows that are shorter than a
+// buffer: longer ones would be taken for the client's.
+const (
+	longestKept = 400 << 10 // of the client's text, in base64
+	keptPiece   = 8 << 10
+)
+
+// selectPrepared asks for one statement. Whatever is in the session's
+// search_path, nothing of it is called.
+var selectPrepared = fmt.Sprintf(`SELECT pg_catalog.substr(k.kept, c.at, %d), CASE WHEN c.at OPERATOR(pg_catalog.=) 1 THEN pg_catalog.to_json(ARRAY(`+
+	`SELECT pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(t.typname))`+
+	` FROM pg_catalog.unnest(p.parameter_types) WITH ORDINALITY u (id, i) JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) u.id`+
+	` JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace ORDER BY u.i)) END`+
+	` FROM pg_catalog.pg_prepared_statements p CROSS JOIN LATERAL (SELECT pg_catalog.substring(p.statement, E'%s')) k (kept)`+
+	` CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.length(k.kept), %[1]d) c (at)`+
+	` WHERE p.from_sql AND p.name OPERATOR(pg_catalog.=) pg_catalog.convert_from(pg_catalog.decode('%%s', 'hex'), pg_catalog.pg_client_encoding())`+
+	` AND pg_catalog.length(k.kept) OPERATOR(pg_catalog.<=) %[3]d AND pg_catalog.cardinality(p.parameter_types) OPERATOR(pg_catalog.<=) %[4]d ORDER BY c.at`,
+	keptPiece, strings.ReplaceAll(planner.KeptForm, `\`, `\\`), longestKept, planner.MostParameters)
+
+// askPrepared asks the server which statement over protected tables it has under
+// a name; nil for another statement, and for none.
+func (s *session) askPrepared(ctx context.Context, name string) (*planner.Prepared, error) {
+	// In hexadecimal no encoding makes a quote of half a character.
+	rows, err := s.ask(ctx, fmt.Sprintf(selectPrepared, hex.EncodeToString([]byte(name))))
+	unknown := sqlstate.New(sqlstate.CannotConnectNow, "the server does not tell what EXECUTE stands for")
+	if err != nil {
+		return nil, unknown.Wrap(err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	prepared := &planner.Prepared{}
+	if len(rows[0]) != 2 {
+		return nil, unknown
+	}
+	if err := json.Unmarshal(rows[0][1], &prepared.Types); err != nil {
+		return nil, unknown.Wrap(err)
+	}
+	for _, row := range rows {
+		prepared.Kept += string(row[0])
+	}
+	return prepared, nil
+}
+
+// ask runs a query of the proxy's own on the client's session, which must not be
+// within a pipeline.
+func (s *session) ask(ctx context.Context, query string) (rows [][][]byte, err error) {
+	q := &internalQuery{done: make(chan error, 1), most: longestKept/keptPiece + 1}
+	s.expect.add(&expected{kind: 'Q', internal: q})
+	if err := send(s.up, &pgproto3.Query{String: query}); err != nil {
+		return nil, err
+	}
+	if err := s.up.Flush(); err != nil {
+		return nil, err
+	}
+	timer := time.NewTimer(settingsPatience)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-timer.C:
+		return nil, errNotAnswered
+	case err := <-q.done:
+		if err == nil && q.failed {
+			err = errNotAnswered
+		}
+		return q.rows, err
+	}
+}
+
+// keep is the text by which the server prepares a statement over releases. It
+// has no ticket, so that EXECUTE of it, wherever it stands, reads nothing: what
+// the client's EXECUTE stands for is put in its place.
+func (s *session) keep(ctx context.Context, e *expected, plan *planner.Plan) (string, error) {
+	if s.names.taken(plan.Prepares) {
+		return "", sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", plan.Prepares)
+	}
+	d, err := s.tailor(ctx, plan, toPrepare)
+	if err != nil {
+		return "", err
+	}
+	s.names.kept = true
+	e.rewritten, e.released = plan.Rewrite(d.view), true
+	return planner.Keep(e.rewritten.SQL, e.statement), nil
+}
