@@ -140,7 +140,7 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 		}
 	}
 	if q.side > 0 && !q.merging.wrapped {
-		fmt.Fprintf(&list, ", %d", q.side)
+		list = append(list, edit{text: fmt.Sprintf(", %d", q.side)})
 		width++
 	}
 	if width > maxColumns {
