@@ -229,18 +229,26 @@ func (c *call) write(out *strings.Builder, o opened) error {
 }
 
 // assertAlone ends a text that runs, beside statements over protected tables,
-// what an earlier one has prepared or opened: it would be recorded as theirs.
+// what an earlier one has prepared or opened: it would be recorded as theirs. The
+// same goes for what is prepared or opened there for later: the server keeps the
+// whole text with it, whose ticket would admit it to releases when a message runs
+// it.
 func (b *binder) assertAlone(stmts []*pg.RawStmt) error {
 	if len(stmts) < 2 || len(b.plan.Relations) == 0 {
 		return nil
 	}
 	for _, s := range stmts {
-		fetched := s.Stmt.GetFetchStmt()
-		stranger := fetched != nil && !slices.ContainsFunc(b.plan.Cursors, func(c Cursor) bool { return c.Name == fetched.Portalname })
-		if executed(s.Stmt) == nil && !stranger {
+		cursor, prepared := "", s.Stmt.GetPrepareStmt()
+		if fetched, declared := s.Stmt.GetFetchStmt(), s.Stmt.GetDeclareCursorStmt(); fetched != nil {
+			cursor = fetched.Portalname
+		} else if declared != nil {
+			cursor = declared.Portalname
+		}
+		stranger := cursor != "" && !slices.ContainsFunc(b.plan.Cursors, func(c Cursor) bool { return c.Name == cursor })
+		if executed(s.Stmt) == nil && prepared == nil && !stranger {
 			continue
 		}
-		return sqlstate.New(sqlstate.FeatureNotSupported, "EXECUTE, and FETCH from an earlier cursor, cannot stand beside statements over protected tables").
+		return sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE, EXECUTE and other cursors cannot stand beside statements over protected tables").
 			WithHint("Send them on their own: what they read is recorded by itself.").At(b.statement, b.textStart(int(s.StmtLocation)))
 	}
 	return nil

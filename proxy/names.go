@@ -69,17 +69,13 @@ func (n *names) fetches(client string) (d *decision, text string) {
 	return nil, ""
 }
 
-// bound notes which statement, without protected tables, a portal runs; nil for
-// one that is not known.
+// bound notes which statement, without protected tables, a portal runs.
 func (n *names) bound(to []byte, p *prepared) {
-	switch known := n.portals[string(to)]; {
-	case p == nil:
-		delete(n.portals, string(to))
-	case known != nil && known.prepared == p:
+	if known := n.portals[string(to)]; known != nil && known.prepared == p {
 		known.decided = false
-	default:
-		n.portals[string(to)] = &portal{prepared: p, name: string(to)}
+		return
 	}
+	n.portals[string(to)] = &portal{prepared: p, name: string(to)}
 }
 
 // ownPrefix starts the names that the proxy gives.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgproto3/v2"
+	"github.com/jackc/pgx/v5"
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
@@ -341,7 +342,10 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if err := s.replace('P', string(to)); err != nil {
 		return err
 	}
-	if p == nil || !own(p.name) {
+	if p == nil { // prepared by SQL, or not at all: the record has its name
+		p = &prepared{plan: &planner.Plan{}, text: "EXECUTE " + pgx.Identifier{string(from)}.Sanitize(), name: string(from)}
+	}
+	if !own(p.name) {
 		s.names.bound(to, p)
 		s.expect.add(e)
 		return s.up.pass(frame)
@@ -415,7 +419,11 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 			s.names.discard(p.text)
 			_, _ = s.fetched(p.text, true)
 		}
-		if p != nil && !p.decided {
+		switch {
+		case p == nil: // a cursor
+			e.statement = "FETCH FROM " + pgx.Identifier{string(name)}.Sanitize()
+			s.count(e)
+		case !p.decided:
 			p.decided = true
 			e.statement = p.text
 			if p.plan.Explain == "" || len(p.plan.Relations) == 0 {

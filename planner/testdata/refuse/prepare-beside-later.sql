@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients; PREPARE zz AS SELECT 1
