@@ -42,72 +42,75 @@ func (a Authentication) validate(c Config) error {
 }
 
 // prove lets a client prove that it is a role, and returns the keys that its
-// proof gave away; nil where the method gives none.
-func (a Authentication) prove(conn net.Conn, in *frames, user string, stored verifier) (*scramKeys, error) {
+// proof gave away; nil where the method gives none. last is what the client is
+// yet to be told before the session begins.
+func (a Authentication) prove(conn net.Conn, in *frames, user string, stored verifier) (keys *scramKeys, last []byte, err error) {
 	switch a {
 	case Certificate:
 		secure, ok := conn.(*secured)
 		if !ok || len(secure.ConnectionState().VerifiedChains) == 0 || secure.ConnectionState().PeerCertificates[0].Subject.CommonName != user {
-			return nil, sqlstate.New(sqlstate.InvalidAuthorization, "certificate authentication failed").
+			return nil, nil, sqlstate.New(sqlstate.InvalidAuthorization, "certificate authentication failed").
 				WithHint("Connect with a client certificate in the name of the role.")
 		}
-		return nil, nil
+		return nil, nil, nil
 	case Trust:
 		// A balancer on this machine may listen for others.
 		if from, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !from.IP.IsLoopback() {
-			return nil, sqlstate.New(sqlstate.InvalidAuthorization, "clients of other machines are not trusted").
+			return nil, nil, sqlstate.New(sqlstate.InvalidAuthorization, "clients of other machines are not trusted").
 				WithHint("Set authentication to scram or cert.")
 		}
-		return nil, nil
+		return nil, nil, nil
 	}
-	keys, err := authenticate(conn, in, stored)
+	keys, last, err = authenticate(conn, in, stored)
 	var refused *sqlstate.Error
 	if errors.As(err, &refused) && refused.Code == sqlstate.InvalidPassword {
 		refused.Message = fmt.Sprintf("password authentication failed for user \"%s\"", user) // as PostgreSQL says it
 	}
-	return keys, err
+	return keys, last, err
 }
 
 // authenticate runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
-// Authentication") and returns the keys that its proof gave away.
-func authenticate(conn net.Conn, in *frames, stored verifier) (*scramKeys, error) {
+// Authentication") and returns the keys that its proof gave away, with the last
+// message of the exchange.
+func authenticate(conn net.Conn, in *frames, stored verifier) (*scramKeys, []byte, error) {
 	binding := channelBinding(conn)
 	mechanisms := []string{scramMechanism}
 	if binding != nil {
 		mechanisms = []string{scramPlusMechanism, scramMechanism}
 	}
 	if err := send(conn, &pgproto3.AuthenticationSASL{AuthMechanisms: mechanisms}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	frame, err := passwordFrame(in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var initial decode.SASLInitialResponse
 	if err := initial.Decode(frame[headerBytes:]); err != nil {
-		return nil, sqlstate.New(sqlstate.ProtocolViolation, "malformed SASL response")
+		return nil, nil, sqlstate.New(sqlstate.ProtocolViolation, "malformed SASL response")
 	}
 	switch {
 	case initial.AuthMechanism == scramPlusMechanism && binding != nil:
 	case initial.AuthMechanism == scramMechanism:
 	default:
-		return nil, sqlstate.New(sqlstate.ProtocolViolation, "client selected an invalid SASL authentication mechanism")
+		return nil, nil, sqlstate.New(sqlstate.ProtocolViolation, "client selected an invalid SASL authentication mechanism")
 	}
 	exchange, challenge, err := stored.begin(string(initial.Data), initial.AuthMechanism == scramPlusMechanism, binding)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := send(conn, &pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if frame, err = passwordFrame(in); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	keys, signature, err := exchange.finish(string(frame[headerBytes:]))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return keys, send(conn, &pgproto3.AuthenticationSASLFinal{Data: []byte(signature)})
+	last, err := encode(&pgproto3.AuthenticationSASLFinal{Data: []byte(signature)})
+	return keys, last, err
 }
 
 // passwordFrame reads a message of the kind that carries authentication data.

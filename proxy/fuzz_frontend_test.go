@@ -113,7 +113,7 @@ func FuzzPassword(f *testing.F) {
 		_ = server.SetDeadline(time.Now().Add(10 * time.Second))
 		in := newFrames(server)
 		in.limit = maxStartup
-		if keys, err := authenticate(server, in, mockVerifier([]byte("secret"), "somebody")); err == nil {
+		if keys, _, err := authenticate(server, in, mockVerifier([]byte("secret"), "somebody")); err == nil {
 			t.Errorf("%q and %q were let in with %v", initial, proof, keys)
 		}
 		_ = server.Close()

@@ -8,53 +8,74 @@ import (
 	"github.com/hiatus-tailor/tailor/catalog"
 )
 
-// principalAge is how long a principal is believed where its logins rush in.
-const principalAge = time.Second
+// principalPatience bounds how long the catalog may take to answer a question
+// that several logins share.
+const principalPatience = 30 * time.Second
 
-// principals asks the catalog about each login, except where one role logs in
-// so often that what it said a moment ago has to do. It is safe for concurrent
-// use.
+// principals asks the catalog about each login. Where many logins of one role
+// come at once, those that came while a question was on its way share the next
+// one, so that no answer is older than the login that it serves. It is safe for
+// concurrent use.
 type principals struct {
 	mu    sync.Mutex
-	names map[string]*asked
+	names map[string]*questions
 }
 
-// asked is what the catalog said of a name, and how often it was asked.
-type asked struct {
+// questions are those about one name: one is on its way.
+type questions struct {
+	next *question // to be asked when that is answered; nil for none
+}
+
+// question is asked once for all who wait for it.
+type question struct {
+	done      chan struct{} // closed when it is answered
 	principal *catalog.Principal
-	at        time.Time // of the answer
-	logins    int       // since
+	err       error
 }
 
-// maxNames bounds what is kept of names, which anybody can make up.
-const maxNames = 1000
-
-// find returns what is known of a role.
-func (p *principals) find(ctx context.Context, source Catalog, name string, now time.Time) (*catalog.Principal, error) {
+// find returns what the catalog says of a role now.
+func (p *principals) find(ctx context.Context, source Catalog, name string) (*catalog.Principal, error) {
 	p.mu.Lock()
-	known := p.names[name]
-	fresh := known != nil && now.Sub(known.at) < principalAge
-	if fresh {
-		if known.logins++; known.logins > rushLogins {
-			p.mu.Unlock()
-			return known.principal, nil
+	about := p.names[name]
+	if about == nil {
+		if p.names == nil {
+			p.names = make(map[string]*questions)
 		}
+		p.names[name] = &questions{}
+		p.mu.Unlock()
+		defer p.answered(source, name)
+		return source.Principal(ctx, name)
 	}
+	if about.next == nil {
+		about.next = &question{done: make(chan struct{})}
+	}
+	q := about.next
 	p.mu.Unlock()
-	found, err := source.Principal(ctx, name)
-	if err != nil {
-		return nil, err
+	select {
+	case <-q.done:
+		return q.principal, q.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
+}
+
+// answered sees to it that the next question about a name is asked.
+func (p *principals) answered(source Catalog, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.names == nil || len(p.names) >= maxNames {
-		p.names = make(map[string]*asked)
+	about := p.names[name]
+	q := about.next
+	if q == nil {
+		delete(p.names, name)
+		return
 	}
-	logins := 0
-	at := now
-	if fresh {
-		logins, at = known.logins, known.at
-	}
-	p.names[name] = &asked{found, at, logins}
-	return found, nil
+	about.next = nil
+	go func() {
+		// Who waits may go away: the others still want the answer.
+		ctx, cancel := context.WithTimeout(context.Background(), principalPatience)
+		defer cancel()
+		defer p.answered(source, name)
+		defer close(q.done)
+		q.principal, q.err = source.Principal(ctx, name)
+	}()
 }

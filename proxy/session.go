@@ -65,7 +65,7 @@ type session struct {
 // from others.
 func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, error) {
 	user := g.parameters["user"]
-	principal, err := p.principals.find(ctx, p.catalog, user, p.clock())
+	principal, err := p.principals.find(ctx, p.catalog, user)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 	}
 	in := newFrames(g.conn)
 	in.limit = maxStartup
-	keys, err := r.Authentication.prove(g.conn, in, user, stored)
+	keys, last, err := r.Authentication.prove(g.conn, in, user, stored)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +113,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 		s.keyLength = longSecret
 	}
 	s.log = p.log.With("session", s.id)
+	s.out.pending = last
 	s.status.Store('I')
 	return s, nil
 }

@@ -30,6 +30,11 @@ type upstream struct {
 	key      []byte // process and secret key, for cancel requests
 	ready    []byte // the first ReadyForQuery
 
+	// What the settings were when the session began, and the question that the
+	// server was asked then; nil where it is not known.
+	atLogin *knowledge
+	first   *internalQuery
+
 	// For the next session that may use the connection: see shelf.
 	kind      string // empty where it serves one only
 	born      time.Time
