@@ -46,6 +46,16 @@ SELECT coalesce(tailor.verifier($1::text::name), ''),
            (SELECT string_agg(d::text, ';' ORDER BY setdatabase, setrole) FROM pg_db_role_setting d),
            (SELECT string_agg(concat(oid, datname, datacl, datallowconn, datconnlimit), ';' ORDER BY oid) FROM pg_database)))`
 
+// Verifier reads the stored SCRAM verifier of a role, as Principal does; empty
+// for a role that may not log in by password.
+func (c *Catalog) Verifier(ctx context.Context, name string) (string, error) {
+	var verifier string
+	if err := c.pool.QueryRow(ctx, "SELECT coalesce(tailor.verifier($1::text::name), '')", name).Scan(&verifier); err != nil {
+		return "", unavailable(fmt.Errorf("read verifier: %w", err))
+	}
+	return verifier, nil
+}
+
 // Principal reads what the proxy needs to know of a role before it may log in.
 // An unknown role is no error: its verifier is empty.
 func (c *Catalog) Principal(ctx context.Context, name string) (*Principal, error) {

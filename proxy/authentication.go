@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
@@ -41,75 +43,123 @@ func (a Authentication) validate(c Config) error {
 	return nil
 }
 
-// prove lets a client prove that it is a role, and returns the keys that its
-// proof gave away; nil where the method gives none. last is what the client is
-// yet to be told before the session begins.
-func (a Authentication) prove(conn net.Conn, in *frames, user string, stored verifier) (keys *scramKeys, last []byte, err error) {
-	switch a {
-	case Certificate:
+// admitted is a client that has proved who it is.
+type admitted struct {
+	principal *catalog.Principal
+	keys      *scramKeys // that its proof gave away; nil where the method gives none
+	last      []byte     // what it is yet to be told before its session begins
+}
+
+// admit lets a client prove that it is a role.
+func (p *Proxy) admit(ctx context.Context, method Authentication, conn net.Conn, in *frames, user string) (*admitted, error) {
+	if method == SCRAM {
+		return p.admitByPassword(ctx, conn, in, user)
+	}
+	if err := method.vouch(conn, user); err != nil {
+		return nil, err
+	}
+	principal, err := p.roles.principal(ctx, p.catalog, user)
+	return &admitted{principal: principal}, err
+}
+
+// vouch checks what a client shows without being asked.
+func (a Authentication) vouch(conn net.Conn, user string) error {
+	if a == Certificate {
 		secure, ok := conn.(*secured)
 		if !ok || len(secure.ConnectionState().VerifiedChains) == 0 || secure.ConnectionState().PeerCertificates[0].Subject.CommonName != user {
-			return nil, nil, sqlstate.New(sqlstate.InvalidAuthorization, "certificate authentication failed").
+			return sqlstate.New(sqlstate.InvalidAuthorization, "certificate authentication failed").
 				WithHint("Connect with a client certificate in the name of the role.")
 		}
-		return nil, nil, nil
-	case Trust:
-		// A balancer on this machine may listen for others.
-		if from, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !from.IP.IsLoopback() {
-			return nil, nil, sqlstate.New(sqlstate.InvalidAuthorization, "clients of other machines are not trusted").
-				WithHint("Set authentication to scram or cert.")
-		}
-		return nil, nil, nil
+		return nil
 	}
-	keys, last, err = authenticate(conn, in, stored)
+	// A balancer on this machine may listen for others.
+	if from, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !from.IP.IsLoopback() {
+		return sqlstate.New(sqlstate.InvalidAuthorization, "clients of other machines are not trusted").
+			WithHint("Set authentication to scram or cert.")
+	}
+	return nil
+}
+
+// admitByPassword runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
+// Authentication"). The catalog is asked while the client is at work: the
+// verifier while it makes its first message, the rest while it derives its keys
+// from the password, which takes it longest.
+func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, user string) (*admitted, error) {
+	binding := channelBinding(conn)
+	if err := offerSCRAM(conn, binding); err != nil {
+		return nil, err
+	}
+	text, err := p.roles.verifier(ctx, p.catalog, user)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := parseVerifier(text)
+	if err != nil {
+		stored = mockVerifier(p.secret, user)
+	}
+	exchange, err := challenge(conn, in, stored, binding)
+	if err != nil {
+		return nil, err
+	}
+	principal, err := p.roles.principal(ctx, p.catalog, user)
+	if err != nil {
+		return nil, err
+	}
+	keys, last, err := conclude(in, exchange)
 	var refused *sqlstate.Error
 	if errors.As(err, &refused) && refused.Code == sqlstate.InvalidPassword {
 		refused.Message = fmt.Sprintf("password authentication failed for user \"%s\"", user) // as PostgreSQL says it
 	}
-	return keys, last, err
+	if err == nil && principal.Verifier != text {
+		err = errChanged
+	}
+	return &admitted{principal, keys, last}, err
 }
 
-// authenticate runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
-// Authentication") and returns the keys that its proof gave away, with the last
-// message of the exchange.
-func authenticate(conn net.Conn, in *frames, stored verifier) (*scramKeys, []byte, error) {
-	binding := channelBinding(conn)
+// offerSCRAM names the mechanisms.
+func offerSCRAM(conn net.Conn, binding []byte) error {
 	mechanisms := []string{scramMechanism}
 	if binding != nil {
 		mechanisms = []string{scramPlusMechanism, scramMechanism}
 	}
-	if err := send(conn, &pgproto3.AuthenticationSASL{AuthMechanisms: mechanisms}); err != nil {
-		return nil, nil, err
-	}
+	return send(conn, &pgproto3.AuthenticationSASL{AuthMechanisms: mechanisms})
+}
+
+// challenge answers the client's choice of a mechanism.
+func challenge(conn net.Conn, in *frames, stored verifier, binding []byte) (*scramExchange, error) {
 	frame, err := passwordFrame(in)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var initial decode.SASLInitialResponse
 	if err := initial.Decode(frame[headerBytes:]); err != nil {
-		return nil, nil, sqlstate.New(sqlstate.ProtocolViolation, "malformed SASL response")
+		return nil, sqlstate.New(sqlstate.ProtocolViolation, "malformed SASL response")
 	}
 	switch {
 	case initial.AuthMechanism == scramPlusMechanism && binding != nil:
 	case initial.AuthMechanism == scramMechanism:
 	default:
-		return nil, nil, sqlstate.New(sqlstate.ProtocolViolation, "client selected an invalid SASL authentication mechanism")
+		return nil, sqlstate.New(sqlstate.ProtocolViolation, "client selected an invalid SASL authentication mechanism")
 	}
-	exchange, challenge, err := stored.begin(string(initial.Data), initial.AuthMechanism == scramPlusMechanism, binding)
+	exchange, text, err := stored.begin(string(initial.Data), initial.AuthMechanism == scramPlusMechanism, binding)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := send(conn, &pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)}); err != nil {
-		return nil, nil, err
-	}
-	if frame, err = passwordFrame(in); err != nil {
+	return exchange, send(conn, &pgproto3.AuthenticationSASLContinue{Data: []byte(text)})
+}
+
+// conclude checks the client's proof and returns the keys that it gave away,
+// with the last message of the exchange.
+func conclude(in *frames, exchange *scramExchange) (keys *scramKeys, last []byte, err error) {
+	frame, err := passwordFrame(in)
+	if err != nil {
 		return nil, nil, err
 	}
 	keys, signature, err := exchange.finish(string(frame[headerBytes:]))
 	if err != nil {
 		return nil, nil, err
 	}
-	last, err := encode(&pgproto3.AuthenticationSASLFinal{Data: []byte(signature)})
+	last, err = encode(&pgproto3.AuthenticationSASLFinal{Data: []byte(signature)})
 	return keys, last, err
 }
 

@@ -8,74 +8,85 @@ import (
 	"github.com/hiatus-tailor/tailor/catalog"
 )
 
-// principalPatience bounds how long the catalog may take to answer a question
-// that several logins share.
-const principalPatience = 30 * time.Second
+// askPatience bounds how long the catalog may take to answer a question that
+// several logins share.
+const askPatience = 30 * time.Second
 
-// principals asks the catalog about each login. Where many logins of one role
-// come at once, those that came while a question was on its way share the next
-// one, so that no answer is older than the login that it serves. It is safe for
-// concurrent use.
-type principals struct {
+// roles asks the catalog about those who log in, each time anew.
+type roles struct {
+	verifiers  askings[string]
+	principals askings[*catalog.Principal]
+}
+
+// verifier returns how a role's password is checked, as Catalog.Verifier does.
+func (r *roles) verifier(ctx context.Context, source Catalog, name string) (string, error) {
+	return r.verifiers.ask(ctx, name, source.Verifier)
+}
+
+// principal returns all that the proxy needs to know of a role.
+func (r *roles) principal(ctx context.Context, source Catalog, name string) (*catalog.Principal, error) {
+	return r.principals.ask(ctx, name, source.Principal)
+}
+
+// askings are questions of one kind about names. One about each name is on its
+// way at a time; those that come meanwhile share the next one, so that many
+// logins cost few questions and no answer is older than the login that it
+// serves. It is safe for concurrent use.
+type askings[T any] struct {
 	mu    sync.Mutex
-	names map[string]*questions
+	names map[string]*asking[T] // on its way is one about each of these; the next one, nil for none
 }
 
-// questions are those about one name: one is on its way.
-type questions struct {
-	next *question // to be asked when that is answered; nil for none
+// asking is one question for all who wait for its answer.
+type asking[T any] struct {
+	done   chan struct{} // closed when it is answered
+	answer T
+	err    error
 }
 
-// question is asked once for all who wait for it.
-type question struct {
-	done      chan struct{} // closed when it is answered
-	principal *catalog.Principal
-	err       error
-}
-
-// find returns what the catalog says of a role now.
-func (p *principals) find(ctx context.Context, source Catalog, name string) (*catalog.Principal, error) {
-	p.mu.Lock()
-	about := p.names[name]
-	if about == nil {
-		if p.names == nil {
-			p.names = make(map[string]*questions)
+// ask asks now, or with the next question that is asked.
+func (a *askings[T]) ask(ctx context.Context, name string, source func(context.Context, string) (T, error)) (T, error) {
+	a.mu.Lock()
+	next, busy := a.names[name]
+	if !busy {
+		if a.names == nil {
+			a.names = make(map[string]*asking[T])
 		}
-		p.names[name] = &questions{}
-		p.mu.Unlock()
-		defer p.answered(source, name)
-		return source.Principal(ctx, name)
+		a.names[name] = nil
+		a.mu.Unlock()
+		defer a.answered(name, source)
+		return source(ctx, name)
 	}
-	if about.next == nil {
-		about.next = &question{done: make(chan struct{})}
+	if next == nil {
+		next = &asking[T]{done: make(chan struct{})}
+		a.names[name] = next
 	}
-	q := about.next
-	p.mu.Unlock()
+	a.mu.Unlock()
 	select {
-	case <-q.done:
-		return q.principal, q.err
+	case <-next.done:
+		return next.answer, next.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
 }
 
 // answered sees to it that the next question about a name is asked.
-func (p *principals) answered(source Catalog, name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	about := p.names[name]
-	q := about.next
-	if q == nil {
-		delete(p.names, name)
+func (a *askings[T]) answered(name string, source func(context.Context, string) (T, error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	next := a.names[name]
+	if next == nil {
+		delete(a.names, name)
 		return
 	}
-	about.next = nil
+	a.names[name] = nil
 	go func() {
 		// Who waits may go away: the others still want the answer.
-		ctx, cancel := context.WithTimeout(context.Background(), principalPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 		defer cancel()
-		defer p.answered(source, name)
-		defer close(q.done)
-		q.principal, q.err = source.Principal(ctx, name)
+		defer a.answered(name, source)
+		defer close(next.done)
+		next.answer, next.err = source(ctx, name)
 	}()
 }

@@ -65,20 +65,12 @@ type session struct {
 // from others.
 func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, error) {
 	user := g.parameters["user"]
-	principal, err := p.principals.find(ctx, p.catalog, user)
-	if err != nil {
-		return nil, err
-	}
-	stored, err := parseVerifier(principal.Verifier)
-	if err != nil {
-		stored = mockVerifier(p.secret, user)
-	}
 	if err := negotiate(g.conn, g); err != nil {
 		return nil, err
 	}
 	in := newFrames(g.conn)
 	in.limit = maxStartup
-	keys, last, err := r.Authentication.prove(g.conn, in, user, stored)
+	client, err := p.admit(ctx, r.Authentication, g.conn, in, user)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +82,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 		p.seats.leave()
 		return nil, err
 	}
-	server, err := p.server(ctx, r, g.parameters, principal, keys)
+	server, err := p.server(ctx, r, g.parameters, client.principal, client.keys)
 	if err != nil {
 		p.seats.exit(user)
 		p.seats.leave()
@@ -98,7 +90,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 	}
 	server.frames.streamed = 'D'
 	s := &session{
-		proxy: p, id: newID(), client: g.conn, server: server, principal: principal,
+		proxy: p, id: newID(), client: g.conn, server: server, principal: client.principal,
 		database: g.parameters["database"], keyring: r.peers.keyring, keyLength: shortSecret, in: in,
 		out: &sink{to: g.conn, meter: p.meters.toClients}, up: &sink{to: server.conn, meter: p.meters.toServer},
 		tally:     tally{seed: p.seed},
@@ -107,13 +99,13 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 	}
 	if r.Pool == PoolTransaction {
 		s.names.complete = true
-		s.pool = &pooled{parameters: g.parameters, keys: keys, settled: true, woken: make(chan struct{}, 1)}
+		s.pool = &pooled{parameters: g.parameters, keys: client.keys, settled: true, woken: make(chan struct{}, 1)}
 	}
 	if g.minor >= 2 {
 		s.keyLength = longSecret
 	}
 	s.log = p.log.With("session", s.id)
-	s.out.pending = last
+	s.out.pending = client.last
 	s.status.Store('I')
 	return s, nil
 }
