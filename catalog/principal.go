@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Principal is a database role that logs in through the proxy.
@@ -50,7 +51,7 @@ SELECT coalesce(tailor.verifier($1::text::name), ''),
 // for a role that may not log in by password.
 func (c *Catalog) Verifier(ctx context.Context, name string) (string, error) {
 	var verifier string
-	if err := c.pool.QueryRow(ctx, "SELECT coalesce(tailor.verifier($1::text::name), '')", name).Scan(&verifier); err != nil {
+	if err := c.look(ctx, "SELECT coalesce(tailor.verifier($1::text::name), '')", name, &verifier); err != nil {
 		return "", unavailable(fmt.Errorf("read verifier: %w", err))
 	}
 	return verifier, nil
@@ -60,9 +61,25 @@ func (c *Catalog) Verifier(ctx context.Context, name string) (string, error) {
 // An unknown role is no error: its verifier is empty.
 func (c *Catalog) Principal(ctx context.Context, name string) (*Principal, error) {
 	p := &Principal{Name: name}
-	err := c.pool.QueryRow(ctx, selectPrincipal, name).Scan(&p.Verifier, &p.Reader, &p.Group, &p.Settings)
+	err := c.look(ctx, selectPrincipal, name, &p.Verifier, &p.Reader, &p.Group, &p.Settings)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read principal: %w", err))
 	}
 	return p, nil
+}
+
+// look asks about one name. The connection has the context's deadline: a
+// goroutine that watches the context costs more than the question.
+func (c *Catalog) look(ctx context.Context, query, name string, answer ...any) error {
+	conn, err := c.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if deadline, ok := ctx.Deadline(); ok {
+		raw := conn.Conn().PgConn().Conn()
+		_ = raw.SetDeadline(deadline)
+		defer func() { _ = raw.SetDeadline(time.Time{}) }()
+	}
+	return conn.QueryRow(context.WithoutCancel(ctx), query, name).Scan(answer...)
 }

@@ -62,6 +62,7 @@ type Proxy struct {
 	places  *seats // of connections to PostgreSQL
 	shelf   shelf
 	meters  *meters
+	rushes  rushes
 	// starting bounds the connections that have not come to a session yet.
 	starting chan struct{}
 	draining atomic.Bool
@@ -117,7 +118,10 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	keeper.Go(func() { p.keepUp(upkeep) })
 	defer keeper.Wait()
 	defer stop()
-	defer sessions.Wait()
+	defer func() {
+		sessions.Wait()
+		p.noteRushes()
+	}()
 	for {
 		conn, err := listener.Accept()
 		if err != nil {

@@ -44,10 +44,11 @@ type session struct {
 	seen     int64        // messages, when keepUp last found that they had changed
 	since    time.Time    // that was
 
-	expect expectations
-	work   interrupts
-	tally  tally
-	status atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
+	expect   expectations
+	work     interrupts
+	tally    *tally
+	together bool          // the tally is not the session's alone
+	status   atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
 
 	// The rest belongs to the goroutine that forwards statements.
 	names     names
@@ -93,7 +94,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 		proxy: p, id: newID(), client: g.conn, server: server, principal: client.principal,
 		database: g.parameters["database"], keyring: r.peers.keyring, keyLength: shortSecret, in: in,
 		out: &sink{to: g.conn, meter: p.meters.toClients}, up: &sink{to: server.conn, meter: p.meters.toServer},
-		tally:     tally{seed: p.seed},
+		tally:     &tally{seed: p.seed},
 		names:     newNames(),
 		knowledge: knowledge{settings: settings{notices: true}},
 	}
@@ -113,6 +114,9 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 // run serves the session until one side ends it.
 func (s *session) run(ctx context.Context) {
 	defer s.leaveServer()
+	if s.server.served && s.pool == nil {
+		defer s.hurry()()
+	}
 	s.key = s.proxy.cancels.register(s.keyring, s.keyLength, &s.work, s.server.key)
 	defer s.proxy.cancels.forget(s.key)
 	if err := s.welcome(s.key); err != nil {
@@ -221,8 +225,12 @@ func (s *session) part(err error) {
 	_ = s.client.Close()
 }
 
-// noteTally hands over the records of runs that were counted only.
+// noteTally hands over the records of runs that were counted only, unless they
+// are counted together with those of others.
 func (s *session) noteTally() {
+	if s.together {
+		return
+	}
 	for _, counted := range s.tally.take(s.proxy.clock(), s.recordAt) {
 		s.proxy.audit.Finish(counted.record, counted.outcome)
 	}

@@ -92,7 +92,7 @@ func (h *shelf) put(u *upstream, until time.Time) {
 		k = &kind{since: until}
 		h.kinds[u.kind] = k
 	}
-	u.keptUntil = until
+	u.keptUntil, u.served = until, true
 	k.kept = append(k.kept, u)
 }
 

@@ -39,6 +39,7 @@ type upstream struct {
 	kind      string // empty where it serves one only
 	born      time.Time
 	keptUntil time.Time
+	served    bool // another session before
 }
 
 // leaveTimeout bounds how long PostgreSQL may take to end a session.
