@@ -47,39 +47,25 @@ SELECT coalesce(tailor.verifier($1::text::name), ''),
            (SELECT string_agg(d::text, ';' ORDER BY setdatabase, setrole) FROM pg_db_role_setting d),
            (SELECT string_agg(concat(oid, datname, datacl, datallowconn, datconnlimit), ';' ORDER BY oid) FROM pg_database)))`
 
-// Verifier reads the stored SCRAM verifier of a role, as Principal does; empty
-// for a role that may not log in by password.
-func (c *Catalog) Verifier(ctx context.Context, name string) (string, error) {
-	var verifier string
-	if err := c.look(ctx, "SELECT coalesce(tailor.verifier($1::text::name), '')", name, &verifier); err != nil {
-		return "", unavailable(fmt.Errorf("read verifier: %w", err))
-	}
-	return verifier, nil
-}
-
 // Principal reads what the proxy needs to know of a role before it may log in.
 // An unknown role is no error: its verifier is empty.
 func (c *Catalog) Principal(ctx context.Context, name string) (*Principal, error) {
 	p := &Principal{Name: name}
-	err := c.look(ctx, selectPrincipal, name, &p.Verifier, &p.Reader, &p.Group, &p.Settings)
+	conn, err := c.pool.Acquire(ctx)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read principal: %w", err))
 	}
-	return p, nil
-}
-
-// look asks about one name. The connection has the context's deadline: a
-// goroutine that watches the context costs more than the question.
-func (c *Catalog) look(ctx context.Context, query, name string, answer ...any) error {
-	conn, err := c.pool.Acquire(ctx)
-	if err != nil {
-		return err
-	}
 	defer conn.Release()
+	// The connection has the context's deadline: a goroutine to watch the context
+	// would cost two changes of goroutine.
 	if deadline, ok := ctx.Deadline(); ok {
 		raw := conn.Conn().PgConn().Conn()
 		_ = raw.SetDeadline(deadline)
 		defer func() { _ = raw.SetDeadline(time.Time{}) }()
 	}
-	return conn.QueryRow(context.WithoutCancel(ctx), query, name).Scan(answer...)
+	err = conn.QueryRow(context.WithoutCancel(ctx), selectPrincipal, name).Scan(&p.Verifier, &p.Reader, &p.Group, &p.Settings)
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("read principal: %w", err))
+	}
+	return p, nil
 }

@@ -58,7 +58,7 @@ func (p *Proxy) admit(ctx context.Context, method Authentication, conn net.Conn,
 	if err := method.vouch(conn, user); err != nil {
 		return nil, err
 	}
-	principal, err := p.roles.principal(ctx, p.catalog, user)
+	principal, err := p.principals.find(ctx, p.catalog, user, p.clock)
 	return &admitted{principal: principal}, err
 }
 
@@ -81,19 +81,24 @@ func (a Authentication) vouch(conn net.Conn, user string) error {
 }
 
 // admitByPassword runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
-// Authentication"). The catalog is asked while the client is at work: the
-// verifier while it makes its first message, the rest while it derives its keys
-// from the password, which takes it longest.
+// Authentication"). The catalog is asked once, while the client is at work
+// itself. Where logins rush in, the client is challenged with the salt that the
+// role had a moment ago and the catalog asked while it derives its keys from the
+// password, which takes it longest. Its proof counts for what the catalog says.
 func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, user string) (*admitted, error) {
 	binding := channelBinding(conn)
 	if err := offerSCRAM(conn, binding); err != nil {
 		return nil, err
 	}
-	text, err := p.roles.verifier(ctx, p.catalog, user)
-	if err != nil {
-		return nil, err
+	guess := p.principals.guess(user, p.clock())
+	principal := guess
+	var err error
+	if guess == nil {
+		if principal, err = p.principals.find(ctx, p.catalog, user, p.clock); err != nil {
+			return nil, err
+		}
 	}
-	stored, err := parseVerifier(text)
+	stored, err := parseVerifier(principal.Verifier)
 	if err != nil {
 		stored = mockVerifier(p.secret, user)
 	}
@@ -101,19 +106,34 @@ func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, 
 	if err != nil {
 		return nil, err
 	}
-	principal, err := p.roles.principal(ctx, p.catalog, user)
-	if err != nil {
-		return nil, err
+	if guess != nil {
+		if principal, err = p.principals.find(ctx, p.catalog, user, p.clock); err != nil {
+			return nil, err
+		}
 	}
 	keys, last, err := conclude(in, exchange)
+	if guess != nil && principal.Verifier != guess.Verifier {
+		err = misguided(err, principal)
+	}
 	var refused *sqlstate.Error
 	if errors.As(err, &refused) && refused.Code == sqlstate.InvalidPassword {
 		refused.Message = fmt.Sprintf("password authentication failed for user \"%s\"", user) // as PostgreSQL says it
 	}
-	if err == nil && principal.Verifier != text {
-		err = errChanged
-	}
 	return &admitted{principal, keys, last}, err
+}
+
+// misguided refuses a client that was challenged with a salt which is its role's
+// no longer. Who has proved to know the password of before, or logs in as a role
+// that may not, is wrong; a proof of the new password cannot be checked.
+func misguided(proof error, principal *catalog.Principal) error {
+	if proof == nil || principal.Verifier == "" {
+		return wrongPassword()
+	}
+	var known *sqlstate.Error
+	if errors.As(proof, &known) && known.Code == sqlstate.InvalidPassword {
+		return sqlstate.New(sqlstate.CannotConnectNow, "the role's password changed during the login").WithHint("Connect again.")
+	}
+	return proof
 }
 
 // offerSCRAM names the mechanisms.

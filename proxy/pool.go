@@ -223,7 +223,7 @@ func (s *session) wake(ctx context.Context) error {
 	r := s.proxy.running.Load()
 	working, cancel := context.WithTimeout(working, r.StartupTimeout+r.QueueTimeout)
 	defer cancel()
-	principal, err := s.proxy.roles.principal(working, s.proxy.catalog, s.principal.Name)
+	principal, err := s.proxy.principals.find(working, s.proxy.catalog, s.principal.Name, s.proxy.clock)
 	if err != nil {
 		return interrupted(working, err)
 	}

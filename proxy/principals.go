@@ -8,85 +8,118 @@ import (
 	"github.com/hiatus-tailor/tailor/catalog"
 )
 
-// askPatience bounds how long the catalog may take to answer a question that
-// several logins share.
-const askPatience = 30 * time.Second
+const (
+	// askPatience bounds how long the catalog may take to answer a question that
+	// several logins share.
+	askPatience = 30 * time.Second
+	// recentAge is how long a principal is remembered where its logins rush in.
+	recentAge = time.Second
+	// maxNames bounds what is kept of names, which anybody can make up.
+	maxNames = 1000
+)
 
-// roles asks the catalog about those who log in, each time anew.
-type roles struct {
-	verifiers  askings[string]
-	principals askings[*catalog.Principal]
-}
-
-// verifier returns how a role's password is checked, as Catalog.Verifier does.
-func (r *roles) verifier(ctx context.Context, source Catalog, name string) (string, error) {
-	return r.verifiers.ask(ctx, name, source.Verifier)
-}
-
-// principal returns all that the proxy needs to know of a role.
-func (r *roles) principal(ctx context.Context, source Catalog, name string) (*catalog.Principal, error) {
-	return r.principals.ask(ctx, name, source.Principal)
-}
-
-// askings are questions of one kind about names. One about each name is on its
-// way at a time; those that come meanwhile share the next one, so that many
-// logins cost few questions and no answer is older than the login that it
+// principals asks the catalog about each login. One question about a role is on
+// its way at a time; logins that come meanwhile share the next one, so that many
+// of them cost few questions and no answer is older than the login that it
 // serves. It is safe for concurrent use.
-type askings[T any] struct {
-	mu    sync.Mutex
-	names map[string]*asking[T] // on its way is one about each of these; the next one, nil for none
+type principals struct {
+	mu     sync.Mutex
+	asked  map[string]*question // on its way is one about each of these; the next one, nil for none
+	recent map[string]*answered
 }
 
-// asking is one question for all who wait for its answer.
-type asking[T any] struct {
-	done   chan struct{} // closed when it is answered
-	answer T
-	err    error
+// question is asked once for all who wait for it.
+type question struct {
+	done      chan struct{} // closed when it is answered
+	principal *catalog.Principal
+	err       error
 }
 
-// ask asks now, or with the next question that is asked.
-func (a *askings[T]) ask(ctx context.Context, name string, source func(context.Context, string) (T, error)) (T, error) {
-	a.mu.Lock()
-	next, busy := a.names[name]
+// answered is what the catalog said of a name last, and how often it was asked
+// in the interval.
+type answered struct {
+	principal *catalog.Principal
+	at        time.Time // of the answer
+	since     time.Time // the interval's begin
+	logins    int
+}
+
+// guess returns what the catalog said of a role a moment ago, where its logins
+// rush in; else nil. It is good for nothing but to gain time: who uses it asks
+// before he believes it.
+func (p *principals) guess(name string, now time.Time) *catalog.Principal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.recent[name]; known != nil && known.logins > rushLogins && now.Sub(known.at) < recentAge {
+		return known.principal
+	}
+	return nil
+}
+
+// find asks now, or with the next question that is asked.
+func (p *principals) find(ctx context.Context, source Catalog, name string, clock func() time.Time) (*catalog.Principal, error) {
+	p.mu.Lock()
+	next, busy := p.asked[name]
 	if !busy {
-		if a.names == nil {
-			a.names = make(map[string]*asking[T])
+		if p.asked == nil {
+			p.asked, p.recent = make(map[string]*question), make(map[string]*answered)
 		}
-		a.names[name] = nil
-		a.mu.Unlock()
-		defer a.answered(name, source)
-		return source(ctx, name)
+		p.asked[name] = nil
+		p.mu.Unlock()
+		found, err := source.Principal(ctx, name)
+		p.answered(source, name, found, clock)
+		return found, err
 	}
 	if next == nil {
-		next = &asking[T]{done: make(chan struct{})}
-		a.names[name] = next
+		next = &question{done: make(chan struct{})}
+		p.asked[name] = next
 	}
-	a.mu.Unlock()
+	p.mu.Unlock()
 	select {
 	case <-next.done:
-		return next.answer, next.err
+		return next.principal, next.err
 	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
-// answered sees to it that the next question about a name is asked.
-func (a *askings[T]) answered(name string, source func(context.Context, string) (T, error)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	next := a.names[name]
+// answered remembers an answer, nil for none, and asks the next question about
+// the name.
+func (p *principals) answered(source Catalog, name string, found *catalog.Principal, clock func() time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remember(name, found, clock())
+	next := p.asked[name]
 	if next == nil {
-		delete(a.names, name)
+		delete(p.asked, name)
 		return
 	}
-	a.names[name] = nil
+	p.asked[name] = nil
 	go func() {
 		// Who waits may go away: the others still want the answer.
 		ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 		defer cancel()
-		defer a.answered(name, source)
-		defer close(next.done)
-		next.answer, next.err = source(ctx, name)
+		next.principal, next.err = source.Principal(ctx, name)
+		close(next.done)
+		p.answered(source, name, next.principal, clock)
 	}()
+}
+
+func (p *principals) remember(name string, found *catalog.Principal, now time.Time) {
+	known := p.recent[name]
+	switch {
+	case found == nil || found.Verifier == "":
+		delete(p.recent, name)
+		return
+	case known == nil:
+		if len(p.recent) >= maxNames {
+			clear(p.recent)
+		}
+		known = &answered{since: now}
+		p.recent[name] = known
+	case now.Sub(known.since) >= 2*rushInterval:
+		known.since, known.logins = now, known.logins/2
+	}
+	known.principal, known.at = found, now
+	known.logins++
 }

@@ -21,7 +21,6 @@ import (
 // Catalog is what the proxy asks of the privileged side.
 type Catalog interface {
 	Snapshot() (*catalog.Snapshot, error)
-	Verifier(ctx context.Context, name string) (string, error)
 	Principal(ctx context.Context, name string) (*catalog.Principal, error)
 	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal, project string, assess catalog.Assess) (*catalog.Release, error)
 	Peek(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (catalog.Present, error)
@@ -69,7 +68,7 @@ type Proxy struct {
 
 	assessments assessments
 	plans       *planner.Cache
-	roles       roles
+	principals  principals
 }
 
 // maxStarting is the number of connections at once that may be on their way to
