@@ -12,8 +12,9 @@ const (
 	// askPatience bounds how long the catalog may take to answer a question that
 	// several logins share.
 	askPatience = 30 * time.Second
-	// recentAge is how long a principal is remembered where its logins rush in.
-	recentAge = time.Second
+	// recentAge is how long a principal is remembered where its logins rush in:
+	// as long as the next one takes to come, since each asks anew.
+	recentAge = rushInterval / rushLogins
 	// maxNames bounds what is kept of names, which anybody can make up.
 	maxNames = 1000
 )

@@ -62,6 +62,8 @@ type Proxy struct {
 	shelf   shelf
 	meters  *meters
 	rushes  rushes
+	loops   []*loop
+	next    atomic.Uint32 // of the loops
 	// starting bounds the connections that have not come to a session yet.
 	starting chan struct{}
 	draining atomic.Bool
@@ -112,6 +114,8 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 		_ = listener.Close()
 		p.drain(hard, cut)
 	})()
+	p.startLoops()
+	defer p.stopLoops()
 	upkeep, stop := context.WithCancel(hard)
 	var keeper, sessions sync.WaitGroup
 	keeper.Go(func() { p.keepUp(upkeep) })

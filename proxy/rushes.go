@@ -73,7 +73,7 @@ func (r rush) record(started time.Time, statement string) *audit.Record {
 // hurry makes a session that took over a connection count with others, until
 // done is called.
 func (s *session) hurry() (done func()) {
-	host, _, _ := net.SplitHostPort(s.client.RemoteAddr().String())
+	host, _, _ := net.SplitHostPort(s.address)
 	key := rush{s.principal.Name, s.database, host}
 	s.together = true
 	s.tally = s.proxy.rushes.join(key, func() tally { return tally{seed: s.proxy.seed} })

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +23,7 @@ type session struct {
 	proxy     *Proxy
 	id        string
 	client    net.Conn
+	address   string // of the client
 	server    *upstream
 	principal *catalog.Principal
 	database  string
@@ -35,6 +36,9 @@ type session struct {
 	in  *frames // from the client
 	out *sink   // to the client
 	up  *sink   // to the server
+
+	touch sync.Mutex // guards turn, client and server.conn against those who interrupt
+	turn  *turn      // of the loop that serves the session; nil for none
 
 	stop     context.CancelCauseFunc // ends the session, for the reason given
 	end      error                   // why it has ended
@@ -91,7 +95,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 	}
 	server.frames.streamed = 'D'
 	s := &session{
-		proxy: p, id: newID(), client: g.conn, server: server, principal: client.principal,
+		proxy: p, id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(), server: server, principal: client.principal,
 		database: g.parameters["database"], keyring: r.peers.keyring, keyLength: shortSecret, in: in,
 		out: &sink{to: g.conn, meter: p.meters.toClients}, up: &sink{to: server.conn, meter: p.meters.toServer},
 		tally:     &tally{seed: p.seed},
@@ -125,12 +129,34 @@ func (s *session) run(ctx context.Context) {
 	}
 	s.expect.dropped = func(e *expected) { s.finish(e, audit.Failed, e.ahead.code()) }
 	ctx, s.stop = context.WithCancelCause(ctx)
-	defer context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })()
+	spare := context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })
+	defer spare()
 	s.proxy.live.add(s)
 	defer s.proxy.live.remove(s)
 	if s.proxy.draining.Load() {
 		s.stop(errShutdown)
 	}
+	err := s.guard(func() error { return s.begin(ctx) })
+	over := err != nil
+	if !over {
+		over, err = s.takeTurns(ctx)
+	}
+	if over {
+		spare()
+		s.stop(reason(err))
+		s.cutShort(context.Cause(ctx))
+	} else {
+		s.runDirections(ctx)
+	}
+	s.end = context.Cause(ctx)
+	s.part(s.end)
+	s.reusable = s.end == errLeft && !s.pipelined && s.atRest()
+	s.expect.drain()
+	s.noteTally()
+}
+
+// runDirections forwards with a goroutine for each direction until one ends.
+func (s *session) runDirections(ctx context.Context) {
 	forwarded := make(chan struct{})
 	go func() {
 		defer close(forwarded)
@@ -139,11 +165,14 @@ func (s *session) run(ctx context.Context) {
 	s.stop(reason(s.guard(func() error { return s.answers(ctx) })))
 	// Both directions end before anything else is written: each owns a buffer.
 	<-forwarded
-	s.end = context.Cause(ctx)
-	s.part(s.end)
-	s.reusable = s.end == errLeft && !s.pipelined && s.atRest()
-	s.expect.drain()
-	s.noteTally()
+}
+
+// cutShort bounds the end of a session that nothing waits for any more.
+func (s *session) cutShort(cause error) {
+	_ = s.client.SetWriteDeadline(time.Now().Add(farewell))
+	if cause != errLeft {
+		_ = s.server.conn.Close()
+	}
 }
 
 // errLeft ends a session whose client has said goodbye.
@@ -159,6 +188,12 @@ func reason(err error) error {
 
 // interrupt makes both directions end, wherever they wait.
 func (s *session) interrupt(cause error) {
+	s.touch.Lock()
+	defer s.touch.Unlock()
+	if s.turn != nil {
+		s.turn.loop.leave(s.turn)
+		return
+	}
 	_ = s.client.SetReadDeadline(past)
 	_ = s.client.SetWriteDeadline(time.Now().Add(farewell))
 	if q := s.pool; q != nil {
@@ -185,8 +220,7 @@ const farewell = 5 * time.Second
 func (s *session) guard(run func() error) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.log.Error("session failed", "stack", string(debug.Stack()))
-			err = sqlstate.New(sqlstate.InternalError, "internal error in session %s", s.id)
+			err = s.failed()
 		}
 	}()
 	return run()
@@ -244,7 +278,7 @@ func (s *session) record(statement string) *audit.Record {
 func (s *session) recordAt(started time.Time, statement string) *audit.Record {
 	r := audit.NewRecord(started, statement)
 	r.Session, r.Principal, r.Database = s.id, s.principal.Name, s.database
-	r.Client = s.client.RemoteAddr().String()
+	r.Client = s.address
 	return r
 }
 

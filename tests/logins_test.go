@@ -138,7 +138,16 @@ func TestALoginInARushFindsTheRoleAsItIsNow(t *testing.T) {
 				c.undo = fmt.Sprintf(c.undo, user)
 			}
 			exec1(t, direct, "ALTER ROLE "+user+" "+c.undo)
-			connect(t, p.dsn(user))
+			waitFor(t, func() bool {
+				conn, err := pgx.Connect(t.Context(), p.dsn(user))
+				if err == nil {
+					return conn.Close(t.Context()) == nil
+				}
+				if codeIn(err) != "57P03" { // challenged with the salt of a moment ago
+					t.Fatal(err)
+				}
+				return false
+			})
 		})
 	}
 }
