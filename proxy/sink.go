@@ -71,7 +71,7 @@ func (w *sink) Flush() error {
 		return nil
 	}
 	n, err := w.to.Write(all)
-	w.meter.Add(int64(len(all)))
+	w.meter.Add(int64(n))
 	if err == errFull {
 		w.pending = append([]byte(nil), all[n:]...)
 		return err

@@ -26,8 +26,12 @@ var (
 	errAsked = errors.New("the session was asked to leave")
 )
 
-// maxReads bounds how long a session has its turn while others wait.
-const maxReads = 8
+// What bounds how long a session has its turn while others wait: how often it is
+// read from, and how long a statement may be, all of which is looked at.
+const (
+	maxReads     = 8
+	maxStatement = 16 << 10
+)
 
 // take serves a side that can be read from. Where the session does not stay on
 // the loop it says why.
@@ -58,10 +62,14 @@ func (t *turn) fromClient() error {
 			return errLeft
 		}
 		kind := frame[0]
-		if err := s.pass(t.ctx, frame, inside); err != nil {
-			if err == errWaits {
-				s.in.start -= len(frame)
-			}
+		err = errWaits
+		if inside || len(frame) <= maxStatement || kind != 'Q' && kind != 'P' {
+			err = s.pass(t.ctx, frame, inside)
+		}
+		if err == errWaits {
+			s.in.start -= len(frame) // it has yet to be handled
+		}
+		if err != nil {
 			return err
 		}
 		if s.in.buffered() {
