@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"net"
 	"runtime/debug"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
@@ -137,7 +138,7 @@ func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
 	}
 	s.enter(t)
 	if err = l.add(t); err != nil || ctx.Err() != nil {
-		l.dismiss(t, errAsked)
+		l.leave(t) // it may have its turn already
 	}
 	why := <-t.left
 	if err := s.resume(t); err != nil {
@@ -162,26 +163,30 @@ func (s *session) enter(t *turn) {
 	s.out.whole, s.up.whole = true, true
 }
 
-// resume takes them back.
+// resume takes them back. Where that fails both are closed.
 func (s *session) resume(t *turn) error {
 	client, err := t.client.conn()
 	server, failed := t.server.conn()
 	if err = errors.Join(err, failed); err != nil {
-		for _, c := range []interface{ Close() error }{client, server} {
-			if c != nil {
-				_ = c.Close()
-			}
-		}
-		return sqlstate.New(sqlstate.InternalError, "the session's connections are lost").Wrap(err)
+		err = sqlstate.New(sqlstate.InternalError, "the session's connections are lost").Wrap(err)
 	}
 	s.touch.Lock()
 	defer s.touch.Unlock()
 	s.turn = nil
-	s.client, s.server.conn = client, server
-	s.in.source, s.out.to = client, client
-	s.server.frames.source, s.up.to = server, server
+	if err == nil {
+		s.client, s.server.conn = client, server
+	} else {
+		for _, c := range []net.Conn{client, server} {
+			if c != nil {
+				_ = c.Close()
+			}
+		}
+	}
+	// The descriptors' numbers may be others' by now.
+	s.in.source, s.out.to = s.client, s.client
+	s.server.frames.source, s.up.to = s.server.conn, s.server.conn
 	s.out.whole, s.up.whole = false, false
-	return nil
+	return err
 }
 
 // failed is the end of a session in which an invariant is broken.
