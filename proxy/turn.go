@@ -141,7 +141,7 @@ func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
 		l.leave(t) // it may have its turn already
 	}
 	why := <-t.left
-	if err := s.resume(t); err != nil {
+	if err := s.resume(t, why); err != nil {
 		return true, err
 	}
 	switch why {
@@ -163,9 +163,15 @@ func (s *session) enter(t *turn) {
 	s.out.whole, s.up.whole = true, true
 }
 
-// resume takes them back. Where that fails both are closed.
-func (s *session) resume(t *turn) error {
-	client, err := t.client.conn()
+// resume takes them back: the client's unless it has said goodbye. Where that
+// fails both are closed.
+func (s *session) resume(t *turn, why error) error {
+	client, err := s.client, error(nil) // which is closed
+	if why == errLeft {
+		t.client.close()
+	} else {
+		client, err = t.client.conn()
+	}
 	server, failed := t.server.conn()
 	if err = errors.Join(err, failed); err != nil {
 		err = sqlstate.New(sqlstate.InternalError, "the session's connections are lost").Wrap(err)
