@@ -1,9 +1,11 @@
 -- What the proxy asks -------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION tailor.verifier(principal name) RETURNS text
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT rolpassword FROM pg_authid
-    WHERE rolname = principal AND rolcanlogin AND (rolvaliduntil IS NULL OR rolvaliduntil > now())
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN -- in PL/pgSQL the plan is kept: each login asks
+    RETURN (SELECT rolpassword FROM pg_authid
+            WHERE rolname = principal AND rolcanlogin AND (rolvaliduntil IS NULL OR rolvaliduntil > now()));
+END
 $$;
 COMMENT ON FUNCTION tailor.verifier IS 'SCRAM verifier of a role that may log in; for the proxy only';
 REVOKE ALL ON FUNCTION tailor.verifier FROM PUBLIC;

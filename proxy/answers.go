@@ -15,6 +15,9 @@ import (
 // answers forwards what the server sends until one side ends. It alone writes
 // to the client once the login is over.
 func (s *session) answers(ctx context.Context) error {
+	if err := s.out.Flush(); err != nil { // what the loop has left
+		return err
+	}
 	for {
 		in := s.server.frames
 		inside := in.inside()

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
@@ -41,44 +43,110 @@ func (a Authentication) validate(c Config) error {
 	return nil
 }
 
-// prove lets a client prove that it is a role, and returns the keys that its
-// proof gave away; nil where the method gives none.
-func (a Authentication) prove(conn net.Conn, in *frames, user string, stored verifier) (*scramKeys, error) {
-	switch a {
-	case Certificate:
+// admitted is a client that has proved who it is.
+type admitted struct {
+	principal *catalog.Principal
+	keys      *scramKeys // that its proof gave away; nil where the method gives none
+	last      []byte     // what it is yet to be told before its session begins
+}
+
+// admit lets a client prove that it is a role.
+func (p *Proxy) admit(ctx context.Context, method Authentication, conn net.Conn, in *frames, user string) (*admitted, error) {
+	if method == SCRAM {
+		return p.admitByPassword(ctx, conn, in, user)
+	}
+	if err := method.vouch(conn, user); err != nil {
+		return nil, err
+	}
+	principal, err := p.principals.find(ctx, p.catalog, user, p.clock)
+	return &admitted{principal: principal}, err
+}
+
+// vouch checks what a client shows without being asked.
+func (a Authentication) vouch(conn net.Conn, user string) error {
+	if a == Certificate {
 		secure, ok := conn.(*secured)
 		if !ok || len(secure.ConnectionState().VerifiedChains) == 0 || secure.ConnectionState().PeerCertificates[0].Subject.CommonName != user {
-			return nil, sqlstate.New(sqlstate.InvalidAuthorization, "certificate authentication failed").
+			return sqlstate.New(sqlstate.InvalidAuthorization, "certificate authentication failed").
 				WithHint("Connect with a client certificate in the name of the role.")
 		}
-		return nil, nil
-	case Trust:
-		// A balancer on this machine may listen for others.
-		if from, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !from.IP.IsLoopback() {
-			return nil, sqlstate.New(sqlstate.InvalidAuthorization, "clients of other machines are not trusted").
-				WithHint("Set authentication to scram or cert.")
-		}
-		return nil, nil
+		return nil
 	}
-	keys, err := authenticate(conn, in, stored)
+	// A balancer on this machine may listen for others.
+	if from, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !from.IP.IsLoopback() {
+		return sqlstate.New(sqlstate.InvalidAuthorization, "clients of other machines are not trusted").
+			WithHint("Set authentication to scram or cert.")
+	}
+	return nil
+}
+
+// admitByPassword runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
+// Authentication"). The catalog is asked once, while the client is at work
+// itself. Where logins rush in, the client is challenged with the salt that the
+// role had a moment ago and the catalog asked while it derives its keys from the
+// password, which takes it longest. Its proof counts for what the catalog says.
+func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, user string) (*admitted, error) {
+	binding := channelBinding(conn)
+	if err := offerSCRAM(conn, binding); err != nil {
+		return nil, err
+	}
+	guess := p.principals.guess(user, p.clock())
+	principal := guess
+	var err error
+	if guess == nil {
+		if principal, err = p.principals.find(ctx, p.catalog, user, p.clock); err != nil {
+			return nil, err
+		}
+	}
+	stored, err := parseVerifier(principal.Verifier)
+	if err != nil {
+		stored = mockVerifier(p.secret, user)
+	}
+	exchange, err := challenge(conn, in, stored, binding)
+	if err != nil {
+		return nil, err
+	}
+	if guess != nil {
+		if principal, err = p.principals.find(ctx, p.catalog, user, p.clock); err != nil {
+			return nil, err
+		}
+	}
+	keys, last, err := conclude(in, exchange)
+	if guess != nil && principal.Verifier != guess.Verifier {
+		err = misguided(err, principal)
+	}
 	var refused *sqlstate.Error
 	if errors.As(err, &refused) && refused.Code == sqlstate.InvalidPassword {
 		refused.Message = fmt.Sprintf("password authentication failed for user \"%s\"", user) // as PostgreSQL says it
 	}
-	return keys, err
+	return &admitted{principal, keys, last}, err
 }
 
-// authenticate runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
-// Authentication") and returns the keys that its proof gave away.
-func authenticate(conn net.Conn, in *frames, stored verifier) (*scramKeys, error) {
-	binding := channelBinding(conn)
+// misguided refuses a client that was challenged with a salt which is its role's
+// no longer. Who has proved to know the password of before, or logs in as a role
+// that may not, is wrong; a proof of the new password cannot be checked.
+func misguided(proof error, principal *catalog.Principal) error {
+	if proof == nil || principal.Verifier == "" {
+		return wrongPassword()
+	}
+	var known *sqlstate.Error
+	if errors.As(proof, &known) && known.Code == sqlstate.InvalidPassword {
+		return sqlstate.New(sqlstate.CannotConnectNow, "the role's password changed during the login").WithHint("Connect again.")
+	}
+	return proof
+}
+
+// offerSCRAM names the mechanisms.
+func offerSCRAM(conn net.Conn, binding []byte) error {
 	mechanisms := []string{scramMechanism}
 	if binding != nil {
 		mechanisms = []string{scramPlusMechanism, scramMechanism}
 	}
-	if err := send(conn, &pgproto3.AuthenticationSASL{AuthMechanisms: mechanisms}); err != nil {
-		return nil, err
-	}
+	return send(conn, &pgproto3.AuthenticationSASL{AuthMechanisms: mechanisms})
+}
+
+// challenge answers the client's choice of a mechanism.
+func challenge(conn net.Conn, in *frames, stored verifier, binding []byte) (*scramExchange, error) {
 	frame, err := passwordFrame(in)
 	if err != nil {
 		return nil, err
@@ -93,21 +161,26 @@ func authenticate(conn net.Conn, in *frames, stored verifier) (*scramKeys, error
 	default:
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, "client selected an invalid SASL authentication mechanism")
 	}
-	exchange, challenge, err := stored.begin(string(initial.Data), initial.AuthMechanism == scramPlusMechanism, binding)
+	exchange, text, err := stored.begin(string(initial.Data), initial.AuthMechanism == scramPlusMechanism, binding)
 	if err != nil {
 		return nil, err
 	}
-	if err := send(conn, &pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)}); err != nil {
-		return nil, err
-	}
-	if frame, err = passwordFrame(in); err != nil {
-		return nil, err
+	return exchange, send(conn, &pgproto3.AuthenticationSASLContinue{Data: []byte(text)})
+}
+
+// conclude checks the client's proof and returns the keys that it gave away,
+// with the last message of the exchange.
+func conclude(in *frames, exchange *scramExchange) (keys *scramKeys, last []byte, err error) {
+	frame, err := passwordFrame(in)
+	if err != nil {
+		return nil, nil, err
 	}
 	keys, signature, err := exchange.finish(string(frame[headerBytes:]))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return keys, send(conn, &pgproto3.AuthenticationSASLFinal{Data: []byte(signature)})
+	last, err = encode(&pgproto3.AuthenticationSASLFinal{Data: []byte(signature)})
+	return keys, last, err
 }
 
 // passwordFrame reads a message of the kind that carries authentication data.

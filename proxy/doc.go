@@ -8,6 +8,9 @@
 //	client ─► statements ─► server   plan, assess, audit, then forward
 //	client ◄─ answers ◄──── server   forward whole buffers, watch completions
 //
+// As long as all that it does passes, a session takes turns with others on one
+// goroutine instead, which runs the same code for both directions (see loop).
+//
 // Where sessions share connections, one that is between transactions gives its
 // own to another that waits, and gets one again for its next message (see pooled).
 //

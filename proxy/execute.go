@@ -43,6 +43,9 @@ func (s *session) standing(ctx context.Context, text string) (string, error) {
 	if !ok {
 		return text, nil
 	}
+	if s.turn != nil {
+		return text, errWaits
+	}
 	if err := reserved(text); err != nil {
 		return text, err
 	}

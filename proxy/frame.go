@@ -33,7 +33,8 @@ type frames struct {
 	// streamed is the type of messages that are never needed as a whole: where
 	// one is longer than the buffer, it is handed out in pieces.
 	streamed byte
-	rest     int // bytes to come of the message that is handed out in pieces
+	rest     int  // bytes to come of the message that is handed out in pieces
+	drained  bool // the last read left room: there was no more to read
 }
 
 func newFrames(source io.Reader) *frames {
@@ -107,6 +108,7 @@ func (f *frames) fill(n int) error {
 		}
 		read, err := f.source.Read(f.buffer[f.end:])
 		f.end += read
+		f.drained = f.end < len(f.buffer)
 		if err != nil && f.end-f.start < n {
 			if err == io.EOF && (f.end > f.start || f.rest > 0) {
 				return io.ErrUnexpectedEOF

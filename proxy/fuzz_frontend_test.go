@@ -113,8 +113,12 @@ func FuzzPassword(f *testing.F) {
 		_ = server.SetDeadline(time.Now().Add(10 * time.Second))
 		in := newFrames(server)
 		in.limit = maxStartup
-		if keys, err := authenticate(server, in, mockVerifier([]byte("secret"), "somebody")); err == nil {
-			t.Errorf("%q and %q were let in with %v", initial, proof, keys)
+		exchange, err := challenge(server, in, mockVerifier([]byte("secret"), "somebody"), nil)
+		if err == nil {
+			var keys *scramKeys
+			if keys, _, err = conclude(in, exchange); err == nil {
+				t.Errorf("%q and %q were let in with %v", initial, proof, keys)
+			}
 		}
 		_ = server.Close()
 	})

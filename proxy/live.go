@@ -73,6 +73,7 @@ func (p *Proxy) keepUp(ctx context.Context) {
 		sessions := p.live.all()
 		if now.Sub(tallied) >= tallyInterval {
 			tallied = now
+			p.noteRushes()
 			for _, s := range sessions {
 				s.noteTally()
 			}

@@ -68,7 +68,7 @@ func (p *Proxy) Ready() bool {
 func (s *session) measuredPlan(ctx context.Context, text string) (*planner.Plan, error) {
 	started := s.proxy.clock()
 	plan, err := s.plan(ctx, text)
-	if err != nil || !plan.Passes() {
+	if err != errWaits && (err != nil || !plan.Passes()) {
 		s.proxy.meters.planning.Observe(s.proxy.clock().Sub(started))
 	}
 	return plan, err

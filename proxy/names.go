@@ -146,9 +146,15 @@ var discarding = regexp.MustCompile(`(?is)^\s*(?:deallocate\s+(?:prepare\s+)?|di
 
 // discard follows a text that makes the server forget all statements.
 func (n *names) discard(text string) {
-	if len(n.statements) > 0 && len(text) < 100 && discarding.MatchString(text) {
+	if len(n.statements) > 0 && len(text) < 100 && startsWithD(text) && discarding.MatchString(text) {
 		clear(n.statements)
 	}
+}
+
+// startsWithD spares most texts the look of a regular expression.
+func startsWithD(text string) bool {
+	text = strings.TrimLeft(text, " \t\n\f\r")
+	return text != "" && text[0]|0x20 == 'd'
 }
 
 // deallocated rewrites DEALLOCATE of a protected statement, which some drivers

@@ -65,7 +65,12 @@ func (s *session) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.askSettings()
+	if s.recall() {
+		return nil
+	}
+	err := s.askSettings()
+	s.server.first = s.asked
+	return err
 }
 
 // forward handles one message of the client, or a further piece of one.
@@ -218,7 +223,7 @@ func (s *session) wake(ctx context.Context) error {
 	r := s.proxy.running.Load()
 	working, cancel := context.WithTimeout(working, r.StartupTimeout+r.QueueTimeout)
 	defer cancel()
-	principal, err := s.proxy.principals.find(working, s.proxy.catalog, s.principal.Name, s.proxy.clock())
+	principal, err := s.proxy.principals.find(working, s.proxy.catalog, s.principal.Name, s.proxy.clock)
 	if err != nil {
 		return interrupted(working, err)
 	}

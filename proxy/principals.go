@@ -8,53 +8,119 @@ import (
 	"github.com/hiatus-tailor/tailor/catalog"
 )
 
-// principalAge is how long a principal is believed where its logins rush in.
-const principalAge = time.Second
+const (
+	// askPatience bounds how long the catalog may take to answer a question that
+	// several logins share.
+	askPatience = 30 * time.Second
+	// recentAge is how long a principal is remembered where its logins rush in:
+	// as long as the next one takes to come, since each asks anew.
+	recentAge = rushInterval / rushLogins
+	// maxNames bounds what is kept of names, which anybody can make up.
+	maxNames = 1000
+)
 
-// principals asks the catalog about each login, except where one role logs in
-// so often that what it said a moment ago has to do. It is safe for concurrent
-// use.
+// principals asks the catalog about each login. One question about a role is on
+// its way at a time; logins that come meanwhile share the next one, so that many
+// of them cost few questions and no answer is older than the login that it
+// serves. It is safe for concurrent use.
 type principals struct {
-	mu    sync.Mutex
-	names map[string]*asked
+	mu     sync.Mutex
+	asked  map[string]*question // on its way is one about each of these; the next one, nil for none
+	recent map[string]*answered
 }
 
-// asked is what the catalog said of a name, and how often it was asked.
-type asked struct {
+// question is asked once for all who wait for it.
+type question struct {
+	done      chan struct{} // closed when it is answered
+	principal *catalog.Principal
+	err       error
+}
+
+// answered is what the catalog said of a name last, and how often it was asked
+// in the interval.
+type answered struct {
 	principal *catalog.Principal
 	at        time.Time // of the answer
-	logins    int       // since
+	since     time.Time // the interval's begin
+	logins    int
 }
 
-// maxNames bounds what is kept of names, which anybody can make up.
-const maxNames = 1000
-
-// find returns what is known of a role.
-func (p *principals) find(ctx context.Context, source Catalog, name string, now time.Time) (*catalog.Principal, error) {
-	p.mu.Lock()
-	known := p.names[name]
-	fresh := known != nil && now.Sub(known.at) < principalAge
-	if fresh {
-		if known.logins++; known.logins > rushLogins {
-			p.mu.Unlock()
-			return known.principal, nil
-		}
-	}
-	p.mu.Unlock()
-	found, err := source.Principal(ctx, name)
-	if err != nil {
-		return nil, err
-	}
+// guess returns what the catalog said of a role a moment ago, where its logins
+// rush in; else nil. It is good for nothing but to gain time: who uses it asks
+// before he believes it.
+func (p *principals) guess(name string, now time.Time) *catalog.Principal {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.names == nil || len(p.names) >= maxNames {
-		p.names = make(map[string]*asked)
+	if known := p.recent[name]; known != nil && known.logins > rushLogins && now.Sub(known.at) < recentAge {
+		return known.principal
 	}
-	logins := 0
-	at := now
-	if fresh {
-		logins, at = known.logins, known.at
+	return nil
+}
+
+// find asks now, or with the next question that is asked.
+func (p *principals) find(ctx context.Context, source Catalog, name string, clock func() time.Time) (*catalog.Principal, error) {
+	p.mu.Lock()
+	next, busy := p.asked[name]
+	if !busy {
+		if p.asked == nil {
+			p.asked, p.recent = make(map[string]*question), make(map[string]*answered)
+		}
+		p.asked[name] = nil
+		p.mu.Unlock()
+		found, err := source.Principal(ctx, name)
+		p.answered(source, name, found, clock)
+		return found, err
 	}
-	p.names[name] = &asked{found, at, logins}
-	return found, nil
+	if next == nil {
+		next = &question{done: make(chan struct{})}
+		p.asked[name] = next
+	}
+	p.mu.Unlock()
+	select {
+	case <-next.done:
+		return next.principal, next.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// answered remembers an answer, nil for none, and asks the next question about
+// the name.
+func (p *principals) answered(source Catalog, name string, found *catalog.Principal, clock func() time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remember(name, found, clock())
+	next := p.asked[name]
+	if next == nil {
+		delete(p.asked, name)
+		return
+	}
+	p.asked[name] = nil
+	go func() {
+		// Who waits may go away: the others still want the answer.
+		ctx, cancel := context.WithTimeout(context.Background(), askPatience)
+		defer cancel()
+		next.principal, next.err = source.Principal(ctx, name)
+		close(next.done)
+		p.answered(source, name, next.principal, clock)
+	}()
+}
+
+func (p *principals) remember(name string, found *catalog.Principal, now time.Time) {
+	known := p.recent[name]
+	switch {
+	case found == nil || found.Verifier == "":
+		delete(p.recent, name)
+		return
+	case known == nil:
+		if len(p.recent) >= maxNames {
+			clear(p.recent)
+		}
+		known = &answered{since: now}
+		p.recent[name] = known
+	case now.Sub(known.since) >= 2*rushInterval:
+		known.since, known.logins = now, known.logins/2
+	}
+	known.principal, known.at = found, now
+	known.logins++
 }

@@ -61,6 +61,9 @@ type Proxy struct {
 	places  *seats // of connections to PostgreSQL
 	shelf   shelf
 	meters  *meters
+	rushes  rushes
+	loops   []*loop
+	next    atomic.Uint32 // of the loops
 	// starting bounds the connections that have not come to a session yet.
 	starting chan struct{}
 	draining atomic.Bool
@@ -111,12 +114,17 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 		_ = listener.Close()
 		p.drain(hard, cut)
 	})()
+	p.startLoops()
+	defer p.stopLoops()
 	upkeep, stop := context.WithCancel(hard)
 	var keeper, sessions sync.WaitGroup
 	keeper.Go(func() { p.keepUp(upkeep) })
 	defer keeper.Wait()
 	defer stop()
-	defer sessions.Wait()
+	defer func() {
+		sessions.Wait()
+		p.noteRushes()
+	}()
 	for {
 		conn, err := listener.Accept()
 		if err != nil {

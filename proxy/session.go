@@ -7,7 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +23,7 @@ type session struct {
 	proxy     *Proxy
 	id        string
 	client    net.Conn
+	address   string // of the client
 	server    *upstream
 	principal *catalog.Principal
 	database  string
@@ -36,6 +37,9 @@ type session struct {
 	out *sink   // to the client
 	up  *sink   // to the server
 
+	touch sync.Mutex // guards turn, client and server.conn against those who interrupt
+	turn  *turn      // of the loop that serves the session; nil for none
+
 	stop     context.CancelCauseFunc // ends the session, for the reason given
 	end      error                   // why it has ended
 	reusable bool                    // the server's side needs no more than to be cleared
@@ -44,10 +48,11 @@ type session struct {
 	seen     int64        // messages, when keepUp last found that they had changed
 	since    time.Time    // that was
 
-	expect expectations
-	work   interrupts
-	tally  tally
-	status atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
+	expect   expectations
+	work     interrupts
+	tally    *tally
+	together bool          // the tally is not the session's alone
+	status   atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
 
 	// The rest belongs to the goroutine that forwards statements.
 	names     names
@@ -65,20 +70,12 @@ type session struct {
 // from others.
 func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, error) {
 	user := g.parameters["user"]
-	principal, err := p.principals.find(ctx, p.catalog, user, p.clock())
-	if err != nil {
-		return nil, err
-	}
-	stored, err := parseVerifier(principal.Verifier)
-	if err != nil {
-		stored = mockVerifier(p.secret, user)
-	}
 	if err := negotiate(g.conn, g); err != nil {
 		return nil, err
 	}
 	in := newFrames(g.conn)
 	in.limit = maxStartup
-	keys, err := r.Authentication.prove(g.conn, in, user, stored)
+	client, err := p.admit(ctx, r.Authentication, g.conn, in, user)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +87,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 		p.seats.leave()
 		return nil, err
 	}
-	server, err := p.server(ctx, r, g.parameters, principal, keys)
+	server, err := p.server(ctx, r, g.parameters, client.principal, client.keys)
 	if err != nil {
 		p.seats.exit(user)
 		p.seats.leave()
@@ -98,21 +95,22 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 	}
 	server.frames.streamed = 'D'
 	s := &session{
-		proxy: p, id: newID(), client: g.conn, server: server, principal: principal,
+		proxy: p, id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(), server: server, principal: client.principal,
 		database: g.parameters["database"], keyring: r.peers.keyring, keyLength: shortSecret, in: in,
 		out: &sink{to: g.conn, meter: p.meters.toClients}, up: &sink{to: server.conn, meter: p.meters.toServer},
-		tally:     tally{seed: p.seed},
+		tally:     &tally{seed: p.seed},
 		names:     newNames(),
 		knowledge: knowledge{settings: settings{notices: true}},
 	}
 	if r.Pool == PoolTransaction {
 		s.names.complete = true
-		s.pool = &pooled{parameters: g.parameters, keys: keys, settled: true, woken: make(chan struct{}, 1)}
+		s.pool = &pooled{parameters: g.parameters, keys: client.keys, settled: true, woken: make(chan struct{}, 1)}
 	}
 	if g.minor >= 2 {
 		s.keyLength = longSecret
 	}
 	s.log = p.log.With("session", s.id)
+	s.out.pending = client.last
 	s.status.Store('I')
 	return s, nil
 }
@@ -120,6 +118,9 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 // run serves the session until one side ends it.
 func (s *session) run(ctx context.Context) {
 	defer s.leaveServer()
+	if s.server.served && s.pool == nil {
+		defer s.hurry()()
+	}
 	s.key = s.proxy.cancels.register(s.keyring, s.keyLength, &s.work, s.server.key)
 	defer s.proxy.cancels.forget(s.key)
 	if err := s.welcome(s.key); err != nil {
@@ -128,12 +129,34 @@ func (s *session) run(ctx context.Context) {
 	}
 	s.expect.dropped = func(e *expected) { s.finish(e, audit.Failed, e.ahead.code()) }
 	ctx, s.stop = context.WithCancelCause(ctx)
-	defer context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })()
+	spare := context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })
+	defer spare()
 	s.proxy.live.add(s)
 	defer s.proxy.live.remove(s)
 	if s.proxy.draining.Load() {
 		s.stop(errShutdown)
 	}
+	err := s.guard(func() error { return s.begin(ctx) })
+	over := err != nil
+	if !over {
+		over, err = s.takeTurns(ctx)
+	}
+	if over {
+		spare()
+		s.stop(reason(err))
+		s.cutShort(context.Cause(ctx))
+	} else {
+		s.runDirections(ctx)
+	}
+	s.end = context.Cause(ctx)
+	s.part(s.end)
+	s.reusable = s.end == errLeft && !s.pipelined && s.atRest()
+	s.expect.drain()
+	s.noteTally()
+}
+
+// runDirections forwards with a goroutine for each direction until one ends.
+func (s *session) runDirections(ctx context.Context) {
 	forwarded := make(chan struct{})
 	go func() {
 		defer close(forwarded)
@@ -142,11 +165,14 @@ func (s *session) run(ctx context.Context) {
 	s.stop(reason(s.guard(func() error { return s.answers(ctx) })))
 	// Both directions end before anything else is written: each owns a buffer.
 	<-forwarded
-	s.end = context.Cause(ctx)
-	s.part(s.end)
-	s.reusable = s.end == errLeft && !s.pipelined && s.atRest()
-	s.expect.drain()
-	s.noteTally()
+}
+
+// cutShort bounds the end of a session that nothing waits for any more.
+func (s *session) cutShort(cause error) {
+	_ = s.client.SetWriteDeadline(time.Now().Add(farewell))
+	if cause != errLeft {
+		_ = s.server.conn.Close()
+	}
 }
 
 // errLeft ends a session whose client has said goodbye.
@@ -162,6 +188,12 @@ func reason(err error) error {
 
 // interrupt makes both directions end, wherever they wait.
 func (s *session) interrupt(cause error) {
+	s.touch.Lock()
+	defer s.touch.Unlock()
+	if s.turn != nil {
+		s.turn.loop.leave(s.turn)
+		return
+	}
 	_ = s.client.SetReadDeadline(past)
 	_ = s.client.SetWriteDeadline(time.Now().Add(farewell))
 	if q := s.pool; q != nil {
@@ -188,8 +220,7 @@ const farewell = 5 * time.Second
 func (s *session) guard(run func() error) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.log.Error("session failed", "stack", string(debug.Stack()))
-			err = sqlstate.New(sqlstate.InternalError, "internal error in session %s", s.id)
+			err = s.failed()
 		}
 	}()
 	return run()
@@ -228,8 +259,12 @@ func (s *session) part(err error) {
 	_ = s.client.Close()
 }
 
-// noteTally hands over the records of runs that were counted only.
+// noteTally hands over the records of runs that were counted only, unless they
+// are counted together with those of others.
 func (s *session) noteTally() {
+	if s.together {
+		return
+	}
 	for _, counted := range s.tally.take(s.proxy.clock(), s.recordAt) {
 		s.proxy.audit.Finish(counted.record, counted.outcome)
 	}
@@ -243,7 +278,7 @@ func (s *session) record(statement string) *audit.Record {
 func (s *session) recordAt(started time.Time, statement string) *audit.Record {
 	r := audit.NewRecord(started, statement)
 	r.Session, r.Principal, r.Database = s.id, s.principal.Name, s.database
-	r.Client = s.client.RemoteAddr().String()
+	r.Client = s.address
 	return r
 }
 

@@ -36,7 +36,7 @@ func bareSession(client, server io.Reader) (s *session, toServer, toClient *byte
 		proxy: p, client: someone{}, principal: &catalog.Principal{Name: "dba"}, log: p.log,
 		server: &upstream{frames: newFrames(server)}, in: newFrames(client),
 		out: &sink{to: toClient, meter: p.meters.toClients}, up: &sink{to: toServer, meter: p.meters.toServer},
-		tally: tally{seed: p.seed},
+		tally: &tally{seed: p.seed},
 		names: names{statements: make(map[string]*prepared), portals: make(map[string]*portal)},
 	}
 	s.in.streamed, s.server.frames.streamed = 'd', 'D'

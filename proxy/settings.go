@@ -103,28 +103,60 @@ func (s *session) awaitSettings(ctx context.Context) error {
 	case <-timer.C:
 		return unreadable
 	case err := <-q.done:
-		if err != nil || len(q.row) != 6 {
+		var told settings
+		if err == nil {
+			told, err = q.settings()
+		}
+		if err != nil {
 			s.unsettled = true
 			return unreadable.Wrap(err)
 		}
+		s.known, s.settings = true, told
+	}
+	return nil
+}
+
+// settings reads the answer to selectSettings.
+func (q *internalQuery) settings() (settings, error) {
+	if len(q.row) != 6 {
+		return settings{}, errNotAnswered
 	}
 	var temporary map[string][]string
 	if q.row[5] != nil {
 		if err := json.Unmarshal(q.row[5], &temporary); err != nil {
-			s.unsettled = true
-			return unreadable.Wrap(err)
+			return settings{}, err
 		}
 	}
-	s.known = true
-	s.settings = settings{
+	return settings{
 		searchPath: strings.Split(string(q.row[0]), "\n"),
 		values:     string(q.row[1]) == "value",
 		notices:    string(q.row[2]) != "off",
 		recoding:   string(q.row[3]),
 		project:    string(q.row[4]),
 		temporary:  temporary,
+	}, nil
+}
+
+// remember notes the settings with which the session began, once it has ended:
+// DISCARD ALL brings them back.
+func (u *upstream) remember() {
+	if u.atLogin != nil || u.first == nil {
+		return
 	}
-	return nil
+	if told, err := u.first.settings(); err == nil {
+		u.atLogin = &knowledge{settings: told, known: true, at: u.born}
+	}
+	u.first = nil
+}
+
+// recall knows the settings of a connection that has served another session. It
+// says whether it does.
+func (s *session) recall() bool {
+	if s.server.atLogin == nil {
+		return false
+	}
+	s.knowledge = *s.server.atLogin
+	return true
 }
 
 // settlers are words without which a statement changes no setting, short of a

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgproto3/v2"
@@ -91,7 +92,7 @@ func (h *shelf) put(u *upstream, until time.Time) {
 		k = &kind{since: until}
 		h.kinds[u.kind] = k
 	}
-	u.keptUntil = until
+	u.keptUntil, u.served = until, true
 	k.kept = append(k.kept, u)
 }
 
@@ -232,6 +233,7 @@ func (s *session) leaveServer() {
 		u.close()
 		return
 	}
+	u.remember()
 	s.proxy.shelf.put(u, s.proxy.clock().Add(r.ReuseTimeout))
 }
 
@@ -272,9 +274,27 @@ func (u *upstream) clear() error {
 // silent says that a kept connection is still there and has said nothing. What
 // it says later goes to the next client.
 func (u *upstream) silent() bool {
+	_ = u.conn.SetDeadline(time.Time{})
+	if plain, ok := u.conn.(syscall.Conn); ok {
+		return nothingToRead(plain)
+	}
 	_ = u.conn.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
 	err := u.frames.fill(1)
 	_ = u.conn.SetReadDeadline(time.Time{})
 	var late interface{ Timeout() bool }
 	return errors.As(err, &late) && late.Timeout()
+}
+
+// nothingToRead says that a connection is open and that nothing has come.
+func nothingToRead(conn syscall.Conn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var said error
+	err = raw.Read(func(fd uintptr) bool {
+		_, _, said = syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK)
+		return true
+	})
+	return err == nil && said == syscall.EAGAIN
 }

@@ -13,6 +13,7 @@ type sink struct {
 	to      io.Writer
 	pending []byte // of the sink's own
 	run     []byte // behind pending; lies in the buffer of a frames
+	whole   bool   // it is written when it is flushed only, however much it is
 	meter   *metrics.Counter
 }
 
@@ -51,13 +52,14 @@ func (w *sink) keepRun() error {
 }
 
 func (w *sink) bound() error {
-	if len(w.pending) > maxPending {
+	if len(w.pending) > maxPending && !w.whole {
 		return w.Flush()
 	}
 	return nil
 }
 
-// Flush writes everything.
+// Flush writes everything. What a receiver that takes no more now has not got is
+// kept, and the error is errFull.
 func (w *sink) Flush() error {
 	all := w.run
 	if len(w.pending) > 0 {
@@ -68,8 +70,12 @@ func (w *sink) Flush() error {
 	if len(all) == 0 {
 		return nil
 	}
-	_, err := w.to.Write(all)
-	w.meter.Add(int64(len(all)))
+	n, err := w.to.Write(all)
+	w.meter.Add(int64(n))
+	if err == errFull {
+		w.pending = append([]byte(nil), all[n:]...)
+		return err
+	}
 	if cap(w.pending) > smallBytes {
 		w.pending = nil
 	} else {

@@ -22,7 +22,7 @@ const unparsable = "tailor refused this statement"
 // statements forwards what the client sends until one side ends.
 func (s *session) statements(ctx context.Context) error {
 	defer func() { _ = s.up.Flush() }()
-	if err := s.begin(ctx); err != nil {
+	if err := s.up.Flush(); err != nil { // what the loop has left
 		return err
 	}
 	for {
@@ -95,6 +95,9 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 	s.note(q.String)
 	started := s.proxy.clock()
 	sql, plan, err := s.planned(ctx, q.String)
+	if err == errWaits {
+		return err
+	}
 	e := &expected{kind: 'Q', statement: sql, stands: sql != q.String, started: started}
 	q.String = sql
 	if err == nil && plan.Explain != "" {
@@ -211,6 +214,9 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	s.note(p.Query)
 	started := s.proxy.clock()
 	sql, plan, err := s.planned(ctx, p.Query)
+	if err == errWaits {
+		return err
+	}
 	e := &expected{kind: 'P', statement: sql, stands: sql != p.Query, started: started}
 	p.Query = sql
 	s.pipelined = true

@@ -48,6 +48,9 @@ func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) 
 	if !snapshot.MayConcern(text) {
 		return &planner.Plan{}, nil
 	}
+	if s.turn != nil {
+		return nil, errWaits
+	}
 	if err := s.readSettings(ctx); err != nil {
 		return nil, err
 	}

@@ -150,11 +150,18 @@ func inWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
+// maxVerb is longer than any of the verbs that alike knows, with what may stand
+// behind it.
+const maxVerb = 32
+
 // alike says whether runs of a text can be summed: what it does is in the text,
 // and not in a literal, or under a name, that the sum leaves out.
 func alike(text string) bool {
-	first, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), " ")
-	switch strings.TrimRight(first, ";\n\t") {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	if len(first) > maxVerb {
+		return false
+	}
+	switch strings.TrimRight(strings.ToLower(first), ";\n\t") {
 	case "select", "insert", "update", "delete", "values", "table", "with", "begin", "start", "commit", "end", "rollback",
 		"show", "set", "reset", "savepoint", "release", "":
 		return true

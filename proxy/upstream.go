@@ -30,10 +30,16 @@ type upstream struct {
 	key      []byte // process and secret key, for cancel requests
 	ready    []byte // the first ReadyForQuery
 
+	// What the settings were when the session began, and the question that the
+	// server was asked then; nil where it is not known.
+	atLogin *knowledge
+	first   *internalQuery
+
 	// For the next session that may use the connection: see shelf.
 	kind      string // empty where it serves one only
 	born      time.Time
 	keptUntil time.Time
+	served    bool // another session before
 }
 
 // leaveTimeout bounds how long PostgreSQL may take to end a session.

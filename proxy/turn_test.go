@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+)
+
+// onLoop is a session on a loop, with the ends that its client and its server
+// have.
+type onLoop struct {
+	*session
+	client, server net.Conn
+	left           chan bool // gets whether the session is over when the loop is done with it
+	err            error     // why it is over
+}
+
+// takesTurns puts a session of an administrator on a loop.
+func takesTurns(t *testing.T) *onLoop {
+	t.Helper()
+	s, _, _ := bareSession(nil, nil)
+	o := &onLoop{session: s, left: make(chan bool, 1)}
+	o.client, s.client = sockets(t)
+	o.server, s.server.conn = sockets(t)
+	l, err := newLoop(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.proxy.loops = []*loop{l}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s.stop = cancel
+	context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })
+	go func() {
+		over, err := s.takeTurns(ctx)
+		o.err = err
+		o.left <- over
+	}()
+	t.Cleanup(func() {
+		_, _ = o.client.Close(), o.server.Close()
+		l.close()
+	})
+	return o
+}
+
+// sockets are both ends of a connection.
+func sockets(t *testing.T) (far, near net.Conn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	if far, err = net.Dial("tcp", listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if near, err = listener.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	_ = far.SetDeadline(time.Now().Add(30 * time.Second))
+	return far, near
+}
+
+func wantBytes(t *testing.T, from io.Reader, want []byte) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if n, err := io.ReadFull(from, got); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes of %d, %v", n, len(want), err)
+	}
+}
+
+func TestSessionsOnALoopForwardBothWays(t *testing.T) {
+	o := takesTurns(t)
+	query := framed('Q', []byte("SELECT 1\x00"))
+	answer := append(framed('C', []byte("SELECT 1\x00")), framed('Z', []byte("I"))...)
+	for range 3 {
+		_, _ = o.client.Write(query[:7]) // a message may come in pieces
+		time.Sleep(time.Millisecond)
+		_, _ = o.client.Write(query[7:])
+		wantBytes(t, o.server, query)
+		_, _ = o.server.Write(answer)
+		wantBytes(t, o.client, answer)
+	}
+	_, _ = o.client.Write(framed('X', nil))
+	if over := <-o.left; !over || o.err != errLeft {
+		t.Errorf("over: %v, %v", over, o.err)
+	}
+}
+
+func TestASlowReceiverTakesASessionOffTheLoopAndLosesNothing(t *testing.T) {
+	o := takesTurns(t)
+	row := framed('D', bytes.Repeat([]byte("x"), 3000))
+	long := framed('D', bytes.Repeat([]byte("y"), 3*bufferBytes))
+	var stream []byte
+	for range 5000 {
+		stream = append(stream, row...)
+	}
+	stream = append(append(stream, long...), framed('Z', []byte("I"))...)
+	go func() { _, _ = o.server.Write(stream) }()
+	if over := <-o.left; over { // nobody has read anything yet
+		t.Fatalf("the session is over: %v", o.err)
+	}
+	go func() { _ = o.answers(t.Context()) }()
+	wantBytes(t, o.client, stream)
+}
+
+func TestALongStatementTakesASessionOffTheLoopBeforeItIsLookedAt(t *testing.T) {
+	o := takesTurns(t)
+	short := framed('P', []byte("\x00SELECT 1\x00\x00\x00"))
+	long := framed('Q', append(bytes.Repeat([]byte(" "), maxStatement), 0))
+	_, _ = o.client.Write(append(bytes.Clone(short), long...))
+	if over := <-o.left; over {
+		t.Fatalf("the session is over: %v", o.err)
+	}
+	if e := o.expect.head(); e == nil || e.kind != 'P' {
+		t.Errorf("%+v is to be answered, want the first message", e)
+	}
+	go func() { _ = o.statements(t.Context()) }()
+	wantBytes(t, o.server, append(short, long...))
+}
+
+func TestALoopSeesTheEndOfEitherSide(t *testing.T) {
+	for claim, end := range map[string]func(*onLoop){
+		"the client":              func(o *onLoop) { _ = o.client.Close() },
+		"the server":              func(o *onLoop) { _ = o.server.Close() },
+		"the client half way":     func(o *onLoop) { _ = o.client.(*net.TCPConn).CloseWrite() },
+		"the client in a message": func(o *onLoop) { _, _ = o.client.Write([]byte("Q\x00")); _ = o.client.Close() },
+	} {
+		t.Run(claim, func(t *testing.T) {
+			o := takesTurns(t)
+			end(o)
+			if over := <-o.left; !over || !gone(o.err) {
+				t.Errorf("over: %v, %v", over, o.err)
+			}
+		})
+	}
+}
+
+func TestASessionThatIsEndedLeavesTheLoop(t *testing.T) {
+	o := takesTurns(t)
+	flush := framed('H', nil)
+	_, _ = o.client.Write(flush)
+	wantBytes(t, o.server, flush) // it is on the loop
+	o.stop(errShutdown)
+	if over := <-o.left; !over {
+		t.Error("the session goes on")
+	}
+	_ = o.session.client.SetDeadline(time.Now().Add(time.Second))
+	if _, err := o.session.client.Write([]byte("farewell")); err != nil {
+		t.Errorf("its client cannot be told: %v", err)
+	}
+	wantBytes(t, o.client, []byte("farewell"))
+}
