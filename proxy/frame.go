@@ -27,6 +27,7 @@ const headerBytes = 5
 type frames struct {
 	source     io.Reader
 	limit      int    // of a message's length
+	brief      int    // messages that would be longer in memory fail with errWaits, unread; 0 for none
 	small      []byte // the buffer of a session at rest
 	buffer     []byte
 	start, end int // unread bytes
@@ -64,6 +65,9 @@ func (f *frames) next() ([]byte, error) {
 		f.rest = total
 		return f.piece()
 	}
+	if f.brief > 0 && total > f.brief {
+		return nil, errWaits
+	}
 	if err := f.fill(total); err != nil {
 		return nil, err
 	}
@@ -71,6 +75,9 @@ func (f *frames) next() ([]byte, error) {
 	f.start += total
 	return frame, nil
 }
+
+// unread says that something is at hand without reading, be it less than a message.
+func (f *frames) unread() bool { return f.start != f.end }
 
 // inside says that the next call of next returns a further piece of a message.
 func (f *frames) inside() bool { return f.rest > 0 }

@@ -68,11 +68,12 @@ func (l *loop) wake() {
 	_, _ = syscall.Write(l.bell, []byte{0}) // where the pipe is full it is awake
 }
 
-// add gives a session its turns.
+// add gives a session its turns. Until both of its sides are watched it is not
+// dismissed: what is watched afterwards would stay so for good.
 func (l *loop) add(t *turn) error {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.turns[int32(t.client)], l.turns[int32(t.server)] = t, t
-	l.mu.Unlock()
 	err := l.watch(int(t.client))
 	if err == nil {
 		err = l.watch(int(t.server))
@@ -137,17 +138,15 @@ func (l *loop) dismiss(t *turn, reason error) {
 	l.mu.Lock()
 	here := l.turns[int32(t.client)] == t
 	if here {
-		delete(l.turns, int32(t.client))
-		delete(l.turns, int32(t.server))
+		for _, d := range []descriptor{t.client, t.server} {
+			delete(l.turns, int32(d))
+			_ = syscall.EpollCtl(l.poll, syscall.EPOLL_CTL_DEL, int(d), nil)
+		}
 	}
 	l.mu.Unlock()
-	if !here {
-		return
+	if here {
+		t.left <- reason
 	}
-	for _, d := range []descriptor{t.client, t.server} {
-		_ = syscall.EpollCtl(l.poll, syscall.EPOLL_CTL_DEL, int(d), nil)
-	}
-	t.left <- reason
 }
 
 // startLoops makes a loop for every two processors: the others are PostgreSQL's,

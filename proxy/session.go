@@ -143,6 +143,7 @@ func (s *session) run(ctx context.Context) {
 	}
 	if over {
 		spare()
+		s.flushRest()
 		s.stop(reason(err))
 		s.cutShort(context.Cause(ctx))
 	} else {
@@ -165,6 +166,13 @@ func (s *session) runDirections(ctx context.Context) {
 	s.stop(reason(s.guard(func() error { return s.answers(ctx) })))
 	// Both directions end before anything else is written: each owns a buffer.
 	<-forwarded
+}
+
+// flushRest sends the server what the client had sent before the session ended.
+func (s *session) flushRest() {
+	_ = s.server.conn.SetWriteDeadline(time.Now().Add(farewell))
+	_ = s.up.Flush()
+	_ = s.server.conn.SetWriteDeadline(time.Time{})
 }
 
 // cutShort bounds the end of a session that nothing waits for any more.

@@ -29,6 +29,7 @@ func (someone) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 // What it forwards is kept.
 func bareSession(client, server io.Reader) (s *session, toServer, toClient *bytes.Buffer) {
 	p := &Proxy{audit: silence{}, log: slog.New(slog.DiscardHandler), clock: time.Now, seed: maphash.MakeSeed()}
+	p.running.Store(&running{Config: DefaultConfig()})
 	p.seats = newSeats(1, 0)
 	p.meters = newMeters(p)
 	toServer, toClient = &bytes.Buffer{}, &bytes.Buffer{}

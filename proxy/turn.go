@@ -21,16 +21,17 @@ type turn struct {
 
 var (
 	// errWaits ends a session's turns at a message, not handled yet, that takes
-	// more than to be forwarded.
+	// more than to be forwarded, or more time than others are to wait.
 	errWaits = errors.New("the proxy has to wait")
 	// errAsked ends them where the session is to end.
 	errAsked = errors.New("the session was asked to leave")
 )
 
 // What bounds how long a session has its turn while others wait: how often it is
-// read from, and how long a statement may be, all of which is looked at.
+// read from, how many messages of its client it handles, and how long one may be.
 const (
 	maxReads     = 8
+	maxMessages  = 256
 	maxStatement = 16 << 10
 )
 
@@ -53,7 +54,10 @@ func (t *turn) take(client bool) (stays bool, reason error) {
 // fromClient is what statements does for what is at hand. The error is never nil.
 func (t *turn) fromClient() error {
 	s := t.session
-	for reads := 0; ; {
+	for reads, messages := 0, 0; ; messages++ {
+		if messages == maxMessages {
+			return errWaits
+		}
 		inside := s.in.inside()
 		frame, err := s.in.next()
 		if err != nil {
@@ -63,11 +67,7 @@ func (t *turn) fromClient() error {
 			return errLeft
 		}
 		kind := frame[0]
-		err = errWaits
-		if inside || len(frame) <= maxStatement || kind != 'Q' && kind != 'P' {
-			err = s.pass(t.ctx, frame, inside)
-		}
-		if err == errWaits {
+		if err = s.pass(t.ctx, frame, inside); err == errWaits {
 			s.in.start -= len(frame) // it has yet to be handled
 		}
 		if err != nil {
@@ -124,7 +124,7 @@ func (t *turn) fromServer() error {
 // why.
 func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
 	l := s.proxy.loopOf()
-	if l == nil || s.pool != nil {
+	if l == nil || s.pool != nil || s.in.unread() || s.server.frames.unread() { // the loop wakes for what is to be read
 		return false, nil
 	}
 	t := &turn{session: s, ctx: ctx, loop: l, left: make(chan error, 1)}
@@ -161,6 +161,7 @@ func (s *session) enter(t *turn) {
 	s.in.source, s.out.to = t.client, t.client
 	s.server.frames.source, s.up.to = t.server, t.server
 	s.out.whole, s.up.whole = true, true
+	s.in.brief, s.server.frames.brief = maxStatement, bufferBytes
 }
 
 // resume takes them back: the client's unless it has said goodbye. Where that
@@ -192,6 +193,12 @@ func (s *session) resume(t *turn, why error) error {
 	s.in.source, s.out.to = s.client, s.client
 	s.server.frames.source, s.up.to = s.server.conn, s.server.conn
 	s.out.whole, s.up.whole = false, false
+	s.in.brief, s.server.frames.brief = 0, 0
+	for _, c := range []net.Conn{s.client, s.server.conn} {
+		if plain, ok := c.(*net.TCPConn); ok { // where it is closed, there is nothing to keep alive
+			_ = plain.SetKeepAliveConfig(keepAlive(s.proxy.running.Load().KeepAlive))
+		}
+	}
 	return err
 }
 

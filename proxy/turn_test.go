@@ -3,9 +3,11 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"testing"
 	"time"
 )
@@ -153,4 +155,64 @@ func TestASessionThatIsEndedLeavesTheLoop(t *testing.T) {
 		t.Errorf("its client cannot be told: %v", err)
 	}
 	wantBytes(t, o.client, []byte("farewell"))
+}
+
+func TestWhatIsAtHandKeepsASessionOffTheLoop(t *testing.T) {
+	s, _, _ := bareSession(nil, nil)
+	client, near := sockets(t)
+	s.client, s.in = near, newFrames(near)
+	_, s.server.conn = sockets(t)
+	l, err := newLoop(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.close)
+	s.proxy.loops = []*loop{l}
+	_, _ = client.Write(append(framed('p', []byte("proof")), framed('Q', []byte("SELECT 1\x00"))...))
+	if _, err := s.in.next(); err != nil {
+		t.Fatal(err)
+	}
+	if over, err := s.takeTurns(t.Context()); over || err != nil {
+		t.Errorf("over: %v, %v", over, err)
+	}
+	if frame, err := s.in.next(); err != nil || frame[0] != 'Q' {
+		t.Errorf("then came %q, %v", frame, err)
+	}
+}
+
+// TestNothingIsWatchedThatHasLeft has sessions that leave the loop as soon as they
+// are on it.
+func TestNothingIsWatchedThatHasLeft(t *testing.T) {
+	l, err := newLoop(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.close)
+	long := framed('Q', append(bytes.Repeat([]byte(" "), maxStatement), 0))
+	for range 300 {
+		s, _, _ := bareSession(nil, nil)
+		s.proxy.loops = []*loop{l}
+		var client net.Conn
+		client, s.client = sockets(t)
+		_, s.server.conn = sockets(t)
+		_, _ = client.Write(long)
+		if over, err := s.takeTurns(t.Context()); over {
+			t.Fatal(err)
+		}
+	}
+	watched, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", l.poll))
+	if n := bytes.Count(watched, []byte("tfd:")); err != nil || n != 1 {
+		t.Errorf("%d descriptors are watched, want the pipe's, %v", n, err)
+	}
+}
+
+func TestManyMessagesAtOnceTakeASessionOffTheLoop(t *testing.T) {
+	o := takesTurns(t)
+	all := bytes.Repeat(framed('H', nil), maxMessages+5)
+	_, _ = o.client.Write(all)
+	if over := <-o.left; over {
+		t.Fatalf("the session is over: %v", o.err)
+	}
+	go func() { _ = o.statements(t.Context()) }()
+	wantBytes(t, o.server, all)
 }

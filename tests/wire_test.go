@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hiatus-tailor/tailor/internal/hospital"
 )
@@ -470,5 +471,30 @@ func TestManyClientsAtOnceShareOneChain(t *testing.T) {
 	}
 	if least := together.smallestClass(); least < k {
 		t.Errorf("smallest class of everything shown: %d, want at least %d", least, k)
+	}
+}
+
+// TestWhatWasSentBeforeTheEndIsRun: statements that a client sends with its
+// goodbye, or with what breaks the protocol, are PostgreSQL's to run.
+func TestWhatWasSentBeforeTheEndIsRun(t *testing.T) {
+	super := shared.superuser(t)
+	exec1(t, super, `CREATE SEQUENCE IF NOT EXISTS farewells; GRANT ALL ON farewells TO PUBLIC`)
+	p := shared.serve(t)
+	user := shared.reader(t)
+	for claim, end := range map[string][]byte{"goodbye": {'X', 0, 0, 0, 4}, "a bad length": {'Q', 0, 0, 0, 0}, "nothing": nil} {
+		exec1(t, super, `SELECT setval('farewells', 1, false)`)
+		w := dial(t, p.dsn(user))
+		message, err := (&pgproto3.Query{String: "SELECT nextval('farewells')"}).Encode(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.conn.Write(append(message, end...)); err != nil {
+			t.Fatal(err)
+		}
+		if end == nil {
+			_ = w.conn.Close()
+		}
+		waitFor(t, func() bool { return one[bool](t, super, `SELECT is_called FROM farewells`) })
+		t.Log(claim)
 	}
 }
