@@ -145,6 +145,10 @@ CREATE INDEX IF NOT EXISTS audit_entry_principal ON tailor.audit_entry (principa
 CREATE INDEX IF NOT EXISTS audit_entry_verdict ON tailor.audit_entry (verdict, position);
 CREATE INDEX IF NOT EXISTS audit_entry_chain ON tailor.audit_entry (chain, position) WHERE verdict = 'released';
 CREATE INDEX IF NOT EXISTS audit_entry_relations ON tailor.audit_entry USING gin (relations);
+CREATE INDEX IF NOT EXISTS audit_entry_risk ON tailor.audit_entry (risk);
+CREATE INDEX IF NOT EXISTS audit_entry_loss ON tailor.audit_entry (loss);
+-- For a table that is seldom asked for, or never, the planner is to know that.
+ALTER TABLE tailor.audit_entry ALTER relations SET STATISTICS 500;
 COMMENT ON TABLE tailor.audit_entry IS 'one row a statement or refused login, with the outcome of its answer';
 
 CREATE TABLE IF NOT EXISTS tailor.audit_head (
