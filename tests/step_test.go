@@ -85,8 +85,8 @@ func TestASyncWithinACopyThatFailsEndsTheSession(t *testing.T) {
 func TestNoErrorTellsAValueAfterACopyInDoubt(t *testing.T) {
 	p := shared.serve(t)
 	w := dial(t, p.dsn(shared.reader(t)))
-	w.send(t, query("CREATE TEMP TABLE copied (n int)"))
-	w.untilReady(t, 1)
+	w.send(t, query("CREATE TEMP TABLE copied (n int)"), query("SELECT count(*) FROM patients"))
+	w.untilReady(t, 2)
 	w.outOfStep()
 	w.Send(query("SELECT diagnosis::int FROM patients"))
 	_ = w.Flush()
