@@ -10,7 +10,6 @@ import (
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hiatus-tailor/tailor/internal/audit"
-	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // answers forwards what the server sends until one side ends. It alone writes
@@ -96,44 +95,6 @@ func fromServersLog(frame []byte) bool {
 	}
 	severity := notice.SeverityUnlocalized
 	return severity == "LOG" || strings.HasPrefix(severity, "DEBUG")
-}
-
-// errOutOfStep ends a session in which nobody can know any more what the server
-// answers: what is known of one statement would be held to be known of another.
-var errOutOfStep = sqlstate.New(sqlstate.ProtocolViolation, "the server's answers are out of step with what was asked").
-	WithHint("Connect again. While a copy from the client runs, send Sync only before its data or after its end.")
-
-// fits says which messages belong to the answer to which kind of message, short
-// of those that end it for all kinds: an error and ReadyForQuery.
-func fits(kind, answer byte) bool {
-	switch kind {
-	case 'E':
-		return strings.IndexByte("DCIsGHdc", answer) >= 0
-	case 'Q':
-		return strings.IndexByte("TDCIGHdc", answer) >= 0
-	case 'D':
-		return answer == 't' || answer == 'T' || answer == 'n'
-	case 'F':
-		return answer == 'V'
-	}
-	return completes(kind, answer)
-}
-
-// completes says which messages end the answer to which kind of message.
-func completes(kind, answer byte) bool {
-	switch answer {
-	case '1':
-		return kind == 'P'
-	case '2':
-		return kind == 'B'
-	case '3':
-		return kind == 'C'
-	case 'T', 'n':
-		return kind == 'D'
-	case 'C', 'I', 's':
-		return kind == 'E'
-	}
-	return false
 }
 
 // answerStep forwards a message that may be the first or the last of an answer.
@@ -235,18 +196,6 @@ func (s *session) answerError(frame []byte) error {
 		clear = s.expect.fail(code)
 	}
 	if err := s.out.pass(frame); err != nil || clear {
-		return err
-	}
-	return errOutOfStep
-}
-
-// unexpected forwards an error that answers nothing: the server ends the
-// session, or says what must not happen, and ends a reader's here.
-func (s *session) unexpected(frame []byte) error {
-	if !s.principal.Reader {
-		return s.out.pass(frame)
-	}
-	if err := s.out.pass(withoutData(frame)); err != nil || fatal(frame) {
 		return err
 	}
 	return errOutOfStep

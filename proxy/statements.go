@@ -63,9 +63,6 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 	case 'D', 'C':
 		return s.named(ctx, frame)
 	case 'S':
-		if len(frame) != headerBytes {
-			return malformed(nil)
-		}
 		s.expect.add(bare['S'])
 		s.skipping, s.pipelined = false, false
 	case 'H':
