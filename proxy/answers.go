@@ -59,7 +59,11 @@ func (s *session) answers(ctx context.Context) error {
 func (s *session) answer(frame []byte) error {
 	switch frame[0] {
 	case 'D', 'd': // rows: the bulk of all traffic
-		if e := s.expect.head(); e != nil && e.internal != nil {
+		e := s.expect.head()
+		if e == nil || !fits(e.kind, frame[0]) {
+			return errOutOfStep
+		}
+		if e.internal != nil {
 			return e.internal.keep(frame)
 		}
 	case 'S':
@@ -93,28 +97,14 @@ func fromServersLog(frame []byte) bool {
 	return severity == "LOG" || strings.HasPrefix(severity, "DEBUG")
 }
 
-// completes says which messages end the answer to which kind of message.
-func completes(kind, answer byte) bool {
-	switch answer {
-	case '1':
-		return kind == 'P'
-	case '2':
-		return kind == 'B'
-	case '3':
-		return kind == 'C'
-	case 'T', 'n':
-		return kind == 'D'
-	case 'C', 'I', 's':
-		return kind == 'E'
-	}
-	return false
-}
-
 // answerStep forwards a message that may be the first or the last of an answer.
 func (s *session) answerStep(frame []byte) error {
 	e := s.expect.head()
-	if e == nil {
-		return s.out.pass(frame)
+	if e == nil || !fits(e.kind, frame[0]) {
+		return errOutOfStep
+	}
+	if e.kind == 'Q' || e.kind == 'F' {
+		e.answered = e.answered || strings.IndexByte("CIV", frame[0]) >= 0
 	}
 	if e.internal != nil {
 		return nil
@@ -135,8 +125,12 @@ func (s *session) answerStep(frame []byte) error {
 	case 's': // the portal gave as many as were asked for, and has more
 		e.rows += int64(e.most)
 	}
-	if frame[0] == 'G' {
+	switch {
+	case frame[0] == 'G':
 		e.copying = true
+	case e.copying && frame[0] == 'C':
+		e.copying = false
+		s.replies.Add(s.expect.copied())
 	}
 	if completes(e.kind, frame[0]) {
 		s.finish(e, audit.Passed, "")
@@ -166,7 +160,10 @@ func rowsOf(frame []byte) int64 {
 func (s *session) answerError(frame []byte) error {
 	e := s.expect.head()
 	if e == nil {
-		return s.out.pass(frame)
+		return s.unexpected(frame)
+	}
+	if e.kind == 'Q' || e.kind == 'F' {
+		e.answered = true
 	}
 	if e.internal != nil {
 		e.internal.row, e.internal.failed = nil, true
@@ -188,28 +185,39 @@ func (s *session) answerError(frame []byte) error {
 	case e.record == nil && (e.kind == 'P' || e.kind == 'B'):
 		e.record = s.record(e.statement) // it ends before it was executed
 	}
-	s.finish(e, audit.Failed, codeOf(frame))
-	if e.kind != 'Q' && e.kind != 'F' && e.kind != 'S' {
-		s.expect.fail()
+	code := codeOf(frame)
+	s.finish(e, audit.Failed, code)
+	clear := true
+	switch e.kind {
+	case 'Q':
+		clear = !e.copying || s.expect.failedCopy()
+	case 'F', 'S':
+	default:
+		clear = s.expect.fail(code)
 	}
-	return s.out.pass(frame)
+	if err := s.out.pass(frame); err != nil || clear {
+		return err
+	}
+	return errOutOfStep
 }
 
 // answerReady ends a simple query, a function call or a Sync.
 func (s *session) answerReady(frame []byte) error {
-	s.status.Store(uint32(frame[len(frame)-1]))
 	e := s.expect.head()
-	if e != nil {
-		s.finish(e, audit.Passed, "")
-		internal := e.internal
-		if internal != nil {
-			e.internal = nil // answered: nobody else is to end it
-		}
-		s.expect.ready()
-		if internal != nil {
-			internal.done <- nil
-			return nil
-		}
+	if e == nil || e.kind != 'S' && !e.answered {
+		return errOutOfStep
+	}
+	s.status.Store(uint32(frame[len(frame)-1]))
+	s.replies.Add(1)
+	s.finish(e, audit.Passed, "")
+	internal := e.internal
+	if internal != nil {
+		e.internal = nil // answered: nobody else is to end it
+	}
+	s.expect.complete()
+	if internal != nil {
+		internal.done <- nil
+		return nil
 	}
 	return s.out.pass(frame)
 }

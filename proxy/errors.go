@@ -62,10 +62,23 @@ func withoutData(frame []byte) []byte {
 	if !quotes {
 		return frame
 	}
-	return errorFrame("ERROR", &sqlstate.Error{
+	severity := "ERROR"
+	if fatal(frame) {
+		severity = "FATAL"
+	}
+	return errorFrame(severity, &sqlstate.Error{
 		Code: sqlstate.Code(e.Code), Message: "the statement cannot be computed on this data", Position: int(e.Position),
 		Hint: "The server's own message is withheld: it may quote a value of a protected column.",
 	})
+}
+
+// fatal says whether the server ends the session with an ErrorResponse.
+func fatal(frame []byte) bool {
+	var e decode.ErrorResponse
+	if err := e.Decode(frame[headerBytes:]); err != nil {
+		return false
+	}
+	return e.SeverityUnlocalized == "FATAL" || e.SeverityUnlocalized == "PANIC"
 }
 
 // codeOf is the SQLSTATE of an ErrorResponse.

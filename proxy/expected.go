@@ -40,6 +40,8 @@ type expected struct {
 	started time.Time
 	rows    int64
 	copying bool // the server has asked for a copy from the client
+	// answered says that the server may be ready: of 'Q' and 'F' only.
+	answered bool
 	// silent says that the client does not see the answer, unless it is an error.
 	silent bool
 	ahead  *ahead // of a simple query that is planned ahead; nil for none
@@ -125,61 +127,33 @@ func (q *expectations) head() *expected {
 	return q.queue[0]
 }
 
-// complete removes the head, whose answer has ended. Sync messages that came
-// to the server while it was copying have no answer of their own.
+// complete removes the head, whose answer has ended.
 func (q *expectations) complete() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.queue) == 0 {
-		return
-	}
-	e := q.shift()
-	if e.copying && e.kind == 'E' {
-		q.shiftThrough('c')
+	if len(q.queue) > 0 {
+		q.shift()
 	}
 }
 
 // fail removes the head, whose answer was an error in the extended protocol,
-// and what the server passes over because of it.
-func (q *expectations) fail() {
+// and what the server passes over because of it. clear is false where nobody
+// can know what that is.
+func (q *expectations) fail(code string) (clear bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queue) == 0 {
-		return
+		return true
 	}
-	if e := q.shift(); e.copying {
-		q.shiftThrough('d')
+	if q.queue[0].copying && !q.leaveCopy(code) {
+		return false
 	}
+	q.shift()
 	for len(q.queue) > 0 && q.queue[0].kind != 'S' {
 		q.drop(q.shift())
 	}
 	q.skipping = len(q.queue) == 0
-}
-
-// ready removes everything up to the message that ReadyForQuery answers.
-func (q *expectations) ready() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.queue) > 0 {
-		e := q.shift()
-		if e.kind == 'Q' || e.kind == 'S' || e.kind == 'F' {
-			return
-		}
-		q.drop(e)
-	}
-}
-
-// shiftThrough removes everything up to the first mark of a kind, if there is
-// one; what it removes was sent into the copy, where only the copy is read.
-func (q *expectations) shiftThrough(kind byte) {
-	for i, e := range q.queue {
-		if e.kind == kind {
-			for range i + 1 {
-				q.drop(q.shift())
-			}
-			return
-		}
-	}
+	return true
 }
 
 func (q *expectations) shift() *expected {

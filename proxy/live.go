@@ -101,6 +101,13 @@ func (s *session) endIfIdle(now time.Time, limit time.Duration) {
 // atRest says that the server owes no answer and holds no transaction open.
 func (s *session) atRest() bool { return s.status.Load() == 'I' && s.expect.head() == nil }
 
+// owedNothing says that the session is at rest and that the server has answered
+// as often as it was asked: only then the connection may be another's. The count
+// does not depend on what the session expects.
+func (s *session) owedNothing() bool {
+	return s.atRest() && s.questions.Load() == s.replies.Load()
+}
+
 // drain ends sessions as they come out of their transactions, the others once
 // the patience is over.
 func (p *Proxy) drain(hard context.Context, cut context.CancelCauseFunc) {

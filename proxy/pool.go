@@ -98,7 +98,7 @@ func (s *session) forward(ctx context.Context, frame []byte, inside bool) error 
 func (s *session) pass(ctx context.Context, frame []byte, inside bool) error {
 	var err error
 	if inside {
-		err = s.up.pass(frame)
+		err = s.up.piece(frame)
 	} else {
 		s.messages.Add(1)
 		err = s.statement(ctx, frame)
@@ -121,7 +121,7 @@ func (p *Proxy) poke() {
 // offer makes the goroutine that reads from the server see whether the
 // connection is wanted by another, where the session is at rest.
 func (s *session) offer() {
-	if s.proxy.places.queued() == 0 || !s.atRest() {
+	if s.proxy.places.queued() == 0 || !s.owedNothing() {
 		return
 	}
 	s.pool.touch.Lock()
@@ -148,7 +148,7 @@ func (s *session) poked(ctx context.Context, err error) bool {
 // for one, and returns when the session has one again. Only the goroutine that
 // reads from the server calls it.
 func (s *session) share(ctx context.Context) error {
-	if s.pool == nil || s.proxy.places.queued() == 0 || !s.atRest() {
+	if s.pool == nil || s.proxy.places.queued() == 0 || !s.owedNothing() {
 		return nil
 	}
 	gave, err := s.yield()
@@ -172,7 +172,7 @@ func (s *session) yield() (gave bool, err error) {
 	}
 	defer q.turn.Unlock()
 	u := s.server
-	if q.pinned || !q.settled || s.pipelined || s.skipping || !s.atRest() || u.frames.start != u.frames.end {
+	if q.pinned || !q.settled || s.pipelined || s.skipping || !s.owedNothing() || u.frames.start != u.frames.end {
 		return false, nil
 	}
 	if err := s.out.Flush(); err != nil {

@@ -16,7 +16,7 @@ import (
 
 // stateQuery tells what a session has made of its connection: settings, which
 // another connection can be given, and whether there is anything else.
-const stateQuery = `SELECT (SELECT pg_catalog.json_object_agg(name, setting) FROM (` +
+const stateQuery = `(SELECT pg_catalog.json_object_agg(name, setting) FROM (` +
 	`SELECT name, setting FROM pg_catalog.pg_settings WHERE source = 'session' AND name NOT IN ('transaction_isolation', 'transaction_read_only', 'transaction_deferrable') UNION ALL ` +
 	`SELECT n, pg_catalog.current_setting(n, true) FROM pg_catalog.unnest(ARRAY['tailor.representation', 'tailor.notices', 'tailor.recoding', 'tailor.project']) n ` +
 	`WHERE pg_catalog.current_setting(n, true) <> '') s),` +
@@ -51,18 +51,21 @@ func (u *upstream) restore(settings []byte) error {
 	if settings == nil {
 		return nil
 	}
-	row, err := u.ask(`SELECT pg_catalog.count(pg_catalog.set_config(key, value, false)) FROM pg_catalog.json_each_text(` + literal(string(settings)) + `)`)
+	row, err := u.ask(`pg_catalog.count(pg_catalog.set_config(key, value, false)) FROM pg_catalog.json_each_text(` + literal(string(settings)) + `)`)
 	if err == nil && row == nil {
 		err = sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be restored").WithHint("Connect again.")
 	}
 	return err
 }
 
-// ask runs a query of one row on a connection that nobody else reads from. The
-// row is nil where the server answers with an error. Its deadline stays set.
-func (u *upstream) ask(query string) (row [][]byte, err error) {
+// ask runs a query of one row, given from behind SELECT, on a connection that
+// nobody else reads from. The row is nil where the server answers with an error.
+// An answer without a word that only this query holds is another's. The
+// connection's deadline stays set.
+func (u *upstream) ask(columns string) (row [][]byte, err error) {
 	_ = u.conn.SetDeadline(time.Now().Add(resetTimeout))
-	if err := send(u.conn, &pgproto3.Query{String: query}); err != nil {
+	word := newID()
+	if err := send(u.conn, &pgproto3.Query{String: "SELECT " + literal(word) + ", " + columns}); err != nil {
 		return nil, err
 	}
 	q := &internalQuery{}
@@ -82,10 +85,15 @@ func (u *upstream) ask(query string) (row [][]byte, err error) {
 		case 'S':
 			u.setParameter(frame)
 		case 'Z':
-			if failed {
+			switch {
+			case u.frames.start != u.frames.end:
+				return nil, errSilentServer
+			case failed:
 				return nil, nil
+			case len(q.row) == 0 || string(q.row[0]) != word:
+				return nil, errSilentServer
 			}
-			return q.row, nil
+			return q.row[1:], nil
 		}
 	}
 }

@@ -53,6 +53,9 @@ type session struct {
 	tally    *tally
 	together bool          // the tally is not the session's alone
 	status   atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
+	// questions counts what was sent that ReadyForQuery answers, whatever is expected,
+	// and replies the ReadyForQuery and the Sync that a copy passed over.
+	questions, replies atomic.Int64
 
 	// The rest belongs to the goroutine that forwards statements.
 	names     names
@@ -102,6 +105,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 		names:     newNames(),
 		knowledge: knowledge{settings: settings{notices: true}},
 	}
+	s.up.questions = &s.questions
 	if r.Pool == PoolTransaction {
 		s.names.complete = true
 		s.pool = &pooled{parameters: g.parameters, keys: client.keys, settled: true, woken: make(chan struct{}, 1)}
@@ -151,7 +155,7 @@ func (s *session) run(ctx context.Context) {
 	}
 	s.end = context.Cause(ctx)
 	s.part(s.end)
-	s.reusable = s.end == errLeft && !s.pipelined && s.atRest()
+	s.reusable = s.end == errLeft && !s.pipelined && s.owedNothing()
 	s.expect.drain()
 	s.noteTally()
 }

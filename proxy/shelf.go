@@ -239,19 +239,30 @@ func (s *session) leaveServer() {
 
 // clear makes a connection what it was after its login (PostgreSQL, DISCARD):
 // settings, temporary tables, locks, listening, statements, the unnamed one
-// included.
+// included. Only the answer to a question that holds a random word ends it: what
+// comes before is what was asked, and nothing that another is owed.
 func (u *upstream) clear() error {
 	_ = u.conn.SetDeadline(time.Now().Add(resetTimeout))
-	err := send(u.conn, &pgproto3.Query{String: "DISCARD ALL"}, &pgproto3.Close{ObjectType: 'S'}, &pgproto3.Sync{})
+	word := newID()
+	err := send(u.conn, &pgproto3.Query{String: "DISCARD ALL"}, &pgproto3.Close{ObjectType: 'S'}, &pgproto3.Sync{},
+		&pgproto3.Query{String: "SELECT " + literal(word)})
 	if err != nil {
 		return err
 	}
-	for ready := 0; ready < 2; {
+	told := &internalQuery{}
+	for ready := 0; ready < 3; {
 		frame, err := u.frames.next()
 		if err != nil {
 			return err
 		}
 		switch frame[0] {
+		case 'D':
+			if ready < 2 {
+				return errSilentServer
+			}
+			if err := told.keep(frame); err != nil {
+				return err
+			}
 		case 'E':
 			return errors.New("the server could not clear the session")
 		case 'S':
@@ -262,6 +273,9 @@ func (u *upstream) clear() error {
 				return errors.New("the session is in a transaction")
 			}
 		}
+	}
+	if len(told.row) != 1 || string(told.row[0]) != word {
+		return errSilentServer
 	}
 	if u.frames.start != u.frames.end {
 		return errors.New("the server said more than it was asked")

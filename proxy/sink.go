@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"encoding/binary"
 	"io"
+	"sync/atomic"
 
 	"github.com/hiatus-tailor/tailor/internal/metrics"
 )
@@ -10,11 +12,12 @@ import (
 // flushed. Messages that pass as they are lie side by side in the buffer that
 // they were read into, and are written from there without being copied.
 type sink struct {
-	to      io.Writer
-	pending []byte // of the sink's own
-	run     []byte // behind pending; lies in the buffer of a frames
-	whole   bool   // it is written when it is flushed only, however much it is
-	meter   *metrics.Counter
+	to        io.Writer
+	pending   []byte // of the sink's own
+	run       []byte // behind pending; lies in the buffer of a frames
+	whole     bool   // it is written when it is flushed only, however much it is
+	meter     *metrics.Counter
+	questions *atomic.Int64 // counts messages that end with ReadyForQuery; nil for none
 }
 
 // maxPending is how much is collected before it is written.
@@ -22,6 +25,12 @@ const maxPending = 64 << 10
 
 // pass forwards a message as it is. It must stay as it is until the flush.
 func (w *sink) pass(frame []byte) error {
+	w.count(frame[0])
+	return w.piece(frame)
+}
+
+// piece is pass for a further piece of a message.
+func (w *sink) piece(frame []byte) error {
 	if n := len(w.run); n > 0 {
 		if cap(w.run) > n && &w.run[:n+1][n] == &frame[0] { // right behind the run
 			w.run = w.run[:n+len(frame)]
@@ -35,8 +44,22 @@ func (w *sink) pass(frame []byte) error {
 	return nil
 }
 
-// Write adds bytes that the caller may change afterwards.
+// count counts a message that the server answers with ReadyForQuery, among
+// others or alone.
+func (w *sink) count(kind byte) {
+	if w.questions != nil && (kind == 'Q' || kind == 'S' || kind == 'F') {
+		w.questions.Add(1)
+	}
+}
+
+// Write adds whole messages that the caller may change afterwards.
 func (w *sink) Write(p []byte) (int, error) {
+	if w.questions != nil {
+		for rest := p; len(rest) >= headerBytes; {
+			w.count(rest[0])
+			rest = rest[min(len(rest), 1+int(binary.BigEndian.Uint32(rest[1:]))):]
+		}
+	}
 	if err := w.keepRun(); err != nil {
 		return 0, err
 	}

@@ -13,6 +13,7 @@ func TestUntouchedMessagesAreOneWrite(t *testing.T) {
 	writes := &countedWrites{}
 	s, _, _ := bareSession(nil, bytes.NewReader(stream))
 	s.out.to = writes
+	s.expect.add(&expected{kind: 'E'})
 	_ = s.answers(t.Context())
 	if writes.n != 1 || !bytes.Equal(writes.all, stream) {
 		t.Errorf("%d writes of %q", writes.n, writes.all)
@@ -32,8 +33,10 @@ func (w *countedWrites) Write(p []byte) (int, error) {
 
 func TestALongRowIsPassedOnInPieces(t *testing.T) {
 	row := framed('D', bytes.Repeat([]byte("x"), 10*bufferBytes))
-	stream := append(append(framed('T', []byte("\x00\x00")), row...), framed('Z', []byte("I"))...)
+	stream := append(append(framed('T', []byte("\x00\x00")), row...), framed('C', []byte("SELECT 1\x00"))...)
+	stream = append(stream, framed('Z', []byte("I"))...)
 	s, _, toClient := bareSession(nil, bytes.NewReader(stream))
+	s.expect.add(&expected{kind: 'Q'})
 	_ = s.answers(t.Context())
 	if !bytes.Equal(toClient.Bytes(), stream) {
 		t.Errorf("%d bytes of %d", toClient.Len(), len(stream))

@@ -66,6 +66,9 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 		s.expect.add(bare['S'])
 		s.skipping, s.pipelined = false, false
 	case 'H':
+		if len(frame) != headerBytes {
+			return malformed(nil) // the server would answer it with an error
+		}
 	case 'd':
 		s.expect.add(&expected{kind: 'd'})
 	case 'c', 'f':

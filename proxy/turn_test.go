@@ -100,7 +100,9 @@ func TestASlowReceiverTakesASessionOffTheLoopAndLosesNothing(t *testing.T) {
 	for range 5000 {
 		stream = append(stream, row...)
 	}
-	stream = append(append(stream, long...), framed('Z', []byte("I"))...)
+	stream = append(append(stream, long...), framed('C', []byte("SELECT 5001\x00"))...)
+	stream = append(stream, framed('Z', []byte("I"))...)
+	o.expect.add(&expected{kind: 'Q'})
 	go func() { _, _ = o.server.Write(stream) }()
 	if over := <-o.left; over { // nobody has read anything yet
 		t.Fatalf("the session is over: %v", o.err)
