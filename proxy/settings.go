@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (s *session) readSettings(ctx context.Context) error {
 	if s.status.Load() == 'E' {
 		return nil
 	}
-	if err := s.awaitSettings(ctx); err != nil {
+	if err := s.awaitSettings(ctx); err != nil && !errors.Is(err, errNotAnswered) {
 		return err
 	}
 	k := &s.knowledge
@@ -72,7 +73,13 @@ func (s *session) readSettings(ctx context.Context) error {
 	if err := s.askSettings(); err != nil {
 		return err
 	}
-	return s.awaitSettings(ctx)
+	err := s.awaitSettings(ctx)
+	if errors.Is(err, errNotAnswered) { // by a cancel request, say, that was meant for a statement before
+		if err = s.askSettings(); err == nil {
+			err = s.awaitSettings(ctx)
+		}
+	}
+	return err
 }
 
 // askSettings asks without waiting for the answer.
