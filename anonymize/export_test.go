@@ -20,3 +20,6 @@ func (a Antichain) CoversDown(v []uint8) bool { return a.down.covers(v) }
 
 // Elements counts what is stored in either direction.
 func (a Antichain) Elements() (up, down int) { return a.up.elements, a.down.mirrored.elements }
+
+// Group is the number of a block's group.
+func (m *Means) Group(block uint32) uint32 { return m.groupOf[block] }

@@ -26,6 +26,7 @@ type Means struct {
 	unit      float64
 	groupOf   []uint32 // block -> group
 	groups    []meanGroup
+	loss      float64
 }
 
 type meanGroup struct {
@@ -42,15 +43,18 @@ type meanGroup struct {
 // days. Blocks are groups for ever where subjects have several rows, or the
 // column's hierarchy is a list: nothing guards their means.
 func NewMeans(p *Partition, column, k int, integer bool) *Means {
-	m := &Means{partition: p, column: column, k: k}
-	if integer {
-		m.unit = 1
-	}
-	m.groupOf = make([]uint32, p.Blocks())
+	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
 	for b := range m.groupOf {
 		m.groupOf[b] = m.add([]uint32{uint32(b)}, false)
 	}
-	return m
+	return m.weighed()
+}
+
+func unitOf(integer bool) float64 {
+	if integer {
+		return 1
+	}
+	return 0
 }
 
 // add makes a group of blocks.
@@ -105,7 +109,7 @@ func (m *Means) Refine(p *Partition) *Means {
 	for g, blocks := range parts {
 		next.divide(blocks, m.groups[g].told)
 	}
-	return next
+	return next.weighed()
 }
 
 // divide makes groups of the blocks that a group has come to.
@@ -148,12 +152,16 @@ func (m *Means) Mean(block uint32) (mean float64, ok bool) {
 
 // Loss is the mean over all rows of the share of the domain that a row's label
 // covers, as [Partition.Loss] has it for the labels of blocks.
-func (m *Means) Loss() float64 {
+func (m *Means) Loss() float64 { return m.loss }
+
+// weighed is m with its loss.
+func (m *Means) weighed() *Means {
 	h, sum := m.partition.Table().columns[m.column].Hierarchy, 0.0
 	for b, rows := range m.partition.rows {
 		sum += float64(rows) * h.Share(m.Label(uint32(b)))
 	}
-	return sum / float64(max(1, m.partition.Table().Rows()))
+	m.loss = sum / float64(max(1, m.partition.Table().Rows()))
+	return m
 }
 
 // FormatMean prints a mean for a column of numbers, whole ones where it is told

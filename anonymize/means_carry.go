@@ -43,7 +43,7 @@ func (m *Means) Refit(p *Partition, from [][]uint32, k int) *Means {
 	for _, root := range order {
 		next.put(parts[root], next.add(parts[root], told[root]))
 	}
-	return next
+	return next.weighed()
 }
 
 // union is a forest of sets that can be joined.
@@ -99,8 +99,7 @@ func UnmarshalMeans(p *Partition, column, k int, integer bool, data []byte) (*Me
 	if d.err == nil && len(d.data) > 0 {
 		d.fail("bytes left over")
 	}
-	m := NewMeans(p, column, k, integer)
-	m.groups = nil
+	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
 	for g, blocks := range parts {
 		if len(blocks) == 0 {
 			d.fail("a group is empty")
@@ -113,5 +112,5 @@ func UnmarshalMeans(p *Partition, column, k int, integer bool, data []byte) (*Me
 	if d.err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMeansData, d.err)
 	}
-	return m, nil
+	return m.weighed(), nil
 }

@@ -25,6 +25,10 @@ type ExplainedTable struct {
 	// Bounds says that some figures are bounds: the chain has not been asked for
 	// the combination, and what it would come to is told by an answer only.
 	Bounds bool `json:"bounds"`
+	// Measures are quasi-identifiers that the query only aggregates over whole
+	// blocks: the means of the blocks as they are serve, and they did not enter
+	// the combination.
+	Measures []string `json:"measures,omitempty"`
 }
 
 // ExplainedStage is one stage. RiskBefore is nil where it has not been
