@@ -40,7 +40,9 @@ type sample struct {
 //   - Who has a large value himself, and takes all of one side's deviations for
 //     the largest one, is off by a quarter of it at least.
 //
-// Which samples are held back tells those of the first kind one answer more.
+// Which samples are held back, and what is done with them ([Means.Refine]), are
+// answers as well: those of the first kind learn of at most seven parts of the
+// range in all, each time a group splits.
 // TestRoundingLeavesTwoParts…, TestAShownMeanRulesOutNoValue and
 // TestTheGuardHoldsBack check it.
 func (s *sample) mean(k int) (mean float64, ok bool) {

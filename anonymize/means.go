@@ -1,6 +1,7 @@
 package anonymize
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,7 +14,8 @@ import (
 //
 // A group is a union of blocks. Once a mean has been shown over it, it splits
 // only into parts that may all show theirs: the blocks that may, and the others
-// together; else it stays. A group that has shown nothing comes apart freely.
+// together, where they need it with as many people again who could do without;
+// else it stays. A group that has shown nothing comes apart freely.
 //
 // Guarantee. All that is told of the column, now and before, is a function of
 // label, size and sum of each group. In particular the difference of two sums
@@ -115,6 +117,9 @@ func (m *Means) Refine(p *Partition) *Means {
 // divide makes groups of the blocks that a group has come to.
 func (m *Means) divide(blocks []uint32, told bool) {
 	var alone, together []uint32
+	if told {
+		slices.SortFunc(blocks, m.compare)
+	}
 	for _, b := range blocks {
 		if !told || m.look([]uint32{b}).shown {
 			alone = append(alone, b)
@@ -123,7 +128,10 @@ func (m *Means) divide(blocks []uint32, told bool) {
 		}
 	}
 	if len(together) > 0 && !m.look(together).shown {
-		alone, together = nil, blocks
+		alone, together = m.accompanied(alone, together)
+		if !m.look(together).shown {
+			alone, together = nil, blocks
+		}
 	}
 	for _, b := range alone {
 		m.groupOf[b] = m.add([]uint32{b}, told)
@@ -131,6 +139,41 @@ func (m *Means) divide(blocks []uint32, told bool) {
 	if len(together) > 0 {
 		m.put(together, m.add(together, told))
 	}
+}
+
+// accompanied moves blocks to those that are held back together, until their
+// number of people has doubled: those that follow in the order of labels, in a
+// circle. Values of the column count last in it, so that who is moved says
+// little of them.
+func (m *Means) accompanied(alone, together []uint32) (left, more []uint32) {
+	from, _ := slices.BinarySearchFunc(alone, together[0], m.compare)
+	people := 0
+	for _, b := range together {
+		people += m.partition.Rows(b)
+	}
+	more = together
+	for i := range alone {
+		b := alone[(from+i)%len(alone)]
+		if people <= 0 {
+			left = append(left, b)
+			continue
+		}
+		more, people = append(more, b), people-m.partition.Rows(b)
+	}
+	return left, more
+}
+
+// compare orders blocks by the labels of the other columns, then by the
+// column's.
+func (m *Means) compare(a, b uint32) int {
+	for i := 1; i <= len(m.partition.lo); i++ {
+		c := (m.column + i) % len(m.partition.lo)
+		x, y := m.partition.Cover(a, c), m.partition.Cover(b, c)
+		if d := cmp.Or(cmp.Compare(x.Level, y.Level), cmp.Compare(x.Group, y.Group)); d != 0 {
+			return d
+		}
+	}
+	return cmp.Compare(a, b)
 }
 
 func (m *Means) put(blocks []uint32, group uint32) {
