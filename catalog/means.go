@@ -101,6 +101,9 @@ func meanOf(q *Column, m *anonymize.Means, block uint32) (string, bool) {
 
 // loss is that of each column that is shown by means.
 func (m means) loss(r *Relation) map[string]float64 {
+	if len(m) == 0 {
+		return nil
+	}
 	out := make(map[string]float64)
 	for i, q := range r.Dimensions() {
 		if m[i] != nil {
