@@ -9,7 +9,8 @@ import (
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
-// payroll is a table of which pay is shown by means and age by middles.
+// payroll is a table of which pay is shown by means and age by middles; guarded
+// has the same columns and answers with aggregates only.
 func payroll() *catalog.Snapshot {
 	hierarchy := &catalog.HierarchySpec{Name: "h", Kind: "interval", Definition: []byte(`{"widths": [10], "lower": 0, "upper": 100}`)}
 	r := &catalog.Relation{OID: 1, Schema: "public", Name: "payroll", Subject: "id", K: 5, OneRow: true, Columns: []catalog.Column{
@@ -19,7 +20,9 @@ func payroll() *catalog.Snapshot {
 		{Name: "sex", Number: 4, Type: "text", Category: "S", Class: catalog.QuasiIdentifier, Hierarchy: hierarchy},
 		{Name: "unit", Number: 5, Type: "text", Category: "S", Class: catalog.Sensitive},
 	}}
-	return catalog.NewSnapshot(1, []*catalog.Relation{r}, map[catalog.Name]*catalog.Other{
+	guarded := *r
+	guarded.OID, guarded.Name, guarded.AggregateOnly = 2, "guarded", true
+	return catalog.NewSnapshot(1, []*catalog.Relation{r, &guarded}, map[catalog.Name]*catalog.Other{
 		{Schema: "public", Name: "units"}: {Columns: []string{"unit", "town"}},
 	})
 }
@@ -38,6 +41,7 @@ func TestAColumnIsAMeasureOnlyWhereWholeBlocksAreAggregated(t *testing.T) {
 		{`SELECT age / 10 AS decade, avg(pay) FROM payroll WHERE sex = 'F' GROUP BY decade`, "age sex", true},
 		{`SELECT age, sex, avg(pay) FROM payroll GROUP BY GROUPING SETS ((age), (sex), ())`, "age sex", true},
 		{`SELECT x FROM (SELECT avg(pay) AS x FROM payroll) s`, "", true},
+		{`SELECT sex, avg(pay), count(pay) FROM guarded GROUP BY sex`, "sex", true},
 
 		{`SELECT avg(age) FROM payroll`, "age", false},
 		{`SELECT pay, avg(pay) FROM payroll GROUP BY pay`, "pay", false},
@@ -56,6 +60,7 @@ func TestAColumnIsAMeasureOnlyWhereWholeBlocksAreAggregated(t *testing.T) {
 		{`SELECT avg(pay) FROM payroll WHERE EXISTS (SELECT FROM units)`, "pay", false},
 		{`SELECT avg(x) FROM (SELECT pay AS x FROM payroll) s`, "pay", false},
 		{`SELECT (SELECT avg(o.pay) FROM payroll i) FROM payroll o`, "pay", false},
+		{`SELECT avg(pay) FROM guarded WHERE unit = 'x'`, "pay", false},
 		{`SELECT * FROM payroll`, "age pay sex", false},
 	} {
 		plan, err := planner.Make(c.statement, planner.Session{SearchPath: []string{"public"}}, snapshot)
