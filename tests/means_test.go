@@ -50,6 +50,18 @@ func TestAveragesOverWholeBlocksNeedNoRefinementAndAreThoseOfPostgreSQL(t *testi
 	if blocks := chain("blocks"); blocks != 2 {
 		t.Errorf("%d blocks by sex", blocks)
 	}
+	exec1(t, reader, `BEGIN`)
+	exec1(t, reader, `DECLARE c CURSOR FOR SELECT avg(pay), 'fetched' FROM payroll`)
+	rowsOf(t, reader, `FETCH c`, `COMMIT`)
+	fetched := 0
+	for _, r := range p.records(t) {
+		if strings.HasPrefix(fmt.Sprint(r["sql"]), "FETCH") && fmt.Sprint(r["measures"]) == "[public.payroll.pay]" {
+			fetched++
+		}
+	}
+	if fetched != 1 {
+		t.Errorf("%d records of fetches name the measure", fetched)
+	}
 	for _, r := range p.records(t) {
 		if r["principal"] == name && strings.Contains(fmt.Sprint(r["sql"]), "GROUP BY sex") && r["verdict"] == "released" {
 			if fmt.Sprint(r["measures"]) != "[public.payroll.pay public.payroll.hours]" {
