@@ -23,7 +23,6 @@ type sample struct {
 	unit       float64 // between neighbouring values, 0 where there is always another between two
 	values     []float64
 	people     []uint32 // who have the value
-	withNull   bool
 }
 
 // mean is what may be shown of the sample's mean: the multiple of
@@ -51,7 +50,7 @@ func (s *sample) mean(k int) (mean float64, ok bool) {
 		n += float64(s.people[i])
 		sum += float64(s.people[i]) * (v - s.low)
 	}
-	if s.withNull || s.width <= 0 || n == 0 || len(s.values) < max(leastValues, (k+1)/2) || !s.spread(s.low+sum/n, n) {
+	if s.width <= 0 || n == 0 || len(s.values) < max(leastValues, (k+1)/2) || !s.spread(s.low+sum/n, n) {
 		return 0, false
 	}
 	most := s.width - s.unit
