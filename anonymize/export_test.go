@@ -23,3 +23,10 @@ func (a Antichain) Elements() (up, down int) { return a.up.elements, a.down.mirr
 
 // Group is the number of a block's group.
 func (m *Means) Group(block uint32) uint32 { return m.groupOf[block] }
+
+// Told is what has been told of the sum of a block's group: it lies within slack
+// of sum. ok is false where nothing has.
+func (m *Means) Told(block uint32) (sum, slack float64, ok bool) {
+	g := &m.groups[m.groupOf[block]]
+	return g.told.sum, g.told.slack, g.shown
+}

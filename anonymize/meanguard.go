@@ -23,42 +23,71 @@ type sample struct {
 	unit       float64 // between neighbouring values, 0 where there is always another between two
 	values     []float64
 	people     []uint32 // who have the value
+	nulls      uint32   // people who have none
 }
 
-// mean is what may be shown of the sample's mean: the multiple of
-// width/people that is nearest to it. ok is false where the guard holds it
-// back.
+// count is the number of people.
+func (s *sample) count() float64 {
+	n := float64(s.nulls)
+	for _, p := range s.people {
+		n += float64(p)
+	}
+	return n
+}
+
+// sum is the true one.
+func (s *sample) sum() float64 {
+	sum := 0.0
+	for i, v := range s.values {
+		sum += v * float64(s.people[i])
+	}
+	return sum
+}
+
+// told is what has been told of a sum: it lies less than slack from sum, or
+// at sum-slack.
+type told struct {
+	sum, slack float64
+	people     float64
+}
+
+// mean is what is shown of it.
+func (t told) mean() float64 { return t.sum / t.people }
+
+// rounded is the sum as a multiple of the label's width, counted from its low
+// end.
+func (s *sample) rounded() told {
+	n := s.count()
+	parts := math.Round((s.sum() - n*s.low) / s.width)
+	return told{sum: n*s.low + parts*s.width, slack: s.width / 2, people: n}
+}
+
+// passes says whether what is to be told of the sample's sum may be.
 //
-// Guarantee. The sum of the values is told to within one width, the range in
-// which the label leaves each of them. Attackers:
+// Guarantee. The sum is told to within one width at best, the range in which
+// the label leaves each of its values. Attackers:
 //
-//   - Who knows all values but one learns of two parts of its range in which
-//     it lies, and nothing more.
 //   - Who knows the labels alone can rule out no value of the range for
-//     anybody.
+//     anybody: every sum within the slack is one that people with the label
+//     can have. With this, what is told of other groups narrows none
+//     ([Means] says why).
+//   - Who knows all values but one of a sum that was rounded learns on which
+//     side of one threshold the last lies. It may lie close to it.
 //   - Who has a large value himself, and takes all of one side's deviations for
 //     the largest one, is off by a quarter of it at least.
 //
 // Which samples are held back, and what is done with them ([Means.Refine]), are
-// answers as well: those of the first kind learn of at most seven parts of the
-// range in all, each time a group splits.
-// TestRoundingLeavesTwoParts…, TestAShownMeanRulesOutNoValue and
-// TestTheGuardHoldsBack check it.
-func (s *sample) mean(k int) (mean float64, ok bool) {
-	n, sum := 0.0, 0.0
-	for i, v := range s.values {
-		n += float64(s.people[i])
-		sum += float64(s.people[i]) * (v - s.low)
+// answers as well: thresholds for those who know all values but one, for which
+// nothing is claimed.
+// TestRoundingLeavesTwoParts…, TestAShownMeanRulesOutNoValue,
+// TestWhatWasToldOfAllGroupsNarrowsNoneBelowOneWidth and TestTheGuardHoldsBack
+// check it.
+func (s *sample) passes(k int, t told) bool {
+	n := s.count()
+	if s.nulls > 0 || s.width <= 0 || n == 0 || len(s.values) < max(leastValues, (k+1)/2) || !s.spread(s.sum()/n, n) {
+		return false
 	}
-	if s.width <= 0 || n == 0 || len(s.values) < max(leastValues, (k+1)/2) || !s.spread(s.low+sum/n, n) {
-		return 0, false
-	}
-	most := s.width - s.unit
-	parts := math.Round(sum / s.width)
-	if parts < 1 || (parts-0.5)*s.width > (n-1)*most {
-		return 0, false
-	}
-	return s.low + parts*s.width/n, true
+	return t.sum-t.slack >= n*s.low && t.sum+t.slack <= n*(s.low+s.width-s.unit)
 }
 
 // spread says whether the values lie far enough from their mean, and nobody

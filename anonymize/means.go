@@ -1,7 +1,6 @@
 package anonymize
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,16 +11,20 @@ import (
 // group is shown the group's label and, where the guard lets it, its mean.
 // It is immutable.
 //
-// A group is a union of blocks. Once a mean has been shown over it, it splits
-// only into parts that may all show theirs: the blocks that may, and the others
-// together, where they need it with as many people again who could do without;
-// else it stays. A group that has shown nothing comes apart freely.
+// A group is a union of blocks. Of a group that has shown nothing the sum is
+// rounded when it shows its mean. It splits only into parts that may all show
+// theirs: the sums of all but one are rounded, and that one's is what they leave
+// of the group's. A group that has shown nothing comes apart freely.
 //
-// Guarantee. All that is told of the column, now and before, is a function of
-// label, size and sum of each group. In particular the difference of two sums
-// that were ever told is a sum of groups each of which the guard has passed
-// ([sample.mean] says for which attackers). Within an epoch.
-// TestWhatIsLeftOverPassesTheGuardToo checks it.
+// Guarantee. Each sum that is rounded gives one threshold; the others follow
+// from those. The errors of rounding could be any, whatever is known of labels:
+// for each present group, every sum within the slack of what was told is one that
+// people with its label can have ([sample.passes]). So all that is told of a
+// column together narrows no sum that was rounded to less than one width of its
+// label, and no other to less than that of its own. Attacker: knows the labels
+// and all that was told. Within an epoch; [Means.Refit] tells nothing anew of
+// what has changed. TestWhatWasToldOfAllGroupsNarrowsNoneBelowOneWidth and
+// TestWhatIsLeftOverPassesTheGuardToo check it.
 type Means struct {
 	partition *Partition
 	column, k int
@@ -33,11 +36,10 @@ type Means struct {
 
 type meanGroup struct {
 	label Node
-	mean  float64
-	shown bool // the mean is
-	// told says that a mean has been shown over the group, now or before, or
-	// over one that it is a part of.
-	told bool
+	shown bool // its mean is, as told
+	told  told
+	// whole says that the group never splits: its people have changed since.
+	whole bool
 }
 
 // NewMeans starts with each block as a group of its own, of which nothing but
@@ -46,8 +48,8 @@ type meanGroup struct {
 // column's hierarchy is a list: nothing guards their means.
 func NewMeans(p *Partition, column, k int, integer bool) *Means {
 	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
-	for b := range m.groupOf {
-		m.groupOf[b] = m.add([]uint32{uint32(b)}, false)
+	for b := range uint32(p.Blocks()) {
+		m.add([]uint32{b}, m.look([]uint32{b}))
 	}
 	return m.weighed()
 }
@@ -60,137 +62,76 @@ func unitOf(integer bool) float64 {
 }
 
 // add makes a group of blocks.
-func (m *Means) add(blocks []uint32, told bool) uint32 {
-	g := m.look(blocks)
-	g.told = g.shown || told
+func (m *Means) add(blocks []uint32, g meanGroup) {
+	for _, b := range blocks {
+		m.groupOf[b] = uint32(len(m.groups))
+	}
 	m.groups = append(m.groups, g)
-	return uint32(len(m.groups) - 1)
 }
 
-// look is what a group of blocks would show.
-func (m *Means) look(blocks []uint32) meanGroup {
-	g := m.partition.ground
-	h := g.table.columns[m.column].Hierarchy
-	people := make(map[uint32]uint32) // by leaf
+// cover is the narrowest node over blocks that lies no lower than a level.
+func (m *Means) cover(blocks []uint32, level int) Node {
 	lo, hi := ^uint32(0), uint32(0)
+	for _, b := range blocks {
+		lo, hi = min(lo, m.partition.lo[m.column][b]), max(hi, m.partition.hi[m.column][b])
+	}
+	h := m.hierarchy()
+	if n := h.Cover(lo, hi); n.Level >= level {
+		return n
+	}
+	return Node{Level: level, Group: h.Generalize(lo, level)}
+}
+
+func (m *Means) hierarchy() *Hierarchy { return m.partition.Table().columns[m.column].Hierarchy }
+
+// sample is the values of blocks under their label. ok is false where nothing
+// guards a mean of them.
+func (m *Means) sample(blocks []uint32, label Node) (s sample, ok bool) {
+	g, h := m.partition.ground, m.hierarchy()
+	low, high, ok := h.Ends(label)
+	if !ok || !g.table.RowPerSubject() {
+		return s, false
+	}
+	people := make(map[uint32]uint32) // by leaf
 	for _, b := range blocks {
 		for _, pos := range m.partition.members.of(b) {
 			people[g.leaf(m.column, pos)] += g.rows[pos]
 		}
-		lo, hi = min(lo, m.partition.lo[m.column][b]), max(hi, m.partition.hi[m.column][b])
 	}
-	out := meanGroup{label: h.Cover(lo, hi)}
-	low, high, ok := h.Ends(out.label)
-	if !ok || !g.table.RowPerSubject() {
-		return out
-	}
-	s := sample{low: low, width: high - low, unit: m.unit}
+	s = sample{low: low, width: high - low, unit: m.unit}
 	for _, leaf := range slices.Sorted(maps.Keys(people)) {
 		at, _, ok := h.Ends(Node{Group: leaf})
-		if !ok {
-			return out // NULL has no place on the line
+		if !ok { // NULL has no place on the line
+			s.nulls += people[leaf]
+			continue
 		}
 		s.values, s.people = append(s.values, at), append(s.people, people[leaf])
 	}
-	out.mean, out.shown = s.mean(m.k)
-	return out
+	return s, true
 }
 
-// Refine is what is shown after a refinement of the partition, which must be of
-// the same table.
-func (m *Means) Refine(p *Partition) *Means {
-	if p == m.partition {
-		return m
-	}
-	next := &Means{partition: p, column: m.column, k: m.k, unit: m.unit, groupOf: make([]uint32, p.Blocks())}
-	parts := make([][]uint32, len(m.groups))
-	for b := range uint32(p.Blocks()) {
-		g := m.groupOf[m.partition.blockOf[p.ground.tupleAt[p.members.of(b)[0]]]]
-		parts[g] = append(parts[g], b)
-	}
-	for g, blocks := range parts {
-		next.divide(blocks, m.groups[g].told)
-	}
-	return next.weighed()
-}
-
-// divide makes groups of the blocks that a group has come to.
-func (m *Means) divide(blocks []uint32, told bool) {
-	var alone, together []uint32
-	if told {
-		slices.SortFunc(blocks, m.compare)
-	}
-	for _, b := range blocks {
-		if !told || m.look([]uint32{b}).shown {
-			alone = append(alone, b)
-		} else {
-			together = append(together, b)
+// look is what a group of blocks shows of which nothing has been shown.
+func (m *Means) look(blocks []uint32) meanGroup {
+	g := meanGroup{label: m.cover(blocks, 0)}
+	if s, ok := m.sample(blocks, g.label); ok && s.width > 0 {
+		if t := s.rounded(); s.passes(m.k, t) {
+			g.shown, g.told = true, t
 		}
 	}
-	if len(together) > 0 && !m.look(together).shown {
-		alone, together = m.accompanied(alone, together)
-		if !m.look(together).shown {
-			alone, together = nil, blocks
-		}
-	}
-	for _, b := range alone {
-		m.groupOf[b] = m.add([]uint32{b}, told)
-	}
-	if len(together) > 0 {
-		m.put(together, m.add(together, told))
-	}
+	return g
 }
 
-// accompanied moves blocks to those that are held back together, until their
-// number of people has doubled: those that follow in the order of labels, in a
-// circle. Values of the column count last in it, so that who is moved says
-// little of them.
-func (m *Means) accompanied(alone, together []uint32) (left, more []uint32) {
-	from, _ := slices.BinarySearchFunc(alone, together[0], m.compare)
-	people := 0
-	for _, b := range together {
-		people += m.partition.Rows(b)
-	}
-	more = together
-	for i := range alone {
-		b := alone[(from+i)%len(alone)]
-		if people <= 0 {
-			left = append(left, b)
-			continue
-		}
-		more, people = append(more, b), people-m.partition.Rows(b)
-	}
-	return left, more
-}
-
-// compare orders blocks by the labels of the other columns, then by the
-// column's.
-func (m *Means) compare(a, b uint32) int {
-	for i := 1; i <= len(m.partition.lo); i++ {
-		c := (m.column + i) % len(m.partition.lo)
-		x, y := m.partition.Cover(a, c), m.partition.Cover(b, c)
-		if d := cmp.Or(cmp.Compare(x.Level, y.Level), cmp.Compare(x.Group, y.Group)); d != 0 {
-			return d
-		}
-	}
-	return cmp.Compare(a, b)
-}
-
-func (m *Means) put(blocks []uint32, group uint32) {
-	for _, b := range blocks {
-		m.groupOf[b] = group
-	}
-}
-
-// Label is the narrowest node that covers the group of a block.
+// Label is the narrowest node that covers the group of a block, and that has
+// covered it before.
 func (m *Means) Label(block uint32) Node { return m.groups[m.groupOf[block]].label }
 
-// Mean is the mean of the group of a block, rounded: it is off by at most half
-// of the label's width divided by the number of people. ok is false where the
-// guard holds it back.
+// Mean is the mean of the group of a block, rounded: the sum behind it is off by
+// at most the slack of what was told. ok is false where the guard holds it back.
 func (m *Means) Mean(block uint32) (mean float64, ok bool) {
-	g := &m.groups[m.groupOf[block]]
-	return g.mean, g.shown
+	if g := &m.groups[m.groupOf[block]]; g.shown {
+		return g.told.mean(), true
+	}
+	return 0, false
 }
 
 // Loss is the mean over all rows of the share of the domain that a row's label
@@ -199,7 +140,7 @@ func (m *Means) Loss() float64 { return m.loss }
 
 // weighed is m with its loss.
 func (m *Means) weighed() *Means {
-	h, sum := m.partition.Table().columns[m.column].Hierarchy, 0.0
+	h, sum := m.hierarchy(), 0.0
 	for b, rows := range m.partition.rows {
 		sum += float64(rows) * h.Share(m.Label(uint32(b)))
 	}

@@ -1,24 +1,21 @@
 package anonymize
 
-import (
-	"encoding/binary"
-	"errors"
-	"fmt"
-)
-
-// ErrMeansData says that encoded bytes are not means of the partition.
-var ErrMeansData = errors.New("not means of this partition")
+import "slices"
 
 // Refit carries means to the partition of a new epoch; from is
-// [RefitReport.From]. Groups stay together, and those join whose blocks have
-// joined, so that no group of the new epoch cuts across one of the old. Whether
-// a group's mean is shown is decided anew.
+// [RefitReport.From]. A group tells again what it has told. Where its values are
+// not the same it never tells anything else: it stays whole, its label does not
+// get narrower, and its mean is the one that was told before the first change,
+// of the people of then, or the middle of the label where that mean lies
+// outside. Groups stay together, and those join whose blocks have joined, so
+// that no group of the new epoch cuts across one of the old; newcomers outside
+// all old labels are a group that shows no mean.
 //
-// What changed is told by the difference of two sums. Each is told to within
-// one width of its label: who knows nothing else of a group can rule out no
-// value for one person who came or left, as long as the label is the same; who
-// knows all the others' values learns of two parts of the range, once more.
-// TestADifferenceOfEpochsRulesOutNoValue checks it.
+// Guarantee. Over all epochs, each sum is rounded once. So who has watched a
+// group of which people come and go has one threshold, of the first, whatever he
+// knows of those people. A group that tells something new has the values that it
+// had when the chain began: all that is told of those is as [Means] says.
+// TestAGroupThatHasChangedTellsNothingNew checks it.
 func (m *Means) Refit(p *Partition, from [][]uint32, k int) *Means {
 	next := &Means{partition: p, column: m.column, k: k, unit: m.unit, groupOf: make([]uint32, p.Blocks())}
 	same := newUnion(len(m.groups) + p.Blocks())
@@ -27,23 +24,69 @@ func (m *Means) Refit(p *Partition, from [][]uint32, k int) *Means {
 			same.join(len(m.groups)+b, int(m.groupOf[old]))
 		}
 	}
-	parts := make(map[int][]uint32)
-	told := make(map[int]bool)
+	before, after := make(map[int][]uint32), make(map[int][]uint32) // groups and blocks by root
 	for g := range m.groups {
-		told[same.find(g)] = told[same.find(g)] || m.groups[g].told
+		root := same.find(g)
+		before[root] = append(before[root], uint32(g))
 	}
 	var order []int
 	for b := range p.Blocks() {
 		root := same.find(len(m.groups) + b)
-		if parts[root] == nil {
+		if after[root] == nil {
 			order = append(order, root)
 		}
-		parts[root] = append(parts[root], uint32(b))
+		after[root] = append(after[root], uint32(b))
 	}
+	blocks := m.blocksOf()
 	for _, root := range order {
-		next.put(parts[root], next.add(parts[root], told[root]))
+		var old []uint32
+		if groups := before[root]; len(groups) == 1 {
+			old = blocks[groups[0]]
+		}
+		next.add(after[root], m.carried(before[root], old, next, after[root]))
 	}
 	return next.weighed()
+}
+
+// blocksOf lists the blocks of each group.
+func (m *Means) blocksOf() [][]uint32 {
+	out := make([][]uint32, len(m.groups))
+	for b, g := range m.groupOf {
+		out[g] = append(out[g], uint32(b))
+	}
+	return out
+}
+
+// carried is what a group of the next epoch shows that continues groups of m:
+// none for newcomers. old is the blocks of a single one.
+func (m *Means) carried(groups, old []uint32, next *Means, blocks []uint32) meanGroup {
+	if len(groups) == 1 && !m.groups[groups[0]].whole && m.unchanged(old, next, blocks) {
+		g := m.groups[groups[0]]
+		if g.label = next.cover(blocks, 0); g.shown {
+			return g
+		}
+		return next.look(blocks)
+	}
+	out, level := meanGroup{shown: len(groups) > 0, whole: true}, 0
+	for _, i := range groups {
+		g := &m.groups[i]
+		level, out.shown = max(level, g.label.Level), out.shown && g.shown
+		out.told.sum, out.told.slack = out.told.sum+g.told.sum, out.told.slack+g.told.slack
+		out.told.people += g.told.people
+	}
+	out.label = next.cover(blocks, level)
+	if low, high, ok := next.hierarchy().Ends(out.label); !ok || !out.shown || out.told.mean() < low || out.told.mean() >= high {
+		out.shown, out.told = false, told{}
+	}
+	return out
+}
+
+// unchanged says whether blocks of the next epoch hold the values of old ones,
+// each as often.
+func (m *Means) unchanged(old []uint32, next *Means, blocks []uint32) bool {
+	x, ok := m.sample(old, m.hierarchy().Root())
+	y, again := next.sample(blocks, next.hierarchy().Root())
+	return ok && again && x.nulls == y.nulls && slices.Equal(x.values, y.values) && slices.Equal(x.people, y.people)
 }
 
 // union is a forest of sets that can be joined.
@@ -66,51 +109,3 @@ func (u union) find(i int) int {
 }
 
 func (u union) join(i, j int) { u[u.find(i)] = u.find(j) }
-
-// MarshalBinary encodes the group of each block and what has been told of each
-// group. Means themselves are worked out again. It never fails.
-func (m *Means) MarshalBinary() ([]byte, error) {
-	out := binary.AppendUvarint(nil, uint64(len(m.groups)))
-	for i := range m.groups {
-		told := byte(0)
-		if m.groups[i].told {
-			told = 1
-		}
-		out = append(out, told)
-	}
-	for _, g := range m.groupOf {
-		out = binary.AppendUvarint(out, uint64(g))
-	}
-	return out, nil
-}
-
-// UnmarshalMeans decodes what MarshalBinary wrote for an equal partition. The
-// other arguments are those of [NewMeans]. It fails with an error that wraps
-// [ErrMeansData].
-func UnmarshalMeans(p *Partition, column, k int, integer bool, data []byte) (*Means, error) {
-	d := &decoder{data: data}
-	told := d.take(int(d.number(uint64(p.Blocks()))))
-	parts := make([][]uint32, len(told))
-	for b := range uint32(p.Blocks()) {
-		if g := d.number(max(uint64(len(told)), 1) - 1); d.err == nil && len(told) > 0 {
-			parts[g] = append(parts[g], b)
-		}
-	}
-	if d.err == nil && len(d.data) > 0 {
-		d.fail("bytes left over")
-	}
-	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
-	for g, blocks := range parts {
-		if len(blocks) == 0 {
-			d.fail("a group is empty")
-		}
-		if d.err != nil {
-			break
-		}
-		m.put(blocks, m.add(blocks, told[g] != 0))
-	}
-	if d.err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMeansData, d.err)
-	}
-	return m.weighed(), nil
-}
