@@ -175,3 +175,35 @@ func TestADifferenceOfEpochsRulesOutNoValue(t *testing.T) {
 		t.Errorf("%d of 1000 pairs of epochs", both)
 	}
 }
+
+func TestEndsAreThoseOfTheNodeAndOfTheDomain(t *testing.T) {
+	h, err := anonymize.Interval{Widths: []float64{50}, Lower: 0, Upper: 119, Integer: true}.Build([]string{"7", "99", "110"}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, _ := h.Code("99")
+	null, _ := h.NullCode()
+	for _, c := range []struct {
+		claim     string
+		node      anonymize.Node
+		low, high float64
+		ok        bool
+	}{
+		{"a value lies at both", anonymize.Node{Group: leaf}, 99, 99, true},
+		{"a range ends before the next", anonymize.Node{Level: 1, Group: 1}, 50, 100, true},
+		{"the last one ends with the domain", anonymize.Node{Level: 1, Group: 2}, 100, 120, true},
+		{"the root is the domain", h.Root(), 0, 120, true},
+		{"NULL lies nowhere", anonymize.Node{Group: null}, 0, 0, false},
+	} {
+		if low, high, ok := h.Ends(c.node); low != c.low || high != c.high || ok != c.ok {
+			t.Errorf("%s: [%g, %g) %t", c.claim, low, high, ok)
+		}
+	}
+	list, err := anonymize.Prefix{Keep: []int{1}}.Build([]string{"a1", "b2"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := list.Ends(list.Root()); ok {
+		t.Error("a list of codes has ends")
+	}
+}
