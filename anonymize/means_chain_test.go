@@ -176,38 +176,3 @@ func TestMeansSurviveEncoding(t *testing.T) {
 		}
 	}
 }
-
-func TestGroupsStayTogetherFromEpochToEpoch(t *testing.T) {
-	values, cuts := skewed(8, 400)
-	p := anonymize.NewPartition(measured(t, values, cuts...))
-	m := anonymize.NewMeans(p, 0, 5, true)
-	for _, columns := range [][]int{{1}, {1, 2, 3}} {
-		p = refined(t, p, anonymize.Refinement{Columns: columns, Requirements: blockK(5)})
-		m = m.Refine(p)
-	}
-	// A third of the people leaves.
-	kept := func(list []uint32) []uint32 { return list[:270] }
-	after := measured(t, values[:270], kept(cuts[0]), kept(cuts[1]), kept(cuts[2]))
-	next, report, err := anonymize.Refit(p, after, blockK(5))
-	if err != nil {
-		t.Fatal(err)
-	}
-	carried := m.Refit(next, report.From, 5)
-	if report.Joined == 0 {
-		t.Error("no blocks have joined")
-	}
-	now := make(map[uint32]uint32)
-	for row := range 270 {
-		was, is := p.BlockOf()[p.Table().TupleOfRow()[row]], next.BlockOf()[after.TupleOfRow()[row]]
-		if _, ok := m.Mean(was); !ok {
-			continue
-		}
-		if known, ok := now[m.Group(was)]; ok && known != carried.Group(is) {
-			t.Fatal("people of one group are in two after a refresh")
-		}
-		now[m.Group(was)] = carried.Group(is)
-	}
-	if len(now) < 2 {
-		t.Errorf("%d groups", len(now))
-	}
-}

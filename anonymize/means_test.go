@@ -149,33 +149,6 @@ func TestRoundingLeavesTwoPartsOfTheRangeToWhoKnowsAllOthers(t *testing.T) {
 	}
 }
 
-func TestADifferenceOfEpochsRulesOutNoValue(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	both := 0
-	for range 1000 {
-		values := []int{0, 119}
-		for range 5 + random.IntN(40) {
-			values = append(values, random.IntN(120))
-		}
-		before, shown := ofAll(measured(t, values), 5)
-		after, again := ofAll(measured(t, append(values, random.IntN(120))), 5)
-		if !shown || !again {
-			continue
-		}
-		both++
-		n := float64(len(values))
-		// Sums are told to within 60: who came lies between their difference and
-		// 120 to either side of it.
-		difference := math.Round(after*(n+1) - before*n)
-		if difference-120 > 0 || difference+120 < 119 {
-			t.Fatalf("a newcomer is told by a difference of %g", difference)
-		}
-	}
-	if both < 500 {
-		t.Errorf("%d of 1000 pairs of epochs", both)
-	}
-}
-
 func TestEndsAreThoseOfTheNodeAndOfTheDomain(t *testing.T) {
 	h, err := anonymize.Interval{Widths: []float64{50}, Lower: 0, Upper: 119, Integer: true}.Build([]string{"7", "99", "110"}, true)
 	if err != nil {
