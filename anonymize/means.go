@@ -69,7 +69,8 @@ func (m *Means) add(blocks []uint32, g meanGroup) {
 	m.groups = append(m.groups, g)
 }
 
-// cover is the narrowest node over blocks that lies no lower than a level.
+// cover is the narrowest node over blocks that lies no lower than a level, or
+// the root.
 func (m *Means) cover(blocks []uint32, level int) Node {
 	lo, hi := ^uint32(0), uint32(0)
 	for _, b := range blocks {
@@ -79,6 +80,7 @@ func (m *Means) cover(blocks []uint32, level int) Node {
 	if n := h.Cover(lo, hi); n.Level >= level {
 		return n
 	}
+	level = min(level, h.Root().Level)
 	return Node{Level: level, Group: h.Generalize(lo, level)}
 }
 

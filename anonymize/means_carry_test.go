@@ -44,6 +44,7 @@ func TestGroupsStayTogetherFromEpochToEpoch(t *testing.T) {
 
 // spread and close are people all over the range, and people close together.
 var (
+	wide   = []int{1000, 3000, 6000, 9000, 12000, 15000, 18000, 19500}
 	spread = []int{400, 700, 900, 1500, 3000, 5200}
 	tight  = []int{4000, 4011, 4022, 4033, 4044, 4055, 4066, 4077}
 )
@@ -124,12 +125,27 @@ func TestAGroupThatHasChangedTellsNothingNew(t *testing.T) {
 	}
 }
 
+func TestAGroupThatHasChangedStaysWhole(t *testing.T) {
+	for _, changed := range []bool{false, true} {
+		a, b := slices.Clone(wide), slices.Clone(wide[:6])
+		p, m := begun(year(t, a, b))
+		first, _ := m.Mean(0)
+		if changed {
+			a[2] += 100
+		}
+		p, m = next(t, p, m, year(t, a, b))
+		_, m = cutOff(t, p, m)
+		if mean, ok := m.Mean(1); !ok || (mean == first) != changed {
+			t.Errorf("changed: %t; of %g, a part shows %g", changed, first, mean)
+		}
+	}
+}
+
 func TestAGroupThatIsTheSameTellsTheSameAndMaySplit(t *testing.T) {
-	spread := []int{1000, 3000, 6000, 9000, 12000, 15000, 18000, 19500}
 	other := []int{2000, 4500, 9000, 12000, 7000, 6000, 3000, 500}
-	p, m := begun(year(t, spread, other))
+	p, m := begun(year(t, wide, other))
 	first, _ := m.Mean(0)
-	p, m = next(t, p, m, year(t, spread, other))
+	p, m = next(t, p, m, year(t, wide, other))
 	if mean, ok := m.Mean(0); !ok || mean != first {
 		t.Errorf("%g is shown again as %g", first, mean)
 	}
@@ -140,7 +156,7 @@ func TestAGroupThatIsTheSameTellsTheSameAndMaySplit(t *testing.T) {
 		t.Fatal("the group did not split")
 	}
 	// One part changes: the other is told of as before, and neither anew.
-	p, m = next(t, p, m, year(t, append(slices.Clone(spread), 12000), other))
+	p, m = next(t, p, m, year(t, append(slices.Clone(wide), 12000), other))
 	x, _ := m.Mean(0)
 	y, ok := m.Mean(1)
 	if !ok || x != a || y != b {
@@ -166,16 +182,13 @@ func TestNewcomersOutsideAllLabelsShowNoMean(t *testing.T) {
 }
 
 func TestAMeanOutsideOfWhatItsPeopleHaveNowIsNotShown(t *testing.T) {
-	low := []int{100, 900, 1700, 2500, 3300, 4100}
-	p, m := begun(year(t, low))
-	if _, ok := m.Mean(0); !ok {
-		t.Fatal("no mean is shown")
+	p, m := begun(year(t, []int{100, 900, 1700, 2500, 3300, 4100}))
+	if mean, ok := m.Mean(0); !ok || mean > 4000 {
+		t.Fatalf("%g is shown: %t", mean, ok)
 	}
-	raised := make([]int, len(low))
-	for i, v := range low {
-		raised[i] = v + 10000
-	}
-	_, m = next(t, p, m, year(t, raised))
+	// Nodes of another hierarchy need not cover what those of the old one did.
+	other := anonymize.Interval{Widths: []float64{100, 200, 500}, Lower: 4000, Upper: 19999, Integer: true}
+	_, m = next(t, p, m, measuredWithin(t, other, nil, []int{4100, 4100, 4150, 4150, 4220, 4330}, make([]uint32, 6)))
 	if mean, ok := m.Mean(0); ok {
 		t.Errorf("%g is shown", mean)
 	}
