@@ -42,9 +42,9 @@ func TestGroupsStayTogetherFromEpochToEpoch(t *testing.T) {
 	}
 }
 
-// spread and close are people all over the range, and people close together.
+// spread and close are people wages over the range, and people close together.
 var (
-	wide   = []int{1000, 3000, 6000, 9000, 12000, 15000, 18000, 19500}
+	wages  = []int{1000, 3000, 6000, 9000, 12000, 15000, 18000, 19500}
 	spread = []int{400, 700, 900, 1500, 3000, 5200}
 	tight  = []int{4000, 4011, 4022, 4033, 4044, 4055, 4066, 4077}
 )
@@ -127,7 +127,7 @@ func TestAGroupThatHasChangedTellsNothingNew(t *testing.T) {
 
 func TestAGroupThatHasChangedStaysWhole(t *testing.T) {
 	for _, changed := range []bool{false, true} {
-		a, b := slices.Clone(wide), slices.Clone(wide[:6])
+		a, b := slices.Clone(wages), slices.Clone(wages[:6])
 		p, m := begun(year(t, a, b))
 		first, _ := m.Mean(0)
 		if changed {
@@ -143,9 +143,9 @@ func TestAGroupThatHasChangedStaysWhole(t *testing.T) {
 
 func TestAGroupThatIsTheSameTellsTheSameAndMaySplit(t *testing.T) {
 	other := []int{2000, 4500, 9000, 12000, 7000, 6000, 3000, 500}
-	p, m := begun(year(t, wide, other))
+	p, m := begun(year(t, wages, other))
 	first, _ := m.Mean(0)
-	p, m = next(t, p, m, year(t, wide, other))
+	p, m = next(t, p, m, year(t, wages, other))
 	if mean, ok := m.Mean(0); !ok || mean != first {
 		t.Errorf("%g is shown again as %g", first, mean)
 	}
@@ -156,7 +156,7 @@ func TestAGroupThatIsTheSameTellsTheSameAndMaySplit(t *testing.T) {
 		t.Fatal("the group did not split")
 	}
 	// One part changes: the other is told of as before, and neither anew.
-	p, m = next(t, p, m, year(t, append(slices.Clone(wide), 12000), other))
+	p, m = next(t, p, m, year(t, append(slices.Clone(wages), 12000), other))
 	x, _ := m.Mean(0)
 	y, ok := m.Mean(1)
 	if !ok || x != a || y != b {
