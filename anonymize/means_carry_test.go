@@ -42,7 +42,7 @@ func TestGroupsStayTogetherFromEpochToEpoch(t *testing.T) {
 	}
 }
 
-// spread and close are people wages over the range, and people close together.
+// People all over the range, of two kinds, and people close together.
 var (
 	wages  = []int{1000, 3000, 6000, 9000, 12000, 15000, 18000, 19500}
 	spread = []int{400, 700, 900, 1500, 3000, 5200}
@@ -187,7 +187,7 @@ func TestAMeanOutsideOfWhatItsPeopleHaveNowIsNotShown(t *testing.T) {
 		t.Fatalf("%g is shown: %t", mean, ok)
 	}
 	// Nodes of another hierarchy need not cover what those of the old one did.
-	other := anonymize.Interval{Widths: []float64{100, 200, 500}, Lower: 4000, Upper: 19999, Integer: true}
+	other := anonymize.Interval{Widths: []float64{100, 200, 600}, Lower: 4000, Upper: 19999, Integer: true}
 	_, m = next(t, p, m, measuredWithin(t, other, nil, []int{4100, 4100, 4150, 4150, 4220, 4330}, make([]uint32, 6)))
 	if mean, ok := m.Mean(0); ok {
 		t.Errorf("%g is shown", mean)
