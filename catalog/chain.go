@@ -82,6 +82,8 @@ type Present struct {
 	Score        float64
 	// Unplanted are the seeds that the chain is to be prepared for first.
 	Unplanted []Seed
+	// LossOf is as in [Release].
+	LossOf map[string]float64
 }
 
 // Step is what a query makes of a chain.

@@ -76,15 +76,16 @@ func (c *Catalog) carry(ctx context.Context, tx pgx.Tx, r, past *Relation, chain
 }
 
 // sameDimensions says whether what was shown under one policy can be carried to
-// another. A column that was shown by means stays one: labels of single blocks
-// would tell sums that its groups have not.
+// another. A column that was shown by means stays one, with its hierarchy:
+// labels of single blocks, or of other nodes, would tell sums that its groups
+// have not.
 func sameDimensions(now, past *Relation) bool {
 	x, y := now.Dimensions(), past.Dimensions()
 	if len(x) != len(y) {
 		return false
 	}
 	for i := range x {
-		if x[i].Name != y[i].Name || x[i].Type != y[i].Type || y[i].Mean && !x[i].Mean {
+		if x[i].Name != y[i].Name || x[i].Type != y[i].Type || y[i].Mean && !(x[i].Mean && x[i].Hierarchy.equal(y[i].Hierarchy)) {
 			return false
 		}
 	}
