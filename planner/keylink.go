@@ -46,7 +46,7 @@ func lends(child, parent *catalog.Relation) *sqlstate.Error {
 			WithHint("Labels of the joined rows would tell parts of what the means are of. The owner chooses: tailor.represent.")
 	case !child.Parent.Is(parent) || !child.Parent.InStep:
 		return sqlstate.New(sqlstate.PolicyStale, "table %q does not hold the quasi-identifiers of %q as they are now", child.Name, parent.Name).
-			WithHint("The owner of both calls tailor.activate('%s'), after that of '%s'.", child, parent)
+			WithHint("The owner of both calls tailor.activate('%[1]s'), after that of '%[2]s', and before both tailor.forget_chains('%[2]s') where readers have been shown means of it.", child, parent)
 	case child.Parent.Narrow:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "the chains of table %q are shared by fewer than those of %q", child.Name, parent.Name).
 			WithHint("People who share a chain of the one could compare their joins: the owner gives both tables one scope with tailor.chain_scope.")

@@ -70,6 +70,63 @@ CALL tailor.represent('payroll', 'bonus', 'middle'); CALL tailor.activate('payro
 	exec1(t, direct, `CALL tailor.forget_chains('leave'); CALL tailor.activate('payroll')`)
 }
 
+func TestAJoinShowsNoLabelsOfWhatWasShownByMeansBefore(t *testing.T) {
+	direct := makeDatabase(t, "means_taken_back", payrollSchema+`CREATE TABLE leave (id int REFERENCES payroll, day int);
+INSERT INTO leave SELECT id, d FROM payroll, generate_series(1, 2) d;`)
+	if err := shared.install(t.Context(), "means_taken_back"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, payrollPolicy+`CALL tailor.protect('leave', 'id', 5); CALL tailor.classify('leave', 'day', 'non_sensitive'); CALL tailor.activate('leave');`)
+	reader := connect(t, serveDatabase(t, "means_taken_back").dsn(shared.reader(t)))
+	rowsOf(t, reader, `SELECT avg(pay) FROM payroll`)
+	exec1(t, direct, `CALL tailor.represent('payroll', 'pay', 'middle'); CALL tailor.represent('payroll', 'hours', 'middle'); CALL tailor.represent('payroll', 'flag', 'middle');
+CALL tailor.represent('payroll', 'bonus', 'middle'); CALL tailor.activate('payroll'); CALL tailor.activate('leave')`)
+	join := `SELECT pay FROM leave l JOIN payroll p ON l.id = p.id`
+	var answer *pgconn.PgError
+	waitFor(t, func() bool { // the proxy hears of the policy a moment later
+		_, err := reader.Exec(t.Context(), `SELECT pay FROM payroll`)
+		return errors.As(err, &answer) && answer.Code == "KA004"
+	})
+	if _, err := reader.Exec(t.Context(), join); !errors.As(err, &answer) || answer.Code != "KA004" || !strings.Contains(answer.Hint, "tailor.forget_chains('public.payroll')") {
+		t.Errorf("a join shows what the table itself withholds: %v", err)
+	}
+	exec1(t, direct, `CALL tailor.forget_chains('payroll'); CALL tailor.activate('leave')`)
+	waitFor(t, func() bool { _, err := reader.Exec(t.Context(), join); return err == nil })
+}
+
+func TestWhatJoinsHaveShownIsFoundUnderAnotherNameToo(t *testing.T) {
+	direct := makeDatabase(t, "means_renamed", payrollSchema+`CREATE TABLE leave (id int REFERENCES payroll, day int);
+INSERT INTO leave SELECT id, d FROM payroll, generate_series(1, 2) d;`)
+	if err := shared.install(t.Context(), "means_renamed"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, strings.ReplaceAll(payrollPolicy, "'mean'", "'middle'")+
+		`CALL tailor.protect('leave', 'id', 5); CALL tailor.classify('leave', 'day', 'non_sensitive'); CALL tailor.activate('leave');`)
+	reader := connect(t, serveDatabase(t, "means_renamed").dsn(shared.reader(t)))
+	rowsOf(t, reader, `SELECT pay FROM leave l JOIN payroll p ON l.id = p.id`)
+	exec1(t, direct, `ALTER TABLE payroll RENAME TO wages; CALL tailor.represent('wages', 'pay', 'mean')`)
+	var answer *pgconn.PgError
+	if _, err := direct.Exec(t.Context(), `CALL tailor.activate('wages')`); !errors.As(err, &answer) || answer.Code != "55000" || !strings.Contains(answer.Message, "joins") {
+		t.Errorf("means are shown beside labels of joins: %v", err)
+	}
+	exec1(t, direct, `CALL tailor.forget_chains('leave'); CALL tailor.activate('wages')`)
+}
+
+func TestMeansStayWithTheirHierarchyUntilChainsAreForgotten(t *testing.T) {
+	direct := payrollDatabase(t, "means_bounds", "")
+	reader := connect(t, serveDatabase(t, "means_bounds").dsn(shared.reader(t)))
+	rowsOf(t, reader, `SELECT avg(pay) FROM payroll`)
+	// Other bounds would have the same sums rounded at other places.
+	exec1(t, direct, `CALL tailor.define_hierarchy('pay', 'interval', '{"widths": [1000, 5000], "lower": 0, "upper": 21000}'); CALL tailor.activate('payroll')`)
+	var answer *pgconn.PgError
+	waitFor(t, func() bool { // the proxy hears of the policy a moment later
+		_, err := reader.Exec(t.Context(), `SELECT avg(pay) FROM payroll`)
+		return errors.As(err, &answer) && answer.Code == "KA004"
+	})
+	exec1(t, direct, `CALL tailor.forget_chains('payroll')`)
+	waitFor(t, func() bool { _, err := reader.Exec(t.Context(), `SELECT avg(pay) FROM payroll`); return err == nil })
+}
+
 func TestAColumnThatWasShownByMeansStaysSoUntilItsChainsAreForgotten(t *testing.T) {
 	direct := payrollDatabase(t, "means_kept", "")
 	name := shared.reader(t)
