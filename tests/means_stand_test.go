@@ -107,7 +107,8 @@ func ends(t *testing.T, label string) (low, high float64) {
 // assertMeans asserts that whoever is shown one value under one label is shown
 // the mean of all of them, as exactly as it is promised, or the middle of the
 // label. Several groups may have one mean: each has a cell of other labels of
-// its own. It returns the numbers of both kinds of values.
+// its own. Few are what others leave, and off by at most half of the label. It
+// returns the numbers of both kinds of values.
 func assertMeans(t *testing.T, shown []paid) (means, middles int) {
 	t.Helper()
 	groups := make(map[[2]string][]paid)
@@ -115,6 +116,7 @@ func assertMeans(t *testing.T, shown []paid) (means, middles int) {
 		key := [2]string{p.label, p.value}
 		groups[key] = append(groups[key], p)
 	}
+	left := 0
 	for key, people := range groups {
 		low, high := ends(t, key[0])
 		value := amount(t, key[1])
@@ -131,6 +133,8 @@ func assertMeans(t *testing.T, shown []paid) (means, middles int) {
 			middles++
 		case math.Abs(value-sum/n) <= float64(len(cells))*(high-low)/2/n+0.005:
 			means++
+		case math.Abs(value-sum/n) <= (high-low)/2 && left < 3:
+			left++
 		default:
 			t.Errorf("%d people are shown %s under %q, their mean is %g", len(people), key[1], key[0], sum/n)
 		}

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +137,11 @@ func TestEveryShownMeanIsThatOfThoseWhoShareIt(t *testing.T) {
 		`SELECT age, avg(pay) FROM payroll GROUP BY age`, `SELECT count(*) FROM payroll WHERE pay > 4000 AND sex = 'F'`,
 	} {
 		rowsOf(t, reader, sql)
+	}
+	// What the means of the parts leave of the whole's is told in full: their sum
+	// is as exact as the first mean was.
+	if a, b := one[float64](t, reader, `SELECT sum(pay)::float8 FROM payroll`), one[float64](t, direct, `SELECT sum(pay)::float8 FROM payroll`); math.Abs(a-b) > payRange/2+0.1 {
+		t.Errorf("the sum is %g, PostgreSQL's %g", a, b)
 	}
 	means, middles := assertMeans(t, payOf(t, reader, direct, "pay", "sex, town, age, hours, flag, bonus"))
 	t.Logf("%d means, %d middles", means, middles)
