@@ -30,3 +30,14 @@ func (m *Means) Told(block uint32) (sum, slack float64, ok bool) {
 	g := &m.groups[m.groupOf[block]]
 	return g.told.sum, g.told.slack, g.shown
 }
+
+// Varied says whether the values of a whole table may have a mean shown, whatever
+// their sum is.
+func (m *Means) Varied() bool {
+	blocks := make([]uint32, m.partition.Blocks())
+	for b := range blocks {
+		blocks[b] = uint32(b)
+	}
+	s, ok := m.sample(blocks, m.cover(blocks, 0))
+	return ok && s.varied(m.k)
+}

@@ -15,6 +15,12 @@ const (
 	// leastSpread is the least mean deviation, as a share of the label's width:
 	// below it the mean would say of each what the label leaves open.
 	leastSpread = 0.05
+	// leastEnd and leastEndShare are how far from the least and the greatest sum
+	// of the label what is told stays, in widths, and as a share of the people's
+	// widths: nearer, a label that no narrower node covers, or a mean that is
+	// shown, would rule out sums. With 1.5 widths, or three of a hundred people at
+	// the far end, the deviations are enough, and nobody's is the most of them.
+	leastEnd, leastEndShare = 1.5, 0.03
 )
 
 // sample is the values behind one mean.
@@ -69,7 +75,7 @@ func (s *sample) rounded() told {
 //
 //   - Who knows the labels alone can rule out no value of the range for
 //     anybody: every sum within the slack is one that people with the label
-//     can have. With this, what is told of other groups narrows none
+//     can have, and show. With this, what is told of other groups narrows none
 //     ([Means] says why).
 //   - Who knows all values but one of a sum that was rounded learns on which
 //     side of one threshold the last lies. It may lie close to it.
@@ -79,15 +85,23 @@ func (s *sample) rounded() told {
 // Which samples are held back, and what is done with them ([Means.Refine]), are
 // answers as well: thresholds for those who know all values but one, for which
 // nothing is claimed.
-// TestRoundingLeavesTwoParts…, TestAShownMeanRulesOutNoValue,
+// TestRoundingLeavesTwoParts…, TestAMeanIsOffByHalf…,
 // TestWhatWasToldOfAllGroupsNarrowsNoneBelowOneWidth and TestTheGuardHoldsBack
 // check it.
 func (s *sample) passes(k int, t told) bool {
-	n := s.count()
-	if s.nulls > 0 || s.width <= 0 || n == 0 || len(s.values) < max(leastValues, (k+1)/2) || !s.spread(s.sum()/n, n) {
+	if !s.varied(k) {
 		return false
 	}
-	return t.sum-t.slack >= n*s.low && t.sum+t.slack <= n*(s.low+s.width-s.unit)
+	n := s.count()
+	end := s.width * max(leastEnd, leastEndShare*n)
+	return t.sum-t.slack >= n*s.low+end && t.sum+t.slack <= n*(s.low+s.width-s.unit)-end
+}
+
+// varied says whether the values are enough and differ enough, whatever is told
+// of their sum.
+func (s *sample) varied(k int) bool {
+	n := s.count()
+	return s.nulls == 0 && s.width > 0 && n > 0 && len(s.values) >= max(leastValues, (k+1)/2) && s.spread(s.sum()/n, n)
 }
 
 // spread says whether the values lie far enough from their mean, and nobody

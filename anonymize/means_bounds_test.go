@@ -65,7 +65,8 @@ func (w *watcher) note(p *anonymize.Partition, m *anonymize.Means) {
 		}
 		w.label[b] = [2]float64{float64(len(people)) * low, float64(len(people)) * high}
 		// Then all errors of rounding go together with all labels.
-		if told && (sum-slack < w.label[b][0]-1e-6 || sum+slack > w.label[b][1]+1e-6) {
+		end := (high - low) * max(1.5, 0.03*float64(len(people)))
+		if told && (sum-slack < w.label[b][0]+end-1e-6 || sum+slack > w.label[b][1]-end+1e-6) {
 			w.t.Errorf("%d people with the label %g to %g can not have all sums from %g to %g", len(people), low, high, sum-slack, sum+slack)
 		}
 	}

@@ -100,7 +100,7 @@ func TestWhatIsLeftOverPassesTheGuardToo(t *testing.T) {
 			for _, row := range rest {
 				left = append(left, values[row])
 			}
-			if _, ok := ofAll(measured(t, left), 5); !ok {
+			if !anonymize.NewMeans(anonymize.NewPartition(measured(t, left)), 0, 5, true).Varied() {
 				t.Errorf("seed %d: a difference of sums is of %d people whom the guard would hold back", seed, len(left))
 			}
 		}

@@ -76,6 +76,7 @@ func TestTheGuardHoldsBack(t *testing.T) {
 		{"equal values", years, []int{40, 40, 40, 40, 40, 40}, nil, false},
 		{"two values", years, []int{5, 5, 5, 90, 90, 90}, nil, false},
 		{"a column of noughts and ones", bit, []int{0, 1, 1, 0, 1, 0, 1, 1}, nil, false},
+		{"a sum that is narrower for the label", years, []int{0, 1, 2, 3, 4, 45, 61}, nil, false},
 		{"a mean at the low end", years, []int{0, 0, 1, 8, 10}, nil, false},
 		{"a mean at the high end", years, []int{119, 119, 119, 114, 109}, nil, false},
 		{"values closer together than the label says", years, []int{38, 39, 39, 40, 40, 41, 42, 39, 40, 41}, nil, false},
