@@ -40,6 +40,9 @@ type meanGroup struct {
 	told  told
 	// whole says that the group never splits: its people have changed since.
 	whole bool
+	// mute says that no mean will be shown: its people have changed before one
+	// was. It comes apart freely.
+	mute bool
 }
 
 // NewMeans starts with each block as a group of its own, of which nothing but

@@ -7,7 +7,8 @@ import "slices"
 // not the same it never tells anything else: it stays whole, its label does not
 // get narrower, and its mean is the one that was told before the first change,
 // of the people of then, or the middle of the label where that mean lies
-// outside. Groups stay together, and those join whose blocks have joined, so
+// outside; where it has told none, it comes apart as blocks do and shows no
+// mean. Groups stay together, and those join whose blocks have joined, so
 // that no group of the new epoch cuts across one of the old; newcomers outside
 // all old labels are a group that shows no mean.
 //
@@ -43,7 +44,11 @@ func (m *Means) Refit(p *Partition, from [][]uint32, k int) *Means {
 		if groups := before[root]; len(groups) == 1 {
 			old = blocks[groups[0]]
 		}
-		next.add(after[root], m.carried(before[root], old, next, after[root]))
+		if g := m.carried(before[root], old, next, after[root]); g.mute {
+			next.apart(after[root])
+		} else {
+			next.add(after[root], g)
+		}
 	}
 	return next.weighed()
 }
@@ -60,12 +65,15 @@ func (m *Means) blocksOf() [][]uint32 {
 // carried is what a group of the next epoch shows that continues groups of m:
 // none for newcomers. old is the blocks of a single one.
 func (m *Means) carried(groups, old []uint32, next *Means, blocks []uint32) meanGroup {
-	if len(groups) == 1 && !m.groups[groups[0]].whole && m.unchanged(old, next, blocks) {
+	if len(groups) == 1 && !m.groups[groups[0]].whole && !m.groups[groups[0]].mute && m.unchanged(old, next, blocks) {
 		g := m.groups[groups[0]]
 		if g.label = next.cover(blocks, 0); g.shown {
 			return g
 		}
 		return next.look(blocks)
+	}
+	if len(groups) > 0 && !slices.ContainsFunc(groups, func(g uint32) bool { return m.groups[g].shown || m.groups[g].whole }) {
+		return meanGroup{mute: true}
 	}
 	out, level := meanGroup{shown: len(groups) > 0, whole: true}, 0
 	for _, i := range groups {

@@ -193,3 +193,27 @@ func TestAMeanOutsideOfWhatItsPeopleHaveNowIsNotShown(t *testing.T) {
 		t.Errorf("%g is shown", mean)
 	}
 }
+
+func TestAGroupThatHasChangedBeforeItToldAMeanShowsNone(t *testing.T) {
+	// One person far out holds the mean of all back.
+	out := []int{1000, 1100, 1200, 1300, 1400, 1500, 19900}
+	p, m := begun(year(t, out, out[:6]))
+	if _, ok := m.Mean(0); ok {
+		t.Fatal("a mean is shown")
+	}
+	p, m = next(t, p, m, year(t, out[:6], wages))
+	data, err := m.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err = anonymize.UnmarshalMeans(p, 0, 5, true, data); err != nil {
+		t.Fatal(err)
+	}
+	p, m = next(t, p, m, p.Table()) // once more, and nothing has changed
+	p, m = cutOff(t, p, m)
+	for b := range uint32(p.Blocks()) {
+		if mean, ok := m.Mean(b); ok || m.Label(b) != p.Cover(b, 0) {
+			t.Errorf("a block shows %g: %t, or the label of another", mean, ok)
+		}
+	}
+}

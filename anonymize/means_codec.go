@@ -14,6 +14,7 @@ var ErrMeansData = errors.New("not means of this partition")
 const (
 	groupShown = 1 << iota
 	groupWhole
+	groupMute
 	groupKinds
 )
 
@@ -28,6 +29,9 @@ func (m *Means) MarshalBinary() ([]byte, error) {
 		}
 		if g.whole {
 			kind |= groupWhole
+		}
+		if g.mute {
+			kind |= groupMute
 		}
 		out = binary.AppendUvarint(binary.AppendUvarint(out, kind), uint64(g.label.Level))
 		if g.shown {
@@ -80,7 +84,7 @@ func UnmarshalMeans(p *Partition, column, k int, integer bool, data []byte) (*Me
 // group reads a group, of whose label only the level is known.
 func (d *decoder) group(levels int) (g meanGroup) {
 	kind := d.number(groupKinds - 1)
-	g.shown, g.whole = kind&groupShown != 0, kind&groupWhole != 0
+	g.shown, g.whole, g.mute = kind&groupShown != 0, kind&groupWhole != 0, kind&groupMute != 0
 	g.label.Level = int(d.number(uint64(levels) - 1))
 	if g.shown {
 		g.told = told{sum: d.float(), slack: d.float(), people: d.float()}

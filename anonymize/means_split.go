@@ -32,12 +32,21 @@ func (m *Means) divide(blocks []uint32, g meanGroup) {
 	switch {
 	case g.whole || g.shown && len(blocks) == 1:
 		m.add(blocks, g)
+	case g.mute:
+		m.apart(blocks)
 	case !g.shown:
 		for _, b := range blocks {
 			m.add([]uint32{b}, m.look([]uint32{b}))
 		}
 	default:
 		m.split(blocks, g)
+	}
+}
+
+// apart makes a group of each block, which shows its label and no mean.
+func (m *Means) apart(blocks []uint32) {
+	for _, b := range blocks {
+		m.add([]uint32{b}, meanGroup{label: m.cover([]uint32{b}, 0), mute: true})
 	}
 }
 
