@@ -132,7 +132,7 @@ func TestARefreshTellsOfANewcomerNoMoreThanTheLabel(t *testing.T) {
 		}
 	}
 	// Two who know who came, one with the least pay and one with the most, see
-	// the same or a difference of the whole range.
+	// the same mean as before.
 	for i, pay := range []string{"3", "19999"} {
 		changed := 0
 		after := refresh(fmt.Sprintf(`INSERT INTO payroll SELECT %d, sex, town, age, hours, flag, %s, bonus, unit FROM payroll WHERE id = 2`, 1000+i, pay))
@@ -141,6 +141,9 @@ func TestARefreshTellsOfANewcomerNoMoreThanTheLabel(t *testing.T) {
 				continue
 			}
 			changed++
+			if x, y := amount(t, row[1])/amount(t, row[2]), amount(t, before[j][1])/amount(t, before[j][2]); math.Abs(x-y) > 0.01 {
+				t.Errorf("%s: a newcomer changes the mean from %g to %g", row[0], y, x)
+			}
 			if d := amount(t, row[1]) - amount(t, before[j][1]); d > payRange*1.1 || d < -payRange*0.1 {
 				t.Errorf("%s: a newcomer changes the sum by %g", row[0], d)
 			}
