@@ -57,6 +57,16 @@ func NewMeans(p *Partition, column, k int, integer bool) *Means {
 	return m.weighed()
 }
 
+// UntoldMeans are those of a partition that has been shown without any, for
+// [Means.Refit] to the epoch in which they start.
+func UntoldMeans(p *Partition, column, k int, integer bool) *Means {
+	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
+	for b := range uint32(p.Blocks()) {
+		m.add([]uint32{b}, meanGroup{label: m.cover([]uint32{b}, 0)})
+	}
+	return m.weighed()
+}
+
 func unitOf(integer bool) float64 {
 	if integer {
 		return 1

@@ -217,3 +217,21 @@ func TestAGroupThatHasChangedBeforeItToldAMeanShowsNone(t *testing.T) {
 		}
 	}
 }
+
+func TestMeansThatStartLateAreOfBlocksThatHaveNotChanged(t *testing.T) {
+	for _, changed := range []bool{false, true} {
+		p := anonymize.NewPartition(year(t, wages))
+		m := anonymize.UntoldMeans(p, 0, 5, true)
+		if _, ok := m.Mean(0); ok {
+			t.Fatal("a mean is shown before they start")
+		}
+		after := slices.Clone(wages)
+		if changed {
+			after[3] += 100
+		}
+		_, m = next(t, p, m, year(t, after))
+		if mean, ok := m.Mean(0); ok == changed {
+			t.Errorf("changed: %t; %g is shown: %t", changed, mean, ok)
+		}
+	}
+}

@@ -78,13 +78,19 @@ func (m means) refined(p *anonymize.Partition) means {
 }
 
 // refitted are the means over the partition of a new epoch. A column that was
-// not shown by means before starts there.
-func (m means) refitted(r *Relation, p *anonymize.Partition, from [][]uint32) means {
-	out := newMeans(r, p)
-	for i := range out {
-		if m[i] != nil {
-			out[i] = m[i].Refit(p, from, r.K)
+// not shown by means in the past one starts there, with the blocks that have not
+// changed: of others, labels have told more than they do now.
+func (m means) refitted(r *Relation, past, p *anonymize.Partition, from [][]uint32) means {
+	out := means{}
+	for i, q := range r.Dimensions() {
+		if !q.Mean {
+			continue
 		}
+		before := m[i]
+		if before == nil {
+			before = anonymize.UntoldMeans(past, i, r.K, isInteger(q.Type))
+		}
+		out[i] = before.Refit(p, from, r.K)
 	}
 	return out
 }

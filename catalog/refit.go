@@ -71,21 +71,22 @@ func (c *Catalog) carry(ctx context.Context, tx pgx.Tx, r, past *Relation, chain
 	}
 	c.log.Info("chain re-fitted", "relation", r.String(), "epoch", e.number,
 		"placed", report.Placed, "beyond", report.Beyond, "joined", report.Joined)
-	chain.partition, chain.means = fitted, shown.refitted(r, fitted, report.From)
+	chain.partition, chain.means = fitted, shown.refitted(r, partition, fitted, report.From)
 	return nil
 }
 
 // sameDimensions says whether what was shown under one policy can be carried to
-// another. A column that was shown by means stays one, with its hierarchy:
-// labels of single blocks, or of other nodes, would tell sums that its groups
-// have not.
+// another. A column that was shown by means stays one, and one that is shown by
+// means keeps its hierarchy: labels of single blocks, or of other nodes, would
+// tell sums that its groups have not.
 func sameDimensions(now, past *Relation) bool {
 	x, y := now.Dimensions(), past.Dimensions()
 	if len(x) != len(y) {
 		return false
 	}
 	for i := range x {
-		if x[i].Name != y[i].Name || x[i].Type != y[i].Type || y[i].Mean && !(x[i].Mean && x[i].Hierarchy.equal(y[i].Hierarchy)) {
+		if x[i].Name != y[i].Name || x[i].Type != y[i].Type || y[i].Mean && !x[i].Mean ||
+			x[i].Mean && !x[i].Hierarchy.equal(y[i].Hierarchy) {
 			return false
 		}
 	}
