@@ -90,8 +90,7 @@ func (d Dates) Build(values []string, withNull bool) (*Hierarchy, error) {
 		}
 	}
 	end := upper.AddDate(0, 0, 1)
-	root := span{low: days(lower), high: days(end), representative: middleDay(lower, end)}
-	return onLine(newComputed(all, len(d.Levels), root, withNull))
+	return newComputed(all, len(d.Levels), days(end)-days(lower), middleDay(lower, end), withNull)
 }
 
 // check validates the levels and the bounds.

@@ -74,9 +74,5 @@ func columnText(f *policyfile.File, c *policyfile.Column) string {
 	if h == nil {
 		return c.String()
 	}
-	text := fmt.Sprintf("%s by %s", c.Class, h)
-	if c.Mean {
-		text += ", shown by means"
-	}
-	return text
+	return fmt.Sprintf("%s by %s", c.Class, h)
 }

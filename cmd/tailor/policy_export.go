@@ -53,12 +53,10 @@ type document struct {
 		Parameter int    `json:"parameter"`
 	} `json:"require"`
 	Columns []struct {
-		Name   string `json:"name"`
-		Class  string `json:"class"`
-		Action string `json:"action"`
-		// Representative is "mean" or absent.
-		Representative string `json:"representative"`
-		Hierarchy      *struct {
+		Name      string `json:"name"`
+		Class     string `json:"class"`
+		Action    string `json:"action"`
+		Hierarchy *struct {
 			Name       string          `json:"name"`
 			Kind       string          `json:"kind"`
 			Definition json.RawMessage `json:"definition"`
@@ -131,7 +129,7 @@ func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, er
 		if c.Class == "" {
 			continue
 		}
-		column := policyfile.Column{Name: c.Name, Class: c.Class, Action: c.Action, Mean: c.Representative == "mean"}
+		column := policyfile.Column{Name: c.Name, Class: c.Class, Action: c.Action}
 		if c.Hierarchy != nil {
 			h, err := policyfile.FromDefinition(c.Hierarchy.Name, c.Hierarchy.Kind, c.Hierarchy.Definition)
 			if err != nil {

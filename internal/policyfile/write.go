@@ -98,9 +98,6 @@ func (c Column) String() string {
 	if c.Hierarchy != "" {
 		s += ", hierarchy: " + Scalar(c.Hierarchy)
 	}
-	if c.Mean {
-		s += ", representative: mean"
-	}
 	if c.Action == "pseudonym" {
 		s += ", action: pseudonym"
 	}
