@@ -31,27 +31,34 @@ func (s *session) answers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		kind := frame[0]
-		if inside {
-			err = s.out.pass(frame)
-		} else {
-			err = s.answer(frame)
+		rests, err := s.passBack(frame, inside)
+		if err == nil && rests {
+			err = s.share(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		if !in.buffered() {
-			if err := s.out.Flush(); err != nil {
-				return err
-			}
-			if kind == 'Z' {
-				in.settle()
-				if err := s.share(ctx); err != nil {
-					return err
-				}
-			}
-		}
 	}
+}
+
+// passBack handles one message of the server, or a further piece of one, and
+// sends what came of it, unless more is at hand. It says whether the server rests:
+// it is ready for what comes next, and has said nothing since.
+func (s *session) passBack(frame []byte, inside bool) (rests bool, err error) {
+	kind, in := frame[0], s.server.frames
+	if inside {
+		err = s.out.pass(frame)
+	} else {
+		err = s.answer(frame)
+	}
+	if err != nil || in.buffered() {
+		return false, err
+	}
+	if err := s.out.Flush(); err != nil || inside || kind != 'Z' {
+		return false, err
+	}
+	in.settle()
+	return true, nil
 }
 
 // answer forwards one message and keeps the queue of expectations in step

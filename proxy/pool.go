@@ -94,8 +94,10 @@ func (s *session) forward(ctx context.Context, frame []byte, inside bool) error 
 	return err
 }
 
-// pass handles one message and sends what came of it, unless more is at hand.
+// pass handles one message of the client, or a further piece of one, and sends
+// what came of it, unless more is at hand.
 func (s *session) pass(ctx context.Context, frame []byte, inside bool) error {
+	kind := frame[0]
 	var err error
 	if inside {
 		err = s.up.piece(frame)
@@ -106,7 +108,13 @@ func (s *session) pass(ctx context.Context, frame []byte, inside bool) error {
 	if err != nil || s.in.buffered() {
 		return err
 	}
-	return s.up.Flush()
+	if err := s.up.Flush(); err != nil {
+		return err
+	}
+	if !inside && kind != 'd' {
+		s.in.settle()
+	}
+	return nil
 }
 
 // poke asks sessions that are at rest to give up their connections.

@@ -66,7 +66,6 @@ func (t *turn) fromClient() error {
 		if !inside && frame[0] == 'X' {
 			return errLeft
 		}
-		kind := frame[0]
 		if err = s.pass(t.ctx, frame, inside); err == errWaits {
 			s.in.start -= len(frame) // it has yet to be handled
 		}
@@ -75,9 +74,6 @@ func (t *turn) fromClient() error {
 		}
 		if s.in.buffered() {
 			continue
-		}
-		if kind != 'd' && !inside {
-			s.in.settle()
 		}
 		if reads++; s.in.drained || reads == maxReads {
 			return errAgain
@@ -95,23 +91,11 @@ func (t *turn) fromServer() error {
 		if err != nil {
 			return err
 		}
-		kind := frame[0]
-		if inside {
-			err = s.out.pass(frame)
-		} else {
-			err = s.answer(frame)
-		}
-		if err != nil {
+		if _, err := s.passBack(frame, inside); err != nil {
 			return err
 		}
 		if in.buffered() {
 			continue
-		}
-		if err := s.out.Flush(); err != nil {
-			return err
-		}
-		if kind == 'Z' {
-			in.settle()
 		}
 		if reads++; in.drained || reads == maxReads {
 			return errAgain

@@ -1,0 +1,166 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+
+	"github.com/jackc/pgproto3/v2"
+	"github.com/jackc/pgx/v5"
+	decode "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/hiatus-tailor/tailor/planner"
+)
+
+// bind notes which statement a portal runs.
+func (s *session) bind(ctx context.Context, frame []byte) error {
+	to, rest, ok := bytes.Cut(frame[headerBytes:], zero)
+	from, _, also := bytes.Cut(rest, zero)
+	if !ok || !also {
+		return malformed(nil)
+	}
+	e := &expected{kind: 'B', started: s.proxy.clock()}
+	s.pipelined = true
+	for _, name := range []string{string(to), string(from)} {
+		if s.principal.Reader && own(name) {
+			e.record = s.record("")
+			return s.refuseStep(e, errOwnName(name))
+		}
+	}
+	p := s.names.statements[string(from)]
+	if p != nil {
+		e.statement = p.text
+	}
+	if err := s.prepareAgain(ctx, p); err != nil {
+		e.record = s.record(p.text)
+		return s.refuseStep(e, err)
+	}
+	if p != nil && p.plan.Explain != "" && s.status.Load() != 'E' {
+		if err := s.explainAgain(ctx, p); err != nil {
+			e.record = s.record(p.text)
+			return s.refuseStep(e, err)
+		}
+	}
+	if err := s.replace('P', string(to)); err != nil {
+		return err
+	}
+	if p == nil { // prepared by SQL, or not at all: the record has its name
+		p = &prepared{plan: &planner.Plan{}, text: "EXECUTE " + pgx.Identifier{string(from)}.Sanitize(), name: string(from)}
+	}
+	if !own(p.name) {
+		s.names.bound(to, p)
+		s.expect.add(e)
+		return s.up.pass(frame)
+	}
+	var b decode.Bind
+	if err := b.Decode(frame[headerBytes:]); err != nil {
+		return malformed(err)
+	}
+	e.released = !p.plan.Passes() && p.plan.Explain == ""
+	name := s.names.give()
+	s.names.portals[b.DestinationPortal] = &portal{prepared: p, name: name}
+	s.expect.add(e)
+	return send(s.up, &pgproto3.Bind{
+		DestinationPortal: name, PreparedStatement: p.name, ParameterFormatCodes: b.ParameterFormatCodes,
+		Parameters: b.Parameters, ResultFormatCodes: b.ResultFormatCodes,
+	})
+}
+
+// named forwards Describe and Close under the server's names. Both hold a
+// kind ('S' statement, 'P' portal) and a name.
+func (s *session) named(ctx context.Context, frame []byte) error {
+	body := frame[headerBytes:]
+	if len(body) < 2 || body[len(body)-1] != 0 || (body[0] != 'S' && body[0] != 'P') {
+		return malformed(nil)
+	}
+	client := string(body[1 : len(body)-1])
+	if s.principal.Reader && own(client) {
+		e := &expected{kind: frame[0], started: s.proxy.clock(), record: s.record("")}
+		s.pipelined = true
+		return s.refuseStep(e, errOwnName(client))
+	}
+	server := s.names.server(body[0], client)
+	s.pipelined = true
+	if frame[0] == 'D' && body[0] == 'S' {
+		if err := s.prepareAgain(ctx, s.names.statements[client]); err != nil {
+			e := &expected{kind: 'D', started: s.proxy.clock(), record: s.record("")}
+			return s.refuseStep(e, err)
+		}
+	}
+	s.expect.add(bare[frame[0]])
+	if frame[0] == 'C' {
+		s.names.forget(body[0], client)
+	}
+	if server == client {
+		return s.up.pass(frame)
+	}
+	if frame[0] == 'C' {
+		return send(s.up, &pgproto3.Close{ObjectType: body[0], Name: server})
+	}
+	return send(s.up, &pgproto3.Describe{ObjectType: body[0], Name: server})
+}
+
+// execute handles the running of a portal.
+func (s *session) execute(ctx context.Context, frame []byte) error {
+	name, rest, ok := bytes.Cut(frame[headerBytes:], zero)
+	if !ok || len(rest) != 4 {
+		return malformed(nil)
+	}
+	most := binary.BigEndian.Uint32(rest)
+	e := &expected{kind: 'E', started: s.proxy.clock(), most: most}
+	s.pipelined = true
+	p := s.names.portals[string(name)]
+	if s.principal.Reader && (own(string(name)) || p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {
+		// An unknown portal may be a cursor over releases that is no longer known.
+		e.record = s.record("")
+		return s.refuseStep(e, errOwnName(string(name)))
+	}
+	if p == nil || p.plan.Passes() || p.plan.Explain != "" {
+		if p != nil {
+			s.settle(p.text, false)
+			s.names.discard(p.text)
+			_, _ = s.fetched(p.text, true)
+		}
+		switch {
+		case p == nil: // a cursor
+			e.statement = "FETCH FROM " + pgx.Identifier{string(name)}.Sanitize()
+			s.count(e)
+		case !p.decided:
+			p.decided = true
+			e.statement = p.text
+			if p.plan.Explain == "" || len(p.plan.Relations) == 0 {
+				s.count(e)
+			}
+		}
+		if d, text := s.names.fetches(string(name)); d != nil {
+			e.released, e.record, e.shape = true, s.record(text), nil
+			if err := s.recordFetch(ctx, d, e.record); err != nil {
+				return s.refuseStep(e, err)
+			}
+		}
+		s.expect.add(e)
+		if p != nil && p.name != string(name) {
+			return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: most})
+		}
+		return s.up.pass(frame)
+	}
+	e.released = true
+	if !p.decided {
+		e.record = s.record(p.text)
+		var sending error // of what lies before, such as Bind: the server plans meanwhile
+		d, err := s.measuredDecision(ctx, p.plan, e.record, func(*decision) { sending = s.up.Flush() })
+		if sending != nil {
+			return sending
+		}
+		if err != nil {
+			return s.refuseStep(e, err)
+		}
+		p.decided, p.record = true, e.record
+		s.settle(p.text, true)
+		e.prelude = d.notice
+		s.declare(p.plan, d)
+	}
+	e.record = p.record
+	s.expect.add(e)
+	return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: most})
+}
