@@ -25,6 +25,11 @@ func openTable(ctx context.Context, dsn string, besideFile bool) (*table, error)
 	config.ConnConfig.RuntimeParams["application_name"] = "tailor audit"
 	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
 	config.ConnConfig.RuntimeParams["jit"] = "off"
+	// A batch is a few lines, of which PostgreSQL knows nothing, and so are the
+	// tables when it first plans for them: it would read them whole.
+	for _, whole := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin"} {
+		config.ConnConfig.RuntimeParams[whole] = "off"
+	}
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
 	if besideFile {
 		config.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
@@ -43,12 +48,22 @@ func (t *table) insert(ctx context.Context, lines [][]byte, together func() erro
 	for i, l := range lines {
 		texts[i] = string(l)
 	}
-	return pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT tailor.record($1)`, texts); err != nil {
-			return err
-		}
-		return together()
-	})
+	conn, err := t.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release() // which closes a connection that is left in a transaction
+	batch := &pgx.Batch{}
+	batch.Queue(`BEGIN`)
+	batch.Queue(`SELECT tailor.record($1)`, texts)
+	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	if err := together(); err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, `COMMIT`)
+	return err
 }
 
 // head is the last line of a chain that the table has, the zero head for none.
