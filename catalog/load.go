@@ -96,7 +96,9 @@ WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f')
 func load(ctx context.Context, db pgx.Tx) (*Snapshot, error) {
 	var version int64
 	var restored bool
-	if err := db.QueryRow(ctx, `SELECT last_value, tailor.restored() FROM tailor.catalog_version`).Scan(&version, &restored); err != nil {
+	var protocol int
+	err := db.QueryRow(ctx, `SELECT last_value, tailor.restored(), tailor.protocol() FROM tailor.catalog_version`).Scan(&version, &restored, &protocol)
+	if err != nil {
 		return nil, fmt.Errorf("read catalog version: %w", err)
 	}
 	if restored {
@@ -124,7 +126,9 @@ func load(ctx context.Context, db pgx.Tx) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read relations: %w", err)
 	}
-	return NewSnapshot(version, protected, others), nil
+	s := NewSnapshot(version, protected, others)
+	s.Protocol = protocol
+	return s, nil
 }
 
 func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {

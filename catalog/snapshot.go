@@ -160,6 +160,7 @@ const ReleasePrefix = "chain_"
 // Snapshot is an immutable picture of policies and relations. It is safe for
 // concurrent use.
 type Snapshot struct {
+	Protocol  int // the newest version 3.x of the wire protocol that the server speaks
 	version   int64
 	protected map[Name]*Relation
 	others    map[Name]*Other

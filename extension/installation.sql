@@ -8,6 +8,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION tailor.restored IS 'whether the chains came from a dump and nobody has said yet that they are the latest';
 
+CREATE OR REPLACE FUNCTION tailor.protocol() RETURNS integer
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN current_setting('server_version_num')::integer >= 180000 THEN 2 ELSE 0 END
+$$;
+COMMENT ON FUNCTION tailor.protocol IS 'the newest version 3.x of the wire protocol that this server speaks, and so the proxy';
+
 CREATE OR REPLACE PROCEDURE tailor.write_installation(version text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

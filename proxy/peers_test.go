@@ -212,14 +212,20 @@ func TestWrongKeysAreCountedByOriginAndForgiven(t *testing.T) {
 // TestNegotiationOffersWhatIsSpoken checks the version that clients are told.
 func TestNegotiationOffersWhatIsSpoken(t *testing.T) {
 	for _, c := range []struct {
-		asked, told int
-		options     map[string]string
+		asked, newest, told int
+		options             map[string]string
 	}{
-		{0, -1, nil}, {2, -1, nil}, {9999, 2, nil}, {2, 2, map[string]string{"_pq_.x": "y"}}, {0, 0, map[string]string{"_pq_.x": "y"}},
+		{0, 2, -1, nil},
+		{2, 2, -1, nil},
+		{2, 0, 0, nil},
+		{9999, 2, 2, nil},
+		{9999, 0, 0, nil},
+		{2, 2, 2, map[string]string{"_pq_.x": "y"}},
+		{0, 2, 0, map[string]string{"_pq_.x": "y"}},
 	} {
 		var answer bytes.Buffer
 		g := &greeting{minor: c.asked, parameters: c.options}
-		if err := negotiate(&answer, g); err != nil {
+		if err := negotiate(&answer, g, c.newest); err != nil {
 			t.Fatal(err)
 		}
 		if c.told < 0 {

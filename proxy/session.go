@@ -73,7 +73,7 @@ type session struct {
 // from others.
 func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, error) {
 	user := g.parameters["user"]
-	if err := negotiate(g.conn, g); err != nil {
+	if err := negotiate(g.conn, g, p.newestMinor()); err != nil {
 		return nil, err
 	}
 	in := newFrames(g.conn)

@@ -193,12 +193,19 @@ func startupParameters(body []byte) (map[string]string, error) {
 	return parameters, nil
 }
 
-// newestMinor is the newest version of the protocol that is spoken: 3.2, which
-// differs from 3.0 in the length of cancel keys only.
-const newestMinor = 2
+// newestMinor is the newest version 3.x of the protocol that is spoken: the
+// server's own, which clients may infer from the server's version. 3.2 differs
+// from 3.0, which all speak, in the length of cancel keys only.
+func (p *Proxy) newestMinor() int {
+	snapshot, err := p.catalog.Snapshot()
+	if err != nil {
+		return 0
+	}
+	return min(snapshot.Protocol, 2)
+}
 
-// negotiate answers a client that asked for more than is spoken here.
-func negotiate(w io.Writer, g *greeting) error {
+// negotiate answers a client that asked for more than is spoken.
+func negotiate(w io.Writer, g *greeting, newest int) error {
 	var unknown []string
 	for name := range g.parameters {
 		if strings.HasPrefix(name, "_pq_.") {
@@ -206,10 +213,10 @@ func negotiate(w io.Writer, g *greeting) error {
 			delete(g.parameters, name)
 		}
 	}
-	if g.minor <= newestMinor && unknown == nil {
+	if g.minor <= newest && unknown == nil {
 		return nil
 	}
-	g.minor = min(g.minor, newestMinor)
+	g.minor = min(g.minor, newest)
 	body := binary.BigEndian.AppendUint32(nil, uint32(majorVersion<<16|g.minor))
 	body = binary.BigEndian.AppendUint32(body, uint32(len(unknown)))
 	for _, name := range unknown {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -146,6 +147,9 @@ func TestACancelRequestReachesItsSessionThroughAnyProxy(t *testing.T) {
 		{"the PROXY protocol", "sslmode=disable", true, []string{"--proxy-protocol"}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
+			if strings.Contains(c.settings, "protocol_version=3.2") {
+				asAServerThatSpeaks32(t)
+			}
 			both, b := pair(t, c.flags...), balance(t, c.header)
 			for i, home := range both {
 				away := both[1-i]
@@ -159,6 +163,29 @@ func TestACancelRequestReachesItsSessionThroughAnyProxy(t *testing.T) {
 				other.wakes(t, "through the other proxy")
 			}
 		})
+	}
+}
+
+// asAServerThatSpeaks32 lets the proxies take the server for one of version 18.
+func asAServerThatSpeaks32(t *testing.T) {
+	t.Helper()
+	direct := shared.superuser(t)
+	definition := one[string](t, direct, "SELECT pg_get_functiondef('tailor.protocol'::regproc)")
+	exec1(t, direct, "CREATE OR REPLACE FUNCTION tailor.protocol() RETURNS integer LANGUAGE sql AS 'SELECT 2'")
+	t.Cleanup(func() {
+		if _, err := direct.Exec(context.Background(), definition); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTheProtocolIsTheServers asks for 3.2 directly and through the proxy.
+func TestTheProtocolIsTheServers(t *testing.T) {
+	user := shared.reader(t)
+	p := shared.serve(t)
+	through, direct := connect(t, p.dsn(user)+"&max_protocol_version=3.2"), connect(t, shared.cluster.SuperuserDSN("hospital")+" max_protocol_version=3.2")
+	if got, want := len(through.PgConn().SecretKey()), len(direct.PgConn().SecretKey()); got != want {
+		t.Errorf("a cancel key has %d bytes, directly %d", got, want)
 	}
 }
 
