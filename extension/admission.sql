@@ -11,6 +11,23 @@ COMMENT ON FUNCTION tailor.verifier IS 'SCRAM verifier of a role that may log in
 REVOKE ALL ON FUNCTION tailor.verifier FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
 
+-- The chains that the ticket at the end of a text is for; NULL where the proxy
+-- made none for this text in this session.
+CREATE OR REPLACE FUNCTION tailor.ticket(query text) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    lead   CONSTANT text := E'\n/* tailor ';
+    -- What stands behind the last lead; a regular expression would cost ten times as much.
+    size   integer := greatest(strpos(reverse(query), reverse(lead)) - 1, 0);
+    ticket text := right(query, size);
+    chains text := split_part(ticket, ' ', 1);
+BEGIN
+    RETURN (SELECT chains FROM tailor.admission_key WHERE ticket = format('%s %s */', chains, encode(sha256(key || sha256(key || convert_to(
+        format(E'%s %s\n%s', pg_backend_pid(), chains, left(query, -size - length(lead))),
+        pg_client_encoding()))), 'hex')));
+END $$;
+COMMENT ON FUNCTION tailor.ticket IS 'the chains that a text may read, by the ticket that the proxy has put behind it; for Tailor''s own routines only';
+
 -- A release answers only statements that the proxy has planned and recorded:
 -- their text, as the client's session sent it, ends in a ticket that the proxy
 -- made for this text, this session and these chains. SQL in a string, EXECUTE,
@@ -18,12 +35,6 @@ GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
 CREATE OR REPLACE FUNCTION tailor.admit(chain integer, visible boolean) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    query  text := current_query();
-    lead   CONSTANT text := E'\n/* tailor ';
-    -- What stands behind the last lead; a regular expression would cost ten times as much.
-    size   integer := greatest(strpos(reverse(query), reverse(lead)) - 1, 0);
-    ticket text := right(query, size);
-    chains text := split_part(ticket, ' ', 1);
     stack  text;
 BEGIN
     IF NOT visible THEN
@@ -36,11 +47,7 @@ BEGIN
         RAISE EXCEPTION 'releases are not read in client encoding %', pg_client_encoding()
             USING ERRCODE = '0A000', HINT = 'SET client_encoding = ''UTF8''.';
     END IF;
-    IF (chain::text = ANY (string_to_array(chains, ',')) AND ticket = (
-            SELECT format('%s %s */', chains, encode(sha256(key || sha256(key || convert_to(
-                       format(E'%s %s\n%s', pg_backend_pid(), chains, left(query, -size - length(lead))),
-                       pg_client_encoding()))), 'hex'))
-            FROM tailor.admission_key)) IS NOT TRUE THEN
+    IF (chain::text = ANY (string_to_array(tailor.ticket(current_query()), ','))) IS NOT TRUE THEN
         RAISE EXCEPTION 'a release is read through the proxy, in place of its table'
             USING ERRCODE = '42501', HINT = 'Connect to the proxy and name the protected table itself.';
     END IF;
@@ -54,6 +61,14 @@ BEGIN
         WHERE c.chain = admit.chain AND v.policy ? 'set_valued') THEN
         RAISE EXCEPTION 'a release is read by the statement itself, and by no function that it calls'
             USING ERRCODE = '42501', HINT = 'Name the protected table in the statement.';
+    END IF;
+    -- When a transaction ends, the server reads its cursors WITH HOLD, whatever text
+    -- ends it. Those of earlier ones have been read; a DO can begin a transaction.
+    IF EXISTS (SELECT FROM pg_cursor() c
+               WHERE c.is_holdable AND c.creation_time >= least(transaction_timestamp(), statement_timestamp())
+                 AND tailor.ticket(c.statement) IS NULL) THEN
+        RAISE EXCEPTION 'a release is not read beside a cursor WITH HOLD over anything else'
+            USING ERRCODE = '42501', HINT = 'Close the cursor, or end the transaction first.';
     END IF;
     RETURN true;
 END $$;

@@ -3,8 +3,12 @@ package tests
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // cellAnswer asks one statement and returns its rows as text, or the error, and
@@ -240,5 +244,41 @@ func TestPatternsOverNondeterministicCollationsAreRefused(t *testing.T) {
 	}
 	if n := table(t, conn, `SELECT count(*) FROM staff WHERE unit = 'WARD0' OR sex LIKE 'f%'`); len(n) != 1 {
 		t.Errorf("others: %v", n)
+	}
+}
+
+// TestNoCursorIsReadWhenAnAggregateEndsItsTransaction opens a cursor WITH HOLD in
+// a function, in a pipeline whose transaction a statement over aggregates ends:
+// the server reads the cursor then.
+func TestNoCursorIsReadWhenAnAggregateEndsItsTransaction(t *testing.T) {
+	p, direct := serveStaff(t, "cell_cursor", 3, 9000)
+	conn, err := pgconn.Connect(t.Context(), p.dsn(shared.reader(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql).ReadAll(); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	const asked = `SELECT count(*) FROM staff`
+	run(asked)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain`)
+	run(fmt.Sprintf(`CREATE FUNCTION pg_temp.opens() RETURNS int LANGUAGE plpgsql AS
+		$$ BEGIN EXECUTE 'DECLARE other CURSOR WITH HOLD FOR SELECT * FROM tailor_release.chain_%d'; RETURN 1; END $$`, chain))
+	run(`PREPARE opens AS SELECT pg_temp.opens()`)
+	run(asked)
+	hijacked, err := conn.Hijack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hijacked.Conn.Close() }()
+	rows, codes := talk(t, hijacked.Frontend, &pgproto3.Parse{Query: `EXECUTE opens`}, &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Query{String: asked})
+	if rows > 2 || !slices.Equal(codes, []string{"42501"}) {
+		t.Errorf("%d rows, errors %v", rows, codes)
+	}
+	if rows, _ := talk(t, hijacked.Frontend, &pgproto3.Query{String: `FETCH ALL FROM other`}); rows > 0 {
+		t.Errorf("the cursor has %d rows", rows)
 	}
 }

@@ -87,3 +87,22 @@ SELECT * FROM mine WHERE token IN ('{token}', '{other}') ORDER BY token
 
 -- 0A000: kept where others can read
 CREATE TABLE public.mine AS SELECT * FROM patients
+
+-- 42501: a cursor that a block opens, read when the transaction of a recorded one ends
+BEGIN
+DECLARE rec CURSOR WITH HOLD FOR SELECT 1 FROM patients
+DO $$ BEGIN EXECUTE 'DECLARE other CURSOR WITH HOLD FOR SELECT token, age, zip FROM tailor_rel' || 'ease.{view}'; END $$
+COMMIT
+
+-- 42501: a cursor that a block opens, read when a recorded text ends the transaction
+BEGIN
+DO $$ BEGIN EXECUTE 'DECLARE other CURSOR WITH HOLD FOR SELECT token, age, zip FROM tailor_rel' || 'ease.{view}'; END $$
+SELECT count(*) FROM patients; COMMIT
+
+-- 42501: a cursor that a block opens behind a recorded statement
+SELECT count(*) FROM patients; DO $$ BEGIN EXECUTE 'DECLARE other CURSOR WITH HOLD FOR SELECT token, age, zip FROM tailor_rel' || 'ease.{view}'; END $$
+
+-- ok: a held cursor over anything else, of an earlier transaction
+DECLARE mine CURSOR WITH HOLD FOR SELECT 1
+SELECT count(*) FROM patients
+FETCH ALL FROM mine
