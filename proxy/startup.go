@@ -165,7 +165,12 @@ func readStartup(conn io.Reader) (uint32, []byte, error) {
 	return binary.BigEndian.Uint32(head[4:]), body, nil
 }
 
-// startupParameters reads pairs of zero-terminated strings.
+// longestName is how many bytes of a role's or a database's name count.
+const longestName = 63
+
+// startupParameters reads pairs of zero-terminated strings. As PostgreSQL does,
+// it cuts names to the length that one can have: a role has one name here, or it
+// would have a chain for each.
 func startupParameters(body []byte) (map[string]string, error) {
 	malformed := sqlstate.New(sqlstate.ProtocolViolation, "invalid startup packet layout: expected terminator as last byte")
 	if len(body) == 0 || body[len(body)-1] != 0 {
@@ -186,6 +191,9 @@ func startupParameters(body []byte) (map[string]string, error) {
 	}
 	if parameters["database"] == "" {
 		parameters["database"] = parameters["user"]
+	}
+	for _, name := range []string{"user", "database"} {
+		parameters[name] = parameters[name][:min(len(parameters[name]), longestName)]
 	}
 	if r := parameters["replication"]; r != "" && r != "false" && r != "off" && r != "0" && r != "no" {
 		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "replication is not available through the proxy")

@@ -45,6 +45,24 @@ func TestWhoDoesNotLogInTakesNoSeat(t *testing.T) {
 	}
 }
 
+// TestARoleHasOneChainHoweverLongItsNameIsWritten logs in by names that
+// PostgreSQL cuts to the role's.
+func TestARoleHasOneChainHoweverLongItsNameIsWritten(t *testing.T) {
+	p, direct := shared.serve(t), shared.superuser(t)
+	name := strings.Repeat("l", 63)
+	exec1(t, direct, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%[1]s'`, name))
+	exec1(t, direct, `CALL tailor.grant_reader($1)`, name)
+	for _, written := range []string{name, name + "o", name + "nger"} {
+		reader := connect(t, strings.Replace(p.dsn(written), ":"+written, ":"+name, 1))
+		if got := one[string](t, reader, `SELECT current_user::text FROM patients LIMIT 1`); got != name {
+			t.Errorf("%s is %s", written, got)
+		}
+	}
+	if n := one[int](t, direct, `SELECT count(*) FROM tailor.chain WHERE audience LIKE 'principal lll%'`); n != 1 {
+		t.Errorf("%d chains", n)
+	}
+}
+
 // rushes logs in a number of times, many at once, each with one statement, and
 // returns how many sessions got a connection that had served another.
 func (p *proxied) rushes(t *testing.T, user string, logins int, known map[int32]bool) (reused int) {
