@@ -123,6 +123,7 @@ BEGIN
     IF policy IS NULL THEN
         RAISE EXCEPTION 'the policy of table % has no version %', relation, version USING ERRCODE = '42704';
     END IF;
+    CALL tailor.assert_apart(relation);
     copied := ARRAY(
         SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
         WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive') OR c ->> 'name' = policy ->> 'subject');

@@ -70,6 +70,22 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION tailor.lineage IS 'a table''s family and its ancestors: all that its rows can be read from by name';
 
+-- Tables with rows in common would be two releases of them: one audience would
+-- be shown these rows in two partitions that know nothing of each other.
+CREATE OR REPLACE PROCEDURE tailor.assert_apart(relation regclass) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other regclass;
+BEGIN
+    SELECT p.relation INTO other FROM tailor.protection p
+        WHERE p.active IS NOT NULL AND p.relation <> assert_apart.relation
+          AND EXISTS (SELECT tailor.family(p.relation) INTERSECT SELECT tailor.family(assert_apart.relation)) LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'table % has rows in common with the protected table %', relation, other USING ERRCODE = '0A000',
+            HINT = 'One is a partition or an heir of the other, or both have one. Protect one of them: two releases of the same rows can be put together.';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_apart IS 'fails where another protected table reads some of the same rows';
+
 -- A membership that can only be passed on, as PostgreSQL 16 gives to the
 -- creator of a role, makes nobody a reader. The columns that say so are new in
 -- 16 and therefore asked for by name.

@@ -65,6 +65,7 @@ GRANT USAGE ON SCHEMA %[1]s TO PUBLIC`, name))
 		{"the scope is bound to the chains", bindsScope},
 		{"privileges that are not inherited count", countsNoinherit},
 		{"partitions are not a way around", closesPartitions},
+		{"rows have one release", keepsReleasesApart},
 		{"owners are not readers", refusesOwners},
 		{"roles that bypass privileges are not readers", refusesBypass},
 		{"a name in research is taken once", refusesHijack},
@@ -280,6 +281,23 @@ CALL tailor.activate('alice.parted')`, name))
 	exec1(t, alice, `CREATE VIEW alice.window AS SELECT * FROM alice.part; CREATE VIEW alice.second_window AS SELECT * FROM alice.window; GRANT SELECT ON alice.second_window TO usher`)
 	refused(t, alice, "42501", `CALL tailor.grant_reader('usher')`)
 	exec1(t, alice, `REVOKE ALL ON alice.second_window FROM usher; CALL tailor.grant_reader('usher')`)
+}
+
+func keepsReleasesApart(t *testing.T, s *stand) {
+	alice := s.as(t, "alice")
+	exec1(t, alice, `CREATE TABLE alice.town (id integer, shown text) PARTITION BY RANGE (id);
+CREATE TABLE alice.street PARTITION OF alice.town FOR VALUES FROM (0) TO (100);
+CREATE TABLE alice.village (id integer, shown text);
+INSERT INTO alice.town SELECT n, 'shown' FROM generate_series(1, 40) n; INSERT INTO alice.village SELECT n, 'shown' FROM generate_series(100, 140) n;
+CALL tailor.protect('alice.town', subject => 'id', k => 5); CALL tailor.classify('alice.town', 'shown', 'non_sensitive');
+CALL tailor.protect('alice.street', subject => 'id', k => 5); CALL tailor.classify('alice.street', 'shown', 'non_sensitive');
+CALL tailor.protect('alice.village', subject => 'id', k => 5); CALL tailor.classify('alice.village', 'shown', 'non_sensitive');
+CALL tailor.activate('alice.town'); CALL tailor.activate('alice.village')`)
+	refused(t, alice, "0A000", `CALL tailor.activate('alice.street')`)
+	exec1(t, alice, `ALTER TABLE alice.town ATTACH PARTITION alice.village FOR VALUES FROM (100) TO (200)`)
+	refused(t, alice, "0A000", `CALL tailor.refresh('alice.town')`)
+	refused(t, alice, "0A000", `CALL tailor.activate('alice.village')`)
+	exec1(t, alice, `ALTER TABLE alice.town DETACH PARTITION alice.village; CALL tailor.activate('alice.village'); CALL tailor.refresh('alice.town')`)
 }
 
 func refusesOwners(t *testing.T, s *stand) {
