@@ -17,7 +17,7 @@ var runSQL = []string{
 	"table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema",
 	"schema_to_xml", "schema_to_xmlschema", "schema_to_xml_and_xmlschema",
 	"database_to_xml", "database_to_xmlschema", "database_to_xml_and_xmlschema",
-	"ts_stat", "crosstab", "connectby",
+	"ts_stat", "ts_rewrite", "crosstab", "connectby", "xpath_table",
 }
 
 // harmless refuses functions that run SQL of their own, as far as their names

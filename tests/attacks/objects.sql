@@ -21,6 +21,9 @@ SELECT schema_to_xml('public', true, false, '')
 -- 42501: a release as XML
 SELECT query_to_xml('SELECT * FROM tailor_rel' || 'ease.{view}', true, false, '')
 
+-- 42501: a release as rules that rewrite a search, which the server reads as a cursor
+SELECT count(*), ts_rewrite('a', 'SELECT ''a''::tsquery, plainto_tsquery(string_agg(diagnosis, '' '')) FROM tailor_rel' || 'ease.{view}') FROM patients
+
 -- 42501: a release by its own name
 SELECT * FROM tailor_release.{view}
 
