@@ -58,8 +58,7 @@ func withoutData(frame []byte) []byte {
 	if err := e.Decode(frame[headerBytes:]); err != nil {
 		return errorFrame("ERROR", sqlstate.New(sqlstate.InternalError, "internal error"))
 	}
-	quotes := len(e.Code) == 5 && slices.Contains([]string{"22", "23", "P0", "XX", "38", "39"}, e.Code[:2])
-	if !quotes {
+	if !mayQuote(&e) {
 		return frame
 	}
 	severity := "ERROR"
@@ -71,6 +70,24 @@ func withoutData(frame []byte) []byte {
 		Hint: "The server's own message is withheld: it may quote a value of a protected column.",
 	})
 }
+
+// mayQuote says whether an error may hold a value that the statement has read:
+// by its class, or because it is about a name that does not stand in the text
+// itself, such as that of a table in diagnosis::regclass.
+func mayQuote(e *decode.ErrorResponse) bool {
+	if len(e.Code) != 5 {
+		return false
+	}
+	switch class := e.Code[:2]; class {
+	case "42":
+		return (e.Position == 0 || e.Where != "") && e.Code != string(sqlstate.InsufficientPrivilege) && e.Code != indeterminateDatatype
+	default:
+		return slices.Contains([]string{"22", "23", "3D", "3F", "P0", "XX", "38", "39"}, class)
+	}
+}
+
+// indeterminateDatatype is about a parameter, and has no position.
+const indeterminateDatatype = "42P18"
 
 // fatal says whether the server ends the session with an ErrorResponse.
 func fatal(frame []byte) bool {

@@ -72,12 +72,29 @@ func TestNoWayPastTheRecord(t *testing.T) {
 func TestErrorsAboutReleasedDataQuoteNone(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec} {
-		_, err := conn.Exec(t.Context(), "SELECT diagnosis::int FROM patients", mode)
-		var answer *pgconn.PgError
-		if !errors.As(err, &answer) || answer.Code != "22P02" || strings.Contains(answer.Message+answer.Detail+answer.Where, `"`) {
-			t.Errorf("%v", err)
+	for sql, code := range map[string]string{
+		"SELECT diagnosis::int FROM patients WHERE diagnosis = 'asthma'":                                "22P02",
+		"SELECT diagnosis::regclass FROM patients WHERE diagnosis = 'asthma'":                           "42P01",
+		"SELECT diagnosis::regnamespace FROM patients WHERE diagnosis = 'asthma'":                       "3F000",
+		"SELECT (diagnosis || ' of')::regtype FROM patients WHERE diagnosis = 'asthma'":                 "42601",
+		"SELECT diagnosis::regprocedure FROM patients WHERE diagnosis = 'asthma'":                       "22P02",
+		"SELECT diagnosis::regproc FROM patients WHERE diagnosis = 'asthma'":                            "42883",
+		"SELECT has_table_privilege(diagnosis, 'SELECT') FROM patients WHERE diagnosis = 'asthma'":      "42P01",
+		"SELECT current_setting(diagnosis) FROM patients WHERE diagnosis = 'asthma'":                    "42704",
+		"SELECT pg_get_serial_sequence('zip_city', diagnosis) FROM patients WHERE diagnosis = 'asthma'": "42703",
+	} {
+		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec} {
+			_, err := conn.Exec(t.Context(), sql, mode)
+			var answer *pgconn.PgError
+			if !errors.As(err, &answer) || answer.Code != code || strings.Contains(answer.Message+answer.Detail+answer.Where, `"`) {
+				t.Errorf("%s: %v", sql, err)
+			}
 		}
+	}
+	_, err := conn.Exec(t.Context(), "SELECT nosuch(diagnosis) FROM patients")
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) || answer.Code != "42883" || !strings.Contains(answer.Message, "nosuch") {
+		t.Errorf("what the text itself names wrongly: %v", err)
 	}
 }
 
