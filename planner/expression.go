@@ -132,14 +132,11 @@ func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if b.countsSubjects(f, sc) {
 		// The release has no key, and a row for each subject.
-		first, last := b.tokenAt(int(f.Location)), b.tokenAt(start(f.Args[0]))
-		for b.tokens[first].Token != pg.Token_DISTINCT {
-			first++
+		open := b.tokenAt(int(f.Location))
+		for b.tokens[open].Token != pg.Token_ASCII_40 {
+			open++
 		}
-		for b.tokens[last].Token != pg.Token_ASCII_41 {
-			last++
-		}
-		if err := b.replace(int(b.tokens[first].Start), int(b.tokens[last].Start), "*"); err != nil {
+		if err := b.replace(int(b.tokens[open].End), int(b.tokens[b.closing(open)].Start), "*"); err != nil {
 			return err
 		}
 		return b.all(sc, place, f.AggFilter)
