@@ -43,7 +43,7 @@ func scanBounded(statement string) ([]*pg.ScanToken, error) {
 	}
 	scanned, err := pg.Scan(statement)
 	if err != nil {
-		return nil, sqlstate.New(sqlstate.SyntaxError, "the statement cannot be split into tokens").Wrap(err)
+		return nil, sqlstate.New(sqlstate.SyntaxError, "the statement cannot be split into tokens")
 	}
 	if len(scanned.Tokens) > maxTokens {
 		return nil, sqlstate.New(sqlstate.StatementTooComplex,

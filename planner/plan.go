@@ -120,7 +120,8 @@ func oneQuery(stmt *pg.Node, tokens []*pg.ScanToken) bool {
 }
 
 // parseError is PostgreSQL's own syntax error with its position. The parser's
-// message may quote a literal of the statement, so only its kind is kept.
+// message may quote a literal of the statement, so only its kind is kept, for the
+// log as well.
 func parseError(statement string, err error) error {
 	out := sqlstate.New(sqlstate.SyntaxError, "syntax error")
 	var detail *parser.Error
@@ -130,7 +131,7 @@ func parseError(statement string, err error) error {
 		}
 		out.Position = detail.Cursorpos
 	}
-	return out.Wrap(err)
+	return out
 }
 
 // statementPlan plans one statement of the text. changed says that one before

@@ -292,3 +292,20 @@ func TestManyReadersAtOnceAfterARefresh(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// TestTheLogHoldsNoLiteralOfAStatementThatIsNone sends what cannot be parsed: the
+// parser's own message quotes what it stopped at.
+func TestTheLogHoldsNoLiteralOfAStatementThatIsNone(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	for _, sql := range []string{
+		"SELECT age FROM patients WHERE 42 'Canaria Literal'", "SELECT age FROM patients WHERE ward = 'Canaria Literal", `SELECT age FROM patients WHERE "Canaria Literal`,
+	} {
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); codeIn(err) != "42601" || strings.Contains(err.Error(), "Canaria") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	if log := p.log.String(); !strings.Contains(log, "42601") || strings.Contains(log, "Canaria") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
