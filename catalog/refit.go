@@ -12,17 +12,16 @@ import (
 
 // refit carries a chain from an earlier epoch to the present one, inside the
 // transaction that holds the chain's lock: same cuts, new copy, new release.
-// chain has its number, generation and present epoch; stored is its partition
-// of the earlier epoch.
-func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, earlier int, stored []byte) error {
+// chain has its number, generation and present epoch; stored and means are its
+// partition of the earlier epoch and what was shown by means then.
+func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, earlier int, stored, means []byte) error {
 	chain.generation++
 	if chain.epoch.table != nil {
 		past, err := loadPast(ctx, tx, r, earlier)
 		if err != nil {
 			return err
 		}
-		chain.partition, err = c.carried(ctx, tx, r, past, chain.epoch, stored)
-		if err != nil {
+		if err := c.carry(ctx, tx, r, past, chain, stored, means); err != nil {
 			return err
 		}
 	}
@@ -41,40 +40,53 @@ func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chai
 	return dropUnused(ctx, tx, r, earlier)
 }
 
-// carried is the partition of an earlier epoch, re-fitted to a new one.
-func (c *Catalog) carried(ctx context.Context, tx pgx.Tx, r, past *Relation, e *epoch, stored []byte) (*anonymize.Partition, error) {
+// carry re-fits the partition of an earlier epoch to the chain's, and its means.
+func (c *Catalog) carry(ctx context.Context, tx pgx.Tx, r, past *Relation, chain *Chain, stored, means []byte) error {
 	before, err := loadEpoch(ctx, tx, past)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	e := chain.epoch
 	switch {
-	case before.table == nil:
-		return anonymize.NewPartition(e.table), nil // nobody has been shown any yet
+	case before.table == nil: // nobody has been shown any yet
+		chain.partition = anonymize.NewPartition(e.table)
+		chain.means = newMeans(r, chain.partition)
+		return nil
 	case !sameDimensions(r, past):
-		return nil, sqlstate.New(sqlstate.PolicyStale,
+		return sqlstate.New(sqlstate.PolicyStale,
 			"the quasi-identifiers of table %q have changed since this audience was shown it", r.Name).
 			WithHint("Restore them, or start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.")
 	}
 	partition, err := anonymize.UnmarshalPartition(before.table, stored)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	shown, err := readMeans(past, partition, means)
+	if err != nil {
+		return err
 	}
 	fitted, report, err := anonymize.Refit(partition, e.table, requirements(r, e))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.log.Info("chain re-fitted", "relation", r.String(), "epoch", e.number,
 		"placed", report.Placed, "beyond", report.Beyond, "joined", report.Joined)
-	return fitted, nil
+	chain.partition, chain.means = fitted, shown.refitted(r, partition, fitted, report.From)
+	return nil
 }
 
-func sameDimensions(a, b *Relation) bool {
-	x, y := a.Dimensions(), b.Dimensions()
+// sameDimensions says whether what was shown under one policy can be carried to
+// another. A column that was shown by means stays one, and one that is shown by
+// means keeps its hierarchy: labels of single blocks, or of other nodes, would
+// tell sums that its groups have not.
+func sameDimensions(now, past *Relation) bool {
+	x, y := now.Dimensions(), past.Dimensions()
 	if len(x) != len(y) {
 		return false
 	}
 	for i := range x {
-		if x[i].Name != y[i].Name || x[i].Type != y[i].Type {
+		if x[i].Name != y[i].Name || x[i].Type != y[i].Type || y[i].Mean && !x[i].Mean ||
+			x[i].Mean && !x[i].Hierarchy.equal(y[i].Hierarchy) {
 			return false
 		}
 	}

@@ -30,6 +30,9 @@ type Column struct {
 	Class     Class
 	Pseudonym bool // a direct identifier that is shown as a random number
 	Hierarchy *HierarchySpec
+	// Mean says that a quasi-identifier is shown by means of groups of blocks,
+	// where the guard on them lets it, in place of the middle of its label.
+	Mean bool
 	// Nondeterministic says that the copy compares the column by a collation
 	// for which unequal texts can be equal; LIKE fails for it.
 	Nondeterministic bool

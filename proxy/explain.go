@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 
@@ -44,6 +45,7 @@ func (s *session) explained(ctx context.Context, plan *planner.Plan, record *aud
 		if err != nil {
 			return "", err
 		}
+		table.Measures = plan.MeasuresOf(r)
 		account.Tables = append(account.Tables, table)
 		if record != nil {
 			record.Relations = append(record.Relations, r.String())
@@ -129,6 +131,7 @@ func (s *session) account(ctx context.Context, r *catalog.Relation, branch []ecg
 		return ecg.ExplainedTable{}, err
 	}
 	m.Present, m.Requirements = present.Partition, present.Requirements
+	maps.Copy(m.ByMeans, present.LossOf)
 	table, err := tell(m, afresh(branch, present))
 	table.Chain = chain
 	return table, err

@@ -1,0 +1,173 @@
+package anonymize
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Means is what one column of a partition is shown as where means stand for
+// labels' middles: the blocks are put together into groups, and every row of a
+// group is shown the group's label and, where the guard lets it, its mean.
+// It is immutable.
+//
+// A group is a union of blocks. Of a group that has shown nothing the sum is
+// rounded when it shows its mean. It splits only into parts that may all show
+// theirs: the sums of all but one are rounded, and that one's is what they leave
+// of the group's. A group that has shown nothing comes apart freely.
+//
+// Guarantee. Each sum that is rounded gives one threshold; the others follow
+// from those. The errors of rounding could be any, whatever is known of labels:
+// for each present group, every sum within the slack of what was told is one that
+// people with its label can have ([sample.passes]). So all that is told of a
+// column together narrows no sum that was rounded to less than one width of its
+// label, and no other to less than that of its own. Attacker: knows the labels
+// and all that was told. Within an epoch; [Means.Refit] tells nothing anew of
+// what has changed. TestWhatWasToldOfAllGroupsNarrowsNoneBelowOneWidth and
+// TestWhatIsLeftOverPassesTheGuardToo check it.
+type Means struct {
+	partition *Partition
+	column, k int
+	unit      float64
+	groupOf   []uint32 // block -> group
+	groups    []meanGroup
+	loss      float64
+}
+
+type meanGroup struct {
+	label Node
+	shown bool // its mean is, as told
+	told  told
+	// whole says that the group never splits: its people have changed since.
+	whole bool
+	// mute says that no mean will be shown: its people have changed before one
+	// was. It comes apart freely.
+	mute bool
+}
+
+// NewMeans starts with each block as a group of its own, of which nothing but
+// labels has been shown. integer says that the column holds whole numbers or
+// days. Blocks are groups for ever where subjects have several rows, or the
+// column's hierarchy is a list: nothing guards their means.
+func NewMeans(p *Partition, column, k int, integer bool) *Means {
+	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
+	for b := range uint32(p.Blocks()) {
+		m.add([]uint32{b}, m.look([]uint32{b}))
+	}
+	return m.weighed()
+}
+
+// UntoldMeans are those of a partition that has been shown without any, for
+// [Means.Refit] to the epoch in which they start.
+func UntoldMeans(p *Partition, column, k int, integer bool) *Means {
+	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
+	for b := range uint32(p.Blocks()) {
+		m.add([]uint32{b}, meanGroup{label: m.cover([]uint32{b}, 0)})
+	}
+	return m.weighed()
+}
+
+func unitOf(integer bool) float64 {
+	if integer {
+		return 1
+	}
+	return 0
+}
+
+// add makes a group of blocks.
+func (m *Means) add(blocks []uint32, g meanGroup) {
+	for _, b := range blocks {
+		m.groupOf[b] = uint32(len(m.groups))
+	}
+	m.groups = append(m.groups, g)
+}
+
+// cover is the narrowest node over blocks that lies no lower than a level, or
+// the root.
+func (m *Means) cover(blocks []uint32, level int) Node {
+	lo, hi := ^uint32(0), uint32(0)
+	for _, b := range blocks {
+		lo, hi = min(lo, m.partition.lo[m.column][b]), max(hi, m.partition.hi[m.column][b])
+	}
+	h := m.hierarchy()
+	if n := h.Cover(lo, hi); n.Level >= level {
+		return n
+	}
+	level = min(level, h.Root().Level)
+	return Node{Level: level, Group: h.Generalize(lo, level)}
+}
+
+func (m *Means) hierarchy() *Hierarchy { return m.partition.Table().columns[m.column].Hierarchy }
+
+// sample is the values of blocks under their label. ok is false where nothing
+// guards a mean of them.
+func (m *Means) sample(blocks []uint32, label Node) (s sample, ok bool) {
+	g, h := m.partition.ground, m.hierarchy()
+	low, high, ok := h.Ends(label)
+	if !ok || !g.table.RowPerSubject() {
+		return s, false
+	}
+	people := make(map[uint32]uint32) // by leaf
+	for _, b := range blocks {
+		for _, pos := range m.partition.members.of(b) {
+			people[g.leaf(m.column, pos)] += g.rows[pos]
+		}
+	}
+	s = sample{low: low, width: high - low, unit: m.unit}
+	for _, leaf := range slices.Sorted(maps.Keys(people)) {
+		at, _, ok := h.Ends(Node{Group: leaf})
+		if !ok { // NULL has no place on the line
+			s.nulls += people[leaf]
+			continue
+		}
+		s.values, s.people = append(s.values, at), append(s.people, people[leaf])
+	}
+	return s, true
+}
+
+// look is what a group of blocks shows of which nothing has been shown.
+func (m *Means) look(blocks []uint32) meanGroup {
+	g := meanGroup{label: m.cover(blocks, 0)}
+	if s, ok := m.sample(blocks, g.label); ok && s.width > 0 {
+		if t := s.rounded(); s.passes(m.k, t) {
+			g.shown, g.told = true, t
+		}
+	}
+	return g
+}
+
+// Label is the narrowest node that covers the group of a block, and that has
+// covered it before.
+func (m *Means) Label(block uint32) Node { return m.groups[m.groupOf[block]].label }
+
+// Mean is the mean of the group of a block, rounded: the sum behind it is off by
+// at most the slack of what was told. ok is false where the guard holds it back.
+func (m *Means) Mean(block uint32) (mean float64, ok bool) {
+	if g := &m.groups[m.groupOf[block]]; g.shown {
+		return g.told.mean(), true
+	}
+	return 0, false
+}
+
+// Loss is the mean over all rows of the share of the domain that a row's label
+// covers, as [Partition.Loss] has it for the labels of blocks.
+func (m *Means) Loss() float64 { return m.loss }
+
+// weighed is m with its loss.
+func (m *Means) weighed() *Means {
+	h, sum := m.hierarchy(), 0.0
+	for b, rows := range m.partition.rows {
+		sum += float64(rows) * h.Share(m.Label(uint32(b)))
+	}
+	m.loss = sum / float64(max(1, m.partition.Table().Rows()))
+	return m
+}
+
+// FormatMean prints a mean for a column of numbers, whole ones where it is told
+// so.
+func FormatMean(mean float64, integer bool) string {
+	if integer {
+		return strconv.FormatFloat(mean, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(mean, 'f', -1, 64)
+}
