@@ -38,6 +38,6 @@ func (m *Means) Varied() bool {
 	for b := range blocks {
 		blocks[b] = uint32(b)
 	}
-	s, ok := m.sample(blocks, m.cover(blocks, 0))
+	s, ok := m.sample(blocks, m.cover(blocks))
 	return ok && s.varied(m.k)
 }

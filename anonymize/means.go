@@ -22,8 +22,8 @@ import (
 // people with its label can have ([sample.passes]). So all that is told of a
 // column together narrows no sum that was rounded to less than one width of its
 // label, and no other to less than that of its own. Attacker: knows the labels
-// and all that was told. Within an epoch; [Means.Refit] tells nothing anew of
-// what has changed. TestWhatWasToldOfAllGroupsNarrowsNoneBelowOneWidth and
+// and all that was told. Precondition: the people and their values stay the same
+// ([Partition.Carry]). TestWhatWasToldOfAllGroupsNarrowsNoneBelowOneWidth and
 // TestWhatIsLeftOverPassesTheGuardToo check it.
 type Means struct {
 	partition *Partition
@@ -38,11 +38,6 @@ type meanGroup struct {
 	label Node
 	shown bool // its mean is, as told
 	told  told
-	// whole says that the group never splits: its people have changed since.
-	whole bool
-	// mute says that no mean will be shown: its people have changed before one
-	// was. It comes apart freely.
-	mute bool
 }
 
 // NewMeans starts with each block as a group of its own, of which nothing but
@@ -53,16 +48,6 @@ func NewMeans(p *Partition, column, k int, integer bool) *Means {
 	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
 	for b := range uint32(p.Blocks()) {
 		m.add([]uint32{b}, m.look([]uint32{b}))
-	}
-	return m.weighed()
-}
-
-// UntoldMeans are those of a partition that has been shown without any, for
-// [Means.Refit] to the epoch in which they start.
-func UntoldMeans(p *Partition, column, k int, integer bool) *Means {
-	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
-	for b := range uint32(p.Blocks()) {
-		m.add([]uint32{b}, meanGroup{label: m.cover([]uint32{b}, 0)})
 	}
 	return m.weighed()
 }
@@ -82,19 +67,13 @@ func (m *Means) add(blocks []uint32, g meanGroup) {
 	m.groups = append(m.groups, g)
 }
 
-// cover is the narrowest node over blocks that lies no lower than a level, or
-// the root.
-func (m *Means) cover(blocks []uint32, level int) Node {
+// cover is the narrowest node over blocks.
+func (m *Means) cover(blocks []uint32) Node {
 	lo, hi := ^uint32(0), uint32(0)
 	for _, b := range blocks {
 		lo, hi = min(lo, m.partition.lo[m.column][b]), max(hi, m.partition.hi[m.column][b])
 	}
-	h := m.hierarchy()
-	if n := h.Cover(lo, hi); n.Level >= level {
-		return n
-	}
-	level = min(level, h.Root().Level)
-	return Node{Level: level, Group: h.Generalize(lo, level)}
+	return m.hierarchy().Cover(lo, hi)
 }
 
 func (m *Means) hierarchy() *Hierarchy { return m.partition.Table().columns[m.column].Hierarchy }
@@ -127,7 +106,7 @@ func (m *Means) sample(blocks []uint32, label Node) (s sample, ok bool) {
 
 // look is what a group of blocks shows of which nothing has been shown.
 func (m *Means) look(blocks []uint32) meanGroup {
-	g := meanGroup{label: m.cover(blocks, 0)}
+	g := meanGroup{label: m.cover(blocks)}
 	if s, ok := m.sample(blocks, g.label); ok && s.width > 0 {
 		if t := s.rounded(); s.passes(m.k, t) {
 			g.shown, g.told = true, t
@@ -136,8 +115,7 @@ func (m *Means) look(blocks []uint32) meanGroup {
 	return g
 }
 
-// Label is the narrowest node that covers the group of a block, and that has
-// covered it before.
+// Label is the narrowest node that covers the group of a block.
 func (m *Means) Label(block uint32) Node { return m.groups[m.groupOf[block]].label }
 
 // Mean is the mean of the group of a block, rounded: the sum behind it is off by

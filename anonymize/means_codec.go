@@ -10,31 +10,16 @@ import (
 // ErrMeansData says that encoded bytes are not means of the partition.
 var ErrMeansData = errors.New("not means of this partition")
 
-// How a group is encoded: what it is, then, where it has told a sum, the sum.
-const (
-	groupShown = 1 << iota
-	groupWhole
-	groupMute
-	groupKinds
-)
-
 // MarshalBinary encodes the group of each block and what has been told of each
 // group. It never fails.
 func (m *Means) MarshalBinary() ([]byte, error) {
 	out := binary.AppendUvarint(nil, uint64(len(m.groups)))
 	for i := range m.groups {
-		g, kind := &m.groups[i], uint64(0)
-		if g.shown {
-			kind |= groupShown
-		}
-		if g.whole {
-			kind |= groupWhole
-		}
-		if g.mute {
-			kind |= groupMute
-		}
-		out = binary.AppendUvarint(binary.AppendUvarint(out, kind), uint64(g.label.Level))
-		if g.shown {
+		g := &m.groups[i]
+		if !g.shown {
+			out = binary.AppendUvarint(out, 0)
+		} else {
+			out = binary.AppendUvarint(out, 1)
 			for _, v := range []float64{g.told.sum, g.told.slack, g.told.people} {
 				out = binary.BigEndian.AppendUint64(out, math.Float64bits(v))
 			}
@@ -54,7 +39,7 @@ func UnmarshalMeans(p *Partition, column, k int, integer bool, data []byte) (*Me
 	d := &decoder{data: data}
 	groups := make([]meanGroup, d.number(uint64(p.Blocks())))
 	for i := range groups {
-		groups[i] = d.group(m.hierarchy().Height())
+		groups[i] = d.group()
 	}
 	parts := make([][]uint32, len(groups))
 	for b := range uint32(p.Blocks()) {
@@ -72,7 +57,7 @@ func UnmarshalMeans(p *Partition, column, k int, integer bool, data []byte) (*Me
 		if d.err != nil {
 			break
 		}
-		groups[g].label = m.cover(blocks, groups[g].label.Level)
+		groups[g].label = m.cover(blocks)
 		m.add(blocks, groups[g])
 	}
 	if d.err != nil {
@@ -81,12 +66,9 @@ func UnmarshalMeans(p *Partition, column, k int, integer bool, data []byte) (*Me
 	return m.weighed(), nil
 }
 
-// group reads a group, of whose label only the level is known.
-func (d *decoder) group(levels int) (g meanGroup) {
-	kind := d.number(groupKinds - 1)
-	g.shown, g.whole, g.mute = kind&groupShown != 0, kind&groupWhole != 0, kind&groupMute != 0
-	g.label.Level = int(d.number(uint64(levels) - 1))
-	if g.shown {
+// group reads what has been told of a group.
+func (d *decoder) group() (g meanGroup) {
+	if g.shown = d.number(1) == 1; g.shown {
 		g.told = told{sum: d.float(), slack: d.float(), people: d.float()}
 		if !(g.told.people > 0) || !(g.told.slack > 0) || math.IsInf(g.told.people+g.told.slack, 0) {
 			d.fail("no sum of people")

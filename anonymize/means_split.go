@@ -30,23 +30,14 @@ func (m *Means) Refine(p *Partition) *Means {
 // divide makes groups of the blocks that a group has come to.
 func (m *Means) divide(blocks []uint32, g meanGroup) {
 	switch {
-	case g.whole || g.shown && len(blocks) == 1:
+	case g.shown && len(blocks) == 1:
 		m.add(blocks, g)
-	case g.mute:
-		m.apart(blocks)
 	case !g.shown:
 		for _, b := range blocks {
 			m.add([]uint32{b}, m.look([]uint32{b}))
 		}
 	default:
 		m.split(blocks, g)
-	}
-}
-
-// apart makes a group of each block, which shows its label and no mean.
-func (m *Means) apart(blocks []uint32) {
-	for _, b := range blocks {
-		m.add([]uint32{b}, meanGroup{label: m.cover([]uint32{b}, 0), mute: true})
 	}
 }
 
@@ -132,7 +123,7 @@ func (s *splitting) left() (g meanGroup, ok bool) {
 	if len(s.alone) == 0 {
 		return g, false
 	}
-	g = meanGroup{label: s.m.cover(s.rest, 0), shown: true, told: told{sum: s.group.told.sum, slack: s.slack()}}
+	g = meanGroup{label: s.m.cover(s.rest), shown: true, told: told{sum: s.group.told.sum, slack: s.slack()}}
 	for _, b := range s.alone {
 		g.told.sum -= s.shown[b].told.sum
 	}

@@ -11,9 +11,6 @@ type RefitReport struct {
 	Placed int // new tuples that fit the labels of an old block
 	Beyond int // new tuples outside every old label
 	Joined int // blocks that fell short of a requirement and joined another
-	// From lists, for each block, the old blocks that it continues: none for one
-	// of newcomers.
-	From [][]uint32
 }
 
 // Refit carries a partition to the table of a new epoch. The tables have the
@@ -52,10 +49,7 @@ func Refit(old *Partition, t *Table, rs []Requirement) (*Partition, RefitReport,
 	if err := whole.unmet(must); err != nil {
 		return nil, report, err
 	}
-	f := &fitting{ground: whole.ground, must: must, census: newCensus(whole.ground), from: make([][]uint32, old.Blocks())}
-	for b := range f.from {
-		f.from[b] = []uint32{uint32(b)}
-	}
+	f := &fitting{ground: whole.ground, must: must, census: newCensus(whole.ground)}
 	f.adopt(old, &report)
 	f.placeAll(&report)
 	f.repairSmall(&report)
@@ -70,14 +64,7 @@ func Refit(old *Partition, t *Table, rs []Requirement) (*Partition, RefitReport,
 		}
 		blocks++
 	}
-	p := assemble(whole.ground, blockAt, blocks, slices.Clone(old.finished))
-	report.From = make([][]uint32, blocks)
-	for b, members := range f.members {
-		if len(members) > 0 {
-			report.From[p.blockOf[whole.ground.tupleAt[members[0]]]] = f.from[b]
-		}
-	}
-	return p, report, nil
+	return assemble(whole.ground, blockAt, blocks, slices.Clone(old.finished)), report, nil
 }
 
 func sameColumns(a, b *Table) error {
@@ -101,7 +88,6 @@ type fitting struct {
 	members [][]uint32 // block -> positions
 	lo, hi  [][]uint32 // block -> column -> bounds in the new hierarchies; nil: covers nothing
 	strange []uint32   // positions that the old table did not have
-	from    [][]uint32 // block -> old blocks that it continues
 }
 
 // gone marks a leaf that the new hierarchy does not have.

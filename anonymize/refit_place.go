@@ -35,7 +35,7 @@ func (f *fitting) placeAll(report *RefitReport) {
 	}
 	report.Beyond = len(beyond)
 	if len(beyond) > 0 && f.suits(beyond) {
-		f.members, f.from = append(f.members, beyond), append(f.from, nil)
+		f.members = append(f.members, beyond)
 		f.lo, f.hi = append(f.lo, nil), append(f.hi, nil)
 		b := uint32(len(f.members) - 1)
 		for _, pos := range beyond {
@@ -161,8 +161,7 @@ func (f *fitting) repairSmall(report *RefitReport) {
 				f.lo[b][c] = min(f.lo[b][c], f.lo[to][c])
 				f.hi[b][c] = max(f.hi[b][c], f.hi[to][c])
 			}
-			f.from[b] = append(f.from[b], f.from[to]...)
-			f.members[to], f.from[to] = nil, nil
+			f.members[to] = nil
 			f.lo[to], f.hi[to] = nil, nil
 			report.Joined++
 		}

@@ -15,12 +15,6 @@ type HierarchySpec struct {
 	Definition json.RawMessage `json:"definition"`
 }
 
-// equal says whether two specifications make the same nodes. Definitions are as
-// PostgreSQL prints jsonb.
-func (s *HierarchySpec) equal(other *HierarchySpec) bool {
-	return s.Kind == other.Kind && bytes.Equal(s.Definition, other.Definition)
-}
-
 // intervalDefinition is the definition of kind "interval".
 type intervalDefinition struct {
 	Widths []float64 `json:"widths"`

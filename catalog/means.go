@@ -2,9 +2,12 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // means say, by dimension, how a chain shows the columns that its policy wants
@@ -23,28 +26,32 @@ func newMeans(r *Relation, p *anonymize.Partition) means {
 	return out
 }
 
-// readMeans decodes what is stored beside a chain's partition. A chain of an
-// earlier version of Tailor, or of a time before the policy asked for means, has
-// nothing stored for a column.
+// showsMeans says whether the policy wants any column shown by means.
+func (r *Relation) showsMeans() bool {
+	return slices.ContainsFunc(r.Dimensions(), func(q *Column) bool { return q.Mean })
+}
+
+// readMeans decodes what is stored beside a chain's partition.
 func readMeans(r *Relation, p *anonymize.Partition, stored []byte) (means, error) {
-	out := newMeans(r, p)
-	if len(stored) == 0 {
-		return out, nil
-	}
+	out := means{}
 	var byName map[string][]byte
-	if err := json.Unmarshal(stored, &byName); err != nil {
-		return nil, fmt.Errorf("read means: %w", err)
+	if len(stored) > 0 {
+		if err := json.Unmarshal(stored, &byName); err != nil {
+			return nil, fmt.Errorf("read means: %w", err)
+		}
 	}
 	for i, q := range r.Dimensions() {
-		data, known := byName[q.Name]
-		if !q.Mean || !known {
+		if !q.Mean {
 			continue
 		}
-		m, err := anonymize.UnmarshalMeans(p, i, r.K, isInteger(q.Type), data)
+		m, err := anonymize.UnmarshalMeans(p, i, r.K, isInteger(q.Type), byName[q.Name])
 		if err != nil {
 			return nil, fmt.Errorf("read means: %w", err)
 		}
 		out[i] = m
+	}
+	if len(out) != len(byName) {
+		return nil, errors.New("read means: other columns are shown by them")
 	}
 	return out, nil
 }
@@ -77,22 +84,34 @@ func (m means) refined(p *anonymize.Partition) means {
 	return out
 }
 
-// refitted are the means over the partition of a new epoch. A column that was
-// not shown by means in the past one starts there, with the blocks that have not
-// changed: of others, labels have told more than they do now.
-func (m means) refitted(r *Relation, past, p *anonymize.Partition, from [][]uint32) means {
-	out := means{}
-	for i, q := range r.Dimensions() {
-		if !q.Mean {
-			continue
-		}
-		before := m[i]
-		if before == nil {
-			before = anonymize.UntoldMeans(past, i, r.K, isInteger(q.Type))
-		}
-		out[i] = before.Refit(p, from, r.K)
+// carryMeans carries a chain that is shown by means to its epoch, with its
+// partition and means of an earlier one, which stay what they are.
+//
+// Guarantee. Attacker: reads both epochs, and knows who came, left or changed.
+// Precondition: anything. Then one answer is new beside the payload: whether the
+// chain was carried. Blocks that are placed anew would say by the labels of other
+// columns where a value lies that a group's label leaves open. Whether anybody
+// has been shown the chain is not known, so that it makes no difference.
+// TestMeansEndWhereARefreshChangesWhoIsInTheTable… and
+// TestARefreshThatChangesPayloadOnlyShowsTheSameMeans check it.
+func carryMeans(r *Relation, chain *Chain, partition *anonymize.Partition, stored []byte) error {
+	carried, ok, err := partition.Carry(chain.epoch.table, requirements(r, chain.epoch))
+	if err != nil {
+		return err
 	}
-	return out
+	if !ok {
+		return &sqlstate.Error{
+			Code:    sqlstate.PolicyStale,
+			Message: fmt.Sprintf("the means of table %q cannot be carried to its new copy", r.Name),
+			Detail: "The table has other combinations of quasi-identifiers than those that this audience was shown, or they are generalized in another way, " +
+				"or blocks do not meet the policy any more. Blocks that are made anew would tell what means hold back.",
+			Hint: fmt.Sprintf("Restore the table and call tailor.refresh, or start all chains anew with tailor.forget_chains('%s'), "+
+				"which gives up the guarantee over what was shown before.", r),
+		}
+	}
+	chain.partition = carried
+	chain.means, err = readMeans(r, carried, stored)
+	return err
 }
 
 // meanOf is the mean that stands for a block, as its column's type prints it;

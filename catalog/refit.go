@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,17 +14,16 @@ import (
 // refit carries a chain from an earlier epoch to the present one, inside the
 // transaction that holds the chain's lock: same cuts, new copy, new release.
 // chain has its number, generation and present epoch; stored and means are its
-// partition of the earlier epoch and what was shown by means then.
+// partition of the earlier epoch and what was shown by means then. Where it
+// fails, the chain stays in the earlier epoch, and the next query fails too.
 func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, earlier int, stored, means []byte) error {
 	chain.generation++
-	if chain.epoch.table != nil {
-		past, err := loadPast(ctx, tx, r, earlier)
-		if err != nil {
-			return err
-		}
-		if err := c.carry(ctx, tx, r, past, chain, stored, means); err != nil {
-			return err
-		}
+	past, err := loadPast(ctx, tx, r, earlier)
+	if err != nil {
+		return err
+	}
+	if err := c.carry(ctx, tx, r, past, chain, stored, means); err != nil {
+		return err
 	}
 	if err := replaceRelease(ctx, tx, r, chain.number); err != nil {
 		return err
@@ -40,30 +40,31 @@ func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chai
 	return dropUnused(ctx, tx, r, earlier)
 }
 
-// carry re-fits the partition of an earlier epoch to the chain's, and its means.
+// carry re-fits the partition of an earlier epoch to the chain's. A chain that
+// either policy shows by means is carried exactly as it is, or not at all.
 func (c *Catalog) carry(ctx context.Context, tx pgx.Tx, r, past *Relation, chain *Chain, stored, means []byte) error {
-	before, err := loadEpoch(ctx, tx, past)
-	if err != nil {
-		return err
-	}
-	e := chain.epoch
+	e, byMeans := chain.epoch, r.showsMeans() || past.showsMeans()
 	switch {
-	case before.table == nil: // nobody has been shown any yet
-		chain.partition = anonymize.NewPartition(e.table)
-		chain.means = newMeans(r, chain.partition)
+	case len(past.Dimensions()) == 0 && !byMeans: // nobody has been shown any yet
+		if e.table != nil {
+			chain.partition = anonymize.NewPartition(e.table)
+		}
 		return nil
 	case !sameDimensions(r, past):
 		return sqlstate.New(sqlstate.PolicyStale,
 			"the quasi-identifiers of table %q have changed since this audience was shown it", r.Name).
 			WithHint("Restore them, or start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.")
 	}
+	before, err := loadEpoch(ctx, tx, past)
+	if err != nil {
+		return err
+	}
 	partition, err := anonymize.UnmarshalPartition(before.table, stored)
 	if err != nil {
 		return err
 	}
-	shown, err := readMeans(past, partition, means)
-	if err != nil {
-		return err
+	if byMeans {
+		return carryMeans(r, chain, partition, means)
 	}
 	fitted, report, err := anonymize.Refit(partition, e.table, requirements(r, e))
 	if err != nil {
@@ -71,26 +72,17 @@ func (c *Catalog) carry(ctx context.Context, tx pgx.Tx, r, past *Relation, chain
 	}
 	c.log.Info("chain re-fitted", "relation", r.String(), "epoch", e.number,
 		"placed", report.Placed, "beyond", report.Beyond, "joined", report.Joined)
-	chain.partition, chain.means = fitted, shown.refitted(r, partition, fitted, report.From)
+	chain.partition = fitted
 	return nil
 }
 
 // sameDimensions says whether what was shown under one policy can be carried to
-// another. A column that was shown by means stays one, and one that is shown by
-// means keeps its hierarchy: labels of single blocks, or of other nodes, would
-// tell sums that its groups have not.
+// another. A column begins or ends to be shown by means with a new chain: labels
+// of single blocks would tell what groups hold back.
 func sameDimensions(now, past *Relation) bool {
-	x, y := now.Dimensions(), past.Dimensions()
-	if len(x) != len(y) {
-		return false
-	}
-	for i := range x {
-		if x[i].Name != y[i].Name || x[i].Type != y[i].Type || y[i].Mean && !x[i].Mean ||
-			x[i].Mean && !x[i].Hierarchy.equal(y[i].Hierarchy) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(now.Dimensions(), past.Dimensions(), func(x, y *Column) bool {
+		return x.Name == y.Name && x.Type == y.Type && x.Mean == y.Mean
+	})
 }
 
 // replaceRelease makes a release over the present epoch in place of the old
