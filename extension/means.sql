@@ -39,8 +39,9 @@ BEGIN
         IF EXISTS (SELECT FROM tailor.chain c JOIN tailor.epoch e USING (epoch)
                    JOIN tailor.policy_version v ON v.relation = e.relation AND v.version = e.version
                    WHERE v.policy ? 'parent' AND (
-                       to_regclass(quote_ident(v.policy #>> '{parent,schema}') || '.' || quote_ident(v.policy #>> '{parent,name}')) = assert_means.relation
                        -- The name is of the time when the child was activated.
+                       coalesce(to_regclass(quote_ident(v.policy #>> '{parent,schema}') || '.' || quote_ident(v.policy #>> '{parent,name}')),
+                                assert_means.relation) = assert_means.relation
                        OR EXISTS (SELECT FROM pg_constraint f WHERE f.contype = 'f' AND f.conrelid = c.relation AND f.confrelid = assert_means.relation))) THEN
             RAISE EXCEPTION 'column "%" cannot be shown by means: joins with table % have shown its labels', found.name, relation
                 USING ERRCODE = '55000', HINT = 'Start the chains of the tables that refer to it anew with tailor.forget_chains, which gives up the guarantee over what was shown before.';

@@ -112,6 +112,54 @@ INSERT INTO leave SELECT id, d FROM payroll, generate_series(1, 2) d;`)
 	exec1(t, direct, `CALL tailor.forget_chains('leave'); CALL tailor.activate('wages')`)
 }
 
+func TestWhatJoinsHaveShownIsNotForgottenWithTheKey(t *testing.T) {
+	direct := makeDatabase(t, "means_unlinked", payrollSchema+`CREATE TABLE leave (id int REFERENCES payroll, day int);
+INSERT INTO leave SELECT id, d FROM payroll, generate_series(1, 2) d;`)
+	if err := shared.install(t.Context(), "means_unlinked"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, strings.ReplaceAll(payrollPolicy, "'mean'", "'middle'")+
+		`CALL tailor.protect('leave', 'id', 5); CALL tailor.classify('leave', 'day', 'non_sensitive'); CALL tailor.activate('leave');`)
+	reader := connect(t, serveDatabase(t, "means_unlinked").dsn(shared.reader(t)))
+	rowsOf(t, reader, `SELECT pay FROM leave l JOIN payroll p ON l.id = p.id`)
+	// Without the key the child has no quasi-identifiers any more, of which its
+	// chains know.
+	exec1(t, direct, `ALTER TABLE leave DROP CONSTRAINT leave_id_fkey; CALL tailor.activate('leave')`)
+	var answer *pgconn.PgError
+	waitFor(t, func() bool {
+		_, err := reader.Exec(t.Context(), `SELECT day FROM leave`)
+		return errors.As(err, &answer) && answer.Code == "KA004"
+	})
+	exec1(t, direct, `CALL tailor.represent('payroll', 'pay', 'mean')`)
+	for _, name := range []string{"payroll", "wages"} {
+		if name != "payroll" {
+			exec1(t, direct, `ALTER TABLE payroll RENAME TO wages`)
+		}
+		if _, err := direct.Exec(t.Context(), `CALL tailor.activate('`+name+`')`); !errors.As(err, &answer) || answer.Code != "55000" || !strings.Contains(answer.Message, "joins") {
+			t.Errorf("means of %s are shown beside labels of joins: %v", name, err)
+		}
+	}
+	exec1(t, direct, `CALL tailor.forget_chains('leave'); CALL tailor.activate('wages')`)
+}
+
+func TestAColumnStartsToBeShownByMeansWithANewChain(t *testing.T) {
+	direct := makeDatabase(t, "means_late", payrollSchema)
+	if err := shared.install(t.Context(), "means_late"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, strings.ReplaceAll(payrollPolicy, "'mean'", "'middle'"))
+	reader := connect(t, serveDatabase(t, "means_late").dsn(shared.reader(t)))
+	rowsOf(t, reader, `SELECT sex, town, age, pay FROM payroll`)
+	exec1(t, direct, `CALL tailor.represent('payroll', 'pay', 'mean'); CALL tailor.activate('payroll')`)
+	var answer *pgconn.PgError
+	waitFor(t, func() bool {
+		_, err := reader.Exec(t.Context(), `SELECT avg(pay) FROM payroll`)
+		return errors.As(err, &answer) && answer.Code == "KA004"
+	})
+	exec1(t, direct, `CALL tailor.forget_chains('payroll')`)
+	waitFor(t, func() bool { _, err := reader.Exec(t.Context(), `SELECT avg(pay) FROM payroll`); return err == nil })
+}
+
 func TestMeansStayWithTheirHierarchyUntilChainsAreForgotten(t *testing.T) {
 	direct := payrollDatabase(t, "means_bounds", "")
 	reader := connect(t, serveDatabase(t, "means_bounds").dsn(shared.reader(t)))
