@@ -31,7 +31,6 @@ type Means struct {
 	unit      float64
 	groupOf   []uint32 // block -> group
 	groups    []meanGroup
-	loss      float64
 }
 
 type meanGroup struct {
@@ -49,7 +48,7 @@ func NewMeans(p *Partition, column, k int, integer bool) *Means {
 	for b := range uint32(p.Blocks()) {
 		m.add([]uint32{b}, m.look([]uint32{b}))
 	}
-	return m.weighed()
+	return m
 }
 
 func unitOf(integer bool) float64 {
@@ -125,20 +124,6 @@ func (m *Means) Mean(block uint32) (mean float64, ok bool) {
 		return g.told.mean(), true
 	}
 	return 0, false
-}
-
-// Loss is the mean over all rows of the share of the domain that a row's label
-// covers, as [Partition.Loss] has it for the labels of blocks.
-func (m *Means) Loss() float64 { return m.loss }
-
-// weighed is m with its loss.
-func (m *Means) weighed() *Means {
-	h, sum := m.hierarchy(), 0.0
-	for b, rows := range m.partition.rows {
-		sum += float64(rows) * h.Share(m.Label(uint32(b)))
-	}
-	m.loss = sum / float64(max(1, m.partition.Table().Rows()))
-	return m
 }
 
 // FormatMean prints a mean for a column of numbers, whole ones where it is told

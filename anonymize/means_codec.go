@@ -63,7 +63,7 @@ func UnmarshalMeans(p *Partition, column, k int, integer bool, data []byte) (*Me
 	if d.err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMeansData, d.err)
 	}
-	return m.weighed(), nil
+	return m, nil
 }
 
 // group reads what has been told of a group.

@@ -24,7 +24,7 @@ func (m *Means) Refine(p *Partition) *Means {
 	for g, blocks := range parts {
 		next.divide(blocks, m.groups[g])
 	}
-	return next.weighed()
+	return next
 }
 
 // divide makes groups of the blocks that a group has come to.
@@ -46,7 +46,6 @@ func (m *Means) divide(blocks []uint32, g meanGroup) {
 // the group's. The rest is what does not pass, with others beside; where it does
 // not pass so, with as many again; else the group stays as it is.
 func (m *Means) split(blocks []uint32, g meanGroup) {
-	slices.SortFunc(blocks, m.compare)
 	s := &splitting{m: m, group: g, shown: make(map[uint32]meanGroup)}
 	for _, b := range blocks {
 		if look := m.look([]uint32{b}); look.shown {
@@ -101,11 +100,9 @@ func (s *splitting) slack() float64 {
 }
 
 // accompany moves blocks to the rest until it has so many people, and room for
-// the slack: those that follow in the order of labels, in a circle. Values of
-// the column count last in it, and not at all in how many are moved, so that who
-// is moved says little of them.
+// the slack: those that follow by number, in a circle.
 func (s *splitting) accompany(least int) {
-	from, _ := slices.BinarySearchFunc(s.alone, s.rest[0], s.m.compare)
+	from, _ := slices.BinarySearch(s.alone, s.rest[0])
 	alone := slices.Concat(s.alone[from:], s.alone[:from])
 	low, high, _ := s.m.hierarchy().Ends(s.group.label)
 	people, slack := s.people(), s.slack()
@@ -114,7 +111,7 @@ func (s *splitting) accompany(least int) {
 		s.rest, alone = append(s.rest, b), alone[1:]
 		people, slack = people+s.m.partition.Rows(b), slack-s.shown[b].told.slack
 	}
-	slices.SortFunc(alone, s.m.compare)
+	slices.Sort(alone)
 	s.alone = alone
 }
 
@@ -132,23 +129,10 @@ func (s *splitting) left() (g meanGroup, ok bool) {
 	return g, ok && sample.passes(s.m.k, g.told)
 }
 
-// wider orders blocks by their labels' widths, then by their people, then as
-// compare does.
+// wider orders blocks by their labels' widths, then by their people, then by
+// number.
 func (m *Means) wider(a, b uint32) int {
 	h := m.hierarchy()
 	x, y := h.Share(m.partition.Cover(a, m.column)), h.Share(m.partition.Cover(b, m.column))
-	return cmp.Or(cmp.Compare(x, y), cmp.Compare(m.partition.Rows(a), m.partition.Rows(b)), m.compare(a, b))
-}
-
-// compare orders blocks by the labels of the other columns, then by the
-// column's.
-func (m *Means) compare(a, b uint32) int {
-	for i := 1; i <= len(m.partition.lo); i++ {
-		c := (m.column + i) % len(m.partition.lo)
-		x, y := m.partition.Cover(a, c), m.partition.Cover(b, c)
-		if d := cmp.Or(cmp.Compare(x.Level, y.Level), cmp.Compare(x.Group, y.Group)); d != 0 {
-			return d
-		}
-	}
-	return cmp.Compare(a, b)
+	return cmp.Or(cmp.Compare(x, y), cmp.Compare(m.partition.Rows(a), m.partition.Rows(b)), cmp.Compare(a, b))
 }

@@ -66,9 +66,6 @@ type Release struct {
 	// MinBlock is the number of subjects in the smallest block of the chain,
 	// or of those that may be one of whom m codes are known.
 	MinBlock int
-	// LossOf is the loss of columns that are shown by means, by name: their
-	// labels are those of groups of blocks.
-	LossOf map[string]float64
 }
 
 // Present is a chain as a query finds it.
@@ -82,8 +79,6 @@ type Present struct {
 	Score        float64
 	// Unplanted are the seeds that the chain is to be prepared for first.
 	Unplanted []Seed
-	// LossOf is as in [Release].
-	LossOf map[string]float64
 }
 
 // Step is what a query makes of a chain.
@@ -159,7 +154,6 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, projec
 		release.MinBlock = r.K // candidates for whoever knows m codes
 	case chain.partition != nil:
 		release.MinBlock = chain.partition.MinBlock()
-		release.LossOf = chain.means.loss(r)
 	}
 	return release, nil
 }

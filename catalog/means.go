@@ -123,17 +123,3 @@ func meanOf(q *Column, m *anonymize.Means, block uint32) (string, bool) {
 	}
 	return anonymize.FormatMean(mean, isInteger(q.Type)), true
 }
-
-// loss is that of each column that is shown by means.
-func (m means) loss(r *Relation) map[string]float64 {
-	if len(m) == 0 {
-		return nil
-	}
-	out := make(map[string]float64)
-	for i, q := range r.Dimensions() {
-		if m[i] != nil {
-			out[q.Name] = m[i].Loss()
-		}
-	}
-	return out
-}

@@ -25,7 +25,7 @@ func (c *Catalog) Peek(ctx context.Context, r *Relation, p *Principal) (Present,
 	defer chain.unlock()
 	return Present{
 		Partition: chain.partition, Requirements: requirements(r, e),
-		Chain: chain.number, Generation: chain.generation, Score: chain.score, LossOf: chain.means.loss(r),
+		Chain: chain.number, Generation: chain.generation, Score: chain.score,
 	}, nil
 }
 

@@ -125,15 +125,20 @@ func (r *Relation) Column(name string) *Column {
 	return nil
 }
 
-// QuasiIdentifiers lists the columns of that class in table order.
+// QuasiIdentifiers lists the columns of that class in table order, those that are
+// shown by means last: as no block is made along these, the numbers of blocks
+// then do not depend on their values.
 func (r *Relation) QuasiIdentifiers() []*Column {
-	var out []*Column
+	var out, byMeans []*Column
 	for i := range r.Columns {
-		if r.Columns[i].Class == QuasiIdentifier {
-			out = append(out, &r.Columns[i])
+		switch c := &r.Columns[i]; {
+		case c.Class == QuasiIdentifier && c.Mean:
+			byMeans = append(byMeans, c)
+		case c.Class == QuasiIdentifier:
+			out = append(out, c)
 		}
 	}
-	return out
+	return append(out, byMeans...)
 }
 
 // String is the qualified name, for messages.

@@ -32,10 +32,6 @@ type Chain struct {
 	// Eager has every stage compare its own ways, for an account of the query.
 	// The last stage chooses for all in any case.
 	Eager bool
-	// ByMeans names the columns that are shown by means of groups of blocks, with
-	// the loss that the groups' labels have. Their labels over single blocks are
-	// not shown, and do not count as such.
-	ByMeans map[string]float64
 }
 
 // DefaultWork lets a table of 40,000 tuples and five columns compare two ways at
@@ -274,11 +270,8 @@ func (c *Chain) Shown(attributes []string, in *Outcome) Values {
 	if err != nil {
 		return Values{} // the stage has been assessed: it cannot be
 	}
-	p, labelled := in.Partition, slices.DeleteFunc(slices.Clone(columns), func(column int) bool {
-		_, byMeans := c.ByMeans[in.Partition.Table().Columns()[column].Name]
-		return byMeans
-	})
-	return Values{Risk: RiskOf(p.ShownAlike(labelled), c.Gate.K), Loss: c.Loss.of(p, columns), Modified: p.Modified(labelled)}
+	p := in.Partition
+	return Values{Risk: RiskOf(p.ShownAlike(columns), c.Gate.K), Loss: c.Loss.of(p, columns), Modified: p.Modified(columns)}
 }
 
 // Everything implements [Material].

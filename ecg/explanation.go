@@ -25,9 +25,8 @@ type ExplainedTable struct {
 	// Bounds says that some figures are bounds: the chain has not been asked for
 	// the combination, and what it would come to is told by an answer only.
 	Bounds bool `json:"bounds"`
-	// Measures are quasi-identifiers that the query only aggregates over whole
-	// blocks: the means of the blocks as they are serve, and they did not enter
-	// the combination.
+	// Measures are quasi-identifiers of the query that are shown by means: they did
+	// not enter the combination.
 	Measures []string `json:"measures,omitempty"`
 }
 
@@ -78,29 +77,11 @@ func (c *Chain) Foresee(table string, stages []Stage, score float64) (ExplainedT
 		if done {
 			local := c.Shown(s.Attributes, &Outcome{Partition: c.Present})
 			e.Action, e.AtMost, e.RiskAfter, e.Loss, e.Local = ActionKept, false, out.Risk, local.Loss, &local
-			c.asGroups(&e)
 		}
 		out.Bounds = out.Bounds || !done
 		out.Stages, out.Loss = append(out.Stages, e), e.Loss
 	}
 	return out, nil
-}
-
-// asGroups takes out of a stage what only labels of single blocks tell of
-// columns that are shown by means: their loss is that of the groups' labels.
-// TestAnAccountTellsNoLabelsOfBlocksThatMeansHoldBack checks it.
-func (c *Chain) asGroups(e *ExplainedStage) {
-	total, held := 0.0, false
-	for _, name := range e.Attributes {
-		loss, byMeans := c.ByMeans[name]
-		if !byMeans {
-			loss = c.Shown([]string{name}, &Outcome{Partition: c.Present}).Loss
-		}
-		total, held = total+loss, held || byMeans
-	}
-	if held {
-		e.Loss, e.Local = total/float64(len(e.Attributes)), nil
-	}
 }
 
 // Explain words an assessment in full.

@@ -83,7 +83,7 @@ func (s *ExplainedStage) text() []string {
 	return lines
 }
 
-// measures names what is only aggregated.
+// measures names what is shown by means.
 func (t *ExplainedTable) measures() string {
 	return cut("  by the means of blocks, out of the combination: " + list(t.Measures))
 }

@@ -29,9 +29,7 @@ type binder struct {
 	alone    bool                // the text holds one statement
 	cells    *cells              // of the statement at hand, nil where rows may be shown
 	keyed    keyed
-	// measuring says that the reference being bound is a measure.
-	measuring bool
-	at        int // offset of the reference being bound, -1 for none
+	at       int // offset of the reference being bound, -1 for none
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to
@@ -107,7 +105,6 @@ func (b *binder) selectBody(s *pg.SelectStmt, sc *scope, top bool) (*boundQuery,
 	if err := b.expression(s.WhereClause, sc, ecg.Scan); err != nil {
 		return nil, err
 	}
-	b.findWholeBlocks(s, sc)
 	bound, err := b.targetList(s, sc)
 	if err != nil {
 		return nil, err
@@ -217,7 +214,7 @@ func (b *binder) use(o origin, place ecg.Place) {
 	if child := o.entry.via; child != nil {
 		table, attribute = child, child.Parent.Lends(attribute)
 	}
-	if b.measuring {
+	if o.qid().Mean {
 		b.plan.noteMeasure(Measure{table.String(), attribute})
 		return
 	}

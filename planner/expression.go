@@ -144,12 +144,7 @@ func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		}
 		return b.all(sc, place, f.AggFilter)
 	}
-	var err error
-	if b.measuring, err = b.isMeasure(f, sc); err == nil {
-		err = b.all(sc, place, f.Args...)
-	}
-	b.measuring = false
-	if err != nil {
+	if err := b.all(sc, place, f.Args...); err != nil {
 		return err
 	}
 	if err := b.all(sc, place, f.AggOrder...); err != nil {

@@ -39,8 +39,8 @@ type Plan struct {
 	Counted []*catalog.Relation
 	// Uses are the quasi-identifiers that can influence the answer.
 	Uses []ecg.Use
-	// Measures are those that it only aggregates, and that do not enter the
-	// combination.
+	// Measures are those of them that are shown by means: no block is made along
+	// them.
 	Measures []Measure
 	// Outputs classifies the output columns of the statements that read them.
 	Outputs []Output
@@ -91,7 +91,6 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 			if err := b.explain(s.Stmt.GetExplainStmt(), len(tree.Stmts) == 1); err != nil {
 				return nil, err
 			}
-			b.plan.settleMeasures()
 			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents, Uses: b.plan.Uses, Measures: b.plan.Measures}, nil
 		}
 		if err := b.statementPlan(s, changed); err != nil {
@@ -109,7 +108,6 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 	if err := b.expandStars(); err != nil {
 		return nil, err
 	}
-	b.plan.settleMeasures()
 	for _, s := range b.sources {
 		s.finish()
 	}

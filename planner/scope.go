@@ -40,8 +40,6 @@ type scope struct {
 	entries []*entry
 	merges  []merge // by USING
 	ctes    map[string]*boundQuery
-	// wholeBlocks says that each group of the query consists of whole blocks.
-	wholeBlocks bool
 }
 
 // cte looks up a common table expression, innermost first.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"strings"
 
@@ -131,7 +130,6 @@ func (s *session) account(ctx context.Context, r *catalog.Relation, branch []ecg
 		return ecg.ExplainedTable{}, err
 	}
 	m.Present, m.Requirements = present.Partition, present.Requirements
-	maps.Copy(m.ByMeans, present.LossOf)
 	table, err := tell(m, afresh(branch, present))
 	table.Chain = chain
 	return table, err

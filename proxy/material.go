@@ -42,12 +42,7 @@ func materialOf(r *catalog.Relation, recoding string) (*ecg.Chain, error) {
 		return nil, sqlstate.New(sqlstate.InvalidParameterValue, "the policy of table %q does not allow recoding %q", r.Name, recoding).
 			WithHint("It has recoding %s: RESET tailor.recoding.", r.Recoding)
 	}
-	m := &ecg.Chain{Gate: ecg.HighestRisk(r.K), Recodings: []string{ecg.Local}, ByMeans: make(map[string]float64)}
-	for _, q := range r.Dimensions() {
-		if q.Mean {
-			m.ByMeans[q.Name] = 1 // at most
-		}
-	}
+	m := &ecg.Chain{Gate: ecg.HighestRisk(r.K), Recodings: []string{ecg.Local}}
 	switch recoding {
 	case "auto", ecg.Local:
 	case ecg.FullDomain:

@@ -162,7 +162,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 		}
 		release.WithParent = slices.ContainsFunc(plan.Joined, func(child *catalog.Relation) bool { return child.OID == r.OID })
 		d.releases = append(d.releases, release)
-		d.assessments = append(d.assessments, asShown(assessment, release))
+		d.assessments = append(d.assessments, assessment)
 		d.measures = append(d.measures, plan.MeasuresOf(r))
 	}
 	return d, nil

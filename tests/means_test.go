@@ -74,11 +74,30 @@ func TestAveragesOverWholeBlocksNeedNoRefinementAndAreThoseOfPostgreSQL(t *testi
 		}
 	}
 
-	// Averages of people picked by something else than quasi-identifiers are not
-	// those of whole blocks: there the column counts.
-	rowsOf(t, reader, `SELECT avg(pay) FROM payroll WHERE unit = 'u1'`)
-	if blocks := chain("blocks"); blocks < 10 {
-		t.Errorf("%d blocks by pay", blocks)
+	// No statement makes blocks along it.
+	for _, sql := range []string{
+		`SELECT avg(pay) FROM payroll WHERE unit = 'u1'`, `SELECT pay, hours FROM payroll`, `SELECT DISTINCT pay FROM payroll ORDER BY 1`,
+		`SELECT count(*) FROM payroll WHERE pay > 4000`, `SELECT max(x) FROM (SELECT pay * 2 AS x FROM payroll) s`,
+		`SELECT a.sex FROM payroll a WHERE a.pay IN (SELECT pay FROM payroll WHERE hours = 7)`,
+	} {
+		rowsOf(t, reader, sql)
+		if blocks := chain("blocks"); blocks != 2 {
+			t.Errorf("%s: %d blocks", sql, blocks)
+		}
+	}
+	rowsOf(t, reader, `SET tailor.recoding = 'full_domain'; SELECT pay, sex FROM payroll; RESET tailor.recoding`)
+	if blocks := chain("blocks"); blocks != 2 {
+		t.Errorf("%d blocks by full-domain recoding", blocks)
+	}
+	// Nor does what a workload declares.
+	exec1(t, direct, `CALL tailor.project('pays', 'payroll', '[["pay"], ["pay", "sex"], ["bonus", "hours"]]')`)
+	rowsOf(t, reader, `SET tailor.project = 'pays'`)
+	waitFor(t, func() bool {
+		rowsOf(t, reader, `SELECT count(*) FROM payroll`)
+		return one[bool](t, direct, `SELECT seeds::text LIKE '%pays%' FROM tailor.chain`)
+	})
+	if blocks := chain("blocks"); blocks != 2 {
+		t.Errorf("%d blocks by a project", blocks)
 	}
 }
 
@@ -134,7 +153,7 @@ func TestEveryShownMeanIsThatOfThoseWhoShareIt(t *testing.T) {
 	reader := connect(t, serveDatabase(t, "means_checked").dsn(shared.reader(t)))
 	for _, sql := range []string{
 		`SELECT avg(pay) FROM payroll`, `SELECT sex, avg(pay) FROM payroll GROUP BY sex`,
-		`SELECT age, avg(pay) FROM payroll GROUP BY age`, `SELECT count(*) FROM payroll WHERE pay > 4000 AND sex = 'F'`,
+		`SELECT sex, town, avg(pay) FROM payroll GROUP BY sex, town`, `SELECT age, avg(pay) FROM payroll GROUP BY age`,
 	} {
 		rowsOf(t, reader, sql)
 	}
