@@ -32,6 +32,11 @@ func (p *Partition) Carry(t *Table, rs []Requirement) (carried *Partition, ok bo
 	return carried, carried.unmet(must) == nil, nil
 }
 
+// SameRows says whether two tables differ in nothing but the order of rows: they
+// have the same columns, hierarchies that are equal node by node, and the same
+// tuples, each with as many rows, every row being a subject of its own.
+func SameRows(a, b *Table) bool { return newGround(a).equal(newGround(b)) }
+
 // equal says whether two tables differ in nothing but the order of rows.
 func (g *ground) equal(other *ground) bool {
 	a, b := g.table, other.table

@@ -43,7 +43,7 @@ func manyPeople() team {
 func TestAPartitionIsCarriedAsItIsOrNotAtAll(t *testing.T) {
 	people := manyPeople()
 	p := anonymize.NewPartition(people.table(t))
-	m := anonymize.NewMeans(p, 0, 5, true)
+	m := meansOf(p, 5)
 	for _, columns := range [][]int{{1}, {0, 1}} {
 		p = refined(t, p, anonymize.Refinement{Columns: columns, Requirements: blockK(5)})
 		m = m.Refine(p)
@@ -93,7 +93,7 @@ func TestAPartitionIsCarriedAsItIsOrNotAtAll(t *testing.T) {
 		if again, _ := q.MarshalBinary(); !bytes.Equal(again, blocks) {
 			t.Errorf("%s: the partition is another", c.claim)
 		}
-		carried, err := anonymize.UnmarshalMeans(q, 0, 5, true, means)
+		carried, err := anonymize.UnmarshalMeans(q, first(q.Table()), 5, true, means)
 		if err != nil {
 			t.Fatal(err)
 		}

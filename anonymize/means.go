@@ -27,10 +27,18 @@ import (
 // TestWhatIsLeftOverPassesTheGuardToo check it.
 type Means struct {
 	partition *Partition
-	column, k int
+	values    Measured
+	k         int
 	unit      float64
 	groupOf   []uint32 // block -> group
 	groups    []meanGroup
+}
+
+// Measured is a column that is shown by means. It is not one of the partition's
+// table, so that blocks do not depend on it.
+type Measured struct {
+	Hierarchy *Hierarchy
+	LeafOfRow []uint32 // of the partition's table
 }
 
 type meanGroup struct {
@@ -43,8 +51,8 @@ type meanGroup struct {
 // labels has been shown. integer says that the column holds whole numbers or
 // days. Blocks are groups for ever where subjects have several rows, or the
 // column's hierarchy is a list: nothing guards their means.
-func NewMeans(p *Partition, column, k int, integer bool) *Means {
-	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
+func NewMeans(p *Partition, values Measured, k int, integer bool) *Means {
+	m := &Means{partition: p, values: values, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
 	for b := range uint32(p.Blocks()) {
 		m.add([]uint32{b}, m.look([]uint32{b}))
 	}
@@ -69,28 +77,34 @@ func (m *Means) add(blocks []uint32, g meanGroup) {
 // cover is the narrowest node over blocks.
 func (m *Means) cover(blocks []uint32) Node {
 	lo, hi := ^uint32(0), uint32(0)
-	for _, b := range blocks {
-		lo, hi = min(lo, m.partition.lo[m.column][b]), max(hi, m.partition.hi[m.column][b])
+	for leaf := range m.people(blocks) {
+		lo, hi = min(lo, leaf), max(hi, leaf)
 	}
-	return m.hierarchy().Cover(lo, hi)
+	return m.values.Hierarchy.Cover(lo, hi)
 }
 
-func (m *Means) hierarchy() *Hierarchy { return m.partition.Table().columns[m.column].Hierarchy }
+// people are how many rows of blocks have each leaf.
+func (m *Means) people(blocks []uint32) map[uint32]uint32 {
+	g, people := m.partition.ground, make(map[uint32]uint32)
+	for _, b := range blocks {
+		for _, pos := range m.partition.members.of(b) {
+			for _, row := range g.table.RowsOf(g.tupleAt[pos]) {
+				people[m.values.LeafOfRow[row]]++
+			}
+		}
+	}
+	return people
+}
 
 // sample is the values of blocks under their label. ok is false where nothing
 // guards a mean of them.
 func (m *Means) sample(blocks []uint32, label Node) (s sample, ok bool) {
-	g, h := m.partition.ground, m.hierarchy()
+	h := m.values.Hierarchy
 	low, high, ok := h.Ends(label)
-	if !ok || !g.table.RowPerSubject() {
+	if !ok || !m.partition.Table().RowPerSubject() {
 		return s, false
 	}
-	people := make(map[uint32]uint32) // by leaf
-	for _, b := range blocks {
-		for _, pos := range m.partition.members.of(b) {
-			people[g.leaf(m.column, pos)] += g.rows[pos]
-		}
-	}
+	people := m.people(blocks)
 	s = sample{low: low, width: high - low, unit: m.unit}
 	for _, leaf := range slices.Sorted(maps.Keys(people)) {
 		at, _, ok := h.Ends(Node{Group: leaf})
@@ -113,6 +127,9 @@ func (m *Means) look(blocks []uint32) meanGroup {
 	}
 	return g
 }
+
+// Hierarchy is that of the labels.
+func (m *Means) Hierarchy() *Hierarchy { return m.values.Hierarchy }
 
 // Label is the narrowest node that covers the group of a block.
 func (m *Means) Label(block uint32) Node { return m.groups[m.groupOf[block]].label }

@@ -178,7 +178,7 @@ func TestWhatWasToldOfAllGroupsNarrowsNoneBelowOneWidth(t *testing.T) {
 		}
 		table := measuredWithin(t, iv, nil, values, cuts...)
 		p := anonymize.NewPartition(table)
-		m := anonymize.NewMeans(p, 0, 5, true)
+		m := meansOf(p, 5)
 		w := &watcher{t: t}
 		w.note(p, m)
 		for _, r := range chain {

@@ -47,7 +47,7 @@ func TestWhatIsLeftOverPassesTheGuardToo(t *testing.T) {
 		values, cuts := skewed(seed, 400)
 		table := measured(t, values, cuts...)
 		p := anonymize.NewPartition(table)
-		m := anonymize.NewMeans(p, 0, 5, true)
+		m := meansOf(p, 5)
 		family := map[string][]int{}
 		note := func() {
 			for _, rows := range groups(p, m) {
@@ -100,7 +100,7 @@ func TestWhatIsLeftOverPassesTheGuardToo(t *testing.T) {
 			for _, row := range rest {
 				left = append(left, values[row])
 			}
-			if !anonymize.NewMeans(anonymize.NewPartition(measured(t, left)), 0, 5, true).Varied() {
+			if !meansOf(anonymize.NewPartition(measured(t, left)), 5).Varied() {
 				t.Errorf("seed %d: a difference of sums is of %d people whom the guard would hold back", seed, len(left))
 			}
 		}
@@ -122,7 +122,7 @@ func TestGroupsDoNotDependOnTheOrderOfRows(t *testing.T) {
 			}
 		}
 		p := anonymize.NewPartition(measured(t, v, c...))
-		m := anonymize.NewMeans(p, 0, 5, true)
+		m := meansOf(p, 5)
 		for _, columns := range [][]int{{1}, {1, 2, 3}} {
 			p = refined(t, p, anonymize.Refinement{Columns: columns, Requirements: blockK(5)})
 			m = m.Refine(p)
@@ -150,7 +150,7 @@ func TestGroupsDoNotDependOnTheOrderOfRows(t *testing.T) {
 func TestMeansSurviveEncoding(t *testing.T) {
 	values, cuts := skewed(5, 400)
 	p := anonymize.NewPartition(measured(t, values, cuts...))
-	m := anonymize.NewMeans(p, 0, 5, true)
+	m := meansOf(p, 5)
 	for _, columns := range [][]int{{1}, {1, 2}} {
 		p = refined(t, p, anonymize.Refinement{Columns: columns, Requirements: blockK(5)})
 		m = m.Refine(p)
@@ -159,7 +159,7 @@ func TestMeansSurviveEncoding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := anonymize.UnmarshalMeans(p, 0, 5, true, data)
+	read, err := anonymize.UnmarshalMeans(p, first(p.Table()), 5, true, data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestMeansSurviveEncoding(t *testing.T) {
 		t.Errorf("%d groups before, %d after", len(a), len(b))
 	}
 	for i := range data {
-		if _, err := anonymize.UnmarshalMeans(p, 0, 5, true, data[:i]); !errors.Is(err, anonymize.ErrMeansData) {
+		if _, err := anonymize.UnmarshalMeans(p, first(p.Table()), 5, true, data[:i]); !errors.Is(err, anonymize.ErrMeansData) {
 			t.Fatalf("%d of %d bytes are read: %v", i, len(data), err)
 		}
 	}

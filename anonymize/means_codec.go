@@ -34,8 +34,8 @@ func (m *Means) MarshalBinary() ([]byte, error) {
 // UnmarshalMeans decodes what MarshalBinary wrote for an equal partition. The
 // other arguments are those of [NewMeans]. It fails with an error that wraps
 // [ErrMeansData].
-func UnmarshalMeans(p *Partition, column, k int, integer bool, data []byte) (*Means, error) {
-	m := &Means{partition: p, column: column, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
+func UnmarshalMeans(p *Partition, values Measured, k int, integer bool, data []byte) (*Means, error) {
+	m := &Means{partition: p, values: values, k: k, unit: unitOf(integer), groupOf: make([]uint32, p.Blocks())}
 	d := &decoder{data: data}
 	groups := make([]meanGroup, d.number(uint64(p.Blocks())))
 	for i := range groups {

@@ -15,7 +15,7 @@ func (m *Means) Refine(p *Partition) *Means {
 	if p == m.partition {
 		return m
 	}
-	next := &Means{partition: p, column: m.column, k: m.k, unit: m.unit, groupOf: make([]uint32, p.Blocks())}
+	next := &Means{partition: p, values: m.values, k: m.k, unit: m.unit, groupOf: make([]uint32, p.Blocks())}
 	parts := make([][]uint32, len(m.groups))
 	for b := range uint32(p.Blocks()) {
 		g := m.groupOf[m.partition.blockOf[p.ground.tupleAt[p.members.of(b)[0]]]]
@@ -104,7 +104,7 @@ func (s *splitting) slack() float64 {
 func (s *splitting) accompany(least int) {
 	from, _ := slices.BinarySearch(s.alone, s.rest[0])
 	alone := slices.Concat(s.alone[from:], s.alone[:from])
-	low, high, _ := s.m.hierarchy().Ends(s.group.label)
+	low, high, _ := s.m.values.Hierarchy.Ends(s.group.label)
 	people, slack := s.people(), s.slack()
 	for len(alone) > 0 && (people < least || float64(people)*(high-low) < room*slack) {
 		b := alone[0]
@@ -132,7 +132,7 @@ func (s *splitting) left() (g meanGroup, ok bool) {
 // wider orders blocks by their labels' widths, then by their people, then by
 // number.
 func (m *Means) wider(a, b uint32) int {
-	h := m.hierarchy()
-	x, y := h.Share(m.partition.Cover(a, m.column)), h.Share(m.partition.Cover(b, m.column))
+	h := m.values.Hierarchy
+	x, y := h.Share(m.cover([]uint32{a})), h.Share(m.cover([]uint32{b}))
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(m.partition.Rows(a), m.partition.Rows(b)), cmp.Compare(a, b))
 }

@@ -294,7 +294,7 @@ func lockChain(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) (state
 	if s.partition, err = anonymize.UnmarshalPartition(chain.epoch.table, stored); err != nil {
 		return s, err
 	}
-	s.means, err = readMeans(r, s.partition, means)
+	s.means, err = readMeans(r, chain.epoch, s.partition, means)
 	return s, err
 }
 
@@ -386,7 +386,7 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 		if chain.partition, err = anonymize.UnmarshalPartition(e.table, stored); err != nil {
 			return err
 		}
-		if chain.means, err = readMeans(r, chain.partition, means); err != nil || layout == releaseLayout {
+		if chain.means, err = readMeans(r, e, chain.partition, means); err != nil || layout == releaseLayout {
 			return err
 		}
 		if err := replaceRelease(ctx, tx, r, chain.number); err != nil {
@@ -424,7 +424,7 @@ func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chai
 		if stored, err = chain.partition.MarshalBinary(); err != nil {
 			return err
 		}
-		chain.means = newMeans(r, chain.partition)
+		chain.means = newMeans(r, chain.epoch, chain.partition)
 		if means, err = chain.means.stored(r); err != nil {
 			return err
 		}

@@ -16,11 +16,11 @@ import (
 type means map[int]*anonymize.Means
 
 // newMeans are those of a chain of which no mean has been shown.
-func newMeans(r *Relation, p *anonymize.Partition) means {
+func newMeans(r *Relation, e *epoch, p *anonymize.Partition) means {
 	out := means{}
 	for i, q := range r.Dimensions() {
 		if q.Mean {
-			out[i] = anonymize.NewMeans(p, i, r.K, isInteger(q.Type))
+			out[i] = anonymize.NewMeans(p, e.byMeans[i], r.K, isInteger(q.Type))
 		}
 	}
 	return out
@@ -32,7 +32,7 @@ func (r *Relation) showsMeans() bool {
 }
 
 // readMeans decodes what is stored beside a chain's partition.
-func readMeans(r *Relation, p *anonymize.Partition, stored []byte) (means, error) {
+func readMeans(r *Relation, e *epoch, p *anonymize.Partition, stored []byte) (means, error) {
 	out := means{}
 	var byName map[string][]byte
 	if len(stored) > 0 {
@@ -44,7 +44,7 @@ func readMeans(r *Relation, p *anonymize.Partition, stored []byte) (means, error
 		if !q.Mean {
 			continue
 		}
-		m, err := anonymize.UnmarshalMeans(p, i, r.K, isInteger(q.Type), byName[q.Name])
+		m, err := anonymize.UnmarshalMeans(p, e.byMeans[i], r.K, isInteger(q.Type), byName[q.Name])
 		if err != nil {
 			return nil, fmt.Errorf("read means: %w", err)
 		}
@@ -94,12 +94,12 @@ func (m means) refined(p *anonymize.Partition) means {
 // has been shown the chain is not known, so that it makes no difference.
 // TestMeansEndWhereARefreshChangesWhoIsInTheTable… and
 // TestARefreshThatChangesPayloadOnlyShowsTheSameMeans check it.
-func carryMeans(r *Relation, chain *Chain, partition *anonymize.Partition, stored []byte) error {
+func carryMeans(r *Relation, before *epoch, chain *Chain, partition *anonymize.Partition, stored []byte) error {
 	carried, ok, err := partition.Carry(chain.epoch.table, requirements(r, chain.epoch))
 	if err != nil {
 		return err
 	}
-	if !ok {
+	if !ok || !anonymize.SameRows(before.all, chain.epoch.all) {
 		return &sqlstate.Error{
 			Code:    sqlstate.PolicyStale,
 			Message: fmt.Sprintf("the means of table %q cannot be carried to its new copy", r.Name),
@@ -110,7 +110,7 @@ func carryMeans(r *Relation, chain *Chain, partition *anonymize.Partition, store
 		}
 	}
 	chain.partition = carried
-	chain.means, err = readMeans(r, carried, stored)
+	chain.means, err = readMeans(r, chain.epoch, carried, stored)
 	return err
 }
 

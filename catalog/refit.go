@@ -64,7 +64,7 @@ func (c *Catalog) carry(ctx context.Context, tx pgx.Tx, r, past *Relation, chain
 		return err
 	}
 	if byMeans {
-		return carryMeans(r, chain, partition, means)
+		return carryMeans(r, before, chain, partition, means)
 	}
 	fitted, report, err := anonymize.Refit(partition, e.table, requirements(r, e))
 	if err != nil {

@@ -213,12 +213,14 @@ func encodeBlocks(w io.Writer, r *Relation, s *state, numberings []*numbering) e
 	for block := range uint32(p.Blocks()) {
 		buffer = strconv.AppendUint(buffer, uint64(block), 10)
 		for i, q := range qids {
-			h := p.Table().Columns()[i].Hierarchy
-			node := p.Cover(block, i)
+			var h *anonymize.Hierarchy
+			var node anonymize.Node
 			v, ok := "", false
 			if m := s.means[i]; m != nil {
-				node = m.Label(block)
+				h, node = m.Hierarchy(), m.Label(block)
 				v, ok = meanOf(q, m, block)
+			} else {
+				h, node = p.Table().Columns()[i].Hierarchy, p.Cover(block, i)
 			}
 			if !ok {
 				v, ok = released(q, h, node)

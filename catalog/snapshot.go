@@ -126,8 +126,7 @@ func (r *Relation) Column(name string) *Column {
 }
 
 // QuasiIdentifiers lists the columns of that class in table order, those that are
-// shown by means last: as no block is made along these, the numbers of blocks
-// then do not depend on their values.
+// shown by means last: partitions are of the others.
 func (r *Relation) QuasiIdentifiers() []*Column {
 	var out, byMeans []*Column
 	for i := range r.Columns {

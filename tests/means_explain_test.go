@@ -24,7 +24,7 @@ func TestNothingButTheirMeansDependsOnColumnsThatAreShownByMeans(t *testing.T) {
 			t.Errorf("%s:\n%v\nand elsewhere\n%v", sql, x, y)
 		}
 	}
-	for _, sql := range append(slices.Clone(attackOnMeans),
+	for _, sql := range append(append([]string{`SELECT age, count(*) FROM payroll GROUP BY age`}, attackOnMeans...),
 		`SELECT pay FROM payroll`, `SELECT age, pay, hours, bonus FROM payroll WHERE pay > 5000 OR hours = 40`, `SELECT sex, pay FROM payroll WHERE unit = 'u1'`) {
 		if rowsOf(t, here, sql); rowsOf(t, there, sql) == nil {
 			t.Fatal("no answer")
