@@ -21,11 +21,10 @@ type span struct {
 }
 
 // newComputed builds a hierarchy from placed values. levels is the number of
-// levels between the leaves and the root; domain is the extent of the root in
-// units, against which shares are measured; root is the root's representative,
-// empty for none. A NULL leaf is added where withNull is set
+// levels between the leaves and the root, which spans the domain: shares are
+// measured against its extent in units. A NULL leaf is added where withNull is set
 // ([Hierarchy.WithNull]); there may then be no values.
-func newComputed(values []placed, levels int, domain float64, root string, withNull bool) (*Hierarchy, error) {
+func newComputed(values []placed, levels int, root span, withNull bool) (*Hierarchy, error) {
 	if len(values) == 0 && !withNull {
 		return nil, &HierarchyError{Level: -1, Reason: "no values"}
 	}
@@ -48,17 +47,18 @@ func newComputed(values []placed, levels int, domain float64, root string, withN
 		h.codes[v.text] = uint32(i)
 		leaves.groupOf[i] = uint32(i)
 		leaves.groups[i] = group{
-			first: uint32(i), last: uint32(i), label: v.text, representative: v.text, hasRepr: true,
+			first: uint32(i), last: uint32(i), label: v.text, representative: v.text, hasRepr: true, low: v.at, high: v.at,
 		}
 	}
 	h.levels = append(h.levels, leaves)
 	for l := range levels {
-		h.levels = append(h.levels, computedLevel(values, l, domain))
+		h.levels = append(h.levels, computedLevel(values, l, root))
 	}
 	h.levels = append(h.levels, level{
 		groupOf: make([]uint32, n),
 		groups: []group{{
-			last: uint32(max(n, 1) - 1), label: Top, representative: root, hasRepr: root != "", share: 1,
+			last: uint32(max(n, 1) - 1), label: Top, representative: root.representative, hasRepr: root.representative != "", share: 1,
+			low: root.low, high: root.high,
 		}},
 	})
 	if withNull {
@@ -67,14 +67,23 @@ func newComputed(values []placed, levels int, domain float64, root string, withN
 	return h, nil
 }
 
-func computedLevel(values []placed, l int, domain float64) level {
+// onLine says of a hierarchy that was built that its nodes are ranges on a line.
+func onLine(h *Hierarchy, err error) (*Hierarchy, error) {
+	if err == nil {
+		h.line = true
+	}
+	return h, err
+}
+
+func computedLevel(values []placed, l int, root span) level {
 	lv := level{groupOf: make([]uint32, len(values))}
 	for i, v := range values {
 		s := v.nodes[l]
 		if k := len(lv.groups); k == 0 || lv.groups[k-1].label != s.label {
 			lv.groups = append(lv.groups, group{
 				first: uint32(i), label: s.label, representative: s.representative,
-				hasRepr: s.representative != "", share: min(1, (s.high-s.low)/domain),
+				hasRepr: s.representative != "", share: min(1, (s.high-s.low)/(root.high-root.low)),
+				low: max(s.low, root.low), high: min(s.high, root.high),
 			})
 		}
 		lv.groups[len(lv.groups)-1].last = uint32(i)

@@ -90,7 +90,8 @@ func (d Dates) Build(values []string, withNull bool) (*Hierarchy, error) {
 		}
 	}
 	end := upper.AddDate(0, 0, 1)
-	return newComputed(all, len(d.Levels), days(end)-days(lower), middleDay(lower, end), withNull)
+	root := span{low: days(lower), high: days(end), representative: middleDay(lower, end)}
+	return onLine(newComputed(all, len(d.Levels), root, withNull))
 }
 
 // check validates the levels and the bounds.

@@ -43,7 +43,8 @@ func (iv Interval) Build(values []string, withNull bool) (*Hierarchy, error) {
 		}
 		all[i] = placed{text: text, at: v, nodes: nodes}
 	}
-	return newComputed(all, len(iv.Widths), iv.domain(), iv.middle(iv.Lower, iv.upperEdge()), withNull)
+	root := span{low: iv.Lower, high: iv.upperEdge(), representative: iv.middle(iv.Lower, iv.upperEdge())}
+	return onLine(newComputed(all, len(iv.Widths), root, withNull))
 }
 
 // upperEdge is the exclusive upper end of the domain.
@@ -53,8 +54,6 @@ func (iv Interval) upperEdge() float64 {
 	}
 	return iv.Upper
 }
-
-func (iv Interval) domain() float64 { return iv.upperEdge() - iv.Lower }
 
 func (iv Interval) node(low, width float64) span {
 	high := low + width

@@ -38,6 +38,7 @@ type state struct {
 	partition  *anonymize.Partition // nil where the relation has no quasi-identifiers
 	score      float64              // running sum of local risks along the graph
 	seeds      []string             // planted so far
+	means      means                // of the partition
 }
 
 // lock waits for a chain as long as the context lets it.
@@ -243,7 +244,7 @@ func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, project
 	}
 	var next state
 	err = pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		latest, err := lockChain(ctx, tx, chain)
+		latest, err := lockChain(ctx, tx, r, chain)
 		if err != nil {
 			return err
 		}
@@ -257,6 +258,7 @@ func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, project
 			return nil
 		}
 		next.generation, next.partition, next.score = latest.generation+1, step.Partition, step.Score
+		next.means = latest.means.refined(step.Partition)
 		for _, seed := range step.Planted {
 			next.seeds = append(slices.Clone(next.seeds), seed.Key())
 		}
@@ -275,21 +277,24 @@ func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, project
 
 // lockChain locks a chain's row until the end of the transaction and returns
 // its latest state.
-func lockChain(ctx context.Context, tx pgx.Tx, chain *Chain) (state, error) {
+func lockChain(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) (state, error) {
 	var s state
-	var stored []byte
+	var stored, means []byte
 	if _, err := tx.Exec(ctx, impatient); err != nil {
 		return s, err
 	}
-	err := tx.QueryRow(ctx, `SELECT generation, partition, score, seeds FROM tailor.chain WHERE chain = $1 AND epoch = $2 FOR UPDATE`,
-		chain.number, chain.epoch.number).Scan(&s.generation, &stored, &s.score, &s.seeds)
+	err := tx.QueryRow(ctx, `SELECT generation, partition, score, seeds, means FROM tailor.chain WHERE chain = $1 AND epoch = $2 FOR UPDATE`,
+		chain.number, chain.epoch.number).Scan(&s.generation, &stored, &s.score, &s.seeds, &means)
 	if err != nil {
 		return s, fmt.Errorf("lock chain: %w", err)
 	}
 	if s.generation == chain.generation {
 		return chain.state, nil
 	}
-	s.partition, err = anonymize.UnmarshalPartition(chain.epoch.table, stored)
+	if s.partition, err = anonymize.UnmarshalPartition(chain.epoch.table, stored); err != nil {
+		return s, err
+	}
+	s.means, err = readMeans(r, chain.epoch, s.partition, means)
 	return s, err
 }
 
@@ -298,9 +303,13 @@ func (c *Catalog) storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number
 	if err != nil {
 		return err
 	}
+	means, err := s.means.stored(r)
+	if err != nil {
+		return err
+	}
 	_, err = tx.Exec(ctx, `UPDATE tailor.chain SET generation = $2, partition = $3, blocks = $4, min_block = $5,
-		score = $6, seeds = $7, changed = now() WHERE chain = $1`,
-		number, s.generation, stored, s.partition.Blocks(), s.partition.MinBlock(), s.score, nonNil(s.seeds))
+		score = $6, seeds = $7, means = $8, changed = now() WHERE chain = $1`,
+		number, s.generation, stored, s.partition.Blocks(), s.partition.MinBlock(), s.score, nonNil(s.seeds), means)
 	if err != nil {
 		return fmt.Errorf("store chain: %w", err)
 	}
@@ -308,7 +317,7 @@ func (c *Catalog) storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number
 	if _, err := tx.Exec(ctx, `SELECT pg_notify('tailor', $1)`, c.chainNews(number)); err != nil {
 		return fmt.Errorf("announce chain: %w", err)
 	}
-	return writeRelease(ctx, tx, r, number, s.partition)
+	return writeRelease(ctx, tx, r, number, s)
 }
 
 // chain returns the copy of a principal's chain, reading or creating it.
@@ -350,16 +359,16 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 	chain := &Chain{busy: make(chan struct{}, 1), version: r.Catalog, epoch: e, granted: make(map[string]bool)}
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		var epochNumber, layout int
-		var stored []byte
+		var stored, means []byte
 		if _, err := tx.Exec(ctx, impatient); err != nil {
 			return err
 		}
 		if err := assertInForce(ctx, tx, r); err != nil {
 			return err
 		}
-		err := tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition, score, seeds, layout FROM tailor.chain
+		err := tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition, score, seeds, layout, means FROM tailor.chain
 			WHERE relation = $1 AND audience = $2 FOR UPDATE`, r.OID, key.audience).
-			Scan(&chain.number, &epochNumber, &chain.generation, &stored, &chain.score, &chain.seeds, &layout)
+			Scan(&chain.number, &epochNumber, &chain.generation, &stored, &chain.score, &chain.seeds, &layout, &means)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return createChain(ctx, tx, r, key, chain)
@@ -370,17 +379,20 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 			return sqlstate.New(sqlstate.SerializationFailure, "table %q has just been refreshed", r.Name).
 				WithHint("Send the statement again.")
 		case epochNumber < e.number:
-			return c.refit(ctx, tx, r, chain, epochNumber, stored)
+			return c.refit(ctx, tx, r, chain, epochNumber, stored, means)
 		case e.table == nil:
 			return nil
 		}
-		if chain.partition, err = anonymize.UnmarshalPartition(e.table, stored); err != nil || layout == releaseLayout {
+		if chain.partition, err = anonymize.UnmarshalPartition(e.table, stored); err != nil {
+			return err
+		}
+		if chain.means, err = readMeans(r, e, chain.partition, means); err != nil || layout == releaseLayout {
 			return err
 		}
 		if err := replaceRelease(ctx, tx, r, chain.number); err != nil {
 			return err
 		}
-		return writeRelease(ctx, tx, r, chain.number, chain.partition)
+		return writeRelease(ctx, tx, r, chain.number, &chain.state)
 	})
 	return chain, err
 }
@@ -403,6 +415,7 @@ func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
 }
 
 func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chain *Chain) error {
+	var means []byte
 	stored, blocks, minBlock := []byte{}, 1, chain.epoch.subjects
 	if chain.epoch.table != nil {
 		chain.partition = chain.epoch.whole()
@@ -411,12 +424,16 @@ func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chai
 		if stored, err = chain.partition.MarshalBinary(); err != nil {
 			return err
 		}
+		chain.means = newMeans(r, chain.epoch, chain.partition)
+		if means, err = chain.means.stored(r); err != nil {
+			return err
+		}
 	}
 	// Two proxies may create the same chain at once: the second waits here and
 	// fails on the unique key; its client asks again.
-	err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block, layout)
-		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING chain`,
-		r.OID, key.audience, chain.epoch.number, stored, blocks, minBlock, releaseLayout).Scan(&chain.number)
+	err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block, layout, means)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING chain`,
+		r.OID, key.audience, chain.epoch.number, stored, blocks, minBlock, releaseLayout, means).Scan(&chain.number)
 	if err != nil {
 		return fmt.Errorf("create chain: %w", err)
 	}
@@ -426,7 +443,7 @@ func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chai
 	if chain.partition == nil {
 		return nil
 	}
-	return writeRelease(ctx, tx, r, chain.number, chain.partition)
+	return writeRelease(ctx, tx, r, chain.number, &chain.state)
 }
 
 // grant lets a principal read the chain's release.

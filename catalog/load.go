@@ -42,12 +42,15 @@ type columnDocument struct {
 	Class     Class          `json:"class"`
 	Action    string         `json:"action"`
 	Hierarchy *HierarchySpec `json:"hierarchy"`
+	// Representative is "mean", or absent for the middle of the label.
+	Representative string `json:"representative"`
 }
 
 func (c *columnDocument) column() Column {
 	return Column{
 		Name: c.Name, Number: c.Number, Type: c.Type, Category: c.Category, Class: c.Class,
 		Pseudonym: c.Class == DirectIdentifier && c.Action == "pseudonym", Hierarchy: c.Hierarchy,
+		Mean: c.Class == QuasiIdentifier && c.Representative == "mean",
 	}
 }
 

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,19 +13,17 @@ import (
 
 // refit carries a chain from an earlier epoch to the present one, inside the
 // transaction that holds the chain's lock: same cuts, new copy, new release.
-// chain has its number, generation and present epoch; stored is its partition
-// of the earlier epoch.
-func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, earlier int, stored []byte) error {
+// chain has its number, generation and present epoch; stored and means are its
+// partition of the earlier epoch and what was shown by means then. Where it
+// fails, the chain stays in the earlier epoch, and the next query fails too.
+func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, earlier int, stored, means []byte) error {
 	chain.generation++
-	if chain.epoch.table != nil {
-		past, err := loadPast(ctx, tx, r, earlier)
-		if err != nil {
-			return err
-		}
-		chain.partition, err = c.carried(ctx, tx, r, past, chain.epoch, stored)
-		if err != nil {
-			return err
-		}
+	past, err := loadPast(ctx, tx, r, earlier)
+	if err != nil {
+		return err
+	}
+	if err := c.carry(ctx, tx, r, past, chain, stored, means); err != nil {
+		return err
 	}
 	if err := replaceRelease(ctx, tx, r, chain.number); err != nil {
 		return err
@@ -41,44 +40,49 @@ func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chai
 	return dropUnused(ctx, tx, r, earlier)
 }
 
-// carried is the partition of an earlier epoch, re-fitted to a new one.
-func (c *Catalog) carried(ctx context.Context, tx pgx.Tx, r, past *Relation, e *epoch, stored []byte) (*anonymize.Partition, error) {
-	before, err := loadEpoch(ctx, tx, past)
-	if err != nil {
-		return nil, err
-	}
+// carry re-fits the partition of an earlier epoch to the chain's. A chain that
+// either policy shows by means is carried exactly as it is, or not at all.
+func (c *Catalog) carry(ctx context.Context, tx pgx.Tx, r, past *Relation, chain *Chain, stored, means []byte) error {
+	e, byMeans := chain.epoch, r.showsMeans() || past.showsMeans()
 	switch {
-	case before.table == nil:
-		return anonymize.NewPartition(e.table), nil // nobody has been shown any yet
+	case len(past.Dimensions()) == 0 && !byMeans: // nobody has been shown any yet
+		if e.table != nil {
+			chain.partition = anonymize.NewPartition(e.table)
+		}
+		return nil
 	case !sameDimensions(r, past):
-		return nil, sqlstate.New(sqlstate.PolicyStale,
+		return sqlstate.New(sqlstate.PolicyStale,
 			"the quasi-identifiers of table %q have changed since this audience was shown it", r.Name).
 			WithHint("Restore them, or start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.")
 	}
+	before, err := loadEpoch(ctx, tx, past)
+	if err != nil {
+		return err
+	}
 	partition, err := anonymize.UnmarshalPartition(before.table, stored)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	if byMeans {
+		return carryMeans(r, before, chain, partition, means)
 	}
 	fitted, report, err := anonymize.Refit(partition, e.table, requirements(r, e))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.log.Info("chain re-fitted", "relation", r.String(), "epoch", e.number,
 		"placed", report.Placed, "beyond", report.Beyond, "joined", report.Joined)
-	return fitted, nil
+	chain.partition = fitted
+	return nil
 }
 
-func sameDimensions(a, b *Relation) bool {
-	x, y := a.Dimensions(), b.Dimensions()
-	if len(x) != len(y) {
-		return false
-	}
-	for i := range x {
-		if x[i].Name != y[i].Name || x[i].Type != y[i].Type {
-			return false
-		}
-	}
-	return true
+// sameDimensions says whether what was shown under one policy can be carried to
+// another. A column begins or ends to be shown by means with a new chain: labels
+// of single blocks would tell what groups hold back.
+func sameDimensions(now, past *Relation) bool {
+	return slices.EqualFunc(now.Dimensions(), past.Dimensions(), func(x, y *Column) bool {
+		return x.Name == y.Name && x.Type == y.Type && x.Mean == y.Mean
+	})
 }
 
 // replaceRelease makes a release over the present epoch in place of the old

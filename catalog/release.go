@@ -164,9 +164,9 @@ func grantStatement(r *Relation, chain int, role string) string {
 	return fmt.Sprintf("GRANT SELECT ON %s TO %s", views, role)
 }
 
-// writeRelease replaces the rows of a release by those of a partition. Readers
+// writeRelease replaces the rows of a release by those of a chain's state. Readers
 // in other transactions see the old rows or the new ones, never a mixture.
-func writeRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, p *anonymize.Partition) error {
+func writeRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, s *state) error {
 	for _, part := range []string{"block", "row"} {
 		if _, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM tailor_store.chain_%d_%s", chain, part)); err != nil {
 			return fmt.Errorf("empty release: %w", err)
@@ -174,10 +174,10 @@ func writeRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, p *ano
 	}
 	numberings := numberings(r)
 	blocks := fmt.Sprintf("COPY tailor_store.chain_%d_block FROM STDIN", chain)
-	if err := copyText(ctx, tx, blocks, func(w io.Writer) error { return encodeBlocks(w, r, p, numberings) }); err != nil {
+	if err := copyText(ctx, tx, blocks, func(w io.Writer) error { return encodeBlocks(w, r, s, numberings) }); err != nil {
 		return fmt.Errorf("write labels: %w", err)
 	}
-	list, row := "$1", []any{blocksOfRows(p)}
+	list, row := "$1", []any{blocksOfRows(s.partition)}
 	for _, n := range numberings {
 		if n != nil {
 			row = append(row, n.labels)
@@ -205,17 +205,28 @@ const copyBuffer = 64 << 10
 
 // encodeBlocks writes one line a block: its number, and for each
 // quasi-identifier the representative and the label of its node; behind them the
-// numbers of those labels that are numbered.
-func encodeBlocks(w io.Writer, r *Relation, p *anonymize.Partition, numberings []*numbering) error {
-	qids := r.Dimensions()
+// numbers of those labels that are numbered. A column that is shown by means has
+// the mean and the label of the block's group.
+func encodeBlocks(w io.Writer, r *Relation, s *state, numberings []*numbering) error {
+	qids, p := r.Dimensions(), s.partition
 	buffer := make([]byte, 0, copyBuffer+4096)
 	for block := range uint32(p.Blocks()) {
 		buffer = strconv.AppendUint(buffer, uint64(block), 10)
 		for i, q := range qids {
-			h := p.Table().Columns()[i].Hierarchy
-			node := p.Cover(block, i)
+			var h *anonymize.Hierarchy
+			var node anonymize.Node
+			v, ok := "", false
+			if m := s.means[i]; m != nil {
+				h, node = m.Hierarchy(), m.Label(block)
+				v, ok = meanOf(q, m, block)
+			} else {
+				h, node = p.Table().Columns()[i].Hierarchy, p.Cover(block, i)
+			}
+			if !ok {
+				v, ok = released(q, h, node)
+			}
 			buffer = append(buffer, '\t')
-			if v, ok := released(q, h, node); ok {
+			if ok {
 				buffer = appendEscaped(buffer, v)
 			} else {
 				buffer = append(buffer, `\N`...)

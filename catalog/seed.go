@@ -26,10 +26,19 @@ func (s Seed) Key() string {
 	return s.Name + " " + hex.EncodeToString(sum[:8])
 }
 
-// unplanted lists the seeds that a chain is to be prepared for and is not.
+// unplanted lists the seeds that a chain is to be prepared for and is not,
+// without columns that are shown by means.
 func (r *Relation) unplanted(planted []string, project string) []Seed {
 	var out []Seed
 	for _, s := range r.Seeds {
+		combinations := make([][]string, len(s.Combinations))
+		for i, names := range s.Combinations {
+			combinations[i] = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+				c := r.Column(name)
+				return c != nil && c.Mean
+			})
+		}
+		s.Combinations = slices.DeleteFunc(combinations, func(names []string) bool { return len(names) == 0 })
 		if (s.Name == policySeed || s.Name == project) && !slices.Contains(planted, s.Key()) {
 			out = append(out, s)
 		}

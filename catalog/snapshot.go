@@ -30,6 +30,9 @@ type Column struct {
 	Class     Class
 	Pseudonym bool // a direct identifier that is shown as a random number
 	Hierarchy *HierarchySpec
+	// Mean says that a quasi-identifier is shown by means of groups of blocks,
+	// where the guard on them lets it, in place of the middle of its label.
+	Mean bool
 	// Nondeterministic says that the copy compares the column by a collation
 	// for which unequal texts can be equal; LIKE fails for it.
 	Nondeterministic bool
@@ -122,15 +125,19 @@ func (r *Relation) Column(name string) *Column {
 	return nil
 }
 
-// QuasiIdentifiers lists the columns of that class in table order.
+// QuasiIdentifiers lists the columns of that class in table order, those that are
+// shown by means last: partitions are of the others.
 func (r *Relation) QuasiIdentifiers() []*Column {
-	var out []*Column
+	var out, byMeans []*Column
 	for i := range r.Columns {
-		if r.Columns[i].Class == QuasiIdentifier {
-			out = append(out, &r.Columns[i])
+		switch c := &r.Columns[i]; {
+		case c.Class == QuasiIdentifier && c.Mean:
+			byMeans = append(byMeans, c)
+		case c.Class == QuasiIdentifier:
+			out = append(out, c)
 		}
 	}
-	return out
+	return append(out, byMeans...)
 }
 
 // String is the qualified name, for messages.

@@ -25,6 +25,9 @@ type ExplainedTable struct {
 	// Bounds says that some figures are bounds: the chain has not been asked for
 	// the combination, and what it would come to is told by an answer only.
 	Bounds bool `json:"bounds"`
+	// Measures are quasi-identifiers of the query that are shown by means: they did
+	// not enter the combination.
+	Measures []string `json:"measures,omitempty"`
 }
 
 // ExplainedStage is one stage. RiskBefore is nil where it has not been

@@ -25,7 +25,10 @@ func (e *Explanation) Text() []string {
 func (t *ExplainedTable) text() []string {
 	lines := []string{cut(fmt.Sprintf("Table %s, %s", t.Table, t.Chain))}
 	if len(t.Stages) == 0 {
-		return append(lines, "  No quasi-identifier is used: nothing is generalized.")
+		if len(t.Measures) == 0 {
+			return append(lines, "  No quasi-identifier is used: nothing is generalized.")
+		}
+		return append(lines, "  No quasi-identifier enters a combination: blocks stay as they are.", t.measures())
 	}
 	lines = append(lines, cut(fmt.Sprintf("  shown so far: blocks of at least %d subjects; %s risk up to %.4f",
 		t.MinBlock, t.Measure, t.Threshold)))
@@ -34,6 +37,9 @@ func (t *ExplainedTable) text() []string {
 		lines = append(lines, t.Stages[i].text()...)
 	}
 	lines = append(lines, t.total())
+	if len(t.Measures) > 0 {
+		lines = append(lines, t.measures())
+	}
 	if t.Bounds {
 		lines = append(lines,
 			"  < marks bounds: the combination has not been asked for, and an account",
@@ -75,6 +81,11 @@ func (s *ExplainedStage) text() []string {
 		lines = append(lines, fmt.Sprintf("        %d of %d ways worked out", s.Considered, s.Possible))
 	}
 	return lines
+}
+
+// measures names what is shown by means.
+func (t *ExplainedTable) measures() string {
+	return cut("  by the means of blocks, out of the combination: " + list(t.Measures))
 }
 
 func (t *ExplainedTable) total() string {

@@ -13,6 +13,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         'columns', (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                         'name', a.attname, 'number', a.attnum, 'type', format_type(a.atttypid, a.atttypmod),
                         'category', t.typcategory, 'class', c.class, 'action', c.action,
+                        'representative', nullif(c.representative, 'middle'),
                         'hierarchy', CASE WHEN h.name IS NOT NULL THEN jsonb_build_object('name', h.name, 'kind', h.kind, 'definition', h.definition) END))
                         ORDER BY a.attnum)
                     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
@@ -227,6 +228,7 @@ BEGIN
             HINT = 'Hide the subject column: several rows of one subject, linked, identify by their sequence.';
     END IF;
     CALL tailor.assert_one_row(relation, policy, total, subjects);
+    CALL tailor.assert_one_value(relation, policy, total, subjects);
     INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
         OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects);
     CALL tailor.note_progress(slot, relation, 7);
@@ -333,6 +335,7 @@ BEGIN
     END IF;
     CALL tailor.assert_set_valued(relation, policy);
     CALL tailor.assert_rows(relation, policy);
+    CALL tailor.assert_means(relation, policy);
     FOR problem IN
         SELECT c ->> 'class' AS class FROM jsonb_array_elements(policy -> 'columns') c
         WHERE c ->> 'name' = policy ->> 'subject' AND c ->> 'class' <> 'direct_identifier'

@@ -115,7 +115,7 @@ BEGIN
     END IF;
     INSERT INTO tailor.classification VALUES (relation, column_name, class, hierarchy, action)
         ON CONFLICT ON CONSTRAINT classification_pkey DO UPDATE
-        SET class = excluded.class, hierarchy = excluded.hierarchy, action = excluded.action;
+        SET class = excluded.class, hierarchy = excluded.hierarchy, action = excluded.action, representative = excluded.representative;
 END $$;
 COMMENT ON PROCEDURE tailor.classify IS 'says what a column is; a column without a class is hidden';
 

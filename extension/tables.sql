@@ -34,6 +34,8 @@ CREATE TABLE IF NOT EXISTS tailor.classification (
     action      text NOT NULL DEFAULT 'hide' CHECK (action IN ('hide', 'pseudonym')),
     PRIMARY KEY (relation, column_name)
 );
+ALTER TABLE tailor.classification ADD COLUMN IF NOT EXISTS representative text NOT NULL DEFAULT 'middle' CHECK (representative IN ('middle', 'mean'));
+COMMENT ON COLUMN tailor.classification.representative IS 'which value stands for a label: its middle, or the mean of those who share it';
 
 CREATE TABLE IF NOT EXISTS tailor.requirement (
     relation    regclass NOT NULL REFERENCES tailor.protection ON DELETE CASCADE,
@@ -79,8 +81,10 @@ CREATE TABLE IF NOT EXISTS tailor.chain (
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS score double precision NOT NULL DEFAULT 0;
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS seeds text[] NOT NULL DEFAULT '{}';
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS layout smallint NOT NULL DEFAULT 0;
+ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS means bytea;
 COMMENT ON TABLE tailor.chain IS 'the partition that one audience has been shown; only ever refined';
 COMMENT ON COLUMN tailor.chain.score IS 'the running sum of local risks along the graph; it bounds nothing, min_block does';
+COMMENT ON COLUMN tailor.chain.means IS 'the groups of blocks over which means have been shown; NULL where the policy asks for none';
 COMMENT ON COLUMN tailor.chain.layout IS 'the way its release is stored; a proxy of another version stores it anew';
 COMMENT ON COLUMN tailor.chain.seeds IS 'the declared workloads that the chain has been prepared for; the policy''s own has an empty name';
 

@@ -214,6 +214,10 @@ func (b *binder) use(o origin, place ecg.Place) {
 	if child := o.entry.via; child != nil {
 		table, attribute = child, child.Parent.Lends(attribute)
 	}
+	if o.qid().Mean {
+		b.plan.noteMeasure(Measure{table.String(), attribute})
+		return
+	}
 	b.plan.note(ecg.Use{Place: place, Table: table.String(), Attribute: attribute, Condition: condition})
 }
 

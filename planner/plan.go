@@ -39,6 +39,9 @@ type Plan struct {
 	Counted []*catalog.Relation
 	// Uses are the quasi-identifiers that can influence the answer.
 	Uses []ecg.Use
+	// Measures are those of them that are shown by means: no block is made along
+	// them.
+	Measures []Measure
 	// Outputs classifies the output columns of the statements that read them.
 	Outputs []Output
 	// Cursors are declared by the text.
@@ -88,7 +91,7 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 			if err := b.explain(s.Stmt.GetExplainStmt(), len(tree.Stmts) == 1); err != nil {
 				return nil, err
 			}
-			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents, Uses: b.plan.Uses}, nil
+			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents, Uses: b.plan.Uses, Measures: b.plan.Measures}, nil
 		}
 		if err := b.statementPlan(s, changed); err != nil {
 			return nil, err

@@ -44,6 +44,7 @@ func (s *session) explained(ctx context.Context, plan *planner.Plan, record *aud
 		if err != nil {
 			return "", err
 		}
+		table.Measures = plan.MeasuresOf(r)
 		account.Tables = append(account.Tables, table)
 		if record != nil {
 			record.Relations = append(record.Relations, r.String())

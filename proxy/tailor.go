@@ -18,6 +18,7 @@ type decision struct {
 	releases    []*catalog.Release
 	parents     []*catalog.Relation // shown through releases of others
 	assessments []*ecg.Assessment
+	measures    [][]string // of each release
 	notice      []byte
 }
 
@@ -162,6 +163,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 		release.WithParent = slices.ContainsFunc(plan.Joined, func(child *catalog.Relation) bool { return child.OID == r.OID })
 		d.releases = append(d.releases, release)
 		d.assessments = append(d.assessments, assessment)
+		d.measures = append(d.measures, plan.MeasuresOf(r))
 	}
 	return d, nil
 }
@@ -222,6 +224,9 @@ func (d *decision) describe(record *audit.Record) {
 		record.Epoch, record.PolicyVersion = release.Relation.Epoch, release.Relation.Version
 		record.Chain, record.Recoding = release.Chain, a.Recoding
 		record.Stages = append(record.Stages, a.Stages...)
+		for _, name := range d.measures[i] {
+			record.Measures = append(record.Measures, release.Relation.String()+"."+name)
+		}
 		record.AggregateRisk = max(record.AggregateRisk, 1/float64(release.MinBlock))
 		record.AggregateLoss = max(record.AggregateLoss, a.Loss)
 		if set := release.Relation.SetValued; set != nil {
@@ -242,16 +247,20 @@ func (d *decision) wording() string {
 			parts = append(parts, disassociatedWording(release.Relation.Name, release.Relation.K, set.M))
 			continue
 		}
+		by := ""
+		if len(d.measures[i]) > 0 {
+			by = ", " + strings.Join(d.measures[i], ", ") + " by means of blocks"
+		}
 		if len(a.Stages) == 0 {
-			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized", release.Relation.Name))
+			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized%s", release.Relation.Name, by))
 			continue
 		}
 		var attributes []string
 		for _, name := range a.Stages[len(a.Stages)-1].Attributes {
 			attributes = append(attributes, fmt.Sprintf("%s %s", name, percent(a.LossOf[name])))
 		}
-		parts = append(parts, fmt.Sprintf("%s: generalized by blocks of at least %d subjects, information loss %s (%s)",
-			release.Relation.Name, release.MinBlock, percent(a.Loss), strings.Join(attributes, ", ")))
+		parts = append(parts, fmt.Sprintf("%s: generalized by blocks of at least %d subjects, information loss %s (%s)%s",
+			release.Relation.Name, release.MinBlock, percent(a.Loss), strings.Join(attributes, ", "), by))
 	}
 	return strings.Join(parts, "; ")
 }

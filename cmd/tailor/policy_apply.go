@@ -220,6 +220,11 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 			t.Name, c.Name, c.Class, hierarchy, c.Action); err != nil {
 			return err
 		}
+		if c.Mean {
+			if err := call(`CALL tailor.represent($1::text::regclass, $2, 'mean')`, t.Name, c.Name); err != nil {
+				return err
+			}
+		}
 	}
 	for _, q := range t.Require {
 		if err := call(`CALL tailor.require($1::text::regclass, $2, $3, $4)`, t.Name, q.Model, q.Column, q.Parameter); err != nil {

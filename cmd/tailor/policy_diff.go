@@ -74,5 +74,9 @@ func columnText(f *policyfile.File, c *policyfile.Column) string {
 	if h == nil {
 		return c.String()
 	}
-	return fmt.Sprintf("%s by %s", c.Class, h)
+	text := fmt.Sprintf("%s by %s", c.Class, h)
+	if c.Mean {
+		text += ", shown by means"
+	}
+	return text
 }

@@ -53,10 +53,12 @@ type document struct {
 		Parameter int    `json:"parameter"`
 	} `json:"require"`
 	Columns []struct {
-		Name      string `json:"name"`
-		Class     string `json:"class"`
-		Action    string `json:"action"`
-		Hierarchy *struct {
+		Name   string `json:"name"`
+		Class  string `json:"class"`
+		Action string `json:"action"`
+		// Representative is "mean" or absent.
+		Representative string `json:"representative"`
+		Hierarchy      *struct {
 			Name       string          `json:"name"`
 			Kind       string          `json:"kind"`
 			Definition json.RawMessage `json:"definition"`
@@ -129,7 +131,7 @@ func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, er
 		if c.Class == "" {
 			continue
 		}
-		column := policyfile.Column{Name: c.Name, Class: c.Class, Action: c.Action}
+		column := policyfile.Column{Name: c.Name, Class: c.Class, Action: c.Action, Mean: c.Representative == "mean"}
 		if c.Hierarchy != nil {
 			h, err := policyfile.FromDefinition(c.Hierarchy.Name, c.Hierarchy.Kind, c.Hierarchy.Definition)
 			if err != nil {

@@ -71,6 +71,9 @@ type Record struct {
 	// codes of a subject finds at least K that it may be.
 	K int `json:"k,omitempty"`
 	M int `json:"m,omitempty"`
+	// Measures are quasi-identifiers of the statement, with their tables, that are
+	// shown by means: they did not enter the combination.
+	Measures []string `json:"measures,omitempty"`
 	// Rows is nil where the record was written before the answer.
 	Rows       *int64  `json:"rows"`
 	DurationMS float64 `json:"duration_ms"`

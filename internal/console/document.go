@@ -29,6 +29,8 @@ type column struct {
 	Class     string     `json:"class"`
 	Action    string     `json:"action"`
 	Hierarchy *hierarchy `json:"hierarchy"`
+	// Representative is "mean", or empty for the middle of the label.
+	Representative string `json:"representative,omitempty"`
 	// Tree and Note show the hierarchy.
 	Tree *node  `json:"tree"`
 	Note string `json:"note"`
@@ -82,6 +84,7 @@ func differences(before, after *document) []string {
 		}
 		setting("type of column "+a.Name, b.Type, a.Type)
 		setting("class of column "+a.Name, b.class(), a.class())
+		setting("representative of column "+a.Name, b.representative(), a.representative())
 		if b.Hierarchy != nil && a.Hierarchy != nil {
 			setting("hierarchy of column "+a.Name, b.Hierarchy.Name, a.Hierarchy.Name)
 			if b.Hierarchy.Name == a.Hierarchy.Name && !bytes.Equal(b.Hierarchy.Definition, a.Hierarchy.Definition) {
@@ -95,6 +98,13 @@ func differences(before, after *document) []string {
 		}
 	}
 	return out
+}
+
+func (c *column) representative() string {
+	if c.Representative == "" {
+		return "middle"
+	}
+	return c.Representative
 }
 
 func (c *column) class() string {

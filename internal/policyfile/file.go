@@ -45,7 +45,10 @@ type Requirement struct {
 // Column is the class of a column.
 type Column struct {
 	Name, Class, Action, Hierarchy string
-	Line                           int
+	// Mean is the key representative: mean. The column is shown by means in
+	// place of the middles of its labels.
+	Mean bool
+	Line int
 	// Remark is written behind the column as a comment. It is not read back.
 	Remark string
 }
@@ -111,6 +114,7 @@ func (f Fault) String() string {
 var (
 	classes   = []string{"direct_identifier", "quasi_identifier", "sensitive", "non_sensitive"}
 	actions   = []string{"hide", "pseudonym"}
+	values    = []string{"middle", "mean"}
 	recodings = []string{"auto", "local", "full_domain", "cell"}
 	scopes    = []string{"principal", "role", "everyone"}
 	measures  = []string{"highest", "average", "below_k", "unique"}

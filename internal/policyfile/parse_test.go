@@ -49,7 +49,7 @@ tables:
     readers: [Dr. No, researcher]
     columns:
       "on": {class: non_sensitive}
-      age: {class: quasi_identifier, hierarchy: builtin.age}
+      age: {class: quasi_identifier, hierarchy: builtin.age, representative: mean}
   public.codes:
     subject: id
     k: 5
@@ -178,6 +178,9 @@ var faulty = []struct {
 	{"a quasi-identifier without a hierarchy", ", hierarchy: age", "", "14:7", "has no hierarchy", true},
 	{"a hierarchy that is not defined", "hierarchy: age", "hierarchy: aeg", "14:49", "did you mean age?", false},
 	{"a hierarchy of a sensitive column", "{class: sensitive}", "{class: sensitive, hierarchy: age}", "15:35", "is no quasi-identifier", true},
+	{"an unknown representative", "hierarchy: age}", "hierarchy: age, representative: median}", "14:70", "unknown representative", true},
+	{"a representative of a sensitive column", "{class: sensitive}", "{class: sensitive, representative: mean}", "15:35", "is no quasi-identifier", true},
+	{"means of codes", "hierarchy: age}", "hierarchy: builtin.postal_code, representative: mean}", "14:86", "cannot be shown by means", false},
 	{"an unknown action", "{class: direct_identifier}", "{class: direct_identifier, action: drop}", "13:46", "unknown action", true},
 	{"an action of a sensitive column", "{class: sensitive}", "{class: sensitive, action: pseudonym}", "15:35", "has an action", true},
 	{"a pseudonym of another column", "      illness:", "      name: {class: direct_identifier, action: pseudonym}\n      illness:", "15:48", "cannot have a pseudonym", false},

@@ -61,7 +61,7 @@ func (r *reader) columns(f *File, t *Table, e entry) []Column {
 
 func (r *reader) column(f *File, t *Table, e entry) Column {
 	c := Column{Name: e.key, Line: e.at.Line, Action: "hide"}
-	keys := r.keys(e.value, "column "+e.key, []string{"class"}, []string{"action", "hierarchy"})
+	keys := r.keys(e.value, "column "+e.key, []string{"class"}, []string{"action", "hierarchy", "representative"})
 	if k, ok := keys["class"]; ok {
 		c.Class = r.word(k.value, "class", classes)
 	}
@@ -81,6 +81,16 @@ func (r *reader) column(f *File, t *Table, e entry) Column {
 			names = append(names, known.Name)
 		}
 		r.fault(h.value, "define it under hierarchies"+nearest(c.Hierarchy, names), "hierarchy %q is not defined", c.Hierarchy)
+	}
+	if k, ok := keys["representative"]; ok {
+		c.Mean = r.word(k.value, "representative", values) == "mean"
+		h := f.Hierarchy(c.Hierarchy)
+		switch {
+		case c.Class != "" && c.Class != "quasi_identifier":
+			r.fault(k.at, "leave it out", "column %q is no quasi-identifier and has a representative", e.key)
+		case c.Mean && h != nil && h.Type != "interval":
+			r.fault(k.value, "means are of numbers with a hierarchy of type interval", "column %q cannot be shown by means", e.key)
+		}
 	}
 	if a, ok := keys["action"]; ok {
 		c.Action = r.word(a.value, "action", actions)

@@ -98,6 +98,9 @@ func (c Column) String() string {
 	if c.Hierarchy != "" {
 		s += ", hierarchy: " + Scalar(c.Hierarchy)
 	}
+	if c.Mean {
+		s += ", representative: mean"
+	}
 	if c.Action == "pseudonym" {
 		s += ", action: pseudonym"
 	}
