@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"slices"
 	"time"
@@ -67,19 +66,24 @@ func (u *upstream) setParameter(frame []byte) {
 }
 
 // parameters are the messages of the greeting that tell the parameters as they
-// are now.
+// are now, in the order in which the server told them first.
 func (u *upstream) parameters() []byte {
+	var names []string
 	last := make(map[string][]byte)
 	for rest := u.greeting; len(rest) >= headerBytes; {
 		n := min(len(rest), 1+int(binary.BigEndian.Uint32(rest[1:])))
 		if rest[0] == 'S' {
-			name, _, _ := bytes.Cut(rest[headerBytes:n], zero)
-			last[string(name)] = rest[:n]
+			text, _, _ := bytes.Cut(rest[headerBytes:n], zero)
+			name := string(text)
+			if last[name] == nil {
+				names = append(names, name)
+			}
+			last[name] = rest[:n]
 		}
 		rest = rest[n:]
 	}
 	var all []byte
-	for _, name := range slices.Sorted(maps.Keys(last)) {
+	for _, name := range names {
 		all = append(all, last[name]...)
 	}
 	return all
