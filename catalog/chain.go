@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate"
@@ -28,7 +29,7 @@ type Chain struct {
 	number  int
 	version int64 // of the catalog in which the copy was made
 	epoch   *epoch
-	granted map[string]bool
+	granted map[string]bool // who may read the release; true where that includes what it shows of the parent
 	state
 }
 
@@ -136,11 +137,11 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, projec
 	}
 	defer chain.unlock()
 	if err := c.grant(ctx, r, chain, p); err != nil {
-		return nil, classified(err)
+		return nil, c.overtaken(chain, err)
 	}
 	if e.table != nil {
 		if err := c.refine(ctx, r, chain, project, assess); err != nil {
-			return nil, classified(err)
+			return nil, c.overtaken(chain, err)
 		}
 	} else if _, err := assess(Present{Chain: chain.number}); err != nil {
 		return nil, classified(err)
@@ -171,6 +172,10 @@ func (c *Catalog) readyEpoch(ctx context.Context, r *Relation) (*epoch, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	e, err := c.epochOf(ctx, r)
+	var missing *pgconn.PgError
+	if errors.As(err, &missing) && missing.Code == "42P01" {
+		return nil, ErrOvertaken(r) // two refreshes since the snapshot
+	}
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -280,11 +285,11 @@ func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, project
 func lockChain(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) (state, error) {
 	var s state
 	var stored, means []byte
-	if _, err := tx.Exec(ctx, impatient); err != nil {
+	if err := hold(ctx, tx, r, chain); err != nil {
 		return s, err
 	}
-	err := tx.QueryRow(ctx, `SELECT generation, partition, score, seeds, means FROM tailor.chain WHERE chain = $1 AND epoch = $2 FOR UPDATE`,
-		chain.number, chain.epoch.number).Scan(&s.generation, &stored, &s.score, &s.seeds, &means)
+	err := tx.QueryRow(ctx, `SELECT generation, partition, score, seeds, means FROM tailor.chain WHERE chain = $1`, chain.number).
+		Scan(&s.generation, &stored, &s.score, &s.seeds, &means)
 	if err != nil {
 		return s, fmt.Errorf("lock chain: %w", err)
 	}
@@ -376,8 +381,7 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 			return fmt.Errorf("read chain: %w", err)
 		case epochNumber > e.number:
 			// Another proxy was told of the new epoch first.
-			return sqlstate.New(sqlstate.SerializationFailure, "table %q has just been refreshed", r.Name).
-				WithHint("Send the statement again.")
+			return ErrOvertaken(r)
 		case epochNumber < e.number:
 			return c.refit(ctx, tx, r, chain, epochNumber, stored, means)
 		case e.table == nil:
@@ -395,23 +399,6 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 		return writeRelease(ctx, tx, r, chain.number, &chain.state)
 	})
 	return chain, err
-}
-
-// assertInForce fails where a policy or an epoch is no longer the present one:
-// nothing is to be made or granted under it any more. The policy's row stays
-// locked against an activation until the transaction ends.
-func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
-	var inForce bool
-	err := tx.QueryRow(ctx, `SELECT active = $2 AND epoch = $3 FROM tailor.protection WHERE relation = $1 FOR SHARE`,
-		r.OID, r.Version, r.Epoch).Scan(&inForce)
-	if err != nil {
-		return fmt.Errorf("read policy in force: %w", err)
-	}
-	if !inForce {
-		return sqlstate.New(sqlstate.SerializationFailure, "the policy of table %q has just changed", r.Name).
-			WithHint("Send the statement again.")
-	}
-	return nil
 }
 
 func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chain *Chain) error {
@@ -444,16 +431,4 @@ func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chai
 		return nil
 	}
 	return writeRelease(ctx, tx, r, chain.number, &chain.state)
-}
-
-// grant lets a principal read the chain's release.
-func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Principal) error {
-	if chain.granted[p.Name] {
-		return nil
-	}
-	if _, err := c.pool.Exec(ctx, grantStatement(r, chain.number, ident(p.Name))); err != nil {
-		return fmt.Errorf("grant release: %w", err)
-	}
-	chain.granted[p.Name] = true
-	return nil
 }

@@ -22,12 +22,6 @@ func (c *Catalog) hear(news string) (others bool) {
 	if err != nil || instance == c.instance {
 		return false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key, known := range c.chains {
-		if known.number == chain {
-			delete(c.chains, key)
-		}
-	}
+	c.forgetChain(chain)
 	return false
 }

@@ -113,6 +113,9 @@ func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) erro
 	if _, err := tx.Exec(ctx, `UPDATE tailor.chain SET layout = $2 WHERE chain = $1`, chain, releaseLayout); err != nil {
 		return fmt.Errorf("note layout of release: %w", err)
 	}
+	if err := assertLends(ctx, tx, r); err != nil {
+		return err
+	}
 	for _, reader := range readers { // quoted by PostgreSQL
 		if _, err := tx.Exec(ctx, grantStatement(r, chain, reader)); err != nil {
 			return fmt.Errorf("grant release: %w", err)

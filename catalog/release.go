@@ -158,7 +158,7 @@ func grantStatement(r *Relation, chain int, role string) string {
 	if len(r.numbered()) > 0 {
 		views += ", tailor_release." + LabelView(ReleaseName(chain))
 	}
-	if r.Parent != nil {
+	if r.Lent() {
 		views += ", tailor_release." + ParentView(ReleaseName(chain))
 	}
 	return fmt.Sprintf("GRANT SELECT ON %s TO %s", views, role)

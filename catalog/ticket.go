@@ -5,23 +5,24 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
 // Ticket appends to a statement over releases what tailor.admit asks for: proof
 // that the proxy planned and recorded this text, for this server process and
-// these releases. Attacker: a reader who sends any SQL, also in strings, under
-// other names of statements and cursors, or past the proxy. Then no release
-// answers a statement that was not recorded under its own text; whoever
-// repeats a text with its ticket in the same session repeats a recorded one.
-// TestRefusals and TestNoWayPastTheRecord check it.
+// these releases over these epochs. Attacker: a reader who sends any SQL, also in
+// strings, under other names of statements and cursors, or past the proxy. Then no
+// release answers a statement that was not recorded under its own text; whoever
+// repeats a text with its ticket in the same session repeats a recorded one. And no
+// statement that was planned on one policy or copy is answered from another.
+// TestRefusals, TestNoWayPastTheRecord and TestWhatOvertakesAPlanIsSaidOrAnswered
+// check it.
 func (c *Catalog) Ticket(statement string, process uint32, releases []*Release) string {
 	var chains []string
 	for _, r := range releases {
-		chains = append(chains, strconv.Itoa(r.Chain))
+		chains = append(chains, fmt.Sprintf("%d:%d", r.Chain, r.Relation.Epoch))
 		if r.WithParent {
-			chains = append(chains, strconv.Itoa(parentAdmission(r.Chain)))
+			chains = append(chains, fmt.Sprintf("%d:%d", parentAdmission(r.Chain), r.Relation.Epoch))
 		}
 	}
 	list := strings.Join(chains, ",")
@@ -36,7 +37,7 @@ func (c *Catalog) Ticket(statement string, process uint32, releases []*Release) 
 // shows of the parent: only a statement that was planned as a join has it.
 func parentAdmission(chain int) int { return -chain }
 
-var ticketForm = regexp.MustCompile(`/\* tailor [-0-9,]* ?[0-9a-f]{64} \*/`)
+var ticketForm = regexp.MustCompile(`/\* tailor [-0-9,:]* ?[0-9a-f]{64} \*/`)
 
 // HasTicket says whether a text holds a ticket, or what could be taken for one.
 func HasTicket(text string) bool { return ticketForm.MatchString(text) }

@@ -278,27 +278,56 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.publish_shape IS 'makes the view research.<table>; for Tailor''s own routines only';
 
+CREATE OR REPLACE PROCEDURE tailor.close_views(names name[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    granted record;
+BEGIN
+    FOR granted IN
+        SELECT DISTINCT c.oid::regclass AS view, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+        FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+        WHERE c.relnamespace = 'tailor_release'::regnamespace AND a.grantee <> c.relowner AND c.relname = ANY (names)
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', granted.view, granted.grantee);
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.close_views IS 'takes views of releases from everybody; for Tailor''s own routines only';
+
 -- A release shows the columns that were visible when it was made, until the
 -- chain is next used and the proxy makes it anew, for whoever uses it then.
 CREATE OR REPLACE PROCEDURE tailor.close_releases(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    chain   record;
-    granted record;
+    chain record;
 BEGIN
     CALL tailor.assert_owner(relation);
     FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = close_releases.relation ORDER BY 1 FOR UPDATE LOOP
-        FOR granted IN
-            SELECT DISTINCT c.oid::regclass AS view, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
-            FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
-            WHERE c.relnamespace = 'tailor_release'::regnamespace AND a.grantee <> c.relowner
-              AND c.relname IN (format('chain_%s', chain.number), format('chain_%s_parent', chain.number), format('chain_%s_label', chain.number))
-        LOOP
-            EXECUTE format('REVOKE ALL ON %s FROM %s', granted.view, granted.grantee);
-        END LOOP;
+        CALL tailor.close_views(ARRAY[format('chain_%s', chain.number), format('chain_%s_parent', chain.number), format('chain_%s_label', chain.number)]);
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.close_releases IS 'takes all releases of a table from everybody; for Tailor''s own routines only';
+
+-- A proxy that has not heard of the parent's new policy would still join. The
+-- child by itself is shown as before.
+CREATE OR REPLACE PROCEDURE tailor.close_joins(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    child record;
+    chain record;
+BEGIN
+    FOR child IN
+        SELECT p.relation FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+        JOIN pg_class c ON c.oid = close_joins.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE v.policy #>> '{parent,schema}' = n.nspname AND v.policy #>> '{parent,name}' = c.relname
+        ORDER BY 1
+    LOOP
+        CONTINUE WHEN tailor.in_step(child.relation);
+        FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = child.relation ORDER BY 1 FOR UPDATE LOOP
+            CALL tailor.close_views(ARRAY[format('chain_%s_parent', chain.number)]);
+        END LOOP;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.close_joins IS 'takes from everybody what releases of other tables show of a table and it no longer lends; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_valid(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -411,6 +440,7 @@ BEGIN
     PERFORM FROM tailor.protection p WHERE p.relation = put_in_force.relation FOR UPDATE;
     CALL tailor.close_releases(relation);
     UPDATE tailor.protection p SET active = number, epoch = built WHERE p.relation = put_in_force.relation;
+    CALL tailor.close_joins(relation);
     CALL tailor.settle(relation);
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');

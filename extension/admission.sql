@@ -30,11 +30,13 @@ COMMENT ON FUNCTION tailor.ticket IS 'the chains that a text may read, by the ti
 
 -- A release answers only statements that the proxy has planned and recorded:
 -- their text, as the client's session sent it, ends in a ticket that the proxy
--- made for this text, this session and these chains. SQL in a string, EXECUTE,
--- FETCH and a connection past the proxy have no ticket.
+-- made for this text, this session and these chains, each with the epoch that the
+-- text was planned on. SQL in a string, EXECUTE, FETCH and a connection past the
+-- proxy have no ticket.
 CREATE OR REPLACE FUNCTION tailor.admit(chain integer, visible boolean) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    chains text := tailor.ticket(current_query());
     stack  text;
 BEGIN
     IF NOT visible THEN
@@ -47,9 +49,14 @@ BEGIN
         RAISE EXCEPTION 'releases are not read in client encoding %', pg_client_encoding()
             USING ERRCODE = '0A000', HINT = 'SET client_encoding = ''UTF8''.';
     END IF;
-    IF (chain::text = ANY (string_to_array(tailor.ticket(current_query()), ','))) IS NOT TRUE THEN
+    IF (strpos(',' || chains, format(',%s:', chain)) > 0) IS NOT TRUE THEN
         RAISE EXCEPTION 'a release is read through the proxy, in place of its table'
             USING ERRCODE = '42501', HINT = 'Connect to the proxy and name the protected table itself.';
+    END IF;
+    -- The view is over the epoch that the chain is on.
+    IF format('%s:%s', chain, (SELECT c.epoch FROM tailor.chain c WHERE c.chain = abs(admit.chain))) <> ALL (string_to_array(chains, ',')) THEN
+        RAISE EXCEPTION 'the policy or the copy of a table has just changed'
+            USING ERRCODE = '40001', HINT = 'Send the statement again.';
     END IF;
     -- Behind this function's own line is whatever called the query that reads the
     -- release: nothing, or the parameters of the statement where they are logged.

@@ -42,11 +42,11 @@ func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Pla
 	asked := false
 	d, err := s.measuredDecision(ctx, plan, e.record, func(d *decision) {
 		asked = true
-		e.rewritten, e.released = plan.Rewrite(d.view), true
+		e.over(plan, d)
 		sending = s.closeAhead() // what an earlier one that failed has left
 		for _, kind := range []byte("PB") {
 			s.expect.add(&expected{
-				kind: kind, silent: true, started: e.started, statement: e.statement, stands: e.stands, rewritten: e.rewritten, released: true, ahead: shared,
+				kind: kind, silent: true, started: e.started, statement: e.statement, stands: e.stands, rewritten: e.rewritten, released: true, decision: d, ahead: shared,
 			})
 		}
 		sending = errors.Join(

@@ -182,7 +182,7 @@ func (s *session) answerError(frame []byte) error {
 		frame = errorFrame("ERROR", e.refusal)
 		e.refusal = nil
 	case e.released:
-		frame = repositioned(withoutData(frame), e.position)
+		frame = repositioned(withoutData(s.overtaken(e, frame)), e.position)
 	case e.rewritten != nil || e.stands:
 		frame = repositioned(frame, e.position)
 	}

@@ -142,6 +142,6 @@ func (s *session) keep(ctx context.Context, e *expected, plan *planner.Plan) (st
 		return "", err
 	}
 	s.names.kept = true
-	e.rewritten, e.released = plan.Rewrite(d.view), true
+	e.over(plan, d)
 	return planner.Keep(e.rewritten.SQL, e.statement), nil
 }

@@ -32,8 +32,11 @@ type expected struct {
 	prepares *prepared
 	// again is marked where the server refuses to prepare it on another connection.
 	again *prepared
-	// released says that errors may quote released data.
+	// released says that errors may quote released data, and decision, where it
+	// is known, what the text reads.
 	released bool
+	decision *decision
+	runs     *prepared // what it runs, where that reads releases
 	// record is finished when the answer ends; nil for none.
 	record  *audit.Record
 	shape   *shape // counts the run in place of a record; nil for none

@@ -21,10 +21,13 @@ type prepared struct {
 	name string // under which the server knows it
 	// fetches is what a text reads that fetches from cursors.
 	fetches *decision
-	failed  atomic.Bool // the server has refused to prepare it
-	types   []uint32    // of parameters, as the client gave them
-	sent    string      // what the server got in place of a text that passes; empty for the text
-	// generation is the session's connection that knows it, -1 for none.
+	// decision is what the text reads that the server has; nil where it passes.
+	decision *decision
+	failed   atomic.Bool // the server has refused to prepare it
+	types    []uint32    // of parameters, as the client gave them
+	sent     string      // what the server got in place of a text that passes; empty for the text
+	// generation is the session's connection that knows it, -1 where it is to be
+	// prepared again.
 	generation atomic.Int64
 }
 
@@ -32,7 +35,8 @@ type prepared struct {
 // times rows are fetched from it.
 type portal struct {
 	*prepared
-	name    string // under which the server knows it
+	name    string    // under which the server knows it
+	bound   *decision // what it reads
 	decided bool
 	record  *audit.Record // of a released statement; each fetch completes it
 }

@@ -144,9 +144,10 @@ func (s *session) deallocated(text string) (rewritten string, ok bool) {
 	return rewritten, ok
 }
 
-// prepareAgain prepares a statement on a connection that does not know it.
+// prepareAgain prepares a statement on a connection that does not know it, or
+// not over the releases of now.
 func (s *session) prepareAgain(ctx context.Context, p *prepared) error {
-	if p == nil || s.pool == nil || p.generation.Load() == s.generation || p.failed.Load() {
+	if p == nil || s.knows(p) || p.failed.Load() {
 		return nil // where the client never had it, the server says so
 	}
 	e := &expected{kind: 'P', statement: p.text, started: s.proxy.clock(), silent: true, again: p}
@@ -165,7 +166,8 @@ func (s *session) prepareAgain(ctx context.Context, p *prepared) error {
 		if err != nil {
 			return err
 		}
-		e.rewritten, e.released = p.plan.Rewrite(d.view), true
+		e.over(p.plan, d)
+		p.decision = d
 		text = s.ticket(e.rewritten.SQL, d)
 	}
 	p.generation.Store(s.generation)

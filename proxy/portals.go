@@ -56,9 +56,11 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if err := b.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
 	}
-	e.released = !p.plan.Passes() && p.plan.Explain == ""
+	if !p.plan.Passes() && p.plan.Explain == "" {
+		e.released, e.decision, e.runs = true, p.decision, p
+	}
 	name := s.names.give()
-	s.names.portals[b.DestinationPortal] = &portal{prepared: p, name: name}
+	s.names.portals[b.DestinationPortal] = &portal{prepared: p, name: name, bound: p.decision}
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Bind{
 		DestinationPortal: name, PreparedStatement: p.name, ParameterFormatCodes: b.ParameterFormatCodes,
@@ -144,11 +146,10 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 		}
 		return s.up.pass(frame)
 	}
-	e.released = true
+	e.released, e.decision, e.runs = true, p.bound, p.prepared
 	if !p.decided {
 		e.record = s.record(p.text)
-		var sending error // of what lies before, such as Bind: the server plans meanwhile
-		d, err := s.measuredDecision(ctx, p.plan, e.record, func(*decision) { sending = s.up.Flush() })
+		d, sending, err := s.decideBound(ctx, p, e.record)
 		if sending != nil {
 			return sending
 		}

@@ -103,7 +103,8 @@ func (s *session) prepareReleases(ctx context.Context, e *expected, made *prepar
 	if err != nil {
 		return "", err
 	}
-	e.rewritten, e.released = made.plan.Rewrite(d.view), true
+	e.over(made.plan, d)
+	made.decision = d
 	return s.ticket(e.rewritten.SQL, d), nil
 }
 

@@ -25,6 +25,7 @@ type Catalog interface {
 	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal, project string, assess catalog.Assess) (*catalog.Release, error)
 	Peek(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (catalog.Present, error)
 	Fresh(ctx context.Context, r *catalog.Relation) (catalog.Present, error)
+	AssertStand(ctx context.Context, releases []*catalog.Release) error
 	AssertNoShadow(ctx context.Context, principal string, r *catalog.Relation) error
 	Owns(ctx context.Context, p *catalog.Principal, r *catalog.Relation) (bool, error)
 	Ticket(statement string, process uint32, releases []*catalog.Release) string

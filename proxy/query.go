@@ -100,7 +100,7 @@ func (s *session) queryReleases(ctx context.Context, e *expected, plan *planner.
 		return "", err
 	}
 	s.settle(e.statement, true)
-	e.rewritten, e.released = plan.Rewrite(d.view), true
+	e.over(plan, d)
 	e.prelude = d.notice
 	s.declare(plan, d)
 	return s.ticket(e.rewritten.SQL, d), nil

@@ -20,6 +20,7 @@ type decision struct {
 	assessments []*ecg.Assessment
 	measures    [][]string // of each release
 	notice      []byte
+	version     int64 // of the catalog
 }
 
 // view is the release that stands for a relation.
@@ -94,11 +95,11 @@ const (
 func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (*decision, error) {
 	ctx, done := s.work.during(ctx)
 	defer done()
-	d := &decision{}
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err != nil {
 		return nil, err
 	}
+	d := &decision{version: snapshot.Version()}
 	if project := s.settings.project; project != "" && !snapshot.HasProject(project) {
 		return nil, sqlstate.New(sqlstate.UndefinedObject, "project %q does not exist", project).
 			WithHint("SET tailor.project = '' works without one; a database administrator declares projects with tailor.project.")

@@ -1,0 +1,157 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// A snapshot is a moment old. What follows from it is asserted where it is
+// written, under locks that an activation, a refresh and forget_chains respect,
+// and by the server, where it is read: they take releases from their readers.
+
+// ErrOvertaken is the outcome where a policy, an epoch or a chain is not what it
+// was when a statement was planned.
+// The client tries again.
+func ErrOvertaken(r *Relation) *sqlstate.Error {
+	return sqlstate.New(sqlstate.SerializationFailure, "the policy or the copy of table %q has just changed", r.Name).
+		WithHint("Send the statement again.")
+}
+
+// assertInForce fails where a policy or an epoch is no longer the present one:
+// no chain is to be made or carried on under it any more. The policy's row stays
+// locked against an activation until the transaction ends.
+func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
+	var inForce bool
+	err := tx.QueryRow(ctx, `SELECT active = $2 AND epoch = $3 FROM tailor.protection WHERE relation = $1 FOR SHARE`,
+		r.OID, r.Version, r.Epoch).Scan(&inForce)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && !inForce {
+		return ErrOvertaken(r)
+	}
+	if err != nil {
+		return fmt.Errorf("read policy in force: %w", err)
+	}
+	return nil
+}
+
+// hold locks the row of a chain until the transaction ends, and fails where the
+// chain is not on its copy's epoch any more or the policy is not in force. An
+// activation waits for the row before it closes the release; it does so at its
+// end, where the policy's row is locked while the table is copied.
+func hold(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
+	if _, err := tx.Exec(ctx, impatient); err != nil {
+		return err
+	}
+	locked, err := tx.Exec(ctx, `SELECT FROM tailor.chain WHERE chain = $1 AND epoch = $2 FOR UPDATE`, chain.number, chain.epoch.number)
+	if err != nil {
+		return fmt.Errorf("lock chain: %w", err)
+	}
+	if locked.RowsAffected() == 0 {
+		return ErrOvertaken(r)
+	}
+	// A statement of its own sees what the first one has waited for.
+	policy, err := tx.Exec(ctx, `SELECT FROM tailor.protection WHERE relation = $1 AND active = $2`, r.OID, r.Version)
+	if err != nil {
+		return fmt.Errorf("read policy in force: %w", err)
+	}
+	if policy.RowsAffected() == 0 {
+		return ErrOvertaken(r)
+	}
+	return nil
+}
+
+// assertLends fails where the parent of a relation no longer lends what it did.
+// The caller has locked a chain of the relation: an activation of the parent
+// waits for that before it closes joins.
+func assertLends(ctx context.Context, tx pgx.Tx, r *Relation) error {
+	if !r.Lent() {
+		return nil
+	}
+	var inStep bool
+	if err := tx.QueryRow(ctx, `SELECT tailor.in_step($1::oid::regclass)`, r.OID).Scan(&inStep); err != nil {
+		return fmt.Errorf("read what is lent: %w", err)
+	}
+	if !inStep {
+		return ErrOvertaken(r)
+	}
+	return nil
+}
+
+// grant lets a principal read the chain's release, with what it shows of the
+// parent where that is lent.
+func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Principal) error {
+	if withParent, ok := chain.granted[p.Name]; ok && (withParent || !r.Lent()) {
+		return nil
+	}
+	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		if err := hold(ctx, tx, r, chain); err != nil {
+			return err
+		}
+		if err := assertLends(ctx, tx, r); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, grantStatement(r, chain.number, ident(p.Name)))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("grant release: %w", err)
+	}
+	chain.granted[p.Name] = r.Lent()
+	return nil
+}
+
+// overtaken is classified of an error of the work on a chain. A copy of a chain
+// that is not what it was is read again when it is next used.
+func (c *Catalog) overtaken(chain *Chain, err error) error {
+	var known *sqlstate.Error
+	if errors.As(err, &known) && known.Code == sqlstate.SerializationFailure {
+		c.forgetChain(chain.number)
+	}
+	return classified(err)
+}
+
+// forgetChain drops the copy of a chain.
+func (c *Catalog) forgetChain(number int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, known := range c.chains {
+		if known.number == number {
+			delete(c.chains, key)
+		}
+	}
+}
+
+const selectOvertaken = `
+SELECT u.place FROM unnest($1::integer[], $2::integer[], $3::integer[], $4::boolean[]) WITH ORDINALITY u(chain, epoch, version, joined, place)
+WHERE NOT EXISTS (SELECT FROM tailor.chain c JOIN tailor.protection p USING (relation)
+    WHERE c.chain = u.chain AND c.epoch = u.epoch AND p.active = u.version AND (NOT u.joined OR tailor.in_step(p.relation)))
+ORDER BY u.place LIMIT 1`
+
+// AssertStand fails with 40001 where one of the releases that a statement was
+// planned on is not, or not under the same policy, what it was: whatever the
+// server says of the statement then, it was planned too early. Errors are of type
+// *[sqlstate.Error].
+func (c *Catalog) AssertStand(ctx context.Context, releases []*Release) error {
+	var chains, epochs, versions []int
+	var joined []bool
+	for _, r := range releases {
+		chains, epochs = append(chains, r.Chain), append(epochs, r.Relation.Epoch)
+		versions, joined = append(versions, r.Relation.Version), append(joined, r.WithParent)
+	}
+	var place int
+	err := c.pool.QueryRow(ctx, selectOvertaken, chains, epochs, versions, joined).Scan(&place)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return unavailable(fmt.Errorf("look whether releases stand: %w", err))
+	}
+	for _, r := range releases {
+		c.forgetChain(r.Chain)
+	}
+	return ErrOvertaken(releases[place-1].Relation)
+}
