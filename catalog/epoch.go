@@ -88,10 +88,6 @@ func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read tuples of epoch %d: %w", r.Epoch, err)
 	}
-	columns, leaves, err := encode(qids, tuples)
-	if err != nil {
-		return nil, fmt.Errorf("epoch %d of %s: %w", r.Epoch, r, err)
-	}
 	tupleOfRow, subjectOfRow, err := readRows(ctx, db, r, e)
 	if err != nil {
 		return nil, fmt.Errorf("read rows of epoch %d: %w", r.Epoch, err)
@@ -100,8 +96,12 @@ func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
 	for column, codes := range e.sensitive {
 		e.kinds[column] = distinct(codes)
 	}
-	if len(qids) == 0 {
+	if len(qids) == 0 || e.rows == 0 { // of nobody, nothing is shown (see assertFeasible)
 		return e, nil
+	}
+	columns, leaves, err := encode(qids, tuples)
+	if err != nil {
+		return nil, fmt.Errorf("epoch %d of %s: %w", r.Epoch, r, err)
 	}
 	byRow := make([][]uint32, len(qids))
 	for i := range qids {

@@ -49,6 +49,9 @@ func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error)
 	e.subjects = distinct(subjectOfRow)
 	f.Subjects = e.subjects
 	for i, q := range qids {
+		if f.Rows == 0 {
+			break // no value is without a place
+		}
 		if _, _, err := encode(qids[i:i+1], tuples[i:i+1]); err != nil {
 			f.Uncovered = append(f.Uncovered, fmt.Sprintf("%s: %v", q.Name, err))
 		}

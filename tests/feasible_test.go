@@ -3,8 +3,12 @@ package tests
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -42,6 +46,56 @@ func TestTablesThatCannotBeProtectedAreNotShown(t *testing.T) {
 					}
 					return errors.As(err, &answer) && answer.Code == "KA001"
 				})
+			}
+		})
+	}
+}
+
+// TestATableOfFewerThanKIsRefusedAlike: whether there are no subjects or some, too
+// few of them get the same answer, which is no failure. A chain that there was
+// goes on once there are enough.
+func TestATableOfFewerThanKIsRefusedAlike(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	owner := connect(t, p.dsn("dba"))
+	const few = "The table as a whole does not meet 5-anonymity."
+	for _, c := range []struct{ name, policy, hint string }{
+		{"emptied_with_qid", `CALL tailor.classify('public.%[1]s', 'age', 'quasi_identifier', hierarchy => 'age')`, few},
+		{"emptied_without_qid", `SELECT`, few},
+		{"emptied_aggregates", `CALL tailor.classify('public.%[1]s', 'age', 'non_sensitive'); CALL tailor.rows('public.%[1]s', false)`, few},
+		{"emptied_set_valued", `CALL tailor.set_valued('public.%[1]s', 'illness', 2)`, "Too few subjects of the table have codes at all."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			exec1(t, owner, fmt.Sprintf(`CREATE TABLE %s (id int, age int, illness text)`, c.name))
+			exec1(t, owner, fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => 'id', k => 5); CALL tailor.classify('public.%[1]s', 'illness', 'sensitive'); `+c.policy, c.name))
+			renew := "activate"
+			said := make(map[string]bool)
+			for _, n := range []int{0, 1, 4, 5, 0, 10, 4, 0, 5} {
+				exec1(t, owner, fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT n, 30 + n, 'ill' FROM generate_series(1, %[2]d) n; CALL tailor.%[3]s('public.%[1]s')`, c.name, n, renew))
+				renew = "refresh"
+				for _, sql := range []string{"SELECT count(*) FROM " + c.name, "SELECT illness FROM " + c.name, "SELECT count(illness), sum(age) FROM " + c.name} {
+					if c.policy == "SELECT" || c.name == "emptied_set_valued" {
+						sql = strings.ReplaceAll(sql, ", sum(age)", "")
+					}
+					if c.name == "emptied_aggregates" && strings.HasPrefix(sql, "SELECT illness") {
+						continue
+					}
+					var answer *pgconn.PgError
+					waitFor(t, func() bool {
+						answer = nil
+						tag, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+						if n < 5 {
+							return errors.As(err, &answer) && answer.Code != "40001" && answer.Code != "42P01" && answer.Code != "42501"
+						}
+						return err == nil && tag.RowsAffected() > 0
+					})
+					if answer != nil {
+						said[answer.Code+" "+answer.Message+": "+answer.Hint] = true
+					}
+				}
+			}
+			if len(said) != 1 || !said["KA001 risk cannot be brought below the threshold: "+c.hint] {
+				t.Errorf("it is said %q", slices.Collect(maps.Keys(said)))
 			}
 		})
 	}
