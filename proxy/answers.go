@@ -173,7 +173,7 @@ func (s *session) answerError(frame []byte) error {
 		e.answered = true
 	}
 	if e.internal != nil {
-		e.internal.row, e.internal.failed = nil, true
+		e.internal.row, e.internal.failure = nil, notAnswered(frame)
 		return nil
 	}
 	e.undo()

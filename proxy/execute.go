@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -85,6 +87,10 @@ func (s *session) askPrepared(ctx context.Context, name string) (*planner.Prepar
 	// In hexadecimal no encoding makes a quote of half a character.
 	rows, err := s.ask(ctx, fmt.Sprintf(selectPrepared, hex.EncodeToString([]byte(name))))
 	unknown := sqlstate.New(sqlstate.CannotConnectNow, "the server does not tell what EXECUTE stands for")
+	var cancelled *sqlstate.Error
+	if errors.As(err, &cancelled) {
+		return nil, cancelled
+	}
 	if err != nil {
 		return nil, unknown.Wrap(err)
 	}
@@ -123,10 +129,7 @@ func (s *session) ask(ctx context.Context, query string) (rows [][][]byte, err e
 	case <-timer.C:
 		return nil, errNotAnswered
 	case err := <-q.done:
-		if err == nil && q.failed {
-			err = errNotAnswered
-		}
-		return q.rows, err
+		return q.rows, cmp.Or(err, q.failure)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	decode "github.com/jackc/pgx/v5/pgproto3"
+
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/planner"
@@ -81,15 +83,25 @@ var bare = map[byte]*expected{'S': {kind: 'S'}, 'C': {kind: 'C'}, 'D': {kind: 'D
 
 // internalQuery is a query of the proxy's own on the client's session.
 type internalQuery struct {
-	row    [][]byte   // the last one
-	rows   [][][]byte // the first ones
-	most   int        // of rows
-	failed bool
-	done   chan error // has room for one
+	row     [][]byte   // the last one
+	rows    [][][]byte // the first ones
+	most    int        // of rows
+	failure error      // why the server failed; nil for none
+	done    chan error // has room for one
 }
 
 // errNotAnswered ends an internal query that the server passed over.
 var errNotAnswered = errors.New("the server did not answer")
+
+// notAnswered is the failure of an internal query. A cancel request may have been
+// meant for the statement for which the proxy asks.
+func notAnswered(frame []byte) error {
+	var e decode.ErrorResponse
+	if err := e.Decode(frame[headerBytes:]); err == nil && e.Code == string(sqlstate.QueryCanceled) {
+		return sqlstate.New(sqlstate.QueryCanceled, "%s", e.Message).Wrap(errNotAnswered)
+	}
+	return errNotAnswered
+}
 
 // expectations is the queue of what the server owes, written by the goroutine
 // that forwards statements and read by the one that forwards answers. After an

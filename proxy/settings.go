@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,6 +117,9 @@ func (s *session) awaitSettings(ctx context.Context) error {
 		}
 		if err != nil {
 			s.unsettled = true
+			if cancelled := (*sqlstate.Error)(nil); errors.As(err, &cancelled) {
+				return cancelled
+			}
 			return unreadable.Wrap(err)
 		}
 		s.known, s.settings = true, told
@@ -126,7 +130,7 @@ func (s *session) awaitSettings(ctx context.Context) error {
 // settings reads the answer to selectSettings.
 func (q *internalQuery) settings() (settings, error) {
 	if len(q.row) != 6 {
-		return settings{}, errNotAnswered
+		return settings{}, cmp.Or(q.failure, errNotAnswered)
 	}
 	var temporary map[string][]string
 	if q.row[5] != nil {

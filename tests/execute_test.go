@@ -211,3 +211,36 @@ func TestPreparedBySQLKeepsItsSharedConnection(t *testing.T) {
 		}
 	}
 }
+
+// TestACancelRequestEndsTheQuestionOfExecute: the client's statement is
+// cancelled, whoever runs what at the moment.
+func TestACancelRequestEndsTheQuestionOfExecute(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	rowsOf(t, conn, "PREPARE q AS SELECT count(*) FROM patients")
+	holder, watcher := shared.superuser(t), shared.superuser(t)
+	waits := func() bool {
+		return one[bool](t, watcher, `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'pg_catalog.pg_namespace'::regclass AND NOT granted)`)
+	}
+	waits() // so that it needs no look at the catalog while that is locked
+	for range 2 {
+		exec1(t, holder, "BEGIN; LOCK TABLE pg_catalog.pg_namespace IN ACCESS EXCLUSIVE MODE")
+		answered := make(chan error, 1)
+		go func() {
+			_, err := conn.PgConn().Exec(t.Context(), "EXECUTE q").ReadAll()
+			answered <- err
+		}()
+		waitFor(t, waits)
+		if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := <-answered
+		exec1(t, holder, "ROLLBACK")
+		if codeIn(err) != "57014" {
+			t.Errorf("%v, want 57014", err)
+		}
+	}
+	if got := rowsOf(t, conn, "EXECUTE q"); len(got) != 1 {
+		t.Errorf("afterwards: %q", got)
+	}
+}
