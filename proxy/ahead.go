@@ -43,14 +43,12 @@ func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Pla
 	d, err := s.measuredDecision(ctx, plan, e.record, func(d *decision) {
 		asked = true
 		e.over(plan, d)
-		sending = s.closeAhead() // what an earlier one that failed has left
 		for _, kind := range []byte("PB") {
 			s.expect.add(&expected{
 				kind: kind, silent: true, started: e.started, statement: e.statement, stands: e.stands, rewritten: e.rewritten, released: true, decision: d, ahead: shared,
 			})
 		}
 		sending = errors.Join(
-			sending,
 			send(s.up,
 				&pgproto3.Parse{Name: aheadName, Query: s.ticket(e.rewritten.SQL, d)},
 				&pgproto3.Bind{DestinationPortal: aheadName, PreparedStatement: aheadName}),
@@ -64,11 +62,10 @@ func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Pla
 		e.kind, e.ahead = 'E', shared
 		s.expect.add(&expected{kind: 'D', prelude: d.notice})
 		s.expect.add(e)
-		sending = errors.Join(
-			send(s.up, &pgproto3.Describe{ObjectType: 'P', Name: aheadName}, &pgproto3.Execute{Portal: aheadName}),
-			s.closeAhead())
 		s.expect.add(bare['S'])
-		return errors.Join(sending, send(s.up, &pgproto3.Sync{}))
+		return errors.Join(
+			send(s.up, &pgproto3.Describe{ObjectType: 'P', Name: aheadName}, &pgproto3.Execute{Portal: aheadName}, &pgproto3.Sync{}),
+			s.closeAhead())
 	}
 	s.refuse(e, err)
 	if !asked {
@@ -78,13 +75,16 @@ func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Pla
 	e.kind = 'P'
 	s.expect.add(e)
 	s.expect.add(bare['S'])
-	return send(s.up, &pgproto3.Parse{Query: unparsable}, &pgproto3.Sync{})
+	return errors.Join(send(s.up, &pgproto3.Parse{Query: unparsable}, &pgproto3.Sync{}), s.closeAhead())
 }
 
-// closeAhead closes the portal and the statement, also where there are none.
+// closeAhead closes the portal and the statement, which the client does not see.
+// It comes behind the Sync of both: what comes before it, the server passes over
+// where one of them fails.
 func (s *session) closeAhead() error {
-	for range 2 {
-		s.expect.add(&expected{kind: 'C', silent: true})
+	for _, kind := range []byte("CCS") {
+		s.expect.add(&expected{kind: kind, silent: true})
 	}
-	return send(s.up, &pgproto3.Close{ObjectType: 'P', Name: aheadName}, &pgproto3.Close{ObjectType: 'S', Name: aheadName})
+	return send(s.up,
+		&pgproto3.Close{ObjectType: 'P', Name: aheadName}, &pgproto3.Close{ObjectType: 'S', Name: aheadName}, &pgproto3.Sync{})
 }

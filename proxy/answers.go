@@ -226,6 +226,9 @@ func (s *session) answerReady(frame []byte) error {
 		internal.done <- nil
 		return nil
 	}
+	if e.silent {
+		return nil
+	}
 	return s.out.pass(frame)
 }
 

@@ -116,6 +116,12 @@ func TestSimpleQueriesFailAsPostgreSQLsDo(t *testing.T) {
 				if got, want := ask(through, text), ask(direct, text); got != want {
 					t.Errorf("%s %s: %s; from PostgreSQL %s", begin, text, got, want)
 				}
+				if begin == "" {
+					through.send(t, &pgproto3.Query{String: "SELECT count(*) FROM pg_prepared_statements"})
+					if got := through.untilReady(t, 1); got != "D:0 SELECT 1 Z" {
+						t.Errorf("%s leaves a statement: %s", text, got)
+					}
+				}
 			}
 			if begin != "" {
 				ask(through, "ROLLBACK")
