@@ -73,8 +73,12 @@ func (c *Catalog) start(ctx context.Context) error {
 		return fmt.Errorf("service connection: %w", err)
 	}
 	defer conn.Release()
-	if err := conn.QueryRow(ctx, `SELECT key FROM tailor.admission_key`).Scan(&c.key); err != nil {
+	var told bool
+	if err := conn.QueryRow(ctx, `SELECT key, to_regprocedure('tailor.session()') IS NOT NULL FROM tailor.admission_key`).Scan(&c.key, &told); err != nil {
 		return fmt.Errorf("read the key of tickets: %w", err)
+	}
+	if !told {
+		return errors.New("the SQL side is of an earlier version: run tailor install")
 	}
 	return c.reload(ctx, conn.Conn())
 }

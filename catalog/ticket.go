@@ -9,7 +9,8 @@ import (
 )
 
 // Ticket appends to a statement over releases what tailor.admit asks for: proof
-// that the proxy planned and recorded this text, for this server process and
+// that the proxy planned and recorded this text, for the session at the server
+// that tailor.session names so, and
 // these releases over these epochs. Attacker: a reader who sends any SQL, also in
 // strings, under other names of statements and cursors, or past the proxy. Then no
 // release answers a statement that was not recorded under its own text; whoever
@@ -17,7 +18,7 @@ import (
 // statement that was planned on one policy or copy is answered from another.
 // TestRefusals, TestNoWayPastTheRecord and TestWhatOvertakesAPlanIsSaidOrAnswered
 // check it.
-func (c *Catalog) Ticket(statement string, process uint32, releases []*Release) string {
+func (c *Catalog) Ticket(statement string, session string, releases []*Release) string {
 	var chains []string
 	for _, r := range releases {
 		chains = append(chains, fmt.Sprintf("%d:%d", r.Chain, r.Relation.Epoch))
@@ -28,7 +29,7 @@ func (c *Catalog) Ticket(statement string, process uint32, releases []*Release) 
 	list := strings.Join(chains, ",")
 	inner := sha256.New()
 	inner.Write(c.key)
-	fmt.Fprintf(inner, "%d %s\n%s", process, list, statement)
+	fmt.Fprintf(inner, "%s %s\n%s", session, list, statement)
 	outer := sha256.Sum256(append(append([]byte{}, c.key...), inner.Sum(nil)...))
 	return fmt.Sprintf("%s\n/* tailor %s %s */", statement, list, hex.EncodeToString(outer[:]))
 }

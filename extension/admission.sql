@@ -11,6 +11,17 @@ COMMENT ON FUNCTION tailor.verifier IS 'SCRAM verifier of a role that may log in
 REVOKE ALL ON FUNCTION tailor.verifier FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
 
+-- What tells this session from all others, also from one whose process has the
+-- same number later. The statistics show the start of other roles' processes to
+-- superusers only, hence the rights of whoever installs; without them the number
+-- must do. It is asked where pg_backend_pid can be: never in a parallel worker.
+CREATE OR REPLACE FUNCTION tailor.session() RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT concat(pg_backend_pid(), ' ', encode(timestamptz_send(a.backend_start), 'hex')) FROM pg_stat_get_activity(pg_backend_pid()) a);
+END $$;
+COMMENT ON FUNCTION tailor.session IS 'number and start of the session''s process: what tickets are bound to';
+
 -- The chains that the ticket at the end of a text is for; NULL where the proxy
 -- made none for this text in this session.
 CREATE OR REPLACE FUNCTION tailor.ticket(query text) RETURNS text
@@ -23,7 +34,7 @@ DECLARE
     chains text := split_part(ticket, ' ', 1);
 BEGIN
     RETURN (SELECT chains FROM tailor.admission_key WHERE ticket = format('%s %s */', chains, encode(sha256(key || sha256(key || convert_to(
-        format(E'%s %s\n%s', pg_backend_pid(), chains, left(query, -size - length(lead))),
+        format(E'%s %s\n%s', tailor.session(), chains, left(query, -size - length(lead))),
         pg_client_encoding()))), 'hex')));
 END $$;
 COMMENT ON FUNCTION tailor.ticket IS 'the chains that a text may read, by the ticket that the proxy has put behind it; for Tailor''s own routines only';
@@ -36,7 +47,7 @@ COMMENT ON FUNCTION tailor.ticket IS 'the chains that a text may read, by the ti
 CREATE OR REPLACE FUNCTION tailor.admit(chain integer, visible boolean) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    chains text := tailor.ticket(current_query());
+    chains text;
     stack  text;
 BEGIN
     IF NOT visible THEN
@@ -49,6 +60,7 @@ BEGIN
         RAISE EXCEPTION 'releases are not read in client encoding %', pg_client_encoding()
             USING ERRCODE = '0A000', HINT = 'SET client_encoding = ''UTF8''.';
     END IF;
+    chains := tailor.ticket(current_query());
     IF (strpos(',' || chains, format(',%s:', chain)) > 0) IS NOT TRUE THEN
         RAISE EXCEPTION 'a release is read through the proxy, in place of its table'
             USING ERRCODE = '42501', HINT = 'Connect to the proxy and name the protected table itself.';

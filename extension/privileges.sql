@@ -18,7 +18,7 @@ BEGIN
                   WHERE p.pronamespace = 'tailor'::regnamespace
     LOOP
         EXECUTE format('REVOKE ALL ON ROUTINE %s FROM PUBLIC, tailor_admin, tailor_reader', object.name);
-        IF object.prosecdef AND object.proname NOT IN ('verifier', 'grant_reader', 'announce_ddl', 'lock_scheduled') THEN
+        IF object.prosecdef AND object.proname NOT IN ('verifier', 'grant_reader', 'announce_ddl', 'lock_scheduled', 'session') THEN
             EXECUTE format('ALTER ROUTINE %s OWNER TO tailor_owner', object.name);
         END IF;
         EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_owner', object.name);
@@ -32,6 +32,6 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean), tailor.unreachable(text), tailor.left_out(integer, bigint, numeric, bigint), tailor.shows(integer, bigint, bigint[]), tailor.operators_of_others(), tailor.case_count(regclass, text[]) TO tailor_reader;
+GRANT EXECUTE ON FUNCTION tailor.admit(integer, boolean), tailor.session(), tailor.unreachable(text), tailor.left_out(integer, bigint, numeric, bigint), tailor.shows(integer, bigint, bigint[]), tailor.operators_of_others(), tailor.case_count(regclass, text[]) TO tailor_reader;
 GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.progress, tailor.schedules, tailor.storage, tailor.audit, tailor.audit_lines,
     tailor.audit_heads TO tailor_admin;

@@ -86,6 +86,7 @@ type internalQuery struct {
 	row     [][]byte   // the last one
 	rows    [][][]byte // the first ones
 	most    int        // of rows
+	server  *upstream  // that was asked; nil where that does not matter
 	failure error      // why the server failed; nil for none
 	done    chan error // has room for one
 }

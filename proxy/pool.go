@@ -242,7 +242,7 @@ func (s *session) wake(ctx context.Context) error {
 	if err != nil {
 		return interrupted(working, err)
 	}
-	if err := u.restore(q.carried); err != nil {
+	if err := errors.Join(u.restore(q.carried), u.introduce(s.principal)); err != nil {
 		u.close()
 		s.proxy.places.leave()
 		return err

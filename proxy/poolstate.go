@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgproto3/v2"
 
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/internal/words"
 )
@@ -54,6 +55,21 @@ func (u *upstream) restore(settings []byte) error {
 	row, err := u.ask(`pg_catalog.count(pg_catalog.set_config(key, value, false)) FROM pg_catalog.json_each_text(` + literal(string(settings)) + `)`)
 	if err == nil && row == nil {
 		err = sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be restored").WithHint("Connect again.")
+	}
+	return err
+}
+
+// introduce makes a connection known that a reader's tickets will be bound to.
+func (u *upstream) introduce(principal *catalog.Principal) error {
+	if !principal.Reader || u.session != "" {
+		return nil
+	}
+	row, err := u.ask("tailor.session()")
+	if err == nil && len(row) != 1 {
+		err = sqlstate.New(sqlstate.CannotConnectNow, "the server does not name the session").WithHint("Connect again.")
+	}
+	if err == nil {
+		u.session = string(row[0])
 	}
 	return err
 }

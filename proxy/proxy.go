@@ -28,7 +28,7 @@ type Catalog interface {
 	AssertStand(ctx context.Context, releases []*catalog.Release) error
 	AssertNoShadow(ctx context.Context, principal string, r *catalog.Relation) error
 	Owns(ctx context.Context, p *catalog.Principal, r *catalog.Relation) (bool, error)
-	Ticket(statement string, process uint32, releases []*catalog.Release) string
+	Ticket(statement string, session string, releases []*catalog.Release) string
 }
 
 // Audit is where records go: Append returns once the record is durable, the

@@ -85,11 +85,15 @@ func (s *session) readSettings(ctx context.Context) error {
 
 // askSettings asks without waiting for the answer.
 func (s *session) askSettings() error {
-	q := &internalQuery{done: make(chan error, 1)}
+	q := &internalQuery{server: s.server, done: make(chan error, 1)}
+	text := selectSettings
+	if s.server.session == "" {
+		text += ", tailor.session()" // while the role is still the one that logged in
+	}
 	k := &s.knowledge
 	k.asked, k.at, k.doubtful, k.unsettled = q, s.proxy.clock(), false, false
 	s.expect.add(&expected{kind: 'Q', internal: q})
-	if err := send(s.up, &pgproto3.Query{String: selectSettings}); err != nil {
+	if err := send(s.up, &pgproto3.Query{String: text}); err != nil {
 		return err
 	}
 	return s.up.Flush()
@@ -123,13 +127,16 @@ func (s *session) awaitSettings(ctx context.Context) error {
 			return unreadable.Wrap(err)
 		}
 		s.known, s.settings = true, told
+		if q.server == s.server {
+			s.server.identify(q)
+		}
 	}
 	return nil
 }
 
 // settings reads the answer to selectSettings.
 func (q *internalQuery) settings() (settings, error) {
-	if len(q.row) != 6 {
+	if len(q.row) < 6 {
 		return settings{}, cmp.Or(q.failure, errNotAnswered)
 	}
 	var temporary map[string][]string
@@ -148,6 +155,13 @@ func (q *internalQuery) settings() (settings, error) {
 	}, nil
 }
 
+// identify notes what the server was asked beside the settings.
+func (u *upstream) identify(q *internalQuery) {
+	if len(q.row) > 6 {
+		u.session = string(q.row[6])
+	}
+}
+
 // remember notes the settings with which the session began, once it has ended:
 // DISCARD ALL brings them back.
 func (u *upstream) remember() {
@@ -156,6 +170,7 @@ func (u *upstream) remember() {
 	}
 	if told, err := u.first.settings(); err == nil {
 		u.atLogin = &knowledge{settings: told, known: true, at: u.born}
+		u.identify(u.first)
 	}
 	u.first = nil
 }

@@ -92,7 +92,7 @@ func (s *session) count(e *expected) {
 
 // ticket lets the server see that a text has been planned and will be recorded.
 func (s *session) ticket(text string, d *decision) string {
-	return s.proxy.catalog.Ticket(text, s.server.process(), d.releases)
+	return s.proxy.catalog.Ticket(text, s.server.session, d.releases)
 }
 
 // refuse makes an expectation carry the reason why a statement does not run.

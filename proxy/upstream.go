@@ -32,6 +32,7 @@ type upstream struct {
 	// What the settings were when the session began, and the question that the
 	// server was asked then; nil where it is not known.
 	atLogin *knowledge
+	session string // what tells it from all others of the server; empty until it is known
 	first   *internalQuery
 
 	// For the next session that may use the connection: see shelf.
@@ -87,14 +88,6 @@ func (u *upstream) parameters() []byte {
 		all = append(all, last[name]...)
 	}
 	return all
-}
-
-// process is the number of the server's process for this connection.
-func (u *upstream) process() uint32 {
-	if len(u.key) < 4 {
-		return 0
-	}
-	return binary.BigEndian.Uint32(u.key)
 }
 
 // errorResponse is an error that PostgreSQL sent during the login. It is

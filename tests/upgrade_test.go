@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/extension"
 	"github.com/hiatus-tailor/tailor/internal/pgcluster"
 )
@@ -48,6 +50,9 @@ func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
 			exec1(t, conn, string(script))
 			exec1(t, conn, earlierPolicy)
 			before := one[string](t, conn, keptPolicy)
+			if _, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN(name), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "tailor install") {
+				t.Errorf("before the upgrade the proxy says %v", err)
+			}
 			for range 2 {
 				if code, _, stderr := tool(t, "install", "--dsn", shared.cluster.SuperuserDSN(name)); code != 0 {
 					t.Fatal(stderr)
