@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -144,8 +144,8 @@ func (b *binder) commas(open, closing int) (at []int) {
 // computable says whether an argument is computed from nothing but itself.
 func computable(node *pg.Node) bool {
 	alone := true
-	walk(node.ProtoReflect(), func(m protoreflect.Message) {
-		switch m.Interface().(type) {
+	walk(node.ProtoReflect(), func(m proto.Message) {
+		switch m.(type) {
 		case *pg.ColumnRef, *pg.SubLink, *pg.ParamRef:
 			alone = false
 		}

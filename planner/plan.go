@@ -93,10 +93,11 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 			}
 			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents, Uses: b.plan.Uses, Measures: b.plan.Measures}, nil
 		}
-		if err := b.statementPlan(s, changed); err != nil {
+		found := surveyed(s.Stmt)
+		if err := b.statementPlan(s, found, changed); err != nil {
 			return nil, err
 		}
-		changed = changed || changesSettings(s.Stmt)
+		changed = changed || changesSettings(s.Stmt, found)
 	}
 	b.plan.OneQuery = len(tree.Stmts) == 1 && oneQuery(tree.Stmts[0].Stmt, tokens)
 	if err := b.assertAlone(tree.Stmts); err != nil {
@@ -139,12 +140,12 @@ func parseError(statement string, err error) error {
 
 // statementPlan plans one statement of the text. changed says that one before
 // it can change settings.
-func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
+func (b *binder) statementPlan(s *pg.RawStmt, found survey, changed bool) error {
 	start, end := int(s.StmtLocation), int(s.StmtLocation+s.StmtLen)
 	if s.StmtLen == 0 {
 		end = len(b.statement)
 	}
-	concerned, err := b.concerned(s.Stmt)
+	concerned, err := b.concerned(found)
 	if err != nil || concerned == "" {
 		return err
 	}
@@ -174,7 +175,7 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 		return b.refuseAfterChange(start)
 	}
 	b.keeps, b.reading = c.kept, nil
-	if err := b.openCells(s.Stmt, c); err != nil {
+	if err := b.openCells(s.Stmt, found, c); err != nil {
 		return err
 	}
 	bound, err := b.selectStmt(c.query, nil, true)
@@ -194,9 +195,9 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 // concerned names the first relation of a statement that is protected, or a
 // view over one; empty for none. The target of a statement that makes a
 // temporary table is none of them.
-func (b *binder) concerned(stmt *pg.Node) (string, error) {
+func (b *binder) concerned(found survey) (string, error) {
 	first := ""
-	for _, rv := range rangeVars(stmt) {
+	for _, rv := range found.relations {
 		if rv.Relpersistence == "t" {
 			continue
 		}
@@ -208,7 +209,10 @@ func (b *binder) concerned(stmt *pg.Node) (string, error) {
 			first = name.Name
 		}
 	}
-	for _, f := range b.caseCounts(stmt) {
+	for _, f := range found.calls {
+		if !b.isCaseCount(f) {
+			continue
+		}
 		r, _, err := b.countedRelation(f)
 		if err != nil {
 			return "", err
