@@ -15,6 +15,8 @@ import (
 
 // Session is what a statement's meaning depends on besides its text.
 type Session struct {
+	// Database is the one that the session is connected with.
+	Database string
 	// SearchPath are the schemas in which unqualified names are looked up.
 	SearchPath []string
 	// Values asks for quasi-identifiers as values of their own type where the
