@@ -69,15 +69,15 @@ func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan,
 	if !snapshot.MayConcern(statement) {
 		return &Plan{text: &source{statement: statement}}, nil
 	}
-	tokens, err := scanBounded(statement)
+	text, tokens, err := scanBounded(statement)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := pg.Parse(statement)
+	tree, err := pg.Parse(text)
 	if err != nil {
-		return nil, parseError(statement, err)
+		return nil, parseError(err)
 	}
-	return bind(statement, tokens, tree, session, snapshot)
+	return bind(text, tokens, tree, session, snapshot)
 }
 
 // bind plans a parsed text.
@@ -128,13 +128,25 @@ func oneQuery(stmt *pg.Node, tokens []*pg.ScanToken) bool {
 // parseError is PostgreSQL's own syntax error with its position. The parser's
 // message may quote a literal of the statement, so only its kind is kept, for the
 // log as well.
-func parseError(statement string, err error) error {
+func parseError(err error) error {
 	out := sqlstate.New(sqlstate.SyntaxError, "syntax error")
 	var detail *parser.Error
 	if errors.As(err, &detail) {
 		if strings.HasPrefix(detail.Message, "syntax error at end of input") {
 			out.Message = "syntax error at end of input"
 		}
+		out.Position = detail.Cursorpos
+	}
+	return out
+}
+
+// scanError is PostgreSQL's own error about a text that is no sequence of tokens,
+// without the rest of the text, which it quotes, for the log as well.
+func scanError(err error) error {
+	out := sqlstate.New(sqlstate.SyntaxError, "the statement cannot be split into tokens")
+	var detail *parser.Error
+	if errors.As(err, &detail) {
+		out.Message, _, _ = strings.Cut(detail.Message, " at or near ")
 		out.Position = detail.Cursorpos
 	}
 	return out

@@ -128,7 +128,7 @@ func bareParameters(query *pg.Node) (places []int) {
 // scanned is a text with its tokens and its tree. ok is false for one that is
 // too large, or that cannot be told apart without settings.
 func scanned(text string) (s *source, tree *pg.ParseResult, ok bool) {
-	tokens, err := scanBounded(text)
+	text, tokens, err := scanBounded(text)
 	if err != nil || slices.ContainsFunc(tokens, func(t *pg.ScanToken) bool {
 		return t.Token == pg.Token_UIDENT || t.Token == pg.Token_USCONST
 	}) {

@@ -46,7 +46,7 @@ func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Pla
 		sending = s.closeAhead() // what an earlier one that failed has left
 		for _, kind := range []byte("PB") {
 			s.expect.add(&expected{
-				kind: kind, silent: true, started: e.started, statement: e.statement, stands: e.stands, rewritten: e.rewritten, released: true, ahead: shared,
+				kind: kind, silent: true, started: e.started, statement: e.statement, sent: e.sent, resolved: e.resolved, rewritten: e.rewritten, released: true, ahead: shared,
 			})
 		}
 		sending = errors.Join(

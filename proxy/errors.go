@@ -65,10 +65,23 @@ func withoutData(frame []byte) []byte {
 	if fatal(frame) {
 		severity = "FATAL"
 	}
-	return errorFrame(severity, &sqlstate.Error{
+	out := &sqlstate.Error{
 		Code: sqlstate.Code(e.Code), Message: "the statement cannot be computed on this data", Position: int(e.Position),
 		Hint: "The server's own message is withheld: it may quote a value of a protected column.",
-	})
+	}
+	if slices.Contains(constantMessages, e.Message) {
+		out.Message, out.Hint = e.Message, ""
+	}
+	return errorFrame(severity, out)
+}
+
+// constantMessages are those of PostgreSQL's errors about data that hold nothing
+// but their words.
+var constantMessages = []string{
+	"division by zero", "integer out of range", "smallint out of range", "bigint out of range", "numeric field overflow",
+	"value out of range: overflow", "value out of range: underflow", "interval out of range", "timestamp out of range", "date out of range",
+	"cannot take logarithm of zero", "cannot take logarithm of a negative number", "cannot take square root of a negative number",
+	"negative substring length not allowed", "LIMIT must not be negative", "OFFSET must not be negative",
 }
 
 // mayQuote says whether an error may hold a value that the statement has read:
