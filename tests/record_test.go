@@ -105,6 +105,7 @@ func TestErrorsOfConstantWordsAreToldAsTheyAre(t *testing.T) {
 	for _, sql := range []string{
 		"SELECT cost / (age - age) FROM patients", "SELECT age FROM patients LIMIT -1", "SELECT ln(age - age) FROM patients",
 		"SELECT 2147483647 + age + 200 FROM patients", "SELECT substr(zip, 1, -1) FROM patients", "SELECT (cost * 1000000000)::numeric(10, 2) FROM patients",
+		"SELECT age FROM patients WHERE age = 'old'", "SELECT diagnosis::date FROM patients", "SELECT age FROM patients WHERE birth_date > '2000-13-01'",
 	} {
 		var told [2]string
 		for i, c := range []*pgx.Conn{conn, direct} {
@@ -114,11 +115,11 @@ func TestErrorsOfConstantWordsAreToldAsTheyAre(t *testing.T) {
 				t.Fatalf("%s: %v", sql, err)
 			}
 			told[i] = answer.Code + " " + answer.Message
-			if i == 0 && answer.Detail+answer.Hint != "" {
-				t.Errorf("%s: %s %s", sql, answer.Detail, answer.Hint)
+			if i == 0 && strings.Contains(answer.Message+answer.Detail+answer.Hint, `"`) {
+				t.Errorf("%s: %s %s %s", sql, answer.Message, answer.Detail, answer.Hint)
 			}
 		}
-		if told[0] != told[1] {
+		if words, _, _ := strings.Cut(told[1], `: "`); told[0] != words {
 			t.Errorf("%s: %s, PostgreSQL says %s", sql, told[0], told[1])
 		}
 	}
