@@ -258,7 +258,7 @@ func (b *binder) refuseStatement(stmt *pg.Node, relation string) error {
 			WithHint("A materialized view, or a statement that writes, cannot be made over a release.")
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "this statement is not permitted on the protected table %q", relation).
-		WithHint("Readers may use protected tables in SELECT, and in COPY (SELECT ...) TO STDOUT.")
+		WithHint("Readers may use protected tables in SELECT, in COPY (SELECT ...) TO STDOUT and in CREATE TEMP TABLE ... AS SELECT.")
 }
 
 // reads records a protected relation among those that the plan reads.
