@@ -220,7 +220,7 @@ func corpus(t *testing.T) (names []string, texts map[string]string) {
 	return names, texts
 }
 
-var subjectCount = regexp.MustCompile(`count\(\s*DISTINCT (p\.id|id|d\.patient_id)\s*\)`)
+var subjectCount = regexp.MustCompile(`count\(\s*DISTINCT \(*(p\.id|id|d\.patient_id)\)*\s*\)`)
 
 // compareCorpus runs the corpus through the proxy and on two plain databases
 // that hold the same rows in opposite order. What the two of them answer
