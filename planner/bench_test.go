@@ -1,6 +1,8 @@
 package planner_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
@@ -20,6 +22,9 @@ func BenchmarkPlanning(b *testing.B) {
 			rank() OVER (PARTITION BY z.city ORDER BY a.mean DESC)
 			FROM areas a JOIN zip_city z ON z.zip = a.zip WHERE EXISTS (SELECT FROM old WHERE old.zip = a.zip)
 			UNION ALL SELECT zip, 'all', 0, 0, 0, 0 FROM patients ORDER BY 1, 2 LIMIT 100`,
+		// As tools write it for a choice out of a long list, and for groups made by hand.
+		"long": "SELECT CASE" + repeated(200, " WHEN zip = '1%04d' THEN 'north'", "") + " ELSE zip END AS region, count(*) FROM patients WHERE zip IN (" +
+			repeated(1000, "'2%04d'", ", ") + ") AND " + repeated(200, "age <> %d", " AND ") + " GROUP BY 1",
 	} {
 		plan, err := planner.Make(statement, session, snapshot)
 		if err != nil {
@@ -27,6 +32,9 @@ func BenchmarkPlanning(b *testing.B) {
 		}
 		cache := planner.NewCache()
 		plain := session
+		if _, err := cache.Make(statement, plain, snapshot); err != nil {
+			b.Fatal(err)
+		}
 		phases := []struct {
 			name string
 			run  func()
@@ -47,4 +55,13 @@ func BenchmarkPlanning(b *testing.B) {
 			})
 		}
 	}
+}
+
+// repeated writes a form with the numbers from 1.
+func repeated(n int, form, separator string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = fmt.Sprintf(form, i+1)
+	}
+	return strings.Join(parts, separator)
 }

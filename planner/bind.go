@@ -54,6 +54,9 @@ type boundQuery struct {
 	// merging says how labels come out of a query that makes one row of
 	// several.
 	merging merging
+	// whole is the refusal of carrying labels, for a query whose row is used as a
+	// value: it would have columns that the client does not know of.
+	whole error
 	// side is the arm of an INTERSECT or EXCEPT that its rows are of, 0 for none.
 	side int
 }

@@ -21,8 +21,8 @@ type Cache struct {
 }
 
 type cacheKey struct {
-	statement, searchPath, temporary string
-	values                           bool
+	statement, database, searchPath, temporary string
+	values                                     bool
 }
 
 type cached struct {
@@ -48,7 +48,7 @@ func (c *Cache) Make(statement string, session Session, snapshot *catalog.Snapsh
 		return Make(statement, session, snapshot)
 	}
 	key := cacheKey{
-		statement: statement, searchPath: strings.Join(session.SearchPath, "\x00"),
+		statement: statement, database: session.Database, searchPath: strings.Join(session.SearchPath, "\x00"),
 		temporary: temporaryKey(session.Temporary), values: session.Values,
 	}
 	if p := c.find(key, snapshot); p != nil {

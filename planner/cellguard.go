@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hiatus-tailor/tailor/ecg"
 )
@@ -79,16 +78,4 @@ func counts(seen, filter string) []string {
 func calls(node *pg.Node) (out []*pg.FuncCall) {
 	visit(node, func(f *pg.FuncCall) { out = append(out, f) })
 	return out
-}
-
-// visit calls do for every message of a kind in a tree.
-func visit[M protoreflect.ProtoMessage](node *pg.Node, do func(M)) {
-	if node == nil {
-		return
-	}
-	walk(node.ProtoReflect(), func(m protoreflect.Message) {
-		if found, ok := m.Interface().(M); ok {
-			do(found)
-		}
-	})
 }

@@ -150,7 +150,7 @@ func (b *binder) valueEnd(i int) int {
 			if depth--; depth < 0 {
 				return int(b.tokens[i-1].End)
 			}
-		case depth == 0 && (t == pg.Token_AND || t == pg.Token_OR || clauseEnds[t]):
+		case depth == 0 && (t == pg.Token_AND || t == pg.Token_OR || endsClause(t)):
 			return int(b.tokens[i-1].End)
 		}
 	}

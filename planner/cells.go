@@ -58,10 +58,10 @@ func (b *binder) refuseCells(at int, format string, args ...any) error {
 
 // openCells notes that a statement reads a relation that answers with
 // aggregates only, and ends one of another form than [cells] knows.
-func (b *binder) openCells(stmt *pg.Node, c *command) error {
+func (b *binder) openCells(stmt *pg.Node, found survey, c *command) error {
 	b.cells = nil
 	var only *catalog.Relation
-	for _, rv := range rangeVars(stmt) {
+	for _, rv := range found.relations {
 		name, err := b.relationName(rv)
 		if err != nil {
 			return err
@@ -161,7 +161,7 @@ func (b *binder) clauseBounds(i, end int) []int {
 		case pg.Token_ASCII_59:
 			return append(bounds, i)
 		default:
-			if depth == 0 && clauseEnds[t] && !b.partOfExpression(i) {
+			if depth == 0 && endsClause(t) && !b.partOfExpression(i) {
 				bounds = append(bounds, i)
 			}
 		}

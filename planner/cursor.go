@@ -30,11 +30,11 @@ func FetchingOf(statement string) (f Fetching, ok bool) {
 	if !slices.ContainsFunc(fetchingWords, func(w string) bool { return strings.Contains(lower, w) }) {
 		return f, false
 	}
-	tokens, err := scanBounded(statement)
+	text, tokens, err := scanBounded(statement)
 	if err != nil || len(tokens) == 0 || !slices.Contains(fetchingWords, strings.ToLower(statement[tokens[0].Start:tokens[0].End])) {
 		return f, false
 	}
-	tree, err := pg.Parse(statement)
+	tree, err := pg.Parse(text)
 	if err != nil {
 		return f, false
 	}

@@ -1,12 +1,11 @@
 package planner
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -29,6 +28,7 @@ type call struct {
 
 // argument is an expression. A steady one is the same wherever it stands.
 type argument struct {
+	start  int
 	text   string
 	steady bool
 }
@@ -115,6 +115,7 @@ func (b *binder) callOf(x *pg.ExecuteStmt, offset int) (c call, ok bool) {
 			return c, false
 		}
 		c.arguments = append(c.arguments, argument{
+			start:  int(b.tokens[from].Start),
 			text:   b.statement[b.tokens[from].Start:b.tokens[to-1].End],
 			steady: steady(x.Params[len(c.arguments)]),
 		})
@@ -144,8 +145,8 @@ func (b *binder) commas(open, closing int) (at []int) {
 // computable says whether an argument is computed from nothing but itself.
 func computable(node *pg.Node) bool {
 	alone := true
-	walk(node.ProtoReflect(), func(m protoreflect.Message) {
-		switch m.Interface().(type) {
+	walk(node.ProtoReflect(), func(m proto.Message) {
+		switch m.(type) {
 		case *pg.ColumnRef, *pg.SubLink, *pg.ParamRef:
 			alone = false
 		}
@@ -178,8 +179,11 @@ func (e *Execution) Names() []string {
 // Resolve puts the statements in place of EXECUTE that were prepared over
 // protected tables: one for each of the names, nil for others. What PostgreSQL
 // would not run with these arguments stays as it is, for PostgreSQL to say so.
-func (e *Execution) Resolve(prepared []*Prepared) (string, error) {
+// A place in a statement maps to that of its EXECUTE, one in an argument to its
+// own. The outcome is nil where nothing is put in the place of anything.
+func (e *Execution) Resolve(prepared []*Prepared) (*Rewritten, error) {
 	var out strings.Builder
+	var parts []part
 	from := 0
 	for i, c := range e.calls {
 		if prepared[i] == nil {
@@ -189,43 +193,54 @@ func (e *Execution) Resolve(prepared []*Prepared) (string, error) {
 		if !ok || len(o.types) != len(c.arguments) {
 			continue
 		}
+		parts = append(parts, part{at: out.Len(), source: from, copied: true})
 		out.WriteString(e.source.statement[from:c.start])
-		if err := c.write(&out, o); err != nil {
-			return "", err
+		written, err := c.write(&out, o)
+		if err != nil {
+			return nil, err.At(e.source.statement, c.start)
 		}
+		parts = append(parts, written...)
 		from = c.end
 	}
+	if parts == nil {
+		return nil, nil
+	}
+	parts = append(parts, part{at: out.Len(), source: from, copied: true})
 	out.WriteString(e.source.statement[from:])
-	return out.String(), nil
+	return &Rewritten{SQL: out.String(), parts: parts}, nil
 }
 
 // write writes a query with the arguments of a call.
-func (c *call) write(out *strings.Builder, o opened) error {
+func (c *call) write(out *strings.Builder, o opened) (parts []part, refusal *sqlstate.Error) {
 	uses := make([]int, len(c.arguments)+1)
 	for _, p := range o.params {
 		uses[p.number]++
 	}
 	from := 0
+	parts = append(parts, part{at: out.Len(), source: c.start})
 	for _, p := range o.params {
 		a := c.arguments[p.number-1]
 		if !a.steady && uses[p.number] > 1 {
-			return sqlstate.New(sqlstate.FeatureNotSupported, "an expression cannot stand for parameter $%d, which statement %q uses more than once", p.number, c.name).
+			return nil, sqlstate.New(sqlstate.FeatureNotSupported, "an expression cannot stand for parameter $%d, which statement %q uses more than once", p.number, c.name).
 				WithHint("Write its value: over protected tables, arguments are put in place of parameters.")
 		}
 		out.WriteString(o.query[from:p.start])
-		cast := fmt.Sprintf("CAST(%s AS %s)", a.text, o.types[p.number-1])
+		before, after := "CAST(", " AS "+o.types[p.number-1]+")"
 		switch {
 		case p.bare:
-			fmt.Fprintf(out, "(SELECT %s AS %s)", cast, quoted(unnamed))
-		case a.steady:
-			out.WriteString(cast)
-		default: // computed once, and not for each row
-			fmt.Fprintf(out, "(SELECT %s)", cast)
+			before, after = "(SELECT "+before, after+" AS "+quoted(unnamed)+")"
+		case !a.steady: // computed once, and not for each row
+			before, after = "(SELECT "+before, after+")"
 		}
+		out.WriteString(before)
+		parts = append(parts, part{at: out.Len(), source: a.start, copied: true})
+		out.WriteString(a.text)
+		parts = append(parts, part{at: out.Len(), source: c.start})
+		out.WriteString(after)
 		from = p.end
 	}
 	out.WriteString(o.query[from:])
-	return nil
+	return parts, nil
 }
 
 // assertAlone ends a text that runs, beside statements over protected tables,

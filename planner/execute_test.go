@@ -72,11 +72,16 @@ func TestEXECUTEIsReplacedByTheStatementThatItRuns(t *testing.T) {
 				}
 				all = append(all, prepared(t, c.prepare, c.types...))
 			}
-			if got, err := e.Resolve(all); err != nil || got != c.want {
+			got := c.execute
+			resolved, err := e.Resolve(all)
+			if resolved != nil {
+				got = resolved.SQL
+			}
+			if err != nil || got != c.want {
 				t.Errorf("%v\n%s\nwant\n%s", err, got, c.want)
 			}
-			if got, err := e.Resolve(make([]*planner.Prepared, len(all))); err != nil || got != c.execute {
-				t.Errorf("of unprotected ones: %v, %s", err, got)
+			if resolved, err := e.Resolve(make([]*planner.Prepared, len(all))); err != nil || resolved != nil {
+				t.Errorf("of unprotected ones: %v, %v", err, resolved)
 			}
 		})
 	}
@@ -91,11 +96,31 @@ func TestEXECUTEIsReplacedByTheStatementThatItRuns(t *testing.T) {
 	}
 }
 
+func TestPlacesInWhatStandsForEXECUTEAreInTheClientsText(t *testing.T) {
+	const text = "BEGIN; EXECUTE q (30, lower('Ä') || 'b'); FETCH x"
+	e, ok := planner.ExecutionOf(text)
+	if !ok {
+		t.Fatal("it is no EXECUTE")
+	}
+	resolved, err := e.Resolve([]*planner.Prepared{prepared(t, "PREPARE q AS SELECT wrong, $1 FROM patients WHERE zip = $2 AND missing", "t", "u")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word, place := range map[string]string{
+		"BEGIN": "BEGIN", "wrong": "EXECUTE", "30": "30", "AS t": "EXECUTE", "lower": "lower", "|| 'b'": "|| 'b'", "missing": "EXECUTE", "FETCH": "FETCH",
+	} {
+		at := len([]rune(resolved.SQL[:strings.Index(resolved.SQL, word)])) + 1
+		if got, want := resolved.Position(at, text), len([]rune(text[:strings.Index(text, place)]))+1; got != want {
+			t.Errorf("%s: position %d, want %d", word, got, want)
+		}
+	}
+}
+
 func TestAnArgumentIsComputedOnce(t *testing.T) {
 	e, _ := planner.ExecutionOf("EXECUTE q (random(), current_date)")
 	_, err := e.Resolve([]*planner.Prepared{prepared(t, "PREPARE q AS SELECT $1 FROM patients WHERE $1 > 0 AND $2 = $2", "a", "b")})
 	var refusal *sqlstate.Error
-	if !errors.As(err, &refusal) || refusal.Code != sqlstate.FeatureNotSupported || !strings.Contains(refusal.Message, "$1") {
+	if !errors.As(err, &refusal) || refusal.Code != sqlstate.FeatureNotSupported || !strings.Contains(refusal.Message, "$1") || refusal.Position != 1 {
 		t.Errorf("%v", err)
 	}
 }
@@ -116,10 +141,15 @@ func FuzzEXECUTE(f *testing.F) {
 			all = append(all, &planner.Prepared{Kept: kept, Types: []string{"pg_catalog.int4", "pg_catalog.text"}})
 		}
 		stands, err := e.Resolve(all)
-		if err != nil {
+		if err != nil || stands == nil {
 			return
 		}
-		if _, err := planner.Make(stands, session, hospitalSnapshot()); err != nil {
+		for at := range len(stands.SQL) + 2 {
+			if got := stands.Position(at+1, text); got < 1 || got > len(text)+1 {
+				t.Fatalf("position %d of\n%s\nis %d of\n%s", at+1, stands.SQL, got, text)
+			}
+		}
+		if _, err := planner.Make(stands.SQL, session, hospitalSnapshot()); err != nil {
 			var refusal *sqlstate.Error
 			if !errors.As(err, &refusal) {
 				t.Fatalf("not a refusal: %v", err)

@@ -51,7 +51,8 @@ func (b *binder) explain(e *pg.ExplainStmt, alone bool) error {
 				WithHint("Write any value in their place: values make no difference.").At(b.statement, int(t.Start))
 		}
 	}
-	concerned, err := b.concerned(e.Query)
+	found := surveyed(e.Query)
+	concerned, err := b.concerned(found)
 	if err != nil || concerned == "" {
 		return err
 	}
@@ -59,7 +60,7 @@ func (b *binder) explain(e *pg.ExplainStmt, alone bool) error {
 	if query == nil {
 		return b.refuseStatement(e.Query, concerned)
 	}
-	if err := b.openCells(e.Query, &command{query: query, end: len(b.statement)}); err != nil {
+	if err := b.openCells(e.Query, found, &command{query: query, end: len(b.statement)}); err != nil {
 		return err
 	}
 	_, err = b.selectStmt(query, nil, true)

@@ -206,6 +206,9 @@ func (b *binder) reference(ref *pg.ColumnRef, sc *scope, place ecg.Place) error 
 	if !sc.reaches(r.entry) {
 		return b.shadowed(ref, r.entry)
 	}
+	if len(names) > 3 && names[0] != b.session.Database {
+		return b.otherDatabase(int(ref.Location))
+	}
 	first := b.tokenAt(int(ref.Location))
 	return b.replace(int(ref.Location), int(b.tokens[first+2*(len(names)-2)].Start), "")
 }
@@ -217,7 +220,9 @@ func (b *binder) starValue(ref *pg.ColumnRef, sc *scope) error {
 	for at := sc; at != nil; at = at.parent {
 		for _, e := range at.entries {
 			if (e.relation != nil || hasLabels(e.columns)) && (len(names) == 0 || e.alias == names[len(names)-1]) {
-				return b.wholeRow(ref, e.alias)
+				if err := b.wholeRow(ref, e); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -227,6 +232,13 @@ func (b *binder) starValue(ref *pg.ColumnRef, sc *scope) error {
 // notUnderstood is the refusal of everything outside the lists above.
 func (b *binder) notUnderstood(node *pg.Node) error {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", node.GetNode()), "*pg_query.Node_")
-	return sqlstate.New(sqlstate.FeatureNotSupported, "the construct %s is not supported beside a protected table", kind).
+	out := sqlstate.New(sqlstate.FeatureNotSupported, "the construct %s is not supported beside a protected table", kind).
 		At(b.statement, start(node))
+	switch {
+	case strings.HasPrefix(kind, "Json"):
+		return out.WithHint("Functions that are called like others do the same: json_build_object, json_agg, jsonb_path_query.")
+	case strings.HasPrefix(kind, "Xml"):
+		return out.WithHint("XML is not understood. format(), json_build_object and string_agg make texts of columns.")
+	}
+	return out.WithHint("Leave it to the client, or to a query over a temporary table that holds the answer.")
 }

@@ -6,28 +6,46 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v5"
 )
 
-// fragmentStarts are the tokens behind which the items of a clause stand.
-var fragmentStarts = map[pg.Token]bool{
-	pg.Token_SELECT: true, pg.Token_WHERE: true, pg.Token_ON: true, pg.Token_HAVING: true, pg.Token_BY: true,
-	pg.Token_FROM: true, pg.Token_USING: true, pg.Token_VALUES: true, pg.Token_LIMIT: true, pg.Token_OFFSET: true,
-	pg.Token_DISTINCT: true, pg.Token_ASCII_59: true,
+// startsItems says whether the items of a clause stand behind a token.
+func startsItems(t pg.Token) bool {
+	switch t {
+	case pg.Token_SELECT, pg.Token_WHERE, pg.Token_ON, pg.Token_HAVING, pg.Token_BY,
+		pg.Token_FROM, pg.Token_USING, pg.Token_VALUES, pg.Token_LIMIT, pg.Token_OFFSET,
+		pg.Token_DISTINCT, pg.Token_ASCII_59:
+		return true
+	}
+	return false
 }
 
-// fragmentEnds are the tokens, besides those that end a target list, that end
-// the item of a clause at its own depth.
-var fragmentEnds = map[pg.Token]bool{
-	pg.Token_JOIN: true, pg.Token_LEFT: true, pg.Token_RIGHT: true, pg.Token_INNER_P: true,
-	pg.Token_FULL: true, pg.Token_CROSS: true, pg.Token_NATURAL: true,
+// endsItem says whether a token ends the item of a clause at its own depth.
+func endsItem(t pg.Token) bool {
+	switch t {
+	case pg.Token_JOIN, pg.Token_LEFT, pg.Token_RIGHT, pg.Token_INNER_P, pg.Token_FULL, pg.Token_CROSS, pg.Token_NATURAL:
+		return true
+	}
+	return endsClause(t)
 }
 
 // longestFragment bounds what is kept of a condition, in bytes.
 const longestFragment = 160
 
-// item is a run of tokens with its text.
+// fragments finds the items of a text's clauses. Each token is looked at a few
+// times, however many references there are.
+type fragments struct {
+	starts  []int        // for each token, the first one of the clause around it
+	reached map[int]item // by the first token of a clause, the item last asked for
+	last    item         // that was asked for, whatever its clause
+	text    string       // of the last one
+}
+
+// item is a run of tokens between the separators of a clause.
 type item struct {
 	from, to int
-	text     string
+	between  bool // the AND of a BETWEEN is still to come
+	final    bool // no other item follows
 }
+
+func (i item) holds(at int) bool { return i.from <= at && at < i.to }
 
 // fragment is the condition or list item in which a column reference stands,
 // without its literals and comments: what an audit record may hold. It is for
@@ -37,15 +55,36 @@ func (b *binder) fragment(location int) string {
 	if at >= len(b.tokens) {
 		return ""
 	}
-	if last := &b.source.fragment; last.from <= at && at < last.to {
-		return last.text // the references of one item come one after the other
+	f := &b.fragments
+	if f.last.holds(at) {
+		return f.text // the references of one item come one after the other
 	}
-	first := b.fragmentStart(at)
-	from, to := first, len(b.tokens)
-	depth, found, between := 0, false, false
-	for i := first; i < len(b.tokens); i++ {
-		t := b.tokens[i]
-		switch t.Token {
+	if f.starts == nil {
+		f.starts, f.reached = b.clauseStarts(), make(map[int]item)
+	}
+	first := f.starts[at]
+	i, known := f.reached[first]
+	if !known || at < i.from {
+		i = b.itemFrom(first, false)
+	}
+	for at >= i.to && !i.final {
+		i = b.itemFrom(i.to+1, i.between)
+	}
+	f.reached[first] = i
+	if !i.holds(at) {
+		return ""
+	}
+	f.last, f.text = i, b.redacted(b.tokens[i.from:i.to])
+	return f.text
+}
+
+// itemFrom is the item that starts at an index. between says that it does so
+// before the AND of a BETWEEN.
+func (b *binder) itemFrom(from int, between bool) item {
+	depth := 0
+	for i := from; i < len(b.tokens); i++ {
+		t := b.tokens[i].Token
+		switch t {
 		case pg.Token_ASCII_40, pg.Token_ASCII_91:
 			depth++
 		case pg.Token_ASCII_41, pg.Token_ASCII_93:
@@ -53,44 +92,39 @@ func (b *binder) fragment(location int) string {
 		case pg.Token_BETWEEN:
 			between = between || depth == 0
 		}
-		ends := depth < 0 || depth == 0 && (clauseEnds[t.Token] || fragmentEnds[t.Token]) && !b.partOfExpression(i)
-		splits := depth == 0 && (t.Token == pg.Token_ASCII_44 || t.Token == pg.Token_AND && !between)
-		if ends || splits {
-			if found || ends {
-				to = i
-				break
-			}
-			from = i + 1
-			continue
-		}
-		if t.Token == pg.Token_AND && depth == 0 {
+		switch {
+		case depth < 0, depth == 0 && endsItem(t) && !b.partOfExpression(i):
+			return item{from: from, to: i, final: true}
+		case depth > 0:
+		case t == pg.Token_ASCII_44, t == pg.Token_AND && !between:
+			return item{from: from, to: i, between: between}
+		case t == pg.Token_AND:
 			between = false
 		}
-		found = found || i == at
 	}
-	if !found {
-		return ""
-	}
-	b.source.fragment = item{from, to, b.redacted(b.tokens[from:to])}
-	return b.source.fragment.text
+	return item{from: from, to: len(b.tokens), final: true}
 }
 
-// fragmentStart is the index of the first token of the clause around a token.
-func (b *binder) fragmentStart(at int) int {
-	depth := 0
-	for i := at - 1; i >= 0; i-- {
-		switch t := b.tokens[i].Token; t {
-		case pg.Token_ASCII_41, pg.Token_ASCII_93:
-			depth++
+// clauseStarts finds for each token the first one of the clause around it.
+func (b *binder) clauseStarts() []int {
+	starts := make([]int, len(b.tokens))
+	current, around := 0, []int(nil)
+	for i, t := range b.tokens {
+		starts[i] = current
+		switch t.Token {
 		case pg.Token_ASCII_40, pg.Token_ASCII_91:
-			depth = max(depth-1, 0) // out of the parentheses around the token
+			around = append(around, current)
+		case pg.Token_ASCII_41, pg.Token_ASCII_93:
+			if n := len(around); n > 0 {
+				current, around = around[n-1], around[:n-1]
+			}
 		default:
-			if depth == 0 && fragmentStarts[t] && !b.partOfExpression(i) {
-				return i + 1
+			if startsItems(t.Token) && !b.partOfExpression(i) {
+				current = i + 1
 			}
 		}
 	}
-	return 0
+	return starts
 }
 
 // redacted is the text of tokens with a question mark for each literal.

@@ -23,6 +23,11 @@ func TestConditionsOfStagesHoldNoLiterals(t *testing.T) {
 		"SELECT * FROM zip_city c JOIN patients p ON p.zip = c.zip LEFT JOIN zip_city d ON d.zip = p.zip": {
 			"join zip: p.zip = c.zip; d.zip = p.zip",
 		},
+		"SELECT sex FROM patients WHERE (age > 1 AND zip = '1') AND zip IN (SELECT z.zip FROM zip_city z WHERE z.city = sex AND age < 4) AND age = 5": {
+			"scan age: (age > ? AND zip = ?); zip IN (SELECT z.zip FROM zip_city z WHERE z.city = sex AND age < ?); age = ?",
+			"scan zip: (age > ? AND zip = ?); zip IN (SELECT z.zip FROM zip_city z WHERE z.city = sex AND age < ?)",
+			"scan sex: zip IN (SELECT z.zip FROM zip_city z WHERE z.city = sex AND age < ?)", "projection sex: sex",
+		},
 		"SELECT age FROM patients ORDER BY zip DESC NULLS LAST, age LIMIT 3": {
 			"projection age: age", "order zip: zip DESC NULLS LAST", "order age: age",
 		},

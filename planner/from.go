@@ -22,7 +22,7 @@ func (b *binder) fromItem(node *pg.Node, sc *scope) error {
 		return b.rangeFunction(n.RangeFunction, sc)
 	case *pg.Node_RangeTableSample:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "TABLESAMPLE cannot be used beside a protected table").
-			At(b.statement, int(n.RangeTableSample.Location))
+			WithHint("ORDER BY random() LIMIT n draws n rows.").At(b.statement, int(n.RangeTableSample.Location))
 	}
 	return b.notUnderstood(node)
 }
@@ -54,9 +54,8 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 		sc.entries = append(sc.entries, e)
 		return b.spendColumns(len(e.columns))
 	}
-	if rv.Catalogname != "" {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot be named with its database").
-			At(b.statement, int(rv.Location))
+	if rv.Catalogname != "" && rv.Catalogname != b.session.Database {
+		return b.otherDatabase(int(rv.Location))
 	}
 	if !rv.Inh {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "ONLY is not supported before a protected table").
@@ -89,6 +88,12 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 	return b.replaceRelation(rv, r, alias)
 }
 
+// otherDatabase refuses a name with another database in front, as PostgreSQL does.
+func (b *binder) otherDatabase(at int) error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, "cross-database references are not implemented").
+		WithHint("Connect with the database, and leave its name out.").At(b.statement, at)
+}
+
 // releaseEntry is a protected relation as its release shows it.
 func releaseEntry(r *catalog.Relation, rv *pg.RangeVar, alias, schema string) *entry {
 	e := &entry{alias: alias, relation: r, known: true, replaced: true}
@@ -118,8 +123,10 @@ func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias str
 // replaceName puts an edit in place of a relation's name.
 func (b *binder) replaceName(rv *pg.RangeVar, e edit, alias string) error {
 	at := b.tokenAt(int(rv.Location))
-	if rv.Schemaname != "" {
-		at += 2
+	for _, qualifier := range []string{rv.Catalogname, rv.Schemaname} {
+		if qualifier != "" {
+			at += 2
+		}
 	}
 	if at+1 < len(b.tokens) && b.tokens[at+1].Token == pg.Token_ASCII_42 {
 		at++ // "patients *": with child tables, as always

@@ -137,6 +137,7 @@ func hospitalSnapshot() *catalog.Snapshot {
 // session is that of a reader who has made a temporary table, which hides the
 // protected one of the same name.
 var session = planner.Session{
+	Database:   "hospital",
 	SearchPath: []string{"pg_temp_3", "pg_catalog", "public"},
 	Temporary:  map[string][]string{"lab": {"age", "result"}},
 }

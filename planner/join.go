@@ -44,11 +44,15 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) error {
 			}
 			continue
 		}
-		left, err := b.side(sc, name, from, middle)
+		place := -1
+		if token := b.usingToken(j, i); token >= 0 {
+			place = int(b.tokens[token].Start)
+		}
+		left, err := b.side(sc, name, from, middle, place)
 		if err != nil {
 			return err
 		}
-		right, err := b.side(sc, name, middle, len(sc.entries))
+		right, err := b.side(sc, name, middle, len(sc.entries), place)
 		if err != nil {
 			return err
 		}
@@ -80,8 +84,9 @@ func merged(kind pg.JoinType, left, right origin) origin {
 	return origin{}
 }
 
-// side finds a column of USING among the entries of one side of a join.
-func (b *binder) side(sc *scope, name string, from, to int) (resolved, error) {
+// side finds a column of USING, which stands at an offset, among the entries of
+// one side of a join.
+func (b *binder) side(sc *scope, name string, from, to, place int) (resolved, error) {
 	if m := sc.merge(name, from, to); m != nil {
 		return m.column, nil
 	}
@@ -92,7 +97,7 @@ func (b *binder) side(sc *scope, name string, from, to int) (resolved, error) {
 	}
 	for _, e := range sc.entries[from:to] {
 		if e.relation != nil && b.hides(e, name) {
-			return resolved{}, b.hidden(&pg.ColumnRef{Location: -1}, e, name)
+			return resolved{}, b.hidden(&pg.ColumnRef{Location: int32(place)}, e, name)
 		}
 	}
 	return resolved{}, nil

@@ -108,11 +108,8 @@ func (b *binder) keyReference(ref *pg.ColumnRef, t *standing) error {
 
 // keyUsing does the same among the columns of USING.
 func (b *binder) keyUsing(j *pg.JoinExpr, at int) error {
-	i := b.tokenAt(b.fromItemEnd(start(j.Rarg)))
-	for i < len(b.tokens) && b.tokens[i].Token != pg.Token_USING {
-		i++
-	}
-	if i += 2 + 2*at; i >= len(b.tokens) {
+	i := b.usingToken(j, at)
+	if i < 0 {
 		return b.notUnderstood(j.Rarg)
 	}
 	return b.replace(int(b.tokens[i].Start), int(b.tokens[i].End), catalog.RowColumn)

@@ -112,6 +112,9 @@ func (b *binder) addLabels() error {
 }
 
 func (b *binder) addLabelsOf(q *boundQuery) error {
+	if q.whole != nil {
+		return q.whole
+	}
 	if q.merging.wrapped {
 		if err := b.openWrap(q); err != nil {
 			return err

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 
@@ -29,28 +31,68 @@ const (
 	releaseBytes = 80
 )
 
-// scanBounded splits a statement into tokens, or refuses it as too large.
-func scanBounded(statement string) ([]*pg.ScanToken, error) {
+// scanBounded splits a statement into tokens, or refuses it as too large. text is
+// the one to parse: the statement, byte for byte in the same places, as
+// [withoutCommentsInStrings] leaves it.
+func scanBounded(statement string) (text string, tokens []*pg.ScanToken, err error) {
 	if len(statement) > maxTextBytes {
-		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded,
+		return "", nil, sqlstate.New(sqlstate.ProgramLimitExceeded,
 			"the statement is too long for one that names a protected table (%d bytes, at most %d)", len(statement), maxTextBytes).
 			WithHint("Load long lists of values into a temporary table and join with it.")
 	}
 	if sqltext.Slow(statement) {
-		return nil, sqlstate.New(sqlstate.StatementTooComplex,
+		return "", nil, sqlstate.New(sqlstate.StatementTooComplex,
 			"the statement is too complex for one that names a protected table (a run of more than %d operator characters, or comments nested more than %d deep)",
 			sqltext.MaxOperator, sqltext.MaxCommentDepth).WithHint("Shorten the run, also inside comments and strings.")
 	}
 	scanned, err := pg.Scan(statement)
 	if err != nil {
-		return nil, sqlstate.New(sqlstate.SyntaxError, "the statement cannot be split into tokens")
+		return "", nil, scanError(err)
+	}
+	if text = withoutCommentsInStrings(statement, scanned.Tokens); text != statement {
+		if scanned, err = pg.Scan(text); err != nil {
+			return "", nil, scanError(err)
+		}
 	}
 	if len(scanned.Tokens) > maxTokens {
-		return nil, sqlstate.New(sqlstate.StatementTooComplex,
+		return "", nil, sqlstate.New(sqlstate.StatementTooComplex,
 			"the statement is too complex for one that names a protected table (%d tokens, at most %d)", len(scanned.Tokens), maxTokens).
 			WithHint("Load long lists of values into a temporary table and join with it.")
 	}
-	return withoutComments(scanned.Tokens), nil
+	return text, withoutComments(scanned.Tokens), nil
+}
+
+// withoutCommentsInStrings puts blanks in place of comments between the lines of
+// a string ('a' -- why ⏎ 'b'), where PostgreSQL's scanner takes them for blanks
+// and the parser's sees two strings. Comments that are not ASCII stay: positions
+// count characters.
+func withoutCommentsInStrings(statement string, tokens []*pg.ScanToken) string {
+	var text []byte
+	for i, t := range tokens {
+		if t.Token != pg.Token_SCONST && t.Token != pg.Token_BCONST && t.Token != pg.Token_XCONST {
+			continue
+		}
+		next := i + 1
+		for next < len(tokens) && tokens[next].Token == pg.Token_SQL_COMMENT {
+			next++
+		}
+		if next == i+1 || next == len(tokens) || tokens[next].Token != pg.Token_SCONST || statement[tokens[next].Start] != '\'' {
+			continue
+		}
+		if text == nil {
+			text = []byte(statement)
+		}
+		for _, comment := range tokens[i+1 : next] {
+			of := statement[comment.Start:comment.End]
+			if len(of) == utf8.RuneCountInString(of) {
+				copy(text[comment.Start:], strings.Repeat(" ", len(of)))
+			}
+		}
+	}
+	if text == nil {
+		return statement
+	}
+	return string(text)
 }
 
 // withoutComments leaves the tokens that the grammar sees, so that the

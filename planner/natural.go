@@ -14,7 +14,8 @@ import (
 func (b *binder) natural(j *pg.JoinExpr, sc *scope, from, middle int) ([]string, error) {
 	left, known := sc.names(from, middle)
 	right, alsoKnown := sc.names(middle, len(sc.entries))
-	word := b.naturalToken(start(j.Rarg))
+	item := b.itemStart(j.Rarg)
+	word := b.naturalToken(item)
 	if err := b.spendColumns(len(left) + len(right)); err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func (b *binder) natural(j *pg.JoinExpr, sc *scope, from, middle int) ([]string,
 	if len(list) > 0 {
 		condition = " USING (" + strings.Join(list, ", ") + ")"
 	}
-	return common, b.insert(b.fromItemEnd(start(j.Rarg)), condition)
+	return common, b.insert(b.fromItemEnd(int(b.tokens[item].Start)), condition)
 }
 
 // names lists the columns of a range of entries, merged ones once.
@@ -53,14 +54,26 @@ func (s *scope) names(from, to int) (names []string, known bool) {
 	return names, true
 }
 
-// naturalToken is the index of the NATURAL of the join whose right side starts
-// at an offset, -1 where there is none.
-func (b *binder) naturalToken(offset int) int {
-	i := b.tokenAt(offset) - 1
-	for i >= 0 && (b.tokens[i].Token == pg.Token_ASCII_40 || b.tokens[i].Token == pg.Token_LATERAL_P) {
+// itemWords are those that an item of FROM can start with, before the first that
+// has a place in its tree.
+var itemWords = []pg.Token{
+	pg.Token_ASCII_40, pg.Token_LATERAL_P, pg.Token_ONLY, pg.Token_SELECT, pg.Token_DISTINCT, pg.Token_ALL, pg.Token_VALUES,
+	pg.Token_TABLE, pg.Token_WITH, pg.Token_RECURSIVE,
+}
+
+// itemStart is the index of the first token of the right side of a join.
+func (b *binder) itemStart(right *pg.Node) int {
+	i := b.tokenAt(start(right))
+	for i > 0 && slices.Contains(itemWords, b.tokens[i-1].Token) {
 		i--
 	}
-	for ; i >= 0; i-- {
+	return i
+}
+
+// naturalToken is the index of the NATURAL of the join whose right side starts
+// at an index, -1 where there is none.
+func (b *binder) naturalToken(item int) int {
+	for i := item - 1; i >= 0; i-- {
 		switch b.tokens[i].Token {
 		case pg.Token_NATURAL:
 			return i
@@ -70,6 +83,16 @@ func (b *binder) naturalToken(offset int) int {
 		}
 	}
 	return -1
+}
+
+// usingToken is the index of a column that USING merges; it has no place in the
+// tree. -1 where it is not found.
+func (b *binder) usingToken(j *pg.JoinExpr, at int) int {
+	i := b.tokenAt(b.fromItemEnd(int(b.tokens[b.itemStart(j.Rarg)].Start)))
+	if i += 2 + 2*at; i >= len(b.tokens) || b.tokens[i-2-2*at].Token != pg.Token_USING {
+		return -1
+	}
+	return i
 }
 
 // itemEnds are the tokens that end an item of FROM at its own depth.

@@ -15,6 +15,8 @@ import (
 
 // Session is what a statement's meaning depends on besides its text.
 type Session struct {
+	// Database is the one that the session is connected with.
+	Database string
 	// SearchPath are the schemas in which unqualified names are looked up.
 	SearchPath []string
 	// Values asks for quasi-identifiers as values of their own type where the
@@ -67,15 +69,15 @@ func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan,
 	if !snapshot.MayConcern(statement) {
 		return &Plan{text: &source{statement: statement}}, nil
 	}
-	tokens, err := scanBounded(statement)
+	text, tokens, err := scanBounded(statement)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := pg.Parse(statement)
+	tree, err := pg.Parse(text)
 	if err != nil {
-		return nil, parseError(statement, err)
+		return nil, parseError(err)
 	}
-	return bind(statement, tokens, tree, session, snapshot)
+	return bind(text, tokens, tree, session, snapshot)
 }
 
 // bind plans a parsed text.
@@ -93,10 +95,11 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 			}
 			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents, Uses: b.plan.Uses, Measures: b.plan.Measures}, nil
 		}
-		if err := b.statementPlan(s, changed); err != nil {
+		found := surveyed(s.Stmt)
+		if err := b.statementPlan(s, found, changed); err != nil {
 			return nil, err
 		}
-		changed = changed || changesSettings(s.Stmt)
+		changed = changed || changesSettings(s.Stmt, found)
 	}
 	b.plan.OneQuery = len(tree.Stmts) == 1 && oneQuery(tree.Stmts[0].Stmt, tokens)
 	if err := b.assertAlone(tree.Stmts); err != nil {
@@ -125,7 +128,7 @@ func oneQuery(stmt *pg.Node, tokens []*pg.ScanToken) bool {
 // parseError is PostgreSQL's own syntax error with its position. The parser's
 // message may quote a literal of the statement, so only its kind is kept, for the
 // log as well.
-func parseError(statement string, err error) error {
+func parseError(err error) error {
 	out := sqlstate.New(sqlstate.SyntaxError, "syntax error")
 	var detail *parser.Error
 	if errors.As(err, &detail) {
@@ -137,14 +140,26 @@ func parseError(statement string, err error) error {
 	return out
 }
 
+// scanError is PostgreSQL's own error about a text that is no sequence of tokens,
+// without the rest of the text, which it quotes, for the log as well.
+func scanError(err error) error {
+	out := sqlstate.New(sqlstate.SyntaxError, "the statement cannot be split into tokens")
+	var detail *parser.Error
+	if errors.As(err, &detail) {
+		out.Message, _, _ = strings.Cut(detail.Message, " at or near ")
+		out.Position = detail.Cursorpos
+	}
+	return out
+}
+
 // statementPlan plans one statement of the text. changed says that one before
 // it can change settings.
-func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
+func (b *binder) statementPlan(s *pg.RawStmt, found survey, changed bool) error {
 	start, end := int(s.StmtLocation), int(s.StmtLocation+s.StmtLen)
 	if s.StmtLen == 0 {
 		end = len(b.statement)
 	}
-	concerned, err := b.concerned(s.Stmt)
+	concerned, err := b.concerned(found)
 	if err != nil || concerned == "" {
 		return err
 	}
@@ -174,7 +189,7 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 		return b.refuseAfterChange(start)
 	}
 	b.keeps, b.reading = c.kept, nil
-	if err := b.openCells(s.Stmt, c); err != nil {
+	if err := b.openCells(s.Stmt, found, c); err != nil {
 		return err
 	}
 	bound, err := b.selectStmt(c.query, nil, true)
@@ -194,9 +209,9 @@ func (b *binder) statementPlan(s *pg.RawStmt, changed bool) error {
 // concerned names the first relation of a statement that is protected, or a
 // view over one; empty for none. The target of a statement that makes a
 // temporary table is none of them.
-func (b *binder) concerned(stmt *pg.Node) (string, error) {
+func (b *binder) concerned(found survey) (string, error) {
 	first := ""
-	for _, rv := range rangeVars(stmt) {
+	for _, rv := range found.relations {
 		if rv.Relpersistence == "t" {
 			continue
 		}
@@ -208,7 +223,10 @@ func (b *binder) concerned(stmt *pg.Node) (string, error) {
 			first = name.Name
 		}
 	}
-	for _, f := range b.caseCounts(stmt) {
+	for _, f := range found.calls {
+		if !b.isCaseCount(f) {
+			continue
+		}
 		r, _, err := b.countedRelation(f)
 		if err != nil {
 			return "", err
@@ -240,7 +258,7 @@ func (b *binder) refuseStatement(stmt *pg.Node, relation string) error {
 			WithHint("A materialized view, or a statement that writes, cannot be made over a release.")
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "this statement is not permitted on the protected table %q", relation).
-		WithHint("Readers may use protected tables in SELECT, and in COPY (SELECT ...) TO STDOUT.")
+		WithHint("Readers may use protected tables in SELECT, in COPY (SELECT ...) TO STDOUT and in CREATE TEMP TABLE ... AS SELECT.")
 }
 
 // reads records a protected relation among those that the plan reads.

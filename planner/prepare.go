@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -108,9 +107,8 @@ func (p *Prepared) open() (o opened, ok bool) {
 // bareParameters are the places of parameters that are output columns of the
 // query or of one inside of it, and have no name there.
 func bareParameters(query *pg.Node) (places []int) {
-	walk(query.ProtoReflect(), func(m protoreflect.Message) {
-		target, ok := m.Interface().(*pg.ResTarget)
-		if !ok || target.Name != "" {
+	visit(query, func(target *pg.ResTarget) {
+		if target.Name != "" {
 			return
 		}
 		node := target.Val
@@ -130,7 +128,7 @@ func bareParameters(query *pg.Node) (places []int) {
 // scanned is a text with its tokens and its tree. ok is false for one that is
 // too large, or that cannot be told apart without settings.
 func scanned(text string) (s *source, tree *pg.ParseResult, ok bool) {
-	tokens, err := scanBounded(text)
+	text, tokens, err := scanBounded(text)
 	if err != nil || slices.ContainsFunc(tokens, func(t *pg.ScanToken) bool {
 		return t.Token == pg.Token_UIDENT || t.Token == pg.Token_USCONST
 	}) {

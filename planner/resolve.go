@@ -2,6 +2,7 @@ package planner
 
 import (
 	"slices"
+	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 
@@ -100,12 +101,26 @@ func (b *binder) resolveBare(s *scope, ref *pg.ColumnRef, name string) (resolved
 		}
 		for _, e := range at.entries {
 			certain = certain && e.known
-			if e.alias == name && !r.found && (e.relation != nil || hasLabels(e.columns)) {
-				return resolved{}, b.wholeRow(ref, name)
+			if e.alias != name || r.found || (e.relation == nil && !hasLabels(e.columns)) {
+				continue
 			}
+			if err := b.wholeRow(ref, e); err != nil {
+				return resolved{}, err
+			}
+			possible.also = append(possible.also, e.all()...) // unless a column of the name is further out
+			possible.found = true
 		}
 	}
 	return possible, nil
+}
+
+// all lists the columns of an entry.
+func (e *entry) all() []origin {
+	out := make([]origin, len(e.columns))
+	for i := range out {
+		out[i] = origin{e, i}
+	}
+	return out
 }
 
 // guessed says whether the column may be another one.
@@ -147,11 +162,11 @@ func (b *binder) columnOf(e *entry, ref *pg.ColumnRef, name string) (resolved, e
 		return resolved{}, b.hidden(ref, e, name)
 	case e.relation != nil:
 		return resolved{}, sqlstate.New(sqlstate.UndefinedColumn, "column %q of table %q does not exist", name, e.relation.Name).
-			At(b.statement, int(ref.Location))
+			WithHint("Its columns are %s.", strings.Join(names(e.columns), ", ")).At(b.statement, int(ref.Location))
 	case e.known && hasLabels(e.columns):
 		// PostgreSQL would try a function of that name on the whole row.
 		return resolved{}, sqlstate.New(sqlstate.UndefinedColumn, "column %q of %q does not exist", name, e.alias).
-			At(b.statement, int(ref.Location))
+			WithHint("Its columns are %s.", strings.Join(names(e.columns), ", ")).At(b.statement, int(ref.Location))
 	}
 	return resolved{}, nil
 }

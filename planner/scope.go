@@ -55,9 +55,11 @@ func (s *scope) cte(name string) (*boundQuery, bool) {
 // systemColumns are the columns that every table has and no release shows.
 var systemColumns = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
 
-// statistics are the catalogs that hold samples of columns.
+// isStatistics says whether a catalog may hold samples of columns.
+// pg_statistic_ext, which psql's \d reads, says which statistics there are and
+// holds none.
 func isStatistics(name string) bool {
-	return strings.HasPrefix(name, "pg_stats") || strings.HasPrefix(name, "pg_statistic")
+	return strings.HasPrefix(name, "pg_stats") || (strings.HasPrefix(name, "pg_statistic") && name != "pg_statistic_ext")
 }
 
 // relationName resolves a relation against the search path. A relation that
@@ -134,14 +136,27 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
 			WithHint("%s", hint).At(b.statement, int(ref.Location))
 	}
+	reason := "The policy of the table hides it."
+	if r.Column(name) == nil {
+		reason = "System columns say where and when a row was stored, and are in no release."
+	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
-		WithHint("The policy of the table hides it. Visible columns: %s.", strings.Join(visibleNames(r), ", ")).
+		WithHint("%s Visible columns: %s.", reason, strings.Join(visibleNames(r), ", ")).
 		At(b.statement, int(ref.Location))
 }
 
-func (b *binder) wholeRow(ref *pg.ColumnRef, name string) error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, "the whole row of %q cannot be used as a value", name).
-		WithHint("Name the columns, or use %s.*.", name).At(b.statement, int(ref.Location))
+// wholeRow is a row as a value. That of a subquery is the one that the client
+// knows, as long as its labels are not shown besides; a release's has columns
+// that the table's has not.
+func (b *binder) wholeRow(ref *pg.ColumnRef, e *entry) error {
+	out := sqlstate.New(sqlstate.FeatureNotSupported, "the whole row of %q cannot be used as a value", e.alias).At(b.statement, int(ref.Location))
+	if e.query == nil {
+		return out.WithHint("Name the columns, or use %s.*; the row of a subquery can be used: FROM (SELECT * FROM ...) AS %[1]s.", e.alias)
+	}
+	if e.query.whole == nil {
+		e.query.whole = out.WithHint("Its columns are shown besides. Take them from a subquery of their own.")
+	}
+	return nil
 }
 
 func visibleNames(r *catalog.Relation) []string {
@@ -150,6 +165,14 @@ func visibleNames(r *catalog.Relation) []string {
 		if r.Columns[i].Visible() {
 			out = append(out, r.Columns[i].Name)
 		}
+	}
+	return out
+}
+
+func names(columns []column) []string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = c.name
 	}
 	return out
 }

@@ -25,10 +25,11 @@ func SecurityLabel(statement string) (call string, err error) {
 	if len(text) < len(first) || !strings.EqualFold(text[:len(first)], first) {
 		return "", nil
 	}
-	if _, err := scanBounded(statement); err != nil {
+	text, _, err = scanBounded(statement)
+	if err != nil {
 		return "", nil
 	}
-	tree, err := pg.Parse(statement)
+	tree, err := pg.Parse(text)
 	if err != nil || len(tree.Stmts) != 1 {
 		return "", nil // the server says what is wrong
 	}

@@ -1,8 +1,9 @@
 package planner
 
 import (
+	"slices"
+
 	pg "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -10,7 +11,7 @@ import (
 // changesSettings says whether a statement can change what the statements
 // behind it in the same text mean: the plan is made before any of them runs,
 // under the settings at hand. The end of a transaction takes back its SET.
-func changesSettings(stmt *pg.Node) bool {
+func changesSettings(stmt *pg.Node, found survey) bool {
 	switch n := stmt.GetNode().(type) {
 	case *pg.Node_VariableSetStmt, *pg.Node_DiscardStmt, *pg.Node_DoStmt, *pg.Node_CallStmt:
 		return true
@@ -22,13 +23,7 @@ func changesSettings(stmt *pg.Node) bool {
 		}
 		return false
 	}
-	found := false
-	walk(stmt.ProtoReflect(), func(m protoreflect.Message) {
-		if f, ok := m.Interface().(*pg.FuncCall); ok && last(f.Funcname) == "set_config" {
-			found = true
-		}
-	})
-	return found
+	return slices.ContainsFunc(found.calls, func(f *pg.FuncCall) bool { return last(f.Funcname) == "set_config" })
 }
 
 // refuseAfterChange ends a text whose earlier statements change the settings

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
@@ -31,17 +30,6 @@ func (b *binder) isCaseCount(f *pg.FuncCall) bool {
 		return slices.Contains(b.session.SearchPath, "tailor")
 	}
 	return names[len(names)-2].GetString_().GetSval() == "tailor"
-}
-
-// caseCounts lists the calls of tailor.case_count anywhere in a statement.
-func (b *binder) caseCounts(node *pg.Node) []*pg.FuncCall {
-	var out []*pg.FuncCall
-	walk(node.ProtoReflect(), func(m protoreflect.Message) {
-		if f, ok := m.Interface().(*pg.FuncCall); ok && b.isCaseCount(f) {
-			out = append(out, f)
-		}
-	})
-	return out
 }
 
 // countedRelation is the set-valued relation that a call of tailor.case_count

@@ -18,15 +18,15 @@ type source struct {
 	edits     []edit
 	// trailing are insertions that come behind all others at their offset, each
 	// of them inside of those before it.
-	trailing []edit
-	fragment item // the last one that was asked for
+	trailing  []edit
+	fragments fragments
 }
 
 // finish puts the edits in the order in which they are applied.
 func (s *source) finish() {
 	slices.Reverse(s.trailing)
 	s.edits = append(s.edits, s.trailing...)
-	s.trailing, s.tokens = nil, nil
+	s.trailing, s.tokens, s.fragments = nil, nil, fragments{}
 	slices.SortStableFunc(s.edits, func(x, y edit) int { return x.start - y.start })
 }
 

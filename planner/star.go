@@ -41,6 +41,9 @@ func (b *binder) star(ref *pg.ColumnRef, from []*pg.Node, sc *scope, bound *boun
 		if !sc.reaches(e) {
 			return b.shadowed(ref, e)
 		}
+		if len(names) > 2 && names[0] != b.session.Database {
+			return b.otherDatabase(int(ref.Location))
+		}
 		star.entries = []*entry{e}
 	} else {
 		star.entries = sc.entries

@@ -4,7 +4,6 @@ import (
 	"sort"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // tokenAt is the index of the first token that starts at or after an offset.
@@ -12,12 +11,16 @@ func (b *binder) tokenAt(offset int) int {
 	return sort.Search(len(b.tokens), func(i int) bool { return int(b.tokens[i].Start) >= offset })
 }
 
-// clauseEnds are the tokens that end a target list at its own depth.
-var clauseEnds = map[pg.Token]bool{
-	pg.Token_FROM: true, pg.Token_WHERE: true, pg.Token_GROUP_P: true, pg.Token_HAVING: true,
-	pg.Token_WINDOW: true, pg.Token_ORDER: true, pg.Token_LIMIT: true, pg.Token_OFFSET: true,
-	pg.Token_FETCH: true, pg.Token_FOR: true, pg.Token_UNION: true, pg.Token_INTERSECT: true,
-	pg.Token_EXCEPT: true, pg.Token_INTO: true, pg.Token_ASCII_59: true,
+// endsClause says whether a token ends a target list at its own depth.
+func endsClause(t pg.Token) bool {
+	switch t {
+	case pg.Token_FROM, pg.Token_WHERE, pg.Token_GROUP_P, pg.Token_HAVING,
+		pg.Token_WINDOW, pg.Token_ORDER, pg.Token_LIMIT, pg.Token_OFFSET,
+		pg.Token_FETCH, pg.Token_FOR, pg.Token_UNION, pg.Token_INTERSECT,
+		pg.Token_EXCEPT, pg.Token_INTO, pg.Token_ASCII_59:
+		return true
+	}
+	return false
 }
 
 // targetListEnd is the offset behind the last token of the target list whose
@@ -35,7 +38,7 @@ func (b *binder) targetListEnd(offset int) int {
 				return end
 			}
 		default:
-			if depth == 0 && clauseEnds[t.Token] && !b.partOfExpression(i) {
+			if depth == 0 && endsClause(t.Token) && !b.partOfExpression(i) {
 				return end
 			}
 		}
@@ -73,49 +76,4 @@ func (b *binder) groupByStart(offset int) int {
 		}
 	}
 	return -1
-}
-
-// start is the lowest offset noted anywhere in a tree: where its text starts,
-// but for opening parentheses.
-func start(node *pg.Node) int {
-	lowest := -1
-	walk(node.ProtoReflect(), func(m protoreflect.Message) {
-		field := m.Descriptor().Fields().ByName("location")
-		if field == nil {
-			return
-		}
-		if at := int(m.Get(field).Int()); at >= 0 && (lowest < 0 || at < lowest) {
-			lowest = at
-		}
-	})
-	return lowest
-}
-
-// rangeVars lists every relation name anywhere in a statement.
-func rangeVars(node *pg.Node) []*pg.RangeVar {
-	var out []*pg.RangeVar
-	walk(node.ProtoReflect(), func(m protoreflect.Message) {
-		if rv, ok := m.Interface().(*pg.RangeVar); ok {
-			out = append(out, rv)
-		}
-	})
-	return out
-}
-
-// walk visits a message and all messages below it.
-func walk(m protoreflect.Message, visit func(protoreflect.Message)) {
-	visit(m)
-	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		if field.Message() == nil {
-			return true
-		}
-		if field.IsList() {
-			for i := range value.List().Len() {
-				walk(value.List().Get(i).Message(), visit)
-			}
-			return true
-		}
-		walk(value.Message(), visit)
-		return true
-	})
 }

@@ -56,7 +56,7 @@ func (b *binder) view(rv *pg.RangeVar, name catalog.Name, alias string, sc *scop
 // parseView parses a definition as the catalog prints it: with every name
 // outside of pg_catalog qualified.
 func parseView(definition string) (*source, *pg.SelectStmt, error) {
-	tokens, err := scanBounded(definition)
+	definition, tokens, err := scanBounded(definition)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +65,7 @@ func parseView(definition string) (*source, *pg.SelectStmt, error) {
 	}
 	tree, err := pg.Parse(definition)
 	if err != nil {
-		return nil, nil, parseError(definition, err)
+		return nil, nil, parseError(err)
 	}
 	if len(tree.Stmts) != 1 || tree.Stmts[0].Stmt.GetSelectStmt() == nil {
 		return nil, nil, sqlstate.New(sqlstate.FeatureNotSupported, "the definition is no query")

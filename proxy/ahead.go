@@ -45,7 +45,7 @@ func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Pla
 		e.over(plan, d)
 		for _, kind := range []byte("PB") {
 			s.expect.add(&expected{
-				kind: kind, silent: true, started: e.started, statement: e.statement, stands: e.stands, rewritten: e.rewritten, released: true, decision: d, ahead: shared,
+				kind: kind, silent: true, started: e.started, statement: e.statement, sent: e.sent, resolved: e.resolved, rewritten: e.rewritten, released: true, decision: d, ahead: shared,
 			})
 		}
 		sending = errors.Join(

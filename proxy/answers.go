@@ -183,7 +183,7 @@ func (s *session) answerError(frame []byte) error {
 		e.refusal = nil
 	case e.released:
 		frame = repositioned(withoutData(s.overtaken(e, frame)), e.position)
-	case e.rewritten != nil || e.stands:
+	case e.rewritten != nil || e.resolved != nil:
 		frame = repositioned(frame, e.position)
 	}
 	switch {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgproto3/v2"
 	decode "github.com/jackc/pgx/v5/pgproto3"
@@ -65,10 +66,31 @@ func withoutData(frame []byte) []byte {
 	if fatal(frame) {
 		severity = "FATAL"
 	}
-	return errorFrame(severity, &sqlstate.Error{
+	out := &sqlstate.Error{
 		Code: sqlstate.Code(e.Code), Message: "the statement cannot be computed on this data", Position: int(e.Position),
 		Hint: "The server's own message is withheld: it may quote a value of a protected column.",
-	})
+	}
+	if words, _, quotes := strings.Cut(e.Message, `: "`); slices.Contains(constantMessages, words) {
+		out.Message, out.Hint = words, ""
+		if quotes {
+			out.Hint = "What it is about is withheld: it may be a value of a protected column."
+		}
+	}
+	return errorFrame(severity, out)
+}
+
+// constantMessages are those of PostgreSQL's errors about data that hold nothing
+// but their words, up to where some quote a value.
+var constantMessages = []string{
+	"division by zero", "integer out of range", "smallint out of range", "bigint out of range", "numeric field overflow",
+	"value out of range: overflow", "value out of range: underflow", "interval out of range", "timestamp out of range", "date out of range",
+	"cannot take logarithm of zero", "cannot take logarithm of a negative number", "cannot take square root of a negative number",
+	"invalid input syntax for type integer", "invalid input syntax for type smallint", "invalid input syntax for type bigint",
+	"invalid input syntax for type numeric", "invalid input syntax for type real", "invalid input syntax for type double precision",
+	"invalid input syntax for type date", "invalid input syntax for type timestamp", "invalid input syntax for type timestamp with time zone",
+	"invalid input syntax for type time", "invalid input syntax for type interval", "invalid input syntax for type boolean",
+	"invalid input syntax for type uuid", "date/time field value out of range",
+	"negative substring length not allowed", "LIMIT must not be negative", "OFFSET must not be negative",
 }
 
 // mayQuote says whether an error may hold a value that the statement has read:

@@ -19,43 +19,51 @@ import (
 // planned plans a text of the client's. Where that runs statements which were
 // prepared by SQL over protected tables, they stand in it, in place of EXECUTE,
 // and the text that comes back is the one to run, to answer and to record.
-func (s *session) planned(ctx context.Context, text string) (string, *planner.Plan, error) {
-	stands, err := s.standing(ctx, text)
+// resolved is nil where it is the client's own.
+func (s *session) planned(ctx context.Context, text string) (sql string, resolved *planner.Rewritten, plan *planner.Plan, err error) {
+	resolved, err = s.standing(ctx, text)
 	if err != nil {
-		return text, nil, err
+		return text, nil, nil, err
 	}
-	plan, err := s.measuredPlan(ctx, stands)
-	if err != nil && stands != text {
-		placeless := *sqlstate.From(err)
-		placeless.Position = 0
-		err = &placeless
+	if resolved == nil {
+		plan, err = s.measuredPlan(ctx, text)
+		return text, nil, plan, err
 	}
-	return stands, plan, err
+	plan, err = s.measuredPlan(ctx, resolved.SQL)
+	if err != nil {
+		placed := *sqlstate.From(err)
+		if placed.Position > 0 {
+			placed.Position = resolved.Position(placed.Position, text)
+		}
+		err = &placed
+	}
+	return resolved.SQL, resolved, plan, err
 }
 
 // standing puts what a text runs by EXECUTE in its place. The server is asked
 // what it has under a name: it alone knows, whatever SQL the proxy has not seen
 // prepared or forgot. If it were another text than the client's own, that one
-// would be planned and recorded.
-func (s *session) standing(ctx context.Context, text string) (string, error) {
+// would be planned and recorded. The outcome is nil where the text stands for
+// itself.
+func (s *session) standing(ctx context.Context, text string) (*planner.Rewritten, error) {
 	if !s.names.kept || s.pipelined || s.status.Load() == 'E' || !s.principal.Reader {
-		return text, nil
+		return nil, nil
 	}
 	execution, ok := planner.ExecutionOf(text)
 	if !ok {
-		return text, nil
+		return nil, nil
 	}
 	if s.turn != nil {
-		return text, errWaits
+		return nil, errWaits
 	}
 	if err := reserved(text); err != nil {
-		return text, err
+		return nil, err
 	}
 	var prepared []*planner.Prepared
 	for _, name := range execution.Names() {
 		p, err := s.askPrepared(ctx, name)
 		if err != nil {
-			return text, err
+			return nil, err
 		}
 		prepared = append(prepared, p)
 	}

@@ -27,9 +27,10 @@ type expected struct {
 	// rewritten and statement map positions in errors back to the client's text.
 	rewritten *planner.Rewritten
 	statement string
-	// stands says that statement is not what the client has sent but what that
-	// stands for: places in it mean nothing to the client.
-	stands bool
+	// resolved is statement where that is not what the client has sent but what
+	// that stands for, and maps positions on to sent; nil where they are the same.
+	resolved *planner.Rewritten
+	sent     string
 	// prepares is marked where the server refuses to prepare it.
 	prepares *prepared
 	// again is marked where the server refuses to prepare it on another connection.
@@ -58,11 +59,11 @@ type expected struct {
 // position is the place in the client's text that a place in the server's
 // stands for, 0 for none.
 func (e *expected) position(p int) int {
-	switch {
-	case e.stands:
-		return 0
-	case e.rewritten != nil:
-		return e.rewritten.Position(p, e.statement)
+	if e.rewritten != nil {
+		p = e.rewritten.Position(p, e.statement)
+	}
+	if e.resolved != nil {
+		p = e.resolved.Position(p, e.sent)
 	}
 	return p
 }

@@ -19,11 +19,11 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	}
 	s.note(p.Query)
 	started := s.proxy.clock()
-	sql, plan, err := s.planned(ctx, p.Query)
+	sql, resolved, plan, err := s.planned(ctx, p.Query)
 	if err == errWaits {
 		return err
 	}
-	e := &expected{kind: 'P', statement: sql, stands: sql != p.Query, started: started}
+	e := &expected{kind: 'P', statement: sql, sent: p.Query, resolved: resolved, started: started}
 	s.pipelined = true
 	if err == nil {
 		err = s.assertFree(p.Name)

@@ -17,11 +17,11 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 	}
 	s.note(q.String)
 	started := s.proxy.clock()
-	sql, plan, err := s.planned(ctx, q.String)
+	sql, resolved, plan, err := s.planned(ctx, q.String)
 	if err == errWaits {
 		return err
 	}
-	e := &expected{kind: 'Q', statement: sql, stands: sql != q.String, started: started}
+	e := &expected{kind: 'Q', statement: sql, sent: q.String, resolved: resolved, started: started}
 	var text string
 	switch {
 	case err != nil:

@@ -62,7 +62,7 @@ func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) 
 		}
 	}
 	plan, err := s.proxy.plans.Make(text, planner.Session{
-		SearchPath: s.settings.searchPath, Values: s.settings.values, Temporary: s.settings.temporary,
+		Database: s.database, SearchPath: s.settings.searchPath, Values: s.settings.values, Temporary: s.settings.temporary,
 	}, snapshot)
 	if err == nil && plan.Explain == "" && !s.principal.Reader {
 		return &planner.Plan{}, nil

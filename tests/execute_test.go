@@ -1,10 +1,12 @@
 package tests
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
@@ -60,6 +62,39 @@ func TestPreparedBySQLAnswersAsTheStatementDoes(t *testing.T) {
 				rowsOf(t, conn, "DEALLOCATE q")
 			}
 		})
+	}
+}
+
+// TestErrorsOfEXECUTEHaveAPlaceInTheClientsText compares places with those that
+// PostgreSQL names where it names one; where it does not, it is the EXECUTE.
+func TestErrorsOfEXECUTEHaveAPlaceInTheClientsText(t *testing.T) {
+	p := shared.serve(t)
+	user := shared.reader(t)
+	conn := connect(t, p.dsn(user))
+	direct := shared.superuser(t)
+	rowsOf(t, direct, "PREPARE q (int, date) AS SELECT count(*) FROM patients WHERE age > $1 AND birth_date > $2")
+	rowsOf(t, conn, "PREPARE q (int, date) AS SELECT count(*) FROM patients WHERE age > $1 AND birth_date > $2")
+	for _, execute := range []string{
+		"EXECUTE q ('x', '2000-01-01')", "/* Ä */ EXECUTE q (1, lower('Ö') || 2::foo)", "EXECUTE q (1 + nothing(2), NULL)", "EXECUTE q (3, '2000')",
+	} {
+		var place [2]int32
+		for i, c := range []*pgx.Conn{conn, direct} {
+			_, err := c.Exec(t.Context(), execute, pgx.QueryExecModeSimpleProtocol)
+			var refused *pgconn.PgError
+			if !errors.As(err, &refused) {
+				t.Fatalf("%s: %v", execute, err)
+			}
+			place[i] = refused.Position
+		}
+		if place[0] != place[1] || place[0] == 0 {
+			t.Errorf("%s: position %d, PostgreSQL's is %d", execute, place[0], place[1])
+		}
+	}
+	rowsOf(t, conn, "PREPARE twice AS SELECT $1::int, age FROM patients WHERE age > $1")
+	_, err := conn.Exec(t.Context(), "SELECT 1; EXECUTE twice (length(user))", pgx.QueryExecModeSimpleProtocol)
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "0A000" || refused.Position == 0 {
+		t.Errorf("%v", err)
 	}
 }
 

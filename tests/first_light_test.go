@@ -79,6 +79,17 @@ func TestCountsAreExactAndAggregatesWork(t *testing.T) {
 	}
 }
 
+func TestPsqlDescribesTables(t *testing.T) {
+	p := shared.serve(t)
+	user := shared.reader(t)
+	for _, command := range []string{`\d`, `\d patients`, `\d+ patients`, `\d research.patients`, `\dX`, `\dt+`, `\dp patients`, `\d+ *.zip_city`} {
+		out, stderr, ok := p.psql(t, user, "-v", "ON_ERROR_STOP=1", "-c", command)
+		if !ok || !strings.Contains(out, "patients") && !strings.Contains(out, "zip_city") && command != `\dX` {
+			t.Errorf("%s: %s%s", command, out, stderr)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)

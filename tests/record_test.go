@@ -98,6 +98,33 @@ func TestErrorsAboutReleasedDataQuoteNone(t *testing.T) {
 	}
 }
 
+func TestErrorsOfConstantWordsAreToldAsTheyAre(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	direct := shared.superuser(t)
+	for _, sql := range []string{
+		"SELECT cost / (age - age) FROM patients", "SELECT age FROM patients LIMIT -1", "SELECT ln(age - age) FROM patients",
+		"SELECT 2147483647 + age + 200 FROM patients", "SELECT substr(zip, 1, -1) FROM patients", "SELECT (cost * 1000000000)::numeric(10, 2) FROM patients",
+		"SELECT age FROM patients WHERE age = 'old'", "SELECT diagnosis::date FROM patients", "SELECT age FROM patients WHERE birth_date > '2000-13-01'",
+	} {
+		var told [2]string
+		for i, c := range []*pgx.Conn{conn, direct} {
+			_, err := c.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+			var answer *pgconn.PgError
+			if !errors.As(err, &answer) {
+				t.Fatalf("%s: %v", sql, err)
+			}
+			told[i] = answer.Code + " " + answer.Message
+			if i == 0 && strings.Contains(answer.Message+answer.Detail+answer.Hint, `"`) {
+				t.Errorf("%s: %s %s %s", sql, answer.Message, answer.Detail, answer.Hint)
+			}
+		}
+		if words, _, _ := strings.Cut(told[1], `: "`); told[0] != words {
+			t.Errorf("%s: %s, PostgreSQL says %s", sql, told[0], told[1])
+		}
+	}
+}
+
 // wire speaks the protocol by hand.
 type wire struct {
 	*pgproto3.Frontend

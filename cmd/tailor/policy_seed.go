@@ -33,7 +33,7 @@ func seedPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
 		if err != nil {
 			return refusal(ctx, "read the policies", err)
 		}
-		declared, err := planner.Workload(string(text), planner.Session{SearchPath: strings.Split(o.path, ",")}, snapshot)
+		declared, err := planner.Workload(string(text), planner.Session{Database: conn.Config().Database, SearchPath: strings.Split(o.path, ",")}, snapshot)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,1 @@
+SELECT 5x FROM patients

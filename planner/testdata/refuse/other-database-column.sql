@@ -1,0 +1,1 @@
+SELECT clinic.public.patients.age FROM patients

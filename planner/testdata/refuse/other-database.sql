@@ -1,0 +1,1 @@
+SELECT age FROM clinic.public.patients

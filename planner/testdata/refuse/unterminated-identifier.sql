@@ -1,0 +1,1 @@
+SELECT 'ä', age FROM patients WHERE "sex = 1

@@ -1,0 +1,1 @@
+SELECT p.age FROM hospital . public . patients AS p

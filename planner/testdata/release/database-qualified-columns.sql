@@ -1,0 +1,1 @@
+SELECT hospital.public.patients.age, hospital.public.patients.* FROM hospital.public.patients

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM (SELECT x.* FROM public.patients x
+WHERE age > 30) dbvrcnt

@@ -1,0 +1,1 @@
+SELECT diagnosis, COUNT(*) FROM (SELECT * FROM patients p) t GROUP BY diagnosis ORDER BY COUNT(*) DESC, diagnosis

@@ -1,0 +1,1 @@
+SELECT floor(extract(epoch from birth_date)/31536000)*31536000 AS "time", avg(cost) AS "cost" FROM patients WHERE birth_date BETWEEN '1950-01-01T00:00:00Z' AND '2000-01-01T00:00:00Z' GROUP BY time ORDER BY time

@@ -1,0 +1,1 @@
+SELECT FLOOR(("public"."patients"."age" / 10.0)) * 10 AS "age", COUNT(*) AS "count" FROM "public"."patients" GROUP BY FLOOR(("public"."patients"."age" / 10.0)) * 10 ORDER BY FLOOR(("public"."patients"."age" / 10.0)) * 10 ASC

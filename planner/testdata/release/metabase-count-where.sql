@@ -1,0 +1,1 @@
+SELECT SUM(CASE WHEN "public"."patients"."age" > 65 THEN 1 ELSE 0.0 END) AS "count-where", CAST(SUM(CASE WHEN "public"."patients"."sex" = 'female' THEN 1 ELSE 0.0 END) AS double precision) / CAST(COUNT(*) AS double precision) AS "share" FROM "public"."patients"

@@ -1,0 +1,1 @@
+SELECT "source"."birth_date" AS "birth_date", SUM(COUNT(*)) OVER (ORDER BY "source"."birth_date" ASC ROWS UNBOUNDED PRECEDING) AS "count" FROM (SELECT CAST(DATE_TRUNC('year', "public"."patients"."birth_date") AS date) AS "birth_date" FROM "public"."patients") AS "source" GROUP BY "source"."birth_date" ORDER BY "source"."birth_date" ASC

@@ -1,0 +1,1 @@
+SELECT COUNT(DISTINCT "public"."patients"."zip") AS "count", PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY "public"."patients"."age") AS "median", STDDEV("public"."patients"."cost") AS "stddev" FROM "public"."patients"

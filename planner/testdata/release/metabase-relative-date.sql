@@ -1,0 +1,1 @@
+SELECT COUNT(*) AS "count" FROM "public"."patients" WHERE "public"."patients"."birth_date" >= CAST((CAST(NOW() AS timestamp) + (INTERVAL '-30 year')) AS date) AND "public"."patients"."birth_date" < CAST(NOW() AS date)

@@ -1,0 +1,1 @@
+SELECT CAST((DATE_TRUNC('week', ("public"."patients"."birth_date" + INTERVAL '1 day')) + INTERVAL '-1 day') AS date) AS "birth_date", COUNT(*) AS "count" FROM "public"."patients" GROUP BY CAST((DATE_TRUNC('week', ("public"."patients"."birth_date" + INTERVAL '1 day')) + INTERVAL '-1 day') AS date) ORDER BY 1

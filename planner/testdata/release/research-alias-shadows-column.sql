@@ -1,0 +1,1 @@
+SELECT zip AS sex, count(*) FROM patients GROUP BY sex, zip

@@ -1,0 +1,1 @@
+WITH r AS (SELECT cost, row_number() OVER (ORDER BY cost) AS i, count(*) OVER () AS n, sum(cost) OVER () AS s FROM patients) SELECT round((2 * sum(i * cost) / (max(n) * max(s)) - (max(n) + 1)::numeric / max(n)), 6) FROM r

@@ -1,0 +1,1 @@
+WITH RECURSIVE d(y) AS (SELECT 1930 UNION ALL SELECT y + 10 FROM d WHERE y < 2010) SELECT y, count(birth_date) FROM d LEFT JOIN patients ON extract(year FROM birth_date) BETWEEN y AND y + 9 GROUP BY y ORDER BY y

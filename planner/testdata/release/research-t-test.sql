@@ -1,0 +1,1 @@
+SELECT (a.m - b.m) / sqrt(a.v / a.n + b.v / b.n) FROM (SELECT avg(cost) AS m, var_samp(cost) AS v, count(*) AS n FROM patients WHERE sex = 'male') a CROSS JOIN (SELECT avg(cost) AS m, var_samp(cost) AS v, count(*) AS n FROM patients WHERE sex = 'female') b

@@ -1,0 +1,1 @@
+SELECT w.diagnosis, t.age, t.cost FROM (SELECT DISTINCT diagnosis FROM patients) w CROSS JOIN LATERAL (SELECT p.age, p.cost FROM patients p WHERE p.diagnosis = w.diagnosis ORDER BY p.cost DESC, p.age LIMIT 2) t

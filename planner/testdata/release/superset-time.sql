@@ -1,0 +1,1 @@
+SELECT DATE_TRUNC('year', birth_date) AS birth_date, sex AS sex, AVG(cost) AS "AVG(cost)" FROM public.patients WHERE birth_date >= TO_DATE('1950-01-01', 'YYYY-MM-DD') AND birth_date < TO_DATE('1990-01-01', 'YYYY-MM-DD') GROUP BY DATE_TRUNC('year', birth_date), sex ORDER BY "AVG(cost)" DESC LIMIT 10000

@@ -1,0 +1,1 @@
+SELECT "patients"."sex" AS "sex", SUM("t0"."x_measure__1") AS "s" FROM "public"."patients" "patients" INNER JOIN (SELECT "patients"."Odd Name" AS "Odd Name", AVG("patients"."cost") AS "x_measure__1" FROM "public"."patients" "patients" GROUP BY 1) "t0" ON ("patients"."Odd Name" IS NOT DISTINCT FROM "t0"."Odd Name") GROUP BY 1

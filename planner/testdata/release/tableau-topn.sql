@@ -1,0 +1,1 @@
+SELECT "patients"."diagnosis" AS "diagnosis", COUNT(1) AS "n" FROM "public"."patients" "patients" INNER JOIN (SELECT "patients"."diagnosis" AS "diagnosis", SUM("patients"."cost") AS "$__alias__0" FROM "public"."patients" "patients" GROUP BY 1 ORDER BY 2 DESC LIMIT 3) "t0" ON ("patients"."diagnosis" = "t0"."diagnosis") GROUP BY 1

@@ -1,0 +1,1 @@
+SELECT CAST(TRUNC(EXTRACT(YEAR FROM "patients"."birth_date")) AS INTEGER) AS "yr:birth_date:ok", AVG(CAST("patients"."age" AS DOUBLE PRECISION)) AS "avg:age:ok" FROM "public"."patients" "patients" GROUP BY 1

@@ -1,0 +1,1 @@
+SELECT z.city FROM zip_city z LEFT JOIN (SELECT * FROM patients WHERE age > 90) p ON p.zip = z.zip WHERE p IS NULL
