@@ -69,6 +69,20 @@ func TestAReleaseShowsEveryKindOfValue(t *testing.T) {
 	}
 }
 
+// TestValuesThatAreJoinedAreShownToNobodyElse asks for values of a type without a
+// fixed length, which a release keeps apart from its rows.
+func TestValuesThatAreJoinedAreShownToNobodyElse(t *testing.T) {
+	direct := makeDatabase(t, "kinds_past", "")
+	if err := shared.install(t.Context(), "kinds_past"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, kinds)
+	exec1(t, connect(t, serveDatabase(t, "kinds_past").dsn("researcher")), `SELECT "exact", yes, whole FROM kinds`)
+	exec1(t, direct, `GRANT TEMP ON DATABASE kinds_past TO researcher`)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain`)
+	showsNothing(t, "kinds_past", "researcher", chain, 5, "pay = -1", `"exact"`, "yes", "whole")
+}
+
 // firstOther is the first row that is not what it is to be, and what that is.
 func firstOther(got, want []string) string {
 	for i := range min(len(got), len(want)) {
