@@ -393,7 +393,7 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 		if chain.means, err = readMeans(r, e, chain.partition, means); err != nil || layout == releaseLayout {
 			return err
 		}
-		if err := replaceRelease(ctx, tx, r, chain.number); err != nil {
+		if err := replaceRelease(ctx, tx, r, chain.number, &chain.state); err != nil {
 			return err
 		}
 		return writeRelease(ctx, tx, r, chain.number, &chain.state)
@@ -424,7 +424,7 @@ func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chai
 	if err != nil {
 		return fmt.Errorf("create chain: %w", err)
 	}
-	if err := createRelease(ctx, tx, r, chain.number); err != nil {
+	if err := createRelease(ctx, tx, r, chain.number, &chain.state); err != nil {
 		return err
 	}
 	if chain.partition == nil {

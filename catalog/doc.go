@@ -8,12 +8,12 @@
 // release in one transaction, so that whatever a reader is shown afterwards is
 // a function of the latest partition (DESIGN: one partition per chain).
 //
-// A release is a view in the schema tailor_release over three tables of
-// tailor_store: the epoch's copy of the relation, the block of each row, and
-// the labels of each block. Rows are matched by their random row number, never
-// by their tuple, so that no plan can bring rows of equal original values
-// together. Another view has one row, the labels by their numbers, for queries
-// that group by the numbers.
+// A release is a view in the schema tailor_release over tables of tailor_store:
+// the epoch's copy of the relation, and one row with a dictionary of labels for
+// each quasi-identifier and the number of each row's label in it. Rows are matched
+// by their random row number, never by their tuple, so that no plan can bring rows
+// of equal original values together. Another view has one row, the labels by their
+// numbers, for queries that group by the numbers.
 //
 // A relation whose subject column refers to another's key holds that one's
 // quasi-identifiers beside its own ([Parent]); a second view of its release

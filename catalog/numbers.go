@@ -18,37 +18,3 @@ func (r *Relation) numbered() []*Column {
 	}
 	return out
 }
-
-// numbering numbers the labels of a column, from 0, as a release comes to them:
-// equal labels have one number.
-type numbering struct {
-	labels  []string
-	numbers map[string]int
-	last    int // the number of the label that was met last
-}
-
-// numberings makes one for each dimension of a relation, nil where its labels are
-// not numbered.
-func numberings(r *Relation) []*numbering {
-	out := make([]*numbering, len(r.Dimensions()))
-	for i, q := range r.QuasiIdentifiers() { // they come first
-		if r.Numbers(q) {
-			out[i] = &numbering{numbers: make(map[string]int)}
-		}
-	}
-	return out
-}
-
-// meet notes a label. A nil numbering notes nothing.
-func (n *numbering) meet(label string) {
-	if n == nil {
-		return
-	}
-	number, known := n.numbers[label]
-	if !known {
-		number = len(n.labels)
-		n.numbers[label] = number
-		n.labels = append(n.labels, label)
-	}
-	n.last = number
-}

@@ -81,7 +81,7 @@ func (r *Relation) Dimensions() []*Column {
 	return out
 }
 
-// storedName is the name of a quasi-identifier in copies and tables of blocks.
+// storedName is the name of a quasi-identifier in copies and tables of values.
 func (c *Column) storedName() string {
 	if c.stored != "" {
 		return c.stored

@@ -25,7 +25,7 @@ func (c *Catalog) refit(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chai
 	if err := c.carry(ctx, tx, r, past, chain, stored, means); err != nil {
 		return err
 	}
-	if err := replaceRelease(ctx, tx, r, chain.number); err != nil {
+	if err := replaceRelease(ctx, tx, r, chain.number, &chain.state); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `UPDATE tailor.chain SET epoch = $2, generation = $3, min_block = $4 WHERE chain = $1`,
@@ -87,7 +87,7 @@ func sameDimensions(now, past *Relation) bool {
 
 // replaceRelease makes a release over the present epoch in place of the old
 // one, for the same readers.
-func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error {
+func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, s *state) error {
 	rows, err := tx.Query(ctx, `SELECT a.grantee::regrole::text FROM pg_class c, aclexplode(c.relacl) a
 		WHERE c.oid = to_regclass($1) AND a.grantee <> c.relowner AND a.privilege_type = 'SELECT'`,
 		"tailor_release."+ReleaseName(chain))
@@ -98,16 +98,16 @@ func replaceRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) erro
 	if err != nil {
 		return fmt.Errorf("read readers of release: %w", err)
 	}
-	for _, s := range []string{
+	for _, statement := range []string{
 		fmt.Sprintf("DROP VIEW IF EXISTS tailor_release.%[1]s, tailor_release.%[2]s, tailor_release.%[3]s",
 			ReleaseName(chain), ParentView(ReleaseName(chain)), LabelView(ReleaseName(chain))),
-		fmt.Sprintf("DROP TABLE IF EXISTS tailor_store.chain_%[1]d_block, tailor_store.chain_%[1]d_row", chain),
+		fmt.Sprintf("DROP TABLE IF EXISTS tailor_store.chain_%[1]d_block, tailor_store.chain_%[1]d_row, tailor_store.chain_%[1]d_value", chain),
 	} {
-		if _, err := tx.Exec(ctx, s); err != nil {
+		if _, err := tx.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("drop release: %w", err)
 		}
 	}
-	if err := createRelease(ctx, tx, r, chain); err != nil {
+	if err := createRelease(ctx, tx, r, chain, s); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `UPDATE tailor.chain SET layout = $2 WHERE chain = $1`, chain, releaseLayout); err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -14,7 +14,7 @@ import (
 
 // releaseLayout is the present way to store a release. What an earlier version
 // of Tailor has stored in another way is stored again when it is first opened.
-const releaseLayout = 2
+const releaseLayout = 3
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience
 // reads.
@@ -27,92 +27,97 @@ func ParentView(release string) string { return release + "_parent" }
 // LabelView is the view that shows the labels of a release by their numbers.
 func LabelView(release string) string { return release + "_label" }
 
-// createRelease makes the tables of a chain's release and the view over them.
-func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int) error {
-	qids := r.Dimensions()
-	columns := make([]string, 0, len(qids))
-	for _, q := range qids {
-		columns = append(columns, fmt.Sprintf("%s %s, %s text NOT NULL", ident(q.storedName()), q.ReleaseType(), ident(q.LabelColumn())))
-	}
-	rows := []string{blocksColumn + " integer[] NOT NULL"}
-	for _, q := range r.numbered() {
-		columns = append(columns, ident(q.NumberColumn())+" integer NOT NULL")
-		rows = append(rows, ident(q.LabelColumn())+" jsonb NOT NULL")
-	}
-	statements := []string{createView(r, chain)}
-	if len(qids) > 0 {
-		statements = []string{
-			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_block (%s integer PRIMARY KEY, %s)`,
-				chain, blockColumn, strings.Join(columns, ", ")),
-			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_row (%s)`, chain, strings.Join(rows, ", ")),
-			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row ALTER %s SET STORAGE EXTERNAL`, chain, blocksColumn),
-			fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_block')`, chain),
-			fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_row')`, chain),
-			createView(r, chain),
+// numberColumn is the number of a label, where values are stored as rows.
+const numberColumn = `"tailor number"`
+
+// createRelease makes the tables of a chain's release and the views over them.
+func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, s *state) error {
+	var statements []string
+	dictionaries := dictionariesOf(r, s)
+	if len(dictionaries) > 0 {
+		var columns, values, plain []string
+		for _, d := range dictionaries {
+			columns = append(columns, d.definitions()...)
+			for _, c := range d.plain() {
+				plain = append(plain, "ALTER "+c+" SET STORAGE EXTERNAL")
+			}
+			if d.isJoined() {
+				values = append(values, fmt.Sprintf("%s %s", ident(d.column.storedName()), d.column.ReleaseType()))
+			}
+		}
+		statements = append(statements,
+			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_row (%s)`, chain, strings.Join(columns, ", ")),
+			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row %s`, chain, strings.Join(plain, ", ")),
+			fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_row')`, chain))
+		if len(values) > 0 {
+			statements = append(statements,
+				fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_value (%s integer PRIMARY KEY, %s)`, chain, numberColumn, strings.Join(values, ", ")),
+				fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_value')`, chain))
 		}
 	}
+	statements = append(statements, createView(r, chain, dictionaries))
 	if len(r.numbered()) > 0 {
 		statements = append(statements, createLabelView(r, chain))
 	}
 	if r.Parent != nil {
-		statements = append(statements, createParentView(r, chain))
+		statements = append(statements, createParentView(r, chain, dictionaries))
 	}
-	for _, s := range statements {
-		if _, err := tx.Exec(ctx, s); err != nil {
+	for _, statement := range statements {
+		if _, err := tx.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("create release: %w", err)
 		}
 	}
 	return nil
 }
 
-const (
-	blockColumn  = `"tailor block"`
-	blocksColumn = `"tailor blocks"`
-)
-
 // createView is the statement that (re)defines a release over an epoch. The
 // view keeps every row of the copy, so it hides nothing that a reader's own
 // function could be shown before a join, and needs no security barrier.
-func createView(r *Relation, chain int) string {
+func createView(r *Relation, chain int, dictionaries []dictionary) string {
+	own := dictionaries[:len(r.QuasiIdentifiers())]
 	var list []string
 	for i := range r.Columns {
 		c := &r.Columns[i]
 		switch {
 		case c.Class == QuasiIdentifier:
-			list = append(list, "b."+ident(c.Name))
+			at := slices.IndexFunc(own, func(d dictionary) bool { return d.column == c })
+			list = append(list, own[at].value(chain)+" AS "+ident(c.Name))
 		case c.Visible():
 			list = append(list, "e."+ident(c.Name))
 		}
 	}
-	for _, q := range r.QuasiIdentifiers() {
-		list = append(list, "b."+ident(q.LabelColumn()))
+	for _, d := range own {
+		list = append(list, d.label(chain)+" AS "+ident(d.column.LabelColumn()))
 	}
-	for _, q := range r.numbered() {
-		list = append(list, "b."+ident(q.NumberColumn()))
+	for _, d := range own {
+		if r.Numbers(d.column) {
+			list = append(list, d.number()+" AS "+ident(d.column.NumberColumn()))
+		}
 	}
 	if r.Parent != nil {
 		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	}
-	return viewOver(r, chain, chain, ReleaseName(chain), list, len(r.QuasiIdentifiers()) > 0)
+	return viewOver(r, chain, chain, ReleaseName(chain), list, own)
 }
 
 // createParentView is the statement that defines what a release shows of the
 // parent: the quasi-identifiers of each row's subject, under the parent's own
 // names. It has the rows of the release.
-func createParentView(r *Relation, chain int) string {
+func createParentView(r *Relation, chain int, dictionaries []dictionary) string {
+	lent := dictionaries[len(dictionaries)-len(r.borrowed):]
 	var list, labels []string
-	for i := range r.Parent.Columns {
-		own, c := &r.borrowed[i], &r.Parent.Columns[i]
-		list = append(list, fmt.Sprintf("b.%s AS %s", ident(own.storedName()), ident(c.Name)))
-		labels = append(labels, fmt.Sprintf("b.%s AS %s", ident(own.LabelColumn()), ident(c.LabelColumn())))
+	for i, d := range lent {
+		c := &r.Parent.Columns[i]
+		list = append(list, d.value(chain)+" AS "+ident(c.Name))
+		labels = append(labels, d.label(chain)+" AS "+ident(c.LabelColumn()))
 	}
 	list = append(append(list, labels...), fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
-	return viewOver(r, chain, parentAdmission(chain), ParentView(ReleaseName(chain)), list, true)
+	return viewOver(r, chain, parentAdmission(chain), ParentView(ReleaseName(chain)), list, lent)
 }
 
 // createLabelView is the statement that defines the one row with the labels of
 // each numbered column as an array: the number of a label is its place there,
-// from 0. An array that has been joined to another is read from memory.
+// from 1. An array that has been joined to another is read from memory.
 func createLabelView(r *Relation, chain int) string {
 	var list []string
 	for _, q := range r.numbered() {
@@ -128,28 +133,40 @@ func admitted(r *Relation, chain, admission int) string {
 		admission, chain, r.Epoch)
 }
 
-// viewOver is the statement that defines a view of a chain's rows. The blocks of
-// all rows are one array, read once by a statement; array_cat makes a plain one
-// of it in memory, where a subscript costs no walk and no decompression. Every
-// row has its block: the join is an outer one so that PostgreSQL leaves it away
-// where a statement needs no column of it. For the same reason admission stands
-// below the join, on both sides: PostgreSQL may show either to a reader's own
-// function before it has looked at the other.
-func viewOver(r *Relation, chain, admission int, name string, list []string, blocks bool) string {
+// viewOver is the statement that defines a view of a chain's rows. The number of
+// each row's label is read from a string of bytes, which a statement reads once.
+// Values of a type without a fixed length are joined by an outer join, which
+// PostgreSQL leaves away where a statement needs none of them. For the same
+// reason admission stands below the joins, on each side: PostgreSQL may show any
+// to a reader's own function before it has looked at the others.
+//
+// PostgreSQL takes the number of groups by such an expression for the number of
+// different row numbers, and sorts rather than hash many. So copies say that these
+// are few (tailor.expect_few); where a view shows them for joins, a WITH that
+// nothing reads keeps its expressions apart instead, and they count as unknown.
+func viewOver(r *Relation, chain, admission int, name string, list []string, dictionaries []dictionary) string {
 	admitted := admitted(r, chain, admission)
-	from := fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d %s) e", r.Epoch, admitted)
-	if blocks {
-		from += fmt.Sprintf(`
-LEFT JOIN (SELECT * FROM tailor_store.chain_%[1]d_block %[2]s) b ON b.%[3]s =
-	(SELECT pg_catalog.array_cat(%[4]s, '{}'::integer[]) FROM tailor_store.chain_%[1]d_row)[e.%[5]s + 1]`,
-			chain, admitted, blockColumn, blocksColumn, rowColumn)
+	numbers := ""
+	for _, d := range dictionaries {
+		numbers += fmt.Sprintf(", %s AS %s", d.read(chain), d.own("number"))
+	}
+	from := fmt.Sprintf("(SELECT *%s FROM tailor_store.epoch_%d %s) e", numbers, r.Epoch, admitted)
+	for _, d := range dictionaries {
+		if d.isJoined() {
+			from += fmt.Sprintf("\nLEFT JOIN (SELECT * FROM tailor_store.chain_%d_value %s) %s ON %[3]s.%s = %s",
+				chain, admitted, d.own("value"), numberColumn, d.number())
+		}
 	}
 	if r.AggregateOnly {
-		// Conditions stay above the join: PostgreSQL's own counts of rows read
+		// Conditions stay above the view: PostgreSQL's own counts of rows read
 		// then say nothing of how many rows meet them.
 		from += " OFFSET 0"
 	}
-	return fmt.Sprintf(`CREATE OR REPLACE VIEW tailor_release.%s AS SELECT %s FROM %s`, name, strings.Join(list, ", "), from)
+	apart := ""
+	if r.Parent != nil {
+		apart = "WITH apart AS (SELECT) "
+	}
+	return fmt.Sprintf(`CREATE OR REPLACE VIEW tailor_release.%s AS %sSELECT %s FROM %s`, name, apart, strings.Join(list, ", "), from)
 }
 
 // grantStatement lets a role, quoted already, read the views of a release.
@@ -167,26 +184,38 @@ func grantStatement(r *Relation, chain int, role string) string {
 // writeRelease replaces the rows of a release by those of a chain's state. Readers
 // in other transactions see the old rows or the new ones, never a mixture.
 func writeRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, s *state) error {
-	for _, part := range []string{"block", "row"} {
-		if _, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM tailor_store.chain_%d_%s", chain, part)); err != nil {
+	tables := []string{"row"}
+	blocks := blocksOfRows(s.partition)
+	var row, listed, unnested, typed []string
+	var arguments, values []any
+	for i, d := range dictionariesOf(r, s) {
+		e := d.entries(s, i)
+		row = append(row, e.row(blocks, &arguments)...)
+		if d.isJoined() {
+			values = append(values, e.values())
+			unnested = append(unnested, fmt.Sprintf("$%d::text[]", len(values)))
+			listed = append(listed, fmt.Sprintf("v%d", len(values)))
+			typed = append(typed, fmt.Sprintf("v%d::%s", len(values), d.column.ReleaseType()))
+		}
+	}
+	if len(values) > 0 {
+		tables = append(tables, "value")
+	}
+	for _, table := range tables {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM tailor_store.chain_%d_%s", chain, table)); err != nil {
 			return fmt.Errorf("empty release: %w", err)
 		}
 	}
-	numberings := numberings(r)
-	blocks := fmt.Sprintf("COPY tailor_store.chain_%d_block FROM STDIN", chain)
-	if err := copyText(ctx, tx, blocks, func(w io.Writer) error { return encodeBlocks(w, r, s, numberings) }); err != nil {
-		return fmt.Errorf("write labels: %w", err)
-	}
-	list, row := "$1", []any{blocksOfRows(s.partition)}
-	for _, n := range numberings {
-		if n != nil {
-			row = append(row, n.labels)
-			list += fmt.Sprintf(", to_jsonb($%d::text[])", len(row))
+	if len(values) > 0 {
+		statement := fmt.Sprintf("INSERT INTO tailor_store.chain_%d_value SELECT n, %s FROM unnest(%s) WITH ORDINALITY u (%s, n)",
+			chain, strings.Join(typed, ", "), strings.Join(unnested, ", "), strings.Join(listed, ", "))
+		if _, err := tx.Exec(ctx, statement, values...); err != nil {
+			return fmt.Errorf("write values: %w", err)
 		}
 	}
-	rows := fmt.Sprintf("INSERT INTO tailor_store.chain_%d_row VALUES (%s)", chain, list)
-	if _, err := tx.Exec(ctx, rows, row...); err != nil {
-		return fmt.Errorf("write blocks of rows: %w", err)
+	statement := fmt.Sprintf("INSERT INTO tailor_store.chain_%d_row VALUES (%s)", chain, strings.Join(row, ", "))
+	if _, err := tx.Exec(ctx, statement, arguments...); err != nil {
+		return fmt.Errorf("write labels: %w", err)
 	}
 	return nil
 }
@@ -202,56 +231,6 @@ func copyText(ctx context.Context, tx pgx.Tx, statement string, encode func(io.W
 
 // copyBuffer is how much is encoded before it is handed on.
 const copyBuffer = 64 << 10
-
-// encodeBlocks writes one line a block: its number, and for each
-// quasi-identifier the representative and the label of its node; behind them the
-// numbers of those labels that are numbered. A column that is shown by means has
-// the mean and the label of the block's group.
-func encodeBlocks(w io.Writer, r *Relation, s *state, numberings []*numbering) error {
-	qids, p := r.Dimensions(), s.partition
-	buffer := make([]byte, 0, copyBuffer+4096)
-	for block := range uint32(p.Blocks()) {
-		buffer = strconv.AppendUint(buffer, uint64(block), 10)
-		for i, q := range qids {
-			var h *anonymize.Hierarchy
-			var node anonymize.Node
-			v, ok := "", false
-			if m := s.means[i]; m != nil {
-				h, node = m.Hierarchy(), m.Label(block)
-				v, ok = meanOf(q, m, block)
-			} else {
-				h, node = p.Table().Columns()[i].Hierarchy, p.Cover(block, i)
-			}
-			if !ok {
-				v, ok = released(q, h, node)
-			}
-			buffer = append(buffer, '\t')
-			if ok {
-				buffer = appendEscaped(buffer, v)
-			} else {
-				buffer = append(buffer, `\N`...)
-			}
-			buffer = append(buffer, '\t')
-			buffer = appendEscaped(buffer, h.Label(node))
-			numberings[i].meet(h.Label(node))
-		}
-		for _, n := range numberings {
-			if n != nil {
-				buffer = append(buffer, '\t')
-				buffer = strconv.AppendInt(buffer, int64(n.last), 10)
-			}
-		}
-		buffer = append(buffer, '\n')
-		if len(buffer) > copyBuffer {
-			if _, err := w.Write(buffer); err != nil {
-				return err
-			}
-			buffer = buffer[:0]
-		}
-	}
-	_, err := w.Write(buffer)
-	return err
-}
 
 // released is the value of the column's own type that stands for a node: the
 // label for text, the value itself for a leaf, the middle of a range for
@@ -272,11 +251,11 @@ func released(q *Column, h *anonymize.Hierarchy, node anonymize.Node) (string, b
 }
 
 // blocksOfRows is the block of each row of the copy, in their order.
-func blocksOfRows(p *anonymize.Partition) []int32 {
+func blocksOfRows(p *anonymize.Partition) []uint32 {
 	blockOf, tupleOfRow := p.BlockOf(), p.Table().TupleOfRow()
-	blocks := make([]int32, len(tupleOfRow))
+	blocks := make([]uint32, len(tupleOfRow))
 	for row, tuple := range tupleOfRow {
-		blocks[row] = int32(blockOf[tuple])
+		blocks[row] = blockOf[tuple]
 	}
 	return blocks
 }

@@ -218,6 +218,9 @@ BEGIN
     END IF;
     CALL tailor.note_progress(slot, relation, 6);
     CALL tailor.keep_no_samples(format('tailor_store.epoch_%s', number)::regclass);
+    IF jsonb_typeof(policy -> 'parent') IS DISTINCT FROM 'object' THEN
+        CALL tailor.expect_few(format('tailor_store.epoch_%s', number)::regclass);
+    END IF;
     EXECUTE format('ANALYZE tailor_store.epoch_%s', number);
 
     EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.epoch_%s', number) INTO total, subjects;
@@ -521,7 +524,7 @@ BEGIN
     CALL tailor.assert_owner(relation);
     FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = forget_chains.relation FOR UPDATE LOOP
         EXECUTE format('DROP VIEW IF EXISTS tailor_release.chain_%1$s, tailor_release.chain_%1$s_parent, tailor_release.chain_%1$s_label', chain.number);
-        EXECUTE format('DROP TABLE IF EXISTS tailor_store.chain_%1$s_block, tailor_store.chain_%1$s_row', chain.number);
+        EXECUTE format('DROP TABLE IF EXISTS tailor_store.chain_%1$s_row, tailor_store.chain_%1$s_value, tailor_store.chain_%1$s_block', chain.number);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;
     END LOOP;
     RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;

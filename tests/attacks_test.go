@@ -124,10 +124,10 @@ func swappable(t *testing.T, conn *pgx.Conn, user string) map[string]string {
 	v["token"] = one[string](t, conn, `SELECT token::text FROM patients WHERE ssn = $1`, hospital.CanarySSN)
 	v["other"] = one[string](t, conn, fmt.Sprintf(`
 		WITH placed AS (
-			SELECT e.token, e."tailor tuple" AS tuple, r."tailor blocks"[e."tailor row" + 1] AS block
+			SELECT e.token, e."tailor tuple" AS tuple, %[3]s AS block
 			FROM tailor_store.epoch_%[2]s e CROSS JOIN tailor_store.chain_%[1]s_row r)
 		SELECT o.token::text FROM placed c JOIN placed o ON o.block = c.block AND o.tuple <> c.tuple
-		WHERE c.token::text = $1 ORDER BY o.token LIMIT 1`, ids[0], ids[1]), v["token"])
+		WHERE c.token::text = $1 ORDER BY o.token LIMIT 1`, ids[0], ids[1], shownAlike(t, conn, ids[0])), v["token"])
 	for _, column := range []string{"id", "name", "age", "zip", "birth_date", "sex", "diagnosis"} {
 		v[column] = one[string](t, conn, `SELECT `+column+`::text FROM patients WHERE token::text = $1`, v["token"])
 	}

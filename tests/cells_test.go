@@ -104,15 +104,11 @@ func table(t *testing.T, conn *pgx.Conn, sql string) [][]string {
 func exposed(t *testing.T, direct *pgx.Conn, user string) {
 	t.Helper()
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
-	epoch := one[int](t, direct, `SELECT epoch FROM tailor.chain WHERE chain = $1`, chain)
 	number := func(column string) int {
 		return one[int](t, direct, `SELECT attnum FROM pg_attribute WHERE attrelid = 'staff'::regclass AND attname = $1`, column)
 	}
-	exec1(t, direct, fmt.Sprintf(`CREATE TABLE shown AS
-		SELECT e.*, b.age, b.tailor_label_%[3]d AS age_label, b.sex, b.tailor_label_%[4]d AS sex_label
-		FROM tailor_store.epoch_%[2]d e CROSS JOIN tailor_store.chain_%[1]d_row r
-		JOIN tailor_store.chain_%[1]d_block b ON b."tailor block" = r."tailor blocks"[e."tailor row" + 1]`,
-		chain, epoch, number("age"), number("sex")))
+	exec1(t, direct, fmt.Sprintf(`CREATE TABLE shown AS SELECT *, tailor_label_%d AS age_label, tailor_label_%d AS sex_label FROM (%s) release`,
+		number("age"), number("sex"), unguarded(t, direct, fmt.Sprintf("tailor_release.chain_%d", chain))))
 }
 
 // aggregateQuery is a query as it is asked, and what the rows that each of its

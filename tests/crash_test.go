@@ -166,8 +166,7 @@ var steps = []step{
 	{"a chain is opened", `LOCK TABLE tailor.chain IN ACCESS EXCLUSIVE MODE`, false, "tailor_owner"},
 	{"the chain is locked", `SELECT FROM tailor.chain WHERE chain = %d FOR UPDATE`, true, "tailor_owner"},
 	{"the graph is stored", `LOCK TABLE tailor.chain_node IN ACCESS EXCLUSIVE MODE`, true, "tailor_owner"},
-	{"labels are written", `LOCK TABLE tailor_store.chain_%d_block IN ACCESS EXCLUSIVE MODE`, true, "tailor_owner"},
-	{"rows are written", `LOCK TABLE tailor_store.chain_%d_row IN ACCESS EXCLUSIVE MODE`, true, "tailor_owner"},
+	{"labels are written", `LOCK TABLE tailor_store.chain_%d_row IN ACCESS EXCLUSIVE MODE`, true, "tailor_owner"},
 	{"the record is in the table", `LOCK TABLE tailor.audit_log IN ACCESS EXCLUSIVE MODE`, true, "tailor_owner"},
 	{"the release is read", `DO $$ BEGIN EXECUTE (SELECT format('LOCK TABLE tailor_store.epoch_%%s IN ACCESS EXCLUSIVE MODE', epoch) FROM tailor.protection WHERE relation = 'public.patients'::regclass); END $$`, true, ""},
 }

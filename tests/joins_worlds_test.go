@@ -29,10 +29,10 @@ func differing(t *testing.T, conn *pgx.Conn, table, key string, payload ...strin
 	var one, two string
 	if err := conn.QueryRow(t.Context(), fmt.Sprintf(`
 		WITH placed AS (
-			SELECT e.%[3]s AS name, e."tailor tuple" AS tuple, e."tailor subject" AS subject, r."tailor blocks"[e."tailor row" + 1] AS block
+			SELECT e.%[3]s AS name, e."tailor tuple" AS tuple, e."tailor subject" AS subject, %[4]s AS block
 			FROM tailor_store.epoch_%[2]d e CROSS JOIN tailor_store.chain_%[1]d_row r)
 		SELECT a.name, b.name FROM placed a JOIN placed b ON a.block = b.block AND a.tuple <> b.tuple AND a.subject <> b.subject
-		ORDER BY md5(a.name || b.name) LIMIT 1`, chain, epoch, key)).Scan(&one, &two); err != nil {
+		ORDER BY md5(a.name || b.name) LIMIT 1`, chain, epoch, key, shownAlike(t, conn, fmt.Sprint(chain)))).Scan(&one, &two); err != nil {
 		t.Fatal(err)
 	}
 	columns := strings.Join(payload, ", ")

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,42 +12,48 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// inChunks stores a release as Tailor did at first: the blocks of the rows in
-// arrays of 1,024.
-const inChunks = `
+// earlier stores a release as Tailor did before: a table of blocks with their
+// labels and, in arrays, the block of each row. There is one block, so that what
+// is not stored anew shows something else.
+const earlier = `
 DROP VIEW tailor_release.chain_%[1]d, tailor_release.chain_%[1]d_label;
-ALTER TABLE tailor_store.chain_%[1]d_row RENAME TO whole;
-CREATE TABLE tailor_store.chain_%[1]d_row AS
-	SELECT (n - 1) / 1024 AS "tailor chunk", array_agg(block ORDER BY n) AS "tailor blocks"
-	FROM tailor_store.whole, unnest("tailor blocks") WITH ORDINALITY u (block, n) GROUP BY 1;
-DROP TABLE tailor_store.whole;
+DROP TABLE tailor_store.chain_%[1]d_row;
+CREATE TABLE tailor_store.chain_%[1]d_block ("tailor block" integer PRIMARY KEY, age integer, tailor_label_5 text, tailor_number_5 integer, zip text);
+INSERT INTO tailor_store.chain_%[1]d_block VALUES (0, 60, '*', 0, '*');
+CREATE TABLE tailor_store.chain_%[1]d_row AS SELECT %[4]s FROM tailor_store.epoch_%[2]d %[5]s;
+CREATE VIEW tailor_release.chain_%[1]d AS SELECT b.*, e.ward FROM tailor_store.epoch_%[2]d e %[6]s;
+ALTER TABLE tailor_store.chain_%[1]d_block OWNER TO tailor_owner;
 ALTER TABLE tailor_store.chain_%[1]d_row OWNER TO tailor_owner;
-CREATE VIEW tailor_release.chain_%[1]d AS SELECT b.age, b.zip FROM tailor_store.epoch_%[2]d e
-	JOIN tailor_store.chain_%[1]d_row r ON r."tailor chunk" = e."tailor row" / 1024
-	JOIN tailor_store.chain_%[1]d_block b ON b."tailor block" = r."tailor blocks"[e."tailor row" %% 1024 + 1];
 ALTER VIEW tailor_release.chain_%[1]d OWNER TO tailor_owner;
 GRANT SELECT ON tailor_release.chain_%[1]d TO %[3]s;
-UPDATE tailor.chain SET layout = 0 WHERE chain = %[1]d`
+UPDATE tailor.chain SET layout = %[7]d WHERE chain = %[1]d`
 
-// withoutNumbers stores a release as Tailor did next: labels had no numbers.
-const withoutNumbers = `
-DROP VIEW tailor_release.chain_%[1]d, tailor_release.chain_%[1]d_label;
-ALTER TABLE tailor_store.chain_%[1]d_block DROP tailor_number_4, DROP tailor_number_5;
-ALTER TABLE tailor_store.chain_%[1]d_row DROP tailor_label_4, DROP tailor_label_5;
-CREATE VIEW tailor_release.chain_%[1]d AS SELECT b.*, e.ward FROM tailor_store.epoch_%[2]d e
-	JOIN tailor_store.chain_%[1]d_block b ON b."tailor block" = (SELECT "tailor blocks" FROM tailor_store.chain_%[1]d_row)[e."tailor row" + 1];
-ALTER VIEW tailor_release.chain_%[1]d OWNER TO tailor_owner;
-GRANT SELECT ON tailor_release.chain_%[1]d TO %[3]s;
-UPDATE tailor.chain SET layout = 1 WHERE chain = %[1]d`
+// layout is an earlier way to store a release.
+type layout struct {
+	number             int
+	rows, by, labelled string // the table of the rows, and the join that labels them
+}
+
+var layouts = map[string]layout{
+	"in chunks": {
+		0, `"tailor row" / 1024 AS "tailor chunk", array_agg(0 ORDER BY "tailor row") AS "tailor blocks"`, "GROUP BY 1",
+		`JOIN tailor_store.chain_%[1]d_row r ON r."tailor chunk" = e."tailor row" / 1024
+			JOIN tailor_store.chain_%[1]d_block b ON b."tailor block" = r."tailor blocks"[e."tailor row" %% 1024 + 1]`,
+	},
+	"without numbers": {1, `array_agg(0 ORDER BY "tailor row") AS "tailor blocks"`, "", byBlocks},
+	"by blocks":       {2, `array_agg(0 ORDER BY "tailor row") AS "tailor blocks", '["*"]'::jsonb AS tailor_label_5`, "", byBlocks},
+}
 
 func TestAReleaseThatIsStoredInAnEarlierWayShowsTheSame(t *testing.T) {
-	for name, earlier := range map[string]string{"in chunks": inChunks, "without numbers": withoutNumbers} {
-		t.Run(name, func(t *testing.T) { showsTheSame(t, earlier) })
+	for name, l := range layouts {
+		t.Run(name, func(t *testing.T) { l.showsTheSame(t) })
 	}
 }
 
-// showsTheSame stores a release as a statement says and compares what it shows.
-func showsTheSame(t *testing.T, earlier string) {
+const byBlocks = `LEFT JOIN tailor_store.chain_%[1]d_block b ON b."tailor block" = (SELECT "tailor blocks" FROM tailor_store.chain_%[1]d_row)[e."tailor row" + 1]`
+
+// showsTheSame stores a release in the layout and compares what it shows then.
+func (l layout) showsTheSame(t *testing.T) {
 	t.Helper()
 	user := shared.reader(t)
 	const query = "SELECT age, zip, sex, count(*) FROM patients GROUP BY age, zip, sex"
@@ -69,20 +76,20 @@ func showsTheSame(t *testing.T, earlier string) {
 	direct := shared.superuser(t)
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
 	epoch := one[int](t, direct, `SELECT epoch FROM tailor.chain WHERE chain = $1`, chain)
-	exec1(t, direct, fmt.Sprintf(earlier, chain, epoch, pgx.Identifier{user}.Sanitize()))
+	exec1(t, direct, fmt.Sprintf(earlier, chain, epoch, pgx.Identifier{user}.Sanitize(), l.rows, l.by, fmt.Sprintf(l.labelled, chain), l.number))
 	if after := answer(shared.serve(t)); !slices.Equal(before, after) {
 		t.Errorf("%d groups before, %d others after", len(before), len(after))
 	}
 }
 
-func TestPostgreSQLLooksUpBlocksOnlyForQuasiIdentifiers(t *testing.T) {
+func TestPostgreSQLLooksUpLabelsOnlyForQuasiIdentifiers(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
 	exec1(t, connect(t, p.dsn(user)), "SELECT age FROM patients")
 	direct := shared.superuser(t)
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
-	for column, want := range map[string]bool{"cost": false, "age": true} {
-		rows, err := direct.Query(t.Context(), fmt.Sprintf("EXPLAIN SELECT avg(%s) FROM tailor_release.chain_%d", column, chain))
+	for column, want := range map[string]bool{"avg(cost)": false, "avg(age)": true, "count(zip)": true} {
+		rows, err := direct.Query(t.Context(), fmt.Sprintf("EXPLAIN SELECT %s FROM tailor_release.chain_%d", column, chain))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,8 +97,8 @@ func TestPostgreSQLLooksUpBlocksOnlyForQuasiIdentifiers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(strings.Join(plan, "\n"), fmt.Sprintf("chain_%d_block", chain)); got != want {
-			t.Errorf("blocks looked up for %s: %v\n%s", column, got, strings.Join(plan, "\n"))
+		if got := strings.Contains(strings.Join(plan, "\n"), fmt.Sprintf("chain_%d_row", chain)); got != want {
+			t.Errorf("labels looked up for %s: %v\n%s", column, got, strings.Join(plan, "\n"))
 		}
 	}
 }
@@ -102,7 +109,15 @@ func TestARoleSeesNothingOfAReleaseThatItIsNotAdmittedTo(t *testing.T) {
 	exec1(t, connect(t, p.dsn(user)), "SELECT age, zip FROM patients")
 	direct := shared.superuser(t)
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
-	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable", user, user, shared.cluster.Address()))
+	showsNothing(t, "hospital", user, chain, 5, "ward = 'x'", "age", "zip", "cost", "tailor_label_5", "tailor_number_5")
+}
+
+// showsNothing asks a release past the proxy, by a function that tells what it is
+// shown of a column; labelled is the number of one whose labels are listed, and
+// nobody a condition on a payload that no row meets.
+func showsNothing(t *testing.T, database, user string, chain, labelled int, nobody string, columns ...string) {
+	t.Helper()
+	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://%s:%[1]s@%s/%s?sslmode=disable", user, shared.cluster.Address(), database))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,16 +132,16 @@ func TestARoleSeesNothingOfAReleaseThatItIsNotAdmittedTo(t *testing.T) {
 		AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$`)
 	for _, plan := range []string{"", "SET enable_hashjoin = off", "SET enable_mergejoin = off", "RESET enable_hashjoin"} {
 		exec1(t, past, plan)
-		for _, column := range []string{"age", "cost", "tailor_label_5"} {
+		for _, column := range columns {
 			for _, text := range []string{
 				`SELECT count(*) FROM tailor_release.chain_%d WHERE pg_temp.tell(%[2]s)`,
 				`SELECT count(*) FROM tailor_release.chain_%d WHERE pg_temp.tell(%[2]s) AND %[2]s::text > ''`,
 				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > ''`,
-				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > '' AND ward = 'x'`,
-				`SELECT count(*) FROM tailor_release.chain_%d_label WHERE pg_temp.tell(tailor_label_5)`,
-				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d_label ON pg_temp.tell(tailor_label_5) AND tailor_label_5::text > ''`,
+				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > '' AND %[4]s`,
+				`SELECT count(*) FROM tailor_release.chain_%d_label WHERE pg_temp.tell(tailor_label_%[3]s)`,
+				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d_label ON pg_temp.tell(tailor_label_%[3]s) AND tailor_label_%[3]s::text > ''`,
 			} {
-				_, err := past.Exec(t.Context(), strings.NewReplacer("%d", strconv.Itoa(chain), "%[2]s", column).Replace(text))
+				_, err := past.Exec(t.Context(), strings.NewReplacer("%d", strconv.Itoa(chain), "%[2]s", column, "%[3]s", strconv.Itoa(labelled), "%[4]s", nobody).Replace(text))
 				if err == nil || seen > 0 {
 					t.Fatalf("%s, %s: a function was shown %d values of %s, error %v", plan, text, seen, column, err)
 				}
@@ -148,7 +163,7 @@ func TestCountersOfPostgreSQLTellNothingOfAHiddenCondition(t *testing.T) {
 		} {
 			exec1(t, conn, text)
 		}
-		for i, name := range []string{"block_pkey", "block"} {
+		for i, name := range []string{"row", "value"} {
 			counts[i] = one[int](t, conn, fmt.Sprintf(`SELECT coalesce(sum(pg_stat_get_xact_numscans(oid) + pg_stat_get_xact_tuples_returned(oid)), 0)::integer
 				FROM pg_class WHERE relname = 'chain_%d_%s'`, chain, name))
 		}
@@ -156,5 +171,59 @@ func TestCountersOfPostgreSQLTellNothingOfAHiddenCondition(t *testing.T) {
 	}
 	if three, one := lookups(`unit = 'secret'`), lookups(`unit = 'secret' AND pay = 9001`); three != one {
 		t.Errorf("lookups for three hidden people %v, for one %v", three, one)
+	}
+}
+
+// unguarded is the query of a release's view without its admission.
+func unguarded(t *testing.T, direct *pgx.Conn, view string) string {
+	t.Helper()
+	definition := one[string](t, direct, `SELECT trim(pg_get_viewdef($1::text::regclass), ';')`, view)
+	without := regexp.MustCompile(`(?s)\s+WHERE \( SELECT tailor\.admit\(.*?\) AS admit\)`).ReplaceAllString(definition, "")
+	if without == definition {
+		t.Fatalf("%s has no admission", view)
+	}
+	return without
+}
+
+// shownAlike is an expression that is the same for rows of the copy e that a
+// release shows alike, given the row r that tells what it shows of each.
+func shownAlike(t *testing.T, conn *pgx.Conn, chain string) string {
+	t.Helper()
+	return one[string](t, conn, `SELECT 'ARRAY[' || string_agg(format('get_byte(r.%I, e."tailor row")', attname), ', ') || ']'
+		FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname LIKE 'tailor byte %'`, "tailor_store.chain_"+chain+"_row")
+}
+
+// TestPostgreSQLExpectsFewGroups looks at a table, at a child whose rows are joined
+// along the key, and at what its release shows of the parent: plans for as many
+// groups as rows would sort them.
+func TestPostgreSQLExpectsFewGroups(t *testing.T) {
+	p, user := shared.serve(t), shared.reader(t)
+	exec1(t, connect(t, p.dsn(user)), `SELECT age FROM patients`)
+	direct := shared.superuser(t)
+	expectsFew(t, direct, one[string](t, direct, `SELECT 'chain_' || chain FROM tailor.chain WHERE audience = $1`, "principal "+user), "age", 1000)
+
+	c := newClinic(t, "few_groups", 5, 5, crowd)
+	exec1(t, connect(t, c.dsn("researcher")), `SELECT p.age, day FROM encounters e JOIN patients p ON e.patient_id = p.id`)
+	child := one[string](t, c.direct, `SELECT 'chain_' || chain FROM tailor.chain WHERE relation = 'encounters'::regclass`)
+	expectsFew(t, c.direct, child, "day", 200)
+	expectsFew(t, c.direct, child+"_parent", "age", 200)
+}
+
+// expectsFew says how many groups by a column of a release PostgreSQL may expect.
+func expectsFew(t *testing.T, direct *pgx.Conn, release, column string, most int) {
+	t.Helper()
+	planned := func(sql string) int {
+		plan := one[string](t, direct, "EXPLAIN "+sql)
+		n, err := strconv.Atoi(regexp.MustCompile(`rows=(\d+)`).FindStringSubmatch(plan)[1])
+		if err != nil {
+			t.Fatal(plan, err)
+		}
+		return n
+	}
+	if rows := planned("SELECT FROM tailor_release." + release); rows <= most {
+		t.Fatalf("%s has only %d rows", release, rows)
+	}
+	if groups := planned(fmt.Sprintf("SELECT %s FROM tailor_release.%s GROUP BY 1", column, release)); groups > most {
+		t.Errorf("%s: %d groups by %s are expected", release, groups, column)
 	}
 }

@@ -78,8 +78,8 @@ func (r *refreshed) inBlock(t *testing.T, order string) string {
 	chain := table(t, r.direct, `SELECT chain, epoch FROM tailor.chain`)
 	return one[string](t, r.direct, fmt.Sprintf(`
 		SELECT token::text FROM (SELECT token, count(*) OVER (PARTITION BY b) AS n FROM (
-			SELECT e.token, (SELECT "tailor blocks" FROM tailor_store.chain_%s_row)[e."tailor row" + 1] AS b FROM tailor_store.epoch_%s e) x) y
-		ORDER BY n %s, token LIMIT 1`, chain[0][0], chain[0][1], order))
+			SELECT e.token, %s AS b FROM tailor_store.chain_%s_row r, tailor_store.epoch_%s e) x) y
+		ORDER BY n %s, token LIMIT 1`, shownAlike(t, r.direct, chain[0][0]), chain[0][0], chain[0][1], order))
 }
 
 func TestMeansEndWhereARefreshChangesWhoIsInTheTableHoweverItDoes(t *testing.T) {
