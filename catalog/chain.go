@@ -19,7 +19,7 @@ import (
 // chainKey names a chain: one relation as one audience is shown it.
 type chainKey struct {
 	relation uint32
-	audience string
+	audience
 }
 
 // Chain is the partition that one audience has been shown so far. The truth is
@@ -103,17 +103,6 @@ const impatient = "SET LOCAL lock_timeout = '20s'"
 
 // patience bounds all the work on a release.
 const patience = 2 * time.Minute
-
-// audience is the name under which a principal's chain of a relation is kept.
-func audience(r *Relation, p *Principal) string {
-	switch r.Scope {
-	case "everyone":
-		return "everyone"
-	case "role":
-		return "role " + p.Group
-	}
-	return "principal " + p.Name
-}
 
 // Release brings the principal's chain of a relation to what assess asks for
 // and returns the release. A change is committed before Release returns, under
@@ -327,7 +316,8 @@ func (c *Catalog) storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number
 
 // chain returns the copy of a principal's chain, reading or creating it.
 func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch) (*Chain, error) {
-	key := chainKey{r.OID, audience(r, p)}
+	a := audienceOf(r, p)
+	key := chainKey{r.OID, a}
 	// One at a time opens a chain: the others would wait for its row in the
 	// database, each with a connection in its hand.
 	opening := c.opening(key)
@@ -339,7 +329,7 @@ func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch
 	if chain != nil && chain.version == r.Catalog && chain.epoch == e {
 		return chain, nil
 	}
-	chain, err := c.openChain(ctx, r, key, e)
+	chain, err := c.openChain(ctx, r, a, e)
 	if err != nil {
 		return nil, err
 	}
@@ -360,7 +350,7 @@ func (c *Catalog) opening(key chainKey) *sync.Mutex {
 }
 
 // openChain reads a chain, or creates it with one block that holds everybody.
-func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *epoch) (*Chain, error) {
+func (c *Catalog) openChain(ctx context.Context, r *Relation, a audience, e *epoch) (*Chain, error) {
 	chain := &Chain{busy: make(chan struct{}, 1), version: r.Catalog, epoch: e, granted: make(map[string]bool)}
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		var epochNumber, layout int
@@ -371,12 +361,16 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 		if err := assertInForce(ctx, tx, r); err != nil {
 			return err
 		}
-		err := tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition, score, seeds, layout, means FROM tailor.chain
-			WHERE relation = $1 AND audience = $2 FOR UPDATE`, r.OID, key.audience).
+		name, err := a.name(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition, score, seeds, layout, means FROM tailor.chain
+			WHERE relation = $1 AND audience = $2 FOR UPDATE`, r.OID, name).
 			Scan(&chain.number, &epochNumber, &chain.generation, &stored, &chain.score, &chain.seeds, &layout, &means)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return createChain(ctx, tx, r, key, chain)
+			return createChain(ctx, tx, r, name, a.role, chain)
 		case err != nil:
 			return fmt.Errorf("read chain: %w", err)
 		case epochNumber > e.number:
@@ -401,7 +395,7 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, key chainKey, e *e
 	return chain, err
 }
 
-func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chain *Chain) error {
+func createChain(ctx context.Context, tx pgx.Tx, r *Relation, audience string, role uint32, chain *Chain) error {
 	var means []byte
 	stored, blocks, minBlock := []byte{}, 1, chain.epoch.subjects
 	if chain.epoch.table != nil {
@@ -418,9 +412,9 @@ func createChain(ctx context.Context, tx pgx.Tx, r *Relation, key chainKey, chai
 	}
 	// Two proxies may create the same chain at once: the second waits here and
 	// fails on the unique key; its client asks again.
-	err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block, layout, means)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING chain`,
-		r.OID, key.audience, chain.epoch.number, stored, blocks, minBlock, releaseLayout, means).Scan(&chain.number)
+	err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, role, epoch, partition, blocks, min_block, layout, means)
+		VALUES ($1, $2, nullif($3::oid, 0), $4, $5, $6, $7, $8, $9) RETURNING chain`,
+		r.OID, audience, role, chain.epoch.number, stored, blocks, minBlock, releaseLayout, means).Scan(&chain.number)
 	if err != nil {
 		return fmt.Errorf("create chain: %w", err)
 	}

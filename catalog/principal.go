@@ -9,6 +9,7 @@ import (
 // Principal is a database role that logs in through the proxy.
 type Principal struct {
 	Name string
+	OID  uint32 // the role's number, which outlives its name; 0 where it does not exist
 	// Verifier is the stored SCRAM verifier; empty where the role does not
 	// exist, may not log in, or has no password.
 	Verifier string
@@ -16,7 +17,8 @@ type Principal struct {
 	Reader bool
 	// Group is the reader role through which the principal reads: the first
 	// by name that it is a direct member of, or its own name.
-	Group string
+	Group    string
+	GroupOID uint32
 	// Settings stands for what a new session of the role would begin with: the
 	// role's attributes and memberships, the settings of roles and databases, the
 	// time at which the server read its files, and who may connect where.
@@ -38,14 +40,15 @@ readers (oid) AS (
     SELECT r.oid FROM pg_roles r WHERE r.rolname = 'tailor_reader'
   UNION
     SELECT a.member FROM above a JOIN readers ON a.roleid = readers.oid WHERE a.rights)
-SELECT coalesce(tailor.verifier($1::text::name), ''),
-       EXISTS (SELECT FROM me JOIN readers USING (oid)),
-       coalesce((SELECT min(g.rolname::text) FROM above a JOIN me ON a.member = me.oid JOIN readers ON a.roleid = readers.oid
-                 JOIN pg_roles g ON g.oid = a.roleid WHERE g.rolname <> 'tailor_reader'), $1),
+SELECT coalesce(tailor.verifier($1::text::name), ''), coalesce((SELECT oid FROM me), 0),
+       EXISTS (SELECT FROM me JOIN readers USING (oid)), coalesce(g.name, $1), coalesce(g.oid, (SELECT oid FROM me), 0),
        md5(concat(pg_conf_load_time(), (SELECT attributes FROM me),
            (SELECT string_agg(a::text, ';' ORDER BY member, roleid) FROM above a),
            (SELECT string_agg(d::text, ';' ORDER BY setdatabase, setrole) FROM pg_db_role_setting d),
-           (SELECT string_agg(concat(oid, datname, datacl, datallowconn, datconnlimit), ';' ORDER BY oid) FROM pg_database)))`
+           (SELECT string_agg(concat(oid, datname, datacl, datallowconn, datconnlimit), ';' ORDER BY oid) FROM pg_database)))
+FROM (SELECT) one LEFT JOIN (
+    SELECT g.rolname::text AS name, g.oid FROM above a JOIN me ON a.member = me.oid JOIN readers ON a.roleid = readers.oid
+    JOIN pg_roles g ON g.oid = a.roleid WHERE g.rolname <> 'tailor_reader' ORDER BY 1 LIMIT 1) g ON true`
 
 // Principal reads what the proxy needs to know of a role before it may log in.
 // An unknown role is no error: its verifier is empty.
@@ -63,7 +66,7 @@ func (c *Catalog) Principal(ctx context.Context, name string) (*Principal, error
 		_ = raw.SetDeadline(deadline)
 		defer func() { _ = raw.SetDeadline(time.Time{}) }()
 	}
-	err = conn.QueryRow(context.WithoutCancel(ctx), selectPrincipal, name).Scan(&p.Verifier, &p.Reader, &p.Group, &p.Settings)
+	err = conn.QueryRow(context.WithoutCancel(ctx), selectPrincipal, name).Scan(&p.Verifier, &p.OID, &p.Reader, &p.Group, &p.GroupOID, &p.Settings)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read principal: %w", err))
 	}

@@ -62,7 +62,7 @@ func (c *Catalog) publish(ctx context.Context, r *Relation) error {
 	}
 	// One session at a time: the others would wait in the database, each with
 	// a connection in its hand.
-	making := c.opening(chainKey{r.OID, "publication"})
+	making := c.opening(chainKey{r.OID, audience{scope: "publication"}})
 	making.Lock()
 	defer making.Unlock()
 	if known, err := c.knows(r.Epoch); known {

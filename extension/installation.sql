@@ -31,6 +31,8 @@ DECLARE
     latest text := (SELECT i.version FROM tailor.installation i ORDER BY i.installed DESC LIMIT 1);
 BEGIN
     CALL tailor.write_installation(latest);
+    -- Roles have other numbers here.
+    UPDATE tailor.chain c SET role = (SELECT r.oid FROM pg_roles r WHERE c.audience IN ('principal ' || r.rolname, 'role ' || r.rolname));
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
     RAISE WARNING 'what was shown after the dump was taken may be combined with what will be shown: the guarantee holds from the dump on';

@@ -82,7 +82,10 @@ ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS score double precision NOT NUL
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS seeds text[] NOT NULL DEFAULT '{}';
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS layout smallint NOT NULL DEFAULT 0;
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS means bytea;
+ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS role oid;
+UPDATE tailor.chain c SET role = r.oid FROM pg_roles r WHERE c.role IS NULL AND c.audience IN ('principal ' || r.rolname, 'role ' || r.rolname);
 COMMENT ON TABLE tailor.chain IS 'the partition that one audience has been shown; only ever refined';
+COMMENT ON COLUMN tailor.chain.role IS 'the role of the audience, by which a chain finds its role again that has another name by now; NULL for everyone';
 COMMENT ON COLUMN tailor.chain.score IS 'the running sum of local risks along the graph; it bounds nothing, min_block does';
 COMMENT ON COLUMN tailor.chain.means IS 'the groups of blocks over which means have been shown; NULL where the policy asks for none';
 COMMENT ON COLUMN tailor.chain.layout IS 'the way its release is stored; a proxy of another version stores it anew';
