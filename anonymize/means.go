@@ -115,6 +115,10 @@ func (m *Means) sample(blocks []uint32, label Node) (s sample, ok bool) {
 			s.nulls += people[leaf]
 			continue
 		}
+		if n := len(s.values); n > 0 && s.values[n-1] == at { // one number in two ways, as 1 and 1.0 are
+			s.people[n-1] += people[leaf]
+			continue
+		}
 		s.values, s.people = append(s.values, at), append(s.people, people[leaf])
 	}
 	return s, true
