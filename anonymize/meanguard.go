@@ -76,7 +76,9 @@ func (s *sample) rounded() told {
 //   - Who knows the labels alone can rule out no value of the range for
 //     anybody: every sum within the slack is one that people with the label
 //     can have, and show. With this, what is told of other groups narrows none
-//     ([Means] says why).
+//     ([Means] says why). What is left over stays one width further from the
+//     ends: it then passes alone as well, whatever it is, so that who is left over
+//     says nothing of its sum.
 //   - Who knows all values but one of a sum that was rounded learns on which
 //     side of one threshold the last lies. It may lie close to it.
 //   - Who has a large value himself, and takes all of one side's deviations for
@@ -84,24 +86,38 @@ func (s *sample) rounded() told {
 //
 // Which samples are held back, and what is done with them ([Means.Refine]), are
 // answers as well: thresholds for those who know all values but one, for which
-// nothing is claimed.
+// nothing is claimed. TestNoChoiceOfGroupsNarrows… looks for what they tell to
+// those who know labels alone.
 // TestRoundingLeavesTwoParts…, TestAMeanIsOffByHalf…,
 // TestWhatWasToldOfAllGroupsNarrowsNoneBelowOneWidth and TestTheGuardHoldsBack
 // check it.
-func (s *sample) passes(k int, t told) bool {
+func (s *sample) passes(k int, t told, leftOver bool) bool {
 	if !s.varied(k) {
 		return false
 	}
 	n := s.count()
-	end := s.width * max(leastEnd, leastEndShare*n)
+	end := max(s.width*max(leastEnd, leastEndShare*n), s.fewest(k))
+	if leftOver {
+		end += s.width
+	}
 	return t.sum-t.slack >= n*s.low+end && t.sum+t.slack <= n*(s.low+s.width-s.unit)-end
 }
+
+// fewest is the least sum above the low end, or below the high end, of people who
+// have enough different values under a label that no narrower node covers.
+func (s *sample) fewest(k int) float64 {
+	most := float64(leastDifferent(k) - 1)
+	return s.unit*most*(most-1)/2 + s.width
+}
+
+// leastDifferent is the least number of different values behind a mean.
+func leastDifferent(k int) int { return max(leastValues, (k+1)/2) }
 
 // varied says whether the values are enough and differ enough, whatever is told
 // of their sum.
 func (s *sample) varied(k int) bool {
 	n := s.count()
-	return s.nulls == 0 && s.width > 0 && n > 0 && len(s.values) >= max(leastValues, (k+1)/2) && s.spread(s.sum()/n, n)
+	return s.nulls == 0 && s.width > 0 && n > 0 && len(s.values) >= leastDifferent(k) && s.spread(s.sum()/n, n)
 }
 
 // spread says whether the values lie far enough from their mean, and nobody

@@ -11,10 +11,11 @@ import (
 // group is shown the group's label and, where the guard lets it, its mean.
 // It is immutable.
 //
-// A group is a union of blocks. Of a group that has shown nothing the sum is
-// rounded when it shows its mean. It splits only into parts that may all show
-// theirs: the sums of all but one are rounded, and that one's is what they leave
-// of the group's. A group that has shown nothing comes apart freely.
+// A group is a union of blocks. The sum of everybody is rounded. A group splits
+// only into parts that may all show theirs: the sums of all but one are rounded,
+// and that one's is what they leave of the group's. A group that is refined and
+// does not split stays as it is for ever, and where everybody's mean is held back,
+// so are all others: what is told of parts would say why.
 //
 // Guarantee. Each sum that is rounded gives one threshold; the others follow
 // from those. The errors of rounding could be any, whatever is known of labels:
@@ -44,7 +45,9 @@ type Measured struct {
 type meanGroup struct {
 	label Node
 	shown bool // its mean is, as told
-	told  told
+	// closed says that it has not split where it might have: it stays as it is.
+	closed bool
+	told   told
 }
 
 // NewMeans starts with each block as a group of its own, of which nothing but
@@ -112,6 +115,10 @@ func (m *Means) sample(blocks []uint32, label Node) (s sample, ok bool) {
 			s.nulls += people[leaf]
 			continue
 		}
+		if n := len(s.values); n > 0 && s.values[n-1] == at { // one number in two ways, as 1 and 1.0 are
+			s.people[n-1] += people[leaf]
+			continue
+		}
 		s.values, s.people = append(s.values, at), append(s.people, people[leaf])
 	}
 	return s, true
@@ -121,7 +128,7 @@ func (m *Means) sample(blocks []uint32, label Node) (s sample, ok bool) {
 func (m *Means) look(blocks []uint32) meanGroup {
 	g := meanGroup{label: m.cover(blocks)}
 	if s, ok := m.sample(blocks, g.label); ok && s.width > 0 {
-		if t := s.rounded(); s.passes(m.k, t) {
+		if t := s.rounded(); s.passes(m.k, t, false) {
 			g.shown, g.told = true, t
 		}
 	}

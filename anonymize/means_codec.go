@@ -19,7 +19,11 @@ func (m *Means) MarshalBinary() ([]byte, error) {
 		if !g.shown {
 			out = binary.AppendUvarint(out, 0)
 		} else {
-			out = binary.AppendUvarint(out, 1)
+			state := uint64(1)
+			if g.closed {
+				state = 2
+			}
+			out = binary.AppendUvarint(out, state)
 			for _, v := range []float64{g.told.sum, g.told.slack, g.told.people} {
 				out = binary.BigEndian.AppendUint64(out, math.Float64bits(v))
 			}
@@ -68,7 +72,9 @@ func UnmarshalMeans(p *Partition, values Measured, k int, integer bool, data []b
 
 // group reads what has been told of a group.
 func (d *decoder) group() (g meanGroup) {
-	if g.shown = d.number(1) == 1; g.shown {
+	state := d.number(2)
+	g.shown, g.closed = state > 0, state == 2
+	if g.shown {
 		g.told = told{sum: d.float(), slack: d.float(), people: d.float()}
 		if !(g.told.people > 0) || !(g.told.slack > 0) || math.IsInf(g.told.people+g.told.slack, 0) {
 			d.fail("no sum of people")

@@ -21,21 +21,25 @@ func (m *Means) Refine(p *Partition) *Means {
 		g := m.groupOf[m.partition.blockOf[p.ground.tupleAt[p.members.of(b)[0]]]]
 		parts[g] = append(parts[g], b)
 	}
+	before := make([]int, len(m.groups)) // blocks of each
+	for _, g := range m.groupOf {
+		before[g]++
+	}
 	for g, blocks := range parts {
-		next.divide(blocks, m.groups[g])
+		next.divide(blocks, m.groups[g], before[g])
 	}
 	return next
 }
 
-// divide makes groups of the blocks that a group has come to.
-func (m *Means) divide(blocks []uint32, g meanGroup) {
+// divide makes groups of the blocks that a group of so many has come to.
+func (m *Means) divide(blocks []uint32, g meanGroup, before int) {
 	switch {
-	case g.shown && len(blocks) == 1:
-		m.add(blocks, g)
 	case !g.shown:
 		for _, b := range blocks {
-			m.add([]uint32{b}, m.look([]uint32{b}))
+			m.add([]uint32{b}, meanGroup{label: m.cover([]uint32{b})})
 		}
+	case g.closed || len(blocks) == before:
+		m.add(blocks, g)
 	default:
 		m.split(blocks, g)
 	}
@@ -44,7 +48,7 @@ func (m *Means) divide(blocks []uint32, g meanGroup) {
 // split divides a group of which a mean has been shown: into each block that
 // passes the guard, with its sum rounded, and the rest, with what these leave of
 // the group's. The rest is what does not pass, with others beside; where it does
-// not pass so, with as many again; else the group stays as it is.
+// not pass so, with as many again; else the group stays as it is for ever.
 func (m *Means) split(blocks []uint32, g meanGroup) {
 	s := &splitting{m: m, group: g, shown: make(map[uint32]meanGroup)}
 	for _, b := range blocks {
@@ -65,6 +69,7 @@ func (m *Means) split(blocks []uint32, g meanGroup) {
 		rest, ok = s.left()
 	}
 	if !ok {
+		g.closed = true
 		m.add(blocks, g)
 		return
 	}
@@ -126,7 +131,7 @@ func (s *splitting) left() (g meanGroup, ok bool) {
 	}
 	sample, ok := s.m.sample(s.rest, g.label)
 	g.told.people = sample.count()
-	return g, ok && sample.passes(s.m.k, g.told)
+	return g, ok && sample.passes(s.m.k, g.told, true)
 }
 
 // wider orders blocks by their labels' widths, then by their people, then by

@@ -109,6 +109,25 @@ func TestTheGuardHoldsBack(t *testing.T) {
 	}
 }
 
+func TestOneNumberThatIsWrittenInTwoWaysIsOneValue(t *testing.T) {
+	values := []string{"0", "0.0", "0.00", "80", "80.0"} // as numeric keeps them
+	h, err := anonymize.Interval{Widths: []float64{10, 40}, Lower: 0, Upper: 120}.Build(values, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := anonymize.Measured{Hierarchy: h}
+	for range 4 {
+		for _, v := range values {
+			leaf, _ := h.Code(v)
+			of.LeafOfRow = append(of.LeafOfRow, leaf)
+		}
+	}
+	p := anonymize.NewPartition(measured(t, make([]int, len(of.LeafOfRow))))
+	if mean, shown := anonymize.NewMeans(p, of, 5, false).Mean(0); shown {
+		t.Errorf("of two values, %g is shown", mean)
+	}
+}
+
 func TestAMeanIsOffByHalfTheLabelsWidthOverThePeople(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	shown := 0
