@@ -60,17 +60,23 @@ func foreign(names []*pg.Node) bool {
 	return len(names) > 1 && names[len(names)-2].GetString_().GetSval() != "pg_catalog"
 }
 
-// labelNames starts the names of the columns in which releases hold labels.
-const labelNames = "tailor_label"
+// ownNames start the names of the columns that releases hold beside those of
+// their tables: labels, the numbers of rows, and the numbers of labels.
+var ownNames = []string{"tailor_label", "tailor_number"}
 
 // assertNoLabels refuses texts that name what a release holds beside the
 // table's own columns: it would be shown without being noted.
 func (b *binder) assertNoLabels() error {
 	for _, t := range b.tokens {
+		if t.Token != pg.Token_IDENT {
+			continue
+		}
 		text := strings.TrimPrefix(strings.ToLower(b.statement[t.Start:t.End]), `"`)
-		if t.Token == pg.Token_IDENT && strings.HasPrefix(text, labelNames) {
-			return sqlstate.New(sqlstate.UndefinedColumn, "names that start with %q are reserved beside a protected table", labelNames).
-				WithHint("Name the column itself: its label is shown.").At(b.statement, int(t.Start))
+		for _, own := range ownNames {
+			if strings.HasPrefix(text, own) {
+				return sqlstate.New(sqlstate.UndefinedColumn, "names that start with %q are reserved beside a protected table", own).
+					WithHint("Name the column itself: its label is shown.").At(b.statement, int(t.Start))
+			}
 		}
 	}
 	return nil
