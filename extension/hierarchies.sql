@@ -180,7 +180,7 @@ BEGIN
         outside := CASE qid.kind
             WHEN 'interval' THEN '%1$I NOT BETWEEN ($1 ->> ''lower'')::numeric AND ($1 ->> ''upper'')::numeric'
             WHEN 'date' THEN '%1$I NOT BETWEEN coalesce($1 ->> ''lower'', ''1900-01-01'')::date AND coalesce($1 ->> ''upper'', ''2099-12-31'')::date'
-            WHEN 'table' THEN '%1$I IS NOT NULL AND NOT EXISTS (SELECT FROM jsonb_array_elements($1 -> ''paths'') p WHERE p ->> 0 = %1$I::text)'
+            WHEN 'table' THEN '%1$I IS NOT NULL AND NOT EXISTS (SELECT FROM jsonb_array_elements($1 -> ''paths'') p WHERE p.value ->> 0 = t.%1$I::text)'
         END;
         CONTINUE WHEN outside IS NULL;
         EXECUTE format('SELECT count(*) FROM (SELECT DISTINCT %1$I FROM tailor_store.tuples_%2$s) t WHERE ' || outside, qid.stored, epoch)
