@@ -20,10 +20,20 @@ var runSQL = []string{
 	"ts_stat", "ts_rewrite", "crosstab", "connectby", "xpath_table",
 }
 
+// signals are functions that end in a warning, in the server's log as well,
+// which quotes the argument.
+var signals = []string{"pg_terminate_backend", "pg_cancel_backend", "pg_log_backend_memory_contexts"}
+
 // harmless refuses functions that run SQL of their own, as far as their names
-// tell: those above, dblink's, and what lies in a schema of its own.
+// tell: those above, dblink's, and what lies in a schema of its own; and those
+// that write their arguments to the log.
 func (b *binder) harmless(f *pg.FuncCall) error {
 	name := last(f.Funcname)
+	if slices.Contains(signals, name) {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "function %q cannot be called beside a protected table", name).
+			WithHint("The server's log would hold its argument. Call it in a statement of its own, with a number that you have read.").
+			At(b.statement, int(f.Location))
+	}
 	own := foreign(f.Funcname) && !b.isCaseCount(f)
 	if !own && !slices.Contains(runSQL, name) && !strings.HasPrefix(name, "dblink") {
 		return nil
