@@ -87,7 +87,7 @@ func (s *session) readSettings(ctx context.Context) error {
 func (s *session) askSettings() error {
 	q := &internalQuery{server: s.server, done: make(chan error, 1)}
 	text := selectSettings
-	if s.server.session == "" {
+	if s.principal.Reader && s.server.session == "" { // others get no tickets
 		text += ", tailor.session()" // while the role is still the one that logged in
 	}
 	k := &s.knowledge
