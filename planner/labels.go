@@ -79,6 +79,9 @@ func (b *binder) showLabels(q *boundQuery, start, end int) error {
 	if !q.known {
 		return unknownStar()
 	}
+	if len(q.columns) == 0 { // which PostgreSQL allows, but in no list of names
+		return nil
+	}
 	var inner, outer []string
 	for i, c := range q.columns {
 		inner = append(inner, fmt.Sprintf("tailor_%d", i+1))
