@@ -46,7 +46,7 @@ WHERE me.oid = $3 AND c.relation = $1 AND c.audience = $2 || ' ' || me.rolname A
 
 // name is that under which the audience's chain of a relation is kept.
 func (a audience) name(ctx context.Context, tx pgx.Tx, r *Relation) (string, error) {
-	if a.role == 0 {
+	if a.scope == "everyone" {
 		return a.scope, nil
 	}
 	for _, statement := range followRoles {

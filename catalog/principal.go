@@ -18,7 +18,7 @@ type Principal struct {
 	// Group is the reader role through which the principal reads: the first
 	// by name that it is a direct member of, or its own name.
 	Group    string
-	GroupOID uint32
+	GroupOID uint32 // that role's number
 	// Settings stands for what a new session of the role would begin with: the
 	// role's attributes and memberships, the settings of roles and databases, the
 	// time at which the server read its files, and who may connect where.
