@@ -48,7 +48,7 @@ func TestTextsThatComeAgainHaveOneLook(t *testing.T) {
 		t.Error("a text that was forgotten has not been looked at again")
 	}
 	long := []byte(strings.Repeat("x", longestLook+1))
-	if k.at(long) == k.at(long) {
+	if kept := k.at(long); k.at(long) == kept {
 		t.Error("a long text is kept")
 	}
 }

@@ -141,7 +141,7 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 				return s.refuseStep(e, err)
 			}
 		}
-		e.lent = true
+		e.lent = !e.released
 		s.expect.add(e)
 		if p != nil && p.name != string(name) {
 			return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: most})
