@@ -58,7 +58,7 @@ func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Pla
 		return sending
 	}
 	if err == nil {
-		s.settle(e.statement, true)
+		s.settle(&look{text: e.statement}, true)
 		e.kind, e.ahead = 'E', shared
 		s.expect.add(&expected{kind: 'D', prelude: d.notice})
 		s.expect.add(e)

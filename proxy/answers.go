@@ -217,7 +217,7 @@ func (s *session) answerReady(frame []byte) error {
 	s.status.Store(uint32(frame[len(frame)-1]))
 	s.replies.Add(1)
 	s.finish(e, audit.Passed, "")
-	internal := e.internal
+	internal, silent := e.internal, e.silent
 	if internal != nil {
 		e.internal = nil // answered: nobody else is to end it
 	}
@@ -226,7 +226,7 @@ func (s *session) answerReady(frame []byte) error {
 		internal.done <- nil
 		return nil
 	}
-	if e.silent {
+	if silent {
 		return nil
 	}
 	return s.out.pass(frame)

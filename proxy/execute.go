@@ -20,24 +20,25 @@ import (
 // prepared by SQL over protected tables, they stand in it, in place of EXECUTE,
 // and the text that comes back is the one to run, to answer and to record.
 // resolved is nil where it is the client's own.
-func (s *session) planned(ctx context.Context, text string) (sql string, resolved *planner.Rewritten, plan *planner.Plan, err error) {
-	resolved, err = s.standing(ctx, text)
+func (s *session) planned(ctx context.Context, sent *look) (runs *look, resolved *planner.Rewritten, plan *planner.Plan, err error) {
+	resolved, err = s.standing(ctx, sent.text)
 	if err != nil {
-		return text, nil, nil, err
+		return sent, nil, nil, err
 	}
 	if resolved == nil {
-		plan, err = s.measuredPlan(ctx, text)
-		return text, nil, plan, err
+		plan, err = s.plan(ctx, sent)
+		return sent, nil, plan, err
 	}
-	plan, err = s.measuredPlan(ctx, resolved.SQL)
+	runs = &look{text: resolved.SQL}
+	plan, err = s.plan(ctx, runs)
 	if err != nil {
 		placed := *sqlstate.From(err)
 		if placed.Position > 0 {
-			placed.Position = resolved.Position(placed.Position, text)
+			placed.Position = resolved.Position(placed.Position, sent.text)
 		}
 		err = &placed
 	}
-	return resolved.SQL, resolved, plan, err
+	return runs, resolved, plan, err
 }
 
 // standing puts what a text runs by EXECUTE in its place. The server is asked

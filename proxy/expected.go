@@ -54,6 +54,9 @@ type expected struct {
 	most   uint32 // rows that were asked for; 0 for all
 	// internal receives the answer, which the client does not see.
 	internal *internalQuery
+	// lent says that it came from blank, and that once it is in the queue nobody
+	// else has it: when it is answered it is wiped, and used again.
+	lent bool
 }
 
 // position is the place in the client's text that a place in the server's
@@ -115,6 +118,26 @@ type expectations struct {
 	queue    []*expected
 	skipping bool
 	dropped  func(*expected) // is told of what will never be answered
+	room     [8]*expected    // where the queue of a short transaction lies
+	blanks   []*expected     // were lent, and are wiped
+}
+
+// maxBlanks is as many as a short transaction needs.
+const maxBlanks = 4
+
+// blank returns an expectation in which nothing is set. One that was answered is
+// used again, as most are: a new one for each message was most of what there was
+// to collect.
+func (q *expectations) blank() *expected {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.blanks)
+	if n == 0 {
+		return &expected{}
+	}
+	e := q.blanks[n-1]
+	q.blanks = q.blanks[:n-1]
+	return e
 }
 
 func (q *expectations) add(e *expected) {
@@ -128,6 +151,9 @@ func (q *expectations) add(e *expected) {
 		return // one mark is enough
 	}
 	q.skipping = false
+	if len(q.queue) == 0 {
+		q.queue = q.room[:0]
+	}
 	q.queue = append(q.queue, e)
 }
 
@@ -144,12 +170,17 @@ func (q *expectations) head() *expected {
 	return q.queue[0]
 }
 
-// complete removes the head, whose answer has ended.
+// complete removes the head, whose answer has ended. Where it was lent, the caller
+// has it no more.
 func (q *expectations) complete() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.queue) > 0 {
-		q.shift()
+	if len(q.queue) == 0 {
+		return
+	}
+	if e := q.shift(); e.lent && len(q.blanks) < maxBlanks {
+		*e = expected{}
+		q.blanks = append(q.blanks, e)
 	}
 }
 

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"reflect"
 	"testing"
+
+	"github.com/hiatus-tailor/tailor/internal/audit"
 )
 
 // queued makes a queue of kinds, of which the first is a copy that has begun.
@@ -132,5 +135,62 @@ func TestMessagesThatEndWithReadyAreCounted(t *testing.T) {
 	s.replies.Add(2)
 	if !s.owedNothing() {
 		t.Error("something is owed when all is answered")
+	}
+}
+
+func TestWhatWasLentComesBackWiped(t *testing.T) {
+	var q expectations
+	lent := q.blank()
+	*lent = expected{kind: 'E', statement: "SELECT 1", record: &audit.Record{}, shape: &shape{}, rows: 7, prelude: []byte("x"), prepares: &prepared{}, lent: true}
+	q.add(lent)
+	if e := q.blank(); e == lent {
+		t.Fatal("what is still to be answered is lent again")
+	}
+	q.complete()
+	again := q.blank()
+	if again != lent || !reflect.DeepEqual(*again, expected{}) {
+		t.Errorf("%+v, want the one that was answered, and nothing of it", again)
+	}
+	if e := q.blank(); e == lent {
+		t.Error("one is lent twice")
+	}
+}
+
+func TestWhatIsNotLentIsNotUsedAgain(t *testing.T) {
+	var q expectations
+	for name, e := range map[string]*expected{"another's": {kind: 'E'}, "shared": bare['S']} {
+		q.add(e)
+		q.complete()
+		if q.blank() == e {
+			t.Errorf("%s is lent", name)
+		}
+	}
+	failed, dropped := &expected{kind: 'P', lent: true}, &expected{kind: 'B', lent: true}
+	q.add(failed)
+	q.add(dropped)
+	q.fail("42601")
+	q.add(dropped)
+	for range 3 {
+		if e := q.blank(); e == failed || e == dropped {
+			t.Errorf("%q is lent after an error, which its record may still be about", e.kind)
+		}
+	}
+}
+
+func TestAQueueStartsWhereItWasEmptied(t *testing.T) {
+	var q expectations
+	for n := range 100 {
+		for range 1 + n%20 { // more than there is room for, too
+			q.add(bare['D'])
+		}
+		for range 1 + n%20 {
+			if q.head() != bare['D'] {
+				t.Fatal("an expectation is lost")
+			}
+			q.complete()
+		}
+		if q.head() != nil {
+			t.Fatal("an expectation is left")
+		}
 	}
 }

@@ -64,16 +64,6 @@ func (p *Proxy) Ready() bool {
 	return err == nil && !p.draining.Load()
 }
 
-// measuredPlan is plan with its time noted, where there was something to plan.
-func (s *session) measuredPlan(ctx context.Context, text string) (*planner.Plan, error) {
-	started := s.proxy.clock()
-	plan, err := s.plan(ctx, text)
-	if err != errWaits && (err != nil || !plan.Passes()) {
-		s.proxy.meters.planning.Observe(s.proxy.clock().Sub(started))
-	}
-	return plan, err
-}
-
 // measuredDecision is decide with its time and outcome noted.
 func (s *session) measuredDecision(ctx context.Context, plan *planner.Plan, record *audit.Record, meanwhile func(*decision)) (*decision, error) {
 	started := s.proxy.clock()

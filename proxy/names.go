@@ -16,9 +16,9 @@ import (
 // prepared is a statement that the client has prepared under a name, or the
 // unnamed one.
 type prepared struct {
-	plan *planner.Plan
-	text string // the client's own
-	name string // under which the server knows it
+	*look // at the client's own text
+	plan  *planner.Plan
+	name  string // under which the server knows it
 	// fetches is what a text reads that fetches from cursors.
 	fetches *decision
 	// decision is what the text reads that the server has; nil where it passes.
@@ -73,10 +73,11 @@ func (n *names) fetches(client string) (d *decision, text string) {
 	return nil, ""
 }
 
-// bound notes which statement, without protected tables, a portal runs.
+// bound notes which statement, without protected tables, a portal runs. Where the
+// portal had another one, that is forgotten: nobody but the map has a portal.
 func (n *names) bound(to []byte, p *prepared) {
-	if known := n.portals[string(to)]; known != nil && known.prepared == p {
-		known.decided = false
+	if known := n.portals[string(to)]; known != nil && known.name == string(to) {
+		*known = portal{prepared: p, name: known.name}
 		return
 	}
 	n.portals[string(to)] = &portal{prepared: p, name: string(to)}
@@ -93,7 +94,9 @@ func (n *names) give() string {
 }
 
 // own says whether a name is of the proxy's own. Clients cannot use one.
-func own(name string) bool { return strings.HasPrefix(name, ownPrefix) }
+func own[Name string | []byte](name Name) bool {
+	return len(name) >= len(ownPrefix) && string(name[:len(ownPrefix)]) == ownPrefix
+}
 
 // errOwnName ends messages that use a name of the proxy's own: what is under it
 // is run when the proxy says so, once it has been recorded.
@@ -149,10 +152,15 @@ var deallocation = regexp.MustCompile(`(?is)^\s*deallocate\s+(?:prepare\s+)?("(?
 var discarding = regexp.MustCompile(`(?is)^\s*(?:deallocate\s+(?:prepare\s+)?|discard\s+)all\s*;?\s*$`)
 
 // discard follows a text that makes the server forget all statements.
-func (n *names) discard(text string) {
-	if len(n.statements) > 0 && len(text) < 100 && startsWithD(text) && discarding.MatchString(text) {
+func (n *names) discard(l *look) {
+	if len(n.statements) > 0 && l.discards() {
 		clear(n.statements)
 	}
+}
+
+// discards says whether a text makes the server forget all statements.
+func discards(text string) bool {
+	return len(text) < 100 && startsWithD(text) && discarding.MatchString(text)
 }
 
 // startsWithD spares most texts the look of a regular expression.

@@ -105,7 +105,11 @@ func (s *session) pass(ctx context.Context, frame []byte, inside bool) error {
 		s.messages.Add(1)
 		err = s.statement(ctx, frame)
 	}
-	if err != nil || s.in.buffered() {
+	if err == nil && s.in.buffered() {
+		return nil
+	}
+	s.arrival = time.Time{}
+	if err != nil {
 		return err
 	}
 	if err := s.up.Flush(); err != nil {

@@ -8,8 +8,6 @@ import (
 	"github.com/jackc/pgproto3/v2"
 	"github.com/jackc/pgx/v5"
 	decode "github.com/jackc/pgx/v5/pgproto3"
-
-	"github.com/hiatus-tailor/tailor/planner"
 )
 
 // bind notes which statement a portal runs.
@@ -19,12 +17,13 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if !ok || !also {
 		return malformed(nil)
 	}
-	e := &expected{kind: 'B', started: s.proxy.clock()}
+	e := s.expect.blank()
+	e.kind, e.started = 'B', s.arrived()
 	s.pipelined = true
-	for _, name := range []string{string(to), string(from)} {
+	for _, name := range [][]byte{to, from} {
 		if s.principal.Reader && own(name) {
 			e.record = s.record("")
-			return s.refuseStep(e, errOwnName(name))
+			return s.refuseStep(e, errOwnName(string(name)))
 		}
 	}
 	p := s.names.statements[string(from)]
@@ -45,10 +44,11 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 		return err
 	}
 	if p == nil { // prepared by SQL, or not at all: the record has its name
-		p = &prepared{plan: &planner.Plan{}, text: "EXECUTE " + pgx.Identifier{string(from)}.Sanitize(), name: string(from)}
+		p = &prepared{plan: passing, look: &look{text: "EXECUTE " + pgx.Identifier{string(from)}.Sanitize()}, name: string(from)}
 	}
 	if !own(p.name) {
 		s.names.bound(to, p)
+		e.lent = true
 		s.expect.add(e)
 		return s.up.pass(frame)
 	}
@@ -109,29 +109,30 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 		return malformed(nil)
 	}
 	most := binary.BigEndian.Uint32(rest)
-	e := &expected{kind: 'E', started: s.proxy.clock(), most: most}
+	e := s.expect.blank()
+	e.kind, e.started, e.most = 'E', s.arrived(), most
 	s.pipelined = true
 	p := s.names.portals[string(name)]
-	if s.principal.Reader && (own(string(name)) || p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {
+	if s.principal.Reader && (own(name) || p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {
 		// An unknown portal may be a cursor over releases that is no longer known.
 		e.record = s.record("")
 		return s.refuseStep(e, errOwnName(string(name)))
 	}
 	if p == nil || p.plan.Passes() || p.plan.Explain != "" {
 		if p != nil {
-			s.settle(p.text, false)
-			s.names.discard(p.text)
+			s.settle(p.look, false)
+			s.names.discard(p.look)
 			_, _ = s.fetched(p.text, true)
 		}
 		switch {
 		case p == nil: // a cursor
 			e.statement = "FETCH FROM " + pgx.Identifier{string(name)}.Sanitize()
-			s.count(e)
+			s.count(e, &look{text: e.statement})
 		case !p.decided:
 			p.decided = true
 			e.statement = p.text
 			if p.plan.Explain == "" || len(p.plan.Relations) == 0 {
-				s.count(e)
+				s.count(e, p.look)
 			}
 		}
 		if d, text := s.names.fetches(string(name)); d != nil {
@@ -140,6 +141,7 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 				return s.refuseStep(e, err)
 			}
 		}
+		e.lent = !e.released
 		s.expect.add(e)
 		if p != nil && p.name != string(name) {
 			return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: most})
@@ -157,7 +159,7 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 			return s.refuseStep(e, err)
 		}
 		p.decided, p.record = true, e.record
-		s.settle(p.text, true)
+		s.settle(p.look, true)
 		e.prelude = d.notice
 		s.declare(p.plan, d)
 	}

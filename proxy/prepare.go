@@ -2,10 +2,8 @@ package proxy
 
 import (
 	"context"
-	"slices"
 
 	"github.com/jackc/pgproto3/v2"
-	decode "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/planner"
@@ -13,23 +11,25 @@ import (
 
 // parse handles the preparation of a statement by message.
 func (s *session) parse(ctx context.Context, frame []byte) error {
-	var p decode.Parse
-	if err := p.Decode(frame[headerBytes:]); err != nil {
-		return malformed(err)
+	p, ok := parsingOf(frame[headerBytes:])
+	if !ok {
+		return malformed(nil)
 	}
-	s.note(p.Query)
-	started := s.proxy.clock()
-	sql, resolved, plan, err := s.planned(ctx, p.Query)
+	sent := s.looks.at(p.query)
+	s.note(sent.text)
+	started := s.arrived()
+	runs, resolved, plan, err := s.planned(ctx, sent)
 	if err == errWaits {
 		return err
 	}
-	e := &expected{kind: 'P', statement: sql, sent: p.Query, resolved: resolved, started: started}
+	e := s.expect.blank()
+	e.kind, e.statement, e.sent, e.resolved, e.started = 'P', runs.text, sent.text, resolved, started
 	s.pipelined = true
+	name, parameters := string(p.name), p.types
 	if err == nil {
-		err = s.assertFree(p.Name)
+		err = s.assertFree(name)
 	}
-	made := &prepared{plan: plan, text: sql, name: p.Name, types: slices.Clone(p.ParameterOIDs)}
-	parameters := p.ParameterOIDs
+	made := &prepared{plan: plan, look: runs, name: name, types: parameters}
 	var text string
 	switch {
 	case err != nil:
@@ -38,25 +38,26 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		text, err = s.explained(ctx, plan, nil)
 	case plan.Passes():
 		text, err = s.preparePassing(made)
+		e.lent = err == nil
 	case plan.Prepares != "":
 		parameters = nil
 		text, err = s.keep(ctx, e, plan)
-		made.plan, made.sent = &planner.Plan{}, text
+		made.plan, made.sent = passing, text
 	default:
 		made.name = s.names.give()
 		text, err = s.prepareReleases(ctx, e, made)
 	}
 	if err != nil {
-		e.record = s.record(sql)
+		e.record = s.record(runs.text)
 		return s.refuseStep(e, err)
 	}
-	if err := s.replace('S', p.Name); err != nil {
+	if err := s.replace('S', name); err != nil {
 		return err
 	}
 	made.generation.Store(s.generation)
-	s.names.statements[p.Name], e.prepares = made, made
+	s.names.statements[name], e.prepares = made, made
 	s.expect.add(e)
-	if text == p.Query && made.name == p.Name {
+	if text == sent.text && made.name == name {
 		return s.up.pass(frame)
 	}
 	return send(s.up, &pgproto3.Parse{Name: made.name, Query: text, ParameterOIDs: parameters})
@@ -76,7 +77,7 @@ func (s *session) assertFree(name string) error {
 // preparePassing returns what the server gets for a text that names no protected
 // table.
 func (s *session) preparePassing(made *prepared) (string, error) {
-	call, err := s.assertPassing(made.text)
+	call, err := s.assertPassing(made.look)
 	if err != nil {
 		return "", err
 	}
@@ -110,9 +111,12 @@ func (s *session) prepareReleases(ctx context.Context, e *expected, made *prepar
 
 // assertPassing refuses a text that names no protected table where it would do
 // something else than it says. For SECURITY LABEL it returns the call that does it.
-func (s *session) assertPassing(text string) (call string, err error) {
-	if call, err = planner.SecurityLabel(text); err == nil {
-		err = s.assertFetches(text)
+func (s *session) assertPassing(l *look) (call string, err error) {
+	if l.labels() {
+		call, err = planner.SecurityLabel(l.text)
+	}
+	if err == nil {
+		err = s.assertFetches(l.text)
 	}
 	return call, err
 }

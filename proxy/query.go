@@ -16,32 +16,33 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		return malformed(err)
 	}
 	s.note(q.String)
-	started := s.proxy.clock()
-	sql, resolved, plan, err := s.planned(ctx, q.String)
+	started := s.arrived()
+	runs, resolved, plan, err := s.planned(ctx, &look{text: q.String})
 	if err == errWaits {
 		return err
 	}
-	e := &expected{kind: 'Q', statement: sql, sent: q.String, resolved: resolved, started: started}
+	e := s.expect.blank()
+	e.kind, e.statement, e.sent, e.resolved, e.started = 'Q', runs.text, q.String, resolved, started
 	var text string
 	switch {
 	case err != nil:
 	case plan.Explain != "":
-		text, err = s.queryAccount(ctx, e, plan)
+		text, err = s.queryAccount(ctx, e, runs, plan)
 	case plan.Passes():
-		text, err = s.queryPassing(ctx, e)
+		text, err = s.queryPassing(ctx, e, runs)
 	case plan.Prepares != "":
 		if text, err = s.keep(ctx, e, plan); err == nil {
-			s.count(e)
+			s.count(e, runs)
 		}
 	case plan.OneQuery && !s.pipelined:
-		e.record = s.recordAt(started, sql)
+		e.record = s.recordAt(started, runs.text)
 		return s.queryAhead(ctx, e, plan)
 	default:
-		text, err = s.queryReleases(ctx, e, plan)
+		text, err = s.queryReleases(ctx, e, runs, plan)
 	}
 	if err != nil {
 		if e.record == nil {
-			e.record = s.recordAt(started, sql)
+			e.record = s.recordAt(started, runs.text)
 		}
 		s.refuse(e, err)
 		text = unparsable
@@ -54,52 +55,53 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 }
 
 // queryAccount returns the query that shows the account of a plan.
-func (s *session) queryAccount(ctx context.Context, e *expected, plan *planner.Plan) (string, error) {
-	account, err := s.explained(ctx, plan, s.recordAt(e.started, e.statement))
+func (s *session) queryAccount(ctx context.Context, e *expected, runs *look, plan *planner.Plan) (string, error) {
+	account, err := s.explained(ctx, plan, s.recordAt(e.started, runs.text))
 	if err == nil && len(plan.Relations) == 0 {
-		s.count(e) // else durable already
+		s.count(e, runs) // else durable already
 	}
 	return account, err
 }
 
 // queryPassing returns what the server gets for a text that names no protected
 // table.
-func (s *session) queryPassing(ctx context.Context, e *expected) (string, error) {
-	call, err := s.assertPassing(e.statement)
+func (s *session) queryPassing(ctx context.Context, e *expected, runs *look) (string, error) {
+	call, err := s.assertPassing(runs)
 	if err != nil {
 		return "", err
 	}
-	if d, shows := s.fetched(e.statement, true); d != nil {
-		return s.queryFetch(ctx, e, d, shows)
+	if d, shows := s.fetched(runs.text, true); d != nil {
+		return s.queryFetch(ctx, e, runs, d, shows)
 	}
-	s.settle(e.statement, false)
-	s.count(e)
-	s.names.discard(e.statement)
-	return s.inPlace(e.statement, call), nil
+	s.settle(runs, false)
+	s.count(e, runs)
+	s.names.discard(runs)
+	e.lent = true
+	return s.inPlace(runs.text, call), nil
 }
 
 // queryFetch returns the text by which rows are fetched from cursors over
 // releases, or the transaction of one that outlives it ends.
-func (s *session) queryFetch(ctx context.Context, e *expected, d *decision, shows bool) (string, error) {
-	e.record = s.recordAt(e.started, e.statement)
-	s.settle(e.statement, false)
+func (s *session) queryFetch(ctx context.Context, e *expected, runs *look, d *decision, shows bool) (string, error) {
+	e.record = s.recordAt(e.started, runs.text)
+	s.settle(runs, false)
 	e.released = true
 	if shows {
 		if err := s.recordFetch(ctx, d, e.record); err != nil {
 			return "", err
 		}
 	}
-	return s.ticket(e.statement, d), nil
+	return s.ticket(runs.text, d), nil
 }
 
 // queryReleases returns the text that reads releases, once it is recorded.
-func (s *session) queryReleases(ctx context.Context, e *expected, plan *planner.Plan) (string, error) {
-	e.record = s.recordAt(e.started, e.statement)
+func (s *session) queryReleases(ctx context.Context, e *expected, runs *look, plan *planner.Plan) (string, error) {
+	e.record = s.recordAt(e.started, runs.text)
 	d, err := s.measuredDecision(ctx, plan, e.record, func(*decision) {})
 	if err != nil {
 		return "", err
 	}
-	s.settle(e.statement, true)
+	s.settle(runs, true)
 	e.over(plan, d)
 	e.prelude = d.notice
 	s.declare(plan, d)

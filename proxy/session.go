@@ -65,7 +65,10 @@ type session struct {
 	// the prepared statements.
 	generation int64
 	knowledge
+	looks        looks
 	lastSnapshot *catalog.Snapshot
+	snapshots    int       // how many there were, the last one included
+	arrival      time.Time // see arrived; zero where the clock has not been asked
 }
 
 // open authenticates a client and logs in to the server as its role. The
@@ -280,6 +283,15 @@ func (s *session) noteTally() {
 	for _, counted := range s.tally.take(s.proxy.clock(), s.recordAt) {
 		s.proxy.audit.Finish(counted.record, counted.outcome)
 	}
+}
+
+// arrived is when the present message was read, or one that was read with it: what
+// comes in one piece has one time.
+func (s *session) arrived() time.Time {
+	if s.arrival.IsZero() {
+		s.arrival = s.proxy.clock()
+	}
+	return s.arrival
 }
 
 // record starts the audit record of a statement of this session.

@@ -193,9 +193,9 @@ var settlers = words.New([]string{"set", "discard", "rollback", "abort", "call",
 // Where it may well, nothing can follow in its pipeline that depends on them.
 // Above doubt are plain queries without a function, and what reads releases:
 // the planner lets no function into it that could.
-func (s *session) settle(text string, released bool) {
-	s.unsettled = s.unsettled || settlers.Within(text)
-	s.doubtful = s.doubtful || s.unsettled || !released && !plain(text)
+func (s *session) settle(l *look, released bool) {
+	s.unsettled = s.unsettled || l.settles()
+	s.doubtful = s.doubtful || s.unsettled || !released && !l.plain()
 }
 
 // plain says that a text is one query without a function call.

@@ -80,13 +80,12 @@ func malformed(err error) error {
 }
 
 // count sees to it that a run of a statement that passes is recorded.
-func (s *session) count(e *expected) {
-	if !alike(e.statement) {
-		e.record = s.recordAt(e.started, e.statement)
-		return
+func (s *session) count(e *expected, l *look) {
+	if l.alike() {
+		e.shape = s.tally.counts(l, e.started)
 	}
-	if e.shape = s.tally.counts(e.statement, e.started); e.shape == nil {
-		e.record = s.recordAt(e.started, e.statement)
+	if e.shape == nil {
+		e.record = s.recordAt(e.started, l.text)
 	}
 }
 

@@ -33,41 +33,60 @@ func (d *decision) view(r *catalog.Relation) string {
 	return "" // cannot happen: a decision covers all relations of its plan
 }
 
+// passing is the plan of a text that concerns no protected relation. Nobody
+// changes it.
+var passing = &planner.Plan{}
+
 // plan asks the planner about a text. Roles that are no readers are served
 // under their own privileges.
-func (s *session) plan(ctx context.Context, text string) (*planner.Plan, error) {
-	if !s.principal.Reader && !explainsTailor(text) {
-		return &planner.Plan{}, nil
+func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
+	if !s.principal.Reader && !l.explains() {
+		return passing, nil
 	}
 	snapshot, err := s.proxy.catalog.Snapshot()
-	if err != nil {
-		if s.lastSnapshot != nil && !s.lastSnapshot.MayConcern(text) {
-			return &planner.Plan{}, nil
-		}
-		return nil, err
+	if err == nil && snapshot != s.lastSnapshot {
+		s.lastSnapshot = snapshot
+		s.snapshots++
 	}
-	s.lastSnapshot = snapshot
-	if !snapshot.MayConcern(text) {
-		return &planner.Plan{}, nil
+	if s.lastSnapshot != nil && s.concernsNothing(l) {
+		return passing, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	if s.turn != nil {
 		return nil, errWaits
 	}
+	started := s.proxy.clock()
+	defer func() { s.proxy.meters.planning.Observe(s.proxy.clock().Sub(started)) }()
 	if err := s.readSettings(ctx); err != nil {
 		return nil, err
 	}
 	if s.principal.Reader {
-		if err := reserved(text); err != nil {
+		if err := reserved(l.text); err != nil {
 			return nil, err
 		}
 	}
-	plan, err := s.proxy.plans.Make(text, planner.Session{
+	plan, err := s.proxy.plans.Make(l.text, planner.Session{
 		Database: s.database, SearchPath: s.settings.searchPath, Values: s.settings.values, Temporary: s.settings.temporary,
 	}, snapshot)
 	if err == nil && plan.Explain == "" && !s.principal.Reader {
-		return &planner.Plan{}, nil
+		return passing, nil
 	}
 	return plan, err
+}
+
+// concernsNothing says that a text names nothing that the session's last snapshot
+// protects.
+func (s *session) concernsNothing(l *look) bool {
+	if l.free == s.snapshots {
+		return true
+	}
+	if s.lastSnapshot.MayConcern(l.text) {
+		return false
+	}
+	l.free = s.snapshots
+	return true
 }
 
 // reserved refuses texts that use what is the proxy's alone: its names, and the

@@ -40,8 +40,8 @@ type shape struct {
 
 // counts says whether a run is counted here; it wants a record of its own if
 // not.
-func (t *tally) counts(statement string, now time.Time) *shape {
-	key := t.key(statement)
+func (t *tally) counts(l *look, now time.Time) *shape {
+	key := l.shapeIn(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.shapes[key]
@@ -60,7 +60,7 @@ func (t *tally) counts(statement string, now time.Time) *shape {
 		return nil
 	}
 	if s.runs == 0 && s.open == 0 {
-		s.started, s.statement = now, statement
+		s.started, s.statement = now, l.text
 	}
 	s.open++
 	return s
@@ -161,7 +161,15 @@ func alike(text string) bool {
 	if len(first) > maxVerb {
 		return false
 	}
-	switch strings.TrimRight(strings.ToLower(first), ";\n\t") {
+	first = strings.TrimRight(first, ";\n\t")
+	var lower [maxVerb]byte // strings.ToLower would make a string of each text
+	for i, c := range []byte(first) {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	switch string(lower[:len(first)]) {
 	case "select", "insert", "update", "delete", "values", "table", "with", "begin", "start", "commit", "end", "rollback",
 		"show", "set", "reset", "savepoint", "release", "":
 		return true

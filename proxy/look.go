@@ -1,0 +1,85 @@
+package proxy
+
+import "github.com/hiatus-tailor/tailor/planner"
+
+// look is a statement's text with what it tells by itself. Each question is
+// answered once, when it is asked first, however often the text runs. It belongs
+// to the goroutine that forwards statements.
+type look struct {
+	text  string
+	asked questions
+	yes   questions // of those that were asked
+	shape uint64    // see tally; 0 until it was asked for
+	// free is the session's snapshot, by number, in which the text names nothing
+	// protected; 0 for none that is known.
+	free int
+}
+
+// questions is a set of what can be asked about a text.
+type questions uint8
+
+const (
+	isAlike questions = 1 << iota
+	isPlain
+	mayUnsettle
+	mayDiscard
+	mayExplain
+	mayLabel
+)
+
+// ask answers a question, and remembers the answer.
+func (l *look) ask(q questions, answer func(text string) bool) bool {
+	if l.asked&q == 0 {
+		l.asked |= q
+		if answer(l.text) {
+			l.yes |= q
+		}
+	}
+	return l.yes&q != 0
+}
+
+func (l *look) alike() bool    { return l.ask(isAlike, alike) }
+func (l *look) plain() bool    { return l.ask(isPlain, plain) }
+func (l *look) settles() bool  { return l.ask(mayUnsettle, settlers.Within) }
+func (l *look) discards() bool { return l.ask(mayDiscard, discards) }
+func (l *look) explains() bool { return l.ask(mayExplain, explainsTailor) }
+func (l *look) labels() bool   { return l.ask(mayLabel, labels) }
+
+// labels says that a text is a SECURITY LABEL, or would be with fewer faults.
+func labels(text string) bool {
+	call, err := planner.SecurityLabel(text)
+	return call != "" || err != nil
+}
+
+// shapeIn is the key of the text's shape. All tallies of a proxy have the same.
+func (l *look) shapeIn(t *tally) uint64 {
+	if l.shape == 0 {
+		l.shape = t.key(l.text)
+	}
+	return l.shape
+}
+
+// looks are those at the texts that a client prepared last: without names, as
+// many drivers do, the same few come over and over.
+type looks struct {
+	kept [8]*look
+	next int // to be forgotten
+}
+
+// longestLook bounds what a session keeps of texts.
+const longestLook = 1 << 10
+
+// at returns the look at a text.
+func (k *looks) at(text []byte) *look {
+	for _, l := range k.kept {
+		if l != nil && l.text == string(text) {
+			return l
+		}
+	}
+	l := &look{text: string(text)}
+	if len(text) <= longestLook {
+		k.kept[k.next] = l
+		k.next = (k.next + 1) % len(k.kept)
+	}
+	return l
+}
