@@ -23,7 +23,7 @@ type descriptor int
 // descriptorOf takes a connection over from Go: who has the descriptor closes
 // the connection. ok is false for any but a plain socket.
 func descriptorOf(conn net.Conn) (d descriptor, ok bool) {
-	if !isPlain(conn) {
+	if !hasSocket(conn) {
 		return 0, false
 	}
 	return copyOf(conn)

@@ -124,20 +124,11 @@ func (l *loop) dismiss(t *turn, reason error) {
 	t.session.course.step()
 }
 
-// turnover is after how many polls the loop lets Go's scheduler look at it: more
-// often than every 10 ms, where there is much to do. Who does not has the
-// processor taken away by the runtime's monitor, which then looks again every
-// 20 µs: a tenth of what a statement costs.
-const turnover = 32
-
 // run serves until close.
 func (l *loop) run() {
 	defer close(l.done)
 	events := make([]syscall.EpollEvent, 128)
-	for polls := 0; ; polls++ {
-		if polls%turnover == 0 {
-			runtime.Gosched()
-		}
+	for {
 		n, err := l.poll.wait(events)
 		if err != nil {
 			l.log.Error("cannot poll", "error", err)

@@ -243,8 +243,8 @@ func (s *socket) readable(descriptor) {
 	s.course.loop.unwatch(s)
 }
 
-// isPlain says whether a connection has a socket with nothing in between.
-func isPlain(conn net.Conn) bool {
+// hasSocket says whether a connection has a socket with nothing in between.
+func hasSocket(conn net.Conn) bool {
 	switch conn.(type) {
 	case *socket, *net.TCPConn, *net.UnixConn:
 		return true

@@ -139,7 +139,7 @@ func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
 func (s *session) board(t *turn) bool {
 	c := s.course
 	client, ok := s.client.(*socket)
-	if !ok || !isPlain(s.server.conn) {
+	if !ok || !hasSocket(s.server.conn) {
 		return false
 	}
 	s.touch.Lock()
