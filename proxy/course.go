@@ -4,6 +4,7 @@ import (
 	"iter"
 	"net"
 	"slices"
+	"time"
 )
 
 // course is the way of one connection from its first packet to its end, as
@@ -97,6 +98,19 @@ func (c *course) elsewhere(do func()) {
 		do()
 		c.loop.post(c.step)
 	}()
+	c.give(struct{}{})
+}
+
+// letOthersGoFirst waits on the loop until it has nothing else to do, or for a
+// few milliseconds.
+func (c *course) letOthersGoFirst() {
+	if c == nil || !c.onLoop {
+		return
+	}
+	if l := c.loop; len(l.patient) == 0 {
+		l.since = time.Now()
+	}
+	c.loop.patient = append(c.loop.patient, c)
 	c.give(struct{}{})
 }
 

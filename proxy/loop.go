@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // loop serves connections on one goroutine, by turns, for as long as none of them
@@ -21,7 +22,10 @@ type loop struct {
 	keepAlive func() net.KeepAliveConfig
 	done      chan struct{} // closed when the loop has ended
 
-	members map[descriptor]member // the loop's goroutine alone looks at it
+	// The loop's goroutine alone looks at these.
+	members map[descriptor]member
+	patient []*course // which wait until nobody else has anything to do
+	since   time.Time // when the first of them began to
 
 	mu      sync.Mutex
 	posted  []func() // to be done by the loop's goroutine
@@ -129,7 +133,7 @@ func (l *loop) run() {
 	defer close(l.done)
 	events := make([]syscall.EpollEvent, 128)
 	for {
-		n, err := l.poll.wait(events)
+		n, err := l.poll.wait(events, len(l.patient) > 0)
 		if err != nil {
 			l.log.Error("cannot poll", "error", err)
 			return
@@ -145,8 +149,18 @@ func (l *loop) run() {
 				m.readable(descriptor(event.Fd))
 			}
 		}
+		if len(l.patient) > 0 && (n == 0 || time.Since(l.since) > patience) {
+			ready := l.patient
+			l.patient = nil
+			for _, c := range ready {
+				c.step()
+			}
+		}
 	}
 }
+
+// patience is how long a course waits at most that lets others go first.
+const patience = 10 * time.Millisecond
 
 // answerBell does what was posted, and says whether the loop ends.
 func (l *loop) answerBell() (ends bool) {

@@ -17,7 +17,8 @@ func newPoller() (poller, error) {
 // attention is how long a poller waits at the ready.
 const attention = 5 * time.Millisecond
 
-// wait returns the events that have come, as soon as there is one.
+// wait returns the events that have come, as soon as there is one; where it is
+// brief, none if there is none within a millisecond.
 //
 // At first it does not tell Go's scheduler that it waits: the goroutine keeps its
 // processor and its thread as if it computed. Told, the scheduler's monitor takes
@@ -27,15 +28,19 @@ const attention = 5 * time.Millisecond
 // the garbage collector does, gets it at once, by the signal that preempts
 // goroutines: epoll_wait never goes on after one; without signals it waits no
 // longer than attention. Who calls this adds a processor for it (see startLoops).
-func (p poller) wait(events []syscall.EpollEvent) (int, error) {
+func (p poller) wait(events []syscall.EpollEvent, brief bool) (int, error) {
+	patience := attention
+	if brief {
+		patience = time.Millisecond
+	}
 	n, _, failure := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),
-		uintptr(attention.Milliseconds()), 0, 0)
+		uintptr(patience.Milliseconds()), 0, 0)
 	switch {
 	case failure == syscall.EINTR:
 		return 0, nil
 	case failure != 0:
 		return 0, failure
-	case n > 0:
+	case n > 0 || brief:
 		return int(n), nil
 	}
 	came, err := syscall.EpollWait(int(p), events, -1)

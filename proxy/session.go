@@ -74,7 +74,8 @@ type session struct {
 
 // open authenticates a client and logs in to the server as its role. The
 // principal's entry is taken, and a seat: who has not proved who he is takes none
-// from others.
+// from others. It all happens on the course's loop where the role's logins rush
+// in, a connection to the server is kept, and nothing has to be waited for.
 func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*session, error) {
 	user := g.parameters["user"]
 	if err := negotiate(g.conn, g, p.newestMinor()); err != nil {
@@ -133,7 +134,7 @@ func (s *session) run(ctx context.Context) {
 		defer s.hurry()()
 	}
 	s.key = s.proxy.cancels.register(s.keyring, s.keyLength, &s.work, s.server.key)
-	defer func() { s.proxy.cancels.forget(s.key, s.course.leave) }()
+	defer s.proxy.cancels.forget(s.key, s.course.leave)
 	if err := s.welcome(s.key); err != nil {
 		s.end = err
 		return

@@ -234,7 +234,11 @@ func (s *session) leaveServer() {
 	}
 	defer s.proxy.places.leave()
 	u, r := s.server, s.proxy.running.Load()
-	if !s.reusable || u.kind == "" || r.ReuseTimeout == 0 || s.proxy.draining.Load() || !s.proxy.shelf.wants(u.kind, s.proxy.clock()) || u.clear() != nil {
+	keep := s.reusable && u.kind != "" && r.ReuseTimeout > 0 && !s.proxy.draining.Load() && s.proxy.shelf.wants(u.kind, s.proxy.clock())
+	if keep {
+		s.course.letOthersGoFirst() // the client's next login, say
+	}
+	if !keep || u.clear() != nil {
 		u.close()
 		return
 	}
