@@ -94,11 +94,18 @@ func (c *course) elsewhere(do func()) {
 		do()
 		return
 	}
+	var fault any
 	go func() {
+		defer func() {
+			fault = recover()
+			c.loop.post(c.step)
+		}()
 		do()
-		c.loop.post(c.step)
 	}()
 	c.give(struct{}{})
+	if fault != nil {
+		panic(fault) // it ends the course, and not the process
+	}
 }
 
 // letOthersGoFirst waits on the loop until it has nothing else to do, or for a

@@ -138,6 +138,18 @@ func TestWhatACourseDoesNotWantDoesNotWakeItsLoop(t *testing.T) {
 	}
 }
 
+func TestAFaultElsewhereIsTheCoursesOwn(t *testing.T) {
+	_, near := sockets(t)
+	faults := make(chan any, 1)
+	begin(t, testLoop(t), near, func(c *course, s *socket) {
+		defer func() { faults <- recover(); _ = s.Close() }()
+		c.elsewhere(func() { panic("a broken invariant") })
+	})
+	if fault := <-faults; fault != "a broken invariant" {
+		t.Errorf("the course met with %v", fault)
+	}
+}
+
 // TestALoopHoldsNobodyUp collects garbage, for which every goroutine has to stop,
 // while a loop waits at the ready.
 func TestALoopHoldsNobodyUp(t *testing.T) {
