@@ -25,6 +25,7 @@ type Catalog struct {
 	log      *slog.Logger
 	warming  atomic.Bool
 	snapshot atomic.Pointer[Snapshot] // nil while unavailable
+	known    known
 
 	key      []byte // of tickets
 	instance string // tells the news of this proxy from those of others

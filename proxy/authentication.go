@@ -51,13 +51,14 @@ type admitted struct {
 }
 
 // admit lets a client prove that it is a role.
-func (p *Proxy) admit(ctx context.Context, method Authentication, conn net.Conn, in *frames, user string) (*admitted, error) {
+func (p *Proxy) admit(ctx context.Context, c *course, method Authentication, conn net.Conn, in *frames, user string) (*admitted, error) {
 	if method == SCRAM {
-		return p.admitByPassword(ctx, conn, in, user)
+		return p.admitByPassword(ctx, c, conn, in, user)
 	}
 	if err := method.vouch(conn, user); err != nil {
 		return nil, err
 	}
+	c.leave()
 	principal, err := p.principals.find(ctx, p.catalog, user, p.clock)
 	return &admitted{principal: principal}, err
 }
@@ -85,7 +86,7 @@ func (a Authentication) vouch(conn net.Conn, user string) error {
 // itself. Where logins rush in, the client is challenged with the salt that the
 // role had a moment ago and the catalog asked while it derives its keys from the
 // password, which takes it longest. Its proof counts for what the catalog says.
-func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, user string) (*admitted, error) {
+func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, in *frames, user string) (*admitted, error) {
 	binding := channelBinding(conn)
 	if err := offerSCRAM(conn, binding); err != nil {
 		return nil, err
@@ -94,6 +95,7 @@ func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, 
 	principal := guess
 	var err error
 	if guess == nil {
+		c.leave()
 		if principal, err = p.principals.find(ctx, p.catalog, user, p.clock); err != nil {
 			return nil, err
 		}
@@ -107,7 +109,8 @@ func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, 
 		return nil, err
 	}
 	if guess != nil {
-		if principal, err = p.principals.find(ctx, p.catalog, user, p.clock); err != nil {
+		c.elsewhere(func() { principal, err = p.principals.find(ctx, p.catalog, user, p.clock) })
+		if err != nil {
 			return nil, err
 		}
 	}

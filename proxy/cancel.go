@@ -13,6 +13,7 @@ type target struct {
 	work      *interrupts
 	server    []byte // nil while the session has no connection
 	delivered sync.WaitGroup
+	busy      int           // requests that are waited for
 	turn      chan struct{} // held by the request that is on its way to the server
 	next      chan struct{} // closed when the request that waits for its turn is delivered; nil for none
 }
@@ -52,16 +53,19 @@ func (c *cancels) register(ring keyring, length int, work *interrupts, server []
 }
 
 // forget takes a key back, and returns when no request with it is on its way:
-// whoever uses the server's connection next is not hit by it.
-func (c *cancels) forget(key string) {
+// whoever uses the server's connection next is not hit by it. waits is called
+// before it waits for one.
+func (c *cancels) forget(key string, waits func()) {
 	c.mu.Lock()
 	t := c.keys[key]
 	delete(c.keys, key)
+	busy := t != nil && t.busy > 0
 	if t != nil {
 		t.server = nil
 	}
 	c.mu.Unlock()
-	if t != nil {
+	if busy {
+		waits()
 		t.delivered.Wait()
 	}
 }
@@ -112,7 +116,8 @@ func (c *cancels) deliver(ctx context.Context, shown string, send func(server []
 	server := t.server
 	if err == nil && server != nil {
 		t.delivered.Add(1)
-		defer t.delivered.Done()
+		t.busy++
+		defer c.delivered(t)
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -123,6 +128,14 @@ func (c *cancels) deliver(ctx context.Context, shown string, send func(server []
 		return true, nil
 	}
 	return true, send(server)
+}
+
+// delivered says that a request has come to its end.
+func (c *cancels) delivered(t *target) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.busy--
+	t.delivered.Done()
 }
 
 // take waits for the turn of a session's request and for a way that is free, and

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 var (
@@ -22,29 +23,32 @@ type descriptor int
 // descriptorOf takes a connection over from Go: who has the descriptor closes
 // the connection. ok is false for any but a plain socket.
 func descriptorOf(conn net.Conn) (d descriptor, ok bool) {
-	var plain syscall.Conn
-	switch c := conn.(type) {
-	case *net.TCPConn:
-		plain = c
-	case *net.UnixConn:
-		plain = c
-	default:
+	if !hasSocket(conn) {
+		return 0, false
+	}
+	return copyOf(conn)
+}
+
+// copyOf is another descriptor of what has one, ok whether that could be had.
+func copyOf(owner any) (d descriptor, ok bool) {
+	plain, ok := owner.(syscall.Conn)
+	if !ok {
 		return 0, false
 	}
 	raw, err := plain.SyscallConn()
 	if err != nil {
 		return 0, false
 	}
-	err = raw.Control(func(fd uintptr) {
+	failed := raw.Control(func(fd uintptr) {
 		syscall.ForkLock.RLock()
 		defer syscall.ForkLock.RUnlock()
 		var copied int
 		if copied, err = syscall.Dup(int(fd)); err == nil {
 			syscall.CloseOnExec(copied)
-			d, ok = descriptor(copied), true
+			d = descriptor(copied)
 		}
 	})
-	return d, ok && err == nil
+	return d, failed == nil && err == nil
 }
 
 // conn gives the connection back to Go, and closes the descriptor.
@@ -87,6 +91,28 @@ func (d descriptor) Write(p []byte) (written int, err error) {
 		}
 	}
 	return written, nil
+}
+
+// keepAlive does what net.TCPConn does for a connection that it accepts.
+func (d descriptor) keepAlive(c net.KeepAliveConfig) {
+	for _, o := range []struct{ level, name, value int }{
+		{syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1},
+		{syscall.SOL_SOCKET, syscall.SO_KEEPALIVE, 1},
+		{syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE, seconds(c.Idle)},
+		{syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL, seconds(c.Interval)},
+		{syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT, c.Count},
+	} {
+		_ = syscall.SetsockoptInt(int(d), o.level, o.name, o.value)
+	}
+}
+
+// seconds rounds up, as a time of less than one is none.
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
+// silent says that a connection is open and that nothing has come.
+func (d descriptor) silent() bool {
+	_, _, err := syscall.Recvfrom(int(d), make([]byte, 1), syscall.MSG_PEEK)
+	return err == syscall.EAGAIN
 }
 
 func (d descriptor) close() { _ = syscall.Close(int(d)) }

@@ -9,7 +9,9 @@
 //	client ◄─ answers ◄──── server   forward whole buffers, watch completions
 //
 // As long as all that it does passes, a session takes turns with others on one
-// goroutine instead, which runs the same code for both directions (see loop).
+// goroutine instead, which runs the same code for both directions (see loop). The
+// way of a connection, from its first packet to its end, is a course: on the loop
+// while it waits for nothing but its sockets, else on a goroutine of its own.
 //
 // Where sessions share connections, one that is between transactions gives its
 // own to another that waits, and gets one again for its next message (see pooled).

@@ -158,7 +158,9 @@ func showing(account *ecg.Explanation, format string) (string, error) {
 	return fmt.Sprintf(`SELECT line AS "QUERY PLAN" FROM (VALUES %s) AS account (number, line) ORDER BY number`, strings.Join(lines, ", ")), nil
 }
 
+var literalEscapes = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+
 // literal quotes text for SQL whatever standard_conforming_strings says.
 func literal(text string) string {
-	return `E'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + `'`
+	return `E'` + literalEscapes.Replace(text) + `'`
 }

@@ -206,6 +206,7 @@ func (s *session) yield() (gave bool, err error) {
 	if u.clear() != nil || s.proxy.draining.Load() {
 		u.close()
 	} else {
+		u.use(s.course.release(u.conn))
 		s.proxy.shelf.put(u, s.proxy.clock().Add(keptFor))
 	}
 	s.proxy.places.leave()
@@ -242,7 +243,7 @@ func (s *session) wake(ctx context.Context) error {
 	if principal.Verifier != s.principal.Verifier || principal.Reader != s.principal.Reader || principal.Group != s.principal.Group {
 		return errChanged
 	}
-	u, err := s.proxy.server(working, r, q.parameters, principal, q.keys)
+	u, err := s.proxy.server(working, r, nil, q.parameters, principal, q.keys)
 	if err != nil {
 		return interrupted(working, err)
 	}

@@ -64,7 +64,7 @@ type Proxy struct {
 	meters  *meters
 	rushes  rushes
 	loops   []*loop
-	next    atomic.Uint32 // of the loops
+	next    int // of the loops
 	// starting bounds the connections that have not come to a session yet.
 	starting chan struct{}
 	draining atomic.Bool
@@ -111,11 +111,10 @@ func (p *Proxy) Listen(ctx context.Context) (net.Listener, error) {
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
-	defer context.AfterFunc(ctx, func() {
-		_ = listener.Close()
-		p.drain(hard, cut)
-	})()
-	p.startLoops()
+	defer context.AfterFunc(ctx, func() { p.drain(hard, cut) })()
+	if err := p.startLoops(); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
 	defer p.stopLoops()
 	upkeep, stop := context.WithCancel(hard)
 	var keeper, sessions sync.WaitGroup
@@ -126,28 +125,45 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 		sessions.Wait()
 		p.noteRushes()
 	}()
-	for {
-		conn, err := listener.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			var temporary interface{ Temporary() bool }
-			if errors.As(err, &temporary) && temporary.Temporary() {
-				p.log.Warn("cannot accept", "error", err)
-				time.Sleep(10 * time.Millisecond)
-				continue
-			}
-			cut(errShutdown)
-			return fmt.Errorf("accept: %w", err)
-		}
-		sessions.Go(func() { p.serve(ctx, hard, conn) })
+	entrance, err := openDoor(p.loops[0], listener, p.log, func(d descriptor, from net.Addr) {
+		sessions.Add(1)
+		p.enter(d, from, listener.Addr(), func(c *course, s *socket) {
+			defer sessions.Done()
+			p.serve(ctx, hard, c, s)
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
 	}
+	defer entrance.close()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-entrance.failed:
+		cut(errShutdown)
+		return fmt.Errorf("accept: %w", err)
+	}
+}
+
+// enter begins the course of a connection on the loop whose turn it is. It is
+// called on the goroutine of the first.
+func (p *Proxy) enter(d descriptor, from, to net.Addr, run func(*course, *socket)) {
+	l := p.loops[p.next%len(p.loops)]
+	p.next++
+	d.keepAlive(l.keepAlive())
+	s := &socket{descriptor: d, remote: from, local: to, keepAlive: l.keepAlive}
+	s.course = newCourse(l, func(c *course) { run(c, s) })
+	s.course.sockets = []*socket{s}
+	if l == p.loops[0] {
+		s.course.step()
+		return
+	}
+	l.post(s.course.step)
 }
 
 // serve handles one connection from its first packet to its end. start ends
 // where no new sessions are wanted, hard where none are.
-func (p *Proxy) serve(start, hard context.Context, conn net.Conn) {
+func (p *Proxy) serve(start, hard context.Context, c *course, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -161,7 +177,7 @@ func (p *Proxy) serve(start, hard context.Context, conn net.Conn) {
 		_, _ = conn.Write(errorFrame("FATAL", sqlstate.From(tooMany())))
 		return
 	}
-	s, err := p.start(start, conn)
+	s, err := p.start(start, c, conn)
 	<-p.starting
 	if err != nil {
 		p.meters.logins["refused"].Add(1)
@@ -178,7 +194,7 @@ func (p *Proxy) serve(start, hard context.Context, conn net.Conn) {
 
 // start takes a connection to a session, or delivers its cancel request. With a
 // session come a seat and an entry of its principal.
-func (p *Proxy) start(ctx context.Context, conn net.Conn) (*session, error) {
+func (p *Proxy) start(ctx context.Context, c *course, conn net.Conn) (*session, error) {
 	r := p.running.Load()
 	ctx, cancel := context.WithTimeout(ctx, r.StartupTimeout)
 	defer cancel()
@@ -189,22 +205,24 @@ func (p *Proxy) start(ctx context.Context, conn net.Conn) (*session, error) {
 			return nil, err
 		}
 	}
-	g, err := greet(ctx, conn, r.tls, r.TLS.Required)
+	g, err := greet(ctx, c, conn, r.tls, r.TLS.Required)
 	if err != nil {
 		return nil, on(g, err)
 	}
 	switch {
 	case g.passed != nil:
+		c.leave()
 		p.accept(ctx, r, g)
 		return nil, nil
 	case g.parameters == nil:
+		c.leave()
 		p.deliver(ctx, r, g)
 		return nil, nil
 	}
-	s, err := p.open(ctx, r, g)
+	s, err := p.open(ctx, r, c, g)
 	if err != nil {
 		p.recordLogin(g, err)
-		return nil, p.slowly(ctx, r, on(g, err))
+		return nil, p.slowly(ctx, r, c, on(g, err))
 	}
 	_ = g.conn.SetDeadline(time.Time{})
 	_ = s.server.conn.SetDeadline(time.Time{})
@@ -226,9 +244,10 @@ func (p *Proxy) recordLogin(g *greeting, err error) {
 }
 
 // slowly keeps back the answer to a wrong password.
-func (p *Proxy) slowly(ctx context.Context, r *running, err error) error {
+func (p *Proxy) slowly(ctx context.Context, r *running, c *course, err error) error {
 	var known *sqlstate.Error
 	if errors.As(err, &known) && (known.Code == sqlstate.InvalidPassword || known.Code == sqlstate.InvalidAuthorization) {
+		c.leave()
 		select {
 		case <-ctx.Done():
 		case <-time.After(r.WrongPasswordPause):

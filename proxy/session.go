@@ -21,6 +21,7 @@ import (
 // session is one logged-in client with its connection to the server.
 type session struct {
 	proxy     *Proxy
+	course    *course
 	id        string
 	client    net.Conn
 	address   string // of the client
@@ -73,27 +74,28 @@ type session struct {
 
 // open authenticates a client and logs in to the server as its role. The
 // principal's entry is taken, and a seat: who has not proved who he is takes none
-// from others.
-func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, error) {
+// from others. It all happens on the course's loop where the role's logins rush
+// in, a connection to the server is kept, and nothing has to be waited for.
+func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*session, error) {
 	user := g.parameters["user"]
 	if err := negotiate(g.conn, g, p.newestMinor()); err != nil {
 		return nil, err
 	}
 	in := newFrames(g.conn)
 	in.limit = maxStartup
-	client, err := p.admit(ctx, r.Authentication, g.conn, in, user)
+	client, err := p.admit(ctx, c, r.Authentication, g.conn, in, user)
 	if err != nil {
 		return nil, err
 	}
 	in.limit, in.streamed = maxFrame, 'd'
-	if err := p.seats.take(ctx, r.QueueTimeout); err != nil {
+	if err := p.seats.take(ctx, r.QueueTimeout, c.leave); err != nil {
 		return nil, err
 	}
 	if err := p.seats.enter(user); err != nil {
 		p.seats.leave()
 		return nil, err
 	}
-	server, err := p.server(ctx, r, g.parameters, client.principal, client.keys)
+	server, err := p.server(ctx, r, c, g.parameters, client.principal, client.keys)
 	if err != nil {
 		p.seats.exit(user)
 		p.seats.leave()
@@ -101,7 +103,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 	}
 	server.frames.streamed = 'D'
 	s := &session{
-		proxy: p, id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(), server: server, principal: client.principal,
+		proxy: p, course: c, id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(), server: server, principal: client.principal,
 		database: g.parameters["database"], keyring: r.peers.keyring, keyLength: shortSecret, in: in,
 		out: &sink{to: g.conn, meter: p.meters.toClients}, up: &sink{to: server.conn, meter: p.meters.toServer},
 		tally:     &tally{seed: p.seed},
@@ -125,11 +127,14 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 // run serves the session until one side ends it.
 func (s *session) run(ctx context.Context) {
 	defer s.leaveServer()
+	if s.pool != nil {
+		s.course.leave()
+	}
 	if s.server.served && s.pool == nil {
 		defer s.hurry()()
 	}
 	s.key = s.proxy.cancels.register(s.keyring, s.keyLength, &s.work, s.server.key)
-	defer s.proxy.cancels.forget(s.key)
+	defer s.proxy.cancels.forget(s.key, s.course.leave)
 	if err := s.welcome(s.key); err != nil {
 		s.end = err
 		return
@@ -165,6 +170,10 @@ func (s *session) run(ctx context.Context) {
 
 // runDirections forwards with a goroutine for each direction until one ends.
 func (s *session) runDirections(ctx context.Context) {
+	s.course.leave()
+	if ctx.Err() != nil { // who interrupted it may have found it on the loop
+		s.interrupt(context.Cause(ctx))
+	}
 	forwarded := make(chan struct{})
 	go func() {
 		defer close(forwarded)
@@ -206,7 +215,7 @@ func (s *session) interrupt(cause error) {
 	s.touch.Lock()
 	defer s.touch.Unlock()
 	if s.turn != nil {
-		s.turn.loop.leave(s.turn)
+		s.turn.leave()
 		return
 	}
 	_ = s.client.SetReadDeadline(past)
@@ -222,7 +231,7 @@ func (s *session) interrupt(cause error) {
 		_ = s.server.conn.SetReadDeadline(past) // it may serve another
 		return
 	}
-	_ = s.server.conn.Close()
+	hangUp(s.server.conn)
 }
 
 // past is a deadline that ends what waits.

@@ -21,6 +21,7 @@ import (
 const (
 	rushLogins   = 10
 	rushInterval = time.Second
+	rushMemory   = time.Minute // the next of who came so fast is taken for as fast
 )
 
 // reuseAge is how old a connection to the server may become by reuse.
@@ -42,7 +43,7 @@ type kind struct {
 	kept   []*upstream // the last is the youngest
 	logins int         // in the interval
 	since  time.Time   // the interval's begin
-	rush   bool        // the last full interval had many logins
+	rushed time.Time   // when many logins came last
 }
 
 // take returns a connection that is kept, nil if none, and counts the login.
@@ -58,9 +59,11 @@ func (h *shelf) take(key string, now time.Time) *upstream {
 		h.kinds[key] = k
 	}
 	if now.Sub(k.since) >= rushInterval {
-		k.rush, k.logins, k.since = k.logins >= rushLogins, 0, now
+		k.logins, k.since = 0, now
 	}
-	k.logins++
+	if k.logins++; k.logins >= rushLogins {
+		k.rushed = now
+	}
 	if len(k.kept) == 0 {
 		return nil
 	}
@@ -71,11 +74,11 @@ func (h *shelf) take(key string, now time.Time) *upstream {
 }
 
 // wants says whether a connection is to be kept.
-func (h *shelf) wants(key string) bool {
+func (h *shelf) wants(key string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k := h.kinds[key]
-	return k != nil && (k.rush || k.logins >= rushLogins)
+	return k != nil && now.Sub(k.rushed) < rushMemory
 }
 
 // put keeps a connection until a time, or closes it where nothing is kept.
@@ -110,7 +113,7 @@ func (h *shelf) sweep(now time.Time) {
 			over = append(over, u)
 			return true
 		})
-		if len(k.kept) == 0 && now.Sub(k.since) > 2*rushInterval {
+		if len(k.kept) == 0 && now.Sub(k.since) > 2*rushInterval && now.Sub(k.rushed) > rushMemory {
 			delete(h.kinds, key)
 		}
 	}
@@ -181,11 +184,11 @@ func kindOf(principal *catalog.Principal, parameters map[string]string) string {
 
 // server finds a connection to the server for a session, or makes one, once
 // there is a place for it. The place is the session's.
-func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
-	if err := p.places.take(ctx, r.QueueTimeout, p.poke); err != nil {
+func (p *Proxy) server(ctx context.Context, r *running, c *course, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
+	if err := p.places.take(ctx, r.QueueTimeout, p.poke, c.leave); err != nil {
 		return nil, err
 	}
-	u, err := p.connected(ctx, r, parameters, principal, keys)
+	u, err := p.connected(ctx, r, c, parameters, principal, keys)
 	if err != nil {
 		p.places.leave()
 	}
@@ -193,7 +196,7 @@ func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]st
 }
 
 // connected finds a connection or makes one. Others that are only kept make way.
-func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
+func (p *Proxy) connected(ctx context.Context, r *running, c *course, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
 	key := ""
 	if r.Pool == PoolTransaction || r.ReuseTimeout > 0 && keys != nil {
 		key = kindOf(principal, parameters)
@@ -202,12 +205,14 @@ func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string
 			if u == nil {
 				break
 			}
+			u.use(c.adopt(u.conn))
 			if p.clock().Sub(u.born) < reuseAge && u.silent() {
 				return u, nil
 			}
 			u.close()
 		}
 	}
+	c.leave()
 	for p.places.occupied()+p.shelf.count() > r.places() && p.shelf.evict() {
 	}
 	u, err := r.connect(ctx, parameters, keys)
@@ -229,11 +234,16 @@ func (s *session) leaveServer() {
 	}
 	defer s.proxy.places.leave()
 	u, r := s.server, s.proxy.running.Load()
-	if !s.reusable || u.kind == "" || r.ReuseTimeout == 0 || s.proxy.draining.Load() || !s.proxy.shelf.wants(u.kind) || u.clear() != nil {
+	keep := s.reusable && u.kind != "" && r.ReuseTimeout > 0 && !s.proxy.draining.Load() && s.proxy.shelf.wants(u.kind, s.proxy.clock())
+	if keep {
+		s.course.letOthersGoFirst() // the client's next login, say
+	}
+	if !keep || u.clear() != nil {
 		u.close()
 		return
 	}
 	u.remember()
+	u.use(s.course.release(u.conn))
 	s.proxy.shelf.put(u, s.proxy.clock().Add(r.ReuseTimeout))
 }
 
@@ -289,8 +299,11 @@ func (u *upstream) clear() error {
 // it says later goes to the next client.
 func (u *upstream) silent() bool {
 	_ = u.conn.SetDeadline(time.Time{})
-	if plain, ok := u.conn.(syscall.Conn); ok {
-		return nothingToRead(plain)
+	switch conn := u.conn.(type) {
+	case *socket:
+		return conn.silent()
+	case syscall.Conn:
+		return nothingToRead(conn)
 	}
 	_ = u.conn.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
 	err := u.frames.fill(1)
@@ -300,15 +313,14 @@ func (u *upstream) silent() bool {
 }
 
 // nothingToRead says that a connection is open and that nothing has come.
-func nothingToRead(conn syscall.Conn) bool {
+func nothingToRead(conn syscall.Conn) (silent bool) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return false
 	}
-	var said error
 	err = raw.Read(func(fd uintptr) bool {
-		_, _, said = syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK)
+		silent = descriptor(fd).silent()
 		return true
 	})
-	return err == nil && said == syscall.EAGAIN
+	return err == nil && silent
 }

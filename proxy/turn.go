@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"net"
 	"runtime/debug"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
@@ -14,9 +13,9 @@ import (
 type turn struct {
 	session        *session
 	ctx            context.Context
-	loop           *loop
-	client, server descriptor
-	left           chan error // gets why the loop is done with the session; has room for one
+	client, server *socket
+	taken          bool  // the loop serves it
+	reason         error // why the loop is done with it
 }
 
 var (
@@ -103,31 +102,31 @@ func (t *turn) fromServer() error {
 	}
 }
 
-// takeTurns serves the session on a loop, where there is one for it, until it
-// has ended or needs goroutines of its own. over says that it has ended, and err
-// why.
+// readable serves the side that can be read from.
+func (t *turn) readable(side descriptor) {
+	if stays, reason := t.take(side == t.client.descriptor); !stays {
+		t.session.course.loop.dismiss(t, reason)
+	}
+}
+
+// leave asks a session to leave.
+func (t *turn) leave() {
+	l := t.session.course.loop
+	l.post(func() { l.dismiss(t, errAsked) })
+}
+
+// takeTurns serves the session on its course's loop, until it has ended or needs
+// goroutines of its own. over says that it has ended, and err why.
 func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
-	l := s.proxy.loopOf()
-	if l == nil || s.pool != nil || s.in.unread() || s.server.frames.unread() { // the loop wakes for what is to be read
+	if s.pool != nil || s.in.unread() || s.server.frames.unread() { // the loop wakes for what is to be read
 		return false, nil
 	}
-	t := &turn{session: s, ctx: ctx, loop: l, left: make(chan error, 1)}
-	var ok bool
-	if t.client, ok = descriptorOf(s.client); !ok {
+	t := &turn{session: s, ctx: ctx}
+	if !s.board(t) {
 		return false, nil
 	}
-	if t.server, ok = descriptorOf(s.server.conn); !ok {
-		t.client.close()
-		return false, nil
-	}
-	s.enter(t)
-	if err = l.add(t); err != nil || ctx.Err() != nil {
-		l.leave(t) // it may have its turn already
-	}
-	why := <-t.left
-	if err := s.resume(t, why); err != nil {
-		return true, err
-	}
+	why := s.course.takeTurns(t)
+	s.resume()
 	switch why {
 	case errWaits, errFull, errAsked:
 		return ctx.Err() != nil, nil
@@ -135,55 +134,44 @@ func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
 	return true, why
 }
 
-// enter hands the session's connections to a loop.
-func (s *session) enter(t *turn) {
+// board brings the session's connections to the loop, and says whether it could:
+// they have to be plain.
+func (s *session) board(t *turn) bool {
+	c := s.course
+	client, ok := s.client.(*socket)
+	if !ok || !hasSocket(s.server.conn) {
+		return false
+	}
+	s.touch.Lock()
+	ok = client.toDescriptor()
+	s.touch.Unlock()
+	if !ok {
+		return false
+	}
+	c.join()
 	s.touch.Lock()
 	defer s.touch.Unlock()
-	s.turn = t
-	_ = s.client.Close()
-	_ = s.server.conn.Close()
-	s.in.source, s.out.to = t.client, t.client
-	s.server.frames.source, s.up.to = t.server, t.server
+	s.server.conn = c.adopt(s.server.conn)
+	if t.server, ok = s.server.conn.(*socket); !ok {
+		return false
+	}
+	t.client, s.turn = client, t
+	s.in.source, s.out.to = client.descriptor, client.descriptor
+	s.server.frames.source, s.up.to = t.server.descriptor, t.server.descriptor
 	s.out.whole, s.up.whole = true, true
 	s.in.brief, s.server.frames.brief = maxStatement, bufferBytes
+	return true
 }
 
-// resume takes them back: the client's unless it has said goodbye. Where that
-// fails both are closed.
-func (s *session) resume(t *turn, why error) error {
-	client, err := s.client, error(nil) // which is closed
-	if why == errLeft {
-		t.client.close()
-	} else {
-		client, err = t.client.conn()
-	}
-	server, failed := t.server.conn()
-	if err = errors.Join(err, failed); err != nil {
-		err = sqlstate.New(sqlstate.InternalError, "the session's connections are lost").Wrap(err)
-	}
+// resume goes on with the connections as they were.
+func (s *session) resume() {
 	s.touch.Lock()
 	defer s.touch.Unlock()
 	s.turn = nil
-	if err == nil {
-		s.client, s.server.conn = client, server
-	} else {
-		for _, c := range []net.Conn{client, server} {
-			if c != nil {
-				_ = c.Close()
-			}
-		}
-	}
-	// The descriptors' numbers may be others' by now.
 	s.in.source, s.out.to = s.client, s.client
 	s.server.frames.source, s.up.to = s.server.conn, s.server.conn
 	s.out.whole, s.up.whole = false, false
 	s.in.brief, s.server.frames.brief = 0, 0
-	for _, c := range []net.Conn{s.client, s.server.conn} {
-		if plain, ok := c.(*net.TCPConn); ok { // where it is closed, there is nothing to keep alive
-			_ = plain.SetKeepAliveConfig(keepAlive(s.proxy.running.Load().KeepAlive))
-		}
-	}
-	return err
 }
 
 // failed is the end of a session in which an invariant is broken.

@@ -26,26 +26,47 @@ func takesTurns(t *testing.T) *onLoop {
 	t.Helper()
 	s, _, _ := bareSession(nil, nil)
 	o := &onLoop{session: s, left: make(chan bool, 1)}
-	o.client, s.client = sockets(t)
+	var client net.Conn
+	o.client, client = sockets(t)
 	o.server, s.server.conn = sockets(t)
-	l, err := newLoop(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.proxy.loops = []*loop{l}
+	l := testLoop(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s.stop = cancel
 	context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })
-	go func() {
+	begin(t, l, client, func(c *course, client *socket) {
+		s.course, s.client = c, client
 		over, err := s.takeTurns(ctx)
+		c.leave()
 		o.err = err
 		o.left <- over
-	}()
-	t.Cleanup(func() {
-		_, _ = o.client.Close(), o.server.Close()
-		l.close()
 	})
+	t.Cleanup(func() { _, _ = o.client.Close(), o.server.Close() })
 	return o
+}
+
+// testLoop is a loop until the test ends.
+func testLoop(t *testing.T) *loop {
+	t.Helper()
+	l, err := newLoop(slog.New(slog.DiscardHandler), func() net.KeepAliveConfig { return keepAlive(time.Minute) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.close)
+	return l
+}
+
+// begin starts the course of a connection.
+func begin(t *testing.T, l *loop, conn net.Conn, run func(*course, *socket)) {
+	t.Helper()
+	d, ok := descriptorOf(conn)
+	if !ok {
+		t.Fatal("no plain connection")
+	}
+	s := &socket{descriptor: d, remote: conn.RemoteAddr(), local: conn.LocalAddr(), keepAlive: l.keepAlive}
+	_ = conn.Close()
+	s.course = newCourse(l, func(c *course) { run(c, s) })
+	s.course.sockets = []*socket{s}
+	l.post(s.course.step)
 }
 
 // sockets are both ends of a connection.
@@ -162,45 +183,46 @@ func TestASessionThatIsEndedLeavesTheLoop(t *testing.T) {
 func TestWhatIsAtHandKeepsASessionOffTheLoop(t *testing.T) {
 	s, _, _ := bareSession(nil, nil)
 	client, near := sockets(t)
-	s.client, s.in = near, newFrames(near)
 	_, s.server.conn = sockets(t)
-	l, err := newLoop(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.close)
-	s.proxy.loops = []*loop{l}
 	_, _ = client.Write(append(framed('p', []byte("proof")), framed('Q', []byte("SELECT 1\x00"))...))
-	if _, err := s.in.next(); err != nil {
-		t.Fatal(err)
-	}
-	if over, err := s.takeTurns(t.Context()); over || err != nil {
-		t.Errorf("over: %v, %v", over, err)
-	}
-	if frame, err := s.in.next(); err != nil || frame[0] != 'Q' {
-		t.Errorf("then came %q, %v", frame, err)
-	}
+	done := make(chan struct{})
+	begin(t, testLoop(t), near, func(c *course, near *socket) {
+		defer close(done)
+		s.course, s.client, s.in = c, near, newFrames(near)
+		if _, err := s.in.next(); err != nil {
+			t.Error(err)
+		}
+		if over, err := s.takeTurns(t.Context()); over || err != nil {
+			t.Errorf("over: %v, %v", over, err)
+		}
+		if frame, err := s.in.next(); err != nil || frame[0] != 'Q' {
+			t.Errorf("then came %q, %v", frame, err)
+		}
+	})
+	<-done
 }
 
 // TestNothingIsWatchedThatHasLeft has sessions that leave the loop as soon as they
 // are on it.
 func TestNothingIsWatchedThatHasLeft(t *testing.T) {
-	l, err := newLoop(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.close)
+	l := testLoop(t)
 	long := framed('Q', append(bytes.Repeat([]byte(" "), maxStatement), 0))
 	for range 300 {
 		s, _, _ := bareSession(nil, nil)
-		s.proxy.loops = []*loop{l}
-		var client net.Conn
-		client, s.client = sockets(t)
+		client, near := sockets(t)
 		_, s.server.conn = sockets(t)
 		_, _ = client.Write(long)
-		if over, err := s.takeTurns(t.Context()); over {
-			t.Fatal(err)
-		}
+		done := make(chan struct{})
+		begin(t, l, near, func(c *course, near *socket) {
+			defer close(done)
+			s.course, s.client = c, near
+			over, _ := s.takeTurns(t.Context())
+			c.leave()
+			if over {
+				t.Error("the session is over")
+			}
+		})
+		<-done
 	}
 	watched, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", l.poll))
 	if n := bytes.Count(watched, []byte("tfd:")); err != nil || n != 1 {

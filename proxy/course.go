@@ -1,0 +1,164 @@
+package proxy
+
+import (
+	"iter"
+	"net"
+	"slices"
+	"time"
+)
+
+// course is the way of one connection from its first packet to its end, as
+// straight-line code. It runs on a loop, by turns with others, where it waits for
+// nothing but its sockets; before it waits for anything else it leaves the loop,
+// and goes on with a goroutine of its own. A nil course never was on a loop.
+//
+// On the loop it is a coroutine of the loop's goroutine: giving way and being
+// resumed takes no scheduler, whose threads have to wake each other, which is most
+// of what a login cost.
+type course struct {
+	loop    *loop
+	resume  func() (struct{}, bool)
+	give    func(struct{}) bool // way, until somebody resumes
+	onLoop  bool
+	sockets []*socket
+	awaited *socket // the loop's goroutine alone looks at it
+}
+
+// newCourse makes a course on a loop, whose goroutine is the first to resume it.
+func newCourse(l *loop, run func(*course)) *course {
+	c := &course{loop: l, onLoop: true}
+	c.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
+		c.give = yield
+		run(c)
+	})
+	return c
+}
+
+// step lets the course go on until it waits, on the loop's goroutine.
+func (c *course) step() {
+	if _, more := c.resume(); more && !c.onLoop {
+		go c.runAlone()
+	}
+}
+
+// runAlone lets it go on beside the loop until it ends or is back.
+func (c *course) runAlone() {
+	for {
+		_, more := c.resume()
+		if !more {
+			return
+		}
+		if c.onLoop {
+			c.loop.post(c.step)
+			return
+		}
+	}
+}
+
+// leave takes the course from its loop, if it is there: from now on it may wait
+// for whatever it likes.
+func (c *course) leave() {
+	if c == nil || !c.onLoop {
+		return
+	}
+	for _, s := range c.sockets {
+		s.toPlain()
+	}
+	c.onLoop = false
+	c.give(struct{}{})
+}
+
+// join brings it back to its loop.
+func (c *course) join() {
+	if !c.onLoop {
+		c.onLoop = true
+		c.give(struct{}{})
+	}
+}
+
+// await waits on the loop until a socket may be read from, or its deadline has
+// come.
+func (c *course) await(s *socket) error {
+	if err := c.loop.watch(s); err != nil {
+		return err
+	}
+	c.awaited = s
+	c.give(struct{}{})
+	c.awaited = nil
+	return nil
+}
+
+// elsewhere does what may take time, without the loop.
+func (c *course) elsewhere(do func()) {
+	if c == nil || !c.onLoop {
+		do()
+		return
+	}
+	var fault any
+	go func() {
+		defer func() {
+			fault = recover()
+			c.loop.post(c.step)
+		}()
+		do()
+	}()
+	c.give(struct{}{})
+	if fault != nil {
+		panic(fault) // it ends the course, and not the process
+	}
+}
+
+// letOthersGoFirst waits on the loop until it has nothing else to do, or for a
+// few milliseconds.
+func (c *course) letOthersGoFirst() {
+	if c == nil || !c.onLoop {
+		return
+	}
+	if l := c.loop; len(l.patient) == 0 {
+		l.since = time.Now()
+	}
+	c.loop.patient = append(c.loop.patient, c)
+	c.give(struct{}{})
+}
+
+// takeTurns lets the loop serve a session, until it is done with it for a reason.
+func (c *course) takeTurns(t *turn) (reason error) {
+	if c.loop.add(t) != nil || t.ctx.Err() != nil { // nobody else will ask it to leave
+		return errAsked
+	}
+	c.give(struct{}{})
+	return t.reason
+}
+
+// adopt makes a connection, which is nobody's, one of the course: a socket of the
+// loop where it is there and the connection plain.
+func (c *course) adopt(conn net.Conn) net.Conn {
+	s, isSocket := conn.(*socket)
+	if c == nil || !c.onLoop {
+		if isSocket {
+			return s.toPlain()
+		}
+		return conn
+	}
+	if !isSocket {
+		d, ok := descriptorOf(conn)
+		if !ok {
+			return conn
+		}
+		s = &socket{descriptor: d, remote: conn.RemoteAddr(), local: conn.LocalAddr(), keepAlive: c.loop.keepAlive}
+		_ = conn.Close()
+	}
+	s.course = c
+	c.sockets = append(c.sockets, s)
+	return s
+}
+
+// release makes a connection nobody's.
+func (c *course) release(conn net.Conn) net.Conn {
+	s, isSocket := conn.(*socket)
+	if c == nil || !isSocket {
+		return conn
+	}
+	c.sockets = slices.DeleteFunc(c.sockets, func(other *socket) bool { return other == s })
+	return s.abandon()
+}

@@ -1,0 +1,133 @@
+package tests
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+)
+
+// TestWhatIsKnownOfARoleIsWhatIsTrue changes a role in all the ways there are, and
+// asks a catalog that knows it together with one that does not.
+func TestWhatIsKnownOfARoleIsWhatIsTrue(t *testing.T) {
+	user := shared.reader(t)
+	direct := shared.superuser(t)
+	open := func() *catalog.Catalog {
+		c, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("hospital"), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	ask := func(c *catalog.Catalog) *catalog.Principal {
+		principal, err := c.Principal(t.Context(), user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return principal
+	}
+	knows := open()
+	t.Cleanup(knows.Close)
+	before := *ask(knows)
+	for _, change := range []struct {
+		statements string
+		visible    bool
+	}{
+		{"SELECT 1", false},
+		{"ALTER ROLE USER PASSWORD 'another'", true},
+		{"BEGIN; SAVEPOINT s; ALTER ROLE USER PASSWORD 'a third'; RELEASE s; COMMIT", true},
+		{"BEGIN; ALTER ROLE USER PASSWORD 'a fourth'; ROLLBACK", false},
+		{"ALTER ROLE USER NOLOGIN", true},
+		{"ALTER ROLE USER LOGIN", true},
+		{"ALTER ROLE USER SET work_mem = '5MB'", true},
+		{"ALTER ROLE USER CONNECTION LIMIT 7", true},
+		{"CREATE ROLE USER_group", false},
+		{"GRANT USER_group TO USER", true},
+		{"GRANT tailor_reader TO USER_group", true},
+		{"REVOKE tailor_reader FROM USER_group", true},
+		{"GRANT CONNECT ON DATABASE hospital TO USER_group", true},
+		{"REVOKE CONNECT ON DATABASE hospital FROM USER_group", true},
+		{"DROP ROLE USER_group", true},
+		{"ALTER ROLE USER VALID UNTIL 'infinity'", true},
+		{"DO $$ BEGIN EXECUTE format('ALTER ROLE USER VALID UNTIL %L', clock_timestamp() + interval '0.2 s'); END $$", true},
+		{"SELECT pg_sleep(0.3)", true}, // it has expired by itself
+	} {
+		exec1(t, direct, strings.ReplaceAll(change.statements, "USER", user), pgx.QueryExecModeSimpleProtocol)
+		now := ask(knows)
+		fresh := open()
+		if truth := ask(fresh); *now != *truth {
+			t.Errorf("%s: known is %+v, true is %+v", change.statements, now, truth)
+		}
+		fresh.Close()
+		if (*now != before) != change.visible {
+			t.Errorf("%s: %+v became %+v", change.statements, before, *now)
+		}
+		before = *now
+	}
+	// Each process of the server notes for itself when it has read its files.
+	exec1(t, direct, "SELECT pg_reload_conf()")
+	waitFor(t, func() bool { return ask(knows).Settings != before.Settings })
+}
+
+// TestAnOpenTransactionHidesNoChange has the role changed by a transaction that is
+// open before, and after, the role is read.
+func TestAnOpenTransactionHidesNoChange(t *testing.T) {
+	user := shared.reader(t)
+	c, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("hospital"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	settings := func() string {
+		principal, err := c.Principal(t.Context(), user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return principal.Settings
+	}
+	other, changes := shared.superuser(t), shared.superuser(t)
+	for _, begun := range []*pgx.Conn{other, changes} {
+		exec1(t, begun, "BEGIN")
+		exec1(t, begun, "SELECT pg_current_xact_id()")
+	}
+	before := settings()
+	exec1(t, changes, "ALTER ROLE "+user+" SET work_mem = '6MB'")
+	if settings() != before {
+		t.Error("what is not committed is seen")
+	}
+	exec1(t, changes, "COMMIT")
+	if settings() == before {
+		t.Error("what is committed is not seen, as another transaction is open")
+	}
+	exec1(t, other, "COMMIT")
+}
+
+// TestWhatHasNotChangedIsNotReadAgain sees the very same answer given twice.
+func TestWhatHasNotChangedIsNotReadAgain(t *testing.T) {
+	user := shared.reader(t)
+	c, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("hospital"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	var same bool
+	waitUntil := time.Now().Add(20 * time.Second) // other tests change the server, too
+	for !same && time.Now().Before(waitUntil) {
+		first, err := c.Principal(t.Context(), user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := c.Principal(t.Context(), user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same = first == second
+	}
+	if !same {
+		t.Error("what is known of a role is never used")
+	}
+}
