@@ -123,15 +123,16 @@ func (c *course) letOthersGoFirst() {
 
 // takeTurns lets the loop serve a session, until it is done with it for a reason.
 func (c *course) takeTurns(t *turn) (reason error) {
-	if c.loop.add(t) != nil || t.ctx.Err() != nil { // nobody else will ask it to leave
+	// Who asks it to leave from now on does so by the loop, which is busy with this.
+	if t.ctx.Err() != nil || c.loop.add(t) != nil {
 		return errAsked
 	}
 	c.give(struct{}{})
 	return t.reason
 }
 
-// adopt makes a connection, which is nobody's, one of the course: a socket of the
-// loop where it is there and the connection plain.
+// adopt makes a connection, which is nobody else's, one of the course: a socket of
+// the loop where it is there and the connection plain.
 func (c *course) adopt(conn net.Conn) net.Conn {
 	s, isSocket := conn.(*socket)
 	if c == nil || !c.onLoop {
@@ -139,6 +140,9 @@ func (c *course) adopt(conn net.Conn) net.Conn {
 			return s.toPlain()
 		}
 		return conn
+	}
+	if isSocket && !s.toDescriptor() { // it may have left a loop, with this course or another
+		return s.plain
 	}
 	if !isSocket {
 		d, ok := descriptorOf(conn)
@@ -149,7 +153,9 @@ func (c *course) adopt(conn net.Conn) net.Conn {
 		_ = conn.Close()
 	}
 	s.course = c
-	c.sockets = append(c.sockets, s)
+	if !slices.Contains(c.sockets, s) {
+		c.sockets = append(c.sockets, s)
+	}
 	return s
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -136,6 +137,79 @@ func TestWhatACourseDoesNotWantDoesNotWakeItsLoop(t *testing.T) {
 	if spent := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()); spent > 100*time.Millisecond {
 		t.Errorf("%v of 300 ms were spent on waiting", spent)
 	}
+}
+
+// TestWhatLeftTheLoopComesBackAsItself has a session leave while it has its
+// server's side already, and the number of that taken by another before it is back.
+func TestWhatLeftTheLoopComesBackAsItself(t *testing.T) {
+	s, _, _ := bareSession(nil, nil)
+	_, client := sockets(t)
+	far, near := sockets(t)
+	s.server.conn = near
+	done := make(chan struct{})
+	begin(t, testLoop(t), client, func(c *course, client *socket) {
+		defer close(done)
+		s.course, s.client = c, client
+		s.server.use(c.adopt(s.server.conn))
+		before := s.server.conn.(*socket).descriptor
+		c.leave()
+		other, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = other.Close() }()
+		if before != descriptor(other.Fd()) {
+			_ = syscall.Dup3(int(other.Fd()), int(before), syscall.O_CLOEXEC)
+			defer before.close()
+		}
+		turn := &turn{session: s, ctx: t.Context()}
+		if !s.board(turn) {
+			t.Error("the session does not come back")
+			return
+		}
+		if turn.server.descriptor == before || turn.server.plain != nil {
+			t.Errorf("the server's side is the number %d, which is another's", before)
+		}
+		if _, err := turn.server.descriptor.Write([]byte("hello")); err != nil {
+			t.Error(err)
+		}
+		if n := len(c.sockets); n != 2 {
+			t.Errorf("the course has %d sockets", n)
+		}
+		c.leave()
+		_, _ = s.client.Close(), s.server.conn.Close()
+	})
+	<-done
+	wantBytes(t, far, []byte("hello"))
+}
+
+// TestASessionThatWasAskedIsNotTaken ends one between its way to the loop and its
+// first turn.
+func TestASessionThatWasAskedIsNotTaken(t *testing.T) {
+	s, _, _ := bareSession(nil, nil)
+	_, client := sockets(t)
+	_, s.server.conn = sockets(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s.stop = cancel
+	done := make(chan struct{})
+	begin(t, testLoop(t), client, func(c *course, client *socket) {
+		defer close(done)
+		s.course, s.client = c, client
+		turn := &turn{session: s, ctx: ctx}
+		if !s.board(turn) {
+			t.Error("the session does not come to the loop")
+		}
+		cancel(errShutdown)
+		s.interrupt(errShutdown)
+		if reason := c.takeTurns(turn); reason != errAsked || turn.taken {
+			t.Errorf("taken: %v, %v", turn.taken, reason)
+		}
+		s.resume()
+		c.leave()
+		_, _ = s.client.Close(), s.server.conn.Close()
+	})
+	<-done
 }
 
 func TestAFaultElsewhereIsTheCoursesOwn(t *testing.T) {

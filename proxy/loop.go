@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"errors"
-	"log/slog"
+	"fmt"
 	"net"
 	"runtime"
 	"sync"
@@ -18,7 +18,6 @@ type loop struct {
 	poll      poller
 	ring      int // end of a pipe that wakes the loop
 	bell      int // its other end
-	log       *slog.Logger
 	keepAlive func() net.KeepAliveConfig
 	done      chan struct{} // closed when the loop has ended
 
@@ -30,13 +29,14 @@ type loop struct {
 	mu      sync.Mutex
 	posted  []func() // to be done by the loop's goroutine
 	closing bool
+	closed  bool // its descriptors may be others'
 }
 
 // member is who has something to do where a descriptor can be read from.
 type member interface{ readable(descriptor) }
 
 // newLoop makes a loop and lets it run until close.
-func newLoop(log *slog.Logger, keepAlive func() net.KeepAliveConfig) (*loop, error) {
+func newLoop(keepAlive func() net.KeepAliveConfig) (*loop, error) {
 	poll, err := newPoller()
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func newLoop(log *slog.Logger, keepAlive func() net.KeepAliveConfig) (*loop, err
 		return nil, err
 	}
 	l := &loop{
-		poll: poll, ring: pipe[0], bell: pipe[1], log: log, keepAlive: keepAlive, done: make(chan struct{}), members: make(map[descriptor]member),
+		poll: poll, ring: pipe[0], bell: pipe[1], keepAlive: keepAlive, done: make(chan struct{}), members: make(map[descriptor]member),
 	}
 	if err := poll.add(descriptor(l.ring)); err != nil {
 		l.release()
@@ -61,9 +61,12 @@ func newLoop(log *slog.Logger, keepAlive func() net.KeepAliveConfig) (*loop, err
 func (l *loop) close() {
 	l.mu.Lock()
 	l.closing = true
-	l.mu.Unlock()
 	l.wake()
+	l.mu.Unlock()
 	<-l.done
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
 	l.release()
 }
 
@@ -79,11 +82,14 @@ func (l *loop) wake() {
 	_, _ = syscall.Write(l.bell, []byte{0}) // where the pipe is full it is awake
 }
 
-// post has the loop's goroutine do something.
+// post has the loop's goroutine do something, unless the loop has ended.
 func (l *loop) post(do func()) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
 	l.posted = append(l.posted, do)
-	l.mu.Unlock()
 	l.wake()
 }
 
@@ -91,6 +97,9 @@ func (l *loop) post(do func()) {
 
 // watch makes the loop see when a course's socket can be read from.
 func (l *loop) watch(s *socket) error {
+	if s.plain != nil || s.closed { // the number is another's
+		return net.ErrClosed
+	}
 	if s.watched {
 		return nil
 	}
@@ -134,9 +143,8 @@ func (l *loop) run() {
 	events := make([]syscall.EpollEvent, 128)
 	for {
 		n, err := l.poll.wait(events, len(l.patient) > 0)
-		if err != nil {
-			l.log.Error("cannot poll", "error", err)
-			return
+		if err != nil { // a fault of the program: nobody here could be served any more
+			panic(fmt.Errorf("cannot poll: %w", err))
 		}
 		for _, event := range events[:n] {
 			if event.Fd == int32(l.ring) {
@@ -182,11 +190,12 @@ func (l *loop) answerBell() (ends bool) {
 // of Go's while it waits for a moment, each brings one.
 func (p *Proxy) startLoops() error {
 	for range max(1, runtime.GOMAXPROCS(0)/2) {
-		l, err := newLoop(p.log, func() net.KeepAliveConfig { return keepAlive(p.running.Load().KeepAlive) })
+		l, err := newLoop(func() net.KeepAliveConfig { return keepAlive(p.running.Load().KeepAlive) })
 		if err != nil {
 			for _, made := range p.loops {
 				made.close()
 			}
+			p.loops = nil
 			return err
 		}
 		p.loops = append(p.loops, l)
@@ -200,4 +209,5 @@ func (p *Proxy) stopLoops() {
 		l.close()
 	}
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - len(p.loops))
+	p.loops = nil
 }

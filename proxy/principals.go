@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 const (
@@ -80,7 +81,8 @@ func (p *principals) find(ctx context.Context, source Catalog, name string, cloc
 	case <-next.done:
 		return next.principal, next.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the role cannot be looked up in time").
+			WithHint("Connect again.").Wrap(ctx.Err())
 	}
 }
 

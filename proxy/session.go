@@ -38,8 +38,9 @@ type session struct {
 	out *sink   // to the client
 	up  *sink   // to the server
 
-	touch sync.Mutex // guards turn, client and server.conn against those who interrupt
-	turn  *turn      // of the loop that serves the session; nil for none
+	touch  sync.Mutex // guards what follows, client and server.conn against those who interrupt
+	turn   *turn      // of the loop that serves the session; nil for none
+	parted bool       // the server's side may be another's
 
 	stop     context.CancelCauseFunc // ends the session, for the reason given
 	end      error                   // why it has ended
@@ -220,6 +221,9 @@ func (s *session) interrupt(cause error) {
 	}
 	_ = s.client.SetReadDeadline(past)
 	_ = s.client.SetWriteDeadline(time.Now().Add(farewell))
+	if s.parted {
+		return
+	}
 	if q := s.pool; q != nil {
 		q.touch.Lock()
 		defer q.touch.Unlock()

@@ -206,6 +206,9 @@ func (p *Proxy) connected(ctx context.Context, r *running, c *course, parameters
 				break
 			}
 			u.use(c.adopt(u.conn))
+			if _, onLoop := u.conn.(*socket); !onLoop {
+				c.leave() // to look whether it is silent, and to close it, may take time
+			}
 			if p.clock().Sub(u.born) < reuseAge && u.silent() {
 				return u, nil
 			}
@@ -232,6 +235,9 @@ func (s *session) leaveServer() {
 		}
 		s.pool.setAway(true)
 	}
+	s.touch.Lock()
+	s.parted = true
+	s.touch.Unlock()
 	defer s.proxy.places.leave()
 	u, r := s.server, s.proxy.running.Load()
 	keep := s.reusable && u.kind != "" && r.ReuseTimeout > 0 && !s.proxy.draining.Load() && s.proxy.shelf.wants(u.kind, s.proxy.clock())

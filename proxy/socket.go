@@ -218,7 +218,7 @@ func (s *socket) stopAlarm() {
 // ring resumes a course that waits beyond a deadline.
 func (s *socket) ring(c *course, deadline time.Time) {
 	s.mu.Lock()
-	s.late = s.readBy.Equal(deadline)
+	s.late = s.late || s.readBy.Equal(deadline)
 	s.mu.Unlock()
 	c.loop.post(func() {
 		if c.awaited == s {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"testing"
@@ -47,7 +46,7 @@ func takesTurns(t *testing.T) *onLoop {
 // testLoop is a loop until the test ends.
 func testLoop(t *testing.T) *loop {
 	t.Helper()
-	l, err := newLoop(slog.New(slog.DiscardHandler), func() net.KeepAliveConfig { return keepAlive(time.Minute) })
+	l, err := newLoop(func() net.KeepAliveConfig { return keepAlive(time.Minute) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,9 @@ func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) error {
 	serving.dsn, serving.audit.File = cluster.ServiceDSN("hospital"), filepath.Join(dir, "audit.jsonl")
 	serving.console = fmt.Sprintf("127.0.0.1:%d", o.consolePort)
 	serving.logLevel.Set(slog.LevelWarn)
-	return serve(ctx, serving, serving.logger(stderr), func(address string) {
+	log, closeLog := serving.logger(stderr)
+	defer closeLog()
+	return serve(ctx, serving, log, func(address string) {
 		fmt.Fprint(stdout, invitation(o.port, o.consolePort, dir))
 	}, nil)
 }

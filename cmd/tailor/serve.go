@@ -27,7 +27,8 @@ func runServe(ctx context.Context, args []string, _ io.Reader, stdout, stderr io
 	if err := errors.Join(faults, o.validate()); err != nil {
 		return complainUsage(flags, stderr, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	log := o.logger(stderr)
+	log, closeLog := o.logger(stderr)
+	defer closeLog()
 	ready := func(address string) { fmt.Fprintf(stdout, "listening on %s\n", address) }
 	reload := func(server *proxy.Proxy) { o.reload(args, server, log) }
 	if err := serve(ctx, o, log, ready, reload); err != nil {

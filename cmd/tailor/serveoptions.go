@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/hiatus-tailor/tailor/internal/audit"
+	"github.com/hiatus-tailor/tailor/internal/logqueue"
 	"github.com/hiatus-tailor/tailor/proxy"
 )
 
@@ -90,8 +92,15 @@ func (o *serveOptions) validate() error {
 	return errors.Join(faults...)
 }
 
-// logger writes structured lines. Its level follows o.
-func (o *serveOptions) logger(w io.Writer) *slog.Logger {
+// logger writes structured lines, and makes nobody wait for who reads them: close
+// waits a second for the last ones. Its level follows o.
+func (o *serveOptions) logger(w io.Writer) (log *slog.Logger, closeLog func()) {
+	direct := o.structured(w)
+	queue := logqueue.New(w, func(lines int) { direct.Warn("log lines left out", "lines", lines) })
+	return o.structured(queue), func() { queue.Close(time.Second) }
+}
+
+func (o *serveOptions) structured(w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: &o.logLevel}
 	if o.logFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
