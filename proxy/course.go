@@ -13,8 +13,8 @@ import (
 // and goes on with a goroutine of its own. A nil course never was on a loop.
 //
 // On the loop it is a coroutine of the loop's goroutine: giving way and being
-// resumed takes no scheduler, whose threads have to wake each other, which is most
-// of what a login cost.
+// resumed takes no scheduler, whose threads would have to wake each other at each
+// step of a login.
 type course struct {
 	loop    *loop
 	resume  func() (struct{}, bool)

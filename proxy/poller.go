@@ -23,8 +23,7 @@ const attention = 5 * time.Millisecond
 // At first it does not tell Go's scheduler that it waits: the goroutine keeps its
 // processor and its thread as if it computed. Told, the scheduler's monitor takes
 // the processor away, looks again every 20 µs whether there is another to take,
-// and the goroutine goes on wherever one is free: for a short statement that costs
-// more than all that the proxy does. What wants the processor in the meantime, as
+// and the goroutine goes on wherever one is free. What wants the processor in the meantime, as
 // the garbage collector does, gets it at once, by the signal that preempts
 // goroutines: epoll_wait never goes on after one; without signals it waits no
 // longer than attention. Who calls this adds a processor for it (see startLoops).
