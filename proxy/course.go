@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"iter"
 	"net"
 	"slices"
 	"time"
@@ -16,26 +15,26 @@ import (
 // resumed takes no scheduler, whose threads would have to wake each other at each
 // step of a login.
 type course struct {
-	loop    *loop
-	resume  func() (struct{}, bool)
-	give    func(struct{}) bool // way, until somebody resumes
-	onLoop  bool
-	sockets []*socket
-	awaited *socket // the loop's goroutine alone looks at it
+	loop     *loop
+	*carrier // nil when it has ended
+	onLoop   bool
+	sockets  []*socket
+	awaited  *socket // the loop's goroutine alone looks at it
 }
 
-// newCourse makes a course on a loop, whose goroutine is the first to resume it.
-func newCourse(l *loop, run func(*course)) *course {
-	c := &course{loop: l, onLoop: true}
-	c.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
-		c.give = yield
-		run(c)
-	})
-	return c
+// begin starts the course of a connection, on the loop's goroutine.
+func (l *loop) begin(s *socket, run func(*course, *socket)) {
+	c := &course{loop: l, onLoop: true, sockets: []*socket{s}}
+	s.course = c
+	l.carry(c, func() { run(c, s) })
+	c.step()
 }
 
 // step lets the course go on until it waits, on the loop's goroutine.
 func (c *course) step() {
+	if c.carrier == nil {
+		return
+	}
 	if _, more := c.resume(); more && !c.onLoop {
 		go c.runAlone()
 	}

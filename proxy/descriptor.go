@@ -93,15 +93,23 @@ func (d descriptor) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// keepAlive does what net.TCPConn does for a connection that it accepts.
-func (d descriptor) keepAlive(c net.KeepAliveConfig) {
-	for _, o := range []struct{ level, name, value int }{
+// option is one of a socket.
+type option struct{ level, name, value int }
+
+// options are those that net.TCPConn sets where it accepts a connection.
+func options(c net.KeepAliveConfig) []option {
+	return []option{
 		{syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1},
 		{syscall.SOL_SOCKET, syscall.SO_KEEPALIVE, 1},
 		{syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE, seconds(c.Idle)},
 		{syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL, seconds(c.Interval)},
 		{syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT, c.Count},
-	} {
+	}
+}
+
+// keepAlive sets them, and those of all whom a listener is going to accept.
+func (d descriptor) keepAlive(c net.KeepAliveConfig) {
+	for _, o := range options(c) {
 		_ = syscall.SetsockoptInt(int(d), o.level, o.name, o.value)
 	}
 }

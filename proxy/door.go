@@ -16,6 +16,7 @@ type door struct {
 	log    *slog.Logger
 	enter  func(descriptor, net.Addr) // who came, on the loop's goroutine
 	failed chan error                 // gets why nobody can come any more; has room for one
+	kept   net.KeepAliveConfig        // of the listener's socket, which those whom it accepts inherit
 	shut   bool
 }
 
@@ -69,6 +70,11 @@ func (d *door) readable(descriptor) {
 	fd, from, err := syscall.Accept4(int(d.descriptor), syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)
 	switch err {
 	case nil:
+		if now := d.loop.keepAlive(); now != d.kept { // the configuration was reloaded
+			d.kept = now
+			d.descriptor.keepAlive(now)
+			descriptor(fd).keepAlive(now)
+		}
 		d.enter(descriptor(fd), addressOf(from))
 	case syscall.EAGAIN, syscall.EINTR, syscall.ECONNABORTED:
 	case syscall.EBADF, syscall.EINVAL, syscall.ENOTSOCK, syscall.EOPNOTSUPP:

@@ -39,12 +39,24 @@ type frames struct {
 }
 
 func newFrames(source io.Reader) *frames {
-	small := make([]byte, smallBytes)
-	return &frames{source: source, limit: maxFrame, small: small, buffer: small}
+	own := small.Get().(*[smallBytes]byte)[:]
+	return &frames{source: source, limit: maxFrame, small: own, buffer: own}
 }
 
-// large are buffers that sessions borrow.
-var large = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
+// large are buffers that sessions borrow, small are their own until they end.
+var (
+	large = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
+	small = sync.Pool{New: func() any { return new([smallBytes]byte) }}
+)
+
+// release gives the buffers back. Nothing that was read is to be looked at any
+// more, and nothing to be read.
+func (f *frames) release() {
+	f.start, f.end = 0, 0
+	f.settle()
+	small.Put((*[smallBytes]byte)(f.small))
+	f.small, f.buffer = nil, nil
+}
 
 // next returns the next message, header included. It stays valid until the
 // following call. Where streamed is set, what follows a piece of a message is

@@ -76,7 +76,7 @@ func TestEachStatementIsRecordedAsItsOwn(t *testing.T) {
 			s, _, _ := bareSession(bytes.NewReader(asked.Bytes()), bytes.NewReader(answered.Bytes()))
 			config := audit.DefaultConfig()
 			config.File, config.Table = filepath.Join(t.TempDir(), "audit.jsonl"), false
-			records, err := audit.Open(t.Context(), "", config, s.log)
+			records, err := audit.Open(t.Context(), "", config, s.proxy.log)
 			if err != nil {
 				t.Fatal(err)
 			}

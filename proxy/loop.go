@@ -23,6 +23,7 @@ type loop struct {
 
 	// The loop's goroutine alone looks at these.
 	members map[descriptor]member
+	idle    []*carrier
 	patient []*course // which wait until nobody else has anything to do
 	since   time.Time // when the first of them began to
 
@@ -140,6 +141,11 @@ func (l *loop) dismiss(t *turn, reason error) {
 // run serves until close.
 func (l *loop) run() {
 	defer close(l.done)
+	defer func() {
+		for _, k := range l.idle {
+			k.end()
+		}
+	}()
 	events := make([]syscall.EpollEvent, 128)
 	for {
 		n, err := l.poll.wait(events, len(l.patient) > 0)

@@ -150,15 +150,12 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 func (p *Proxy) enter(d descriptor, from, to net.Addr, run func(*course, *socket)) {
 	l := p.loops[p.next%len(p.loops)]
 	p.next++
-	d.keepAlive(l.keepAlive())
 	s := &socket{descriptor: d, remote: from, local: to, keepAlive: l.keepAlive}
-	s.course = newCourse(l, func(c *course) { run(c, s) })
-	s.course.sockets = []*socket{s}
 	if l == p.loops[0] {
-		s.course.step()
+		l.begin(s, run)
 		return
 	}
-	l.post(s.course.step)
+	l.post(func() { l.begin(s, run) })
 }
 
 // serve handles one connection from its first packet to its end. start ends

@@ -32,7 +32,6 @@ type session struct {
 	key       string  // of cancel requests
 	keyring   keyring // makes it
 	keyLength int     // of the cancel key's secret
-	log       *slog.Logger
 
 	in  *frames // from the client
 	out *sink   // to the client
@@ -119,7 +118,6 @@ func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*
 	if g.minor >= 2 {
 		s.keyLength = longSecret
 	}
-	s.log = p.log.With("session", s.id)
 	s.out.pending = client.last
 	s.status.Store('I')
 	return s, nil
@@ -167,6 +165,7 @@ func (s *session) run(ctx context.Context) {
 	s.reusable = s.end == errLeft && !s.pipelined && s.owedNothing()
 	s.expect.drain()
 	s.noteTally()
+	s.in.release()
 }
 
 // runDirections forwards with a goroutine for each direction until one ends.
@@ -280,7 +279,7 @@ func (s *session) part(err error) {
 	}
 	var known *sqlstate.Error
 	if errors.As(err, &known) {
-		s.log.Info("session ended", "sqlstate", string(known.Code))
+		s.log().Info("session ended", "sqlstate", string(known.Code))
 		_, _ = s.out.Write(errorFrame("FATAL", known))
 	}
 	_ = s.out.Flush()
@@ -319,12 +318,15 @@ func (s *session) recordAt(started time.Time, statement string) *audit.Record {
 	return r
 }
 
+// log is made where it is used: few sessions have anything to tell.
+func (s *session) log() *slog.Logger { return s.proxy.log.With("session", s.id) }
+
 func (s *session) logRefusal(e *sqlstate.Error) {
 	if e.Code == sqlstate.InternalError || e.Cause != nil {
-		s.log.Error("statement refused", "sqlstate", string(e.Code), "cause", e.Cause)
+		s.log().Error("statement refused", "sqlstate", string(e.Code), "cause", e.Cause)
 		return
 	}
-	s.log.Info("statement refused", "sqlstate", string(e.Code), "rule", e.Message)
+	s.log().Info("statement refused", "sqlstate", string(e.Code), "rule", e.Message)
 }
 
 // newID is a random name for a session.

@@ -34,7 +34,7 @@ func bareSession(client, server io.Reader) (s *session, toServer, toClient *byte
 	p.meters = newMeters(p)
 	toServer, toClient = &bytes.Buffer{}, &bytes.Buffer{}
 	s = &session{
-		proxy: p, client: someone{}, principal: &catalog.Principal{Name: "dba"}, log: p.log,
+		proxy: p, client: someone{}, principal: &catalog.Principal{Name: "dba"},
 		server: &upstream{frames: newFrames(server)}, in: newFrames(client),
 		out: &sink{to: toClient, meter: p.meters.toClients}, up: &sink{to: toServer, meter: p.meters.toServer},
 		tally: &tally{seed: p.seed},

@@ -297,7 +297,9 @@ func (u *upstream) clear() error {
 		return errors.New("the server said more than it was asked")
 	}
 	u.frames.settle()
-	u.greeting = u.parameters()
+	if u.told {
+		u.shorten()
+	}
 	return nil
 }
 

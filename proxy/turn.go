@@ -176,6 +176,6 @@ func (s *session) resume() {
 
 // failed is the end of a session in which an invariant is broken.
 func (s *session) failed() error {
-	s.log.Error("session failed", "stack", string(debug.Stack()))
+	s.log().Error("session failed", "stack", string(debug.Stack()))
 	return sqlstate.New(sqlstate.InternalError, "internal error in session %s", s.id)
 }

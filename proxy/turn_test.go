@@ -63,9 +63,7 @@ func begin(t *testing.T, l *loop, conn net.Conn, run func(*course, *socket)) {
 	}
 	s := &socket{descriptor: d, remote: conn.RemoteAddr(), local: conn.LocalAddr(), keepAlive: l.keepAlive}
 	_ = conn.Close()
-	s.course = newCourse(l, func(c *course) { run(c, s) })
-	s.course.sockets = []*socket{s}
-	l.post(s.course.step)
+	l.post(func() { l.begin(s, run) })
 }
 
 // sockets are both ends of a connection.

@@ -26,6 +26,7 @@ type upstream struct {
 	// first ReadyForQuery: parameters and notices; then each parameter that has
 	// changed since.
 	greeting []byte
+	told     bool   // something since the greeting was last made as short as can be
 	key      []byte // process and secret key, for cancel requests
 	ready    []byte // the first ReadyForQuery
 
@@ -63,11 +64,14 @@ const maxGreeting = 8 << 10
 
 // setParameter notes a ParameterStatus.
 func (u *upstream) setParameter(frame []byte) {
-	u.greeting = append(u.greeting, frame...)
+	u.greeting, u.told = append(u.greeting, frame...), true
 	if len(u.greeting) > maxGreeting {
-		u.greeting = u.parameters()
+		u.shorten()
 	}
 }
+
+// shorten leaves of the greeting what the next client is to be told.
+func (u *upstream) shorten() { u.greeting, u.told = u.parameters(), false }
 
 // parameters are the messages of the greeting that tell the parameters as they
 // are now, in the order in which the server told them first.
@@ -178,7 +182,7 @@ func (u *upstream) login(parameters map[string]string, keys *scramKeys) error {
 			u.ready = slices.Clone(frame)
 			return nil
 		default:
-			u.greeting = append(u.greeting, frame...)
+			u.greeting, u.told = append(u.greeting, frame...), true
 		}
 	}
 }
