@@ -168,7 +168,11 @@ func challenge(conn net.Conn, in *frames, stored verifier, binding []byte) (*scr
 	if err != nil {
 		return nil, err
 	}
-	return exchange, send(conn, &pgproto3.AuthenticationSASLContinue{Data: []byte(text)})
+	if err := send(conn, &pgproto3.AuthenticationSASLContinue{Data: []byte(text)}); err != nil {
+		return nil, err
+	}
+	exchange.prepare()
+	return exchange, nil
 }
 
 // conclude checks the client's proof and returns the keys that it gave away,

@@ -12,7 +12,8 @@ type carrier struct {
 	end    func()                  // a carrier without a course
 }
 
-// maxIdle is how many carriers without a course a loop keeps.
+// maxIdle is how many carriers without a course a loop keeps, as long as there is
+// something to do.
 const maxIdle = 16
 
 // carry gives a course the carrier on which it is to run. It is for the loop's
@@ -35,6 +36,14 @@ func newCarrier() *carrier {
 		}
 	})
 	return k
+}
+
+// retire ends the carriers without a course.
+func (l *loop) retire() {
+	for _, k := range l.idle {
+		k.end()
+	}
+	l.idle = nil
 }
 
 // finish runs the course to its end, and says whether the loop keeps the carrier.

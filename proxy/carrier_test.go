@@ -3,6 +3,7 @@ package proxy
 import (
 	"net"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -17,86 +18,102 @@ func onTheLoop(l *loop, do func()) {
 	<-done
 }
 
-// TestACarrierTakesTheNextCourse has courses end on the loop and beside it, and
-// steps of one that has ended come late, when another is on its carrier.
+// TestACarrierTakesTheNextCourse has a course end, and a step of it come late, when
+// another is on its carrier.
 func TestACarrierTakesTheNextCourse(t *testing.T) {
 	l := testLoop(t)
-	idle := func() (carriers []*carrier) {
-		onTheLoop(l, func() { carriers = append(carriers, l.idle...) })
-		return carriers
-	}
-	run := func(do func(*course)) (c *course) {
-		_, near := sockets(t)
-		ended := make(chan struct{})
-		begin(t, l, near, func(own *course, s *socket) {
+	_, one := sockets(t)
+	_, two := sockets(t)
+	sides := []*socket{socketOf(t, l, one), socketOf(t, l, two)}
+	release, ended, done := make(chan struct{}), make(chan struct{}), false
+	onTheLoop(l, func() {
+		l.begin(sides[0], func(_ *course, s *socket) { _ = s.Close() })
+		if len(l.idle) != 1 {
+			t.Errorf("%d carriers are kept, want 1", len(l.idle))
+			close(ended)
+			return
+		}
+		kept := l.idle[0]
+		l.begin(sides[1], func(c *course, s *socket) {
 			defer close(ended)
-			c = own
-			do(own)
+			if c.carrier != kept {
+				t.Error("a course has a new carrier")
+			}
+			c.elsewhere(func() {
+				<-release
+				done = true
+			})
+			if !done {
+				t.Error("a course was resumed by a step of the one before")
+			}
 			_ = s.Close()
 		})
-		<-ended
-		return c
-	}
-	if run(func(c *course) { c.leave() }); len(idle()) != 0 {
-		t.Fatal("a carrier is kept that ended beside the loop")
-	}
-	first := run(func(*course) {})
-	kept := idle()
-	if len(kept) != 1 {
-		t.Fatalf("%d carriers are kept, want 1", len(kept))
-	}
-	release, done := make(chan struct{}), false
-	ended := make(chan struct{})
-	_, near := sockets(t)
-	begin(t, l, near, func(own *course, s *socket) {
-		defer close(ended)
-		if own.carrier != kept[0] {
-			t.Error("a course has a new carrier")
-		}
-		own.elsewhere(func() {
-			<-release
-			done = true
-		})
-		if !done {
-			t.Error("a course was resumed by a step of the one before")
-		}
-		_ = s.Close()
+		sides[0].course.step()
 	})
-	onTheLoop(l, first.step)
 	close(release)
 	<-ended
 }
 
-// TestALoopEndsItsCarriers counts goroutines before and after.
-func TestALoopEndsItsCarriers(t *testing.T) {
+func TestACarrierThatEndsBesideTheLoopIsNotKept(t *testing.T) {
+	l := testLoop(t)
+	_, near := sockets(t)
+	ended := make(chan struct{})
+	begin(t, l, near, func(c *course, s *socket) {
+		c.leave()
+		_ = s.Close()
+		l.post(func() { close(ended) })
+	})
+	<-ended
+	onTheLoop(l, func() {
+		if len(l.idle) > 0 {
+			t.Errorf("%d carriers are kept", len(l.idle))
+		}
+	})
+}
+
+// TestALoopKeepsFewCarriersAndNotForLong counts them, and goroutines before and after.
+func TestALoopKeepsFewCarriersAndNotForLong(t *testing.T) {
 	before := runtime.NumGoroutine()
 	l, err := newLoop(func() net.KeepAliveConfig { return keepAlive(time.Minute) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	const courses = maxIdle + 4
-	farEnds := make([]net.Conn, courses)
-	for i := range farEnds {
-		far, near := sockets(t)
-		farEnds[i] = far
-		begin(t, l, near, func(_ *course, s *socket) {
-			_, _ = s.Read(make([]byte, 1))
-			_ = s.Close()
-		})
+	var far [courses]net.Conn
+	var sides [courses]*socket
+	for i := range far {
+		var near net.Conn
+		far[i], near = sockets(t)
+		sides[i] = socketOf(t, l, near)
 	}
-	onTheLoop(l, func() {}) // all wait
-	for _, far := range farEnds {
-		_ = far.Close()
+	var over atomic.Int64
+	onTheLoop(l, func() {
+		for _, s := range sides {
+			l.begin(s, func(_ *course, s *socket) {
+				_, _ = s.Read(make([]byte, 1))
+				_ = s.Close()
+				over.Add(1)
+			})
+		}
+	})
+	for _, conn := range far {
+		_ = conn.Close()
 	}
 	kept := 0
-	for start := time.Now(); kept < maxIdle && time.Since(start) < 10*time.Second; {
-		onTheLoop(l, func() { kept = len(l.idle) })
+	for over.Load() < courses {
+		onTheLoop(l, func() { kept = len(l.idle) }) // which leaves it no time to rest
 	}
-	time.Sleep(5 * time.Millisecond) // the last ones
 	onTheLoop(l, func() { kept = len(l.idle) })
 	if kept != maxIdle {
 		t.Errorf("%d carriers are kept of %d courses, want %d", kept, courses, maxIdle)
 	}
+	time.Sleep(10 * attention)
+	onTheLoop(l, func() { kept = len(l.idle) })
+	if kept > 0 {
+		t.Errorf("%d carriers are kept by a loop that rests", kept)
+	}
+	_, near := sockets(t)
+	begin(t, l, near, func(_ *course, s *socket) { _ = s.Close() })
 	l.close()
 	for start := time.Now(); runtime.NumGoroutine() > before && time.Since(start) < 10*time.Second; {
 		time.Sleep(time.Millisecond)

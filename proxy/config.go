@@ -59,7 +59,7 @@ func DefaultConfig() Config {
 		Listen: "127.0.0.1:6432", Upstream: "127.0.0.1:5432",
 		TLS: ClientTLS{MinVersion: "1.2"}, UpstreamTLS: UpstreamTLS{Mode: TLSDisable}, Authentication: SCRAM, Pool: PoolSession,
 		StartupTimeout: 30 * time.Second, MaxClients: 1000, QueueTimeout: 10 * time.Second,
-		DrainTimeout: 10 * time.Second, ReuseTimeout: time.Second, KeepAlive: time.Minute,
+		DrainTimeout: 10 * time.Second, ReuseTimeout: 15 * time.Second, KeepAlive: time.Minute,
 		WrongPasswordPause: time.Second,
 	}
 }

@@ -141,14 +141,10 @@ func (l *loop) dismiss(t *turn, reason error) {
 // run serves until close.
 func (l *loop) run() {
 	defer close(l.done)
-	defer func() {
-		for _, k := range l.idle {
-			k.end()
-		}
-	}()
+	defer l.retire()
 	events := make([]syscall.EpollEvent, 128)
 	for {
-		n, err := l.poll.wait(events, len(l.patient) > 0)
+		n, err := l.wait(events)
 		if err != nil { // a fault of the program: nobody here could be served any more
 			panic(fmt.Errorf("cannot poll: %w", err))
 		}
@@ -173,8 +169,29 @@ func (l *loop) run() {
 	}
 }
 
-// patience is how long a course waits at most that lets others go first.
-const patience = 10 * time.Millisecond
+const (
+	// attention is how long the loop waits at the ready for the next event, and lull
+	// where somebody lets others go first, which they then have done.
+	attention = 5 * time.Millisecond
+	lull      = time.Millisecond
+	// patience is how long a course waits at most that lets others go first.
+	patience = 10 * time.Millisecond
+)
+
+// wait returns the events that have come; none where those may go on who let
+// others go first, or Go's runtime wants the processor.
+func (l *loop) wait(events []syscall.EpollEvent) (came int, err error) {
+	if len(l.patient) > 0 {
+		came, _, err = l.poll.ready(events, lull)
+		return came, err
+	}
+	came, interrupted, err := l.poll.ready(events, attention)
+	if came > 0 || interrupted || err != nil {
+		return came, err
+	}
+	l.retire()
+	return l.poll.rest(events)
+}
 
 // answerBell does what was posted, and says whether the loop ends.
 func (l *loop) answerBell() (ends bool) {

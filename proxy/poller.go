@@ -14,38 +14,35 @@ func newPoller() (poller, error) {
 	return poller(fd), err
 }
 
-// attention is how long a poller waits at the ready.
-const attention = 5 * time.Millisecond
-
-// wait returns the events that have come, as soon as there is one; where it is
-// brief, none if there is none within a millisecond.
+// ready returns the events that have come, as soon as there is one; none if there
+// is none for as long as the attention lasts, or if it is interrupted before.
 //
-// At first it does not tell Go's scheduler that it waits: the goroutine keeps its
+// It does not tell Go's scheduler that it waits: the goroutine keeps its
 // processor and its thread as if it computed. Told, the scheduler's monitor takes
 // the processor away, looks again every 20 µs whether there is another to take,
 // and the goroutine goes on wherever one is free. What wants the processor in the meantime, as
 // the garbage collector does, gets it at once, by the signal that preempts
 // goroutines: epoll_wait never goes on after one; without signals it waits no
-// longer than attention. Who calls this adds a processor for it (see startLoops).
-func (p poller) wait(events []syscall.EpollEvent, brief bool) (int, error) {
-	patience := attention
-	if brief {
-		patience = time.Millisecond
-	}
+// longer than the attention. Who calls this adds a processor for it (see startLoops).
+func (p poller) ready(events []syscall.EpollEvent, attention time.Duration) (came int, interrupted bool, err error) {
 	// Whom the loop has just woken goes first: what they say then comes together, and
 	// wakes the loop once.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
 	n, _, failure := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),
-		uintptr(patience.Milliseconds()), 0, 0)
-	switch {
-	case failure == syscall.EINTR:
-		return 0, nil
-	case failure != 0:
-		return 0, failure
-	case n > 0 || brief:
-		return int(n), nil
+		uintptr(attention.Milliseconds()), 0, 0)
+	switch failure {
+	case 0:
+		return int(n), false, nil
+	case syscall.EINTR:
+		return 0, true, nil
 	}
-	came, err := syscall.EpollWait(int(p), events, -1)
+	return 0, false, failure
+}
+
+// rest waits for events as everybody else does; it returns none if it is
+// interrupted.
+func (p poller) rest(events []syscall.EpollEvent) (came int, err error) {
+	came, err = syscall.EpollWait(int(p), events, -1)
 	if err == syscall.EINTR {
 		return 0, nil
 	}

@@ -75,6 +75,10 @@ type scramExchange struct {
 	clientFirst string // without its GS2 header
 	header      string // the GS2 header and the channel binding
 	serverFirst string
+	// What the client's last message begins with, if it is right, and the signatures of
+	// both sides: they are made while the client derives its keys.
+	unproven                         string
+	clientSignature, serverSignature []byte
 }
 
 func wrongPassword() error {
@@ -118,26 +122,31 @@ func (v verifier) begin(clientFirst string, plus bool, binding []byte) (*scramEx
 	return e, e.serverFirst, nil
 }
 
-// finish checks the client's proof and returns its key with the server's
-// signature.
+// prepare does what can be done before the client's proof is there.
+func (e *scramExchange) prepare() {
+	e.unproven = "c=" + base64.StdEncoding.EncodeToString([]byte(e.header)) + ",r=" + e.nonce
+	message := e.clientFirst + "," + e.serverFirst + "," + e.unproven
+	e.clientSignature, e.serverSignature = mac(e.verifier.storedKey, message), mac(e.verifier.serverKey, message)
+}
+
+// finish checks the client's proof, for which all has been prepared, and returns
+// its key with the server's signature.
 func (e *scramExchange) finish(clientFinal string) (*scramKeys, string, error) {
 	unproven, proofText, ok := strings.Cut(clientFinal, ",p=")
 	if !ok {
 		return nil, "", malformedSCRAM()
 	}
-	binding := "c=" + base64.StdEncoding.EncodeToString([]byte(e.header)) + ",r=" + e.nonce
 	proof, err := base64.StdEncoding.DecodeString(proofText)
-	if err != nil || len(proof) != sha256.Size || unproven != binding {
+	if err != nil || len(proof) != sha256.Size || unproven != e.unproven {
 		return nil, "", malformedSCRAM()
 	}
-	message := e.clientFirst + "," + e.serverFirst + "," + unproven
 	clientKey := make([]byte, sha256.Size)
-	subtle.XORBytes(clientKey, proof, mac(e.verifier.storedKey, message))
+	subtle.XORBytes(clientKey, proof, e.clientSignature)
 	stored := sha256.Sum256(clientKey)
 	if subtle.ConstantTimeCompare(stored[:], e.verifier.storedKey) != 1 || e.verifier.mock {
 		return nil, "", wrongPassword()
 	}
-	signature := base64.StdEncoding.EncodeToString(mac(e.verifier.serverKey, message))
+	signature := base64.StdEncoding.EncodeToString(e.serverSignature)
 	return &scramKeys{clientKey, e.verifier}, "v=" + signature, nil
 }
 

@@ -153,6 +153,9 @@ func (s *session) run(ctx context.Context) {
 		over, err = s.takeTurns(ctx)
 	}
 	if over {
+		if err == errLeft && s.inRush() {
+			s.course.letOthersGoFirst() // the client's next login, say
+		}
 		spare()
 		s.flushRest()
 		s.stop(reason(err))

@@ -226,6 +226,11 @@ func (p *Proxy) connected(ctx context.Context, r *running, c *course, parameters
 	return u, nil
 }
 
+// inRush says that logins like the session's come fast.
+func (s *session) inRush() bool {
+	return s.server.kind != "" && s.proxy.shelf.wants(s.server.kind, s.proxy.clock())
+}
+
 // leaveServer keeps the server's side of a session that has ended, or closes it,
 // and gives its place back.
 func (s *session) leaveServer() {
@@ -240,10 +245,7 @@ func (s *session) leaveServer() {
 	s.touch.Unlock()
 	defer s.proxy.places.leave()
 	u, r := s.server, s.proxy.running.Load()
-	keep := s.reusable && u.kind != "" && r.ReuseTimeout > 0 && !s.proxy.draining.Load() && s.proxy.shelf.wants(u.kind, s.proxy.clock())
-	if keep {
-		s.course.letOthersGoFirst() // the client's next login, say
-	}
+	keep := s.reusable && r.ReuseTimeout > 0 && !s.proxy.draining.Load() && s.inRush()
 	if !keep || u.clear() != nil {
 		u.close()
 		return

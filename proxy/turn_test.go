@@ -57,13 +57,19 @@ func testLoop(t *testing.T) *loop {
 // begin starts the course of a connection.
 func begin(t *testing.T, l *loop, conn net.Conn, run func(*course, *socket)) {
 	t.Helper()
+	s := socketOf(t, l, conn)
+	l.post(func() { l.begin(s, run) })
+}
+
+// socketOf takes a connection over from Go.
+func socketOf(t *testing.T, l *loop, conn net.Conn) *socket {
+	t.Helper()
 	d, ok := descriptorOf(conn)
 	if !ok {
 		t.Fatal("no plain connection")
 	}
-	s := &socket{descriptor: d, remote: conn.RemoteAddr(), local: conn.LocalAddr(), keepAlive: l.keepAlive}
 	_ = conn.Close()
-	l.post(func() { l.begin(s, run) })
+	return &socket{descriptor: d, remote: conn.RemoteAddr(), local: conn.LocalAddr(), keepAlive: l.keepAlive}
 }
 
 // sockets are both ends of a connection.

@@ -63,7 +63,7 @@ func faulty(t *testing.T, flags ...string) (p *proxied, dsn string) {
 
 func faultyOf(t *testing.T, binary string, flags ...string) (p *proxied, dsn string) {
 	t.Helper()
-	p = shared.serveBinary(t, binary, append([]string{"--metrics", "127.0.0.1:0", "--pprof", "--startup-timeout", "20s", "--wrong-password-pause", "50ms"}, flags...)...)
+	p = shared.serveBinary(t, binary, append([]string{"--metrics", "127.0.0.1:0", "--pprof", "--startup-timeout", "20s", "--wrong-password-pause", "50ms", "--upstream-reuse", "200ms"}, flags...)...)
 	dsn = p.dsn(shared.reader(t)) + "&application_name=faults"
 	warm, err := pgconn.Connect(t.Context(), dsn) // service connections and caches are not leaks
 	if err != nil {

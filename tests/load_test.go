@@ -224,7 +224,7 @@ func TestMixedLoadIsAnsweredRightWithoutRaces(t *testing.T) {
 	if os.Getenv("TAILOR_SOAK") != "" {
 		duration = 30 * time.Second
 	}
-	p, _ := faulty(t, "--upstream-reuse", "200ms")
+	p, _ := faulty(t)
 	var users []string
 	for _, sub := range []string{"one", "two", "three"} {
 		t.Run(sub, func(t *testing.T) { users = append(users, shared.reader(t)) })
