@@ -54,12 +54,15 @@ var fixed = []string{
 	"smallint", "integer", "bigint", "real", "double precision", "date", "timestamp without time zone", "timestamp with time zone",
 }
 
+// isFixed says whether the values that releases show of the column have one length.
+func (c *Column) isFixed() bool { return slices.Contains(fixed, c.ReleaseType()) }
+
 // isText says that the column shows its labels themselves.
 func (d dictionary) isText() bool { return d.column.Category == "S" }
 
 // isFixed says that the values are stored as an array.
 func (d dictionary) isFixed() bool {
-	return !d.isText() && slices.Contains(fixed, d.column.ReleaseType())
+	return !d.isText() && d.column.isFixed()
 }
 
 // isJoined says that the values are stored as rows, to be joined.

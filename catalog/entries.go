@@ -1,7 +1,10 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -12,9 +15,20 @@ type entry struct {
 	valued       bool
 }
 
-// entries are what a dictionary holds for a partition: those with a value first.
-// The number of an entry is its place, from 1; that of a text's NULL, which no
-// array needs, is 0.
+// compare orders entries as a dictionary holds them.
+func (e entry) compare(o entry) int {
+	switch {
+	case e.valued && !o.valued:
+		return -1
+	case o.valued && !e.valued:
+		return 1
+	}
+	return cmp.Or(strings.Compare(e.label, o.label), strings.Compare(e.value, o.value))
+}
+
+// entries are what a dictionary holds for a partition: those with a value first, in
+// the order of their labels, so that their numbers tell nothing else. The number of an
+// entry is its place, from 1; that of a text's NULL, which no array needs, is 0.
 type entries struct {
 	dictionary
 	all     []entry
@@ -70,14 +84,17 @@ func (d dictionary) entries(s *state, dimension int) entries {
 		}
 		met[block] = at
 	}
+	order := make([]int, len(out.all))
+	for at := range order {
+		order[at] = at
+	}
+	slices.SortFunc(order, func(x, y int) int { return out.all[x].compare(out.all[y]) })
 	numberOf := make([]uint32, len(out.all))
 	var sorted []entry
-	for _, valued := range []bool{true, false} {
-		for at, e := range out.all {
-			if e.valued == valued && (valued || !d.isText()) {
-				sorted = append(sorted, e)
-				numberOf[at] = uint32(len(sorted))
-			}
+	for _, at := range order {
+		if e := out.all[at]; e.valued || !d.isText() {
+			sorted = append(sorted, e)
+			numberOf[at] = uint32(len(sorted))
 		}
 	}
 	out.all = sorted

@@ -2,10 +2,16 @@ package catalog
 
 // Numbers says whether the relation's releases number the labels of a column, for
 // grouping: two nodes can share a value, and a number is cheaper to group by than
-// a label. A text's value is its label. Where only aggregates are answered,
-// PostgreSQL's counters are to tell nothing of labels that are looked up.
+// what it stands for. Where only aggregates are answered, PostgreSQL's counters are
+// to tell nothing of labels that are looked up.
 func (r *Relation) Numbers(c *Column) bool {
-	return c.Class == QuasiIdentifier && c.Category != "S" && !r.AggregateOnly
+	return c.Class == QuasiIdentifier && !r.AggregateOnly
+}
+
+// Lists says whether the values of a numbered column can be found by the number, as
+// its labels can: a group by the number is then all that a group by the column is.
+func (r *Relation) Lists(c *Column) bool {
+	return r.Numbers(c) && (c.Category == "S" || c.isFixed())
 }
 
 // numbered are the columns whose labels a release numbers.

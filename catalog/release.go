@@ -14,7 +14,7 @@ import (
 
 // releaseLayout is the present way to store a release. What an earlier version
 // of Tailor has stored in another way is stored again when it is first opened.
-const releaseLayout = 3
+const releaseLayout = 4
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience
 // reads.
@@ -24,7 +24,8 @@ func ReleaseName(chain int) string { return fmt.Sprintf("%s%d", ReleasePrefix, c
 // the parent.
 func ParentView(release string) string { return release + "_parent" }
 
-// LabelView is the view that shows the labels of a release by their numbers.
+// LabelView is the view that shows the labels of a release, and the values that
+// stand for them, by their numbers.
 func LabelView(release string) string { return release + "_label" }
 
 // numberColumn is the number of a label, where values are stored as rows.
@@ -57,7 +58,7 @@ func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, s *st
 	}
 	statements = append(statements, createView(r, chain, dictionaries))
 	if len(r.numbered()) > 0 {
-		statements = append(statements, createLabelView(r, chain))
+		statements = append(statements, createLabelView(r, chain, dictionaries))
 	}
 	if r.Parent != nil {
 		statements = append(statements, createParentView(r, chain, dictionaries))
@@ -116,21 +117,27 @@ func createParentView(r *Relation, chain int, dictionaries []dictionary) string 
 }
 
 // createLabelView is the statement that defines the one row with the labels of
-// each numbered column as an array: the number of a label is its place there,
-// from 1. An array that has been joined to another is read from memory.
-func createLabelView(r *Relation, chain int) string {
+// each numbered column, and with values that are stored as an array: the number of a
+// label is its place there, from 1. An array that has been joined to another is read
+// from memory.
+func createLabelView(r *Relation, chain int, dictionaries []dictionary) string {
 	var list []string
-	for _, q := range r.numbered() {
-		list = append(list, fmt.Sprintf("pg_catalog.jsonb_concat(%[1]s, '[]') AS %[1]s", ident(q.LabelColumn())))
+	for _, d := range dictionaries {
+		if !d.listed {
+			continue
+		}
+		list = append(list, fmt.Sprintf("pg_catalog.jsonb_concat(%[1]s, '[]') AS %[1]s", ident(d.column.LabelColumn())))
+		if d.isFixed() {
+			list = append(list, fmt.Sprintf("pg_catalog.array_cat(%s, '{}') AS %s", d.own("values"), ident(d.column.ValuesColumn())))
+		}
 	}
 	return fmt.Sprintf("CREATE OR REPLACE VIEW tailor_release.%s AS SELECT %s FROM tailor_store.chain_%d_row %s",
-		LabelView(ReleaseName(chain)), strings.Join(list, ", "), chain, admitted(r, chain, chain))
+		LabelView(ReleaseName(chain)), strings.Join(list, ", "), chain, admitted(r, chain))
 }
 
 // admitted is the condition that lets a statement read a part of a release.
-func admitted(r *Relation, chain, admission int) string {
-	return fmt.Sprintf("WHERE (SELECT tailor.admit(%d, EXISTS (SELECT FROM tailor.chain WHERE chain = %d AND epoch = %d)))",
-		admission, chain, r.Epoch)
+func admitted(r *Relation, admission int) string {
+	return fmt.Sprintf("WHERE (SELECT tailor.admit(%d, %d))", admission, r.Epoch)
 }
 
 // viewOver is the statement that defines a view of a chain's rows. The number of
@@ -145,7 +152,7 @@ func admitted(r *Relation, chain, admission int) string {
 // are few (tailor.expect_few); where a view shows them for joins, a WITH that
 // nothing reads keeps its expressions apart instead, and they count as unknown.
 func viewOver(r *Relation, chain, admission int, name string, list []string, dictionaries []dictionary) string {
-	admitted := admitted(r, chain, admission)
+	admitted := admitted(r, admission)
 	numbers := ""
 	for _, d := range dictionaries {
 		numbers += fmt.Sprintf(", %s AS %s", d.read(chain), d.own("number"))

@@ -62,6 +62,10 @@ func (c *Column) LabelColumn() string { return fmt.Sprintf("tailor_label_%d", c.
 // a quasi-identifier's labels.
 func (c *Column) NumberColumn() string { return fmt.Sprintf("tailor_number_%d", c.Number) }
 
+// ValuesColumn is the name, beside the labels by their numbers, of the array of the
+// values that stand for them.
+func (c *Column) ValuesColumn() string { return fmt.Sprintf("tailor_value_%d", c.Number) }
+
 // ReleaseType is the type of the column in a release: the column's own, or
 // text where labels do not fit a type for text of limited length.
 func (c *Column) ReleaseType() string {

@@ -58,18 +58,18 @@ COMMENT ON FUNCTION tailor.ticket IS 'the chains that a text may read, by the ti
 -- proxy have no ticket. Each query of PL/pgSQL takes longer than all the rest, so one
 -- reads what every statement needs; what few need stands behind a condition that
 -- needs none, in an IF of its own: a query in the same IF is set up in any case.
-CREATE OR REPLACE FUNCTION tailor.admit(chain integer, visible boolean) RETURNS boolean
+--
+-- A view tells the epoch that it is over. This function is STABLE, so it sees the
+-- chain by the snapshot of the statement, which reads the copy and the chain's row by
+-- the same: older than the view, it would find them empty.
+CREATE OR REPLACE FUNCTION tailor.admit(chain integer, epoch integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    epoch  integer; -- that the chain is on
+    seen   integer; -- the epoch that the chain is on
     holds  boolean;
     chains text;
     stack  text;
 BEGIN
-    IF NOT visible THEN
-        RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
-            USING ERRCODE = '40001', HINT = 'Start the transaction again.';
-    END IF;
     -- In these encodings a byte that looks like a quote or a backslash can be half
     -- of a character, so that a text reads otherwise than it was planned.
     IF pg_client_encoding() IN ('SJIS', 'SHIFT_JIS_2004', 'BIG5', 'GBK', 'UHC', 'GB18030', 'JOHAB') THEN
@@ -81,13 +81,16 @@ BEGIN
     SELECT (SELECT c.epoch FROM tailor.chain c WHERE c.chain = abs(admit.chain)),
         EXISTS (SELECT FROM pg_cursor() c
                 WHERE c.is_holdable AND c.creation_time >= least(transaction_timestamp(), statement_timestamp()))
-        INTO epoch, holds;
+        INTO seen, holds;
+    IF (seen = epoch) IS NOT TRUE THEN
+        RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
+            USING ERRCODE = '40001', HINT = 'Start the transaction again.';
+    END IF;
     chains := tailor.ticket(current_query());
     IF (strpos(',' || chains, format(',%s:', chain)) > 0) IS NOT TRUE THEN
         RAISE EXCEPTION 'a release is read through the proxy, in place of its table'
             USING ERRCODE = '42501', HINT = 'Connect to the proxy and name the protected table itself.';
     END IF;
-    -- The view is over the epoch that the chain is on.
     IF format('%s:%s', chain, epoch) <> ALL (string_to_array(chains, ',')) THEN
         RAISE EXCEPTION 'the policy or the copy of a table has just changed'
             USING ERRCODE = '40001', HINT = 'Send the statement again.';
@@ -115,7 +118,7 @@ BEGIN
     END IF;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION tailor.admit IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
+COMMENT ON FUNCTION tailor.admit(integer, integer) IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
 
 -- Tells the proxies that names have changed: a view made a moment ago may read
 -- a protected table. Event triggers are for superusers; without one the proxies

@@ -48,6 +48,9 @@ type boundQuery struct {
 	// grouping is where the labels of grouped columns are added, -1 for none.
 	grouping int
 	grouped  []origin
+	// places are where the target list, GROUP BY and ORDER BY name columns by
+	// themselves.
+	places []place
 	// only is the entry of FROM where that has no other, so that every row is one
 	// of its rows.
 	only *entry
@@ -107,6 +110,9 @@ func (b *binder) selectBody(s *pg.SelectStmt, sc *scope, top bool) (*boundQuery,
 	}
 	if err := b.expression(s.WhereClause, sc, ecg.Scan); err != nil {
 		return nil, err
+	}
+	for _, e := range sc.entries {
+		e.mentions = nil // those before come to act before groups are made
 	}
 	bound, err := b.targetList(s, sc)
 	if err != nil {
@@ -188,7 +194,17 @@ func (b *binder) ordering(node *pg.Node, sc *scope, bound *boundQuery) error {
 			}
 		}
 	}
-	return b.expression(node, sc, ecg.Order)
+	if err := b.expression(node, sc, ecg.Order); err != nil {
+		return err
+	}
+	if ref := node.GetColumnRef(); ref != nil && !isStar(ref) {
+		r, err := b.resolve(sc, ref)
+		if err != nil {
+			return err
+		}
+		b.names(ref, sc, bound, place{origin: r.origin, written: true})
+	}
+	return nil
 }
 
 // refuseClauses ends statements that would write or lock.
@@ -267,6 +283,11 @@ func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 			// Behind "t.*" of unknown width a column has no number.
 			if r.qid() != nil && bound.known && sc.reaches(r.entry) {
 				c.qid, label = r.qid(), r.origin
+				here := place{origin: label, written: true}
+				if target.Name == "" {
+					here.name = c.name
+				}
+				b.names(ref, sc, bound, here)
 			}
 		}
 		bound.add(c, label)

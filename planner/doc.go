@@ -23,6 +23,9 @@
 //   - Inside a subquery or WITH they work on values as PostgreSQL would, and a
 //     row shows the labels of all rows that it was made of. Elsewhere a label is handed out where
 //     the client is shown it, and nowhere else.
+//   - Where a query is grouped by a label that is shown and a column is named by
+//     itself only, the number of the label stands in place of the column
+//     (groupkey.go): labels and values are then looked up once for each group.
 //   - A column merged by USING has the label of the side that keeps all rows,
 //     of either side of an inner join, and none of a full join.
 //   - With tailor.representation = 'value' no label is read at all.

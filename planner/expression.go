@@ -197,6 +197,9 @@ func (b *binder) reference(ref *pg.ColumnRef, sc *scope, place ecg.Place) error 
 	b.at = int(ref.Location)
 	b.useAll(r.all(), place)
 	b.at = -1
+	for _, o := range r.all() {
+		o.entry.mention(o.at)
+	}
 	names := refNames(ref)
 	if len(names) <= 2 || r.entry == nil || !r.entry.replaced {
 		return nil

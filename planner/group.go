@@ -21,11 +21,15 @@ func (b *binder) groupClause(s *pg.SelectStmt, sc *scope, bound *boundQuery) err
 			return err
 		}
 		for _, item := range unpacked(node) {
-			o, err := b.grouped(item, sc, bound)
+			o, written, err := b.grouped(item, sc, bound)
 			if err != nil {
 				return err
 			}
-			if o.qid() != nil && !slices.Contains(bound.grouped, o) {
+			if o.qid() == nil {
+				continue
+			}
+			b.namesKey(item, sc, bound, place{origin: o, written: written})
+			if !slices.Contains(bound.grouped, o) {
 				bound.grouped = append(bound.grouped, o)
 			}
 		}
@@ -59,28 +63,29 @@ func unpacked(node *pg.Node) []*pg.Node {
 }
 
 // grouped is the column that a grouping expression stands for: a position, a
-// column of the FROM list, or else the name of an output column.
-func (b *binder) grouped(node *pg.Node, sc *scope, bound *boundQuery) (origin, error) {
+// column of the FROM list, which it is written as, or else the name of an output
+// column.
+func (b *binder) grouped(node *pg.Node, sc *scope, bound *boundQuery) (o origin, written bool, err error) {
 	if c := node.GetAConst(); c != nil && c.GetIval() != nil {
 		if i := int(c.GetIval().Ival) - 1; i >= 0 && i < len(bound.labels) && bound.known {
-			return bound.labels[i], nil
+			return bound.labels[i], false, nil
 		}
-		return origin{}, nil
+		return origin{}, false, nil
 	}
 	ref := node.GetColumnRef()
 	if ref == nil {
-		return origin{}, nil
+		return origin{}, false, nil
 	}
 	r, err := b.resolve(sc, ref)
 	if err != nil || r.found {
-		return r.origin, err
+		return r.origin, true, err
 	}
 	if names := refNames(ref); len(names) == 1 {
 		for i, c := range bound.columns {
 			if c.name == names[0] && c.qid != nil {
-				return bound.labels[i], nil
+				return bound.labels[i], false, nil
 			}
 		}
 	}
-	return origin{}, nil
+	return origin{}, false, nil
 }

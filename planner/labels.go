@@ -132,17 +132,22 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 	width := len(q.columns)
 	var list []edit
 	var grouping []string
+	var numbered []origin
 	for i, carried := range q.carried {
 		if !carried {
 			continue
 		}
 		width++
-		parts, key := q.labelParts(q.labels[i])
+		o := q.labels[i]
+		parts, key := q.labelParts(o)
 		parts[0].text = ", " + parts[0].text
 		parts[len(parts)-1].text += " AS " + labelName(i)
 		list = append(list, parts...)
 		if key != "" && !slices.Contains(grouping, key) {
 			grouping = append(grouping, key)
+		}
+		if q.byNumber(o) && !slices.Contains(numbered, o) {
+			numbered = append(numbered, o)
 		}
 	}
 	if q.side > 0 && !q.merging.wrapped {
@@ -159,36 +164,45 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 		}
 	}
 	if q.grouping >= 0 && len(grouping) > 0 {
-		return b.insert(q.grouping, " "+strings.Join(grouping, ", ")+",")
+		if err := b.insert(q.grouping, " "+strings.Join(grouping, ", ")+","); err != nil {
+			return err
+		}
+	}
+	for _, o := range numbered {
+		if err := b.groupByNumber(q, o); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // labelParts is the expression for a column's label in the query's target list,
-// and what the query is to group by for it, "" for nothing. A number is cheaper to
-// group by than its label, which is then looked up once for each group.
+// and what the query is to group by for it besides what it is grouped by as it
+// stands, "" for nothing. A number is cheaper to group by than its label, which is
+// then looked up once for each group.
 func (q *boundQuery) labelParts(o origin) (parts []edit, key string) {
 	switch {
+	case q.byNumber(o):
+		return q.labelByNumber(o), ""
 	case !slices.Contains(q.grouped, o) || q.merging.sets:
 		return []edit{{text: q.labelOf(o)}}, ""
 	case q.told(o):
-		return []edit{{text: fmt.Sprintf("COALESCE(%s, '%s')", o.value(), anonymize.Null)}}, ""
+		return []edit{{text: fmt.Sprintf("COALESCE(%s, %s)", o.value(), nullLabel)}}, ""
 	case q.merging.aggregate:
 		return []edit{{text: q.labelOf(o)}}, ""
 	case o.entry.relation == nil || o.entry.via != nil || !o.entry.relation.Numbers(o.qid()):
 		return []edit{{text: o.label()}}, o.label()
 	}
-	number := quoted(o.entry.alias) + "." + quoted(o.qid().NumberColumn())
-	return []edit{
-		{text: "(SELECT " + quoted(o.qid().LabelColumn()) + " FROM"},
-		{relation: o.entry.relation, labels: true, text: ") OPERATOR(pg_catalog.->>) " + number},
-	}, number
+	return q.labelByNumber(o), o.number()
 }
+
+// nullLabel is the label of a text's NULL, as SQL has it.
+const nullLabel = "'" + anonymize.Null + "'"
 
 // told says whether the value of a grouped column tells its label: a text is its
 // own label, and NULL, unless a join has made it, is shown as NULL's.
 func (q *boundQuery) told(o origin) bool {
-	return o.entry == q.only && o.entry.relation != nil && o.qid().Category == "S"
+	return o.entry == q.only && o.entry.relation != nil && isText(o)
 }
 
 // labelOf is that expression where the query groups by nothing for it.

@@ -31,7 +31,8 @@ type entry struct {
 	via      *catalog.Relation // the child whose release shows the relation, in a join along the key
 	query    *boundQuery       // of a subquery
 	columns  []column
-	known    bool // whether columns is complete
+	known    bool  // whether columns is complete
+	mentions []int // of each column, by the target list of its query and what stands behind it
 }
 
 // scope is what names can refer to at a place of a statement.

@@ -75,6 +75,9 @@ func (b *binder) tableToken(from []*pg.Node) int {
 // starColumn adds one of the columns that a star stands for.
 func (b *binder) starColumn(r resolved, name string, bound *boundQuery) error {
 	b.useAll(r.all(), ecg.Projection)
+	for _, o := range r.all() {
+		o.entry.mention(o.at)
+	}
 	c, label := column{name: name, provenance: r.provenance()}, origin{}
 	if r.qid() != nil && bound.known {
 		c.qid, label = r.qid(), r.origin

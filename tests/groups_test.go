@@ -3,6 +3,8 @@ package tests
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -52,6 +54,63 @@ func TestGroupsAreThoseOfTheLabelsThatRowsShow(t *testing.T) {
 			got := shown(fmt.Sprintf("SELECT %s, count(*) FROM %s GROUP BY %s ORDER BY 1", c.list, c.from, c.by))
 			if !maps.Equal(got, want) {
 				t.Errorf("%d groups of rows, %d of the query", len(want), len(got))
+			}
+		})
+	}
+}
+
+// TestGroupsByNumberAreThoseByValue compares queries that mention a column by itself
+// only, which are grouped by the number of its label, with ones that are the same but
+// for a condition of HAVING that every group meets, which are not: row by row, in
+// their order.
+func TestGroupsByNumberAreThoseByValue(t *testing.T) {
+	direct := makeDatabase(t, "kinds_grouped", "")
+	if err := shared.install(t.Context(), "kinds_grouped"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, kinds)
+	everyKind := connect(t, serveDatabase(t, "kinds_grouped").dsn("researcher"))
+	paid := payrollDatabase(t, "payroll_grouped", "")
+	exec1(t, paid, `CALL tailor.grant_reader('researcher')`)
+	byMeans := connect(t, serveDatabase(t, "payroll_grouped").dsn("researcher"))
+	hospital := connect(t, shared.serve(t).dsn(shared.reader(t)))
+	exec1(t, hospital, "SELECT birth_date, age, sex, race, zip FROM patients")
+	type asked struct {
+		conn                          *pgx.Conn
+		shown, list, from, by, ending string
+	}
+	var cases []asked
+	for _, column := range strings.Split(`long letters many whole "exact" wide real day p`, " ") {
+		cases = append(
+			cases,
+			asked{everyKind, column, column + ", count(*), sum(pay)", "kinds", column, "ORDER BY " + column},
+			asked{everyKind, "k." + column, column + " AS it, sum(pay)", "kinds k", "it", "ORDER BY k." + column + " DESC NULLS LAST"},
+			asked{everyKind, "k." + column, "n, k." + column + ", sum(pay)", "generate_series(2390, 2410) n LEFT JOIN kinds k ON pay = n", "n, 2", "ORDER BY n, 2 NULLS FIRST"},
+			asked{everyKind, column, "count(*), x." + column, "(SELECT " + column + ", pay FROM kinds WHERE pay > 700) x", "2", "ORDER BY 2"},
+		)
+	}
+	cases = append(
+		cases,
+		asked{everyKind, `whole, letters, "exact", p, many`, `whole, letters, "exact", p, many, count(*)`, "kinds", `1, 2, ("exact", p), many`, `ORDER BY whole, letters, "exact", p, many`},
+		asked{everyKind, "whole, long", "whole, long, count(*)", "kinds", "whole, long", "UNION SELECT whole, long, 1 FROM kinds GROUP BY 1, 2 ORDER BY whole, long, count"},
+		asked{everyKind, "whole, day", "DISTINCT ON (kinds.whole) whole, day, sum(pay)", "kinds", "whole, day", "ORDER BY kinds.whole, sum(pay)"},
+		asked{hospital, "age", "age, count(*), sum(cost)", "patients", "age", "ORDER BY age, 2, 3"},
+		asked{hospital, "age, birth_date, race, zip, sex", "age, birth_date, race, zip, sex, count(*), sum(cost)", "patients", "1, 2, race, zip, sex", "ORDER BY age, birth_date DESC, race, zip, sex, 6, 7"},
+		asked{hospital, "y, race", "y AS age, race AS zip, count(*), sum(cost)", "patients AS p (born, y)", "p.y, p.race", "ORDER BY age, zip DESC, 3, 4 LIMIT 20"},
+		asked{hospital, "p.race, p.zip", "c.city, p.race, p.zip, count(*)", "zip_city c LEFT JOIN patients p ON p.zip = c.zip AND c.city < 'M'", "1, 2, 3", "ORDER BY 1, 2, 3, 4"},
+		asked{hospital, "zip, sex", "zip, sex, count(*)", "patients JOIN zip_city USING (zip)", "zip, sex", "ORDER BY zip, sex"},
+		asked{hospital, "race, zip", "*", "(SELECT race, zip, count(*) AS n FROM patients GROUP BY race, zip) x WHERE zip > '3'", "race, zip, n", "ORDER BY race, zip"},
+	)
+	for _, column := range strings.Split("pay bonus hours flag age", " ") {
+		cases = append(cases, asked{byMeans, column + ", town", column + ", town, count(*), min(token::text)", "payroll", column + ", town", "ORDER BY " + column + ", 2, 3, 4"})
+	}
+	for _, c := range cases {
+		sql := fmt.Sprintf("SELECT %s FROM %s GROUP BY %s ", c.list, c.from, c.by)
+		t.Run(sql, func(t *testing.T) {
+			byNumber, byValue := sql+c.ending, sql+"HAVING count(ROW("+c.shown+")) > 0 "+c.ending
+			got, want := rowsOf(t, c.conn, byNumber), rowsOf(t, c.conn, byValue)
+			if len(want) < 2 || !slices.Equal(got, want) {
+				t.Errorf("%s\n%d groups, by value %d; the first other than it is to be: %s", c.ending, len(got), len(want), firstOther(got, want))
 			}
 		})
 	}

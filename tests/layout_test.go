@@ -14,7 +14,8 @@ import (
 
 // earlier stores a release as Tailor did before: a table of blocks with their
 // labels and, in arrays, the block of each row. There is one block, so that what
-// is not stored anew shows something else.
+// is not stored anew shows something else. That also stands for a layout whose tables
+// were other ones.
 const earlier = `
 DROP VIEW tailor_release.chain_%[1]d, tailor_release.chain_%[1]d_label;
 DROP TABLE tailor_store.chain_%[1]d_row;
@@ -42,6 +43,7 @@ var layouts = map[string]layout{
 	},
 	"without numbers": {1, `array_agg(0 ORDER BY "tailor row") AS "tailor blocks"`, "", byBlocks},
 	"by blocks":       {2, `array_agg(0 ORDER BY "tailor row") AS "tailor blocks", '["*"]'::jsonb AS tailor_label_5`, "", byBlocks},
+	"without lists":   {3, `array_agg(0 ORDER BY "tailor row") AS "tailor blocks", '["*"]'::jsonb AS tailor_label_5`, "", byBlocks},
 }
 
 func TestAReleaseThatIsStoredInAnEarlierWayShowsTheSame(t *testing.T) {
@@ -82,6 +84,23 @@ func (l layout) showsTheSame(t *testing.T) {
 	}
 }
 
+// TestNumbersOfLabelsAreTheirRanks reads them where they are stored. Groups come in an
+// order that follows from the numbers, and blocks are in the order in which they were
+// made.
+func TestNumbersOfLabelsAreTheirRanks(t *testing.T) {
+	user := shared.reader(t)
+	exec1(t, connect(t, shared.serve(t).dsn(user)), "SELECT zip, age, sex FROM patients")
+	direct := shared.superuser(t)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	for _, column := range []string{"age", "zip"} {
+		labels := one[[]string](t, direct, fmt.Sprintf(`SELECT "tailor names %d"::text[] FROM tailor_store.chain_%d_row`,
+			one[int](t, direct, `SELECT attnum::int FROM pg_attribute WHERE attrelid = 'patients'::regclass AND attname = $1`, column), chain))
+		if len(labels) < 3 || !slices.IsSorted(labels) {
+			t.Errorf("%d labels of %s are not in their order", len(labels), column)
+		}
+	}
+}
+
 func TestPostgreSQLLooksUpLabelsOnlyForQuasiIdentifiers(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
@@ -109,7 +128,7 @@ func TestARoleSeesNothingOfAReleaseThatItIsNotAdmittedTo(t *testing.T) {
 	exec1(t, connect(t, p.dsn(user)), "SELECT age, zip FROM patients")
 	direct := shared.superuser(t)
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
-	showsNothing(t, "hospital", user, chain, 5, "ward = 'x'", "age", "zip", "cost", "tailor_label_5", "tailor_number_5")
+	showsNothing(t, "hospital", user, chain, 5, "ward = 'x'", "age", "zip", "cost", "tailor_label_5", "tailor_number_5", "tailor_number_6")
 }
 
 // showsNothing asks a release past the proxy, by a function that tells what it is
@@ -139,6 +158,7 @@ func showsNothing(t *testing.T, database, user string, chain, labelled int, nobo
 				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > ''`,
 				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > '' AND %[4]s`,
 				`SELECT count(*) FROM tailor_release.chain_%d_label WHERE pg_temp.tell(tailor_label_%[3]s)`,
+				`SELECT count(*) FROM tailor_release.chain_%d_label WHERE pg_temp.tell(tailor_value_%[3]s)`,
 				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d_label ON pg_temp.tell(tailor_label_%[3]s) AND tailor_label_%[3]s::text > ''`,
 			} {
 				_, err := past.Exec(t.Context(), strings.NewReplacer("%d", strconv.Itoa(chain), "%[2]s", column, "%[3]s", strconv.Itoa(labelled), "%[4]s", nobody).Replace(text))

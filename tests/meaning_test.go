@@ -42,6 +42,12 @@ func TestMeaningOfShownRows(t *testing.T) {
 	cases := []struct{ claim, sql, count string }{
 		{"a subquery of distinct values", "SELECT x.age FROM (SELECT DISTINCT age FROM patients) x", "SELECT count(DISTINCT age) FROM patients"},
 		{
+			"a subquery of groups of a join that adds NULL to those that there are",
+			"SELECT x.race FROM (SELECT p.race, count(*) FROM generate_series(1, 2) n LEFT JOIN patients p ON n = 1 GROUP BY p.race) x",
+			"SELECT count(*) FROM (SELECT p.race FROM generate_series(1, 2) n LEFT JOIN patients p ON n = 1 GROUP BY p.race) x",
+		},
+		{"a subquery of groups", "SELECT x.age FROM (SELECT age, count(*) FROM patients GROUP BY age) x", "SELECT count(DISTINCT age) FROM patients"},
+		{
 			"a join with distinct values", "SELECT p.age, d.age FROM patients p JOIN (SELECT DISTINCT age FROM patients) d ON d.age = p.age",
 			"SELECT count(*) FROM patients",
 		},

@@ -1,0 +1,145 @@
+package planner
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v5"
+)
+
+// place is where a query names a column by itself: in its target list, in GROUP BY or
+// in ORDER BY. A grouped quasi-identifier that its query names nowhere else behind
+// WHERE is grouped by the number of its label in place of its value: in GROUP BY
+// stands the number, and in the other places what the number stands for, looked up
+// once for each group. Groups are the same, since labels with the same value are
+// groups of their own, and a label has one value.
+type place struct {
+	origin
+	start, end int
+	key        bool   // in GROUP BY
+	written    bool   // as a reference to the column, and not as one to the output
+	name       string // that the output column has of the column, "" for none
+}
+
+// mention notes that an expression of the target list or behind it names a column.
+func (e *entry) mention(at int) {
+	if e.mentions == nil {
+		e.mentions = make([]int, len(e.columns))
+	}
+	e.mentions[at]++
+}
+
+// names notes a reference that stands by itself, and says whether it did: it must be
+// certain what it means, and be written as short as the release's name is.
+func (b *binder) names(ref *pg.ColumnRef, sc *scope, q *boundQuery, p place) bool {
+	parts := len(ref.GetFields())
+	certain := q.known && (parts == 2 || !slices.ContainsFunc(sc.entries, func(e *entry) bool { return !e.known }))
+	if p.qid() == nil || parts > 2 || len(sc.merges) > 0 || !certain || !slices.Contains(sc.entries, p.entry) {
+		return false
+	}
+	p.start = int(ref.Location)
+	p.end = int(b.tokens[b.tokenAt(p.start)+2*(parts-1)].End)
+	q.places = append(q.places, p)
+	return true
+}
+
+// namesKey notes the place of a grouping expression that stands for a column.
+func (b *binder) namesKey(item *pg.Node, sc *scope, q *boundQuery, p place) {
+	p.key = true
+	if ref := item.GetColumnRef(); ref != nil {
+		if !b.names(ref, sc, q, p) {
+			p.entry.mention(p.at)
+		}
+		return
+	}
+	t := b.tokens[b.tokenAt(start(item))]
+	p.start, p.end = int(t.Start), int(t.End)
+	q.places = append(q.places, p)
+}
+
+// byNumber says whether the query is grouped by the number of a column's label and
+// not by the column. Inside of others it works on values, so it is where a value
+// tells the label.
+func (q *boundQuery) byNumber(o origin) bool {
+	switch {
+	case q.merging.sets || !slices.Contains(q.grouped, o):
+		return false
+	case o.entry.relation == nil || o.entry.via != nil || !o.entry.relation.Lists(o.qid()):
+		return false
+	case q.merging.aggregate && !q.told(o):
+		return false
+	}
+	alone := 0
+	for _, p := range q.places {
+		if p.origin == o && p.written {
+			alone++
+		}
+	}
+	return o.entry.mentions == nil || alone == o.entry.mentions[o.at]
+}
+
+// isText says that the values of a quasi-identifier are its labels, and NULL.
+func isText(o origin) bool { return o.qid().Category == "S" }
+
+// groupByNumber edits the places of a column that the query groups by number.
+func (b *binder) groupByNumber(q *boundQuery, o origin) error {
+	for _, p := range q.places {
+		if p.origin != o {
+			continue
+		}
+		if p.key {
+			if err := b.replace(p.start, p.end, o.number()); err != nil {
+				return err
+			}
+			continue
+		}
+		parts := o.valueByNumber()
+		if p.name != "" {
+			parts[len(parts)-1].text += " AS " + quoted(p.name)
+		}
+		for i, e := range parts {
+			e.start, e.end = p.start, p.start
+			if i == len(parts)-1 {
+				e.end = p.end
+			}
+			if err := b.edit(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// number is the reference to the number of the column's label.
+func (o origin) number() string {
+	return quoted(o.entry.alias) + "." + quoted(o.qid().NumberColumn())
+}
+
+// listed is the list, by the numbers of labels, that a column of labels holds.
+func (o origin) listed(column, before, behind string) []edit {
+	return []edit{
+		{text: before + "(SELECT " + quoted(column) + " FROM"},
+		{relation: o.entry.relation, labels: true, text: ")" + behind},
+	}
+}
+
+// valueByNumber is the value that the number of a column's label stands for.
+func (o origin) valueByNumber() []edit {
+	if isText(o) {
+		return o.listed(o.qid().LabelColumn(), "", " OPERATOR(pg_catalog.->>) "+o.number())
+	}
+	return o.listed(o.qid().ValuesColumn(), "", "["+o.number()+"]")
+}
+
+// labelByNumber is the label of a number. That of a text's NULL is not listed;
+// a row that a join has added has neither number nor label.
+func (q *boundQuery) labelByNumber(o origin) []edit {
+	label := o.qid().LabelColumn()
+	found := " OPERATOR(pg_catalog.->>) " + o.number()
+	switch {
+	case !isText(o):
+		return o.listed(label, "", found)
+	case o.entry == q.only:
+		return o.listed(label, "COALESCE(", found+", "+nullLabel+")")
+	}
+	return o.listed(label, "COALESCE(", found+", CASE WHEN "+o.number()+" IS NOT NULL THEN "+nullLabel+" END)")
+}

@@ -1,0 +1,1 @@
+SELECT sex, zip, (SELECT count(*) FROM zip_city z WHERE z.city = patients.sex) FROM patients GROUP BY sex, zip

@@ -1,0 +1,1 @@
+SELECT age, max(age), count(*) FROM patients GROUP BY age

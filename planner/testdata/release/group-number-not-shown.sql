@@ -1,0 +1,1 @@
+SELECT sex, count(*) FROM patients GROUP BY sex, age, zip

@@ -1,0 +1,1 @@
+SELECT public.patients.age, sex FROM patients GROUP BY public.patients.age, patients.sex

@@ -1,0 +1,1 @@
+SELECT "age", count(*) FROM patients GROUP BY"age"ORDER BY"age"

@@ -1,0 +1,52 @@
+package tests
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+)
+
+// TestASnapshotOlderThanACopyGetsNoEmptyAnswer reads a release whose chain a refresh
+// has carried to a new copy, in a transaction that was there before: the view is the
+// new one, and its copy has no rows for that transaction.
+func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
+	direct := makeDatabase(t, "older_snapshot", "")
+	if err := shared.install(t.Context(), "older_snapshot"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, kinds)
+	reader := connect(t, serveDatabase(t, "older_snapshot").dsn("researcher"))
+	exec1(t, reader, "SELECT whole FROM kinds")
+	policies, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("older_snapshot"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(policies.Close)
+	release := &catalog.Release{Relation: &catalog.Relation{}}
+	if err := direct.QueryRow(t.Context(), `SELECT chain, epoch FROM tailor.chain`).Scan(&release.Chain, &release.Relation.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	view := fmt.Sprintf("tailor_release.chain_%d", release.Chain)
+	past := connect(t, fmt.Sprintf("postgres://researcher:researcher@%s/older_snapshot?sslmode=disable", shared.cluster.Address()))
+	session := one[string](t, past, "SELECT tailor.session()")
+	planned := func() string { return policies.Ticket("SELECT pay FROM "+view, session, []*catalog.Release{release}) }
+	if rows := rowsOf(t, past, planned()); len(rows) != 2400 {
+		t.Fatalf("%d rows before the refresh", len(rows))
+	}
+	exec1(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+	exec1(t, past, "SELECT 1; SAVEPOINT here")
+	exec1(t, direct, "CALL tailor.refresh('public.kinds')")
+	waitFor(t, func() bool {
+		exec1(t, reader, "SELECT whole FROM kinds LIMIT 1")
+		return one[int](t, direct, `SELECT epoch FROM tailor.chain`) > release.Relation.Epoch
+	})
+	for _, epoch := range []int{release.Relation.Epoch, one[int](t, direct, `SELECT epoch FROM tailor.chain`)} {
+		release.Relation.Epoch = epoch
+		if answers, err := past.PgConn().Exec(t.Context(), planned()).ReadAll(); codeIn(err) != "40001" {
+			t.Errorf("planned on copy %d: %d answers and %v, want 40001", epoch, len(answers), err)
+		}
+		exec1(t, past, "ROLLBACK TO here")
+	}
+}
