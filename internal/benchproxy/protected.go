@@ -39,21 +39,26 @@ var questions = []question{
 // admission is what a view of a release has and a view made by hand has not.
 var admission = regexp.MustCompile(`(?s)\s+WHERE \( SELECT tailor\.admit\(.*?\) AS admit\)`)
 
-// protected compares protected queries with what PostgreSQL would do itself.
+// protected compares protected queries with what PostgreSQL would do itself, and
+// with what another tailor makes of them on the same releases.
 func (s *stand) protected(ctx context.Context) error {
-	port, err := s.startHospital(ctx)
+	tailors, err := s.startHospital(ctx)
 	if err != nil {
 		return fmt.Errorf("hospital: %w", err)
 	}
-	through, err := s.reader(ctx, port)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = through.Close(ctx) }()
-	for _, q := range questions { // twice: the first time refines, the second is the repetition
-		for range 2 {
-			if err := through.Exec(ctx, q.text).Close(); err != nil {
-				return fmt.Errorf("%s: %w", q.name, err)
+	var conns []*pgconn.PgConn
+	for _, w := range tailors {
+		through, err := s.reader(ctx, w.port)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = through.Close(ctx) }()
+		conns = append(conns, through)
+		for _, q := range questions { // twice: the first time refines, the second is the repetition
+			for range 2 {
+				if err := through.Exec(ctx, q.text).Close(); err != nil {
+					return fmt.Errorf("%s: %w", q.name, err)
+				}
 			}
 		}
 	}
@@ -65,7 +70,8 @@ func (s *stand) protected(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = direct.Close(ctx) }()
-	fmt.Printf("\n%-14s %-8s %12s %12s %8s %10s   %d patients, the audit in a file\n", "protected", "against", "direct ms", "tailor ms", "ratio", "added ms", s.rows)
+	conns = append(conns, direct)
+	fmt.Printf("\n%-14s %-8s %-8s %12s %12s %8s %10s   %d patients, the audit in a file\n", "protected", "against", "through", "direct ms", "ms", "ratio", "added ms", s.rows)
 	for _, q := range questions {
 		against := "view"
 		schema := "by_hand"
@@ -75,18 +81,22 @@ func (s *stand) protected(ctx context.Context) error {
 		if err := direct.Exec(ctx, "SET search_path = "+schema).Close(); err != nil {
 			return err
 		}
-		var times [2][]float64
-		for range q.times {
-			for i, conn := range []*pgconn.PgConn{direct, through} {
+		times := make([][]float64, len(conns))
+		for round := range q.times {
+			for n := range conns {
+				i := (n + round) % len(conns) // nobody always comes after the same
 				started := time.Now()
-				if err := read(ctx, conn, q.text); err != nil {
+				if err := read(ctx, conns[i], q.text); err != nil {
 					return fmt.Errorf("%s: %w", q.name, err)
 				}
 				times[i] = append(times[i], time.Since(started).Seconds()*1000)
 			}
 		}
-		alone, tailored := median(times[0]), median(times[1])
-		fmt.Printf("%-14s %-8s %12.3f %12.3f %8.2f %10.3f\n", q.name, against, alone, tailored, tailored/alone, tailored-alone)
+		alone := median(times[len(tailors)])
+		for i, w := range tailors {
+			tailored := median(times[i])
+			fmt.Printf("%-14s %-8s %-8s %12.3f %12.3f %8.2f %10.3f\n", q.name, against, w.name, alone, tailored, tailored/alone, tailored-alone)
+		}
 	}
 	return nil
 }
@@ -106,42 +116,45 @@ func (s *stand) reader(ctx context.Context, port string) (*pgconn.PgConn, error)
 	return pgconn.Connect(ctx, fmt.Sprintf("postgres://%[1]s:%[1]s@127.0.0.1:%[2]s/hospital?sslmode=disable", role, port))
 }
 
-// startHospital fills a protected hospital and starts a tailor for it.
-func (s *stand) startHospital(ctx context.Context) (port string, err error) {
+// startHospital fills a protected hospital and starts the tailors for it.
+func (s *stand) startHospital(ctx context.Context) ([]way, error) {
 	admin, err := pgx.Connect(ctx, s.cluster.SuperuserDSN("postgres"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { _ = admin.Close(ctx) }()
 	if _, err := admin.Exec(ctx, "CREATE DATABASE hospital"); err != nil {
-		return "", err
+		return nil, err
 	}
 	install := exec.CommandContext(ctx, s.binary, "install", "--dsn", s.cluster.SuperuserDSN("hospital"))
 	if output, err := install.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("install: %w: %s", err, output)
+		return nil, fmt.Errorf("install: %w: %s", err, output)
 	}
 	conn, err := pgx.Connect(ctx, s.cluster.SuperuserDSN("hospital"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, hospital.Schema); err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := hospital.Fill(ctx, conn, s.rows); err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, statement := range []string{strings.ReplaceAll(hospital.Policy, "'researcher'", "'"+role+"'"), "VACUUM ANALYZE", "CHECKPOINT"} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
-	if err := s.startTailor(ctx, "hospital", s.binary, "hospital", "--audit-table=false", "--audit-log", filepath.Join(s.dir, "audit.jsonl")); err != nil {
-		return "", err
+	others := len(s.ways)
+	for name, binary := range s.binaries() {
+		if err := s.startTailor(ctx, name, binary, "hospital", "--audit-table=false", "--audit-log", filepath.Join(s.dir, name+".jsonl")); err != nil {
+			return nil, err
+		}
 	}
-	started := s.ways[len(s.ways)-1]
-	s.ways = slices.Delete(s.ways, len(s.ways)-1, len(s.ways))
-	return started.port, nil
+	tailors := slices.Clone(s.ways[others:])
+	s.ways = slices.Delete(s.ways, others, len(s.ways))
+	return tailors, nil
 }
 
 // makeByHand makes the view that a database administrator could have made of

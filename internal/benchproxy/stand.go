@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"iter"
 	"net"
 	"os"
 	"os/exec"
@@ -92,10 +93,21 @@ func (s *stand) start(ctx context.Context) error {
 	if err := s.startPgBouncer(ctx, ports[1]); err != nil {
 		return err
 	}
-	if err := s.startTailor(ctx, "tailor", s.binary, "bench"); err != nil || s.other == "" {
-		return err
+	for name, binary := range s.binaries() {
+		if err := s.startTailor(ctx, name, binary, "bench"); err != nil {
+			return err
+		}
 	}
-	return s.startTailor(ctx, "other", s.other, "bench")
+	return nil
+}
+
+// binaries are the tailors to compare, by name, in order.
+func (s *stand) binaries() iter.Seq2[string, string] {
+	return func(yield func(name, binary string) bool) {
+		if yield("tailor", s.binary) && s.other != "" {
+			yield("other", s.other)
+		}
+	}
 }
 
 func (s *stand) fill(ctx context.Context) error {
