@@ -140,6 +140,9 @@ func (s *session) answerStep(frame []byte) error {
 		s.replies.Add(s.expect.copied())
 	}
 	if completes(e.kind, frame[0]) {
+		if e.ahead != nil {
+			e.ahead.ran.Store(true)
+		}
 		s.finish(e, audit.Passed, "")
 		s.expect.complete()
 	}

@@ -51,6 +51,7 @@ type knowledge struct {
 	at        time.Time // when they were asked for
 	doubtful  bool      // something ran since that may, if unlikely, have changed them
 	unsettled bool      // something ran since that is likely to have changed them
+	repeated  repeated
 }
 
 // readSettings asks the server, unless nothing that ran since can have changed
@@ -91,7 +92,7 @@ func (s *session) askSettings() error {
 		text += ", tailor.session()" // while the role is still the one that logged in
 	}
 	k := &s.knowledge
-	k.asked, k.at, k.doubtful, k.unsettled = q, s.proxy.clock(), false, false
+	k.asked, k.at, k.doubtful, k.unsettled, k.repeated = q, s.proxy.clock(), false, false, repeated{}
 	s.expect.add(&expected{kind: 'Q', internal: q})
 	if err := send(s.up, &pgproto3.Query{String: text}); err != nil {
 		return err
