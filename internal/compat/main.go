@@ -40,16 +40,17 @@ var errDiffers = errors.New("tests differ")
 
 // run compares suites. It goes on after one that differs or is not to be had.
 func run(ctx context.Context, binary, only string, verbose bool) error {
+	chosen, err := choose(only)
+	if err != nil {
+		return err
+	}
 	s, err := newStand(ctx, binary)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
 	var problems []error
-	for _, suite := range suites {
-		if only != "" && !slices.Contains(strings.Split(only, ","), suite.name) {
-			continue
-		}
+	for _, suite := range chosen {
 		same, err := s.compare(ctx, suite, verbose)
 		switch {
 		case err != nil && !errors.Is(err, errNotObtained):
@@ -62,6 +63,21 @@ func run(ctx context.Context, binary, only string, verbose bool) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// choose finds suites by their names, comma-separated; empty for all.
+func choose(only string) (chosen []suite, err error) {
+	if only == "" {
+		return suites, nil
+	}
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.IndexFunc(suites, func(s suite) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no suite %q", name)
+		}
+		chosen = append(chosen, suites[i])
+	}
+	return chosen, nil
 }
 
 // compare runs one suite both ways and reports whether it came out the same.
