@@ -118,6 +118,15 @@ func (c Config) places() int {
 	return c.MaxUpstream
 }
 
+// connectionsOfPrincipal is the number of connections to PostgreSQL that sessions
+// of one role may have.
+func (c Config) connectionsOfPrincipal() int {
+	if c.MaxClientsOfPrincipal == 0 {
+		return math.MaxInt
+	}
+	return c.MaxClientsOfPrincipal
+}
+
 // network is the kind of address that Upstream is.
 func (c Config) network() string {
 	if c.Upstream[0] == '/' {

@@ -16,12 +16,15 @@ type door struct {
 	log    *slog.Logger
 	enter  func(descriptor, net.Addr) // who came, on the loop's goroutine
 	failed chan error                 // gets why nobody can come any more; has room for one
-	kept   net.KeepAliveConfig        // of the listener's socket, which those whom it accepts inherit
+	kept   net.KeepAliveConfig        // of the listener's socket, and of all who come through it
 	shut   bool
 }
 
 // pause is how long nobody is let in where that has just failed.
 const pause = 10 * time.Millisecond
+
+// maxArrivals is how many are let in at once who have not inherited their options.
+const maxArrivals = 64
 
 // openDoor takes a listener over from Go.
 func openDoor(l *loop, listener net.Listener, log *slog.Logger, enter func(descriptor, net.Addr)) (*door, error) {
@@ -65,18 +68,39 @@ func (d *door) unwatch() {
 	}
 }
 
-// readable lets one in: the others have their turns in between.
+// readable lets one in: the others have their turns in between. Whoever arrives has
+// inherited the options of the listener's socket. Who had arrived before those were
+// set, at the beginning and where the configuration was reloaded, is let in first.
 func (d *door) readable(descriptor) {
+	now := d.loop.keepAlive()
+	if now == d.kept {
+		_ = d.admit(nil)
+		return
+	}
+	d.descriptor.keepAlive(now)
+	for range maxArrivals {
+		if !d.admit(&now) {
+			return
+		}
+	}
+}
+
+// admit lets one in, and says whether it did. It sets options; nil for those that
+// are inherited.
+func (d *door) admit(wanted *net.KeepAliveConfig) bool {
 	fd, from, err := syscall.Accept4(int(d.descriptor), syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)
 	switch err {
 	case nil:
-		if now := d.loop.keepAlive(); now != d.kept { // the configuration was reloaded
-			d.kept = now
-			d.descriptor.keepAlive(now)
-			descriptor(fd).keepAlive(now)
+		if wanted != nil {
+			descriptor(fd).keepAlive(*wanted)
 		}
 		d.enter(descriptor(fd), addressOf(from))
-	case syscall.EAGAIN, syscall.EINTR, syscall.ECONNABORTED:
+		return true
+	case syscall.EAGAIN:
+		if wanted != nil {
+			d.kept = *wanted
+		}
+	case syscall.EINTR, syscall.ECONNABORTED:
 	case syscall.EBADF, syscall.EINVAL, syscall.ENOTSOCK, syscall.EOPNOTSUPP:
 		d.unwatch()
 		d.failed <- err
@@ -85,6 +109,7 @@ func (d *door) readable(descriptor) {
 		d.unwatch()
 		time.AfterFunc(pause, func() { d.loop.post(d.watch) })
 	}
+	return false
 }
 
 // addressOf is a socket's address as Go's own connections tell it.

@@ -19,25 +19,38 @@ func TestWhoIsAcceptedHasTheListenersOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	came := make(chan descriptor, 1)
+	early := make([]net.Conn, 3) // arrive before the door is open
+	for i := range early {
+		if early[i], err = net.Dial("tcp", listener.Addr().String()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = early[i].Close() })
+	}
+	came := make(chan descriptor, len(early))
 	entrance, err := openDoor(l, listener, nil, func(d descriptor, _ net.Addr) { came <- d })
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(entrance.close)
-	for _, silence := range []time.Duration{time.Minute, time.Minute, 4 * time.Minute, 4 * time.Minute} {
-		onTheLoop(l, func() { wanted = keepAlive(silence) })
-		far, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := <-came
+	has := func(d descriptor, silence time.Duration) {
+		t.Helper()
 		for _, o := range options(keepAlive(silence)) {
 			if got, err := syscall.GetsockoptInt(int(d), o.level, o.name); err != nil || got != o.value {
 				t.Errorf("option %d of level %d is %d, %v, want %d", o.name, o.level, got, err, o.value)
 			}
 		}
 		d.close()
+	}
+	for range early {
+		has(<-came, time.Minute)
+	}
+	for _, silence := range []time.Duration{time.Minute, time.Minute, 4 * time.Minute, 4 * time.Minute} {
+		onTheLoop(l, func() { wanted = keepAlive(silence) })
+		far, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		has(<-came, silence)
 		_ = far.Close()
 	}
 }

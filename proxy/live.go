@@ -55,7 +55,7 @@ const upkeepInterval = time.Second
 // hands over what they counted, ends idle ones, and closes connections to the
 // server that nobody took up again.
 func (p *Proxy) keepUp(ctx context.Context) {
-	defer p.shelf.clear()
+	defer p.shelf.shut()
 	ticker := time.NewTicker(upkeepInterval / 2)
 	defer ticker.Stop()
 	tallied := p.clock()

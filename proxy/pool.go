@@ -203,11 +203,11 @@ func (s *session) yield() (gave bool, err error) {
 	q.asleep, q.carried = true, carried
 	s.generation++
 	clear(s.names.portals)
-	if u.clear() != nil || s.proxy.draining.Load() {
+	if u.from != s.proxy.running.Load() || u.clear() != nil || s.proxy.draining.Load() {
 		u.close()
 	} else {
 		u.use(s.course.release(u.conn))
-		s.proxy.shelf.put(u, s.proxy.clock().Add(keptFor))
+		s.proxy.shelf.put(u, s.proxy.clock(), keptFor)
 	}
 	s.proxy.places.leave()
 	return true, nil

@@ -45,6 +45,7 @@ func (p *Proxy) Reload(config Config) error {
 	p.running.Store(r)
 	p.seats.resize(config.MaxClients, config.MaxClientsOfPrincipal)
 	p.places.resize(config.places(), 0)
+	p.shelf.drop(anybodys) // it is of the configuration before
 	return nil
 }
 

@@ -107,6 +107,13 @@ func (s *seats) exit(principal string) {
 	}
 }
 
+// of is the number of sessions of a principal.
+func (s *seats) of(principal string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byName[principal]
+}
+
 // resize sets new limits. Who has a seat keeps it.
 func (s *seats) resize(limit, principals int) {
 	s.mu.Lock()

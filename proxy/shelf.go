@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 
 	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // The server's side of a session is kept for another only where logins that
@@ -81,8 +82,8 @@ func (h *shelf) wants(key string, now time.Time) bool {
 	return k != nil && now.Sub(k.rushed) < rushMemory
 }
 
-// put keeps a connection until a time, or closes it where nothing is kept.
-func (h *shelf) put(u *upstream, until time.Time) {
+// put keeps a connection for some time, or closes it where nothing is kept.
+func (h *shelf) put(u *upstream, now time.Time, long time.Duration) {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -92,10 +93,10 @@ func (h *shelf) put(u *upstream, until time.Time) {
 	defer h.mu.Unlock()
 	k := h.kinds[u.kind]
 	if k == nil {
-		k = &kind{since: until}
+		k = &kind{since: now}
 		h.kinds[u.kind] = k
 	}
-	u.keptUntil, u.served = until, true
+	u.keptSince, u.keptUntil, u.served = now, now.Add(long), true
 	k.kept = append(k.kept, u)
 }
 
@@ -128,47 +129,71 @@ func closeAll(all []*upstream) {
 	group.Wait()
 }
 
-// clear closes everything.
-func (h *shelf) clear() {
-	var all []*upstream
-	defer func() { closeAll(all) }()
+// whose says which of the connections that are kept are meant.
+type whose func(*upstream) bool
+
+func anybodys(*upstream) bool { return true }
+
+// drop closes what is kept, and says whether there was any.
+func (h *shelf) drop(mine whose) bool {
+	var over []*upstream
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, k := range h.kinds {
-		all = append(all, k.kept...)
+		k.kept = slices.DeleteFunc(k.kept, func(u *upstream) bool {
+			if mine(u) {
+				over = append(over, u)
+			}
+			return mine(u)
+		})
 	}
-	h.kinds, h.closed = nil, true
+	h.mu.Unlock()
+	closeAll(over)
+	return len(over) > 0
+}
+
+// shut closes everything, for good.
+func (h *shelf) shut() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.drop(anybodys)
 }
 
 // count is how many are kept.
-func (h *shelf) count() int {
+func (h *shelf) count(mine whose) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
 	for _, k := range h.kinds {
-		n += len(k.kept)
+		for _, u := range k.kept {
+			if mine(u) {
+				n++
+			}
+		}
 	}
 	return n
 }
 
 // evict closes the connection that has been kept for longest, to make a place,
 // and says whether there was one.
-func (h *shelf) evict() bool {
+func (h *shelf) evict(mine whose) bool {
 	h.mu.Lock()
-	var oldest *kind
+	var oldest *upstream
+	var among *kind
 	for _, k := range h.kinds {
-		if len(k.kept) > 0 && (oldest == nil || k.kept[0].keptUntil.Before(oldest.kept[0].keptUntil)) {
-			oldest = k
+		for _, u := range k.kept {
+			if mine(u) && (oldest == nil || u.keptUntil.Before(oldest.keptUntil)) {
+				oldest, among = u, k
+			}
 		}
 	}
 	if oldest == nil {
 		h.mu.Unlock()
 		return false
 	}
-	u := oldest.kept[0]
-	oldest.kept = slices.Delete(oldest.kept, 0, 1)
+	among.kept = slices.DeleteFunc(among.kept, func(u *upstream) bool { return u == oldest })
 	h.mu.Unlock()
-	u.close()
+	oldest.close()
 	return true
 }
 
@@ -209,20 +234,48 @@ func (p *Proxy) connected(ctx context.Context, r *running, c *course, parameters
 			if _, onLoop := u.conn.(*socket); !onLoop {
 				c.leave() // to look whether it is silent, and to close it, may take time
 			}
-			if p.clock().Sub(u.born) < reuseAge && u.silent() {
+			now := p.clock()
+			if u.from == r && now.Sub(u.born) < reuseAge && u.silent() && (now.Sub(u.keptSince) < recentAge || u.awake()) {
 				return u, nil
 			}
 			u.close()
 		}
 	}
 	c.leave()
-	for p.places.occupied()+p.shelf.count() > r.places() && p.shelf.evict() {
-	}
-	u, err := r.connect(ctx, parameters, keys)
+	u, err := p.connect(ctx, r, parameters, keys)
 	if err != nil {
 		return nil, err
 	}
-	u.kind, u.born = key, p.clock()
+	u.kind, u.from, u.born = key, r, p.clock()
+	return u, nil
+}
+
+// connect makes a connection. What is only kept is in the way of none: neither of
+// the proxy's limits nor of PostgreSQL's, which are of a role, of a database and
+// of all.
+func (p *Proxy) connect(ctx context.Context, r *running, parameters map[string]string, keys *scramKeys) (*upstream, error) {
+	role, database := parameters["user"], parameters["database"]
+	rolesOwn := func(u *upstream) bool { return u.role == role }
+	databasesOwn := func(u *upstream) bool { return u.database == database }
+	for p.places.occupied()+p.shelf.count(anybodys) > r.places() && p.shelf.evict(anybodys) {
+	}
+	for r.Pool == PoolSession && p.seats.of(role)+p.shelf.count(rolesOwn) > r.connectionsOfPrincipal() && p.shelf.evict(rolesOwn) {
+	}
+	u, err := r.connect(ctx, parameters, keys)
+	for _, makeRoom := range []func() bool{
+		func() bool { return p.shelf.drop(rolesOwn) },
+		func() bool { return p.shelf.evict(databasesOwn) },
+		func() bool { return p.shelf.evict(anybodys) },
+	} {
+		var refused *errorResponse
+		if errors.As(err, &refused) && codeOf(refused.frame) == string(sqlstate.TooManyConnections) && makeRoom() {
+			u, err = r.connect(ctx, parameters, keys)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	u.role, u.database = role, database
 	return u, nil
 }
 
@@ -245,14 +298,14 @@ func (s *session) leaveServer() {
 	s.touch.Unlock()
 	defer s.proxy.places.leave()
 	u, r := s.server, s.proxy.running.Load()
-	keep := s.reusable && r.ReuseTimeout > 0 && !s.proxy.draining.Load() && s.inRush()
+	keep := s.reusable && u.from == r && r.ReuseTimeout > 0 && !s.proxy.draining.Load() && s.inRush()
 	if !keep || u.clear() != nil {
 		u.close()
 		return
 	}
 	u.remember()
 	u.use(s.course.release(u.conn))
-	s.proxy.shelf.put(u, s.proxy.clock().Add(r.ReuseTimeout))
+	s.proxy.shelf.put(u, s.proxy.clock(), r.ReuseTimeout)
 }
 
 // clear makes a connection what it was after its login (PostgreSQL, DISCARD):
@@ -320,6 +373,35 @@ func (u *upstream) silent() bool {
 	_ = u.conn.SetReadDeadline(time.Time{})
 	var late interface{ Timeout() bool }
 	return errors.As(err, &late) && late.Timeout()
+}
+
+// awake says that a connection which was kept for a while is answered on. For the
+// server's idle_session_timeout the next client's session begins with that, and
+// it tells which parameters have changed.
+func (u *upstream) awake() bool {
+	_ = u.conn.SetDeadline(time.Now().Add(leaveTimeout))
+	if send(u.conn, &pgproto3.Sync{}) != nil {
+		return false
+	}
+	for {
+		frame, err := u.frames.next()
+		if err != nil {
+			return false
+		}
+		switch frame[0] {
+		case 'S':
+			u.setParameter(frame)
+		case 'N':
+		case 'Z':
+			if u.told {
+				u.shorten()
+			}
+			_ = u.conn.SetDeadline(time.Time{})
+			return u.frames.start == u.frames.end
+		default:
+			return false
+		}
+	}
 }
 
 // nothingToRead says that a connection is open and that nothing has come.

@@ -37,10 +37,13 @@ type upstream struct {
 	first   *internalQuery
 
 	// For the next session that may use the connection: see shelf.
-	kind      string // empty where it serves one only
-	born      time.Time
-	keptUntil time.Time
-	served    bool // another session before
+	role, database string
+	kind           string   // empty where it serves one only
+	from           *running // the configuration by which it was made
+	born           time.Time
+	keptSince      time.Time
+	keptUntil      time.Time
+	served         bool // another session before
 }
 
 // use makes a connection the one of the upstream.

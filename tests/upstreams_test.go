@@ -3,6 +3,9 @@ package tests
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -131,4 +135,101 @@ func TestWhoWaitsWhenTheProxyEndsIsToldSo(t *testing.T) {
 	if err := p.command.Wait(); err != nil {
 		t.Errorf("the proxy ended with %v", err)
 	}
+}
+
+// TestNothingIsKeptBeyondAReload has a server without TLS be reached by TLS only:
+// no login is served by a connection from before.
+func TestNothingIsKeptBeyondAReload(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tailor.yaml")
+	mode := func(mode string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte("upstream_tls: "+mode+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mode("disable")
+	p := shared.serve(t, "--config", file, "--upstream-reuse", "1m")
+	user := shared.reader(t)
+	known := make(map[int32]bool)
+	waitFor(t, func() bool { return t.Failed() || p.rushes(t, user, 40, known) > 0 })
+	mode("require")
+	if err := p.command.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return strings.Contains(p.log.String(), "configuration reloaded") })
+	for range 5 {
+		conn, err := pgconn.Connect(t.Context(), p.dsn(user))
+		if codeIn(err) != "57P03" {
+			t.Errorf("%v, want 57P03", err)
+		}
+		if err == nil {
+			_ = conn.Close(t.Context())
+		}
+	}
+}
+
+// TestWhatIsKeptIsInNobodysWay has logins meet limits while connections are kept.
+func TestWhatIsKeptIsInNobodysWay(t *testing.T) {
+	direct := shared.superuser(t)
+	t.Run("of PostgreSQL", func(t *testing.T) {
+		p := shared.serve(t, "--upstream-reuse", "5m")
+		user := shared.reader(t)
+		known := make(map[int32]bool)
+		waitFor(t, func() bool { return t.Failed() || p.rushes(t, user, 40, known) > 0 })
+		exec1(t, direct, "ALTER ROLE "+user+" CONNECTION LIMIT 1")
+		waitFor(t, func() bool { // sessions that end meanwhile count
+			conn, err := pgconn.Connect(t.Context(), p.dsn(user))
+			if err != nil && codeIn(err) != "53300" {
+				t.Fatal(err)
+			}
+			return err == nil && conn.Close(t.Context()) == nil
+		})
+	})
+	t.Run("of a role's clients", func(t *testing.T) {
+		const limit = 4
+		p := shared.serve(t, "--upstream-reuse", "5m", "--max-clients-per-principal", strconv.Itoa(limit))
+		user := shared.reader(t)
+		most := 0
+		for kind := range 3 * limit {
+			for logins := 0; logins < 12; {
+				conn, err := pgx.Connect(t.Context(), fmt.Sprintf("%s&application_name=kind%d", p.dsn(user), kind))
+				if codeIn(err) == "53300" { // sessions that end count
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				logins++
+				exec1(t, conn, "SELECT 1")
+				_ = conn.Close(t.Context())
+			}
+			most = max(most, one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", user))
+		}
+		if most > limit {
+			t.Errorf("PostgreSQL had %d sessions of the role, want at most %d", most, limit)
+		}
+	})
+}
+
+// TestAKeptConnectionHasNotBeenIdleForItsNextClient waits for less than PostgreSQL's
+// patience with a connection that is kept, and again with the session that has it.
+func TestAKeptConnectionHasNotBeenIdleForItsNextClient(t *testing.T) {
+	p := shared.serve(t)
+	user := shared.reader(t)
+	exec1(t, shared.superuser(t), "ALTER ROLE "+user+" SET idle_session_timeout = '3s'")
+	known := make(map[int32]bool)
+	waitFor(t, func() bool { return t.Failed() || p.rushes(t, user, 40, known) > 0 })
+	time.Sleep(2 * time.Second)
+	conn, err := pgconn.Connect(t.Context(), p.dsn(user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !known[int32(conn.PID())] {
+		t.Fatal("the session has a new connection")
+	}
+	time.Sleep(2 * time.Second)
+	if _, err := conn.Exec(t.Context(), "SELECT 1").ReadAll(); err != nil {
+		t.Error(err)
+	}
+	_ = conn.Close(t.Context())
 }
