@@ -378,8 +378,10 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, a audience, e *epo
 			return ErrOvertaken(r)
 		case epochNumber < e.number:
 			return c.refit(ctx, tx, r, chain, epochNumber, stored, means)
-		case e.table == nil:
+		case e.table == nil && layout == releaseLayout:
 			return nil
+		case e.table == nil: // what lets its readers in is stored, too
+			return replaceRelease(ctx, tx, r, chain.number, &chain.state)
 		}
 		if chain.partition, err = anonymize.UnmarshalPartition(e.table, stored); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 
 // releaseLayout is the present way to store a release. What an earlier version
 // of Tailor has stored in another way is stored again when it is first opened.
-const releaseLayout = 4
+const releaseLayout = 5
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience
 // reads.
@@ -137,7 +137,7 @@ func createLabelView(r *Relation, chain int, dictionaries []dictionary) string {
 
 // admitted is the condition that lets a statement read a part of a release.
 func admitted(r *Relation, admission int) string {
-	return fmt.Sprintf("WHERE (SELECT tailor.admit(%d, %d))", admission, r.Epoch)
+	return fmt.Sprintf("WHERE (SELECT tailor.admit(%d, %d, %d))", admission, r.Epoch, releaseLayout)
 }
 
 // viewOver is the statement that defines a view of a chain's rows. The number of

@@ -59,13 +59,13 @@ COMMENT ON FUNCTION tailor.ticket IS 'the chains that a text may read, by the ti
 -- reads what every statement needs; what few need stands behind a condition that
 -- needs none, in an IF of its own: a query in the same IF is set up in any case.
 --
--- A view tells the epoch that it is over. This function is STABLE, so it sees the
--- chain by the snapshot of the statement, which reads the copy and the chain's row by
--- the same: older than the view, it would find them empty.
-CREATE OR REPLACE FUNCTION tailor.admit(chain integer, epoch integer) RETURNS boolean
+-- A view tells the epoch that it is over and the layout that it reads. This function is
+-- STABLE, so it sees the chain by the snapshot of the statement, which reads the copy and
+-- the chain's row by the same: older than the view, it would find one of them empty.
+CREATE OR REPLACE FUNCTION tailor.admit(chain integer, epoch integer, layout integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    seen   integer; -- the epoch that the chain is on
+    seen   integer; -- the epoch that the chain is on in the view's layout
     holds  boolean;
     chains text;
     stack  text;
@@ -78,7 +78,7 @@ BEGIN
     END IF;
     -- When a transaction ends, the server reads its cursors WITH HOLD, whatever text
     -- ends it. Those of earlier ones have been read; a DO can begin a transaction.
-    SELECT (SELECT c.epoch FROM tailor.chain c WHERE c.chain = abs(admit.chain)),
+    SELECT (SELECT c.epoch FROM tailor.chain c WHERE c.chain = abs(admit.chain) AND c.layout = admit.layout),
         EXISTS (SELECT FROM pg_cursor() c
                 WHERE c.is_holdable AND c.creation_time >= least(transaction_timestamp(), statement_timestamp()))
         INTO seen, holds;
@@ -118,7 +118,7 @@ BEGIN
     END IF;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION tailor.admit(integer, integer) IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
+COMMENT ON FUNCTION tailor.admit(integer, integer, integer) IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
 
 -- Tells the proxies that names have changed: a view made a moment ago may read
 -- a protected table. Event triggers are for superusers; without one the proxies

@@ -82,10 +82,15 @@ func (b *binder) grouped(node *pg.Node, sc *scope, bound *boundQuery) (o origin,
 	}
 	if names := refNames(ref); len(names) == 1 {
 		for i, c := range bound.columns {
-			if c.name == names[0] && c.qid != nil {
-				return bound.labels[i], false, nil
+			switch {
+			case c.name != names[0]:
+			case c.qid == nil || (o.entry != nil && o != bound.labels[i]):
+				return origin{}, false, nil // or PostgreSQL says that the name is ambiguous
+			default:
+				o = bound.labels[i]
 			}
 		}
+		return o, false, nil
 	}
 	return origin{}, false, nil
 }

@@ -32,13 +32,38 @@ func (e *entry) mention(at int) {
 // certain what it means, and be written as short as the release's name is.
 func (b *binder) names(ref *pg.ColumnRef, sc *scope, q *boundQuery, p place) bool {
 	parts := len(ref.GetFields())
-	certain := q.known && (parts == 2 || !slices.ContainsFunc(sc.entries, func(e *entry) bool { return !e.known }))
-	if p.qid() == nil || parts > 2 || len(sc.merges) > 0 || !certain || !slices.Contains(sc.entries, p.entry) {
+	if p.qid() == nil || parts > 2 || len(sc.merges) > 0 || !q.known || !slices.Contains(sc.entries, p.entry) {
+		return false
+	}
+	if parts == 1 && !sc.certain(last(ref.GetFields())) {
 		return false
 	}
 	p.start = int(ref.Location)
-	p.end = int(b.tokens[b.tokenAt(p.start)+2*(parts-1)].End)
+	first := b.tokenAt(p.start)
+	end := first + 2*(parts-1)
+	for p.name != "" && b.tokens[first-1].Token == pg.Token_ASCII_40 && b.tokens[end+1].Token == pg.Token_ASCII_41 {
+		first, end = first-1, end+1 // "(age)": a name stands behind the parentheses
+	}
+	p.start, p.end = int(b.tokens[first].Start), int(b.tokens[end].End)
 	q.places = append(q.places, p)
+	return true
+}
+
+// certain says whether the FROM list has at most one column of a name: of two,
+// PostgreSQL is to say that the name is ambiguous.
+func (s *scope) certain(name string) bool {
+	found := false
+	for _, e := range s.entries {
+		if !e.known {
+			return false
+		}
+		for _, c := range e.columns {
+			if c.name == name && found {
+				return false
+			}
+			found = found || c.name == name
+		}
+	}
 	return true
 }
 

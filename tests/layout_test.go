@@ -84,6 +84,43 @@ func (l layout) showsTheSame(t *testing.T) {
 	}
 }
 
+// TestASnapshotOlderThanARewrittenReleaseGetsNoNULLs has a release stored anew over the
+// same copy, which the snapshot of an open transaction shows without its labels.
+func TestASnapshotOlderThanARewrittenReleaseGetsNoNULLs(t *testing.T) {
+	user, query := shared.reader(t), "SELECT age, count(*) FROM patients GROUP BY age"
+	want := rowsOf(t, connect(t, shared.serve(t).dsn(user)), query+" ORDER BY age, 2")
+	direct := shared.superuser(t)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	exec1(t, direct, `UPDATE tailor.chain SET layout = 0 WHERE chain = $1`, chain)
+	conn := connect(t, shared.serve(t).dsn(user))
+	exec1(t, conn, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+	exec1(t, conn, "SELECT 1")
+	_, err := conn.Exec(t.Context(), query)
+	if code := codeIn(err); code != "40001" {
+		t.Errorf("a snapshot older than the release: %v", err)
+	}
+	exec1(t, conn, "ROLLBACK")
+	if got := rowsOf(t, conn, query+" ORDER BY age, 2"); !slices.Equal(got, want) {
+		t.Errorf("%d groups before, %d others after", len(want), len(got))
+	}
+}
+
+// TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo has one whose view an earlier
+// version has made.
+func TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo(t *testing.T) {
+	user, query := shared.reader(t), "SELECT count(*) FROM diagnoses"
+	before := one[int](t, connect(t, shared.serve(t).dsn(user)), query)
+	direct := shared.superuser(t)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	view := fmt.Sprintf("tailor_release.chain_%d", chain)
+	definition := one[string](t, direct, `SELECT pg_get_viewdef($1::text::regclass)`, view)
+	exec1(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS SELECT * FROM (%s) x WHERE false", view, strings.TrimSuffix(strings.TrimSpace(definition), ";")))
+	exec1(t, direct, `UPDATE tailor.chain SET layout = 3 WHERE chain = $1`, chain)
+	if after := one[int](t, connect(t, shared.serve(t).dsn(user)), query); after != before || after == 0 {
+		t.Errorf("%d rows before, %d after", before, after)
+	}
+}
+
 // TestNumbersOfLabelsAreTheirRanks reads them where they are stored. Groups come in an
 // order that follows from the numbers, and blocks are in the order in which they were
 // made.
