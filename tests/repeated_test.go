@@ -1,10 +1,12 @@
 package tests
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hiatus-tailor/tailor/proxy"
 )
@@ -160,5 +162,38 @@ func TestAPlanIsNotKeptOnSharedConnections(t *testing.T) {
 		if runs := planned(t, conn); runs != -1 {
 			t.Errorf("a plan is kept that has run %d times", runs)
 		}
+	}
+}
+
+// TestAKeptPlanIsRunByTheProxyOnly has a reader run it by its name, by messages and
+// by SQL that hides the name: there would be no record.
+func TestAKeptPlanIsRunByTheProxyOnly(t *testing.T) {
+	conn := repeating(t)
+	for range 2 {
+		if _, err := simply(t, conn, repeatedText); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(way string, err error) {
+		t.Helper()
+		var e *pgconn.PgError
+		if !errors.As(err, &e) || e.Code != "42501" {
+			t.Errorf("%s: %v, want 42501", way, err)
+		}
+	}
+	refused("messages", conn.PgConn().ExecPrepared(t.Context(), "tailor_own_query", nil, nil, nil).Read().Err)
+	for _, text := range []string{
+		`EXECUTE tailor_own_query`,
+		`EXECUTE U&"tailor\005fown_query"`,
+		`DO $$ BEGIN EXECUTE 'EXECUTE tailor_o' || 'wn_query'; END $$`,
+		`DO $$ BEGIN EXECUTE 'CREATE TEMP TABLE taken AS EXECUTE tailor_o' || 'wn_query'; END $$`,
+	} {
+		if runs := planned(t, conn); runs < 1 {
+			if _, err := simply(t, conn, repeatedText); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := simply(t, conn, text)
+		refused(text, err)
 	}
 }
