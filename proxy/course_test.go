@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"testing"
 	"time"
@@ -225,7 +226,9 @@ func TestAFaultElsewhereIsTheCoursesOwn(t *testing.T) {
 }
 
 // TestALoopHoldsNobodyUp collects garbage, for which every goroutine has to stop,
-// while a loop waits at the ready.
+// while a loop waits at the ready. Where another program has the processor a
+// collection waits for that one, too, so the quarter that waits least is what
+// tells: a loop that holds it up does so each time, for the whole of its attention.
 func TestALoopHoldsNobodyUp(t *testing.T) {
 	far, near := sockets(t)
 	begin(t, testLoop(t), near, func(_ *course, s *socket) { _, _ = io.Copy(s, s) })
@@ -242,15 +245,13 @@ func TestALoopHoldsNobodyUp(t *testing.T) {
 		}
 	}()
 	go func() { _, _ = io.Copy(io.Discard, far) }()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	const times = 50
-	for range times {
+	for range len(runtime.MemStats{}.PauseNs) { // as many as are remembered
 		runtime.GC()
 	}
-	runtime.ReadMemStats(&after)
-	if pause := time.Duration(after.PauseTotalNs-before.PauseTotalNs) / times; pause > attention/2 {
-		t.Errorf("a collection stops the world for %v", pause)
+	collections := debug.GCStats{PauseQuantiles: make([]time.Duration, 5)}
+	debug.ReadGCStats(&collections)
+	if pause := collections.PauseQuantiles[1]; pause > attention/2 {
+		t.Errorf("three of four collections stop the world for %v or more", pause)
 	}
 }
 
