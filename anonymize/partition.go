@@ -1,5 +1,7 @@
 package anonymize
 
+import "slices"
+
 // Partition is an immutable set of blocks over the tuples of a [Table]: every
 // tuple is in exactly one block. It starts as one block ([NewPartition]) and
 // only ever gets finer ([Partition.Refine]); no call merges or regroups the
@@ -24,6 +26,7 @@ type Partition struct {
 	members  csr      // block -> positions, ascending
 	subjects []uint32 // block -> distinct subjects
 	rows     []uint32 // block -> rows
+	minBlock uint32   // of subjects
 	lo, hi   [][]uint32
 	finished []finished
 }
@@ -87,6 +90,9 @@ func (p *Partition) count(blocks int) {
 			p.subjects[b] = uint32(census.count(p.members.of(uint32(b))))
 		}
 	}
+	if blocks > 0 {
+		p.minBlock = slices.Min(p.subjects)
+	}
 	p.lo = make([][]uint32, len(g.table.columns))
 	p.hi = make([][]uint32, len(g.table.columns))
 	for c := range g.table.columns {
@@ -121,16 +127,7 @@ func (p *Partition) Subjects(block uint32) int { return int(p.subjects[block]) }
 func (p *Partition) Rows(block uint32) int { return int(p.rows[block]) }
 
 // MinBlock is the number of subjects of the smallest block, 0 without blocks.
-func (p *Partition) MinBlock() int {
-	if len(p.subjects) == 0 {
-		return 0
-	}
-	least := p.subjects[0]
-	for _, s := range p.subjects {
-		least = min(least, s)
-	}
-	return int(least)
-}
+func (p *Partition) MinBlock() int { return int(p.minBlock) }
 
 // Cover is the narrowest node of the column's hierarchy that covers the values
 // of the block.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -44,6 +43,11 @@ type state struct {
 
 // lock waits for a chain as long as the context lets it.
 func (c *Chain) lock(ctx context.Context) error {
+	select {
+	case c.busy <- struct{}{}:
+		return nil
+	default:
+	}
 	select {
 	case c.busy <- struct{}{}:
 		return nil
@@ -101,9 +105,6 @@ type Assess func(Present) (Step, error)
 // or read its release; whoever waits in vain is told to try again.
 const impatient = "SET LOCAL lock_timeout = '20s'"
 
-// patience bounds all the work on a release.
-const patience = 2 * time.Minute
-
 // Release brings the principal's chain of a relation to what assess asks for
 // and returns the release. A change is committed before Release returns, under
 // a lock that other proxies respect; what assess returns must refine what it
@@ -115,7 +116,7 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, projec
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := patiently(ctx)
 	defer cancel()
 	chain, err := c.chain(ctx, r, p, e)
 	if err != nil {
@@ -158,7 +159,7 @@ func (c *Catalog) readyEpoch(ctx context.Context, r *Relation) (*epoch, error) {
 	if err := c.publish(ctx, r); err != nil {
 		return nil, classified(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := patiently(ctx)
 	defer cancel()
 	e, err := c.epochOf(ctx, r)
 	var missing *pgconn.PgError

@@ -13,7 +13,7 @@ func (c *Catalog) Peek(ctx context.Context, r *Relation, p *Principal) (Present,
 	if err != nil {
 		return Present{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := patiently(ctx)
 	defer cancel()
 	chain, err := c.chain(ctx, r, p, e)
 	if err != nil {

@@ -123,7 +123,7 @@ func (f *file) rotate(more int64) error {
 	if f.current == nil {
 		return f.begin()
 	}
-	there, err := os.Stat(f.path)
+	there, size, err := identify(f.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist): // moved away: what it holds is its owner's
 		if err := f.end(); err != nil {
@@ -132,11 +132,11 @@ func (f *file) rotate(more int64) error {
 	case err != nil:
 		return err
 	default:
-		here, err := f.current.Stat()
+		here, _, err := identifyOpen(f.current)
 		if err != nil {
 			return err
 		}
-		if os.SameFile(here, there) && there.Size() == f.size && (f.size == 0 || f.size+more <= f.most) {
+		if here == there && size == f.size && (f.size == 0 || f.size+more <= f.most) {
 			return nil
 		}
 		if err := f.end(); err != nil {

@@ -65,9 +65,9 @@ func (j *journal) takes(more int) bool {
 
 // named says whether the journal still has its name.
 func (j *journal) named() bool {
-	here, err := j.file.Stat()
-	there, missing := os.Stat(j.path)
-	return err == nil && missing == nil && os.SameFile(here, there)
+	here, _, err := identifyOpen(j.file)
+	there, _, missing := identify(j.path)
+	return err == nil && missing == nil && here == there
 }
 
 // add makes lines durable that stand at an offset of a file. Where it fails,
@@ -98,21 +98,15 @@ func startOf(lines []byte, file *os.File, at int64) ([]byte, error) {
 	if err := json.Unmarshal(first, &l); err != nil {
 		return nil, err
 	}
-	number, err := inode(file)
+	here, _, err := identifyOpen(file)
 	if err != nil {
 		return nil, err
 	}
-	start, err := json.Marshal(journalStart{number, at, l.PreviousHash})
+	start, err := json.Marshal(journalStart{here.inode, at, l.PreviousHash})
 	if err != nil {
 		return nil, err
 	}
 	return fmt.Appendf(nil, "%-*s\n", journalStartSize-1, start), nil
-}
-
-func inode(file *os.File) (uint64, error) {
-	var info syscall.Stat_t
-	err := syscall.Fstat(int(file.Fd()), &info)
-	return info.Ino, err
 }
 
 // clear makes the journal durably empty.
@@ -177,8 +171,8 @@ func (j *journaled) records() int { return bytes.Count(j.lines, []byte{'\n'}) }
 // continues says whether the lines belong where the journal says in this file:
 // what stands before them there is what came before them.
 func (j *journaled) continues(file *os.File) (bool, error) {
-	info, err := file.Stat()
-	if err != nil || info.Size() < j.At {
+	here, size, err := identifyOpen(file)
+	if err != nil || size < j.At {
 		return false, err
 	}
 	if j.At > 0 {
@@ -189,9 +183,8 @@ func (j *journaled) continues(file *os.File) (bool, error) {
 		l, err := unseal(line)
 		return err == nil && l.Hash == j.After, nil
 	}
-	number, err := inode(file)
-	if err != nil || number == j.Inode {
-		return err == nil, err
+	if here.inode == j.Inode {
+		return true, nil
 	}
 	lacking, err := j.missing(file) // a copy of the file holds them
 	return lacking == 0, err

@@ -263,8 +263,12 @@ func (l *Log) writeBatch() {
 // lines are durable in the first of them, which settles their place in the
 // chain, and what went wrong.
 func (l *Log) tryBatch() (durable bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
-	defer cancel()
+	ctx := context.Background()
+	if l.table != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+	}
 	if l.behind {
 		if err := l.catchUp(ctx); err != nil {
 			return false, err
