@@ -82,6 +82,7 @@ func (c *course) await(s *socket) error {
 		return err
 	}
 	c.awaited = s
+	c.loop.awakeUntil = time.Now().Add(wakefulness)
 	c.give(struct{}{})
 	c.awaited = nil
 	return nil

@@ -255,6 +255,31 @@ func TestALoopHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// TestALoopFallsAsleep lets a course wait for a client that says nothing.
+func TestALoopFallsAsleep(t *testing.T) {
+	far, near := sockets(t)
+	begin(t, testLoop(t), near, func(_ *course, s *socket) { _, _ = io.Copy(s, s) })
+	used := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	const silence = 300 * time.Millisecond
+	for range 2 {
+		before := used()
+		time.Sleep(silence)
+		if spent := used() - before; spent > silence/3 {
+			t.Errorf("%v of %v were spent on waiting", spent, silence)
+		}
+		if _, err := far.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		wantBytes(t, far, []byte("x"))
+	}
+}
+
 // TestADoorOpensAgain has no descriptors left for a while.
 func TestADoorOpensAgain(t *testing.T) {
 	var old syscall.Rlimit
