@@ -19,10 +19,10 @@ var (
 
 // pgbench is a measure: transactions a second, without the time of the first
 // logins (with it where each transaction logs in).
-func (s *stand) pgbench(flags ...string) func(context.Context, way) (int, float64, error) {
+func (s *stand) pgbench(duration time.Duration, flags ...string) func(context.Context, way) (int, float64, error) {
 	return func(ctx context.Context, w way) (int, float64, error) {
 		args := append([]string{
-			"-n", "-c", strconv.Itoa(s.clients), "-T", strconv.Itoa(max(1, int(s.duration.Seconds()))),
+			"-n", "-c", strconv.Itoa(s.clients), "-T", strconv.Itoa(max(1, int(duration.Seconds()))),
 			"-h", "127.0.0.1", "-p", w.port, "-U", role,
 		}, flags...)
 		command := exec.CommandContext(ctx, "pgbench", append(args, "bench")...)
