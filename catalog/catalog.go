@@ -35,7 +35,7 @@ type Catalog struct {
 	epochs   map[int]*epoch
 	reading  singleflight.Group // of epochs, by number
 	chains   map[chainKey]*Chain
-	openings map[chainKey]*sync.Mutex
+	openings map[chainKey]gate
 	// unpublishable says why an epoch of a set-valued relation cannot be shown.
 	unpublishable map[int]error
 }
@@ -57,7 +57,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	}
 	c := &Catalog{
 		pool: pool, log: log, instance: rand.Text(), listener: config.ConnConfig.Copy(),
-		epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain), openings: make(map[chainKey]*sync.Mutex),
+		epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate),
 		unpublishable: make(map[int]error),
 	}
 	if err := c.start(ctx); err != nil {

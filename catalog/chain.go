@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,7 +23,7 @@ type chainKey struct {
 // Chain is the partition that one audience has been shown so far. The truth is
 // in the database; this is a copy of a generation of it.
 type Chain struct {
-	busy    chan struct{} // holds a token while somebody works on the chain
+	busy    gate // of who works on the chain
 	number  int
 	version int64 // of the catalog in which the copy was made
 	epoch   *epoch
@@ -43,20 +42,13 @@ type state struct {
 
 // lock waits for a chain as long as the context lets it.
 func (c *Chain) lock(ctx context.Context) error {
-	select {
-	case c.busy <- struct{}{}:
-		return nil
-	default:
+	if err := c.busy.enter(ctx); err != nil {
+		return fmt.Errorf("wait for chain %d: %w", c.number, err)
 	}
-	select {
-	case c.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for chain %d: %w", c.number, ctx.Err())
-	}
+	return nil
 }
 
-func (c *Chain) unlock() { <-c.busy }
+func (c *Chain) unlock() { c.busy.leave() }
 
 // Release is what a query may read in place of a protected relation.
 type Release struct {
@@ -319,15 +311,25 @@ func (c *Catalog) storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number
 func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch) (*Chain, error) {
 	a := audienceOf(r, p)
 	key := chainKey{r.OID, a}
+	opened := func() *Chain {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if chain := c.chains[key]; chain != nil && chain.version == r.Catalog && chain.epoch == e {
+			return chain
+		}
+		return nil
+	}
+	if chain := opened(); chain != nil {
+		return chain, nil
+	}
 	// One at a time opens a chain: the others would wait for its row in the
 	// database, each with a connection in its hand.
 	opening := c.opening(key)
-	opening.Lock()
-	defer opening.Unlock()
-	c.mu.Lock()
-	chain := c.chains[key]
-	c.mu.Unlock()
-	if chain != nil && chain.version == r.Catalog && chain.epoch == e {
+	if err := opening.enter(ctx); err != nil {
+		return nil, fmt.Errorf("wait for a chain to be opened: %w", err)
+	}
+	defer opening.leave()
+	if chain := opened(); chain != nil {
 		return chain, nil
 	}
 	chain, err := c.openChain(ctx, r, a, e)
@@ -340,19 +342,19 @@ func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch
 	return chain, nil
 }
 
-// opening is the lock under which a chain is opened.
-func (c *Catalog) opening(key chainKey) *sync.Mutex {
+// opening is where one is let in who opens a chain.
+func (c *Catalog) opening(key chainKey) gate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.openings[key] == nil {
-		c.openings[key] = &sync.Mutex{}
+		c.openings[key] = newGate()
 	}
 	return c.openings[key]
 }
 
 // openChain reads a chain, or creates it with one block that holds everybody.
 func (c *Catalog) openChain(ctx context.Context, r *Relation, a audience, e *epoch) (*Chain, error) {
-	chain := &Chain{busy: make(chan struct{}, 1), version: r.Catalog, epoch: e, granted: make(map[string]bool)}
+	chain := &Chain{busy: newGate(), version: r.Catalog, epoch: e, granted: make(map[string]bool)}
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		var epochNumber, layout int
 		var stored, means []byte

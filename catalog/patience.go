@@ -67,7 +67,14 @@ func (p *patient) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timed == nil {
-		p.timed, p.cancel = context.WithCancel(p.Context)
+		p.timed, p.cancel = ended, func() {}
 	}
 	p.cancel()
 }
+
+// ended is a context that is over, under which nobody has waited.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()

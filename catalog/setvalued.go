@@ -63,8 +63,10 @@ func (c *Catalog) publish(ctx context.Context, r *Relation) error {
 	// One session at a time: the others would wait in the database, each with
 	// a connection in its hand.
 	making := c.opening(chainKey{r.OID, audience{scope: "publication"}})
-	making.Lock()
-	defer making.Unlock()
+	if err := making.enter(ctx); err != nil {
+		return fmt.Errorf("wait for epoch %d to be published: %w", r.Epoch, err)
+	}
+	defer making.leave()
 	if known, err := c.knows(r.Epoch); known {
 		return err
 	}
