@@ -33,7 +33,16 @@ type Log struct {
 	last     head   // of the chain
 	behind   bool   // the table may lack lines, or the head may be another
 	waiting  []entry
-	unfailed bool // the last batch was written
+	sealed   batch // of what waits, from its beginning
+	unfailed bool  // the last batch was written
+}
+
+// batch are lines that have got their places in the chain.
+type batch struct {
+	lines   [][]byte
+	text    []byte // all of them
+	last    head
+	missing int64 // lines that were left out before the first
 }
 
 // entry is a line on its way; written is nil where nobody waits.
@@ -48,6 +57,7 @@ var ErrClosed = errors.New("audit log is closed")
 const (
 	queueLength  = 4096
 	batchLength  = 512
+	tidyLength   = 8
 	writeTimeout = 10 * time.Second
 	// linger is how long lines that nobody waits for may wait for others: their
 	// flush is one that somebody may come to wait for.
@@ -112,6 +122,9 @@ func (l *Log) release() {
 	}
 }
 
+// Prompt says that a record is durable as soon as a disk has it.
+func (l *Log) Prompt() bool { return !l.config.Table }
+
 // Append writes a record and returns once it is durable in every sink. Whoever
 // comes first writes what is queued by then, for the others too.
 func (l *Log) Append(ctx context.Context, r *Record) error {
@@ -120,9 +133,15 @@ func (l *Log) Append(ctx context.Context, r *Record) error {
 	select {
 	case <-l.done:
 		return ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
 	case l.entries <- e:
+	default:
+		select {
+		case <-l.done:
+			return ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		case l.entries <- e:
+		}
 	}
 	for {
 		select {
@@ -131,11 +150,30 @@ func (l *Log) Append(ctx context.Context, r *Record) error {
 		case <-l.done:
 			return ErrClosed
 		case l.turn <- struct{}{}:
-			l.gather()
+			l.gather(batchLength)
 			l.writeBatch()
 			<-l.turn
 		}
 	}
+}
+
+// Tidy gives the lines that nobody waits for their places in the chain, if there
+// are few and nobody writes: the record that comes next need not wait for that.
+func (l *Log) Tidy() {
+	if len(l.entries) == 0 {
+		return
+	}
+	select {
+	case l.turn <- struct{}{}:
+	default:
+		return
+	}
+	if l.gather(tidyLength); l.unfailed && !l.behind && len(l.waiting) <= tidyLength {
+		if l.seal() != nil {
+			l.unseal() // whoever writes will say why
+		}
+	}
+	<-l.turn
 }
 
 // Finish hands over how a statement ended, without waiting: its record, or the
@@ -176,7 +214,7 @@ func (l *Log) Close() {
 		close(l.done)
 		l.writer.Wait()
 		l.turn <- struct{}{} // and keeps it
-		for l.gather(); len(l.waiting) > 0; l.gather() {
+		for l.gather(batchLength); len(l.waiting) > 0; l.gather(batchLength) {
 			if l.writeBatch(); !l.unfailed {
 				break // nobody tries again
 			}
@@ -205,7 +243,7 @@ func (l *Log) write() {
 			again = true
 		}
 		l.turn <- struct{}{}
-		l.gather()
+		l.gather(batchLength)
 		if l.unfailed || again {
 			l.writeBatch()
 		}
@@ -220,8 +258,8 @@ func (e entry) answer(err error) {
 }
 
 // gather takes what is queued.
-func (l *Log) gather() {
-	for range batchLength {
+func (l *Log) gather(most int) {
+	for range most {
 		select {
 		case e := <-l.entries:
 			l.waiting = append(l.waiting, e)
@@ -270,41 +308,56 @@ func (l *Log) tryBatch() (durable bool, err error) {
 		defer cancel()
 	}
 	if l.behind {
+		l.unseal() // lines may turn out to have been written
 		if err := l.catchUp(ctx); err != nil {
 			return false, err
 		}
 	}
-	missing := l.leftOut.Swap(0)
-	next := l.last
-	var lines [][]byte
-	var text []byte
-	for i, e := range l.waiting {
-		if r, ok := e.line.(*Record); ok {
-			r.redact(l.config.SQL, &l.texts)
-		}
-		e.line.chained().LeftOut = 0
-		if i == 0 {
-			e.line.chained().LeftOut = missing
-		}
-		line, err := next.seal(e.line)
-		if err != nil {
-			return false, err
-		}
-		lines = append(lines, line)
-		text = append(append(text, line...), '\n')
-	}
-	durable, err = l.writeSinks(ctx, lines, text)
-	if !durable {
-		l.leftOut.Add(missing)
+	defer l.unseal()
+	if err := l.seal(); err != nil {
 		return false, err
 	}
-	l.last = next
+	durable, err = l.writeSinks(ctx, l.sealed.lines, l.sealed.text)
+	if !durable {
+		return false, err
+	}
+	l.last, l.sealed.missing = l.sealed.last, 0
 	for _, e := range l.waiting {
 		if r, ok := e.line.(*Record); ok {
 			r.written = true
 		}
 	}
 	return true, err
+}
+
+// seal gives what waits its place in the chain.
+func (l *Log) seal() error {
+	b := &l.sealed
+	if len(b.lines) == 0 {
+		b.last, b.missing = l.last, l.leftOut.Swap(0)
+	}
+	for _, e := range l.waiting[len(b.lines):] {
+		if r, ok := e.line.(*Record); ok {
+			r.redact(l.config.SQL, &l.texts)
+		}
+		e.line.chained().LeftOut = 0
+		if len(b.lines) == 0 {
+			e.line.chained().LeftOut = b.missing
+		}
+		line, err := b.last.seal(e.line)
+		if err != nil {
+			return err
+		}
+		b.lines = append(b.lines, line)
+		b.text = append(append(b.text, line...), '\n')
+	}
+	return nil
+}
+
+// unseal takes the places back, unless the lines have been written.
+func (l *Log) unseal() {
+	l.leftOut.Add(l.sealed.missing)
+	l.sealed = batch{}
 }
 
 // writeSinks writes to the file while the table's transaction is under way,

@@ -1,9 +1,14 @@
 package audit
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +62,61 @@ func TestAFileHasOneWriter(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 	openLog(t, path).Close()
+}
+
+// TestLinesThatWereGivenTheirPlacesTooEarlyGetOthers tidies before a batch that
+// cannot be written, and before one that can.
+func TestLinesThatWereGivenTheirPlacesTooEarlyGetOthers(t *testing.T) {
+	l := openLog(t, filepath.Join(t.TempDir(), "audit.jsonl"))
+	within := func(do func()) { // the one who has the turn
+		l.turn <- struct{}{}
+		do()
+		<-l.turn
+	}
+	answer := func() *Record {
+		r := NewRecord(time.Now(), "SELECT 1")
+		if err := l.Append(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		l.Finish(r, Outcome{Verdict: Passed, Rows: 1})
+		return r
+	}
+	first := answer()
+	l.leftOut.Store(3)
+	l.Tidy()
+	within(func() {
+		if len(l.sealed.lines) != 1 {
+			t.Errorf("%d lines have places, want the completion", len(l.sealed.lines))
+		}
+		l.file.total = 1
+	})
+	if err := l.Append(t.Context(), NewRecord(time.Now(), "SELECT 2")); !errors.Is(err, errFull) {
+		t.Errorf("appended to what is full: %v", err)
+	}
+	within(func() { l.file.total = 0 })
+	second := answer()
+	l.Tidy()
+	l.Close()
+	text, err := os.ReadFile(l.config.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	var leftOut int64
+	for line := range bytes.Lines(text) {
+		var c completion
+		if err := json.Unmarshal(line, &c); err != nil {
+			t.Fatal(err)
+		}
+		lines, leftOut = append(lines, cmp.Or(c.Completes, c.ID)), leftOut+c.LeftOut
+	}
+	if want := []string{first.ID, first.ID, second.ID, second.ID}; !slices.Equal(lines, want) || leftOut != 3 {
+		t.Errorf("the log is about %q, and %d lines were left out, want %q and 3", lines, leftOut, want)
+	}
+	report, err := Verify(t.Context(), Source{File: l.config.File})
+	if err != nil || len(report.Faults) > 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
 }
 
 // openLog starts a log with a file alone, which ends with the test.
