@@ -39,7 +39,10 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	exec1(t, past, "SELECT 1; SAVEPOINT here")
 	exec1(t, direct, "CALL tailor.refresh('public.kinds')")
 	waitFor(t, func() bool {
-		exec1(t, reader, "SELECT whole FROM kinds LIMIT 1")
+		// What was planned before the proxy heard of the refresh is to be tried again.
+		if _, err := reader.Exec(t.Context(), "SELECT whole FROM kinds LIMIT 1"); err != nil && codeIn(err) != "40001" {
+			t.Fatal(err)
+		}
 		return one[int](t, direct, `SELECT epoch FROM tailor.chain`) > release.Relation.Epoch
 	})
 	for _, epoch := range []int{release.Relation.Epoch, one[int](t, direct, `SELECT epoch FROM tailor.chain`)} {
