@@ -2,6 +2,7 @@ package planner
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -41,6 +42,8 @@ type Plan struct {
 	Counted []*catalog.Relation
 	// Uses are the quasi-identifiers that can influence the answer.
 	Uses []ecg.Use
+	// Asked are the uses as a text, the same for plans with the same uses.
+	Asked string
 	// Measures are those of them that are shown by means: no block is made along
 	// them.
 	Measures []Measure
@@ -114,6 +117,7 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 	for _, s := range b.sources {
 		s.finish()
 	}
+	b.plan.Asked = fmt.Sprint(b.plan.Uses)
 	return b.plan, nil
 }
 

@@ -28,12 +28,22 @@ func (s *session) answers(ctx context.Context) error {
 			}
 			continue
 		}
+		if err != nil && s.calledHome(ctx, err) {
+			if s.mayGo() {
+				return errHome
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
 		rests, err := s.passBack(frame, inside)
 		if err == nil && rests {
+			s.callHome(ctx)
 			err = s.share(ctx)
+		}
+		if err == nil && s.mayGo() {
+			err = errHome
 		}
 		if err != nil {
 			return err
@@ -58,6 +68,7 @@ func (s *session) passBack(frame []byte, inside bool) (rests bool, err error) {
 		return false, err
 	}
 	in.settle()
+	s.proxy.audit.Tidy()
 	return true, nil
 }
 

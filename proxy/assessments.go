@@ -23,19 +23,22 @@ type assessments struct {
 	ahead sync.Mutex // held by what assesses ahead
 }
 
+// asked is what a query asks of a partition.
+type asked struct{ recodings, uses string }
+
 // assessed is a partition with what a query asks of it.
 type assessed struct {
 	partition weak.Pointer[anonymize.Partition]
-	query     string
+	query     asked
 }
 
-func (a *assessments) find(p *anonymize.Partition, query string) *ecg.Assessment {
+func (a *assessments) find(p *anonymize.Partition, query asked) *ecg.Assessment {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.kept[assessed{weak.Make(p), query}]
 }
 
-func (a *assessments) keep(p *anonymize.Partition, query string, found *ecg.Assessment) {
+func (a *assessments) keep(p *anonymize.Partition, query asked, found *ecg.Assessment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.kept == nil || len(a.kept) >= maxAssessments {
@@ -49,7 +52,7 @@ func (a *assessments) keep(p *anonymize.Partition, query string, found *ecg.Asse
 // foresee assesses a query on what it has itself brought a chain to, as it will
 // be when it is asked again. It does so in the background, for one query at a
 // time: whoever comes meanwhile assesses for itself when it is asked again.
-func (a *assessments) foresee(m ecg.Chain, next catalog.Present, branch []ecg.Stage, query string) {
+func (a *assessments) foresee(m ecg.Chain, next catalog.Present, branch []ecg.Stage, query asked) {
 	if !a.ahead.TryLock() {
 		return
 	}

@@ -128,7 +128,7 @@ func (c *course) takeTurns(t *turn) (reason error) {
 		return errAsked
 	}
 	c.give(struct{}{})
-	return t.reason
+	return t.end
 }
 
 // adopt makes a connection, which is nobody else's, one of the course: a socket of

@@ -110,13 +110,5 @@ func (d *decision) add(other *decision) {
 func (s *session) recordFetch(ctx context.Context, d *decision, record *audit.Record) error {
 	record.Verdict = audit.Released
 	d.describe(record)
-	if err := s.proxy.audit.Append(ctx, record); err != nil {
-		return auditUnavailable(err)
-	}
-	return nil
-}
-
-func auditUnavailable(cause error) error {
-	return sqlstate.New(sqlstate.AuditUnavailable, "the audit log is unavailable").
-		WithHint("Protected tables are refused until it can be written; try again later.").Wrap(cause)
+	return s.append(ctx, record)
 }

@@ -71,18 +71,19 @@ func (d *door) unwatch() {
 // readable lets one in: the others have their turns in between. Whoever arrives has
 // inherited the options of the listener's socket. Who had arrived before those were
 // set, at the beginning and where the configuration was reloaded, is let in first.
-func (d *door) readable(descriptor) {
+func (d *door) readable(descriptor) (beside bool) {
 	now := d.loop.keepAlive()
 	if now == d.kept {
 		_ = d.admit(nil)
-		return
+		return false
 	}
 	d.descriptor.keepAlive(now)
 	for range maxArrivals {
 		if !d.admit(&now) {
-			return
+			break
 		}
 	}
+	return false
 }
 
 // admit lets one in, and says whether it did. It sets options; nil for those that

@@ -54,9 +54,6 @@ func (s *session) standing(ctx context.Context, text string) (*planner.Rewritten
 	if !ok {
 		return nil, nil
 	}
-	if s.turn != nil {
-		return nil, errWaits
-	}
 	if err := reserved(text); err != nil {
 		return nil, err
 	}
@@ -100,6 +97,9 @@ func (s *session) askPrepared(ctx context.Context, name string) (*planner.Prepar
 	if errors.As(err, &cancelled) {
 		return nil, cancelled
 	}
+	if err == errWaits {
+		return nil, err
+	}
 	if err != nil {
 		return nil, unknown.Wrap(err)
 	}
@@ -122,12 +122,13 @@ func (s *session) askPrepared(ctx context.Context, name string) (*planner.Prepar
 // ask runs a query of the proxy's own on the client's session, which must not be
 // within a pipeline.
 func (s *session) ask(ctx context.Context, query string) (rows [][][]byte, err error) {
+	s.mayWait()
 	q := &internalQuery{done: make(chan error, 1), most: longestKept/keptPiece + 1}
 	s.expect.add(&expected{kind: 'Q', internal: q})
 	if err := send(s.up, &pgproto3.Query{String: query}); err != nil {
 		return nil, err
 	}
-	if err := s.up.Flush(); err != nil {
+	if err := s.flushQuestion(); err != nil {
 		return nil, err
 	}
 	timer := time.NewTimer(settingsPatience)
@@ -135,6 +136,8 @@ func (s *session) ask(ctx context.Context, query string) (rows [][][]byte, err e
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	case <-s.ended():
+		return nil, errWaits
 	case <-timer.C:
 		return nil, errNotAnswered
 	case err := <-q.done:

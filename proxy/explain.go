@@ -27,6 +27,7 @@ func explainsTailor(text string) bool { return explanation.MatchString(text) }
 // follows from the answers that their audience has had; the owner of a table
 // gets the figures of a chain's first query in full.
 func (s *session) explained(ctx context.Context, plan *planner.Plan, record *audit.Record) (text string, err error) {
+	s.mayWait()
 	ctx, done := s.work.during(ctx)
 	defer done()
 	snapshot, err := s.proxy.catalog.Snapshot()
@@ -56,8 +57,8 @@ func (s *session) explained(ctx context.Context, plan *planner.Plan, record *aud
 			record.Relations = append(record.Relations, parent.String())
 		}
 		record.Verdict = audit.Passed
-		if err := s.proxy.audit.Append(ctx, record); err != nil {
-			return "", auditUnavailable(err)
+		if err := s.append(ctx, record); err != nil {
+			return "", err
 		}
 	}
 	return showing(account, plan.Explain)

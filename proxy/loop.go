@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -29,6 +30,12 @@ type loop struct {
 	// awakeUntil is the end of the time in which the next message of a course is
 	// likely to come.
 	awakeUntil time.Time
+	events     []syscall.EpollEvent // that have come
+	latest     member               // who had a turn
+	change     time.Time            // when it became the latest
+
+	lingering atomic.Pointer[turn] // which the loop waits with; nil for none
+	stirred   atomic.Int64         // when somebody last had a turn, in Unix nanoseconds
 
 	mu      sync.Mutex
 	posted  []func() // to be done by the loop's goroutine
@@ -36,8 +43,11 @@ type loop struct {
 	closed  bool // its descriptors may be others'
 }
 
-// member is who has something to do where a descriptor can be read from.
-type member interface{ readable(descriptor) }
+// member is who has something to do where a descriptor can be read from. It may
+// hand the loop over and go on beside it; then it says so.
+type member interface {
+	readable(descriptor) (beside bool)
+}
 
 // newLoop makes a loop and lets it run until close.
 func newLoop(keepAlive func() net.KeepAliveConfig) (*loop, error) {
@@ -52,6 +62,7 @@ func newLoop(keepAlive func() net.KeepAliveConfig) (*loop, error) {
 	}
 	l := &loop{
 		poll: poll, ring: pipe[0], bell: pipe[1], keepAlive: keepAlive, done: make(chan struct{}), members: make(map[descriptor]member),
+		events: make([]syscall.EpollEvent, 128),
 	}
 	if err := poll.add(descriptor(l.ring)); err != nil {
 		l.release()
@@ -123,43 +134,83 @@ func (l *loop) unwatch(s *socket) {
 
 // add gives a session its turns.
 func (l *loop) add(t *turn) error {
-	if err := errors.Join(l.watch(t.client), l.watch(t.server)); err != nil {
+	if err := errors.Join(l.watch(t.client.socket), l.watch(t.server.socket)); err != nil {
 		return err
 	}
 	l.members[t.client.descriptor], l.members[t.server.descriptor] = t, t
 	t.taken = true
+	if now := time.Now(); l.quiet(now) {
+		l.latest, l.change = t, now.Add(-solitude)
+	}
 	return nil
 }
 
-// dismiss ends a session's turns, if it has them, for a reason.
+// resume goes on with a session of which something was handled beside the loop. It
+// stays if it is alone; else what comes next may well take it beside the loop, too,
+// which goroutines of its own make cheaper.
+func (l *loop) resume(t *turn, from *side) {
+	switch reason := t.left(from); {
+	case !t.taken:
+	case reason != nil:
+		l.dismiss(t, reason)
+	case !l.alone(t):
+		l.dismiss(t, errWaits)
+	default:
+		if err := l.watch(from.socket); err != nil {
+			l.dismiss(t, err)
+			return
+		}
+		l.members[from.descriptor] = t
+	}
+}
+
+// dismiss ends a session's turns, if it has them, for a reason: once what is
+// handled beside the loop has been.
 func (l *loop) dismiss(t *turn, reason error) {
-	if !t.taken {
+	if !t.taken || !t.ends(reason) {
 		return
 	}
-	t.taken, t.reason = false, reason
-	l.members[t.client.descriptor], l.members[t.server.descriptor] = t.client, t.server
+	t.taken = false
+	for _, from := range []*side{&t.client, &t.server} {
+		if from.watched {
+			l.members[from.descriptor] = from.socket
+		}
+	}
 	t.session.course.step()
 }
 
-// run serves until close.
+// handOver has another goroutine serve from now on: the present one, which is the
+// loop's no more, may wait. What has come and is not served yet will be reported
+// again.
+func (l *loop) handOver() { go l.run() }
+
+// run serves until close, or until it hands over.
 func (l *loop) run() {
-	defer close(l.done)
-	defer l.retire()
-	events := make([]syscall.EpollEvent, 128)
 	for {
-		n, err := l.wait(events)
+		n, err := l.wait(l.events)
 		if err != nil { // a fault of the program: nobody here could be served any more
 			panic(fmt.Errorf("cannot poll: %w", err))
 		}
-		for _, event := range events[:n] {
+		now := time.Now()
+		for _, event := range l.events[:n] {
 			if event.Fd == int32(l.ring) {
 				if l.answerBell() {
+					l.retire()
+					close(l.done)
 					return
 				}
 				continue
 			}
-			if m := l.members[descriptor(event.Fd)]; m != nil { // it may have left in this round
-				m.readable(descriptor(event.Fd))
+			m := l.members[descriptor(event.Fd)]
+			if m == nil { // it has left in this round
+				continue
+			}
+			l.stirred.Store(now.UnixNano())
+			if m != l.latest {
+				l.latest, l.change = m, now
+			}
+			if m.readable(descriptor(event.Fd)) {
+				return
 			}
 		}
 		if len(l.patient) > 0 && (n == 0 || time.Since(l.since) > patience) {

@@ -32,6 +32,7 @@ func (s *session) overtaken(e *expected, frame []byte) []byte {
 	if e.decision == nil || !strings.HasPrefix(code, "42") {
 		return frame
 	}
+	s.answerMayWait()
 	ctx, cancel := context.WithTimeout(context.Background(), standPatience)
 	defer cancel()
 	if err := s.proxy.catalog.AssertStand(ctx, e.decision.releases); err != nil {
@@ -72,7 +73,7 @@ func (s *session) decideBound(ctx context.Context, p *portal, record *audit.Reco
 			return nil, nil, catalog.ErrOvertaken(r)
 		}
 	}
-	d, err = s.measuredDecision(ctx, p.plan, record, func(*decision) { sending = s.up.Flush() })
+	d, err = s.measuredDecision(ctx, p.plan, record, func(*decision) { sending = s.up.push() })
 	if err != nil {
 		return nil, sending, err
 	}

@@ -32,10 +32,12 @@ type Catalog interface {
 }
 
 // Audit is where records go: Append returns once the record is durable, the
-// others at once.
+// others at once. Prompt says that this waits for no more than a disk.
 type Audit interface {
+	Prompt() bool
 	Append(ctx context.Context, r *audit.Record) error
 	Finish(r *audit.Record, o audit.Outcome)
+	Tidy() // when nobody waits
 	RefusedLogin(r *audit.Record)
 }
 
@@ -71,6 +73,7 @@ type Proxy struct {
 
 	assessments assessments
 	plans       *planner.Cache
+	company     company
 	principals  principals
 }
 

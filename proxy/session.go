@@ -49,11 +49,12 @@ type session struct {
 	seen     int64        // messages, when keepUp last found that they had changed
 	since    time.Time    // that was
 
-	expect   expectations
-	work     interrupts
-	tally    *tally
-	together bool          // the tally is not the session's alone
-	status   atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
+	homecoming homecoming
+	expect     expectations
+	work       interrupts
+	tally      *tally
+	together   bool          // the tally is not the session's alone
+	status     atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
 	// questions counts what was sent that ReadyForQuery answers, whatever is expected,
 	// and replies the ReadyForQuery and the Sync that a copy passed over.
 	questions, replies atomic.Int64
@@ -144,13 +145,16 @@ func (s *session) run(ctx context.Context) {
 	defer spare()
 	s.proxy.live.add(s)
 	defer s.proxy.live.remove(s)
+	defer s.proxy.company.forget(s)
 	if s.proxy.draining.Load() {
 		s.stop(errShutdown)
 	}
 	err := s.guard(func() error { return s.begin(ctx) })
 	over := err != nil
-	if !over {
-		over, err = s.takeTurns(ctx)
+	for home := true; home && !over; {
+		if over, err = s.takeTurns(ctx); !over {
+			home = s.runDirections(ctx)
+		}
 	}
 	if over {
 		if err == errLeft && s.inRush() {
@@ -160,8 +164,6 @@ func (s *session) run(ctx context.Context) {
 		s.flushRest()
 		s.stop(reason(err))
 		s.cutShort(context.Cause(ctx))
-	} else {
-		s.runDirections(ctx)
 	}
 	s.end = context.Cause(ctx)
 	s.part(s.end)
@@ -171,20 +173,28 @@ func (s *session) run(ctx context.Context) {
 	s.in.release()
 }
 
-// runDirections forwards with a goroutine for each direction until one ends.
-func (s *session) runDirections(ctx context.Context) {
+// runDirections forwards with a goroutine for each direction until one ends, or
+// until the session goes home.
+func (s *session) runDirections(ctx context.Context) (home bool) {
 	s.course.leave()
+	s.settleDown(ctx)
 	if ctx.Err() != nil { // who interrupted it may have found it on the loop
 		s.interrupt(context.Cause(ctx))
+	}
+	run := func(direction func(context.Context) error) {
+		if err := s.guard(func() error { return direction(ctx) }); err != errHome {
+			s.stop(reason(err))
+		}
 	}
 	forwarded := make(chan struct{})
 	go func() {
 		defer close(forwarded)
-		s.stop(reason(s.guard(func() error { return s.statements(ctx) })))
+		run(s.statements)
 	}()
-	s.stop(reason(s.guard(func() error { return s.answers(ctx) })))
+	run(s.answers)
 	// Both directions end before anything else is written: each owns a buffer.
 	<-forwarded
+	return s.settleDown(ctx)
 }
 
 // flushRest sends the server what the client had sent before the session ended.

@@ -235,12 +235,13 @@ func (s *socket) isLate() bool {
 
 // readable resumes the course if it waits for the socket. What it does not want
 // yet is not to wake the loop all the time.
-func (s *socket) readable(descriptor) {
+func (s *socket) readable(descriptor) (beside bool) {
 	if s.course.awaited == s {
 		s.course.step()
-		return
+	} else {
+		s.course.loop.unwatch(s)
 	}
-	s.course.loop.unwatch(s)
+	return false
 }
 
 // hasSocket says whether a connection has a socket with nothing in between.

@@ -22,6 +22,13 @@ func (s *session) statements(ctx context.Context) error {
 	for {
 		inside := s.in.inside()
 		frame, err := s.in.next()
+		if err != nil {
+			if stops, again := s.stopsForHome(ctx, err); stops {
+				return errHome
+			} else if again {
+				continue
+			}
+		}
 		switch {
 		case err != nil:
 			return err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
@@ -54,7 +56,7 @@ func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.turn != nil {
+	if s.isInCompany() {
 		return nil, errWaits
 	}
 	started := s.proxy.clock()
@@ -69,7 +71,7 @@ func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
 	}
 	plan, err := s.proxy.plans.Make(l.text, planner.Session{
 		Database: s.database, SearchPath: s.settings.searchPath, Values: s.settings.values, Temporary: s.settings.temporary,
-	}, snapshot)
+	}, snapshot, s.mayWait)
 	if err == nil && plan.Explain == "" && !s.principal.Reader {
 		return passing, nil
 	}
@@ -114,6 +116,7 @@ const (
 func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (*decision, error) {
 	ctx, done := s.work.during(ctx)
 	defer done()
+	ctx = s.waiting(ctx)
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err != nil {
 		return nil, err
@@ -130,7 +133,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 		}
 		d.parents = append(d.parents, r)
 	}
-	branches := composed(plan)
+	branches := sync.OnceValue(func() [][]ecg.Stage { return composed(plan) })
 	for i, planned := range plan.Relations {
 		r, err := current(snapshot, planned)
 		if err != nil {
@@ -159,13 +162,14 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 					assessment = &ecg.Assessment{Table: r.String(), Recoding: recodingWithoutBlocks(r)}
 					return unchanged, nil
 				}
-				query := fmt.Sprint(material.Recodings, plan.Uses)
+				query := asked{strings.Join(material.Recodings, " "), plan.Asked}
 				if len(present.Unplanted) == 0 {
 					if assessment = s.proxy.assessments.find(present.Partition, query); assessment != nil {
 						return unchanged, nil
 					}
 				}
-				step, found, err := taken(ctx, material, present, branches[i])
+				s.mayWait()
+				step, found, err := taken(ctx, material, present, branches()[i])
 				if err != nil {
 					return catalog.Step{}, refusedBy(err, r)
 				}
@@ -173,7 +177,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 				if step.Partition == present.Partition && step.Planted == nil {
 					s.proxy.assessments.keep(present.Partition, query, found)
 				} else {
-					s.proxy.assessments.foresee(*material, after(present, step), branches[i], query)
+					s.proxy.assessments.foresee(*material, after(present, step), branches()[i], query)
 				}
 				return step, nil
 			})
@@ -220,10 +224,24 @@ func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.
 		d.notice = noticeFrame(d.wording())
 	}
 	meanwhile(d)
-	if err := s.proxy.audit.Append(ctx, record); err != nil {
-		return nil, auditUnavailable(err)
+	if err := s.append(ctx, record); err != nil {
+		return nil, err
 	}
 	return d, nil
+}
+
+// append makes a record durable.
+func (s *session) append(ctx context.Context, record *audit.Record) error {
+	s.homecoming.waited.Store(time.Now().UnixNano())
+	s.proxy.company.note(s)
+	if !s.proxy.audit.Prompt() {
+		s.mayWait()
+	}
+	if err := s.linger(func() error { return s.proxy.audit.Append(ctx, record) }); err != nil {
+		return sqlstate.New(sqlstate.AuditUnavailable, "the audit log is unavailable").
+			WithHint("Protected tables are refused until it can be written; try again later.").Wrap(err)
+	}
+	return nil
 }
 
 // reads says whether a relation's own release is read.

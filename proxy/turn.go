@@ -4,23 +4,35 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"sync"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // turn is a session's place on a loop. On it the session does what its two
-// goroutines would do, as far as that needs no waiting.
+// goroutines would do, one message after the other. A message that takes its time
+// is handled beside the loop, as a goroutine would; the other side has its turns
+// meanwhile.
 type turn struct {
 	session        *session
 	ctx            context.Context
-	client, server *socket
-	taken          bool  // the loop serves it
-	reason         error // why the loop is done with it
+	client, server side
+	taken          bool // the loop serves it
+
+	mu     sync.Mutex
+	end    error         // why the loop is done with it, or is to be once nothing is beside it
+	ending chan struct{} // closed when there is an end
+}
+
+// side is one of a session's connections on a loop.
+type side struct {
+	*socket
+	beside bool // what has come is handled beside the loop
 }
 
 var (
-	// errWaits ends a session's turns at a message, not handled yet, that takes
-	// more than to be forwarded, or more time than others are to wait.
+	// errWaits ends a session's turns at messages, not handled yet, that take more
+	// time than others are to wait.
 	errWaits = errors.New("the proxy has to wait")
 	// errAsked ends them where the session is to end.
 	errAsked = errors.New("the session was asked to leave")
@@ -103,10 +115,23 @@ func (t *turn) fromServer() error {
 }
 
 // readable serves the side that can be read from.
-func (t *turn) readable(side descriptor) {
-	if stays, reason := t.take(side == t.client.descriptor); !stays {
+func (t *turn) readable(d descriptor) (beside bool) {
+	from := &t.server
+	if d == t.client.descriptor {
+		from = &t.client
+	}
+	if t.waits(from) {
+		return false
+	}
+	stays, reason := t.take(from == &t.client)
+	if t.isBeside(from) {
+		t.handled(from, stays, reason)
+		return true
+	}
+	if !stays {
 		t.session.course.loop.dismiss(t, reason)
 	}
+	return false
 }
 
 // leave asks a session to leave.
@@ -121,17 +146,16 @@ func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
 	if s.pool != nil || s.in.unread() || s.server.frames.unread() { // the loop wakes for what is to be read
 		return false, nil
 	}
-	t := &turn{session: s, ctx: ctx}
+	t := &turn{session: s, ctx: ctx, ending: make(chan struct{})}
 	if !s.board(t) {
 		return false, nil
 	}
 	why := s.course.takeTurns(t)
 	s.resume()
-	switch why {
-	case errWaits, errFull, errAsked:
-		return ctx.Err() != nil, nil
+	if final(why) {
+		return true, why
 	}
-	return true, why
+	return ctx.Err() != nil, nil
 }
 
 // board brings the session's connections to the loop, and says whether it could:
@@ -152,10 +176,10 @@ func (s *session) board(t *turn) bool {
 	s.touch.Lock()
 	defer s.touch.Unlock()
 	s.server.conn = c.adopt(s.server.conn)
-	if t.server, ok = s.server.conn.(*socket); !ok {
+	if t.server.socket, ok = s.server.conn.(*socket); !ok {
 		return false
 	}
-	t.client, s.turn = client, t
+	t.client.socket, s.turn = client, t
 	s.in.source, s.out.to = client.descriptor, client.descriptor
 	s.server.frames.source, s.up.to = t.server.descriptor, t.server.descriptor
 	s.out.whole, s.up.whole = true, true

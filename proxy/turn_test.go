@@ -18,6 +18,7 @@ type onLoop struct {
 	client, server net.Conn
 	left           chan bool // gets whether the session is over when the loop is done with it
 	err            error     // why it is over
+	ctx            context.Context
 }
 
 // takesTurns puts a session of an administrator on a loop.
@@ -30,7 +31,7 @@ func takesTurns(t *testing.T) *onLoop {
 	o.server, s.server.conn = sockets(t)
 	l := testLoop(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s.stop = cancel
+	s.stop, o.ctx = cancel, ctx
 	context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })
 	begin(t, l, client, func(c *course, client *socket) {
 		s.course, s.client = c, client
@@ -94,7 +95,7 @@ func wantBytes(t *testing.T, from io.Reader, want []byte) {
 	t.Helper()
 	got := make([]byte, len(want))
 	if n, err := io.ReadFull(from, got); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d bytes of %d, %v", n, len(want), err)
+		t.Errorf("%d bytes of %d, %v: %.60q", n, len(want), err, got[:n])
 	}
 }
 

@@ -21,8 +21,10 @@ import (
 // noRecords is a sink that keeps nothing, which no configuration allows.
 type noRecords struct{}
 
+func (noRecords) Prompt() bool                                { return true }
 func (noRecords) Append(context.Context, *audit.Record) error { return nil }
 func (noRecords) Finish(*audit.Record, audit.Outcome)         {}
+func (noRecords) Tidy()                                       {}
 func (noRecords) RefusedLogin(*audit.Record)                  {}
 
 // BenchmarkFileSink asks a protected query through a proxy without records,

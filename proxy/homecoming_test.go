@@ -1,0 +1,168 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// longQuery is handled on no loop.
+var longQuery = framed('Q', append(bytes.Repeat([]byte(" "), maxStatement), 0))
+
+// lives is a session that goes where it likes, on a loop or off it, until it is
+// over. Its server answers queries.
+func lives(t *testing.T, l *loop) *onLoop {
+	t.Helper()
+	s, _, _ := bareSession(nil, nil)
+	o := &onLoop{session: s, left: make(chan bool, 1)}
+	var client net.Conn
+	o.client, client = sockets(t)
+	o.server, s.server.conn = sockets(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s.stop, o.ctx = cancel, ctx
+	context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })
+	begin(t, l, client, func(c *course, client *socket) {
+		s.course, s.client = c, client
+		for home, over := true, false; home && !over; {
+			if over, o.err = s.takeTurns(ctx); !over {
+				home = s.runDirections(ctx)
+			}
+		}
+		c.leave()
+		_ = s.client.Close()
+		o.left <- true
+	})
+	go func() {
+		frames := newFrames(o.server)
+		for {
+			frame, err := frames.next()
+			if err != nil {
+				return
+			}
+			if frame[0] == 'Q' {
+				_, _ = o.server.Write(plainAnswer)
+			}
+		}
+	}()
+	t.Cleanup(func() { _, _ = o.client.Close(), o.server.Close() })
+	return o
+}
+
+// takesTurns says whether a loop serves the session.
+func (o *onLoop) takesTurns() bool {
+	o.touch.Lock()
+	defer o.touch.Unlock()
+	return o.turn != nil
+}
+
+// leaves has the session leave its loop for a query that is long.
+func (o *onLoop) leaves(t *testing.T) {
+	t.Helper()
+	_, _ = o.client.Write(longQuery)
+	wantBytes(t, o.client, plainAnswer)
+	if o.takesTurns() {
+		t.Error("a long query was handled on the loop")
+	}
+}
+
+func TestASessionThatHasLeftComesHome(t *testing.T) {
+	o := lives(t, testLoop(t))
+	for range 3 {
+		o.leaves(t)
+		for deadline := time.Now().Add(10 * time.Second); !o.takesTurns(); time.Sleep(time.Millisecond) {
+			_, _ = o.client.Write(plainQuery)
+			wantBytes(t, o.client, plainAnswer)
+			if time.Now().After(deadline) {
+				t.Fatal("it does not come home")
+			}
+		}
+	}
+}
+
+func TestASessionWithHalfAMessageStaysAway(t *testing.T) {
+	o := lives(t, testLoop(t))
+	o.leaves(t)
+	for range 3 {
+		time.Sleep(restlessness + solitude)
+		_, _ = o.client.Write(append(plainQuery, plainQuery[:9]...))
+		wantBytes(t, o.client, plainAnswer)
+		time.Sleep(20 * time.Millisecond)
+		if o.takesTurns() {
+			t.Error("it has come home")
+		}
+		_, _ = o.client.Write(plainQuery[9:])
+		wantBytes(t, o.client, plainAnswer)
+	}
+}
+
+// TestNothingIsLostOnTheWayHome has sessions of one loop come and go, and end at
+// any moment.
+func TestNothingIsLostOnTheWayHome(t *testing.T) {
+	l := testLoop(t)
+	var group sync.WaitGroup
+	for seed := range uint64(12) {
+		o := lives(t, l)
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(1, seed))
+			length := 2*time.Second + time.Duration(random.IntN(1000))*time.Millisecond
+			for started := time.Now(); time.Since(started) < length; {
+				switch random.IntN(20) {
+				case 0:
+					_, _ = o.client.Write(longQuery)
+				case 1:
+					time.Sleep(time.Duration(random.IntN(120)) * time.Millisecond)
+					fallthrough
+				default:
+					cut := random.IntN(len(plainQuery))
+					_, _ = o.client.Write(plainQuery[:cut])
+					if random.IntN(10) == 0 {
+						time.Sleep(time.Duration(random.IntN(300)) * time.Microsecond)
+					}
+					_, _ = o.client.Write(plainQuery[cut:])
+				}
+				got := make([]byte, len(plainAnswer))
+				if _, err := io.ReadFull(o.client, got); err != nil || string(got) != string(plainAnswer) {
+					t.Errorf("session %d: %q, %v, %v, %v", seed, got, err, o.err, context.Cause(o.ctx))
+					return
+				}
+			}
+			for range random.IntN(300) { // the end comes at any step of the way
+				_, _ = o.client.Write(plainQuery)
+			}
+			[]func(){
+				func() { _ = o.client.Close() },
+				func() { _ = o.server.Close() },
+				func() { o.stop(errors.New("the end")) },
+			}[random.IntN(3)]()
+			select {
+			case <-o.left:
+			case <-time.After(10 * time.Second):
+				t.Errorf("session %d has no end", seed)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestWhatIsUnderWayKeepsASessionAway is about a copy, say, whose data comes now.
+func TestWhatIsUnderWayKeepsASessionAway(t *testing.T) {
+	for underWay, want := range map[bool]string{true: "goes on", false: "stops"} {
+		s, _, _ := bareSession(nil, nil)
+		s.client, _ = sockets(t)
+		s.server.conn, _ = sockets(t)
+		s.homecoming.called.Store(true)
+		if underWay {
+			s.expect.add(&expected{kind: 'Q'})
+		}
+		if stops, again := s.stopsForHome(t.Context(), os.ErrDeadlineExceeded); stops == underWay || again != underWay {
+			t.Errorf("stops %t, reads again %t, want that it %s", stops, again, want)
+		}
+	}
+}
