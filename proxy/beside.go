@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -36,17 +37,19 @@ func (s *session) waiting(ctx context.Context) context.Context {
 	if s.turn == nil {
 		return ctx
 	}
-	return &handingOver{ctx, s}
+	return &handingOver{Context: ctx, session: s}
 }
 
 type handingOver struct {
 	context.Context
 	session *session
+	once    sync.Once
 }
 
-// Done is asked for by who is about to wait.
+// Done is asked for by who is about to wait, and once more by timers of contexts
+// that were made from this one, which may be late: the message is over then.
 func (h *handingOver) Done() <-chan struct{} {
-	h.session.mayWait()
+	h.once.Do(h.session.mayWait)
 	return h.Context.Done()
 }
 
@@ -68,7 +71,7 @@ func (t *turn) isBeside(from *side) bool {
 }
 
 // linger does what waits for no more than a disk, on the loop where nobody else
-// seems to need that now.
+// seems to need that now. Where the client has sent more, it would wait for that too.
 func (s *session) linger(do func() error) error {
 	t := s.turn
 	if t == nil {
@@ -78,7 +81,7 @@ func (s *session) linger(do func() error) error {
 	if t.isBeside(&t.client) {
 		return do()
 	}
-	if !l.alone(t) {
+	if !l.alone(t) || s.in.buffered() {
 		s.mayWait()
 		return do()
 	}

@@ -2,7 +2,11 @@ package proxy
 
 import (
 	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -187,6 +191,46 @@ func TestASlowReceiverTakesAMessageThatWaitsOffTheLoop(t *testing.T) {
 	wantBytes(t, o.server, settingsQuestion) // the message is handled again
 	o.failQuestion(t)
 	o.wantRefusal(t)
+}
+
+// TestWhatExecuteStandsForIsAskedAgainOffTheLoop has the server's side leave the loop
+// between the two questions that an EXECUTE takes.
+func TestWhatExecuteStandsForIsAskedAgainOffTheLoop(t *testing.T) {
+	o := isAlone(t)
+	o.protects(func() {})
+	o.names.kept = true
+	_, _ = o.client.Write(framed('Q', []byte("EXECUTE known\x00")))
+	question := framed('Q', []byte(fmt.Sprintf(selectPrepared, hex.EncodeToString([]byte("known")))+"\x00"))
+	wantBytes(t, o.server, question)
+	row, err := (&pgproto3.DataRow{Values: [][]byte{[]byte(base64.StdEncoding.EncodeToString([]byte("PREPARE known AS SELECT * FROM patients"))), []byte("[]")}}).Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := framed('N', make([]byte, 2*bufferBytes))
+	_, _ = o.server.Write(append(append(row, plainAnswer...), long[:bufferBytes]...))
+	if over := <-o.left; over || !o.in.unread() {
+		t.Errorf("over %t, %v, want the message to be there still", over, o.err)
+	}
+}
+
+// TestALateTimerHandsNothingOver asks under the context of a message that is over,
+// as the timer of a context may that was made from it.
+func TestALateTimerHandsNothingOver(t *testing.T) {
+	o := isAlone(t)
+	var late context.Context
+	o.protects(func() {
+		late = o.waiting(o.ctx)
+		late.Done()
+	})
+	_, _ = o.client.Write(plainQuery)
+	wantBytes(t, o.server, plainQuery)
+	for o.turn.isBeside(&o.turn.client) {
+		time.Sleep(time.Millisecond)
+	}
+	late.Done()
+	if o.turn.isBeside(&o.turn.client) {
+		t.Error("the loop was handed over for a message that is over")
+	}
 }
 
 func TestWhoeverIsAloneLingersUntilRelieved(t *testing.T) {

@@ -31,7 +31,7 @@ func (s *session) planned(ctx context.Context, sent *look) (runs *look, resolved
 	}
 	runs = &look{text: resolved.SQL}
 	plan, err = s.plan(ctx, runs)
-	if err != nil {
+	if err != nil && err != errWaits {
 		placed := *sqlstate.From(err)
 		if placed.Position > 0 {
 			placed.Position = resolved.Position(placed.Position, sent.text)

@@ -110,7 +110,9 @@ func (s *session) settleDown(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	_ = s.server.conn.SetReadDeadline(time.Time{}) // the sign may have come too late
+	if s.hasHome() {
+		_ = s.server.conn.SetReadDeadline(time.Time{}) // the sign may have come too late
+	}
 	return true
 }
 
