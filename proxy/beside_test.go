@@ -131,6 +131,19 @@ func TestAMessageThatWaitsHoldsUpItsClientOnly(t *testing.T) {
 	}
 }
 
+// wantEnd wants the session to be over.
+func (o *onLoop) wantEnd(t *testing.T) {
+	t.Helper()
+	select {
+	case over := <-o.left:
+		if !over {
+			t.Errorf("the session goes on, %v", o.err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the session waits for ever")
+	}
+}
+
 func TestASessionEndsWhileAMessageWaits(t *testing.T) {
 	for claim, end := range map[string]func(*testing.T, *onLoop){
 		"the server":   func(_ *testing.T, o *onLoop) { _ = o.server.Close() },
@@ -144,14 +157,7 @@ func TestASessionEndsWhileAMessageWaits(t *testing.T) {
 		t.Run(claim, func(t *testing.T) {
 			o := asksItsSettings(t)
 			end(t, o)
-			select {
-			case over := <-o.left:
-				if !over {
-					t.Errorf("the session goes on, %v", o.err)
-				}
-			case <-time.After(10 * time.Second):
-				t.Fatal("the session waits for ever")
-			}
+			o.wantEnd(t)
 		})
 	}
 }
@@ -167,14 +173,7 @@ func TestASessionEndsWhileAMessageWaitsForTheCatalog(t *testing.T) {
 	_, _ = o.client.Write(protectedQuery)
 	<-waits
 	_ = o.server.Close()
-	select {
-	case over := <-o.left:
-		if !over {
-			t.Errorf("the session goes on, %v", o.err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("the session waits for ever")
-	}
+	o.wantEnd(t)
 }
 
 func TestASlowReceiverTakesAMessageThatWaitsOffTheLoop(t *testing.T) {
@@ -255,7 +254,7 @@ func TestWhoeverIsAloneLingersUntilRelieved(t *testing.T) {
 		}
 		if relieved {
 			if o.course.loop.relieve(); !o.serves(10 * time.Second) {
-				t.Fatal("the loop is held by whom it was taken from")
+				t.Error("the loop is held by whom it was taken from")
 			}
 		}
 		free <- struct{}{}

@@ -170,7 +170,7 @@ func (l *Log) Tidy() {
 	}
 	if l.gather(tidyLength); l.unfailed && !l.behind && len(l.waiting) <= tidyLength {
 		if l.seal() != nil {
-			l.unseal() // whoever writes will say why
+			l.takeBack() // whoever writes will say why
 		}
 	}
 	<-l.turn
@@ -257,7 +257,7 @@ func (e entry) answer(err error) {
 	}
 }
 
-// gather takes what is queued.
+// gather takes what is queued, so many lines at most.
 func (l *Log) gather(most int) {
 	for range most {
 		select {
@@ -308,12 +308,12 @@ func (l *Log) tryBatch() (durable bool, err error) {
 		defer cancel()
 	}
 	if l.behind {
-		l.unseal() // lines may turn out to have been written
+		l.takeBack() // lines may turn out to have been written
 		if err := l.catchUp(ctx); err != nil {
 			return false, err
 		}
 	}
-	defer l.unseal()
+	defer l.takeBack()
 	if err := l.seal(); err != nil {
 		return false, err
 	}
@@ -357,8 +357,8 @@ func (l *Log) seal() error {
 	return nil
 }
 
-// unseal takes the places back, unless the lines have been written.
-func (l *Log) unseal() {
+// takeBack takes the places from the lines that have them, unless the lines have been written.
+func (l *Log) takeBack() {
 	l.leftOut.Add(l.sealed.missing)
 	l.sealed = batch{}
 }
