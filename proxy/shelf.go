@@ -310,40 +310,46 @@ func (s *session) leaveServer() {
 
 // clear makes a connection what it was after its login (PostgreSQL, DISCARD):
 // settings, temporary tables, locks, listening, statements, the unnamed one
-// included. Only the answer to a question that holds a random word ends it: what
-// comes before is what was asked, and nothing that another is owed.
+// included. The answer holds a random word: what comes before it is what was asked,
+// and nothing that another is owed. It is asked in one transaction, as each costs
+// the server a write and the proxy a wake.
 func (u *upstream) clear() error {
 	_ = u.conn.SetDeadline(time.Now().Add(resetTimeout))
 	word := newID()
-	err := send(u.conn, &pgproto3.Query{String: "DISCARD ALL"}, &pgproto3.Close{ObjectType: 'S'}, &pgproto3.Sync{},
-		&pgproto3.Query{String: "SELECT " + literal(word)})
+	err := send(u.conn,
+		&pgproto3.Parse{Query: "DISCARD ALL"}, &pgproto3.Bind{}, &pgproto3.Execute{},
+		&pgproto3.Parse{Query: "SELECT " + literal(word)}, &pgproto3.Bind{}, &pgproto3.Execute{},
+		&pgproto3.Close{ObjectType: 'S'}, &pgproto3.Sync{})
 	if err != nil {
 		return err
 	}
 	told := &internalQuery{}
-	for ready := 0; ready < 3; {
+	for due := cleared; due != ""; {
 		frame, err := u.frames.next()
 		if err != nil {
 			return err
 		}
 		switch frame[0] {
+		case 'S':
+			u.setParameter(frame)
+			continue
+		case 'N', 'A': // what it listened to until now
+			continue
+		case 'E':
+			return errors.New("the server could not clear the session")
 		case 'D':
-			if ready < 2 {
-				return errSilentServer
-			}
 			if err := told.keep(frame); err != nil {
 				return err
 			}
-		case 'E':
-			return errors.New("the server could not clear the session")
-		case 'S':
-			u.setParameter(frame)
 		case 'Z':
-			ready++
 			if frame[len(frame)-1] != 'I' {
 				return errors.New("the session is in a transaction")
 			}
 		}
+		if frame[0] != due[0] {
+			return errSilentServer
+		}
+		due = due[1:]
 	}
 	if len(told.row) != 1 || string(told.row[0]) != word {
 		return errSilentServer
@@ -357,6 +363,9 @@ func (u *upstream) clear() error {
 	}
 	return nil
 }
+
+// cleared are the messages that answer clear, in their order.
+const cleared = "12C12DC3Z"
 
 // silent says that a kept connection is still there and has said nothing. What
 // it says later goes to the next client.
