@@ -28,12 +28,17 @@ type Principal struct {
 	Settings string
 }
 
-// selectState tells what of a role may change by time alone, and of all else
-// whether it may have changed: as long as a server that writes shows the same
-// snapshot, no transaction that could change a catalog has begun or ended. (A
-// server in recovery does not show all of them.) It costs a tenth of
-// selectPrincipal.
-const selectState = `SELECT coalesce(tailor.verifier($1::text::name), ''), ` + serverState
+// State is what a server says of itself. As long as one that writes shows the same
+// snapshot, no transaction that could change a catalog has begun or ended. (A server
+// in recovery does not show all of them.)
+type State struct {
+	text string  // the same as long as nothing has changed; empty where that cannot be told
+	at   float64 // the server's time, in seconds
+}
+
+// selectState asks for it: what of a role may change by time alone, and of all else
+// whether it may have changed. It costs a small part of selectPrincipal.
+const selectState = `SELECT ` + serverState + `, date_part('epoch', now())`
 
 const serverState = `CASE WHEN pg_is_in_recovery() THEN '' ELSE concat(pg_current_snapshot(), ' ', pg_conf_load_time()) END`
 
@@ -52,7 +57,9 @@ readers (oid) AS (
     SELECT r.oid FROM pg_roles r WHERE r.rolname = 'tailor_reader'
   UNION
     SELECT a.member FROM above a JOIN readers ON a.roleid = readers.oid WHERE a.rights)
-SELECT coalesce(tailor.verifier($1::text::name), ''), ` + serverState + `, coalesce((SELECT oid FROM me), 0),
+SELECT coalesce(tailor.verifier($1::text::name), ''), ` + serverState + `,
+       coalesce((SELECT date_part('epoch', rolvaliduntil) FROM pg_roles WHERE rolname = $1 AND rolvaliduntil > now()), 'Infinity'),
+       coalesce((SELECT oid FROM me), 0),
        EXISTS (SELECT FROM me JOIN readers USING (oid)), coalesce(g.name, $1), coalesce(g.oid, (SELECT oid FROM me), 0),
        md5(concat(pg_conf_load_time(), (SELECT attributes FROM me),
            (SELECT string_agg(a::text, ';' ORDER BY member, roleid) FROM above a),
@@ -98,35 +105,58 @@ type known struct {
 // no crash, after which a snapshot could come a second time.
 type stated struct {
 	Principal
-	state string // empty for one that tells nothing
-	conn  *pgx.Conn
+	state string    // the text of the server's; empty for one that tells nothing
+	until float64   // the time at which the verifier expires, in seconds of the server's
+	conn  *pgx.Conn // nil where there is one only, an Inquiry's
 }
 
-// principal reads a role, as far as it may have changed.
-func (k *known) principal(ctx context.Context, conn *pgx.Conn, name string) (*Principal, error) {
+// last is what was read of a role on a connection, nil where that tells nothing
+// about now.
+func (k *known) last(conn *pgx.Conn, name string) *stated {
 	k.mu.Lock()
-	last := k.byName[name]
-	k.mu.Unlock()
-	if last != nil && last.conn == conn && last.state != "" {
-		var verifier, state string
-		if err := conn.QueryRow(ctx, selectState, name).Scan(&verifier, &state); err != nil {
-			return nil, err
-		}
-		if verifier == last.Verifier && state == last.state {
-			return &last.Principal, nil
-		}
+	defer k.mu.Unlock()
+	if last := k.byName[name]; last != nil && last.conn == conn && last.state != "" {
+		return last
 	}
-	now := &stated{Principal: Principal{Name: name}, conn: conn}
-	err := conn.QueryRow(ctx, selectPrincipal, name).Scan(
-		&now.Verifier, &now.state, &now.OID, &now.Reader, &now.Group, &now.GroupOID, &now.Settings)
-	if err != nil {
-		return nil, err
+	return nil
+}
+
+// still is what was read of a role, where the connection shows the same state; else
+// nil.
+func (k *known) still(conn *pgx.Conn, name string, now State) *Principal {
+	if last := k.last(conn, name); last != nil && now.text == last.state && now.at < last.until {
+		return &last.Principal
 	}
+	return nil
+}
+
+// learn remembers what was read of a role.
+func (k *known) learn(now *stated) *Principal {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.byName == nil || len(k.byName) >= maxKnown {
 		k.byName = make(map[string]*stated)
 	}
-	k.byName[name] = now
-	return &now.Principal, nil
+	k.byName[now.Name] = now
+	return &now.Principal
+}
+
+// principal reads a role, as far as it may have changed.
+func (k *known) principal(ctx context.Context, conn *pgx.Conn, name string) (*Principal, error) {
+	if k.last(conn, name) != nil {
+		var now State
+		if err := conn.QueryRow(ctx, selectState).Scan(&now.text, &now.at); err != nil {
+			return nil, err
+		}
+		if p := k.still(conn, name, now); p != nil {
+			return p, nil
+		}
+	}
+	now := &stated{Principal: Principal{Name: name}, conn: conn}
+	err := conn.QueryRow(ctx, selectPrincipal, name).Scan(
+		&now.Verifier, &now.state, &now.until, &now.OID, &now.Reader, &now.Group, &now.GroupOID, &now.Settings)
+	if err != nil {
+		return nil, err
+	}
+	return k.learn(now), nil
 }

@@ -108,13 +108,19 @@ func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, i
 	if err != nil {
 		return nil, err
 	}
+	told := func() (*catalog.Principal, error) { return principal, nil }
 	if guess != nil {
-		c.elsewhere(func() { principal, err = p.principals.find(ctx, p.catalog, user, p.clock) })
-		if err != nil {
-			return nil, err
-		}
+		told = p.ask(ctx, c, user)
 	}
-	keys, last, err := conclude(in, exchange)
+	var proof []byte
+	c.unhurried(func() { proof, err = passwordFrame(in) }) // it derives its keys
+	if err != nil {
+		return nil, err
+	}
+	if principal, err = told(); err != nil {
+		return nil, err
+	}
+	keys, last, err := conclude(proof, exchange)
 	if guess != nil && principal.Verifier != guess.Verifier {
 		err = misguided(err, principal)
 	}
@@ -123,6 +129,26 @@ func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, i
 		refused.Message = fmt.Sprintf("password authentication failed for user \"%s\"", user) // as PostgreSQL says it
 	}
 	return &admitted{principal, keys, last}, err
+}
+
+// ask asks the catalog about a role whose logins rush in. told waits for the
+// answer: the loop asks by itself where it can, and the client is at work meanwhile.
+func (p *Proxy) ask(ctx context.Context, c *course, user string) (told func() (*catalog.Principal, error)) {
+	find := func() (found *catalog.Principal, err error) {
+		c.elsewhere(func() { found, err = p.principals.find(ctx, p.catalog, user, p.clock) })
+		return found, err
+	}
+	asked := c.inquire(user)
+	if asked == nil {
+		found, err := find()
+		return func() (*catalog.Principal, error) { return found, err }
+	}
+	return func() (*catalog.Principal, error) {
+		if found := asked.wait(ctx); found != nil {
+			return found, nil
+		}
+		return find()
+	}
 }
 
 // misguided refuses a client that was challenged with a salt which is its role's
@@ -177,12 +203,8 @@ func challenge(conn net.Conn, in *frames, stored verifier, binding []byte) (*scr
 
 // conclude checks the client's proof and returns the keys that it gave away,
 // with the last message of the exchange.
-func conclude(in *frames, exchange *scramExchange) (keys *scramKeys, last []byte, err error) {
-	frame, err := passwordFrame(in)
-	if err != nil {
-		return nil, nil, err
-	}
-	keys, signature, err := exchange.finish(string(frame[headerBytes:]))
+func conclude(proof []byte, exchange *scramExchange) (keys *scramKeys, last []byte, err error) {
+	keys, signature, err := exchange.finish(string(proof[headerBytes:]))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,6 +18,7 @@ type course struct {
 	loop     *loop
 	*carrier // nil when it has ended
 	onLoop   bool
+	slow     bool // the other side takes its time now
 	sockets  []*socket
 	awaited  *socket // the loop's goroutine alone looks at it
 }
@@ -82,10 +83,22 @@ func (c *course) await(s *socket) error {
 		return err
 	}
 	c.awaited = s
-	c.loop.awakeUntil = time.Now().Add(wakefulness)
+	if !c.slow {
+		c.loop.stayAwake()
+	}
 	c.give(struct{}{})
 	c.awaited = nil
 	return nil
+}
+
+// unhurried does what waits for somebody who is known to take long: the loop need
+// not stay awake for it.
+func (c *course) unhurried(do func()) {
+	if c != nil {
+		c.slow = true
+		defer func() { c.slow = false }()
+	}
+	do()
 }
 
 // elsewhere does what may take time, without the loop.
@@ -127,6 +140,7 @@ func (c *course) takeTurns(t *turn) (reason error) {
 	if t.ctx.Err() != nil || c.loop.add(t) != nil {
 		return errAsked
 	}
+	c.loop.stayAwake()
 	c.give(struct{}{})
 	return t.end
 }

@@ -103,10 +103,10 @@ func FuzzPassword(f *testing.F) {
 	f.Add([]byte("SCRAM-SHA-256\x00\x00\x00\x00\x20n,,n=,r=rOprNGfwEbeRWgbNEkqO"), []byte("c=biws,r=rOprNGfwEbeRWgbNEkqO,p=AA=="))
 	f.Add([]byte("SCRAM-SHA-256-PLUS\x00\xff\xff\xff\xff"), []byte(""))
 	f.Add([]byte("SCRAM-SHA-256\x00\x7f\xff\xff\xffn,,"), []byte("\x00"))
-	f.Fuzz(func(t *testing.T, initial, proof []byte) {
+	f.Fuzz(func(t *testing.T, initial, last []byte) {
 		client, server := net.Pipe()
 		go func() {
-			_, _ = client.Write(append(framed('p', initial), framed('p', proof)...))
+			_, _ = client.Write(append(framed('p', initial), framed('p', last)...))
 			_ = client.Close()
 		}()
 		go func() { _, _ = io.Copy(io.Discard, client) }()
@@ -115,9 +115,12 @@ func FuzzPassword(f *testing.F) {
 		in.limit = maxStartup
 		exchange, err := challenge(server, in, mockVerifier([]byte("secret"), "somebody"), nil)
 		if err == nil {
-			var keys *scramKeys
-			if keys, _, err = conclude(in, exchange); err == nil {
-				t.Errorf("%q and %q were let in with %v", initial, proof, keys)
+			var proof []byte
+			if proof, err = passwordFrame(in); err == nil {
+				var keys *scramKeys
+				if keys, _, err = conclude(proof, exchange); err == nil {
+					t.Errorf("%q and %q were let in with %v", initial, last, keys)
+				}
 			}
 		}
 		_ = server.Close()

@@ -108,6 +108,14 @@ func (p *principals) answered(source Catalog, name string, found *catalog.Princi
 	}()
 }
 
+// heard remembers an answer that a loop was given, which asked because there was
+// a guess.
+func (p *principals) heard(name string, found *catalog.Principal, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remember(name, found, now)
+}
+
 func (p *principals) remember(name string, found *catalog.Principal, now time.Time) {
 	known := p.recent[name]
 	switch {

@@ -22,6 +22,7 @@ import (
 type Catalog interface {
 	Snapshot() (*catalog.Snapshot, error)
 	Principal(ctx context.Context, name string) (*catalog.Principal, error)
+	Inquire(ctx context.Context) (*catalog.Inquiry, net.Conn, error)
 	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal, project string, assess catalog.Assess) (*catalog.Release, error)
 	Peek(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (catalog.Present, error)
 	Fresh(ctx context.Context, r *catalog.Relation) (catalog.Present, error)
@@ -75,6 +76,7 @@ type Proxy struct {
 	plans       *planner.Cache
 	company     company
 	principals  principals
+	aftermath   aftermath
 }
 
 // maxStarting is the number of connections at once that may be on their way to
@@ -179,6 +181,7 @@ func (p *Proxy) serve(start, hard context.Context, c *course, conn net.Conn) {
 	}
 	s, err := p.start(start, c, conn)
 	<-p.starting
+	p.aftermath.logins.Add(1)
 	if err != nil {
 		p.meters.logins["refused"].Add(1)
 		p.refuseLogin(conn, err)
