@@ -29,8 +29,8 @@ type Principal struct {
 }
 
 // State is what a server says of itself. As long as one that writes shows the same
-// snapshot, no transaction that could change a catalog has begun or ended. (A server
-// in recovery does not show all of them.)
+// snapshot, no transaction that could have changed a catalog has ended. (A server in
+// recovery does not show all of them.)
 type State struct {
 	text string  // the same as long as nothing has changed; empty where that cannot be told
 	at   float64 // the server's time, in seconds

@@ -16,22 +16,29 @@ const (
 // next one: sessions that lie idle afterwards make too little for Go to collect. Its
 // zero value is ready to use.
 type aftermath struct {
-	logins atomic.Int64 // that have ended, well or not
+	logins atomic.Int64 // that came to a session
 
 	// One goroutine looks at these.
-	seen      int64 // of the logins
-	collected int64
-	at        time.Time // of the last collection
+	seen    int64     // of the logins
+	settled int64     // of them, when it was last quiet
+	due     bool      // a rush is over, and nothing collected since
+	at      time.Time // of the last collection
 }
 
-// over says, once for each rush, that nobody has logged in since it was asked last.
+// over is asked at intervals, and says once for each rush that it is over: many
+// came, without an interval between them in which nobody did.
 func (a *aftermath) over(now time.Time) bool {
 	n := a.logins.Load()
 	quiet := n == a.seen
 	a.seen = n
-	if !quiet || n-a.collected < crush || now.Sub(a.at) < aftermathPause {
+	if !quiet {
 		return false
 	}
-	a.collected, a.at = n, now
+	a.due = a.due || n-a.settled >= crush
+	a.settled = n
+	if !a.due || now.Sub(a.at) < aftermathPause {
+		return false
+	}
+	a.due, a.at = false, now
 	return true
 }

@@ -16,11 +16,15 @@ func TestARushIsOverOnce(t *testing.T) {
 		{0, 0, false},
 		{crush - 1, time.Second, false},
 		{0, time.Second, false}, // too few
+		{crush - 1, time.Second, false},
+		{0, time.Second, false}, // and too few again
+		{crush - 1, time.Second, false},
 		{1, time.Second, false}, // they still come
 		{0, time.Second, true},
 		{0, time.Second, false}, // not twice
 		{crush, time.Second, false},
 		{0, time.Second, false}, // too soon
+		{1, time.Second, false},
 		{0, aftermathPause, true},
 		{0, aftermathPause, false},
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/jackc/pgproto3/v2"
 	decode "github.com/jackc/pgx/v5/pgproto3"
@@ -46,6 +47,7 @@ func (a Authentication) validate(c Config) error {
 // admitted is a client that has proved who it is.
 type admitted struct {
 	principal *catalog.Principal
+	asked     time.Time  // before the catalog was asked for it
 	keys      *scramKeys // that its proof gave away; nil where the method gives none
 	last      []byte     // what it is yet to be told before its session begins
 }
@@ -59,8 +61,19 @@ func (p *Proxy) admit(ctx context.Context, c *course, method Authentication, con
 		return nil, err
 	}
 	c.leave()
+	asked := time.Now()
 	principal, err := p.principals.find(ctx, p.catalog, user, p.clock)
-	return &admitted{principal: principal}, err
+	return &admitted{principal: principal, asked: asked}, err
+}
+
+// confirm asks the catalog again about a client that took long to prove who it is,
+// or had to wait for a seat: with a connection that was kept, PostgreSQL does not
+// look at the role.
+func (p *Proxy) confirm(ctx context.Context, c *course, client *admitted) (err error) {
+	if time.Since(client.asked) >= recentAge {
+		client.principal, err = p.ask(ctx, c, client.principal.Name)()
+	}
+	return err
 }
 
 // vouch checks what a client shows without being asked.
@@ -82,8 +95,7 @@ func (a Authentication) vouch(conn net.Conn, user string) error {
 }
 
 // admitByPassword runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
-// Authentication"). The catalog is asked once, while the client is at work
-// itself. Where logins rush in, the client is challenged with the salt that the
+// Authentication"). Where logins rush in, the client is challenged with the salt that the
 // role had a moment ago and the catalog asked while it derives its keys from the
 // password, which takes it longest. Its proof counts for what the catalog says.
 func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, in *frames, user string) (*admitted, error) {
@@ -91,6 +103,7 @@ func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, i
 	if err := offerSCRAM(conn, binding); err != nil {
 		return nil, err
 	}
+	asked := time.Now()
 	guess := p.principals.guess(user, p.clock())
 	principal := guess
 	var err error
@@ -110,6 +123,7 @@ func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, i
 	}
 	told := func() (*catalog.Principal, error) { return principal, nil }
 	if guess != nil {
+		asked = time.Now()
 		told = p.ask(ctx, c, user)
 	}
 	var proof []byte
@@ -128,7 +142,7 @@ func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, i
 	if errors.As(err, &refused) && refused.Code == sqlstate.InvalidPassword {
 		refused.Message = fmt.Sprintf("password authentication failed for user \"%s\"", user) // as PostgreSQL says it
 	}
-	return &admitted{principal, keys, last}, err
+	return &admitted{principal, asked, keys, last}, err
 }
 
 // ask asks the catalog about a role whose logins rush in. told waits for the

@@ -104,7 +104,7 @@ func (q *inquirer) ask(c *course, name string) *inquired {
 		return nil
 	}
 	a := &inquired{name: name, course: c}
-	err := q.line.ask(a, time.Now())
+	err := q.line.ask(a)
 	if err == nil {
 		err = q.line.flush()
 	}
@@ -165,8 +165,7 @@ func (q *inquirer) enter() {
 		q.refuse(err)
 		return
 	}
-	q.line = &line{descriptor: d, inquiry: m.inquiry, in: newFrames(d), at: time.Now()}
-	q.line.in.limit = bufferBytes - 1
+	q.line = newLine(d, m.inquiry, newFrames(d))
 	q.loop.members[d] = q
 	q.rounds = time.AfterFunc(inquiryRound, func() { q.loop.post(func() { q.look(time.Now()) }) })
 }
@@ -183,10 +182,13 @@ func (q *inquirer) refuse(cause error) {
 // look gives up a connection that does not answer, and closes one that nobody
 // needs any more.
 func (q *inquirer) look(now time.Time) {
+	if q.line != nil && q.line.silent(now) {
+		q.readable(q.line.descriptor) // who looks late may be it that is late
+	}
 	switch l := q.line; {
 	case l == nil:
 		return
-	case len(l.asked) > 0 && now.Sub(l.asked[0].at) > inquiryPatience:
+	case l.silent(now):
 		q.fail(errSilentCatalog)
 	case len(l.asked) == 0 && now.Sub(l.at) > inquiryRest:
 		q.close()

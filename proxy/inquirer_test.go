@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -148,11 +149,12 @@ func whole(t *testing.T, verifier, state string) []byte {
 func TestAnswersReachThoseWhoAsked(t *testing.T) {
 	i, far := connected(t)
 	asked := []chan *catalog.Principal{i.asks(t, t.Context(), "ann"), i.asks(t, t.Context(), "bob"), i.asks(t, t.Context(), "ann")}
-	wantQuestions(t, far, "principal ann", "principal bob", "principal ann")
-	answers := append(append(whole(t, "a1", "s1"), whole(t, "b1", "s1")...), whole(t, "a2", "s2")...)
-	for _, b := range answers { // in pieces
+	wantQuestions(t, far, "principal ann", "principal bob")
+	for _, b := range append(whole(t, "a1", "s1"), whole(t, "b1", "s1")...) { // in pieces
 		_, _ = far.Write([]byte{b})
 	}
+	wantQuestions(t, far, "principal ann") // who asked when that was on its way
+	_, _ = far.Write(whole(t, "a2", "s2"))
 	first := <-asked[0]
 	if want := (catalog.Principal{
 		Name: "ann", OID: 16384, Verifier: "a1", Reader: true, Group: "doctors", GroupOID: 1<<32 - 1, Settings: "md5",
@@ -250,12 +252,11 @@ func TestASilentCatalogIsGivenUp(t *testing.T) {
 func TestACatalogThatReadsNothingIsGivenUp(t *testing.T) {
 	i, far := connected(t)
 	_ = far.(*net.TCPConn).SetReadBuffer(4 << 10)
-	name := strings.Repeat("n", longestName)
 	_, near := sockets(t)
 	refused := make(chan struct{})
 	begin(t, i.loop, near, func(c *course, s *socket) {
 		defer close(refused)
-		for c.inquire(name) != nil {
+		for n := 0; c.inquire(fmt.Sprintf("%0*d", longestName, n)) != nil; n++ {
 		}
 		_ = s.Close()
 	})
@@ -357,5 +358,30 @@ func (i *inquiring) neverConnects(t *testing.T) {
 	}
 	if n := i.opened.Load(); n != 1 {
 		t.Errorf("%d tries, want 1", n)
+	}
+}
+
+// TestASlowCatalogIsNotGivenUp has each answer come before the patience is over,
+// and the loop look late at one that has come.
+func TestASlowCatalogIsNotGivenUp(t *testing.T) {
+	i, far := connected(t)
+	ann, bob := i.asks(t, t.Context(), "ann"), i.asks(t, t.Context(), "bob")
+	wantQuestions(t, far, "principal ann", "principal bob")
+	for _, answer := range []chan *catalog.Principal{ann, bob} {
+		time.Sleep(inquiryPatience * 7 / 10)
+		_, _ = far.Write(whole(t, "v", "s"))
+		if <-answer == nil {
+			t.Fatal("a catalog that answers was given up")
+		}
+	}
+	late := i.asks(t, t.Context(), "carl")
+	wantQuestions(t, far, "principal carl")
+	onTheLoop(i.loop, func() {
+		_, _ = far.Write(whole(t, "v", "s"))
+		time.Sleep(20 * time.Millisecond) // until it is there
+		i.inquirer.look(time.Now().Add(2 * inquiryPatience))
+	})
+	if <-late == nil {
+		t.Error("the answer was there, and the catalog given up")
 	}
 }

@@ -13,51 +13,71 @@ import (
 	"github.com/hiatus-tailor/tailor/catalog"
 )
 
-// line is an inquirer's connection.
+// line is an inquirer's connection. One question about the state, and one about each
+// role, is on its way at a time; who asks meanwhile shares the next one, so that many
+// logins cost few questions and no answer is older than the question.
 type line struct {
 	descriptor
 	inquiry *catalog.Inquiry
 	in      *frames
-	out     []byte         // to be sent
-	asked   []*asking      // without an answer, in their order
-	next    *asking        // for the state, once that is answered which is on its way; nil for none
-	came    int            // messages of the first answer
-	row     decode.DataRow // of the first answer
-	state   catalog.State  // which is the first answer
-	at      time.Time      // of the last question
+	out     []byte             // to be sent
+	asked   []*asking          // without an answer, in their order
+	sent    int                // how many of them have been sent
+	under   map[string]*asking // them, by role
+	next    map[string]*asking // by role, each to be asked when the one that is on its way is answered
+	came    int                // messages of the first answer
+	row     decode.DataRow     // of the first answer
+	state   catalog.State      // which is the first answer
+	found   *catalog.Principal // the same
+	at      time.Time          // of the last question
+	since   time.Time          // when the first answer became the next to come
+}
+
+func newLine(d descriptor, inquiry *catalog.Inquiry, in *frames) *line {
+	in.limit = bufferBytes - 1
+	return &line{descriptor: d, inquiry: inquiry, in: in, under: make(map[string]*asking), next: make(map[string]*asking), at: time.Now()}
 }
 
 // asking is a question to the catalog: for all there is to know of a role, or for
-// the server's state, which many logins share.
+// the server's state.
 type asking struct {
 	role string // empty for the state
 	by   []*inquired
-	at   time.Time
+	sent bool
 }
 
-// ask asks for a login: for the server's state, where that may tell enough, with
-// all others who ask until it is asked for the next time. No answer is older than
-// the question.
-func (l *line) ask(a *inquired, now time.Time) error {
-	l.at = now
-	if !l.inquiry.Knows(a.name) {
-		return l.put(&asking{role: a.name, by: []*inquired{a}, at: now})
+// ask asks for a login: for the server's state, where that may tell enough.
+func (l *line) ask(a *inquired) error {
+	if l.inquiry.Knows(a.name) {
+		return l.share("", a)
 	}
-	if l.next != nil {
-		l.next.by = append(l.next.by, a)
-		return nil
+	return l.share(a.name, a)
+}
+
+// share asks for a login, with all others who have the same question.
+func (l *line) share(role string, a *inquired) error {
+	about := l.next[role]
+	if about == nil {
+		about = l.under[role]
 	}
-	about := &asking{by: []*inquired{a}, at: now}
-	if slices.ContainsFunc(l.asked, func(on *asking) bool { return on.role == "" }) {
-		l.next = about
-		return nil
+	switch {
+	case about == nil:
+		return l.put(&asking{role: role, by: []*inquired{a}})
+	case about.sent:
+		l.next[role] = &asking{role: role, by: []*inquired{a}}
+	default:
+		about.by = append(about.by, a)
 	}
-	return l.put(about)
+	return nil
 }
 
 // put has a question sent by the next flush, behind those that have been asked.
 func (l *line) put(about *asking) (err error) {
-	l.asked = append(l.asked, about)
+	l.at = time.Now()
+	if len(l.asked) == 0 {
+		l.since = l.at
+	}
+	l.asked, l.under[about.role] = append(l.asked, about), about
 	if about.role == "" {
 		l.out, err = l.inquiry.AskState(l.out)
 	} else {
@@ -71,9 +91,17 @@ func (l *line) flush() error {
 	if len(l.out) == 0 {
 		return nil
 	}
+	for ; l.sent < len(l.asked); l.sent++ {
+		l.asked[l.sent].sent = true
+	}
 	_, err := l.descriptor.Write(l.out)
 	l.out = l.out[:0]
 	return err // errFull too: a server that reads nothing answers nobody
+}
+
+// silent says that the next answer has not come for too long.
+func (l *line) silent(now time.Time) bool {
+	return len(l.asked) > 0 && now.Sub(l.since) > inquiryPatience
 }
 
 // waiting are those without an answer.
@@ -81,8 +109,8 @@ func (l *line) waiting() (all []*inquired) {
 	for _, about := range l.asked {
 		all = append(all, about.by...)
 	}
-	if l.next != nil {
-		all = append(all, l.next.by...)
+	for _, about := range l.next {
+		all = append(all, about.by...)
 	}
 	return all
 }
@@ -103,10 +131,10 @@ func (l *line) read() (answered []*inquired, err error) {
 			return answered, err
 		}
 		a, err := l.take(frame)
+		answered = append(answered, a...)
 		if err != nil {
 			return answered, err
 		}
-		answered = append(answered, a...)
 		if l.in.buffered() {
 			continue
 		}
@@ -126,7 +154,7 @@ func (l *line) take(frame []byte) (answered []*inquired, err error) {
 	switch kind := frame[0]; {
 	case kind == 'N' || kind == 'S': // a notice, or a setting that was reloaded
 		return nil, nil
-	case len(l.asked) == 0 || kind != answer[l.came]:
+	case l.sent == 0 || kind != answer[l.came]:
 		return nil, fmt.Errorf("the catalog said %q out of turn", kind)
 	}
 	l.came++
@@ -139,7 +167,7 @@ func (l *line) take(frame []byte) (answered []*inquired, err error) {
 			l.state, err = l.inquiry.HearState(l.row.Values)
 			return nil, err
 		}
-		first.by[0].found, err = l.inquiry.HearPrincipal(first.role, l.row.Values)
+		l.found, err = l.inquiry.HearPrincipal(first.role, l.row.Values)
 		return nil, err
 	case 'Z':
 		if string(frame[headerBytes:]) != "I" {
@@ -151,23 +179,23 @@ func (l *line) take(frame []byte) (answered []*inquired, err error) {
 }
 
 // conclude ends the first question, and asks on: for all there is to know of roles
-// that may have changed since it was last asked for, and for the state again.
+// that may have changed since it was last asked for, and what waited for its answer.
 func (l *line) conclude() (answered []*inquired, err error) {
 	first := l.asked[0]
-	l.asked, l.came = slices.Delete(l.asked, 0, 1), 0
+	l.asked, l.sent, l.came, l.since = slices.Delete(l.asked, 0, 1), l.sent-1, 0, time.Now()
+	delete(l.under, first.role)
 	for _, a := range first.by {
-		if first.role == "" {
+		if a.found = l.found; first.role == "" {
 			a.found = l.inquiry.Still(a.name, l.state)
 		}
 		if a.over = a.found != nil; a.over {
 			answered = append(answered, a)
-			continue
+		} else {
+			err = cmp.Or(err, l.share(a.name, a))
 		}
-		err = cmp.Or(err, l.put(&asking{role: a.name, by: []*inquired{a}, at: first.at}))
 	}
-	if first.role == "" && l.next != nil {
-		next := l.next
-		l.next = nil
+	if next := l.next[first.role]; next != nil {
+		delete(l.next, first.role)
 		err = cmp.Or(err, l.put(next))
 	}
 	return answered, err

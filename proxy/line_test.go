@@ -47,16 +47,42 @@ func TestWhoComesLaterIsAnsweredLater(t *testing.T) {
 
 	changed := []chan *catalog.Principal{i.asks(t, t.Context(), "ann")}
 	wantQuestions(t, far, "state")
-	changed = append(changed, i.asks(t, t.Context(), "bob"))
+	for _, name := range []string{"bob", "ann", "bob", "bob"} {
+		changed = append(changed, i.asks(t, t.Context(), name))
+	}
 	_, _ = far.Write(says(t, "s2", "6"))
 	wantQuestions(t, far, "principal ann", "state")
 	_, _ = far.Write(append(whole(t, "a2", "s2"), says(t, "s2", "6")...))
-	wantQuestions(t, far, "principal bob")
+	wantQuestions(t, far, "principal bob") // one for all
 	_, _ = far.Write(whole(t, "b2", "s2"))
-	for n, want := range []string{"a2", "b2"} {
+	for n, want := range []string{"a2", "b2", "a2", "b2", "b2"} {
 		if p := <-changed[n]; p.Verifier != want {
 			t.Errorf("the answer is %+v, want %s", p, want)
 		}
+	}
+	last := i.asks(t, t.Context(), "bob")
+	wantQuestions(t, far, "state") // and nothing else before it
+	_, _ = far.Write(says(t, "s2", "6"))
+	if p := <-last; p.Verifier != "b2" {
+		t.Errorf("the answer is %+v", p)
+	}
+}
+
+// TestAnAnswerBeforeItsQuestionIsNone has the catalog answer what it will be asked.
+func TestAnAnswerBeforeItsQuestionIsNone(t *testing.T) {
+	i, far := connected(t)
+	known := i.asks(t, t.Context(), "ann")
+	wantQuestions(t, far, "principal ann")
+	_, _ = far.Write(whole(t, "v", "s"))
+	<-known
+	first, later := i.asks(t, t.Context(), "ann"), i.asks(t, t.Context(), "ann")
+	wantQuestions(t, far, "state")
+	_, _ = far.Write(append(says(t, "s", "6"), says(t, "s", "6")...))
+	if p := <-first; p == nil || p.Verifier != "v" {
+		t.Errorf("ann is %+v", p)
+	}
+	if p := <-later; p != nil {
+		t.Errorf("an answer from before the question is %+v", p)
 	}
 }
 
@@ -132,12 +158,12 @@ func FuzzLine(f *testing.F) {
 	f.Add(framed('2', nil))
 	f.Add(append(framed('2', nil), framed('D', binary.BigEndian.AppendUint16(nil, 7))...))
 	f.Fuzz(func(t *testing.T, said []byte) {
-		l := &line{descriptor: -1, inquiry: &catalog.Inquiry{}, in: newFrames(strings.NewReader(string(said)))}
-		l.in.limit = bufferBytes - 1
+		l := newLine(-1, &catalog.Inquiry{}, newFrames(strings.NewReader(string(said))))
 		asks := &inquired{name: "ann"}
-		if err := l.ask(asks, time.Now()); err != nil {
+		if err := l.ask(asks); err != nil {
 			t.Fatal(err)
 		}
+		_ = l.flush() // to nobody
 		answers := 0
 		var err error
 		for err == nil {

@@ -20,10 +20,10 @@ const (
 	maxNames = 1000
 )
 
-// principals asks the catalog about each login. One question about a role is on
-// its way at a time; logins that come meanwhile share the next one, so that many
-// of them cost few questions and no answer is older than the login that it
-// serves. It is safe for concurrent use.
+// principals asks the catalog about each login, but for those for which a loop asks
+// by itself (see inquirer). One question about a role is on its way at a time; logins
+// that come meanwhile share the next one, so that many of them cost few questions and
+// no answer is older than the question that it serves. It is safe for concurrent use.
 type principals struct {
 	mu     sync.Mutex
 	asked  map[string]*question // on its way is one about each of these; the next one, nil for none

@@ -25,8 +25,9 @@ func (p processors) close() {
 	}
 }
 
-// spare says that no more want to run than there are processors: nobody waits for
-// the one on which the caller, who counts, does nothing. Asking takes half a
+// spare says that no more want to run, on the whole machine, than there are
+// processors for this process: nobody waits for the one on which the caller, who
+// counts, does nothing. Where they are more, somebody may. Asking takes half a
 // microsecond.
 func (p processors) spare() bool {
 	if p < 0 {

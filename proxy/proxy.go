@@ -181,7 +181,6 @@ func (p *Proxy) serve(start, hard context.Context, c *course, conn net.Conn) {
 	}
 	s, err := p.start(start, c, conn)
 	<-p.starting
-	p.aftermath.logins.Add(1)
 	if err != nil {
 		p.meters.logins["refused"].Add(1)
 		p.refuseLogin(conn, err)
@@ -189,6 +188,7 @@ func (p *Proxy) serve(start, hard context.Context, c *course, conn net.Conn) {
 	}
 	if s != nil {
 		p.meters.logins["accepted"].Add(1)
+		p.aftermath.logins.Add(1)
 		defer p.seats.leave()
 		defer p.seats.exit(s.principal.Name)
 		s.run(hard)

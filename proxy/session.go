@@ -96,7 +96,10 @@ func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*
 		p.seats.leave()
 		return nil, err
 	}
-	server, err := p.server(ctx, r, c, g.parameters, client.principal, client.keys)
+	var server *upstream
+	if err = p.confirm(ctx, c, client); err == nil {
+		server, err = p.server(ctx, r, c, g.parameters, client.principal, client.keys)
+	}
 	if err != nil {
 		p.seats.exit(user)
 		p.seats.leave()

@@ -311,8 +311,8 @@ func (s *session) leaveServer() {
 // clear makes a connection what it was after its login (PostgreSQL, DISCARD):
 // settings, temporary tables, locks, listening, statements, the unnamed one
 // included. The answer holds a random word: what comes before it is what was asked,
-// and nothing that another is owed. It is asked in one transaction, as each costs
-// the server a write and the proxy a wake.
+// and nothing that another is owed. It is asked in one pipeline, as each answer of
+// its own costs the server a write and the proxy a wake.
 func (u *upstream) clear() error {
 	_ = u.conn.SetDeadline(time.Now().Add(resetTimeout))
 	word := newID()

@@ -37,7 +37,7 @@ func main() {
 	flag.StringVar(&o.binary, "tailor", "bin/tailor", "the tailor under test")
 	flag.StringVar(&o.other, "other", "", "another tailor to run beside it, such as one without a change")
 	flag.IntVar(&o.rounds, "rounds", 5, "the median is taken of this many")
-	flag.IntVar(&o.clients, "clients", 8, "pgbench clients")
+	flag.IntVar(&o.clients, "clients", 8, "pgbench clients, and programs of the rush")
 	flag.DurationVar(&o.duration, "duration", 5*time.Second, "of one run of pgbench")
 	flag.IntVar(&o.rows, "rows", 1_000_000, "of the large result and of the protected table")
 	flag.StringVar(&o.only, "only", "", "measures to take, comma-separated; empty for all")
@@ -54,7 +54,7 @@ func main() {
 type measure struct {
 	name, unit string
 	times      int
-	take       func(ctx context.Context, w way) (operations int, rate float64, err error)
+	take       measured
 }
 
 func run(ctx context.Context, o options) error {
@@ -72,13 +72,15 @@ func run(ctx context.Context, o options) error {
 	}
 	defer s.stop()
 	measures := []measure{
-		{"simple", "tps", 1, s.pgbench(s.duration, "-S", "-M", "simple")},
-		{"extended", "tps", 1, s.pgbench(s.duration, "-S", "-M", "extended")},
-		{"prepared", "tps", 1, s.pgbench(s.duration, "-S", "-M", "prepared")},
+		{"simple", "tps", 1, s.pgbench(s.clients, s.duration, "-S", "-M", "simple")},
+		{"extended", "tps", 1, s.pgbench(s.clients, s.duration, "-S", "-M", "extended")},
+		{"prepared", "tps", 1, s.pgbench(s.clients, s.duration, "-S", "-M", "prepared")},
 		{"rows", "rows/s", 1, s.largeResult},
 		// The client's keys are most of a login, and what else the machine does changes
 		// their price by more than the ways differ: many short turns.
-		{"logins", "logins/s", 4, s.pgbench(s.duration*2/5, "-C", "-f", s.one)},
+		{"logins", "logins/s", 4, s.pgbench(s.clients, s.duration*2/5, "-C", "-f", s.one)},
+		// As many programs, which keep the processors busy between them.
+		{"rush", "logins/s", 2, atOnce(s.clients, s.pgbench(1, s.duration*2/5, "-C", "-f", s.one))},
 	}
 	fmt.Printf("%-9s %-10s %12s %8s %9s %12s\n", "", "", "median", "direct", "pgbouncer", "µs CPU each")
 	for _, m := range measures {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,12 +19,33 @@ var (
 	perSecond = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
 )
 
+// measured does something by a way, and says how often and how often a second.
+type measured func(context.Context, way) (count int, rate float64, err error)
+
+// atOnce is a measure taken by several programs at once.
+func atOnce(programs int, one measured) measured {
+	return func(ctx context.Context, w way) (count int, rate float64, err error) {
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		for range programs {
+			group.Go(func() {
+				n, r, e := one(ctx, w)
+				mu.Lock()
+				defer mu.Unlock()
+				count, rate, err = count+n, rate+r, errors.Join(err, e)
+			})
+		}
+		group.Wait()
+		return count, rate, err
+	}
+}
+
 // pgbench is a measure: transactions a second, without the time of the first
 // logins (with it where each transaction logs in).
-func (s *stand) pgbench(duration time.Duration, flags ...string) func(context.Context, way) (int, float64, error) {
+func (s *stand) pgbench(clients int, duration time.Duration, flags ...string) measured {
 	return func(ctx context.Context, w way) (int, float64, error) {
 		args := append([]string{
-			"-n", "-c", strconv.Itoa(s.clients), "-T", strconv.Itoa(max(1, int(duration.Seconds()))),
+			"-n", "-c", strconv.Itoa(clients), "-T", strconv.Itoa(max(1, int(duration.Seconds()))),
 			"-h", "127.0.0.1", "-p", w.port, "-U", role,
 		}, flags...)
 		command := exec.CommandContext(ctx, "pgbench", append(args, "bench")...)
