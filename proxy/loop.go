@@ -276,6 +276,7 @@ func (l *loop) wait(events []syscall.EpollEvent) (came int, err error) {
 		return came, err
 	}
 	l.retire()
+	defer func() { l.ceded = time.Now() }()
 	return l.poll.rest(events)
 }
 
