@@ -20,7 +20,12 @@ type suite struct {
 	run      func(ctx context.Context, s *stand, port string, verbose bool) (results, error)
 }
 
+// suites begin with PostgreSQL's own: some of its tests want that nothing has been
+// notified on the server before.
 var suites = []suite{
+	{"regress", "regression", "", regressSuite("src/test/regress", "pg_regress", "parallel_schedule")},
+	{"isolation", "isolation_regression", "", regressSuite("src/test/isolation", "pg_isolation_regress", "isolation_schedule")},
+	{"pipeline", "pipeline", "", pipelineSuite},
 	{
 		"pgx", "pgx_test", "CREATE EXTENSION hstore; CREATE EXTENSION ltree; CREATE DOMAIN uint64 AS numeric(20,0)",
 		goSuite("github.com/jackc/pgx/v5@v5.12.0", ""),
@@ -30,9 +35,6 @@ var suites = []suite{
 	{"psycopg3", "python", "", lineSuite("/usr/bin/python3", "psycopg3_test.py")},
 	{"node-pg", "node", "", nodeSuite("pg_test.cjs")},
 	{"postgres.js", "node", "", nodeSuite("postgres_test.cjs")},
-	{"regress", "regression", "", regressSuite("src/test/regress", "pg_regress", "parallel_schedule")},
-	{"isolation", "isolation_regression", "", regressSuite("src/test/isolation", "pg_isolation_regress", "isolation_schedule")},
-	{"pipeline", "pipeline", "", pipelineSuite},
 	{"jdbc", "jdbc", "", lineSuite("java", "-cp", "/usr/share/java/postgresql.jar", "Jdbc.java")},
 }
 
