@@ -71,7 +71,7 @@ func (p *Proxy) admit(ctx context.Context, c *course, method Authentication, con
 // look at the role.
 func (p *Proxy) confirm(ctx context.Context, c *course, client *admitted) (err error) {
 	if time.Since(client.asked) >= recentAge {
-		client.principal, err = p.ask(ctx, c, client.principal.Name)()
+		client.principal, client.asked, err = p.ask(ctx, c, client.principal.Name)()
 	}
 	return err
 }
@@ -121,9 +121,8 @@ func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, i
 	if err != nil {
 		return nil, err
 	}
-	told := func() (*catalog.Principal, error) { return principal, nil }
+	told := func() (*catalog.Principal, time.Time, error) { return principal, asked, nil }
 	if guess != nil {
-		asked = time.Now()
 		told = p.ask(ctx, c, user)
 	}
 	var proof []byte
@@ -131,7 +130,7 @@ func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, i
 	if err != nil {
 		return nil, err
 	}
-	if principal, err = told(); err != nil {
+	if principal, asked, err = told(); err != nil {
 		return nil, err
 	}
 	keys, last, err := conclude(proof, exchange)
@@ -146,20 +145,22 @@ func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, i
 }
 
 // ask asks the catalog about a role whose logins rush in. told waits for the
-// answer: the loop asks by itself where it can, and the client is at work meanwhile.
-func (p *Proxy) ask(ctx context.Context, c *course, user string) (told func() (*catalog.Principal, error)) {
-	find := func() (found *catalog.Principal, err error) {
+// answer, and says when it was asked: the loop asks by itself where it can, and the
+// client is at work meanwhile.
+func (p *Proxy) ask(ctx context.Context, c *course, user string) (told func() (*catalog.Principal, time.Time, error)) {
+	find := func() (found *catalog.Principal, asked time.Time, err error) {
+		asked = time.Now()
 		c.elsewhere(func() { found, err = p.principals.find(ctx, p.catalog, user, p.clock) })
-		return found, err
+		return found, asked, err
 	}
-	asked := c.inquire(user)
-	if asked == nil {
-		found, err := find()
-		return func() (*catalog.Principal, error) { return found, err }
+	inquired := c.inquire(user)
+	if inquired == nil {
+		found, asked, err := find()
+		return func() (*catalog.Principal, time.Time, error) { return found, asked, err }
 	}
-	return func() (*catalog.Principal, error) {
-		if found := asked.wait(ctx); found != nil {
-			return found, nil
+	return func() (*catalog.Principal, time.Time, error) {
+		if found := inquired.wait(ctx); found != nil {
+			return found, inquired.asked, nil
 		}
 		return find()
 	}

@@ -58,6 +58,7 @@ type inquired struct {
 	waits  bool // the course does, for nothing but this
 	over   bool
 	found  *catalog.Principal // the answer, nil for none
+	asked  time.Time          // when it was
 }
 
 // inquirer makes the one of a loop.
@@ -79,6 +80,9 @@ func (c *course) inquire(name string) *inquired {
 // wait returns the answer; nil if there is none, or none before the context ends.
 // The course may have gone on in the meantime, but on its loop.
 func (a *inquired) wait(ctx context.Context) *catalog.Principal {
+	if !a.over {
+		a.course.loop.inquirer.hurry()
+	}
 	if !a.over {
 		defer context.AfterFunc(ctx, func() { a.course.loop.post(a.wake) })()
 		a.waits = true
@@ -104,15 +108,29 @@ func (q *inquirer) ask(c *course, name string) *inquired {
 		return nil
 	}
 	a := &inquired{name: name, course: c}
-	err := q.line.ask(a)
-	if err == nil {
-		err = q.line.flush()
-	}
-	if err != nil {
+	if err := q.line.ask(a); err != nil {
 		q.fail(err)
 		return nil
 	}
+	// Where others want the processors it is asked when somebody waits for the answer:
+	// that is also the answer of all who are at work on their proofs.
+	if q.loop.processors.spare() {
+		q.hurry()
+	}
+	if a.over { // it has failed
+		return nil
+	}
 	return a
+}
+
+// hurry sends what is to be asked.
+func (q *inquirer) hurry() {
+	if q.line == nil {
+		return
+	}
+	if err := q.line.flush(); err != nil {
+		q.fail(err)
+	}
 }
 
 // make begins to make a connection, beside the loop, unless that goes on or is of
@@ -185,6 +203,7 @@ func (q *inquirer) look(now time.Time) {
 	if q.line != nil && q.line.silent(now) {
 		q.readable(q.line.descriptor) // who looks late may be it that is late
 	}
+	q.hurry() // for who went away
 	switch l := q.line; {
 	case l == nil:
 		return

@@ -32,6 +32,7 @@ type inquiring struct {
 func playsCatalog(t *testing.T, l *loop, made func(context.Context) (net.Conn, error)) *inquiring {
 	t.Helper()
 	i := &inquiring{loop: l, made: made}
+	i.wanted(t, 1)
 	i.post(func() {
 		i.inquirer = &inquirer{loop: l, log: slog.New(slog.DiscardHandler), open: func(ctx context.Context) (*catalog.Inquiry, net.Conn, error) {
 			i.opened.Add(1)
@@ -44,6 +45,16 @@ func playsCatalog(t *testing.T, l *loop, made func(context.Context) (net.Conn, e
 		}}
 	})
 	return i
+}
+
+// wanted has as many want the loop's processors as the test says.
+func (i *inquiring) wanted(t *testing.T, by int) {
+	t.Helper()
+	want := crowded(t, wanted(by))
+	onTheLoop(i.loop, func() {
+		i.processors.close()
+		i.processors = want
+	})
 }
 
 // connected is a loop with a connection to the catalog, of which the test has the
@@ -384,4 +395,58 @@ func TestASlowCatalogIsNotGivenUp(t *testing.T) {
 	if <-late == nil {
 		t.Error("the answer was there, and the catalog given up")
 	}
+}
+
+// TestWhereProcessorsAreWantedOneQuestionIsForAllAtWork has some ask who do not wait
+// for the answer yet.
+func TestWhereProcessorsAreWantedOneQuestionIsForAllAtWork(t *testing.T) {
+	i, far := connected(t)
+	known := i.asks(t, t.Context(), "ann")
+	wantQuestions(t, far, "principal ann")
+	_, _ = far.Write(whole(t, "v", "s"))
+	<-known
+
+	i.wanted(t, 1000)
+	proof := make(chan struct{})
+	answers := make(chan *catalog.Principal, 3)
+	began := time.Now()
+	for range 3 {
+		_, near := sockets(t)
+		asked := make(chan struct{})
+		begin(t, i.loop, near, func(c *course, s *socket) {
+			defer func() { _ = s.Close() }()
+			a := c.inquire("ann")
+			close(asked)
+			c.elsewhere(func() { <-proof })
+			answers <- a.wait(t.Context())
+			if a.asked.Before(began) {
+				t.Errorf("it was asked at %v", a.asked)
+			}
+		})
+		<-asked
+	}
+	_ = far.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := far.Read(make([]byte, 1)); n > 0 || err == nil {
+		t.Error("it is asked though nobody waits")
+	}
+	_ = far.SetReadDeadline(time.Now().Add(time.Minute))
+	began = time.Now()
+	close(proof)
+	wantQuestions(t, far, "state")
+	_, _ = far.Write(says(t, "s", "6"))
+	for range 3 {
+		if p := <-answers; p == nil || p.Verifier != "v" {
+			t.Errorf("ann is %+v", p)
+		}
+	}
+
+	_, near := sockets(t)
+	gone := make(chan struct{})
+	begin(t, i.loop, near, func(c *course, s *socket) {
+		defer close(gone)
+		c.inquire("ann")
+		_ = s.Close()
+	})
+	<-gone
+	wantQuestions(t, far, "state") // in the end, for the line to be at rest
 }

@@ -44,6 +44,7 @@ type asking struct {
 	role string // empty for the state
 	by   []*inquired
 	sent bool
+	at   time.Time // when it was
 }
 
 // ask asks for a login: for the server's state, where that may tell enough.
@@ -73,10 +74,6 @@ func (l *line) share(role string, a *inquired) error {
 
 // put has a question sent by the next flush, behind those that have been asked.
 func (l *line) put(about *asking) (err error) {
-	l.at = time.Now()
-	if len(l.asked) == 0 {
-		l.since = l.at
-	}
 	l.asked, l.under[about.role] = append(l.asked, about), about
 	if about.role == "" {
 		l.out, err = l.inquiry.AskState(l.out)
@@ -91,8 +88,12 @@ func (l *line) flush() error {
 	if len(l.out) == 0 {
 		return nil
 	}
+	l.at = time.Now()
+	if l.sent == 0 {
+		l.since = l.at
+	}
 	for ; l.sent < len(l.asked); l.sent++ {
-		l.asked[l.sent].sent = true
+		l.asked[l.sent].sent, l.asked[l.sent].at = true, l.at
 	}
 	_, err := l.descriptor.Write(l.out)
 	l.out = l.out[:0]
@@ -101,7 +102,7 @@ func (l *line) flush() error {
 
 // silent says that the next answer has not come for too long.
 func (l *line) silent(now time.Time) bool {
-	return len(l.asked) > 0 && now.Sub(l.since) > inquiryPatience
+	return l.sent > 0 && now.Sub(l.since) > inquiryPatience
 }
 
 // waiting are those without an answer.
@@ -189,6 +190,7 @@ func (l *line) conclude() (answered []*inquired, err error) {
 			a.found = l.inquiry.Still(a.name, l.state)
 		}
 		if a.over = a.found != nil; a.over {
+			a.asked = first.at
 			answered = append(answered, a)
 		} else {
 			err = cmp.Or(err, l.share(a.name, a))

@@ -5,23 +5,24 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// crowded are processors that as many want as the test says.
+// crowded are processors that as many want as the test says; they are the caller's
+// to close.
 func crowded(t *testing.T, loadavg string) processors {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "loadavg")
 	if err := os.WriteFile(path, []byte(loadavg), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(path)
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = file.Close() })
-	return processors(file.Fd())
+	return processors(fd)
 }
 
 func wanted(by int) string { return "0.20 0.18 0.12 " + strconv.Itoa(by) + "/80 11206\n" }
@@ -35,9 +36,11 @@ func TestAProcessorIsToSpareWhereNobodyWaits(t *testing.T) {
 		"0.20 0.18 0.12":             false,
 		"0.20 0.18 0.12 ?/80":        false,
 	} {
-		if got := crowded(t, loadavg).spare(); got != want {
+		p := crowded(t, loadavg)
+		if got := p.spare(); got != want {
 			t.Errorf("of %q: %t, want %t", loadavg, got, want)
 		}
+		p.close()
 	}
 	if processors(-1).spare() {
 		t.Error("one is to spare though nobody tells")
@@ -64,7 +67,7 @@ func TestALoopStaysAwakeWhereNobodyWantsItsProcessor(t *testing.T) {
 			if awake := l.awakeUntil.After(time.Now()); awake != want {
 				t.Errorf("%q: awake %t, want %t", loadavg, awake, want)
 			}
-			l.awakeUntil, l.processors = time.Time{}, -1 // the file is the test's
+			l.awakeUntil = time.Time{}
 		})
 	}
 }
