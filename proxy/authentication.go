@@ -67,7 +67,7 @@ func (p *Proxy) admit(ctx context.Context, c *course, method Authentication, con
 }
 
 // confirm asks the catalog again about a client that took long to prove who it is,
-// or had to wait for a seat: with a connection that was kept, PostgreSQL does not
+// or had to wait in line: with a connection that was kept, PostgreSQL does not
 // look at the role.
 func (p *Proxy) confirm(ctx context.Context, c *course, client *admitted) (err error) {
 	if time.Since(client.asked) >= recentAge {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgproto3/v2"
 
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
@@ -236,16 +237,23 @@ func (s *session) wake(ctx context.Context) error {
 	r := s.proxy.running.Load()
 	working, cancel := context.WithTimeout(working, r.StartupTimeout+r.QueueTimeout)
 	defer cancel()
+	asked := time.Now()
 	principal, err := s.proxy.principals.find(working, s.proxy.catalog, s.principal.Name, s.proxy.clock)
 	if err != nil {
 		return interrupted(working, err)
 	}
-	if principal.Verifier != s.principal.Verifier || principal.Reader != s.principal.Reader || principal.Group != s.principal.Group {
+	again := &admitted{principal: principal, asked: asked, keys: q.keys}
+	if s.changed(again.principal) {
 		return errChanged
 	}
-	u, err := s.proxy.server(working, r, nil, q.parameters, principal, q.keys)
+	u, err := s.proxy.server(working, r, nil, q.parameters, again)
 	if err != nil {
 		return interrupted(working, err)
+	}
+	if s.changed(again.principal) { // while it waited in line
+		u.close()
+		s.proxy.places.leave()
+		return errChanged
 	}
 	if err := errors.Join(u.restore(q.carried), u.introduce(s.principal)); err != nil {
 		u.close()
@@ -266,6 +274,11 @@ func (s *session) wake(ctx context.Context) error {
 	s.proxy.cancels.point(s.key, u.key)
 	q.woken <- struct{}{}
 	return nil
+}
+
+// changed says that the session's role is no longer what it was at the login.
+func (s *session) changed(now *catalog.Principal) bool {
+	return now.Verifier != s.principal.Verifier || now.Reader != s.principal.Reader || now.Group != s.principal.Group
 }
 
 // unserved answers a message for which there is no connection, as the server

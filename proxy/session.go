@@ -96,10 +96,7 @@ func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*
 		p.seats.leave()
 		return nil, err
 	}
-	var server *upstream
-	if err = p.confirm(ctx, c, client); err == nil {
-		server, err = p.server(ctx, r, c, g.parameters, client.principal, client.keys)
-	}
+	server, err := p.server(ctx, r, c, g.parameters, client)
 	if err != nil {
 		p.seats.exit(user)
 		p.seats.leave()

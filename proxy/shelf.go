@@ -209,15 +209,19 @@ func kindOf(principal *catalog.Principal, parameters map[string]string) string {
 
 // server finds a connection to the server for a session, or makes one, once
 // there is a place for it. The place is the session's.
-func (p *Proxy) server(ctx context.Context, r *running, c *course, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
+func (p *Proxy) server(ctx context.Context, r *running, c *course, parameters map[string]string, client *admitted) (u *upstream, err error) {
 	if err := p.places.take(ctx, r.QueueTimeout, p.poke, c.leave); err != nil {
 		return nil, err
 	}
-	u, err := p.connected(ctx, r, c, parameters, principal, keys)
-	if err != nil {
-		p.places.leave()
+	defer func() {
+		if err != nil {
+			p.places.leave()
+		}
+	}()
+	if err := p.confirm(ctx, c, client); err != nil {
+		return nil, err
 	}
-	return u, err
+	return p.connected(ctx, r, c, parameters, client.principal, client.keys)
 }
 
 // connected finds a connection or makes one. Others that are only kept make way.

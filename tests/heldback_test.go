@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func TestWhoHoldsBackHisProofIsLookedUpAgain(t *testing.T) {
 	direct := shared.superuser(t)
 	for i, c := range []struct{ change, want string }{
 		{"SET work_mem = '4321kB'", ""}, // nothing that matters for a login
-		{"NOLOGIN", "28000"},
+		{"NOLOGIN", "28P01 28000"},      // of the proxy or, where it had asked before, of PostgreSQL
 		{"CONNECTION LIMIT 0", "53300"},
 		{"PASSWORD 'another'", "28P01"},
 	} {
@@ -59,7 +60,7 @@ func TestWhoHoldsBackHisProofIsLookedUpAgain(t *testing.T) {
 			if err == nil {
 				_ = conn.Close(context.Background())
 			}
-			if code := codeIn(err); code != c.want {
+			if code := codeIn(err); code == "" && c.want != "" || !strings.Contains(c.want, code) {
 				t.Errorf("a login during the change: %q (%v), want %q", code, err, c.want)
 			}
 		})
