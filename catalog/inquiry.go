@@ -89,7 +89,8 @@ func (q *Inquiry) Still(name string, now State) *Principal { return q.known.stil
 // errAnswer is of an answer that no question has.
 var errAnswer = errors.New("the catalog gave an answer that it was not asked for")
 
-// HearState understands the row that answers AskState.
+// HearState understands the row that answers AskState. It fails where that is no
+// answer to it, after which nothing on the connection can be relied on.
 func (q *Inquiry) HearState(row [][]byte) (State, error) {
 	if len(row) != 2 || row[0] == nil {
 		return State{}, errAnswer
@@ -101,7 +102,8 @@ func (q *Inquiry) HearState(row [][]byte) (State, error) {
 	return State{text: string(row[0]), at: at}, nil
 }
 
-// HearPrincipal understands the row that answers AskPrincipal.
+// HearPrincipal understands the row that answers AskPrincipal, and fails as
+// HearState does. The principal of an unknown role has no verifier.
 func (q *Inquiry) HearPrincipal(name string, row [][]byte) (*Principal, error) {
 	if len(row) != 8 {
 		return nil, errAnswer

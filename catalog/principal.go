@@ -33,7 +33,7 @@ type Principal struct {
 // recovery does not show all of them.)
 type State struct {
 	text string  // the same as long as nothing has changed; empty where that cannot be told
-	at   float64 // the server's time, in seconds
+	at   float64 // the server's time, in seconds since 1970
 }
 
 // selectState asks for it: what of a role may change by time alone, and of all else
@@ -106,7 +106,7 @@ type known struct {
 type stated struct {
 	Principal
 	state string    // the text of the server's; empty for one that tells nothing
-	until float64   // the time at which the verifier expires, in seconds of the server's
+	until float64   // the time at which the verifier expires, as State has it
 	conn  *pgx.Conn // nil where there is one only, an Inquiry's
 }
 

@@ -144,9 +144,8 @@ func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, i
 	return &admitted{principal, asked, keys, last}, err
 }
 
-// ask asks the catalog about a role whose logins rush in. told waits for the
-// answer, and says when it was asked: the loop asks by itself where it can, and the
-// client is at work meanwhile.
+// ask asks the catalog about a role: the loop asks by itself where it can, and the
+// course goes on meanwhile. told waits for the answer, and says when it was asked.
 func (p *Proxy) ask(ctx context.Context, c *course, user string) (told func() (*catalog.Principal, time.Time, error)) {
 	find := func() (found *catalog.Principal, asked time.Time, err error) {
 		asked = time.Now()

@@ -105,6 +105,19 @@ func (i *inquiring) asks(t *testing.T, ctx context.Context, name string) chan *c
 	return answer
 }
 
+// asksAndGoes has a course ask, and end without the answer.
+func (i *inquiring) asksAndGoes(t *testing.T, name string) {
+	t.Helper()
+	_, near := sockets(t)
+	gone := make(chan struct{})
+	begin(t, i.loop, near, func(c *course, s *socket) {
+		defer close(gone)
+		c.inquire(name)
+		_ = s.Close()
+	})
+	<-gone
+}
+
 // wantQuestions reads what the catalog is asked: the statement and the role of each.
 func wantQuestions(t *testing.T, from io.Reader, want ...string) {
 	t.Helper()
@@ -214,14 +227,7 @@ func TestAnswersReachThoseWhoAsked(t *testing.T) {
 // its context.
 func TestWhoDoesNotWaitLeavesHisPlace(t *testing.T) {
 	i, far := connected(t)
-	_, near := sockets(t)
-	gone := make(chan struct{})
-	begin(t, i.loop, near, func(c *course, s *socket) {
-		defer close(gone)
-		c.inquire("gone")
-		_ = s.Close()
-	})
-	<-gone
+	i.asksAndGoes(t, "gone")
 	ctx, cancel := context.WithCancel(t.Context())
 	late, patient := i.asks(t, ctx, "late"), i.asks(t, t.Context(), "patient")
 	wantQuestions(t, far, "principal gone", "principal late", "principal patient")
@@ -440,13 +446,6 @@ func TestWhereProcessorsAreWantedOneQuestionIsForAllAtWork(t *testing.T) {
 		}
 	}
 
-	_, near := sockets(t)
-	gone := make(chan struct{})
-	begin(t, i.loop, near, func(c *course, s *socket) {
-		defer close(gone)
-		c.inquire("ann")
-		_ = s.Close()
-	})
-	<-gone
+	i.asksAndGoes(t, "ann")
 	wantQuestions(t, far, "state") // in the end, for the line to be at rest
 }
