@@ -5,7 +5,11 @@ GO    ?= go
 # Too slow under the race detector, where only part of them runs.
 SEARCHES := -run 'PublishedOptima|BestFirstStopped|LosesNoMore' ./anonymize ./ecg
 
-.PHONY: demo test lint build bench bench-proxy compat soak prepare prepare-test
+# What depends on how a version of PostgreSQL plans and runs what reads a release.
+RELEASES := -run 'Snapshot|Attacks|Admitted|Release|NoJoin|Joined|Joins|Lends|SetValued|Upgraded|Cursors|Execute|Ticket|Kept|Labels|ExpectsFew' ./tests
+VERSIONS := 14 16 17 18
+
+.PHONY: demo test test-versions lint build bench bench-proxy compat soak prepare prepare-test
 
 demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
 	./bin/tailor demo $(ARGS)
@@ -13,6 +17,12 @@ demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the
 test: prepare-test ## every test, race detector on
 	$(GO) test $(SEARCHES)
 	$(GO) test -race -timeout 30m ./tests ./... # the longest first, the others beside it
+
+test-versions: prepare ## the tests of releases on other versions of PostgreSQL, whose binaries come by npm; VERSIONS=18 for one
+	for version in $(VERSIONS); do \
+		echo "PostgreSQL $$version"; \
+		bin=$$(scripts/postgres-binaries $$version) && TAILOR_PG_BIN=$$bin $(GO) test -count=1 -timeout 20m $(RELEASES) $(if $(SKIP),-skip '$(SKIP)') || exit 1; \
+	done
 
 soak: prepare-test ## the tests that take longer
 	TAILOR_SOAK=1 $(GO) test $(SEARCHES)

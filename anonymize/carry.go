@@ -28,7 +28,7 @@ func (p *Partition) Carry(t *Table, rs []Requirement) (carried *Partition, ok bo
 	for pos, tuple := range p.ground.tupleAt {
 		blockAt[pos] = p.blockOf[tuple]
 	}
-	carried = assemble(g, blockAt, p.Blocks(), slices.Clone(p.finished))
+	carried = assemble(g, blockAt, p.Blocks(), slices.Clone(p.finished), slices.Clone(p.merged))
 	return carried, carried.unmet(must) == nil, nil
 }
 

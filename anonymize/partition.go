@@ -29,6 +29,10 @@ type Partition struct {
 	minBlock uint32   // of subjects
 	lo, hi   [][]uint32
 	finished []finished
+	// merged holds the first positions of blocks that Refit has joined of others,
+	// ascending. They are not cut any more: another line than that along which
+	// they were joined would tell the people apart whom the parts left together.
+	merged []uint32
 }
 
 // NewPartition is the coarsest partition: one block that holds everybody. A
@@ -36,14 +40,14 @@ type Partition struct {
 // their number times that of the columns.
 func NewPartition(t *Table) *Partition {
 	g := newGround(t)
-	return assemble(g, make([]uint32, t.Tuples()), min(1, t.Tuples()), nil)
+	return assemble(g, make([]uint32, t.Tuples()), min(1, t.Tuples()), nil, nil)
 }
 
 // assemble numbers blocks canonically and counts what they hold. blockAt maps
 // positions to blocks 0..blocks-1 in any numbering; none is empty. It is
-// overwritten.
-func assemble(g *ground, blockAt []uint32, blocks int, done []finished) *Partition {
-	p := &Partition{ground: g, finished: done, blockOf: make([]uint32, len(blockAt))}
+// overwritten. The blocks of the merged positions stay as they are for good.
+func assemble(g *ground, blockAt []uint32, blocks int, done []finished, merged []uint32) *Partition {
+	p := &Partition{ground: g, finished: done, merged: merged, blockOf: make([]uint32, len(blockAt))}
 	const unnamed = ^uint32(0)
 	name := make([]uint32, blocks)
 	for i := range name {
@@ -102,6 +106,15 @@ func (p *Partition) count(blocks int) {
 			p.lo[c][b], p.hi[c][b] = g.bounds(c, p.members.of(uint32(b)))
 		}
 	}
+}
+
+// isMerged says whether a block may not be cut any more.
+func (p *Partition) isMerged(block uint32) bool {
+	if len(p.merged) == 0 {
+		return false
+	}
+	_, found := slices.BinarySearch(p.merged, p.members.of(block)[0])
+	return found
 }
 
 // Table is the table that is partitioned.

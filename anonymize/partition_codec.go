@@ -7,15 +7,19 @@ import (
 	"hash/fnv"
 )
 
-// codecVersion is the first byte of an encoded partition.
-const codecVersion = 1
+// The first byte of an encoded partition; before merged blocks were kept it was
+// codecWithoutMerged, and nothing follows the refinements.
+const (
+	codecVersion       = 2
+	codecWithoutMerged = 1
+)
 
 // ErrPartitionData says that encoded bytes are not a partition of the table.
 var ErrPartitionData = errors.New("not a partition of this table")
 
 // MarshalBinary encodes the partition: version, checksum of the tuples, the
-// block of each tuple in lexicographic order of leaves, and the refinements
-// that were carried to their end. Two tables with the same rows in different
+// block of each tuple in lexicographic order of leaves, the refinements that were
+// carried to their end, and the blocks that are not cut any more. Two tables with the same rows in different
 // order have the same encoding. It never fails.
 func (p *Partition) MarshalBinary() ([]byte, error) {
 	out := []byte{codecVersion}
@@ -34,6 +38,10 @@ func (p *Partition) MarshalBinary() ([]byte, error) {
 		out = binary.AppendUvarint(out, uint64(len(f.requirements)))
 		out = append(out, f.requirements...)
 	}
+	out = binary.AppendUvarint(out, uint64(len(p.merged)))
+	for _, pos := range p.merged {
+		out = binary.AppendUvarint(out, uint64(pos))
+	}
 	return out, nil
 }
 
@@ -44,7 +52,8 @@ func (p *Partition) MarshalBinary() ([]byte, error) {
 func UnmarshalPartition(t *Table, data []byte) (*Partition, error) {
 	g := newGround(t)
 	d := &decoder{data: data}
-	if v := d.take(1); d.err == nil && v[0] != codecVersion {
+	version := d.take(1)
+	if d.err == nil && version[0] != codecVersion && version[0] != codecWithoutMerged {
 		d.fail("unknown version")
 	}
 	if sum := d.take(8); d.err == nil && binary.LittleEndian.Uint64(sum) != g.checksum() {
@@ -67,13 +76,17 @@ func UnmarshalPartition(t *Table, data []byte) (*Partition, error) {
 		d.fail("blocks are not numbered in order")
 	}
 	done := d.finished(len(t.columns))
+	var merged []uint32
+	if d.err == nil && version[0] == codecVersion {
+		merged = d.merged(t.Tuples())
+	}
 	if d.err == nil && len(d.data) > 0 {
 		d.fail("bytes left over")
 	}
 	if d.err != nil {
 		return nil, d.err
 	}
-	return assemble(g, blockAt, int(blocks), done), nil
+	return assemble(g, blockAt, int(blocks), done, merged), nil
 }
 
 // checksum tells tables with different tuples apart. It guards against
@@ -127,6 +140,21 @@ func (d *decoder) number(limit uint64) uint64 {
 	}
 	d.data = d.data[n:]
 	return v
+}
+
+// merged reads the first positions of blocks that are not cut any more.
+func (d *decoder) merged(tuples int) []uint32 {
+	var out []uint32
+	least := uint64(0)
+	for n := d.number(uint64(tuples)); n > 0 && d.err == nil; n-- {
+		pos := d.number(uint64(tuples) - 1)
+		if pos < least {
+			d.fail("merged blocks are not in order")
+		}
+		least = pos + 1
+		out = append(out, uint32(pos))
+	}
+	return out
 }
 
 // finished reads the refinements that were carried to their end.

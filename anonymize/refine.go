@@ -42,7 +42,8 @@ type finished struct {
 
 // Refine splits blocks so that the weighted loss over the columns falls, as
 // far as every block still meets the requirements. Blocks never merge: each
-// block of the result lies within one block of p. The result is the same for
+// block of the result lies within one block of p, and what [Refit] has joined
+// stays one block. The result is the same for
 // the same rows in any order. Refining again along the same columns, or some
 // of them, under the same requirements returns p itself.
 //
@@ -70,7 +71,7 @@ func (p *Partition) Refine(ctx context.Context, r Refinement) (*Partition, error
 		return nil, fmt.Errorf("refine: %w", err)
 	}
 	blockAt, blocks := d.merge(p.ground, columns, must)
-	return assemble(p.ground, blockAt, blocks, p.finished).finish(columns, must.name), nil
+	return assemble(p.ground, blockAt, blocks, p.finished, p.merged).finish(columns, must.name), nil
 }
 
 // finish records that nothing is left to gain along the columns, nor along

@@ -25,7 +25,9 @@ type RefitReport struct {
 //     that tells a reader of both epochs that a value from outside the old
 //     label has appeared, and in which wider node.
 //   - A block that does not meet the requirements any more joins the block for
-//     which the loss of both together grows the least, until all do.
+//     which the loss of both together grows the least, until all do. It is not
+//     cut any more: whoever has been shown the parts could tell people apart by
+//     any other line, and the line between them leaves one that falls short.
 //
 // Refinements that were carried to their end stay so, that no block splits
 // only because it has grown: the parts that old subjects would then be left in
@@ -55,16 +57,21 @@ func Refit(old *Partition, t *Table, rs []Requirement) (*Partition, RefitReport,
 	f.repairSmall(&report)
 	blockAt := make([]uint32, t.Tuples())
 	blocks := 0
-	for _, members := range f.members {
+	var merged []uint32
+	for b, members := range f.members {
 		if len(members) == 0 {
 			continue
+		}
+		if f.merged[b] {
+			merged = append(merged, slices.Min(members))
 		}
 		for _, pos := range members {
 			blockAt[pos] = uint32(blocks)
 		}
 		blocks++
 	}
-	return assemble(whole.ground, blockAt, blocks, slices.Clone(old.finished)), report, nil
+	slices.Sort(merged)
+	return assemble(whole.ground, blockAt, blocks, slices.Clone(old.finished), merged), report, nil
 }
 
 func sameColumns(a, b *Table) error {
@@ -86,6 +93,7 @@ type fitting struct {
 	must    *requirements
 	census  *census
 	members [][]uint32 // block -> positions
+	merged  []bool     // block -> whether it is not cut any more
 	lo, hi  [][]uint32 // block -> column -> bounds in the new hierarchies; nil: covers nothing
 	strange []uint32   // positions that the old table did not have
 }
@@ -101,7 +109,10 @@ func (f *fitting) adopt(old *Partition, report *RefitReport) {
 	for c := range translate {
 		translate[c] = translation(before.columns[c].Hierarchy, after.columns[c].Hierarchy)
 	}
-	f.members = make([][]uint32, old.Blocks())
+	f.members, f.merged = make([][]uint32, old.Blocks()), make([]bool, old.Blocks())
+	for b := range f.merged {
+		f.merged[b] = old.isMerged(uint32(b))
+	}
 	f.lo, f.hi = make([][]uint32, old.Blocks()), make([][]uint32, old.Blocks())
 	index := make(map[string]uint32, before.Tuples())
 	leaves := make([]uint32, len(after.columns))

@@ -35,7 +35,7 @@ func (f *fitting) placeAll(report *RefitReport) {
 	}
 	report.Beyond = len(beyond)
 	if len(beyond) > 0 && f.suits(beyond) {
-		f.members = append(f.members, beyond)
+		f.members, f.merged = append(f.members, beyond), append(f.merged, false)
 		f.lo, f.hi = append(f.lo, nil), append(f.hi, nil)
 		b := uint32(len(f.members) - 1)
 		for _, pos := range beyond {
@@ -161,7 +161,7 @@ func (f *fitting) repairSmall(report *RefitReport) {
 				f.lo[b][c] = min(f.lo[b][c], f.lo[to][c])
 				f.hi[b][c] = max(f.hi[b][c], f.hi[to][c])
 			}
-			f.members[to] = nil
+			f.members[to], f.merged[b] = nil, true
 			f.lo[to], f.hi[to] = nil, nil
 			report.Joined++
 		}

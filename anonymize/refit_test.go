@@ -142,3 +142,44 @@ func TestRefitKeepsRequirementsAndKnownNeighbours(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatRefitJoinedIsNotCutAgain refines before and after stricter
+// requirements: nobody is told apart by both partitions whom one leaves with
+// fewer than k, in the common refinement of both.
+func TestWhatRefitJoinedIsNotCutAgain(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 6))
+	for trial := range 30 {
+		values := make([]uint32, 60+r.IntN(60))
+		for i := range values {
+			values[i] = uint32(r.IntN(100))
+		}
+		table := steps(t, values...)
+		before := refined(t, anonymize.NewPartition(table), anonymize.Refinement{Columns: []int{0}, Requirements: blockK(3)})
+		fitted, report, err := anonymize.Refit(before, table, blockK(4+trial%3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := fitted.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fitted, err = anonymize.UnmarshalPartition(table, data); err != nil {
+			t.Fatal(err)
+		}
+		for _, then := range [][]anonymize.Requirement{blockK(4 + trial%3), blockK(3)} {
+			after := refined(t, fitted, anonymize.Refinement{Columns: []int{0}, Requirements: then})
+			people := make(map[[2]uint32]int)
+			for tuple, block := range after.BlockOf() {
+				people[[2]uint32{before.BlockOf()[tuple], block}] += len(table.RowsOf(uint32(tuple)))
+			}
+			for _, n := range people {
+				if n < 3 {
+					t.Fatalf("trial %d: %d people alone together, after %d blocks joined", trial, n, report.Joined)
+				}
+			}
+		}
+		if exact, err := fitted.Exactly([]int{0}, blockK(1)); err == nil && report.Joined > 0 {
+			t.Errorf("trial %d: values are shown of joined blocks: %d blocks", trial, exact.Blocks())
+		}
+	}
+}

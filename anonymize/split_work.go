@@ -58,6 +58,10 @@ func (s *splitter) split(ctx context.Context, p *Partition) (*draft, team, error
 			return nil, nil, ctx.Err()
 		}
 		from, to := int(p.members.start[b]), int(p.members.start[b+1])
+		if p.isMerged(uint32(b)) {
+			stretches = append(stretches, stretch{from, to, uint32(b), true})
+			continue
+		}
 		mid := s.standAlone(from, to)
 		for i := from; i < mid; i++ {
 			stretches = append(stretches, stretch{i, i + 1, uint32(b), true})

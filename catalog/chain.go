@@ -254,6 +254,9 @@ func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, project
 		}
 		return c.storeChain(ctx, tx, r, chain.number, &next)
 	})
+	if errors.Is(err, errLost) {
+		return c.noteLoss(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -277,6 +280,9 @@ func lockChain(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) (state
 	}
 	if s.generation == chain.generation {
 		return chain.state, nil
+	}
+	if s.generation < chain.generation {
+		return s, errLost
 	}
 	if s.partition, err = anonymize.UnmarshalPartition(chain.epoch.table, stored); err != nil {
 		return s, err

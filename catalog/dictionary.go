@@ -151,7 +151,9 @@ func (d dictionary) label(chain int) string {
 	return d.found(chain)
 }
 
-// value is the value of the column's own type that a row shows.
+// value is the value of the column's own type that a row shows. One that is joined
+// asks for the row: by itself it would be shown to a reader's own function before any
+// row is admitted.
 func (d dictionary) value(chain int) string {
 	switch {
 	case d.isText():
@@ -159,7 +161,7 @@ func (d dictionary) value(chain int) string {
 	case d.isFixed():
 		return fmt.Sprintf("%s[%s]", inMemory(chain, "array_cat", d.own("values"), fmt.Sprintf("'{}'::%s[]", d.column.ReleaseType())), d.number())
 	}
-	return d.own("value") + "." + ident(d.column.storedName())
+	return fmt.Sprintf("CASE WHEN e.%s >= 0 THEN %s.%s END", rowColumn, d.own("value"), ident(d.column.storedName()))
 }
 
 // longestName is the most bytes that PostgreSQL's type name holds.

@@ -25,8 +25,9 @@ func LoadColumns(ctx context.Context, tx pgx.Tx, name string) (*Relation, error)
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT a.attname::text, a.attnum::int, pg_catalog.format_type(a.atttypid, a.atttypmod), t.typcategory::text
-		FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+		SELECT a.attname::text, a.attnum::int, pg_catalog.format_type(s.stored, s.stored_modifier), t.typcategory::text
+		FROM pg_catalog.pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s
+		JOIN pg_catalog.pg_type t ON t.oid = s.stored
 		WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, r.OID)
 	if err != nil {
 		return nil, fmt.Errorf("read the columns: %w", err)

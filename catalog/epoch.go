@@ -154,12 +154,12 @@ func readTuples(ctx context.Context, db querier, r *Relation, qids []*Column) ([
 	if len(qids) == 0 {
 		return nil, nil
 	}
-	names := make([]string, len(qids))
-	for i, q := range qids {
-		names[i] = ident(q.storedName()) + "::text"
+	readings, err := readingsOf(ctx, db, r, qids)
+	if err != nil {
+		return nil, err
 	}
 	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM tailor_store.tuples_%d ORDER BY %s",
-		strings.Join(names, ", "), r.Epoch, tupleColumn))
+		strings.Join(readings, ", "), r.Epoch, tupleColumn))
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +177,29 @@ func readTuples(ctx context.Context, db querier, r *Relation, qids []*Column) ([
 		return nil
 	})
 	return out, err
+}
+
+// readingsOf are expressions for the columns as text. Copies of earlier versions
+// have the types of the table, whose casts can be functions of its owner.
+func readingsOf(ctx context.Context, db querier, r *Relation, qids []*Column) ([]string, error) {
+	names := make([]string, len(qids))
+	for i, q := range qids {
+		names[i] = q.storedName()
+	}
+	rows, err := db.Query(ctx, `
+		SELECT s.reading || '::text'
+		FROM unnest($1::text[]) WITH ORDINALITY q (name, place)
+		JOIN pg_attribute a ON a.attrelid = $2::text::regclass AND a.attname = q.name
+		CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, quote_ident(q.name)) s
+		ORDER BY q.place`, names, fmt.Sprintf("tailor_store.tuples_%d", r.Epoch))
+	if err != nil {
+		return nil, err
+	}
+	readings, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err == nil && len(readings) != len(names) {
+		return nil, fmt.Errorf("the copy has %d of %d columns", len(readings), len(names))
+	}
+	return readings, err
 }
 
 // encode builds each column's hierarchy over its values and encodes them.

@@ -22,12 +22,12 @@ func ErrOvertaken(r *Relation) *sqlstate.Error {
 		WithHint("Send the statement again.")
 }
 
-// assertInForce fails where a policy or an epoch is no longer the present one:
-// no chain is to be made or carried on under it any more. The policy's row stays
+// assertInForce fails where a policy or an epoch is no longer the present one, or the
+// database that of the snapshot: no chain is to be made or carried on under it any more. The policy's row stays
 // locked against an activation until the transaction ends.
 func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	var inForce bool
-	err := tx.QueryRow(ctx, `SELECT active = $2 AND epoch = $3 FROM tailor.protection WHERE relation = $1 FOR SHARE`,
+	err := tx.QueryRow(ctx, `SELECT active = $2 AND epoch = $3 AND NOT tailor.restored() FROM tailor.protection WHERE relation = $1 FOR SHARE`,
 		r.OID, r.Version, r.Epoch).Scan(&inForce)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && !inForce {
 		return ErrOvertaken(r)
@@ -39,7 +39,8 @@ func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
 }
 
 // hold locks the row of a chain until the transaction ends, and fails where the
-// chain is not on its copy's epoch any more or the policy is not in force. An
+// chain is not on its copy's epoch any more, the policy is not in force or the
+// database is another than the snapshot's. An
 // activation waits for the row before it closes the release; it does so at its
 // end, where the policy's row is locked while the table is copied.
 func hold(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
@@ -54,7 +55,7 @@ func hold(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
 		return ErrOvertaken(r)
 	}
 	// A statement of its own sees what the first one has waited for.
-	policy, err := tx.Exec(ctx, `SELECT FROM tailor.protection WHERE relation = $1 AND active = $2`, r.OID, r.Version)
+	policy, err := tx.Exec(ctx, `SELECT FROM tailor.protection WHERE relation = $1 AND active = $2 AND NOT tailor.restored()`, r.OID, r.Version)
 	if err != nil {
 		return fmt.Errorf("read policy in force: %w", err)
 	}
@@ -62,6 +63,19 @@ func hold(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
 		return ErrOvertaken(r)
 	}
 	return nil
+}
+
+// errLost says that the database has a chain as it was before a commit of this proxy.
+var errLost = errors.New("the database has lost a commit")
+
+// noteLoss has the database count as restored, which stops all proxies until somebody
+// decides.
+func (c *Catalog) noteLoss(ctx context.Context) error {
+	if _, err := c.pool.Exec(ctx, `CALL tailor.count_as_restored()`); err != nil {
+		return fmt.Errorf("note a loss: %w", err)
+	}
+	c.log.Error("the database has lost commits; see tailor doctor")
+	return unavailable(errLost)
 }
 
 // assertLends fails where the parent of a relation no longer lends what it did.

@@ -105,8 +105,8 @@ func load(ctx context.Context, db pgx.Tx) (*Snapshot, error) {
 		return nil, fmt.Errorf("read catalog version: %w", err)
 	}
 	if restored {
-		// Chains of a dump may be older than what readers have been shown.
-		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the SQL side was restored from a dump").
+		// Its chains may be older than what readers have been shown.
+		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the SQL side was restored from a dump or a copy, or has lost commits").
 			WithHint("Run tailor doctor, which says what to decide.")
 	}
 	protected, err := loadProtected(ctx, db)

@@ -132,7 +132,9 @@ func dropUnused(ctx context.Context, tx pgx.Tx, r *Relation, epochNumber int) er
 	if err != nil || used {
 		return err
 	}
-	_, err = tx.Exec(ctx, fmt.Sprintf("DROP TABLE IF EXISTS tailor_store.epoch_%[1]d, tailor_store.tuples_%[1]d", epochNumber))
+	// What another transaction reads goes with a later copy.
+	_, err = tx.Exec(ctx, "SELECT tailor.drop_unless_used('TABLE', $1)",
+		[]string{fmt.Sprintf("tailor_store.epoch_%d", epochNumber), fmt.Sprintf("tailor_store.tuples_%d", epochNumber)})
 	if err != nil {
 		return err
 	}

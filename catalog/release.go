@@ -14,7 +14,7 @@ import (
 
 // releaseLayout is the present way to store a release. What an earlier version
 // of Tailor has stored in another way is stored again when it is first opened.
-const releaseLayout = 5
+const releaseLayout = 6
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience
 // reads.
@@ -49,6 +49,8 @@ func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, s *st
 		statements = append(statements,
 			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_row (%s)`, chain, strings.Join(columns, ", ")),
 			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row %s`, chain, strings.Join(plain, ", ")),
+			// Without a key, a publication of all tables would keep the row from being replaced.
+			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row REPLICA IDENTITY FULL`, chain),
 			fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_row')`, chain))
 		if len(values) > 0 {
 			statements = append(statements,
@@ -71,12 +73,10 @@ func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, s *st
 	return nil
 }
 
-// createView is the statement that (re)defines a release over an epoch. The
-// view keeps every row of the copy, so it hides nothing that a reader's own
-// function could be shown before a join, and needs no security barrier.
+// createView is the statement that (re)defines a release over an epoch.
 func createView(r *Relation, chain int, dictionaries []dictionary) string {
 	own := dictionaries[:len(r.QuasiIdentifiers())]
-	var list []string
+	var list, payload []string
 	for i := range r.Columns {
 		c := &r.Columns[i]
 		switch {
@@ -84,6 +84,7 @@ func createView(r *Relation, chain int, dictionaries []dictionary) string {
 			at := slices.IndexFunc(own, func(d dictionary) bool { return d.column == c })
 			list = append(list, own[at].value(chain)+" AS "+ident(c.Name))
 		case c.Visible():
+			payload = append(payload, ident(c.Name))
 			list = append(list, "e."+ident(c.Name))
 		}
 	}
@@ -98,7 +99,7 @@ func createView(r *Relation, chain int, dictionaries []dictionary) string {
 	if r.Parent != nil {
 		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	}
-	return viewOver(r, chain, chain, ReleaseName(chain), list, own)
+	return viewOver(r, chain, chain, ReleaseName(chain), list, payload, own)
 }
 
 // createParentView is the statement that defines what a release shows of the
@@ -113,7 +114,7 @@ func createParentView(r *Relation, chain int, dictionaries []dictionary) string 
 		labels = append(labels, d.label(chain)+" AS "+ident(c.LabelColumn()))
 	}
 	list = append(append(list, labels...), fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
-	return viewOver(r, chain, parentAdmission(chain), ParentView(ReleaseName(chain)), list, lent)
+	return viewOver(r, chain, parentAdmission(chain), ParentView(ReleaseName(chain)), list, nil, lent)
 }
 
 // createLabelView is the statement that defines the one row with the labels of
@@ -131,8 +132,8 @@ func createLabelView(r *Relation, chain int, dictionaries []dictionary) string {
 			list = append(list, fmt.Sprintf("pg_catalog.array_cat(%s, '{}') AS %s", d.own("values"), ident(d.column.ValuesColumn())))
 		}
 	}
-	return fmt.Sprintf("CREATE OR REPLACE VIEW tailor_release.%s AS SELECT %s FROM tailor_store.chain_%d_row %s",
-		LabelView(ReleaseName(chain)), strings.Join(list, ", "), chain, admitted(r, chain))
+	return fmt.Sprintf("CREATE OR REPLACE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.chain_%d_row %s%s) c",
+		LabelView(ReleaseName(chain)), strings.Join(list, ", "), chain, admitted(r, chain), fence)
 }
 
 // admitted is the condition that lets a statement read a part of a release.
@@ -140,34 +141,44 @@ func admitted(r *Relation, admission int) string {
 	return fmt.Sprintf("WHERE (SELECT tailor.admit(%d, %d, %d))", admission, r.Epoch, releaseLayout)
 }
 
-// viewOver is the statement that defines a view of a chain's rows. The number of
-// each row's label is read from a string of bytes, which a statement reads once.
-// Values of a type without a fixed length are joined by an outer join, which
-// PostgreSQL leaves away where a statement needs none of them. For the same
-// reason admission stands below the joins, on each side: PostgreSQL may show any
-// to a reader's own function before it has looked at the others.
+// fence ends a subquery that PostgreSQL neither dissolves in the query around it
+// nor moves conditions into. Without it admission becomes a part of an outer join's
+// condition from PostgreSQL 16 on, and stands behind a reader's own function there.
+// A number is no bigint before it is cast, and PostgreSQL looks at it too early: for an
+// OFFSET 0 it plans no parallel scan.
+const fence = " OFFSET '0'"
+
+// viewOver is the statement that defines a view of a chain's rows, with payload
+// columns of the copy. The number of each row's label is read from a string of
+// bytes, which a statement reads once. Values of a type without a fixed length are
+// joined by an outer join, which PostgreSQL leaves away where a statement needs none
+// of them.
+//
+// What is admitted are the rows, behind a fence around them alone: with the
+// expressions behind it as well, those that a statement does not need would cost each
+// row a NULL. Nothing else is shown without a row (dictionary.value).
 //
 // PostgreSQL takes the number of groups by such an expression for the number of
 // different row numbers, and sorts rather than hash many. So copies say that these
 // are few (tailor.expect_few); where a view shows them for joins, a WITH that
 // nothing reads keeps its expressions apart instead, and they count as unknown.
-func viewOver(r *Relation, chain, admission int, name string, list []string, dictionaries []dictionary) string {
-	admitted := admitted(r, admission)
+func viewOver(r *Relation, chain, admission int, name string, list, payload []string, dictionaries []dictionary) string {
 	numbers := ""
 	for _, d := range dictionaries {
 		numbers += fmt.Sprintf(", %s AS %s", d.read(chain), d.own("number"))
 	}
-	from := fmt.Sprintf("(SELECT *%s FROM tailor_store.epoch_%d %s) e", numbers, r.Epoch, admitted)
+	from := fmt.Sprintf("(SELECT *%s FROM (SELECT %s FROM tailor_store.epoch_%d %s%s) f) e", numbers,
+		strings.Join(append([]string{rowColumn}, payload...), ", "), r.Epoch, admitted(r, admission), fence)
 	for _, d := range dictionaries {
 		if d.isJoined() {
-			from += fmt.Sprintf("\nLEFT JOIN (SELECT * FROM tailor_store.chain_%d_value %s) %s ON %[3]s.%s = %s",
-				chain, admitted, d.own("value"), numberColumn, d.number())
+			from += fmt.Sprintf("\nLEFT JOIN tailor_store.chain_%d_value %s ON %[2]s.%[3]s = %[4]s",
+				chain, d.own("value"), numberColumn, d.number())
 		}
 	}
 	if r.AggregateOnly {
 		// Conditions stay above the view: PostgreSQL's own counts of rows read
 		// then say nothing of how many rows meet them.
-		from += " OFFSET 0"
+		from += fence
 	}
 	apart := ""
 	if r.Parent != nil {

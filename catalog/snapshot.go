@@ -25,8 +25,8 @@ const (
 type Column struct {
 	Name      string
 	Number    int    // attribute number, stable under renaming
-	Type      string // as format_type prints it
-	Category  string // type category of pg_type
+	Type      string // that copies store (tailor.stored_type), as format_type prints it
+	Category  string // its type category in pg_type
 	Class     Class
 	Pseudonym bool // a direct identifier that is shown as a random number
 	Hierarchy *HierarchySpec
@@ -115,7 +115,8 @@ type Relation struct {
 	Subjects int64
 	// Catalog is the version of the catalog that this was read from.
 	Catalog int64
-	// Stale says that the table has changed shape since the activation.
+	// Stale says that the table has changed shape since the activation, or has
+	// row-level security, so that a copy would not be one of the table.
 	Stale bool
 }
 

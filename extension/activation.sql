@@ -11,12 +11,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                                               ORDER BY r.model, r.column_name)
                              FROM tailor.requirement r WHERE r.relation = p.relation), '[]'),
         'columns', (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-                        'name', a.attname, 'number', a.attnum, 'type', format_type(a.atttypid, a.atttypmod),
+                        'name', a.attname, 'number', a.attnum, 'type', format_type(s.stored, s.stored_modifier),
                         'category', t.typcategory, 'class', c.class, 'action', c.action,
                         'representative', nullif(c.representative, 'middle'),
+                        'shared_fact', nullif(c.shared_fact, 'refused'),
                         'hierarchy', CASE WHEN h.name IS NOT NULL THEN jsonb_build_object('name', h.name, 'kind', h.kind, 'definition', h.definition) END))
                         ORDER BY a.attnum)
-                    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+                    FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s JOIN pg_type t ON t.oid = s.stored
                     LEFT JOIN tailor.classification c ON c.relation = a.attrelid AND c.column_name = a.attname
                     LEFT JOIN tailor.hierarchy h ON h.name = c.hierarchy
                     WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
@@ -65,7 +66,10 @@ BEGIN
           UNION ALL
             SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint k JOIN family f ON f.oid = k.conrelid
           UNION ALL
-            SELECT 'pg_statistic_ext'::regclass, x.oid FROM pg_statistic_ext x JOIN family f ON f.oid = x.stxrelid)
+            SELECT 'pg_statistic_ext'::regclass, x.oid FROM pg_statistic_ext x JOIN family f ON f.oid = x.stxrelid
+          UNION ALL -- computed when it is read
+            SELECT 'pg_attrdef'::regclass, d.oid FROM pg_attrdef d JOIN family f ON f.oid = d.adrelid
+            JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE a.attgenerated = 'v')
         SELECT p.oid::regprocedure AS routine
         FROM parts
         JOIN pg_depend d ON d.classid = parts.classid AND d.objid = parts.objid
@@ -74,7 +78,7 @@ BEGIN
         JOIN pg_roles r ON r.oid = p.proowner
         WHERE NOT r.rolsuper LIMIT 1
     LOOP
-        RAISE EXCEPTION 'an index, constraint or statistic of table % calls %', relation, found.routine
+        RAISE EXCEPTION 'an index, constraint, statistic or column of table % calls %', relation, found.routine
             USING ERRCODE = '42501', HINT = 'Functions there must belong to a superuser: reading the table may run them.';
     END LOOP;
     FOR found IN
@@ -102,7 +106,7 @@ COMMENT ON PROCEDURE tailor.assert_inert IS 'fails unless reading the columns of
 DROP FUNCTION IF EXISTS tailor.build_epoch(regclass, integer, jsonb);
 CREATE OR REPLACE FUNCTION tailor.build_epoch(relation regclass, version integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off
-SET work_mem = '128MB' SET jit = off AS $$
+SET work_mem = '128MB' SET jit = off SET array_nulls = on SET datestyle = 'ISO, YMD' SET extra_float_digits = 1 AS $$
 DECLARE
     policy   jsonb := (SELECT v.policy FROM tailor.policy_version v
                        WHERE v.relation = build_epoch.relation AND v.version = build_epoch.version);
@@ -113,6 +117,8 @@ DECLARE
     payload  text;
     source   text := relation || ' b';
     fetched  text;
+    person   text; -- the subject as it is stored
+    lender   text; -- and that of the parent
     single   boolean;
     subjects bigint;
     total    bigint;
@@ -129,27 +135,39 @@ BEGIN
         SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
         WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive') OR c ->> 'name' = policy ->> 'subject');
     CALL tailor.assert_inert(relation, copied);
+    CALL tailor.follow_subjects(relation, policy);
+    IF version IS DISTINCT FROM (SELECT p.active FROM tailor.protection p WHERE p.relation = build_epoch.relation) THEN
+        CALL tailor.assert_no_shared_facts(relation, policy);
+    END IF;
     -- Texts are told apart by their bytes: that is fastest.
-    SELECT string_agg(format('b.%I%s', a.attname, CASE WHEN a.attcollation <> 0 THEN ' COLLATE "C"' ELSE '' END), ', ' ORDER BY a.attnum),
+    SELECT string_agg(concat(s.reading, CASE WHEN t.typcollation <> 0 THEN ' COLLATE "C"' END), ', ' ORDER BY a.attnum),
            string_agg(format(', b.%I AS %I', a.attname, 'tailor qid ' || a.attnum), '' ORDER BY a.attnum) INTO qids, originals
         FROM jsonb_array_elements(policy -> 'columns') c
         JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
+        CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('b.%I', a.attname)) s JOIN pg_type t ON t.oid = s.stored
         WHERE c ->> 'class' = 'quasi_identifier';
-    SELECT string_agg(format('b.%I', c), ', ') INTO fetched FROM unnest(copied) c;
+    SELECT string_agg(format('%s AS %I', s.reading, a.attname), ', '), min(s.reading) FILTER (WHERE a.attname = policy ->> 'subject')
+        INTO fetched, person
+        FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('b.%I', a.attname)) s
+        WHERE a.attrelid = relation AND a.attname = ANY (copied) AND a.attnum > 0 AND NOT a.attisdropped;
     -- The parent's are read in the statement that reads the table: both are of
     -- one moment.
     IF policy ? 'parent' THEN
         CALL tailor.assert_lends(relation, policy);
-        source := format('%s LEFT JOIN %I.%I p ON p.%I = b.%I', source, policy #>> '{parent,schema}', policy #>> '{parent,name}',
-                         policy #>> '{parent,subject}', policy ->> 'subject');
-        SELECT concat_ws(', ', qids, string_agg(format('p.%I%s', c ->> 'name', CASE WHEN a.attcollation <> 0 THEN ' COLLATE "C"' END), ', ' ORDER BY a.attnum)),
+        SELECT s.reading INTO lender
+            FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('p.%I', a.attname)) s
+            WHERE a.attrelid = to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'))
+              AND a.attname = policy #>> '{parent,subject}' AND NOT a.attisdropped;
+        source := format('%s LEFT JOIN %I.%I p ON %s = %s', source, policy #>> '{parent,schema}', policy #>> '{parent,name}', lender, person);
+        SELECT concat_ws(', ', qids, string_agg(concat(s.reading, CASE WHEN t.typcollation <> 0 THEN ' COLLATE "C"' END), ', ' ORDER BY a.attnum)),
                concat(originals, ', b."tailor qid 0"', string_agg(format(', b.%I', tailor.borrowed(c)), '' ORDER BY a.attnum)),
                concat(fetched, format(', p.%I IS NULL AS "tailor qid 0"', policy #>> '{parent,subject}'),
-                      string_agg(format(', p.%I AS %I', c ->> 'name', tailor.borrowed(c)), '' ORDER BY a.attnum))
+                      string_agg(format(', %s AS %I', s.reading, tailor.borrowed(c)), '' ORDER BY a.attnum))
             INTO qids, originals, fetched
             FROM jsonb_array_elements(policy #> '{parent,columns}') c
             JOIN pg_attribute a ON a.attrelid = to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'))
-                 AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped;
+                 AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
+            CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('p.%I', a.attname)) s JOIN pg_type t ON t.oid = s.stored;
     END IF;
     -- Where the column is a key, a row is a subject, and its random number will
     -- do for both.
@@ -190,9 +208,9 @@ BEGIN
         CASE WHEN qids IS NULL THEN '0' ELSE format('dense_rank() OVER (ORDER BY %s) - 1', qids) END,
         fetched, source,
         CASE WHEN NOT single THEN format(
-            'JOIN (SELECT %1$I AS "tailor person", row_number() OVER (ORDER BY gen_random_uuid()) AS "tailor pseudonym"
-                   FROM %2$s GROUP BY %1$I) s ON s."tailor person" = b.%1$I
-             WHERE %3$s ORDER BY "tailor row"', policy ->> 'subject', relation, tailor.step(slot, relation, total, true))
+            'JOIN (SELECT %1$s AS "tailor person", row_number() OVER (ORDER BY gen_random_uuid()) AS "tailor pseudonym"
+                   FROM %2$s b GROUP BY 1) s ON s."tailor person" = b.%3$I
+             WHERE %4$s ORDER BY "tailor row"', person, relation, policy ->> 'subject', tailor.step(slot, relation, total, true))
              ELSE 'WHERE ' || tailor.step(slot, relation, total, true) END,
         tailor.step(slot, relation, total, false));
     RAISE NOTICE 'table %: collecting the combinations of quasi-identifiers', relation;
@@ -262,15 +280,18 @@ DECLARE
     shape      text;
 BEGIN
     CALL tailor.assert_owner(relation);
-    SELECT string_agg(format('NULL::%s AS %I', CASE WHEN t.typcategory = 'S' THEN 'text' ELSE format_type(a.atttypid, a.atttypmod) END, a.attname),
+    SELECT string_agg(format('NULL::%s AS %I', CASE WHEN t.typcategory = 'S' THEN 'text' ELSE format_type(s.stored, s.stored_modifier) END, a.attname),
                       ', ' ORDER BY a.attnum) INTO shape
         FROM jsonb_array_elements(policy -> 'columns') c
         JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
-        JOIN pg_type t ON t.oid = a.atttypid
+        CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s JOIN pg_type t ON t.oid = s.stored
         WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
            OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
-    IF to_regclass(format('research.%I', table_name)) IS NOT NULL THEN
-        EXECUTE format('DROP VIEW research.%I', table_name);
+    -- An older shape shows names of columns, and no rows.
+    IF NOT tailor.drop_unless_used('VIEW', ARRAY[format('research.%I', table_name)]) THEN
+        RAISE WARNING 'research.% is in use and stays as it is', quote_ident(table_name)
+            USING HINT = 'It has the columns of the policy again after another CALL tailor.activate.';
+        RETURN;
     END IF;
     -- OFFSET keeps a query from being planned with the NULLs, which could show
     -- that it has no rows before anything is evaluated.
@@ -387,6 +408,15 @@ BEGIN
         RAISE EXCEPTION '% is required of column "%", which releases do not show', problem.model, problem.name
             USING ERRCODE = '22023', HINT = 'Classify it as sensitive.';
     END LOOP;
+    FOR problem IN
+        SELECT g.computed AS name, g.origin FROM tailor.computed_columns(relation) g
+        JOIN jsonb_array_elements(policy -> 'columns') c ON c ->> 'name' = g.computed AND c ->> 'class' IN ('sensitive', 'non_sensitive')
+        JOIN jsonb_array_elements(policy -> 'columns') o ON o ->> 'name' = g.origin AND o ->> 'class' = 'quasi_identifier'
+        ORDER BY 1, 2
+    LOOP
+        RAISE EXCEPTION 'column "%" is computed from the quasi-identifier "%" and would be shown as it is', problem.name, problem.origin
+            USING ERRCODE = '22023', HINT = 'It tells apart whom a block does not. Classify it as quasi_identifier, or as direct_identifier, which hides it.';
+    END LOOP;
     CALL tailor.assert_links(relation, policy);
     -- research.<name> stands for one table only.
     FOR problem IN
@@ -423,12 +453,29 @@ BEGIN
     CALL tailor.take_turn(relation);
     policy := tailor.draft(relation);
     CALL tailor.assert_valid(relation, policy);
+    FOR way IN SELECT * FROM tailor.powers(ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
+        RAISE EXCEPTION 'reader "%" bypasses privileges', way.reader USING ERRCODE = '42501',
+            DETAIL = format('It is or can become %I.', way.role), HINT = 'tailor doctor finds all such readers, and says what mends each.';
+    END LOOP;
     FOR way IN SELECT * FROM tailor.ways(relation, ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
         RAISE EXCEPTION 'reader "%" can still read table %', way.reader, way.part USING ERRCODE = '42501',
             DETAIL = format('It may do so as %I.', way.role),
             HINT = CASE WHEN way.part IN (SELECT tailor.family(relation))
                         THEN 'Revoke the role that grants it, or the privileges on single columns.'
                         ELSE format('REVOKE ALL ON %s FROM PUBLIC, %I; or take it from the parents of the table: a read of a parent reads its heirs.', way.part, way.role) END;
+    END LOOP;
+    FOR way IN SELECT * FROM tailor.function_ways(relation, ARRAY(SELECT tailor.reader_roles())) LOOP
+        IF way.named THEN
+            RAISE WARNING 'readers may call %, which names table % and has the rights of "%", who can read it', way.routine, relation, way.owner
+                USING HINT = format('REVOKE EXECUTE ON ROUTINE %s FROM PUBLIC, tailor_reader;', way.routine);
+        ELSE
+            RAISE NOTICE 'readers may call %, which has the rights of "%", who can read table %', way.routine, way.owner, relation
+                USING HINT = format('If it reads the table: REVOKE EXECUTE ON ROUTINE %s FROM PUBLIC, tailor_reader;', way.routine);
+        END IF;
+    END LOOP;
+    FOR way IN SELECT DISTINCT ON (w.view) * FROM tailor.view_ways(relation, ARRAY(SELECT tailor.reader_roles())) w LOOP
+        RAISE WARNING 'reader "%" can read table % through the view %', way.reader, relation, way.view
+            USING HINT = format('REVOKE ALL ON %s FROM PUBLIC, %I; or drop the view.', way.view, way.role);
     END LOOP;
     FOR way IN SELECT * FROM tailor.view_ways(relation, ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
         RAISE EXCEPTION 'reader "%" can still read table % through the view %', way.reader, relation, way.view USING ERRCODE = '42501',
@@ -523,13 +570,37 @@ DECLARE
 BEGIN
     CALL tailor.assert_owner(relation);
     FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = forget_chains.relation FOR UPDATE LOOP
-        EXECUTE format('DROP VIEW IF EXISTS tailor_release.chain_%1$s, tailor_release.chain_%1$s_parent, tailor_release.chain_%1$s_label', chain.number);
-        EXECUTE format('DROP TABLE IF EXISTS tailor_store.chain_%1$s_row, tailor_store.chain_%1$s_value, tailor_store.chain_%1$s_block', chain.number);
+        CALL tailor.close_views(ARRAY[format('chain_%s', chain.number), format('chain_%s_parent', chain.number), format('chain_%s_label', chain.number)]);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;
     END LOOP;
+    UPDATE tailor.protection p SET starts_anew = true WHERE p.relation = forget_chains.relation;
+    CALL tailor.drop_orphans();
     RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
 END $$;
 COMMENT ON PROCEDURE tailor.forget_chains IS 'starts all chains of a table anew, giving up the guarantee over what was shown before';
 
+
+CREATE OR REPLACE FUNCTION tailor.stored_columns(columns jsonb) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jsonb_agg(CASE WHEN s.stored <> t.oid
+                          THEN c || jsonb_build_object('type', format_type(s.stored, s.stored_modifier), 'category', k.typcategory)
+                          ELSE c END ORDER BY n)
+    FROM jsonb_array_elements(stored_columns.columns) WITH ORDINALITY e (c, n)
+    LEFT JOIN pg_type t ON t.oid = to_regtype(c ->> 'type')
+    LEFT JOIN tailor.stored_type(t.oid, -1, '') s ON true LEFT JOIN pg_type k ON k.oid = s.stored
+$$;
+COMMENT ON FUNCTION tailor.stored_columns IS 'columns of a policy with the types that copies and releases have for theirs; for Tailor''s own routines only';
+
+-- Earlier versions kept the types of the table, and cast to them: releases that
+-- are made next go without.
+WITH stored AS (
+    UPDATE tailor.policy_version v SET policy = n.policy
+    FROM (SELECT relation, version, policy || jsonb_build_object('columns', tailor.stored_columns(policy -> 'columns'))
+                 || CASE WHEN jsonb_typeof(policy -> 'parent') = 'object' THEN jsonb_build_object('parent',
+                    (policy -> 'parent') || jsonb_build_object('columns', tailor.stored_columns(policy #> '{parent,columns}'))) ELSE '{}' END AS policy
+          FROM tailor.policy_version) n
+    WHERE n.relation = v.relation AND n.version = v.version AND n.policy <> v.policy
+    RETURNING v.relation)
+UPDATE tailor.chain c SET layout = 0 WHERE c.relation IN (SELECT relation FROM stored);

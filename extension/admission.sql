@@ -77,10 +77,14 @@ BEGIN
             USING ERRCODE = '0A000', HINT = 'SET client_encoding = ''UTF8''.';
     END IF;
     -- When a transaction ends, the server reads its cursors WITH HOLD, whatever text
-    -- ends it. Those of earlier ones have been read; a DO can begin a transaction.
+    -- ends it. Those of earlier transactions have been read, but only a statement that
+    -- has begun the present one by itself knows which these are: a transaction that a DO
+    -- block begins is stamped later than the block, and than the cursors it opens there.
+    -- A cursor of this very statement is what functions of PostgreSQL's own read SQL in a
+    -- string by (ts_rewrite, ts_stat), whatever calls them: a domain's CHECK, a view.
     SELECT (SELECT c.epoch FROM tailor.chain c WHERE c.chain = abs(admit.chain) AND c.layout = admit.layout),
         EXISTS (SELECT FROM pg_cursor() c
-                WHERE c.is_holdable AND c.creation_time >= least(transaction_timestamp(), statement_timestamp()))
+                WHERE c.creation_time >= statement_timestamp() OR c.is_holdable AND transaction_timestamp() <> statement_timestamp())
         INTO seen, holds;
     IF (seen = epoch) IS NOT TRUE THEN
         RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
@@ -110,15 +114,32 @@ BEGIN
     END IF;
     IF holds THEN
         IF EXISTS (SELECT FROM pg_cursor() c
-                   WHERE c.is_holdable AND c.creation_time >= least(transaction_timestamp(), statement_timestamp())
+                   WHERE (c.creation_time >= statement_timestamp() OR c.is_holdable AND transaction_timestamp() <> statement_timestamp())
                      AND tailor.ticket(c.statement) IS NULL) THEN
-            RAISE EXCEPTION 'a release is not read beside a cursor WITH HOLD over anything else'
-                USING ERRCODE = '42501', HINT = 'Close the cursor, or end the transaction first.';
+            RAISE EXCEPTION 'a release is not read through or beside a cursor over anything else'
+                USING ERRCODE = '42501', HINT = 'Close the cursor first.';
         END IF;
     END IF;
     RETURN true;
 END $$;
 COMMENT ON FUNCTION tailor.admit(integer, integer, integer) IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
+
+-- Releases of earlier versions have no fence between what they admit and a reader's
+-- own function. They are stored anew when they are next opened; until then the whole
+-- view is one.
+DO $$
+DECLARE
+    stored record;
+BEGIN
+    FOR stored IN
+        SELECT v.oid::regclass AS name FROM tailor.chain c
+        JOIN pg_class v ON v.relname IN ('chain_' || c.chain, format('chain_%s_label', c.chain), format('chain_%s_parent', c.chain))
+        WHERE v.relnamespace = 'tailor_release'::regnamespace AND v.relkind = 'v' AND c.layout < 6
+          AND NOT 'security_barrier=true' = ANY (coalesce(v.reloptions, '{}'))
+    LOOP
+        EXECUTE format('ALTER VIEW %s SET (security_barrier)', stored.name);
+    END LOOP;
+END $$;
 
 -- Tells the proxies that names have changed: a view made a moment ago may read
 -- a protected table. Event triggers are for superusers; without one the proxies

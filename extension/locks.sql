@@ -35,3 +35,15 @@ EXCEPTION WHEN lock_not_available THEN
         USING ERRCODE = '55P03', HINT = 'Try again when that is done; pg_blocking_pids says who it is.';
 END $$;
 COMMENT ON PROCEDURE tailor.take_turn IS 'lets one activation or refresh of a table happen at a time, and one of a name; for Tailor''s own routines only';
+
+-- Readers may keep transactions open on what they read, and whoever may see a name
+-- may lock it. So nobody waits for them: what is in use is dropped another time.
+CREATE OR REPLACE FUNCTION tailor.drop_unless_used(kind text, names text[]) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' SET client_min_messages = warning AS $$
+BEGIN
+    EXECUTE format('DROP %s IF EXISTS %s', kind, array_to_string(names, ', '));
+    RETURN true;
+EXCEPTION WHEN lock_not_available OR dependent_objects_still_exist THEN
+    RETURN false;
+END $$;
+COMMENT ON FUNCTION tailor.drop_unless_used IS 'drops all of the relations or, where one is in use, none; says whether it has; for Tailor''s own routines only';

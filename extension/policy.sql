@@ -115,7 +115,8 @@ BEGIN
     END IF;
     INSERT INTO tailor.classification VALUES (relation, column_name, class, hierarchy, action)
         ON CONFLICT ON CONSTRAINT classification_pkey DO UPDATE
-        SET class = excluded.class, hierarchy = excluded.hierarchy, action = excluded.action, representative = excluded.representative;
+        SET class = excluded.class, hierarchy = excluded.hierarchy, action = excluded.action, representative = excluded.representative,
+            shared_fact = excluded.shared_fact;
 END $$;
 COMMENT ON PROCEDURE tailor.classify IS 'says what a column is; a column without a class is hidden';
 
@@ -186,17 +187,16 @@ BEGIN
     IF role IN ('tailor_owner', 'tailor_admin', 'tailor_reader') THEN
         RAISE EXCEPTION 'role "%" is Tailor''s own and cannot be a reader', role USING ERRCODE = '42501';
     END IF;
-    -- Whatever the role could become by SET ROLE counts, see tailor.ways.
+    -- Whatever the role could become by SET ROLE counts, see tailor.ways; its
+    -- members become readers with it, and it gets what tailor_reader has.
     FOR found IN
-        SELECT r.rolname AS name FROM pg_roles r
-        WHERE pg_has_role(role, r.oid, 'MEMBER')
-          AND (r.rolsuper OR r.rolbypassrls OR r.rolreplication OR r.rolcreaterole
-               OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_read_server_files',
-                                'pg_write_server_files', 'pg_execute_server_program'))
-        ORDER BY r.rolname <> role LIMIT 1
+        SELECT * FROM tailor.powers(ARRAY(SELECT tailor.members(grant_reader.role) UNION SELECT 'tailor_reader')) w
+        ORDER BY w.reader <> grant_reader.role LIMIT 1
     LOOP
-        RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', role USING ERRCODE = '42501',
-            DETAIL = format('It is or can become %I.', found.name);
+        RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', found.reader USING ERRCODE = '42501',
+            DETAIL = format('It is or can become %I.', found.role),
+            HINT = CASE found.role WHEN found.reader THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;', found.reader)
+                        ELSE format('REVOKE %I FROM %I; or from the role between them.', found.role, found.reader) END;
     END LOOP;
     FOR found IN
         SELECT p.relation, c.relowner::regrole AS owner FROM tailor.protection p
@@ -222,7 +222,12 @@ BEGIN
         RAISE EXCEPTION 'role "%" can read the protected table % through the view %', role, found.relation, found.view USING ERRCODE = '42501',
             HINT = format('REVOKE ALL ON %s FROM PUBLIC, %I; and from the roles that it is a member of.', found.view, found.role);
     END LOOP;
-    EXECUTE format('GRANT tailor_reader TO %I', role);
+    IF NOT (SELECT r.rolinherit FROM pg_roles r WHERE r.rolname = role) THEN
+        RAISE EXCEPTION 'role "%" inherits no privileges and could not read any release', role USING ERRCODE = '42501',
+            HINT = format('ALTER ROLE %I INHERIT;', role);
+    END IF;
+    EXECUTE format('GRANT tailor_reader TO %I', role)
+        || CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN ' WITH INHERIT TRUE' ELSE '' END;
     PERFORM pg_notify('tailor', 'readers');
 END $$;
 COMMENT ON PROCEDURE tailor.grant_reader IS 'makes a role a reader: protected tables reach it as releases only';

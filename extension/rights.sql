@@ -108,7 +108,8 @@ COMMENT ON FUNCTION tailor.reader_roles IS 'tailor_reader and every role that is
 
 -- Rights need not be inherited to be had: SET ROLE takes on those of any role
 -- that one is a member of, so every such role counts. An owner without
--- privileges can give them to himself.
+-- privileges can give them to himself. A trigger sees the rows that others
+-- write, and a foreign key tells which keys there are.
 CREATE OR REPLACE FUNCTION tailor.ways(relation regclass, readers name[])
 RETURNS TABLE (reader name, role name, part regclass)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -118,7 +119,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
           GROUP BY r.oid, r.rolname, r.rolsuper) u
     CROSS JOIN tailor.lineage(relation) f
     JOIN pg_class c ON c.oid = f
-    WHERE u.rolsuper OR u.oid = c.relowner OR has_any_column_privilege(u.oid, c.oid, 'SELECT')
+    WHERE u.rolsuper OR u.oid = c.relowner OR has_any_column_privilege(u.oid, c.oid, 'SELECT, REFERENCES')
+       OR has_table_privilege(u.oid, c.oid, 'TRIGGER')
     ORDER BY u.reader = u.role DESC, u.reader, u.role
 $$;
 COMMENT ON FUNCTION tailor.ways IS 'how readers can still read a table, a part or a parent of it: the reader, the role that lets it, the part';
@@ -150,15 +152,104 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION tailor.view_ways IS 'how readers can still read a table through views that do not ask for their own rights: the reader, the role that lets it, the view';
 
+-- A function with its owner's rights reads what its owner may. Which tables it
+-- reads is known of bodies in SQL; of others it is a guess by the name.
+CREATE OR REPLACE FUNCTION tailor.function_ways(relation regclass, readers name[])
+RETURNS TABLE (routine regprocedure, owner name, named boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT f.oid::regprocedure, o.rolname,
+           bool_or(strpos(lower(f.prosrc), lower(c.relname)) > 0
+                   OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = f.oid
+                              AND d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid))
+    FROM pg_proc f JOIN pg_roles o ON o.oid = f.proowner CROSS JOIN tailor.lineage(relation) l JOIN pg_class c ON c.oid = l
+    WHERE f.prosecdef AND f.pronamespace NOT IN ('tailor'::regnamespace, 'pg_catalog'::regnamespace)
+      AND (o.rolsuper OR o.oid = c.relowner OR has_any_column_privilege(o.oid, c.oid, 'SELECT'))
+      AND EXISTS (SELECT FROM unnest(readers) r WHERE has_function_privilege(r, f.oid, 'EXECUTE'))
+    GROUP BY f.oid, o.rolname ORDER BY f.oid
+$$;
+COMMENT ON FUNCTION tailor.function_ways IS 'SECURITY DEFINER routines that readers may call and whose owner can read a table; whether they name it';
+
+-- Roles that can read or write whatever they like, Tailor's own tables included,
+-- make themselves or others so, or end the sessions of others and of the proxy.
+-- tailor doctor has the same list.
+CREATE OR REPLACE FUNCTION tailor.powers(readers name[]) RETURNS TABLE (reader name, role name)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT u.rolname, r.rolname
+    FROM pg_roles u JOIN pg_roles r ON CASE WHEN u.rolsuper THEN r.oid = u.oid ELSE pg_has_role(u.oid, r.oid, 'MEMBER') END
+    WHERE u.rolname = ANY (readers)
+      AND (r.rolsuper OR r.rolbypassrls OR r.rolreplication OR r.rolcreaterole
+           OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_write_all_data', 'pg_maintain', 'pg_read_server_files',
+                            'pg_write_server_files', 'pg_execute_server_program', 'pg_signal_backend'))
+    ORDER BY r.oid <> u.oid, u.rolname, r.rolname
+$$;
+COMMENT ON FUNCTION tailor.powers IS 'readers that are or can become a role for which privileges are no bound, and that role';
+
 -- What a table is -------------------------------------------------------------
+
+CREATE OR REPLACE FUNCTION tailor.computed_columns(relation regclass) RETURNS TABLE (computed name, origin name)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT DISTINCT c.attname, o.attname
+    FROM tailor.family(relation) f JOIN pg_attribute c ON c.attrelid = f AND c.attgenerated <> '' AND NOT c.attisdropped
+    LEFT JOIN pg_attrdef e ON e.adrelid = c.attrelid AND e.adnum = c.attnum
+    -- PostgreSQL 14 has it that the column depends on the others, later versions its expression.
+    JOIN pg_depend d ON (d.classid = 'pg_class'::regclass AND d.objid = c.attrelid AND d.objsubid = c.attnum)
+                     OR (d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid)
+    JOIN pg_attribute o ON o.attrelid = d.refobjid AND o.attnum = d.refobjsubid
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.attrelid AND o.attnum > 0 AND o.attnum <> c.attnum
+$$;
+COMMENT ON FUNCTION tailor.computed_columns IS 'generated columns of a table or a part of it, and what they are computed from';
 
 CREATE OR REPLACE FUNCTION tailor.fingerprint(relation regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT md5(string_agg(format('%s %s %s %s', attnum, attname, atttypid, atttypmod), ',' ORDER BY attnum)
-               || coalesce((SELECT ' of ' || string_agg(a::text, ',' ORDER BY a::text COLLATE "C") FROM tailor.ancestors(relation) a), ''))
+               || coalesce((SELECT ' of ' || string_agg(a::text, ',' ORDER BY a::text COLLATE "C") FROM tailor.ancestors(relation) a), '')
+               || coalesce(CASE WHEN bool_or(attgenerated <> '') THEN
+                      (SELECT ' computed ' || string_agg(format('%s %s', g.computed, g.origin), ',' ORDER BY g.computed, g.origin)
+                       FROM tailor.computed_columns(relation) g) END, '')
+               || (SELECT CASE WHEN c.relrowsecurity THEN ' secured' ELSE '' END FROM pg_class c WHERE c.oid = relation))
     FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
 $$;
-COMMENT ON FUNCTION tailor.fingerprint IS 'changes when a column is added, dropped, renamed or retyped, or the table gets or loses a parent';
+COMMENT ON FUNCTION tailor.fingerprint IS 'changes when a column is added, dropped, renamed, retyped or computed from others, the table gets or loses a parent, or row-level security';
+
+-- tailor_owner evaluates nothing that belongs to a user's type: a cast can be a
+-- function of the type's owner, and a cast to a domain calls its constraints. So
+-- copies and releases have the base type of a domain, text for an enum, and
+-- arrays of these, and values are read by PostgreSQL's own output functions.
+CREATE OR REPLACE FUNCTION tailor.stored_type(type oid, modifier integer, expression text,
+                                              OUT stored oid, OUT stored_modifier integer, OUT reading text)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kind    record;
+    element record;
+BEGIN
+    stored := type;
+    stored_modifier := modifier;
+    reading := expression;
+    LOOP
+        SELECT t.typtype, t.typbasetype, t.typtypmod, e.oid AS element INTO kind
+            FROM pg_type t LEFT JOIN pg_type e ON e.typarray = t.oid WHERE t.oid = stored;
+        EXIT WHEN kind.typtype IS DISTINCT FROM 'd';
+        stored := kind.typbasetype;
+        stored_modifier := kind.typtypmod;
+    END LOOP;
+    IF stored <> type THEN
+        reading := format('(%s)::%s', reading, format_type(stored, stored_modifier));
+    END IF;
+    IF kind.typtype = 'e' THEN
+        stored := 'text'::regtype;
+        stored_modifier := -1;
+        reading := format('pg_catalog.enum_out(%s)::text', reading);
+    ELSIF kind.element IS NOT NULL THEN
+        SELECT e.stored, e.stored_modifier, t.typarray INTO element
+            FROM tailor.stored_type(kind.element, stored_modifier, '') e JOIN pg_type t ON t.oid = e.stored;
+        IF element.stored <> kind.element THEN
+            stored := element.typarray;
+            stored_modifier := element.stored_modifier;
+            reading := format('pg_catalog.array_out(%s)::text::%s', reading, format_type(stored, stored_modifier));
+        END IF;
+    END IF;
+END $$;
+COMMENT ON FUNCTION tailor.stored_type IS 'the type that copies and releases have for one of a table, and the expression that reads it from an expression of the table''s';
 
 CREATE OR REPLACE FUNCTION tailor.is_key(relation regclass, column_name name) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

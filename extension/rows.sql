@@ -64,7 +64,7 @@ DROP FUNCTION IF EXISTS tailor.left_out(integer, bigint, numeric);
 CREATE OR REPLACE FUNCTION tailor.left_out(k integer, groups bigint, subjects numeric, missing bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    told boolean := current_setting('tailor.notices', true) IS DISTINCT FROM 'off';
+    told boolean := coalesce(nullif(current_setting('tailor.notices', true), ''), 'on')::boolean;
 BEGIN
     IF tailor.operators_of_others() THEN
         RAISE EXCEPTION 'somebody has made an operator that a statement over aggregates could call' USING ERRCODE = '42501',

@@ -122,10 +122,10 @@ BEGIN
           AND to_regclass(format('tailor_store.epoch_%s', e.epoch)) IS NOT NULL
         ORDER BY e.epoch DESC OFFSET 1
     LOOP
-        EXECUTE format('DROP TABLE IF EXISTS tailor_store.epoch_%1$s, tailor_store.tuples_%1$s', old);
+        PERFORM tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', old), format('tailor_store.tuples_%s', old)]);
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no chain is on, but for the present and the last one; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no chain is on and nobody uses, but for the present and the last one; for Tailor''s own routines only';
 
 CREATE OR REPLACE VIEW tailor.storage AS
     SELECT p.relation, pg_total_relation_size(p.relation) AS table_bytes,

@@ -159,6 +159,7 @@ CREATE OR REPLACE FUNCTION tailor.build_records(relation regclass, version integ
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off AS $$
 DECLARE
     subject   name := policy ->> 'subject';
+    person    text; -- the subject as it is stored
     code      name := policy #>> '{set_valued,column}';
     arrays    boolean;
     pseudonym text;
@@ -171,6 +172,9 @@ DECLARE
 BEGIN
     SELECT t.typcategory = 'A' INTO arrays FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
         WHERE a.attrelid = relation AND a.attname = code AND a.attnum > 0 AND NOT a.attisdropped;
+    SELECT s.reading INTO person
+        FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('b.%I', a.attname)) s
+        WHERE a.attrelid = relation AND a.attname = subject AND a.attnum > 0 AND NOT a.attisdropped;
     SELECT format('NULL::%s AS %I, ', format_type(a.atttypid, NULL), a.attname) INTO pseudonym
         FROM jsonb_array_elements(policy -> 'columns') c
         JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
@@ -191,14 +195,14 @@ BEGIN
     END IF;
 
     number := nextval(pg_get_serial_sequence('tailor.epoch', 'epoch'));
-    source := CASE WHEN arrays THEN 'SELECT b.%1$I AS subject, u.code::text AS code FROM %2$s b CROSS JOIN unnest(b.%3$I) u (code)'
-                   ELSE 'SELECT b.%1$I AS subject, b.%3$I::text AS code FROM %2$s b' END;
+    source := CASE WHEN arrays THEN 'SELECT %1$s AS subject, u.code::text AS code FROM %2$s b CROSS JOIN unnest(b.%3$I) u (code)'
+                   ELSE 'SELECT %1$s AS subject, b.%3$I::text AS code FROM %2$s b' END;
     EXECUTE format(
         'CREATE TABLE tailor_store.records_%s AS
          WITH codes AS MATERIALIZED (SELECT * FROM (%s) q WHERE code IS NOT NULL), subjects AS (
              SELECT subject, (row_number() OVER (ORDER BY gen_random_uuid()))::integer AS number FROM codes GROUP BY subject)
          SELECT s.number AS "tailor subject", c.code AS "tailor code", md5(s.subject::text)::uuid AS "tailor key"
-         FROM codes c JOIN subjects s ON s.subject = c.subject ORDER BY 1', number, format(source, subject, relation, code));
+         FROM codes c JOIN subjects s ON s.subject = c.subject ORDER BY 1', number, format(source, person, relation, code));
     EXECUTE format(
         'CREATE TABLE tailor_store.digest_%1$s AS
          SELECT "tailor key", md5(array_agg("tailor code" ORDER BY "tailor code" COLLATE "C")::text)::uuid AS "tailor codes"

@@ -187,4 +187,7 @@ CREATE TABLE IF NOT EXISTS tailor.installation (
     chain_table bigint NOT NULL,
     written     text NOT NULL
 );
+ALTER TABLE tailor.installation ADD COLUMN IF NOT EXISTS timeline bigint, ADD COLUMN IF NOT EXISTS accepted timestamptz;
+COMMENT ON COLUMN tailor.installation.accepted IS 'when tailor.accept_restore was last called: what was shown before is lost, and known to be';
+COMMENT ON COLUMN tailor.installation.timeline IS 'of the write-ahead log: a standby that is promoted, and a base backup that is recovered, begin another';
 COMMENT ON TABLE tailor.installation IS 'the version of the SQL side, and what tells a restored one from the one that was dumped';

@@ -30,11 +30,28 @@ type cached struct {
 	plan *Plan
 }
 
-// What a cache holds at most. A plan takes a small multiple of its text.
+// What a cache holds at most, and what a plan takes: for all that it has several of, and
+// for the rest.
 const (
-	cachedBytes     = 4 << 20
+	cachedBytes     = 8 << 20
 	cachedTextBytes = 64 << 10
+	planPartBytes   = 64
+	planBytes       = 1 << 10
 )
+
+// Bytes is about as much memory as the plan takes, with its text; 0 for the zero plan.
+func (p *Plan) Bytes() int {
+	if p.text == nil {
+		return 0
+	}
+	n := planBytes + len(p.text.statement) + len(p.Asked) + planPartBytes*(len(p.text.edits)+len(p.Outputs)+len(p.Uses))
+	for _, e := range p.text.edits {
+		n += len(e.text)
+	}
+	return n
+}
+
+func (c *cached) bytes() int { return c.plan.Bytes() + len(c.key.searchPath) + len(c.key.temporary) }
 
 // NewCache makes an empty cache.
 func NewCache() *Cache {
@@ -101,12 +118,12 @@ func (c *Cache) keep(key cacheKey, p *Plan, snapshot *catalog.Snapshot) {
 	if c.plans[key] != nil {
 		return
 	}
-	c.plans[key] = c.recent.PushFront(&cached{key, p})
-	c.bytes += len(key.statement)
+	kept := &cached{key, p}
+	c.plans[key] = c.recent.PushFront(kept)
+	c.bytes += kept.bytes()
 	for c.bytes > cachedBytes {
-		oldest := c.recent.Back()
-		k := c.recent.Remove(oldest).(*cached).key
-		delete(c.plans, k)
-		c.bytes -= len(k.statement)
+		oldest := c.recent.Remove(c.recent.Back()).(*cached)
+		delete(c.plans, oldest.key)
+		c.bytes -= oldest.bytes()
 	}
 }

@@ -13,6 +13,12 @@ var cellAggregates = []string{
 	"count", "sum", "avg", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp",
 }
 
+// valueAggregates are those that do.
+var valueAggregates = []string{
+	"min", "max", "percentile_disc", "percentile_cont", "mode", "any_value", "array_agg", "string_agg",
+	"json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "xmlagg", "range_agg",
+}
+
 // cellFunctions are known to do nothing but compute.
 var cellFunctions = []string{
 	"abs", "ceil", "ceiling", "floor", "round", "trunc", "sqrt", "ln", "log", "exp", "power", "mod", "div", "sign",
@@ -184,7 +190,7 @@ func (b *binder) groupExpression(node *pg.Node) error {
 		}
 		if f := n.FuncCall; !slices.Contains(cellFunctions, last(f.Funcname)) || f.Over != nil || f.AggFilter != nil ||
 			f.AggStar || f.AggDistinct || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
-			return b.refuseCells(int(f.Location), "%s is not among the functions that it knows", last(f.Funcname))
+			return b.refuseFunction(f)
 		}
 		below = n.FuncCall.Args
 	default:
@@ -220,4 +226,13 @@ func (b *binder) cellAggregate(f *pg.FuncCall) error {
 // callsAggregate says whether an expression of the target list has an aggregate.
 func callsAggregate(node *pg.Node) bool {
 	return slices.ContainsFunc(calls(node), func(f *pg.FuncCall) bool { return slices.Contains(cellAggregates, last(f.Funcname)) })
+}
+
+// refuseFunction refuses a function that is not understood of groups.
+func (b *binder) refuseFunction(f *pg.FuncCall) error {
+	name := last(f.Funcname)
+	if slices.Contains(valueAggregates, name) {
+		return b.refuseCells(int(f.Location), "%s would show values of single rows", name)
+	}
+	return b.refuseCells(int(f.Location), "%s is not among the functions that it knows", name)
 }

@@ -90,6 +90,13 @@ func (b *binder) openCells(stmt *pg.Node, found survey, c *command) error {
 	case len(s.FromClause) != 1 || s.FromClause[0].GetRangeVar() == nil:
 		return b.refuseCells(b.textStart(c.start), "it is read alone, without joins and subqueries")
 	case len(s.GroupClause) == 0 && !slices.ContainsFunc(s.TargetList, callsAggregate):
+		for _, target := range s.TargetList {
+			for _, f := range calls(target) {
+				if !slices.Contains(cellFunctions, last(f.Funcname)) {
+					return b.refuseFunction(f)
+				}
+			}
+		}
 		return b.refuseCells(b.textStart(c.start), "the statement has neither an aggregate nor GROUP BY")
 	}
 	b.cells = &cells{relation: only, query: s, item: s.FromClause[0].GetRangeVar(), end: c.end}

@@ -13,13 +13,17 @@ type Fetching struct {
 	Cursors []string // that it fetches from or moves
 	Closed  []string // and closes; "" stands for all
 	Ends    bool     // a transaction, which reads the rest of cursors WITH HOLD
+	Undoes  bool     // a transaction, and its cursors with it
 }
 
 // fetchingBytes bounds the texts that are looked at.
 const fetchingBytes = 4096
 
 // fetchingWords start the statements that such a text may hold.
-var fetchingWords = []string{"fetch", "move", "close", "commit", "end", "begin", "start", "prepare"}
+var fetchingWords = []string{
+	"fetch", "move", "close", "commit", "end", "begin", "start", "prepare",
+	"savepoint", "release", "rollback", "abort",
+}
 
 // FetchingOf tells a text that fetches from cursors; ok is false for any other.
 func FetchingOf(statement string) (f Fetching, ok bool) {
@@ -47,8 +51,12 @@ func FetchingOf(statement string) (f Fetching, ok bool) {
 		case *pg.Node_TransactionStmt:
 			switch n.TransactionStmt.Kind {
 			case pg.TransactionStmtKind_TRANS_STMT_BEGIN, pg.TransactionStmtKind_TRANS_STMT_START:
+			case pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT, pg.TransactionStmtKind_TRANS_STMT_RELEASE,
+				pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
 			case pg.TransactionStmtKind_TRANS_STMT_COMMIT:
 				f.Ends = true
+			case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK:
+				f.Undoes = true
 			default:
 				return f, false
 			}
@@ -57,4 +65,22 @@ func FetchingOf(statement string) (f Fetching, ok bool) {
 		}
 	}
 	return f, true
+}
+
+// MayFetch says whether a text may fetch from a cursor of which named says that it is
+// one: it fetches from it, or has a block that may, or is not understood. SQL in strings
+// that are computed is not seen.
+func MayFetch(statement string, named func(cursor string) bool) bool {
+	if lower := strings.ToLower(statement); !strings.Contains(lower, "fetch") && !strings.Contains(lower, "move") {
+		return false
+	}
+	text, _, err := scanBounded(statement)
+	if err != nil {
+		return true
+	}
+	tree, err := pg.Parse(text)
+	return err != nil || slices.ContainsFunc(tree.Stmts, func(s *pg.RawStmt) bool {
+		fetch := s.Stmt.GetFetchStmt()
+		return s.Stmt.GetDoStmt() != nil || fetch != nil && named(fetch.Portalname)
+	})
 }

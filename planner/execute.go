@@ -261,6 +261,9 @@ func (b *binder) assertAlone(stmts []*pg.RawStmt) error {
 		}
 		stranger := cursor != "" && !slices.ContainsFunc(b.plan.Cursors, func(c Cursor) bool { return c.Name == cursor })
 		if executed(s.Stmt) == nil && prepared == nil && !stranger {
+			if err := b.beside(s); err != nil {
+				return err
+			}
 			continue
 		}
 		return sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE, EXECUTE and other cursors cannot stand beside statements over protected tables").

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hiatus-tailor/tailor/internal/audit"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // answers forwards what the server sends until one side ends. It alone writes
@@ -56,10 +58,12 @@ func (s *session) answers(ctx context.Context) error {
 // it is ready for what comes next, and has said nothing since.
 func (s *session) passBack(frame []byte, inside bool) (rests bool, err error) {
 	kind, in := frame[0], s.server.frames
-	if inside {
-		err = s.out.pass(frame)
-	} else {
+	switch {
+	case !inside:
+		s.swallows = false
 		err = s.answer(frame)
+	case !s.swallows:
+		err = s.out.pass(frame)
 	}
 	if err != nil || in.buffered() {
 		return false, err
@@ -82,6 +86,7 @@ func (s *session) answer(frame []byte) error {
 			return errOutOfStep
 		}
 		if e.internal != nil {
+			s.swallows = true
 			return e.internal.keep(frame)
 		}
 	case 'S':
@@ -145,9 +150,8 @@ func (s *session) answerStep(frame []byte) error {
 	}
 	switch {
 	case frame[0] == 'G':
-		e.copying = true
+		s.expect.copies(e)
 	case e.copying && frame[0] == 'C':
-		e.copying = false
 		s.replies.Add(s.expect.copied())
 	}
 	if completes(e.kind, frame[0]) {
@@ -155,6 +159,12 @@ func (s *session) answerStep(frame []byte) error {
 			e.ahead.ran.Store(true)
 		}
 		s.finish(e, audit.Passed, "")
+		if e.prepares != nil {
+			e.prepares.done.Store(true)
+		}
+		if e.binds != nil && e.binds.failed.Load() && s.principal.Reader {
+			return errOutOfStep // it was not prepared: what is bound is another of its name
+		}
 		s.expect.complete()
 	}
 	return s.out.pass(frame)
@@ -277,8 +287,17 @@ func (s *session) finish(e *expected, verdict audit.Verdict, code string) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// errTooLong ends an internal query whose answer has a row that is longer than a buffer.
+var errTooLong = sqlstate.New(sqlstate.ProgramLimitExceeded,
+	"the session's temporary tables have too many columns for statements over protected tables").
+	WithHint("Drop those that are no longer needed: the names of all their columns may take 64 kB.")
+
 // keep stores the row of an internal query's answer.
 func (q *internalQuery) keep(frame []byte) error {
+	if int64(len(frame)) <= int64(binary.BigEndian.Uint32(frame[1:])) { // a piece of it
+		q.row, q.failure = nil, errTooLong
+		return nil
+	}
 	var row decode.DataRow
 	if err := row.Decode(frame[headerBytes:]); err != nil {
 		return err

@@ -13,6 +13,9 @@ import (
 // maxAssessments bounds what is kept; when it is reached, all are dropped.
 const maxAssessments = 1024
 
+// longestUses is what a query that is kept may ask, in bytes.
+const longestUses = 4 << 10
+
 // assessments keeps what the tailor found for queries that changed nothing, so
 // that a query that is asked again costs no assessment. A partition never
 // changes, so an entry never grows stale; it does not keep its partition from
@@ -39,6 +42,9 @@ func (a *assessments) find(p *anonymize.Partition, query asked) *ecg.Assessment 
 }
 
 func (a *assessments) keep(p *anonymize.Partition, query asked, found *ecg.Assessment) {
+	if len(query.uses) > longestUses {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.kept == nil || len(a.kept) >= maxAssessments {

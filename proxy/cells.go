@@ -20,12 +20,21 @@ var parameterTypes = []uint32{
 	pgtype.TextArrayOID, pgtype.VarcharArrayOID, pgtype.DateArrayOID, pgtype.TimestampArrayOID, pgtype.UUIDArrayOID,
 }
 
-// assertPlainTypes refuses parameters of other types where a statement reads a
+// firstOwnOID is the lowest number of what was made after the server was set up
+// (FirstNormalObjectId).
+const firstOwnOID = 16384
+
+// assertPlainTypes refuses parameters of types of others than PostgreSQL's own, whose
+// constraints and casts may run SQL, and of further ones where a statement reads a
 // relation that answers with aggregates only: their casts would be called for
 // each row.
 func assertPlainTypes(plan *planner.Plan, types []uint32) error {
 	for _, r := range plan.Relations {
 		for _, oid := range types {
+			if oid >= firstOwnOID {
+				return sqlstate.New(sqlstate.FeatureNotSupported, "parameters over table %q are of types of PostgreSQL's own", r.Name).
+					WithHint("The type may run SQL that no record would hold. Leave the types of parameters to the server.")
+			}
 			if r.AggregateOnly && !slices.Contains(parameterTypes, oid) {
 				return sqlstate.New(sqlstate.FeatureNotSupported, "parameters over table %q are numbers, text, dates, timestamps, uuid or boolean", r.Name).
 					WithHint("Leave the types of parameters to the server.")

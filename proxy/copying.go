@@ -13,6 +13,7 @@ import "strings"
 func (q *expectations) copied() (syncs int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.queue[0].copying = false
 	end := q.ofCopy("c")
 	if end == len(q.queue) {
 		return 0
@@ -48,9 +49,11 @@ func (q *expectations) leaveCopy(code string) (clear bool) {
 	case strings.HasPrefix(code, "57"):
 		// It was cancelled while it waited for data, behind the Sync. Other errors
 		// without data come before the server reads anything, as from a trigger.
-		for n := 1; n < len(q.queue) && q.queue[n].kind == 'S'; {
-			q.cut(n + 1)
+		n := 1
+		for n < len(q.queue) && q.queue[n].kind == 'S' {
+			n++
 		}
+		q.cut(n)
 	}
 	return true
 }
@@ -83,4 +86,5 @@ func (q *expectations) cut(end int) {
 		q.drop(q.shift())
 	}
 	q.queue = append([]*expected{head}, q.queue...)
+	q.owed.add(head.weight)
 }

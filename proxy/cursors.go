@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/audit"
@@ -27,16 +26,24 @@ func (s *session) declare(plan *planner.Plan, d *decision) {
 	if len(plan.Cursors) == 0 {
 		return
 	}
-	if s.status.Load() == 'I' && !s.pipelined {
-		for name, c := range s.names.cursors {
-			if !c.hold {
-				delete(s.names.cursors, name)
-			}
-		}
-	}
+	s.forgetCursors()
 	s.names.declared = true
 	for _, c := range plan.Cursors {
 		s.names.cursors[c.Name] = &cursor{hold: c.Hold, decision: d}
+	}
+}
+
+// forgetCursors forgets the cursors whose transaction has ended, if that is known. One
+// WITH HOLD may have outlived it.
+func (s *session) forgetCursors() {
+	if len(s.names.cursors) == 0 || s.pipelined || !s.owedNothing() {
+		return
+	}
+	for name, c := range s.names.cursors {
+		c.ended = true
+		if !c.hold {
+			delete(s.names.cursors, name)
+		}
 	}
 }
 
@@ -44,6 +51,7 @@ func (s *session) declare(plan *planner.Plan, d *decision) {
 // shows says that rows come to the client. runs says that the text runs now, and
 // not only may later: then the cursors that it closes are gone.
 func (s *session) fetched(text string, runs bool) (d *decision, shows bool) {
+	s.forgetCursors()
 	if len(s.names.cursors) == 0 {
 		return nil, false
 	}
@@ -58,10 +66,12 @@ func (s *session) fetched(text string, runs bool) (d *decision, shows bool) {
 			shows = true
 		}
 	}
-	for _, c := range s.names.cursors {
+	for name, c := range s.names.cursors {
 		if f.Ends && c.hold && !c.ended {
-			c.ended = c.ended || runs
 			d.add(c.decision)
+			c.ended = runs
+		} else if (f.Ends || f.Undoes) && runs && !c.ended {
+			delete(s.names.cursors, name)
 		}
 	}
 	for _, name := range f.Closed {
@@ -82,13 +92,14 @@ func (s *session) fetched(text string, runs bool) (d *decision, shows bool) {
 // assertFetches refuses a text that may fetch from a cursor over releases beside
 // something else: it would be recorded as that.
 func (s *session) assertFetches(text string) error {
+	s.forgetCursors()
 	if len(s.names.cursors) == 0 {
 		return nil
 	}
 	if _, ok := planner.FetchingOf(text); ok {
 		return nil
 	}
-	if lower := strings.ToLower(text); !strings.Contains(lower, "fetch") && !strings.Contains(lower, "move") {
+	if !planner.MayFetch(text, func(cursor string) bool { return s.names.cursors[cursor] != nil }) {
 		return nil
 	}
 	return sqlstate.New(sqlstate.FeatureNotSupported, "FETCH cannot stand beside other statements while a cursor over a protected table is open").

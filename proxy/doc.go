@@ -18,7 +18,8 @@
 //
 // What passes is written from the buffer that it was read into (see frames and
 // sink). Between the two stands a queue of what the server still owes (see expected):
-// each message that will be answered is noted there before it is forwarded.
+// each message that will be answered is noted there before it is forwarded. The queue
+// is bounded (see owed), as is what is known of names (see held).
 // A refused statement is forwarded as one that cannot be parsed, so that the
 // server's transaction fails as it would have, and the server's error is
 // replaced by the reason.

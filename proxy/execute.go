@@ -93,9 +93,9 @@ func (s *session) askPrepared(ctx context.Context, name string) (*planner.Prepar
 	// In hexadecimal no encoding makes a quote of half a character.
 	rows, err := s.ask(ctx, fmt.Sprintf(selectPrepared, hex.EncodeToString([]byte(name))))
 	unknown := sqlstate.New(sqlstate.CannotConnectNow, "the server does not tell what EXECUTE stands for")
-	var cancelled *sqlstate.Error
-	if errors.As(err, &cancelled) {
-		return nil, cancelled
+	var known *sqlstate.Error
+	if errors.As(err, &known) {
+		return nil, known
 	}
 	if err == errWaits {
 		return nil, err

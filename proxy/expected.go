@@ -31,8 +31,10 @@ type expected struct {
 	// that stands for, and maps positions on to sent; nil where they are the same.
 	resolved *planner.Rewritten
 	sent     string
-	// prepares is marked where the server refuses to prepare it.
+	// prepares is marked where the server refuses to prepare or to close it, and where it
+	// has done so.
 	prepares *prepared
+	binds    *prepared // what is bound, where it was prepared by message
 	// again is marked where the server refuses to prepare it on another connection.
 	again *prepared
 	// released says that errors may quote released data, and decision, where it
@@ -57,6 +59,8 @@ type expected struct {
 	// lent says that it came from blank, and that once it is in the queue nobody
 	// else has it: when it is answered it is wiped, and used again.
 	lent bool
+	// weight is how much it takes of what may be owed at a time, once it is in the queue.
+	weight int
 }
 
 // position is the place in the client's text that a place in the server's
@@ -83,7 +87,10 @@ func (e *expected) undo() {
 
 // bare are the messages about which nothing has to be known but their kind.
 // Sessions share them: nobody changes one.
-var bare = map[byte]*expected{'S': {kind: 'S'}, 'C': {kind: 'C'}, 'D': {kind: 'D'}}
+var bare = map[byte]*expected{
+	'S': {kind: 'S', weight: bareWeight}, 'C': {kind: 'C', weight: bareWeight}, 'D': {kind: 'D', weight: bareWeight},
+	'd': {kind: 'd', weight: bareWeight}, 'c': {kind: 'c', weight: bareWeight},
+}
 
 // internalQuery is a query of the proxy's own on the client's session.
 type internalQuery struct {
@@ -120,6 +127,7 @@ type expectations struct {
 	dropped  func(*expected) // is told of what will never be answered
 	room     [8]*expected    // where the queue of a short transaction lies
 	blanks   []*expected     // were lent, and are wiped
+	owed     owed
 }
 
 // maxBlanks is as many as a short transaction needs.
@@ -147,27 +155,34 @@ func (q *expectations) add(e *expected) {
 		q.drop(e)
 		return
 	}
-	if n := len(q.queue); e.kind == 'd' && n > 0 && q.queue[n-1].kind == 'd' {
-		return // one mark is enough
+	if n := len(q.queue); e.kind == 'd' || e.kind == 'c' {
+		if n == 0 || q.queue[n-1].kind == e.kind {
+			return // there is no copy, or one mark is enough
+		}
 	}
 	q.skipping = false
 	if len(q.queue) == 0 {
 		q.queue = q.room[:0]
 	}
 	q.queue = append(q.queue, e)
+	q.owed.add(e.weigh())
 }
 
 // head is the oldest message without an answer, nil for none.
 func (q *expectations) head() *expected {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.queue) > 0 && (q.queue[0].kind == 'd' || q.queue[0].kind == 'c') {
-		q.shift() // outside of a copy the server passes over these
-	}
 	if len(q.queue) == 0 {
 		return nil
 	}
 	return q.queue[0]
+}
+
+// skipMarks drops marks at the head: outside of a copy the server passes over them.
+func (q *expectations) skipMarks() {
+	for len(q.queue) > 0 && (q.queue[0].kind == 'd' || q.queue[0].kind == 'c') {
+		q.shift()
+	}
 }
 
 // complete removes the head, whose answer has ended. Where it was lent, the caller
@@ -182,6 +197,7 @@ func (q *expectations) complete() {
 		*e = expected{}
 		q.blanks = append(q.blanks, e)
 	}
+	q.skipMarks()
 }
 
 // fail removes the head, whose answer was an error in the extended protocol,
@@ -208,6 +224,7 @@ func (q *expectations) shift() *expected {
 	e := q.queue[0]
 	q.queue[0] = nil
 	q.queue = q.queue[1:]
+	q.owed.add(-e.weight)
 	return e
 }
 

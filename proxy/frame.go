@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -18,6 +21,20 @@ const (
 // maxFrame is the longest message that PostgreSQL itself accepts.
 const maxFrame = 1<<30 - 1
 
+// maxShort is the longest message of the types that PostgreSQL takes for short, and of
+// those before a login has succeeded.
+const maxShort = 10000
+
+// maxText is how much of an error or a notice of the server is told.
+const maxText = 256 << 10
+
+// ofClient sets what a client may send once it is logged in.
+func (f *frames) ofClient() { f.limit, f.streamed, f.long = maxFrame, "d", "QPBFdf" }
+
+// ofServer sets what a server may send once a client is logged in: rows, data of a copy,
+// results of function calls and values of parameters are of any length.
+func (f *frames) ofServer() { f.streamed, f.cut = "DdVS", "EN" }
+
 // headerBytes are a message's type and length (PostgreSQL, chapter "Message
 // Formats").
 const headerBytes = 5
@@ -31,10 +48,15 @@ type frames struct {
 	small      []byte // the buffer of a session at rest
 	buffer     []byte
 	start, end int // unread bytes
-	// streamed is the type of messages that are never needed as a whole: where
+	// streamed are the types of messages that are never needed as a whole: where
 	// one is longer than the buffer, it is handed out in pieces.
-	streamed byte
-	rest     int  // bytes to come of the message that is handed out in pieces
+	streamed string
+	rest     int // bytes to come of the message that is handed out in pieces
+	// long are the only types of messages that may be longer than maxShort; empty for all.
+	long string
+	// cut are the types of messages that are handed out up to maxText.
+	cut      string
+	skipping int  // bytes to come of a message that was cut
 	drained  bool // the last read left room: there was no more to read
 }
 
@@ -65,20 +87,27 @@ func (f *frames) next() ([]byte, error) {
 	if f.rest > 0 {
 		return f.piece()
 	}
+	if err := f.skip(); err != nil {
+		return nil, err
+	}
 	if err := f.fill(headerBytes); err != nil {
 		return nil, err
 	}
-	length := int64(binary.BigEndian.Uint32(f.buffer[f.start+1:]))
-	if length < 4 || length > int64(f.limit) {
+	kind, length := f.buffer[f.start], int64(binary.BigEndian.Uint32(f.buffer[f.start+1:]))
+	tooLong := length > maxShort && f.long != "" && strings.IndexByte(f.long, kind) < 0
+	if length < 4 || length > int64(f.limit) || tooLong {
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, "invalid message length")
 	}
 	total := int(length) + 1
-	if total > bufferBytes && f.streamed != 0 && f.buffer[f.start] == f.streamed {
+	if total > bufferBytes && strings.IndexByte(f.streamed, kind) >= 0 {
 		f.rest = total
 		return f.piece()
 	}
 	if f.brief > 0 && total > f.brief {
 		return nil, errWaits
+	}
+	if total > maxText && strings.IndexByte(f.cut, kind) >= 0 {
+		return f.shortened(total)
 	}
 	if err := f.fill(total); err != nil {
 		return nil, err
@@ -86,6 +115,57 @@ func (f *frames) next() ([]byte, error) {
 	frame := f.buffer[f.start : f.start+total]
 	f.start += total
 	return frame, nil
+}
+
+// shortened returns the beginning of an error or a notice, as a message.
+func (f *frames) shortened(total int) ([]byte, error) {
+	if err := f.fill(maxText); err != nil {
+		return nil, err
+	}
+	frame := f.buffer[f.start : f.start+maxText]
+	f.start += maxText
+	f.skipping = total - maxText
+	return withEndOfFields(frame), nil
+}
+
+// withEndOfFields makes a message of the first fields of one, of which the last may be
+// cut (PostgreSQL, chapter "Error and Notice Message Fields").
+func withEndOfFields(frame []byte) []byte {
+	room := frame[:len(frame)-2] // for the end of a text, and that of the fields
+	end := headerBytes
+	for end < len(room) && room[end] != 0 {
+		if n := bytes.IndexByte(room[end:], 0); n > 0 {
+			end += n + 1
+			continue
+		}
+		last := len(room)
+		for range utf8.UTFMax { // the last character may be cut
+			if room[last-1] < utf8.RuneSelf {
+				break
+			}
+			if last--; last == end+1 || utf8.RuneStart(room[last]) {
+				break
+			}
+		}
+		frame[last] = 0
+		end = last + 1
+	}
+	frame[end] = 0
+	binary.BigEndian.PutUint32(frame[1:], uint32(end))
+	return frame[:end+1]
+}
+
+// skip reads over the rest of a message that was cut.
+func (f *frames) skip() error {
+	for f.skipping > 0 {
+		if err := f.fill(1); err != nil {
+			return err
+		}
+		n := min(f.skipping, f.end-f.start)
+		f.start += n
+		f.skipping -= n
+	}
+	return nil
 }
 
 // unread says that something is at hand without reading, be it less than a message.
@@ -109,11 +189,11 @@ func (f *frames) piece() ([]byte, error) {
 // buffered says whether a whole message, or a piece of one, is at hand without
 // reading.
 func (f *frames) buffered() bool {
-	n := f.end - f.start
 	if f.rest > 0 {
-		return n > 0
+		return f.end > f.start
 	}
-	return n >= headerBytes && int64(n) > int64(binary.BigEndian.Uint32(f.buffer[f.start+1:]))
+	n := f.end - f.start - f.skipping
+	return n >= headerBytes && int64(n) > int64(binary.BigEndian.Uint32(f.buffer[f.start+f.skipping+1:]))
 }
 
 // fill reads until n bytes are unread in the buffer.

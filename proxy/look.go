@@ -1,6 +1,9 @@
 package proxy
 
-import "github.com/hiatus-tailor/tailor/planner"
+import (
+	"github.com/hiatus-tailor/tailor/internal/words"
+	"github.com/hiatus-tailor/tailor/planner"
+)
 
 // look is a statement's text with what it tells by itself. Each question is
 // answered once, when it is asked first, however often the text runs. It belongs
@@ -25,6 +28,8 @@ const (
 	mayDiscard
 	mayExplain
 	mayLabel
+	mayHold
+	mayConfigure
 )
 
 // ask answers a question, and remembers the answer.
@@ -41,9 +46,16 @@ func (l *look) ask(q questions, answer func(text string) bool) bool {
 func (l *look) alike() bool    { return l.ask(isAlike, alike) }
 func (l *look) plain() bool    { return l.ask(isPlain, plain) }
 func (l *look) settles() bool  { return l.ask(mayUnsettle, settlers.Within) }
+func (l *look) holds() bool    { return l.ask(mayHold, holders.Within) }
 func (l *look) discards() bool { return l.ask(mayDiscard, discards) }
 func (l *look) explains() bool { return l.ask(mayExplain, explainsTailor) }
 func (l *look) labels() bool   { return l.ask(mayLabel, labels) }
+
+// parameters says whether a text may name one of Tailor's configuration parameters.
+func (l *look) parameters() bool { return l.ask(mayConfigure, configuration.Within) }
+
+// configuration is what the names of all of them hold, however they are written.
+var configuration = words.New([]string{"tailor"})
 
 // labels says that a text is a SECURITY LABEL, or would be with fewer faults.
 func labels(text string) bool {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgproto3/v2"
 
@@ -23,9 +24,14 @@ type prepared struct {
 	fetches *decision
 	// decision is what the text reads that the server has; nil where it passes.
 	decision *decision
-	failed   atomic.Bool // the server has refused to prepare it
-	types    []uint32    // of parameters, as the client gave them
-	sent     string      // what the server got in place of a text that passes; empty for the text
+	// failed says that the server has refused to do this, or has passed over it, done
+	// that it has done it; before is what the name stood for until then.
+	failed, done atomic.Bool
+	closed       bool // it is no statement, but the closing of one
+	cut          bool // the text is only the beginning of what the server got
+	before       *prepared
+	types        []uint32 // of parameters, as the client gave them
+	sent         string   // what the server got in place of a text that passes; empty for the text
 	// generation is the session's connection that knows it, -1 where it is to be
 	// prepared again.
 	generation atomic.Int64
@@ -35,10 +41,12 @@ type prepared struct {
 // times rows are fetched from it.
 type portal struct {
 	*prepared
-	name    string    // under which the server knows it
-	bound   *decision // what it reads
-	decided bool
+	name    string        // under which the server knows it
+	bound   *decision     // what it reads
+	took    time.Duration // to decide
+	decided bool          // its run is recorded
 	record  *audit.Record // of a released statement; each fetch completes it
+	asked   int64         // how often the server had been asked before; see forgetEnded
 }
 
 // names says what the client's names of statements and portals stand for. What
@@ -53,6 +61,9 @@ type names struct {
 	kept       bool // there has been a PREPARE over releases
 	complete   bool // the server need not know all names: see pooled
 	given      int
+	holds      bool     // there may have been a cursor WITH HOLD over anything else
+	closing    []string // statements that the client has closed
+	held       int      // what all takes, or more: see assertHolds
 }
 
 func newNames() names {
@@ -75,12 +86,12 @@ func (n *names) fetches(client string) (d *decision, text string) {
 
 // bound notes which statement, without protected tables, a portal runs. Where the
 // portal had another one, that is forgotten: nobody but the map has a portal.
-func (n *names) bound(to []byte, p *prepared) {
+func (n *names) bound(to []byte, p *prepared, asked int64) {
 	if known := n.portals[string(to)]; known != nil && known.name == string(to) {
-		*known = portal{prepared: p, name: known.name}
+		*known = portal{prepared: p, name: known.name, asked: asked}
 		return
 	}
-	n.portals[string(to)] = &portal{prepared: p, name: string(to)}
+	n.portals[string(to)] = &portal{prepared: p, name: string(to), asked: asked}
 }
 
 // ownPrefix starts the names that the proxy gives.
@@ -111,7 +122,6 @@ func (s *session) replace(kind byte, client string) error {
 	if client != "" || !own(name) {
 		return nil
 	}
-	s.names.forget(kind, client)
 	s.expect.add(&expected{kind: 'C', silent: true})
 	return send(s.up, &pgproto3.Close{ObjectType: kind, Name: name})
 }
@@ -119,15 +129,15 @@ func (s *session) replace(kind byte, client string) error {
 // taken says that a name stands for a protected statement, so that the server,
 // which has it under another name, would not see the clash.
 func (n *names) taken(client string) bool {
-	p := n.statements[client]
-	return client != "" && p != nil && (own(p.name) || n.complete) && !p.failed.Load()
+	p := n.statement(client)
+	return client != "" && p != nil && (own(p.name) || n.complete)
 }
 
 // server is the name that the server has for a client's statement or portal.
 func (n *names) server(kind byte, client string) string {
 	switch kind {
 	case 'S':
-		if p := n.statements[client]; p != nil {
+		if p := n.statement(client); p != nil {
 			return p.name
 		}
 	case 'P':
@@ -138,13 +148,72 @@ func (n *names) server(kind byte, client string) string {
 	return client
 }
 
-// forget removes a closed statement or portal.
-func (n *names) forget(kind byte, client string) {
-	if kind == 'S' {
-		delete(n.statements, client)
-	} else {
-		delete(n.portals, client)
+// statement is what a client's name stands for at the server, as far as its answers have
+// come: a Parse or a Close that has failed, or that the server has passed over, has
+// changed nothing. It is nil where that is not known.
+func (n *names) statement(client string) *prepared {
+	if p := n.latest(client); p != nil && !p.closed {
+		return p
 	}
+	return nil
+}
+
+// latest is what has last been sent about a name, short of what has failed. It is nil
+// where the name stands for nothing.
+func (n *names) latest(client string) *prepared {
+	last := n.statements[client]
+	p := last
+	for p != nil && p.failed.Load() {
+		p = p.before
+	}
+	if p != nil && p.done.Load() {
+		p.before = nil
+		if p.closed {
+			p = nil
+		}
+	}
+	switch {
+	case p == nil && last != nil:
+		delete(n.statements, client)
+	case p != last:
+		n.statements[client] = p
+	}
+	return p
+}
+
+// prepare notes what a name stands for once the server has answered. Both it and close
+// return what the expectation of that answer decides about.
+func (n *names) prepare(client string, p *prepared) *prepared {
+	if client != "" { // the server forgets an unnamed one before it looks at another
+		p.before = n.latest(client)
+	}
+	n.statements[client] = p
+	return p
+}
+
+// close notes that a statement is to be closed; nil for one that is not known.
+func (n *names) close(client string) *prepared {
+	n.reap()
+	p := n.statement(client)
+	if p == nil {
+		return nil
+	}
+	n.closing = append(n.closing, client)
+	n.statements[client] = &prepared{closed: true, before: p}
+	return n.statements[client]
+}
+
+// reap forgets the statements of which the server has said that they are closed.
+func (n *names) reap() {
+	for len(n.closing) > 0 {
+		p := n.statements[n.closing[0]]
+		if p != nil && p.closed && !p.done.Load() && !p.failed.Load() {
+			return
+		}
+		n.latest(n.closing[0])
+		n.closing = n.closing[1:]
+	}
+	n.closing = nil
 }
 
 var deallocation = regexp.MustCompile(`(?is)^\s*deallocate\s+(?:prepare\s+)?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\s*;?\s*$`)
@@ -183,10 +252,11 @@ func (n *names) deallocated(text string) (rewritten string, ok bool) {
 	if m[1][0] == '"' {
 		name = strings.ReplaceAll(m[1][1:len(m[1])-1], `""`, `"`)
 	}
+	name = cutIdentifier(name)
 	if !n.taken(name) {
 		return "", false
 	}
 	rewritten = `DEALLOCATE "` + n.statements[name].name + `"`
-	n.forget('S', name)
+	delete(n.statements, name)
 	return rewritten, true
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,29 +59,47 @@ func (s *session) knows(p *prepared) bool {
 	return err != nil || p.decision.version == snapshot.Version()
 }
 
-// decideBound is decide for a portal. It has been bound to releases that must
-// still be the present ones: what is made of a chain now, the portal does not
-// show. What lies before, such as Bind, is sent meanwhile; sending says how that
-// ended.
-func (s *session) decideBound(ctx context.Context, p *portal, record *audit.Record) (d *decision, sending, err error) {
+// decideBound decides what a portal reads, before the server binds it: what is made of a
+// chain later, the portal's snapshot does not show.
+func (s *session) decideBound(ctx context.Context, p *portal) error {
+	started := s.proxy.clock()
+	d, err := s.tailor(ctx, p.plan, toAnswer)
+	p.took = s.proxy.clock().Sub(started)
+	s.proxy.meters.assessment.Observe(p.took)
+	if err != nil {
+		return err
+	}
+	for i, prepared := range p.decision.releases {
+		if d.releases[i].Chain != prepared.Chain {
+			return catalog.ErrOvertaken(prepared.Relation)
+		}
+	}
+	p.bound = d
+	return nil
+}
+
+// recordBound makes the record of a portal's run durable. What the portal has been bound
+// to must still be what is released. What lies before, such as Bind, is sent meanwhile;
+// sending says how that ended.
+func (s *session) recordBound(ctx context.Context, p *portal, record *audit.Record) (sending, err error) {
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	for _, planned := range slices.Concat(p.plan.Parents, p.plan.Relations) {
+		if _, err := current(snapshot, planned); err != nil {
+			return nil, err
+		}
 	}
 	for _, bound := range p.bound.releases {
-		// Else the chain would be carried on, and wait for what the portal has locked.
-		if r := snapshot.Current(bound.Relation); r != nil && r.Version == bound.Relation.Version && r.Epoch != bound.Relation.Epoch {
-			return nil, nil, catalog.ErrOvertaken(r)
+		if r := snapshot.Current(bound.Relation); r.Epoch != bound.Relation.Epoch {
+			return nil, catalog.ErrOvertaken(r)
 		}
 	}
-	d, err = s.measuredDecision(ctx, p.plan, record, func(*decision) { sending = s.up.push() })
-	if err != nil {
-		return nil, sending, err
+	record.PlanMS = milliseconds(p.took)
+	err = s.recorded(ctx, p.bound, record, func(*decision) { sending = s.up.push() })
+	if err == nil {
+		s.proxy.meters.released(record)
 	}
-	for i, bound := range p.bound.releases {
-		if d.releases[i].Chain != bound.Chain {
-			return nil, sending, catalog.ErrOvertaken(bound.Relation)
-		}
-	}
-	return d, sending, nil
+	return sending, err
 }

@@ -102,7 +102,7 @@ func (s *session) pass(ctx context.Context, frame []byte, inside bool) error {
 	var err error
 	if inside {
 		err = s.up.piece(frame)
-	} else {
+	} else if err = s.awaitRoom(ctx); err == nil {
 		s.messages.Add(1)
 		err = s.statement(ctx, frame)
 	}
@@ -261,7 +261,7 @@ func (s *session) wake(ctx context.Context) error {
 		return err
 	}
 	_ = u.conn.SetDeadline(time.Time{})
-	u.frames.streamed = 'D'
+	u.frames.ofServer()
 	q.touch.Lock()
 	defer q.touch.Unlock()
 	if ctx.Err() != nil {

@@ -87,9 +87,13 @@ func (u *upstream) ask(columns string) (row [][]byte, err error) {
 	q := &internalQuery{}
 	failed := false
 	for {
+		inside := u.frames.inside()
 		frame, err := u.frames.next()
 		if err != nil {
 			return nil, errors.Join(errSilentServer, err)
+		}
+		if inside {
+			continue
 		}
 		switch frame[0] {
 		case 'D':
@@ -104,7 +108,7 @@ func (u *upstream) ask(columns string) (row [][]byte, err error) {
 			switch {
 			case u.frames.start != u.frames.end:
 				return nil, errSilentServer
-			case failed:
+			case failed || q.failure != nil:
 				return nil, nil
 			case len(q.row) == 0 || string(q.row[0]) != word:
 				return nil, errSilentServer
@@ -165,6 +169,10 @@ func (s *session) deallocated(text string) (rewritten string, ok bool) {
 func (s *session) prepareAgain(ctx context.Context, p *prepared) error {
 	if p == nil || s.knows(p) || p.failed.Load() {
 		return nil // where the client never had it, the server says so
+	}
+	if p.cut {
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"a prepared statement of more than 256 kB is gone").WithHint("Prepare it again.")
 	}
 	e := &expected{kind: 'P', statement: p.text, started: s.proxy.clock(), silent: true, again: p}
 	text := p.text

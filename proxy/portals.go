@@ -17,9 +17,15 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if !ok || !also {
 		return malformed(nil)
 	}
+	to, from = cutName(to), cutName(from)
+	asked := s.questions.Load()
 	e := s.expect.blank()
 	e.kind, e.started = 'B', s.arrived()
 	s.pipelined = true
+	if err := s.assertHolds(portalWeight); err != nil {
+		e.record = s.record("")
+		return s.refuseStep(e, err)
+	}
 	for _, name := range [][]byte{to, from} {
 		if s.principal.Reader && own(name) {
 			e.record = s.record("")
@@ -27,8 +33,11 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 		}
 	}
 	p := s.names.statements[string(from)]
+	if p != nil && (p.before != nil || p.closed || p.failed.Load()) {
+		p = s.names.statement(string(from))
+	}
 	if p != nil {
-		e.statement = p.text
+		e.statement, e.binds = p.text, p
 	}
 	if err := s.prepareAgain(ctx, p); err != nil {
 		e.record = s.record(p.text)
@@ -44,10 +53,11 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 		return err
 	}
 	if p == nil { // prepared by SQL, or not at all: the record has its name
+		s.unsettled = true
 		p = &prepared{plan: passing, look: &look{text: "EXECUTE " + pgx.Identifier{string(from)}.Sanitize()}, name: string(from)}
 	}
 	if !own(p.name) {
-		s.names.bound(to, p)
+		s.names.bound(to, p, asked)
 		e.lent = true
 		s.expect.add(e)
 		return s.up.pass(frame)
@@ -56,14 +66,19 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if err := b.Decode(frame[headerBytes:]); err != nil {
 		return malformed(err)
 	}
+	made := &portal{prepared: p, bound: p.decision, asked: asked}
 	if !p.plan.Passes() && p.plan.Explain == "" {
 		e.released, e.decision, e.runs = true, p.decision, p
+		if err := s.decideBound(ctx, made); err != nil {
+			e.record = s.record(p.text)
+			return s.refuseStep(e, err)
+		}
 	}
-	name := s.names.give()
-	s.names.portals[b.DestinationPortal] = &portal{prepared: p, name: name, bound: p.decision}
+	made.name = s.names.give()
+	s.names.portals[string(to)] = made
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Bind{
-		DestinationPortal: name, PreparedStatement: p.name, ParameterFormatCodes: b.ParameterFormatCodes,
+		DestinationPortal: made.name, PreparedStatement: p.name, ParameterFormatCodes: b.ParameterFormatCodes,
 		Parameters: b.Parameters, ResultFormatCodes: b.ResultFormatCodes,
 	})
 }
@@ -75,24 +90,30 @@ func (s *session) named(ctx context.Context, frame []byte) error {
 	if len(body) < 2 || body[len(body)-1] != 0 || (body[0] != 'S' && body[0] != 'P') {
 		return malformed(nil)
 	}
-	client := string(body[1 : len(body)-1])
+	client := string(cutName(body[1 : len(body)-1]))
 	if s.principal.Reader && own(client) {
 		e := &expected{kind: frame[0], started: s.proxy.clock(), record: s.record("")}
 		s.pipelined = true
 		return s.refuseStep(e, errOwnName(client))
 	}
 	server := s.names.server(body[0], client)
-	s.pipelined = true
+	s.pipelined = s.pipelined || frame[0] == 'D'
 	if frame[0] == 'D' && body[0] == 'S' {
-		if err := s.prepareAgain(ctx, s.names.statements[client]); err != nil {
+		if err := s.prepareAgain(ctx, s.names.statement(client)); err != nil {
 			e := &expected{kind: 'D', started: s.proxy.clock(), record: s.record("")}
 			return s.refuseStep(e, err)
 		}
 	}
-	s.expect.add(bare[frame[0]])
-	if frame[0] == 'C' {
-		s.names.forget(body[0], client)
+	e := bare[frame[0]]
+	if frame[0] == 'C' && body[0] == 'S' {
+		if closes := s.names.close(client); closes != nil {
+			e = s.expect.blank()
+			e.kind, e.prepares, e.lent = 'C', closes, true
+		}
+	} else if frame[0] == 'C' {
+		delete(s.names.portals, client)
 	}
+	s.expect.add(e)
 	if server == client {
 		return s.up.pass(frame)
 	}
@@ -108,6 +129,7 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	if !ok || len(rest) != 4 {
 		return malformed(nil)
 	}
+	name = cutName(name)
 	most := binary.BigEndian.Uint32(rest)
 	e := s.expect.blank()
 	e.kind, e.started, e.most = 'E', s.arrived(), most
@@ -151,7 +173,7 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	e.released, e.decision, e.runs = true, p.bound, p.prepared
 	if !p.decided {
 		e.record = s.record(p.text)
-		d, sending, err := s.decideBound(ctx, p, e.record)
+		sending, err := s.recordBound(ctx, p, e.record)
 		if sending != nil {
 			return sending
 		}
@@ -160,8 +182,8 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 		}
 		p.decided, p.record = true, e.record
 		s.settle(p.look, true)
-		e.prelude = d.notice
-		s.declare(p.plan, d)
+		e.prelude = p.bound.notice
+		s.declare(p.plan, p.bound)
 	}
 	e.record = p.record
 	s.expect.add(e)

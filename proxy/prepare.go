@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgproto3/v2"
 
+	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/planner"
 )
@@ -25,9 +26,12 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	e := s.expect.blank()
 	e.kind, e.statement, e.sent, e.resolved, e.started = 'P', runs.text, sent.text, resolved, started
 	s.pipelined = true
-	name, parameters := string(p.name), p.types
+	name, parameters := string(cutName(p.name)), p.types
 	if err == nil {
 		err = s.assertFree(name)
+	}
+	if err == nil {
+		err = s.assertHolds(statementWeight + min(len(runs.text), audit.MostShown) + 4*len(parameters) + plan.Bytes())
 	}
 	made := &prepared{plan: plan, look: runs, name: name, types: parameters}
 	var text string
@@ -37,6 +41,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		made.name, parameters = s.names.give(), nil
 		text, err = s.explained(ctx, plan, nil)
 	case plan.Passes():
+		made.plan = passing
 		text, err = s.preparePassing(made)
 		e.lent = err == nil
 	case plan.Prepares != "":
@@ -47,17 +52,24 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		made.name = s.names.give()
 		text, err = s.prepareReleases(ctx, e, made)
 	}
+	if replacing := s.replace('S', name); replacing != nil {
+		return replacing
+	}
 	if err != nil {
+		if name == "" {
+			delete(s.names.statements, name)
+		}
 		e.record = s.record(runs.text)
 		return s.refuseStep(e, err)
 	}
-	if err := s.replace('S', name); err != nil {
-		return err
-	}
 	made.generation.Store(s.generation)
-	s.names.statements[name], e.prepares = made, made
+	e.prepares = s.names.prepare(name, made)
 	s.expect.add(e)
-	if text == sent.text && made.name == name {
+	unchanged := text == sent.text && made.name == name
+	if made.plan == passing {
+		s.shorten(made)
+	}
+	if unchanged {
 		return s.up.pass(frame)
 	}
 	return send(s.up, &pgproto3.Parse{Name: made.name, Query: text, ParameterOIDs: parameters})
@@ -110,10 +122,13 @@ func (s *session) prepareReleases(ctx context.Context, e *expected, made *prepar
 }
 
 // assertPassing refuses a text that names no protected table where it would do
-// something else than it says. For SECURITY LABEL it returns the call that does it.
+// something else than it says. For SECURITY LABEL it returns the call that does it, for
+// SHOW of Tailor's parameters the query that answers it.
 func (s *session) assertPassing(l *look) (call string, err error) {
 	if l.labels() {
 		call, err = planner.SecurityLabel(l.text)
+	} else if l.parameters() {
+		call, err = planner.Parameters(l.text)
 	}
 	if err == nil {
 		err = s.assertFetches(l.text)

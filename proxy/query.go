@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
@@ -34,7 +35,9 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		if text, err = s.keep(ctx, e, plan); err == nil {
 			s.count(e, runs)
 		}
-	case plan.OneQuery && !s.pipelined:
+	case s.pipelined:
+		err = errPipelined
+	case plan.OneQuery && !s.names.holds:
 		e.record = s.recordAt(started, runs.text)
 		return s.queryAhead(ctx, e, plan)
 	default:
@@ -71,6 +74,9 @@ func (s *session) queryPassing(ctx context.Context, e *expected, runs *look) (st
 		return "", err
 	}
 	if d, shows := s.fetched(runs.text, true); d != nil {
+		if s.pipelined {
+			return "", errPipelined
+		}
 		return s.queryFetch(ctx, e, runs, d, shows)
 	}
 	s.settle(runs, false)
@@ -79,6 +85,13 @@ func (s *session) queryPassing(ctx context.Context, e *expected, runs *look) (st
 	e.lent = true
 	return s.inPlace(runs.text, call), nil
 }
+
+// errPipelined refuses a simple query over releases behind messages of the extended
+// protocol. It would end their transaction, and what the server reads then, cursors WITH
+// HOLD that SQL in a block has opened, say, it would read under this text's ticket.
+var errPipelined = sqlstate.New(sqlstate.FeatureNotSupported,
+	"a simple query over a protected table cannot follow other messages in one pipeline").
+	WithHint("Send Sync before the query.")
 
 // queryFetch returns the text by which rows are fetched from cursors over
 // releases, or the transaction of one that outlives it ends.

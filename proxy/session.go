@@ -51,6 +51,7 @@ type session struct {
 
 	homecoming homecoming
 	expect     expectations
+	swallows   bool // the pieces of the server's message: the goroutine that forwards answers looks
 	work       interrupts
 	tally      *tally
 	together   bool          // the tally is not the session's alone
@@ -79,6 +80,9 @@ type session struct {
 // in, a connection to the server is kept, and nothing has to be waited for.
 func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*session, error) {
 	user := g.parameters["user"]
+	if err := assertParameters(g.parameters); err != nil {
+		return nil, err
+	}
 	if err := negotiate(g.conn, g, p.newestMinor()); err != nil {
 		return nil, err
 	}
@@ -88,7 +92,7 @@ func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*
 	if err != nil {
 		return nil, err
 	}
-	in.limit, in.streamed = maxFrame, 'd'
+	in.ofClient()
 	if err := p.seats.take(ctx, r.QueueTimeout, c.leave); err != nil {
 		return nil, err
 	}
@@ -102,13 +106,14 @@ func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*
 		p.seats.leave()
 		return nil, err
 	}
-	server.frames.streamed = 'D'
+	server.frames.ofServer()
 	s := &session{
 		proxy: p, course: c, id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(), server: server, principal: client.principal,
 		database: g.parameters["database"], keyring: r.peers.keyring, keyLength: shortSecret, in: in,
 		out: &sink{to: g.conn, meter: p.meters.toClients}, up: &sink{to: server.conn, meter: p.meters.toServer},
 		tally:     &tally{seed: p.seed},
 		names:     newNames(),
+		expect:    expectations{owed: owed{eased: make(chan struct{}, 1)}},
 		knowledge: knowledge{settings: settings{notices: true}},
 	}
 	s.up.questions = &s.questions

@@ -42,7 +42,8 @@ func bareSession(client, server io.Reader) (s *session, toServer, toClient *byte
 		tally: &tally{seed: p.seed},
 		names: names{statements: make(map[string]*prepared), portals: make(map[string]*portal)},
 	}
-	s.in.streamed, s.server.frames.streamed = 'd', 'D'
+	s.in.ofClient()
+	s.server.frames.ofServer()
 	s.expect.dropped = func(e *expected) { s.finish(e, audit.Failed, "") }
 	return s, toServer, toClient
 }

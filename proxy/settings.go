@@ -12,6 +12,7 @@ import (
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/internal/words"
+	"github.com/hiatus-tailor/tailor/planner"
 )
 
 // settings are what the meaning of a statement depends on in a session. They
@@ -25,12 +26,15 @@ type settings struct {
 	recoding   string              // tailor.recoding, "" for the policy's own
 	project    string              // tailor.project, "" for none
 	temporary  map[string][]string // columns of temporary relations
+	invalid    error               // of the first of them that has a value it cannot have
 }
 
 // selectSettings reads them where the statement itself would.
 const selectSettings = `SELECT pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n'),` +
-	` pg_catalog.current_setting('tailor.representation', true), pg_catalog.current_setting('tailor.notices', true),` +
-	` pg_catalog.current_setting('tailor.recoding', true), pg_catalog.current_setting('tailor.project', true),` +
+	` pg_catalog.left(pg_catalog.current_setting('tailor.representation', true), 1000),` +
+	` pg_catalog.left(pg_catalog.current_setting('tailor.notices', true), 1000),` +
+	` pg_catalog.left(pg_catalog.current_setting('tailor.recoding', true), 1000),` +
+	` pg_catalog.left(pg_catalog.current_setting('tailor.project', true), 1000),` +
 	` CASE WHEN pg_catalog.pg_my_temp_schema() <> 0 THEN (SELECT pg_catalog.json_object_agg(c.relname, array(` +
 	`SELECT a.attname FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum))` +
 	` FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema() AND c.relkind IN ('r', 'v', 'p')) END`
@@ -136,8 +140,8 @@ func (s *session) awaitSettings(ctx context.Context) error {
 		}
 		if err != nil {
 			s.unsettled = true
-			if cancelled := (*sqlstate.Error)(nil); errors.As(err, &cancelled) {
-				return cancelled
+			if known := (*sqlstate.Error)(nil); errors.As(err, &known) {
+				return known
 			}
 			return unreadable.Wrap(err)
 		}
@@ -160,14 +164,26 @@ func (q *internalQuery) settings() (settings, error) {
 			return settings{}, err
 		}
 	}
-	return settings{
+	told := settings{
 		searchPath: strings.Split(string(q.row[0]), "\n"),
-		values:     string(q.row[1]) == "value",
-		notices:    string(q.row[2]) != "off",
-		recoding:   string(q.row[3]),
 		project:    string(q.row[4]),
 		temporary:  temporary,
-	}, nil
+	}
+	told.values = told.parameter("tailor.representation", q.row[1]) == "value"
+	told.notices = told.parameter("tailor.notices", q.row[2]) != "off"
+	told.recoding = told.parameter("tailor.recoding", q.row[3])
+	return told, nil
+}
+
+// parameter is the value of a parameter as it is declared, "" where it is not set.
+// Not all values come through the proxy's hands: ALTER ROLE, say, takes any.
+func (s *settings) parameter(name string, told []byte) string {
+	if len(told) == 0 {
+		return ""
+	}
+	value, err := planner.Parameter(name, string(told))
+	s.invalid = cmp.Or(s.invalid, err)
+	return value
 }
 
 // identify notes what the server was asked beside the settings.
@@ -210,8 +226,14 @@ var settlers = words.New([]string{"set", "discard", "rollback", "abort", "call",
 // the planner lets no function into it that could.
 func (s *session) settle(l *look, released bool) {
 	s.unsettled = s.unsettled || l.settles()
-	s.doubtful = s.doubtful || s.unsettled || !released && !l.plain()
+	passes := !released && !l.plain()
+	s.doubtful = s.doubtful || s.unsettled || passes
+	s.names.holds = s.names.holds || passes && l.holds()
 }
+
+// holders are words without which a text opens no cursor WITH HOLD, short of SQL in a
+// string.
+var holders = words.New([]string{"hold"})
 
 // plain says that a text is one query without a function call.
 func plain(text string) bool {

@@ -329,9 +329,13 @@ func (u *upstream) clear() error {
 	}
 	told := &internalQuery{}
 	for due := cleared; due != ""; {
+		inside := u.frames.inside()
 		frame, err := u.frames.next()
 		if err != nil {
 			return err
+		}
+		if inside {
+			continue
 		}
 		switch frame[0] {
 		case 'S':

@@ -67,9 +67,9 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 			return malformed(nil) // the server would answer it with an error
 		}
 	case 'd':
-		s.expect.add(&expected{kind: 'd'})
+		s.expect.add(bare['d'])
 	case 'c', 'f':
-		s.expect.add(&expected{kind: 'c'})
+		s.expect.add(bare['c'])
 	case 'F':
 		return s.functionCall(frame)
 	default:

@@ -75,6 +75,12 @@ func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
 	if err == nil && plan.Explain == "" && !s.principal.Reader {
 		return passing, nil
 	}
+	if err == nil && !plan.Passes() && s.invalid != nil {
+		return nil, s.invalid
+	}
+	if err == nil && len(plan.Cursors) > 0 {
+		err = s.assertHolds(cursorWeight * len(plan.Cursors))
+	}
 	return plan, err
 }
 
@@ -218,16 +224,21 @@ func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.
 		return nil, err
 	}
 	record.PlanMS = milliseconds(s.proxy.clock().Sub(started))
+	if err := s.recorded(ctx, d, record, meanwhile); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// recorded words what a decision shows and makes its record durable; see decide.
+func (s *session) recorded(ctx context.Context, d *decision, record *audit.Record, meanwhile func(*decision)) error {
 	record.Verdict = audit.Released
 	d.describe(record)
 	if s.settings.notices {
 		d.notice = noticeFrame(d.wording())
 	}
 	meanwhile(d)
-	if err := s.append(ctx, record); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return s.append(ctx, record)
 }
 
 // append makes a record durable.
@@ -261,6 +272,7 @@ func (d *decision) describe(record *audit.Record) {
 		record.Relations = append(record.Relations, release.Relation.String())
 		record.Epoch, record.PolicyVersion = release.Relation.Epoch, release.Relation.Version
 		record.Chain, record.Recoding = release.Chain, a.Recoding
+		record.Shows(release.Chain, release.Generation)
 		record.Stages = append(record.Stages, a.Stages...)
 		for _, name := range d.measures[i] {
 			record.Measures = append(record.Measures, release.Relation.String()+"."+name)

@@ -17,6 +17,7 @@ const (
 	recordsOfAShape = 100
 	tallyInterval   = 10 * time.Second
 	maxShapes       = 256
+	maxTallied      = 512 << 10 // of texts
 )
 
 // tally counts the runs of statements that passed. Statements have one shape
@@ -25,6 +26,7 @@ type tally struct {
 	seed   maphash.Seed
 	mu     sync.Mutex
 	shapes map[uint64]*shape
+	bytes  int // of their statements
 }
 
 // shape is what is known of the runs of one shape in this interval.
@@ -60,6 +62,10 @@ func (t *tally) counts(l *look, now time.Time) *shape {
 		return nil
 	}
 	if s.runs == 0 && s.open == 0 {
+		if t.bytes+len(l.text)-len(s.statement) > maxTallied {
+			return nil
+		}
+		t.bytes += len(l.text) - len(s.statement)
 		s.started, s.statement = now, l.text
 	}
 	s.open++
@@ -96,6 +102,7 @@ func (t *tally) take(now time.Time, record func(started time.Time, statement str
 			sums = append(sums, sum{r, audit.Outcome{Verdict: audit.Passed, Rows: s.rows, Duration: s.duration}})
 		}
 		if s.open == 0 {
+			t.bytes -= len(s.statement)
 			delete(t.shapes, key)
 			continue
 		}

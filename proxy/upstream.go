@@ -65,8 +65,12 @@ func (u *upstream) close() {
 // maxGreeting is how long a greeting may grow before what is out of date goes.
 const maxGreeting = 8 << 10
 
-// setParameter notes a ParameterStatus.
+// setParameter notes a ParameterStatus. One that is too long is not the next client's: the
+// server tells another value when this one's settings are discarded.
 func (u *upstream) setParameter(frame []byte) {
+	if len(frame) > maxGreeting {
+		return
+	}
 	u.greeting, u.told = append(u.greeting, frame...), true
 	if len(u.greeting) > maxGreeting {
 		u.shorten()

@@ -33,8 +33,13 @@ func browser(t *testing.T) context.Context {
 		}
 		t.Skip("chromium is not installed; scripts/prepare installs it")
 	}
+	// Not t.TempDir: the browser's processes may still write there when the test has ended.
+	profile, err := os.MkdirTemp(stands, "browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900))
+		chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 900))
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(allocator)

@@ -168,3 +168,57 @@ func TestViewsOverProtectedTablesAreReplacedByTheirDefinition(t *testing.T) {
 		t.Errorf("a materialized view: %v", err)
 	}
 }
+
+// TestODBCReadsACursorBehindSavepoints fetches as psqlODBC does with UseDeclareFetch=1 and
+// Protocol=7.4-2: each batch behind a savepoint, in one text.
+func TestODBCReadsACursorBehindSavepoints(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	want := rowsOf(t, conn, "SELECT age, zip FROM patients")
+	for _, hold := range []string{"", "with hold "} {
+		got := rowsOf(t, conn, `BEGIN;declare "SQL_CUR0x1" cursor `+hold+`for SELECT age, zip FROM patients;fetch 100 in "SQL_CUR0x1"`)
+		for n := 0; len(got) < len(want) && n < 100; n++ {
+			got = append(got, rowsOf(t, conn, `SAVEPOINT _EXEC_SVP_1;fetch 100 in "SQL_CUR0x1"`, "RELEASE _EXEC_SVP_1")...)
+		}
+		if len(got) != len(want) {
+			t.Errorf("%d rows, want %d", len(got), len(want))
+		}
+		again := rowsOf(t, conn, "SAVEPOINT s;MOVE ABSOLUTE 0 IN \"SQL_CUR0x1\";ROLLBACK TO s;RELEASE s;fetch all in \"SQL_CUR0x1\";close \"SQL_CUR0x1\"", "COMMIT")
+		if len(again) != 0 && len(again) != len(want) {
+			t.Errorf("%d rows again", len(again))
+		}
+	}
+	if n := p.verdicts(t, "released", "fetch"); n < 2*patients/100 {
+		t.Errorf("%d fetches are recorded", n)
+	}
+}
+
+// TestClosedCursorsAreForgotten: a cursor over a protected table that is open no more, or
+// that a text does not name, keeps no other text from fetching.
+func TestClosedCursorsAreForgotten(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	const other = "DECLARE u CURSOR FOR SELECT n FROM numbers ORDER BY n; FETCH 3 FROM u; SELECT 0; CLOSE u"
+	for _, end := range []string{"ROLLBACK", "COMMIT", "CLOSE c", "END", "ABORT", "SELECT 1/0", ""} {
+		for _, hold := range []string{"", "WITH HOLD "} {
+			rowsOf(t, conn, "BEGIN", "DECLARE c CURSOR "+hold+"FOR SELECT age FROM patients")
+			if end != "" {
+				_, err := conn.Exec(t.Context(), end, pgx.QueryExecModeSimpleProtocol)
+				if code := codeIn(err); code != "" && code != "22012" {
+					t.Fatalf("%s: %v", end, err)
+				}
+			}
+			if conn.PgConn().TxStatus() == 'E' {
+				rowsOf(t, conn, "ROLLBACK")
+			}
+			text := "BEGIN; " + other + "; COMMIT"
+			if end == "" || end == "CLOSE c" {
+				text = other
+			}
+			if got := rowsOf(t, conn, text); strings.Join(got, " ") != "1 2 3 0" {
+				t.Errorf("after %q: %q", end, got)
+			}
+			rowsOf(t, conn, "ROLLBACK", "CLOSE ALL")
+		}
+	}
+}

@@ -68,7 +68,8 @@ func TestWhoWaitsForAnActivationIsToldSo(t *testing.T) {
 	// Two tables of one name, each protected in a transaction that others see nothing of.
 	activate := func(schema string) string {
 		return fmt.Sprintf(`BEGIN; CREATE SCHEMA %[1]s; CREATE TABLE %[1]s.twin AS SELECT * FROM patients; ALTER TABLE %[1]s.twin ADD PRIMARY KEY (id);
-			CALL tailor.protect('%[1]s.twin', 'id', 5); CALL tailor.classify('%[1]s.twin', 'diagnosis', 'sensitive'); CALL tailor.activate('%[1]s.twin')`, schema)
+			CALL tailor.protect('%[1]s.twin', 'id', 5); CALL tailor.classify('%[1]s.twin', 'diagnosis', 'sensitive');
+			CALL tailor.shared_fact('%[1]s.twin', 'diagnosis', 'accepted'); CALL tailor.activate('%[1]s.twin')`, schema)
 	}
 	first, second := s.superuser(t), connect(t, s.cluster.SuperuserDSN("hospital"))
 	exec1(t, first, activate("one"))
@@ -123,7 +124,7 @@ func TestAPolicyAndVacuumDoNotWaitForEachOther(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	dba, super := s.superuser(t), connect(t, s.cluster.SuperuserDSN("hospital"))
-	exec1(t, dba, `CREATE TABLE filled AS SELECT * FROM patients; ALTER TABLE filled ADD PRIMARY KEY (id)`)
+	exec1(t, dba, `CREATE TABLE filled AS SELECT id + 100000 AS id, diagnosis FROM patients; ALTER TABLE filled ADD PRIMARY KEY (id)`)
 	exec1(t, dba, `BEGIN; CALL tailor.protect('filled', 'id', 5); CALL tailor.classify('filled', 'diagnosis', 'sensitive')`)
 	vacuumed := make(chan error, 1)
 	vacuum := connect(t, s.cluster.SuperuserDSN("hospital"))

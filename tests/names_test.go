@@ -62,9 +62,6 @@ func TestNamesOfMessagesAreNoWayPastTheRecord(t *testing.T) {
 		"DEALLOCATE ALL that is parsed only": {
 			{parse("", secret), sync}, {parse("z", "DEALLOCATE ALL"), sync}, {bind("", ""), execute("tailor_own_1"), sync},
 		},
-		"Close that the server passes over": {
-			{parse("", secret), sync}, {parse("bad", "SELEC"), &pgproto3.Close{ObjectType: 'S'}, sync}, {bind("", ""), execute(""), sync},
-		},
 		"CLOSE that is parsed only": {
 			{query("BEGIN")}, {query("DECLARE c CURSOR FOR " + secret)}, {parse("z", "CLOSE c"), sync}, {execute("unknown"), sync},
 		},

@@ -142,7 +142,7 @@ CREATE VIEW alice.of_piece AS SELECT id FROM alice.piece; GRANT SELECT ON alice.
 	})
 	exec1(t, reader, `SELECT shown FROM research.whole`)
 	refused(t, reader, "0A000", `SELECT id FROM alice.of_piece`)
-	refused(t, reader, "42501", `SELECT id FROM research.of_whole`)
+	waitFor(t, endsWith(t, reader, "42501", `SELECT id FROM research.of_whole`))
 	exec1(t, super, `REVOKE ALL ON alice.of_piece, research.of_whole FROM PUBLIC`)
 }
 

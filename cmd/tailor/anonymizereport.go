@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"syscall"
 	"time"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/internal/atomicfile"
 )
 
 // anonymizeReport is what --report writes.
@@ -98,15 +98,7 @@ func writeTo(name string, stdout io.Writer, write func(io.Writer) error) error {
 	if name == "-" {
 		return write(stdout)
 	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	if err := write(f); err != nil {
-		_ = f.Close() // the first error is the one to tell
-		return err
-	}
-	return f.Close()
+	return atomicfile.Write(name, 0o666, write)
 }
 
 // writeAnonymized writes the sheet with its quasi-identifiers recoded. All

@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/anonymize/identify"
+	"github.com/hiatus-tailor/tailor/internal/atomicfile"
 	"github.com/hiatus-tailor/tailor/internal/policyfile"
 )
 
@@ -22,15 +22,7 @@ func writeDraft(o *classifyOptions, c *classified, columns []*identify.Column) (
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(o.write, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := draft.Write(f); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return draft, f.Close()
+	return draft, atomicfile.WriteNew(o.write, 0o644, draft.Write)
 }
 
 func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*policyfile.File, error) {

@@ -288,7 +288,7 @@ func (f *disassociateFlags) write(stdout io.Writer, form *published.Form, drawn 
 		if err != nil {
 			return explainDisassociate(err)
 		}
-		if err := atomicfile.Write(f.report, r.encode); err != nil {
+		if err := atomicfile.Write(f.report, 0o600, r.encode); err != nil {
 			return failed("--report", err)
 		}
 	}
@@ -300,11 +300,11 @@ func (f *disassociateFlags) write(stdout io.Writer, form *published.Form, drawn 
 	}
 	for i, records := range drawn {
 		path := fmt.Sprintf("%s.%d", f.out, i+1)
-		if err := atomicfile.Write(path, func(w io.Writer) error { return writeReconstructed(w, form, records) }); err != nil {
+		if err := atomicfile.Write(path, 0o600, func(w io.Writer) error { return writeReconstructed(w, form, records) }); err != nil {
 			return failed("--reconstruct", err)
 		}
 	}
-	if err := atomicfile.Write(f.out, func(w io.Writer) error {
+	if err := atomicfile.Write(f.out, 0o600, func(w io.Writer) error {
 		buffered := bufio.NewWriter(w)
 		return errors.Join(form.Encode(buffered), buffered.Flush())
 	}); err != nil {

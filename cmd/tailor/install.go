@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hiatus-tailor/tailor/extension"
+	"github.com/hiatus-tailor/tailor/internal/atomicfile"
 )
 
 func runInstall(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
@@ -62,7 +62,8 @@ func install(ctx context.Context, dsn string) error {
 // writeExtension writes the control file and the scripts.
 func writeExtension(dir string) error {
 	for name, text := range extension.Files() {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		write := func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
+		if err := atomicfile.Write(filepath.Join(dir, name), 0o644, write); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,7 @@ var commands = []command{
 	{"serve", "run the proxy", runServe},
 	{"disassociate", "publish set-valued data with k^m-anonymity", runDisassociate},
 	{"report", "what was released to whom under which policy, as a page", runReport},
+	{"uninstall", "remove the SQL side from a database", runUninstall},
 	{"workload", "run a file of queries on a CSV file as one chain", runWorkload},
 }
 

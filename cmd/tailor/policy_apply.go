@@ -226,6 +226,14 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 			}
 		}
 	}
+	for _, c := range t.Columns {
+		if !c.SharedFact {
+			continue
+		}
+		if err := call(`CALL tailor.shared_fact($1::text::regclass, $2, 'accepted')`, t.Name, c.Name); err != nil {
+			return err
+		}
+	}
 	for _, q := range t.Require {
 		if err := call(`CALL tailor.require($1::text::regclass, $2, $3, $4)`, t.Name, q.Model, q.Column, q.Parameter); err != nil {
 			return err

@@ -33,7 +33,7 @@ func exportPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error
 	if o.file == "-" {
 		return f.Write(stdout)
 	}
-	return atomicfile.Write(o.file, f.Write)
+	return atomicfile.Write(o.file, 0o600, f.Write)
 }
 
 // document is a policy version as the database keeps it.
@@ -58,7 +58,9 @@ type document struct {
 		Action string `json:"action"`
 		// Representative is "mean" or absent.
 		Representative string `json:"representative"`
-		Hierarchy      *struct {
+		// SharedFact is "accepted" or absent.
+		SharedFact string `json:"shared_fact"`
+		Hierarchy  *struct {
 			Name       string          `json:"name"`
 			Kind       string          `json:"kind"`
 			Definition json.RawMessage `json:"definition"`
@@ -131,7 +133,10 @@ func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, er
 		if c.Class == "" {
 			continue
 		}
-		column := policyfile.Column{Name: c.Name, Class: c.Class, Action: c.Action, Mean: c.Representative == "mean"}
+		column := policyfile.Column{
+			Name: c.Name, Class: c.Class, Action: c.Action,
+			Mean: c.Representative == "mean", SharedFact: c.SharedFact == "accepted",
+		}
 		if c.Hierarchy != nil {
 			h, err := policyfile.FromDefinition(c.Hierarchy.Name, c.Hierarchy.Kind, c.Hierarchy.Definition)
 			if err != nil {

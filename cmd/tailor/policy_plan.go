@@ -140,6 +140,9 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 			p.obstacle("chain.seed: the SQL side of this database knows no seeds")
 		}
 	}
+	if err := p.sharedNames(ctx, t); err != nil {
+		return err
+	}
 	return p.figures(ctx, t, now, r)
 }
 

@@ -85,7 +85,7 @@ func runReport(ctx context.Context, args []string, _ io.Reader, stdout, stderr i
 	}
 	text, err := makeReport(ctx, *dsn, f, format)
 	if err == nil && *out != "" {
-		err = atomicfile.Write(*out, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+		err = atomicfile.Write(*out, 0o600, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 	} else if err == nil {
 		_, err = io.WriteString(stdout, text)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/internal/atomicfile"
 )
 
 // workloadOptions are the flags of tailor workload.
@@ -129,7 +130,10 @@ func (o *workloadOptions) execute(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
-	return os.WriteFile(o.report, append(data, '\n'), 0o600)
+	return atomicfile.Write(o.report, 0o600, func(w io.Writer) error {
+		_, err := w.Write(append(data, '\n'))
+		return err
+	})
 }
 
 func readQueries(path string, t *anonymize.Table) (anonymize.Workload, error) {

@@ -13,17 +13,11 @@ import (
 func TestAFailedWriteLeavesTheOldFileAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
-	text := func(s string) func(io.Writer) error {
-		return func(w io.Writer) error {
-			_, err := io.WriteString(w, s)
-			return err
-		}
-	}
-	if err := atomicfile.Write(path, text("first")); err != nil {
+	if err := atomicfile.Write(path, 0o600, text("first")); err != nil {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	err := atomicfile.Write(path, func(w io.Writer) error {
+	err := atomicfile.Write(path, 0o600, func(w io.Writer) error {
 		_ = text("half")(w)
 		return broken
 	})
@@ -38,7 +32,7 @@ func TestAFailedWriteLeavesTheOldFileAndNothingElse(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%d files are left, %v", len(entries), err)
 	}
-	if err := atomicfile.Write(path, text("second")); err != nil {
+	if err := atomicfile.Write(path, 0o600, text("second")); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ = os.ReadFile(path); string(got) != "second" {

@@ -68,6 +68,11 @@ func (f *file) begin() error {
 	if err != nil {
 		return err
 	}
+	// A device or a pipe gives back nothing, and must not be set aside.
+	if info, err := current.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = current.Close()
+		return errors.Join(err, fmt.Errorf("%s is not a file", f.path))
+	}
 	if err := syncDirectory(f.path); err != nil {
 		_ = current.Close()
 		return err

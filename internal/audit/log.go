@@ -21,6 +21,7 @@ type Log struct {
 	closing sync.Once
 	writer  sync.WaitGroup
 	leftOut atomic.Int64 // lines lost since the last one that was written
+	long    atomic.Int64 // bytes of the long statements of records that nobody waits for
 	logins  limiter
 	texts   texts
 
@@ -55,8 +56,13 @@ type entry struct {
 var ErrClosed = errors.New("audit log is closed")
 
 const (
-	queueLength  = 4096
-	batchLength  = 512
+	queueLength = 4096
+	batchLength = 512
+	// batchBytes is how much text a batch holds that is written at once, and longBytes how
+	// much of texts longer than longText waits for that where nobody else waits.
+	batchBytes   = 512 << 10
+	longBytes    = 2 << 20
+	longText     = 512
 	tidyLength   = 8
 	writeTimeout = 10 * time.Second
 	// linger is how long lines that nobody waits for may wait for others: their
@@ -104,7 +110,7 @@ func (l *Log) open(ctx context.Context, dsn string) error {
 		}
 	}
 	if !l.config.Table {
-		return nil
+		return l.compareFile(ctx, dsn)
 	}
 	if l.table, err = openTable(ctx, dsn, l.file != nil); err != nil {
 		return err
@@ -178,8 +184,26 @@ func (l *Log) Tidy() {
 
 // Finish hands over how a statement ended, without waiting: its record, or the
 // completion of the one that was appended before. The record is the log's from
-// then on.
-func (l *Log) Finish(r *Record, o Outcome) { l.note(r.finish(l.clock(), o)) }
+// then on. Where many long statements wait for the log, their records lose the text.
+func (l *Log) Finish(r *Record, o Outcome) {
+	if n := len(r.statement); n > longText {
+		if l.long.Add(int64(n)) <= longBytes {
+			r.long = n
+		} else {
+			l.long.Add(-int64(n))
+			r.statement = notHeld
+		}
+	}
+	l.note(r.finish(l.clock(), o))
+}
+
+// letGo ends that a line counts among the long ones.
+func (l *Log) letGo(line chained) {
+	if r, ok := line.(*Record); ok && r.long > 0 {
+		l.long.Add(-int64(r.long))
+		r.long = 0
+	}
+}
 
 // RefusedLogin hands over the record of a login. Where they come too fast,
 // which anybody can bring about, only their number is kept.
@@ -200,6 +224,7 @@ func (l *Log) note(line chained) {
 		return
 	case l.entries <- entry{line: line}:
 	default:
+		l.letGo(line)
 		l.leftOut.Add(1)
 	}
 	select {
@@ -247,6 +272,10 @@ func (l *Log) write() {
 		if l.unfailed || again {
 			l.writeBatch()
 		}
+		for l.unfailed && len(l.entries) > 0 {
+			l.gather(batchLength)
+			l.writeBatch()
+		}
 		<-l.turn
 	}
 }
@@ -257,12 +286,16 @@ func (e entry) answer(err error) {
 	}
 }
 
-// gather takes what is queued, so many lines at most.
+// gather takes what is queued, so many lines at most, and about as much text as a batch
+// holds.
 func (l *Log) gather(most int) {
-	for range most {
+	for bytes := 0; most > 0 && bytes < batchBytes; most-- {
 		select {
 		case e := <-l.entries:
 			l.waiting = append(l.waiting, e)
+			if r, ok := e.line.(*Record); ok {
+				bytes += len(r.statement) + len(r.SQL)
+			}
 		default:
 			return
 		}
@@ -287,11 +320,16 @@ func (l *Log) writeBatch() {
 	for _, e := range l.waiting {
 		if !durable && e.written == nil {
 			kept = append(kept, e)
+		} else {
+			l.letGo(e.line)
 		}
 		e.answer(err)
 	}
 	if excess := len(kept) - queueLength; excess > 0 {
 		l.leftOut.Add(int64(excess))
+		for _, e := range kept[:excess] {
+			l.letGo(e.line)
+		}
 		kept = kept[excess:]
 	}
 	l.waiting = kept
@@ -413,6 +451,9 @@ func (l *Log) catchUp(ctx context.Context) error {
 		l.last = newChain()
 	default:
 		err = linesAfter(l.file.path, head{Log: l.last.Log, Sequence: held.Sequence}, batchLength, func(lines [][]byte) error {
+			if err := l.compare(ctx, l.table, lines, held != (head{})); err != nil {
+				return err
+			}
 			return l.table.insert(ctx, lines, func() error { return nil })
 		})
 	}
@@ -420,4 +461,30 @@ func (l *Log) catchUp(ctx context.Context) error {
 		l.behind = false
 	}
 	return err
+}
+
+// compare has the database note a restore where its chains are not as far as lines of
+// the file say: it has lost what it had committed.
+func (l *Log) compare(ctx context.Context, t *table, lines [][]byte, recent bool) error {
+	lost, err := t.noteLoss(ctx, lines, recent)
+	if lost {
+		l.log.Error("the audit file is ahead of the database, which has lost commits; see tailor doctor", "chain", l.last.Log)
+	}
+	return err
+}
+
+// compareFile compares the end of the file where no table is kept.
+func (l *Log) compareFile(ctx context.Context, dsn string) error {
+	if l.last.Sequence == 0 || dsn == "" {
+		return nil
+	}
+	t, err := openTable(ctx, dsn, false)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	after := head{Log: l.last.Log, Sequence: max(0, l.last.Sequence-batchLength)}
+	return linesAfter(l.file.path, after, batchLength, func(lines [][]byte) error {
+		return l.compare(ctx, t, lines, false)
+	})
 }

@@ -74,6 +74,9 @@ type Record struct {
 	// Measures are quasi-identifiers of the statement, with their tables, that are
 	// shown by means: they did not enter the combination.
 	Measures []string `json:"measures,omitempty"`
+	// Generations are how far the chains had come that the statement reads. It was
+	// committed before: a database whose chains are not that far has lost it.
+	Generations map[int]int `json:"generations,omitempty"`
 	// Rows is nil where the record was written before the answer.
 	Rows       *int64  `json:"rows"`
 	DurationMS float64 `json:"duration_ms"`
@@ -87,6 +90,7 @@ type Record struct {
 	// the statement was refused although it does.
 	written bool
 	refused string
+	long    int // bytes of a long statement, while nobody waits for the record
 }
 
 // completion is how a part of the answer to a released statement ended.
@@ -109,11 +113,19 @@ type Outcome struct {
 	Duration time.Duration
 }
 
+// Shows notes the generation of a chain that the statement reads.
+func (r *Record) Shows(chain, generation int) {
+	if r.Generations == nil {
+		r.Generations = make(map[int]int, 1)
+	}
+	r.Generations[chain] = generation
+}
+
 // NewRecord starts the record of a statement. The text itself is kept only
 // until its literals have been removed.
 func NewRecord(now time.Time, statement string) *Record {
 	return &Record{
-		link: link{Time: now.UTC(), ID: newID()}, Relations: []string{}, Stages: []ecg.Stage{}, statement: statement,
+		link: link{Time: now.UTC(), ID: newID()}, Relations: []string{}, Stages: []ecg.Stage{}, statement: Shown(statement),
 	}
 }
 

@@ -31,6 +31,21 @@ const (
 	maxReadableTokens = 8000
 )
 
+// MostShown is how long a text that [Shown] returns is at most, in bytes.
+const MostShown = maxReadable + 1
+
+// Shown is as much of a statement's text as its record may show or say that it is too
+// long for. It keeps nothing of a longer one.
+func Shown(statement string) string {
+	if len(statement) <= MostShown {
+		return statement
+	}
+	return strings.Clone(statement[:MostShown])
+}
+
+// notHeld stands for the text of a record that waited behind too many long ones.
+const notHeld = "(not shown: too many long statements at once)"
+
 // longestName is that of a PostgreSQL identifier, in bytes.
 const longestName = 63
 
@@ -56,8 +71,9 @@ func (r *Record) redact(mode SQL, known *texts) {
 // to parse one takes as long as to encode its record and to write it. It is
 // safe for concurrent use.
 type texts struct {
-	mu   sync.Mutex
-	kept map[string]described
+	mu    sync.Mutex
+	kept  map[string]described
+	bytes int
 }
 
 // described is a statement without its literals, and its fingerprint, empty
@@ -66,8 +82,9 @@ type described struct{ normal, fingerprint string }
 
 // Bounds of texts; where there are more, all are dropped.
 const (
-	mostKept    = 1024
-	longestKept = 4 << 10
+	mostKept      = 1024
+	mostKeptBytes = 2 << 20
+	longestKept   = 4 << 10
 )
 
 func (t *texts) describe(text string) described {
@@ -83,14 +100,18 @@ func (t *texts) describe(text string) described {
 	d = describe(text)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.kept == nil || len(t.kept) >= mostKept {
-		t.kept = make(map[string]described)
+	if t.kept == nil || len(t.kept) >= mostKept || t.bytes >= mostKeptBytes {
+		t.kept, t.bytes = make(map[string]described), 0
 	}
 	t.kept[strings.Clone(text)] = d
+	t.bytes += len(text) + len(d.normal)
 	return d
 }
 
 func describe(text string) described {
+	if text == notHeld {
+		return described{normal: text}
+	}
 	normal, readable := WithoutLiterals(text)
 	if !readable {
 		return described{normal: normal}

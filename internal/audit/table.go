@@ -66,6 +66,20 @@ func (t *table) insert(ctx context.Context, lines [][]byte, together func() erro
 	return err
 }
 
+// noteLoss says whether lines tell of chains that had come further than those of the
+// database have, which it then notes as a restore. Recent lines are the next ones for
+// the table.
+func (t *table) noteLoss(ctx context.Context, lines [][]byte, recent bool) (lost bool, err error) {
+	texts := make([]string, len(lines))
+	for i, l := range lines {
+		texts[i] = string(l)
+	}
+	if err := t.pool.QueryRow(ctx, `SELECT tailor.note_loss($1, $2)`, texts, recent).Scan(&lost); err != nil {
+		return false, fmt.Errorf("compare the audit log with the chains: %w", err)
+	}
+	return lost, nil
+}
+
 // head is the last line of a chain that the table has, the zero head for none.
 func (t *table) head(ctx context.Context, log string) (head, error) {
 	h := head{Log: log}

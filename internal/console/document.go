@@ -31,6 +31,8 @@ type column struct {
 	Hierarchy *hierarchy `json:"hierarchy"`
 	// Representative is "mean", or empty for the middle of the label.
 	Representative string `json:"representative,omitempty"`
+	// SharedFact is "accepted", or empty where no other table may tell the same.
+	SharedFact string `json:"shared_fact,omitempty"`
 	// Tree and Note show the hierarchy.
 	Tree *node  `json:"tree"`
 	Note string `json:"note"`
@@ -85,6 +87,7 @@ func differences(before, after *document) []string {
 		setting("type of column "+a.Name, b.Type, a.Type)
 		setting("class of column "+a.Name, b.class(), a.class())
 		setting("representative of column "+a.Name, b.representative(), a.representative())
+		setting("shared fact of column "+a.Name, b.sharedFact(), a.sharedFact())
 		if b.Hierarchy != nil && a.Hierarchy != nil {
 			setting("hierarchy of column "+a.Name, b.Hierarchy.Name, a.Hierarchy.Name)
 			if b.Hierarchy.Name == a.Hierarchy.Name && !bytes.Equal(b.Hierarchy.Definition, a.Hierarchy.Definition) {
@@ -105,6 +108,13 @@ func (c *column) representative() string {
 		return "middle"
 	}
 	return c.Representative
+}
+
+func (c *column) sharedFact() string {
+	if c.SharedFact == "" {
+		return "refused"
+	}
+	return c.SharedFact
 }
 
 func (c *column) class() string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,8 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// gate tries passwords, and slows down those who guess: by the address that
-// they come from and by the role that they guess at.
+// gate tries passwords, and slows down those who guess, by the role that they guess at
+// and the address that they come from, both together: whoever guesses at a role from
+// elsewhere does not keep its owner out. The right password enters after a pause.
 type gate struct {
 	login    func(ctx context.Context, user, password string) error
 	clock    func() time.Time
@@ -55,22 +57,34 @@ func (g *gate) enter(ctx context.Context, host string, given credentials) error 
 	if given.User == "" || given.Password == "" || len(given.User) > 63 || strings.Contains(given.User+given.Password, "\x00") {
 		return errWrong
 	}
-	if g.blocked("host "+host) || g.blocked("role "+given.User) {
-		return errTooOften
-	}
-	select {
-	case g.slots <- struct{}{}:
-		defer func() { <-g.slots }()
-	default:
+	if g.blocked(guesser(host, given.User)) {
 		return errTooOften
 	}
 	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
 	defer cancel()
+	select {
+	case g.slots <- struct{}{}:
+		defer func() { <-g.slots }()
+	case <-ctx.Done():
+		return errTooOften
+	}
 	err := g.login(ctx, given.User, given.Password)
 	if errors.Is(err, errWrong) {
 		g.failed(host, given.User)
 	}
 	return err
+}
+
+// guesser is who guesses at what. A host of IPv6 can take any address of its subnet.
+func guesser(host, user string) string {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		ip = ip.Unmap().WithZone("")
+		host = ip.String()
+		if ip.Is6() {
+			host = netip.PrefixFrom(ip, 64).Masked().String()
+		}
+	}
+	return host + " " + user
 }
 
 func (g *gate) blocked(key string) bool {
@@ -100,13 +114,12 @@ func (g *gate) failed(host, user string) {
 			}
 		}
 	}
-	for _, key := range []string{"host " + host, "role " + user} {
-		if g.failures[key] == nil {
-			g.failures[key] = &failures{last: now}
-		}
-		g.failures[key].decay(now)
-		g.failures[key].count++
+	key := guesser(host, user)
+	if g.failures[key] == nil {
+		g.failures[key] = &failures{last: now}
 	}
+	g.failures[key].decay(now)
+	g.failures[key].count++
 }
 
 // upstreamLogin logs in to PostgreSQL as a role. It insists on SCRAM, by which

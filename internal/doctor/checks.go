@@ -13,7 +13,7 @@ WITH protected AS (SELECT DISTINCT p.relation, f AS part FROM tailor.protection 
      readers AS (SELECT r.oid, r.rolname, r.rolsuper FROM pg_roles r WHERE r.rolname IN (SELECT tailor.reader_roles())),
      people AS (SELECT * FROM readers WHERE rolname <> 'tailor_reader'),
      plain AS (SELECT r.* FROM readers r WHERE NOT EXISTS (
-         SELECT FROM pg_roles m WHERE (m.rolsuper OR m.rolname = 'pg_read_all_data') AND pg_has_role(r.oid, m.oid, 'MEMBER')))`
+         SELECT FROM pg_roles m WHERE (m.rolsuper OR m.rolname IN ('pg_read_all_data', 'pg_write_all_data', 'pg_maintain')) AND pg_has_role(r.oid, m.oid, 'MEMBER')))`
 	reachingViews = `,
 reaching (view, relation) AS (
     SELECT w.ev_class, p.relation FROM protected p
@@ -27,9 +27,19 @@ reaching (view, relation) AS (
 
 var checks = []check{
 	{"restore", `
-SELECT 'serious', 'tailor.chain', 'the SQL side was restored from a dump: its chains may be older than what readers have been shown, and the proxy refuses to serve them',
-       'CALL tailor.accept_restore(); if nothing was shown after the dump, or that is to be forgotten'
+SELECT 'serious', 'tailor.chain', 'the SQL side was restored from a dump or a copy, a standby has been promoted, or commits were lost: its chains may be older than what readers have been shown, and the proxy refuses to serve them',
+       'CALL tailor.accept_restore(); if nothing was shown that it lacks, or that is to be forgotten'
 WHERE tailor.restored()`},
+	{"standbys", `
+SELECT 'warning', coalesce(nullif(s.application_name, ''), s.pid::text),
+       'it need not have received what readers have been shown: where it is promoted, the proxy refuses to serve it until somebody decides',
+       'Name it in synchronous_standby_names, or promote another.'
+FROM pg_stat_replication s LEFT JOIN pg_replication_slots l ON l.active_pid = s.pid
+WHERE s.sync_state IN ('async', 'potential') AND s.state IN ('catchup', 'streaming') AND l.slot_type IS DISTINCT FROM 'logical'
+  AND s.application_name NOT IN ('pg_basebackup', 'pg_receivewal')
+UNION ALL
+SELECT 'unknown', '-', 'the role of this connection may not see standbys', 'Run tailor doctor as a superuser.'
+WHERE EXISTS (SELECT FROM pg_stat_replication WHERE sync_state IS NULL)`},
 	{"version", `
 SELECT 'warning', 'tailor.installation', format('the SQL side is of version %s, this program of @VERSION@', i.version), 'tailor install --dsn ...'
 FROM tailor.installation i WHERE i.version <> '@VERSION@'`},
@@ -45,15 +55,24 @@ WHERE r.rolsuper OR r.oid = c.relowner OR starts_with(r.rolname, 'pg_')
    OR EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee IN (0, r.oid))
    OR EXISTS (SELECT FROM pg_attribute t CROSS JOIN aclexplode(t.attacl) a WHERE t.attrelid = c.oid AND a.grantee IN (0, r.oid))`},
 	{"stores", protectedParts + `
-SELECT DISTINCT 'serious', c.oid::regclass::text, format('reader %I can read what releases are made from', r.rolname), format('REVOKE ALL ON %s FROM PUBLIC, %I;', c.oid::regclass, r.rolname)
+SELECT DISTINCT 'serious', c.oid::regclass::text, format('reader %I can read or write what releases are made from', r.rolname), format('REVOKE ALL ON %s FROM PUBLIC, %I;', c.oid::regclass, r.rolname)
 FROM pg_class c CROSS JOIN plain r
-WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor'::regnamespace) AND c.relkind IN ('r', 'p') AND has_any_column_privilege(r.oid, c.oid, 'SELECT')`},
+WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor'::regnamespace) AND c.relkind IN ('r', 'p')
+  AND (has_any_column_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE, REFERENCES') OR has_table_privilege(r.oid, c.oid, 'DELETE, TRUNCATE, TRIGGER'))`},
 	{"powers", protectedParts + `
 SELECT 'serious', p.rolname::text, format('reader is or can become %I, which bypasses privileges', r.rolname),
-       CASE WHEN r.oid = p.oid THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;', r.rolname) ELSE format('REVOKE %I FROM %I;', r.rolname, p.rolname) END
+       CASE WHEN r.oid = p.oid THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;', r.rolname)
+            ELSE format('REVOKE %I FROM %s;', r.rolname, (SELECT string_agg(DISTINCT m.member::regrole::text, ', ') FROM pg_auth_members m
+                                                          WHERE m.roleid = r.oid AND pg_has_role(p.oid, m.member, 'MEMBER'))) END
 FROM people p JOIN pg_roles r ON CASE WHEN p.rolsuper THEN r.oid = p.oid ELSE pg_has_role(p.oid, r.oid, 'MEMBER') END
 WHERE r.rolsuper OR r.rolbypassrls OR r.rolreplication OR r.rolcreaterole
-   OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_write_all_data', 'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_maintain')`},
+   OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_write_all_data', 'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_maintain', 'pg_signal_backend')`},
+	{"inheritance", protectedParts + `
+SELECT 'warning', p.rolname::text, format('it is a reader by %I, does not inherit its privileges, and can read no release', r.rolname),
+       CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN format('GRANT %I TO %I WITH INHERIT TRUE;', r.rolname, p.rolname) ELSE format('ALTER ROLE %I INHERIT;', p.rolname) END
+FROM pg_auth_members m JOIN people p ON p.oid = m.member JOIN readers r ON r.oid = m.roleid JOIN pg_roles o ON o.oid = p.oid
+WHERE NOT p.rolsuper AND NOT pg_has_role(p.oid, 'tailor_reader', 'USAGE')
+  AND NOT coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, o.rolinherit)`},
 	{"statistics of sessions", protectedParts + `
 SELECT 'warning', p.rolname::text, format('reader is a member of %I and sees what others ask', r.rolname), format('REVOKE %I FROM %I;', r.rolname, p.rolname)
 FROM people p JOIN pg_roles r ON NOT p.rolsuper AND pg_has_role(p.oid, r.oid, 'MEMBER')
@@ -64,7 +83,9 @@ FROM plain r CROSS JOIN pg_class t
 WHERE t.relnamespace = 'pg_catalog'::regnamespace AND t.relname IN ('pg_statistic', 'pg_statistic_ext_data')
   AND (has_table_privilege(r.oid, t.oid, 'SELECT') OR has_column_privilege(r.oid, t.oid, CASE t.relname WHEN 'pg_statistic' THEN 'stavalues1' ELSE 'stxdmcv' END, 'SELECT'))`},
 	{"functions", protectedParts + `
-SELECT DISTINCT ON (f.oid) CASE WHEN strpos(lower(f.prosrc), lower(c.relname)) > 0 THEN 'serious' ELSE 'warning' END,
+SELECT DISTINCT ON (f.oid) CASE WHEN strpos(lower(f.prosrc), lower(c.relname)) > 0
+            OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = f.oid
+                       AND d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid) THEN 'serious' ELSE 'warning' END,
        f.oid::regprocedure::text, format('readers may call it, and it runs with the rights of %I, who can read %s', o.rolname, t.relation),
        format('REVOKE EXECUTE ON ROUTINE %s FROM PUBLIC, tailor_reader;', f.oid::regprocedure)
 FROM pg_proc f JOIN pg_roles o ON o.oid = f.proowner
@@ -103,10 +124,23 @@ JOIN pg_attribute a ON a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisd
 WHERE a.attname <> p.subject
   AND NOT EXISTS (SELECT FROM jsonb_array_elements(v.policy -> 'columns') c WHERE c ->> 'name' = a.attname AND c ->> 'class' IS NOT NULL)`},
 	{"shape", `
-SELECT 'serious', p.relation::text, 'the table has another shape, or other parents, than when its policy was activated: every query is refused (KA004)',
+SELECT 'serious', p.relation::text, 'the table has another shape, other parents or row-level security since its policy was activated: every query is refused (KA004)',
        format('CALL tailor.activate(%L);', p.relation::text)
 FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
-WHERE v.policy ->> 'fingerprint' IS DISTINCT FROM tailor.fingerprint(p.relation)`},
+WHERE v.policy ->> 'fingerprint' IS DISTINCT FROM tailor.fingerprint(p.relation) AND EXISTS (SELECT FROM pg_class c WHERE c.oid = p.relation)`},
+	{"dropped tables", `
+SELECT 'warning', coalesce((SELECT u.relname::text FROM pg_class u WHERE u.oid = p.relation), p.relation::text),
+       format('the table is gone; %s copies of it and %s releases are left, with %s', count(c.oid) FILTER (WHERE c.relname NOT LIKE 'chain%'),
+              count(DISTINCT h.chain), pg_size_pretty(coalesce(sum(pg_total_relation_size(c.oid)), 0))),
+       format('CALL tailor.unprotect(%L);', p.relation::oid)
+FROM tailor.protection p LEFT JOIN tailor.epoch e ON e.relation = p.relation LEFT JOIN tailor.chain h ON h.relation = p.relation AND h.epoch = e.epoch
+LEFT JOIN pg_class c ON c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
+     AND (c.relname ~ format('^[a-z]+_%s$', e.epoch) AND NOT starts_with(c.relname, 'chain_') OR starts_with(c.relname, format('chain_%s_', h.chain)))
+WHERE NOT EXISTS (SELECT FROM pg_class t WHERE t.oid = p.relation) GROUP BY p.relation`},
+	{"orphans", `
+SELECT 'warning', 'tailor_store', format('%s copies and releases of earlier chains or policies are left, with %s: the first is %s', count(*),
+       pg_size_pretty(sum(pg_total_relation_size(o))), min(o::text)), 'CALL tailor.drop_orphans();'
+FROM tailor.orphans() o HAVING count(*) > 0`},
 	{"age", `
 SELECT 'warning', p.relation::text, format('its stored copy is %s days old', extract(day FROM now() - e.created)::integer), format('CALL tailor.refresh(%L);', p.relation::text)
 FROM tailor.protection p JOIN tailor.epoch e ON e.epoch = p.epoch WHERE e.created < now() - interval '30 days'`},
@@ -126,12 +160,23 @@ FROM tailor.storage s JOIN tailor.protection p USING (relation)
 WHERE s.earlier_epochs > 0 AND s.earlier_bytes > greatest(2 * s.copy_bytes, 100 * 1024 * 1024)`},
 	{"drafts", `
 SELECT 'warning', p.relation::text, 'it has a draft of a policy and is not protected: nothing hides it', format('CALL tailor.activate(%L);', p.relation::text)
-FROM tailor.protection p WHERE p.active IS NULL`},
-	{"publications", protectedParts + `
-SELECT DISTINCT 'warning', b.pubname::text, format('it publishes %s to other servers, where no policy holds', p.part),
-       CASE WHEN b.puballtables THEN format('Publish single tables in place of DROP PUBLICATION %I;', b.pubname) ELSE format('ALTER PUBLICATION %I DROP TABLE %s;', b.pubname, p.part) END
-FROM pg_publication b JOIN pg_publication_tables t ON t.pubname = b.pubname
-JOIN protected p ON p.part = to_regclass(format('%I.%I', t.schemaname, t.tablename))`},
+FROM tailor.protection p WHERE p.active IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = p.relation)`},
+	{"publications", protectedParts + `,
+published AS (
+    SELECT b.pubname, b.puballtables, c.oid::regclass AS part, c.relnamespace::regnamespace AS space,
+           c.relnamespace IN ('tailor'::regnamespace, 'tailor_store'::regnamespace) AS own,
+           -- What was named: the table itself, or what it is a partition of.
+           (SELECT min(r.prrelid::regclass::text) FROM pg_publication_rel r
+            WHERE r.prpubid = b.oid AND r.prrelid IN (SELECT c.oid UNION SELECT a.relid FROM pg_partition_ancestors(c.oid) a)) AS member
+    FROM pg_publication b JOIN pg_publication_tables t ON t.pubname = b.pubname
+    JOIN pg_class c ON c.oid = to_regclass(format('%I.%I', t.schemaname, t.tablename)))
+SELECT DISTINCT 'warning', b.pubname::text,
+       CASE WHEN b.own THEN format('it publishes what releases are made from (schema %s) to other servers', b.space)
+            ELSE format('it publishes %s to other servers, where no policy holds', b.part) END,
+       CASE WHEN b.puballtables THEN format('DROP PUBLICATION %I; and publish single tables in its place.', b.pubname)
+            WHEN b.member IS NOT NULL THEN format('ALTER PUBLICATION %I DROP TABLE %s;', b.pubname, b.member)
+            ELSE format('ALTER PUBLICATION %I DROP TABLES IN SCHEMA %s;', b.pubname, b.space) END
+FROM published b WHERE b.own OR b.part IN (SELECT part FROM protected)`},
 	{"large objects", protectedParts + `
 SELECT 'warning', 'lo_compat_privileges', 'every role can read every large object', 'ALTER SYSTEM SET lo_compat_privileges = off;'
 WHERE current_setting('lo_compat_privileges')::boolean

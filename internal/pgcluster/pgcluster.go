@@ -32,8 +32,20 @@ type Cluster struct {
 	exited     chan error
 }
 
-// Binaries finds the folder of initdb and postgres, the newest version first.
+// BinariesVariable is the environment variable that names the folder of the server's
+// binaries, for another version of PostgreSQL than the machine's own. The account that
+// runs the server must be able to read it.
+const BinariesVariable = "TAILOR_PG_BIN"
+
+// Binaries finds the folder of initdb and postgres: the one that BinariesVariable
+// names, else the newest version that is installed.
 func Binaries() (string, error) {
+	if named := os.Getenv(BinariesVariable); named != "" {
+		if _, err := os.Stat(filepath.Join(named, "initdb")); err != nil {
+			return "", fmt.Errorf("%s: %w", BinariesVariable, err)
+		}
+		return filepath.Abs(named)
+	}
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	slices.SortFunc(found, func(a, b string) int { return version(b) - version(a) })
 	if len(found) > 0 {

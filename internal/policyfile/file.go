@@ -49,9 +49,15 @@ type Column struct {
 	// place of the middles of its labels.
 	Mean bool
 	Line int
+	// SharedFact is the key shared_fact: accepted. The column is shown although
+	// another table tells of the same subjects what it tells.
+	SharedFact bool
 	// Remark is written behind the column as a comment. It is not read back.
 	Remark string
 }
+
+// Exact says whether releases show the column as it is.
+func (c *Column) Exact() bool { return c.Class == "sensitive" || c.Class == "non_sensitive" }
 
 // Hierarchy finds a hierarchy of the file or of every installation by name, nil
 // if there is none.
@@ -115,6 +121,7 @@ var (
 	classes   = []string{"direct_identifier", "quasi_identifier", "sensitive", "non_sensitive"}
 	actions   = []string{"hide", "pseudonym"}
 	values    = []string{"middle", "mean"}
+	shared    = []string{"refused", "accepted"}
 	recodings = []string{"auto", "local", "full_domain", "cell"}
 	scopes    = []string{"principal", "role", "everyone"}
 	measures  = []string{"highest", "average", "below_k", "unique"}

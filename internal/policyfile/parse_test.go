@@ -48,7 +48,7 @@ tables:
     refresh: 24h
     readers: [Dr. No, researcher]
     columns:
-      "on": {class: non_sensitive}
+      "on": {class: non_sensitive, shared_fact: accepted}
       age: {class: quasi_identifier, hierarchy: builtin.age, representative: mean}
   public.codes:
     subject: id
@@ -180,6 +180,9 @@ var faulty = []struct {
 	{"a hierarchy of a sensitive column", "{class: sensitive}", "{class: sensitive, hierarchy: age}", "15:35", "is no quasi-identifier", true},
 	{"an unknown representative", "hierarchy: age}", "hierarchy: age, representative: median}", "14:70", "unknown representative", true},
 	{"a representative of a sensitive column", "{class: sensitive}", "{class: sensitive, representative: mean}", "15:35", "is no quasi-identifier", true},
+	{"an unknown word on a shared fact", "{class: sensitive}", "{class: sensitive, shared_fact: maybe}", "15:48", "unknown shared_fact", true},
+	{"a shared fact of a quasi-identifier", "hierarchy: age}", "hierarchy: age, shared_fact: accepted}", "14:54", "is not shown exact", true},
+	{"a shared fact of a hidden column", "{class: direct_identifier}", "{class: direct_identifier, shared_fact: accepted}", "13:38", "is not shown exact", true},
 	{"means of codes", "hierarchy: age}", "hierarchy: builtin.postal_code, representative: mean}", "14:86", "cannot be shown by means", false},
 	{"an unknown action", "{class: direct_identifier}", "{class: direct_identifier, action: drop}", "13:46", "unknown action", true},
 	{"an action of a sensitive column", "{class: sensitive}", "{class: sensitive, action: pseudonym}", "15:35", "has an action", true},

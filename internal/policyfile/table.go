@@ -61,7 +61,7 @@ func (r *reader) columns(f *File, t *Table, e entry) []Column {
 
 func (r *reader) column(f *File, t *Table, e entry) Column {
 	c := Column{Name: e.key, Line: e.at.Line, Action: "hide"}
-	keys := r.keys(e.value, "column "+e.key, []string{"class"}, []string{"action", "hierarchy", "representative"})
+	keys := r.keys(e.value, "column "+e.key, []string{"class"}, []string{"action", "hierarchy", "representative", "shared_fact"})
 	if k, ok := keys["class"]; ok {
 		c.Class = r.word(k.value, "class", classes)
 	}
@@ -90,6 +90,12 @@ func (r *reader) column(f *File, t *Table, e entry) Column {
 			r.fault(k.at, "leave it out", "column %q is no quasi-identifier and has a representative", e.key)
 		case c.Mean && h != nil && h.Type != "interval":
 			r.fault(k.value, "means are of numbers with a hierarchy of type interval", "column %q cannot be shown by means", e.key)
+		}
+	}
+	if k, ok := keys["shared_fact"]; ok {
+		c.SharedFact = r.word(k.value, "shared_fact", shared) == "accepted"
+		if c.Class != "" && !c.Exact() {
+			r.fault(k.at, "leave it out", "column %q is not shown exact and shares no fact", e.key)
 		}
 	}
 	if a, ok := keys["action"]; ok {

@@ -101,6 +101,9 @@ func (c Column) String() string {
 	if c.Mean {
 		s += ", representative: mean"
 	}
+	if c.SharedFact {
+		s += ", shared_fact: accepted"
+	}
 	if c.Action == "pseudonym" {
 		s += ", action: pseudonym"
 	}

@@ -99,7 +99,7 @@ BEGIN
 DO $$ BEGIN EXECUTE 'DECLARE other CURSOR WITH HOLD FOR SELECT token, age, zip FROM tailor_rel' || 'ease.{view}'; END $$
 SELECT count(*) FROM patients; COMMIT
 
--- 42501: a cursor that a block opens behind a recorded statement
+-- 0A000: a cursor that a block opens behind a recorded statement
 SELECT count(*) FROM patients; DO $$ BEGIN EXECUTE 'DECLARE other CURSOR WITH HOLD FOR SELECT token, age, zip FROM tailor_rel' || 'ease.{view}'; END $$
 
 -- ok: a held cursor over anything else, of an earlier transaction

@@ -90,7 +90,7 @@ export async function policies(get) {
     h('p', {}, `Subject ${p.subject}, k = ${p.k}, recoding ${p.recoding}, chains by ${p.scope}`, (p.require || []).map((r) => `, ${r.model} of ${r.parameter} on ${r.column}`)),
     p.differences && [h('h3', {}, 'Changed from the version before'), p.differences.length ? h('ul', {}, p.differences.map((d) => h('li', {}, d))) : h('p', {}, 'Nothing.')],
     table(`Columns of ${p.relation}, version ${p.version}`, [
-      ['column', (c) => c.name], ['type', (c) => c.type], ['class', (c) => (c.class || 'none: hidden').replaceAll('_', ' ')], ['action', (c) => (c.class === 'direct_identifier' ? c.action : '')],
+      ['column', (c) => c.name], ['type', (c) => c.type], ['class', (c) => (c.class || 'none: hidden').replaceAll('_', ' ') + (c.shared_fact === 'accepted' ? ', shared fact accepted' : '')], ['action', (c) => (c.class === 'direct_identifier' ? c.action : '')],
       ['hierarchy', (c) => c.hierarchy && [h('span', {}, `${c.hierarchy.name} (${c.hierarchy.kind})${c.representative === 'mean' ? ', shown by means' : ''}`), c.note && h('div', { class: 'quiet' }, c.note),
         c.tree && h('details', {}, h('summary', {}, `Tree of ${c.hierarchy.name}`), h('ul', { class: 'tree' }, branch(c.tree)))]],
     ], p.columns || []))) : h('p', {}, 'No table is protected yet.')];

@@ -46,7 +46,7 @@ func (p *Section) Plot(name string, c *svgplot.Chart) error {
 		return err
 	}
 	path := filepath.Join(plots, name+".svg")
-	if err := atomicfile.Write(path, c.Write); err != nil {
+	if err := atomicfile.Write(path, 0o600, c.Write); err != nil {
 		return err
 	}
 	if err := os.Chmod(path, 0o644); err != nil {
@@ -68,7 +68,7 @@ func (p *Section) Write() error {
 		return err
 	}
 	whole := before + p.begin() + "\n" + p.text.String() + p.end() + "\n" + after
-	if err := atomicfile.Write(path, func(w io.Writer) error {
+	if err := atomicfile.Write(path, 0o600, func(w io.Writer) error {
 		_, err := io.WriteString(w, whole)
 		return err
 	}); err != nil {

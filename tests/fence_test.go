@@ -1,0 +1,199 @@
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// fenced has a table for every kind of release: values stored as arrays, as rows and
+// as labels; a child with what it shows of its parent; codes; aggregates only; and no
+// quasi-identifier at all.
+const fenced = `
+REVOKE CREATE ON SCHEMA public FROM PUBLIC; -- which versions before 15 grant
+CREATE TABLE people (id int PRIMARY KEY, age int, zip text, weight numeric(5, 1), ward text);
+CREATE TABLE visits (person int NOT NULL REFERENCES people, day date, fee int);
+CREATE TABLE codes (person int NOT NULL, code text);
+CREATE TABLE pay (id int PRIMARY KEY, age int, amount int);
+CREATE TABLE beds (id int PRIMARY KEY, ward text);
+INSERT INTO people SELECT g, g * 7 % 90, lpad((g * 13 % 300)::text, 5, '35'), g % 50 + 40.5, 'ward ' || g % 5 FROM generate_series(1, 400) g;
+INSERT INTO visits SELECT 1 + g % 400, date '2020-01-01' + g % 300, g FROM generate_series(1, 900) g;
+INSERT INTO codes SELECT g, c::text FROM generate_series(1, 300) g, generate_series(1, 1 + g % 3) c;
+INSERT INTO pay SELECT g, g % 60, g * 31 % 997 FROM generate_series(1, 300) g;
+INSERT INTO beds SELECT g, 'ward ' || g % 5 FROM generate_series(1, 300) g;`
+
+const fencedPolicy = `
+CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('weight', 'interval', '{"widths": [10, 20, 40], "lower": 0, "upper": 199}');
+CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [4, 3, 2, 1]}');
+CALL tailor.define_hierarchy('day', 'date', '{"levels": ["month", "year"], "lower": "1900-01-01", "upper": "2029-12-31"}');
+CALL tailor.protect('public.people', subject => 'id', k => 5);
+CALL tailor.classify('public.people', 'id', 'direct_identifier');
+CALL tailor.classify('public.people', 'age', 'quasi_identifier', hierarchy => 'age');
+CALL tailor.classify('public.people', 'zip', 'quasi_identifier', hierarchy => 'zip');
+CALL tailor.classify('public.people', 'weight', 'quasi_identifier', hierarchy => 'weight');
+CALL tailor.classify('public.people', 'ward', 'sensitive');
+CALL tailor.protect('public.visits', subject => 'person', k => 5);
+CALL tailor.classify('public.visits', 'person', 'direct_identifier');
+CALL tailor.classify('public.visits', 'day', 'quasi_identifier', hierarchy => 'day');
+CALL tailor.classify('public.visits', 'fee', 'non_sensitive');
+CALL tailor.protect('public.codes', subject => 'person', k => 5);
+CALL tailor.classify('public.codes', 'person', 'direct_identifier');
+CALL tailor.set_valued('public.codes', column_name => 'code');
+CALL tailor.protect('public.pay', subject => 'id', k => 5);
+CALL tailor.rows('public.pay', false);
+CALL tailor.classify('public.pay', 'id', 'direct_identifier');
+CALL tailor.classify('public.pay', 'age', 'quasi_identifier', hierarchy => 'age');
+CALL tailor.classify('public.pay', 'amount', 'sensitive');
+CALL tailor.protect('public.beds', subject => 'id', k => 5);
+CALL tailor.classify('public.beds', 'id', 'direct_identifier');
+CALL tailor.classify('public.beds', 'ward', 'sensitive');
+CALL tailor.shared_fact('public.beds', 'ward', 'accepted');
+CALL tailor.grant_reader('researcher');
+CALL tailor.activate('public.people');
+CALL tailor.activate('public.visits');
+CALL tailor.activate('public.codes');
+CALL tailor.activate('public.pay');
+CALL tailor.activate('public.beds');`
+
+// outer are forms in which the rows of a view can be shown to a function before what
+// the view says of them is looked at: {v} is the view, {c} a column of
+// it, {n} a condition that PostgreSQL expects few rows to meet.
+var outer = []string{
+	`SELECT count(*) FROM {v} WHERE pg_temp.tell({c})`,
+	`SELECT count(*) FROM {v} WHERE pg_temp.dear({c})`,
+	`SELECT count(*) FROM {v} WHERE pg_temp.told({c}) = 1`,
+	`SELECT count(*) FROM {v} WHERE pg_temp.told({c}) = 1 AND {n}`,
+	`SELECT count(*) FROM g LEFT JOIN {v} ON pg_temp.told({c}) = n AND {n}`,
+	`SELECT count(*) FROM {v} JOIN g ON pg_temp.told({c}) = n`,
+	`SELECT count(*) FROM g LEFT JOIN {v} ON pg_temp.tell({c})`,
+	`SELECT count(*) FROM g LEFT JOIN {v} ON pg_temp.tell(({c}, n))`,
+	`SELECT count(*) FROM {v} RIGHT JOIN g ON pg_temp.tell({c}) AND n > 0`,
+	`SELECT count(*) FROM g LEFT JOIN {v} ON n = pg_temp.told({c})`,
+	`SELECT count(*) FROM g FULL JOIN {v} ON n = pg_temp.told({c})`,
+	`SELECT count(*) FROM g LEFT JOIN LATERAL (SELECT FROM {v} WHERE pg_temp.tell({c})) x ON true`,
+	`SELECT count(*) FROM g LEFT JOIN (g h LEFT JOIN {v} ON pg_temp.tell({c})) ON true`,
+	`SELECT count(*) FROM g LEFT JOIN ({v} a JOIN {v} b ON pg_temp.tell(a.{c})) ON true`,
+	`SELECT count(*) FROM g WHERE NOT EXISTS (SELECT FROM {v} WHERE pg_temp.tell({c}) AND n > 0)`,
+	`SELECT count(*) FROM g WHERE EXISTS (SELECT FROM {v} WHERE pg_temp.told({c}) = n)`,
+	`SELECT count(*) FROM g WHERE n NOT IN (SELECT pg_temp.told({c}) FROM {v})`,
+	`SELECT count(pg_temp.tell({c})) FROM g LEFT JOIN {v} ON true`,
+	`SELECT count(*) FROM g LEFT JOIN {v} ON {c}::text > '' WHERE pg_temp.tell({c})`,
+	`SELECT count(*) FROM g LEFT JOIN mine ON pg_temp.tell({c})`,
+	`SELECT count(*) FROM g LEFT JOIN (SELECT {c} FROM {v} UNION ALL SELECT NULL) x ON pg_temp.tell({c})`,
+	`SELECT count(*) FROM g LEFT JOIN (SELECT {c}, count(*) FROM {v} GROUP BY 1) x ON pg_temp.tell({c})`,
+	`SELECT CASE WHEN n = 1 THEN (SELECT count(*) FROM {v} WHERE pg_temp.tell({c})) END FROM g`,
+	`DO $$ BEGIN PERFORM FROM g LEFT JOIN {v} ON pg_temp.tell({c}); END $$`,
+}
+
+// plans are settings that make PostgreSQL read a view in other ways.
+var plans = []string{
+	"RESET ALL", "SET enable_nestloop = off; SET enable_mergejoin = off", "SET enable_hashjoin = off",
+	"RESET ALL; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_material = off",
+	"RESET ALL; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0",
+	"RESET ALL; SET join_collapse_limit = 1; SET from_collapse_limit = 1",
+}
+
+func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
+	direct := makeDatabase(t, "fences", fenced)
+	if err := shared.install(t.Context(), "fences"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, fencedPolicy)
+	reader := connect(t, serveDatabase(t, "fences").dsn("researcher"))
+	for _, sql := range []string{
+		`SELECT age, zip, weight FROM people`, `SELECT p.age, day FROM visits v JOIN people p ON v.person = p.id`,
+		`SELECT code FROM codes`, `SELECT age, count(*) FROM pay GROUP BY age`, `SELECT ward FROM beds`,
+	} {
+		exec1(t, reader, sql)
+	}
+	exec1(t, direct, `GRANT TEMP ON DATABASE fences TO researcher`)
+	showsNothingInJoins(t, direct, "fences", 8, plans)
+
+	// As the version before fences has made them.
+	for _, view := range one[[]string](t, direct, `SELECT array_agg(oid::regclass::text) FROM pg_class WHERE relnamespace = 'tailor_release'::regnamespace`) {
+		definition := one[string](t, direct, `SELECT pg_get_viewdef($1::text::regclass)`, view)
+		exec1(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS %s", view, strings.NewReplacer("OFFSET '0'::bigint", "", ", 6)", ", 5)").Replace(definition)))
+	}
+	exec1(t, direct, `UPDATE tailor.chain SET layout = 5`)
+	if err := shared.install(t.Context(), "fences"); err != nil {
+		t.Fatal(err)
+	}
+	showsNothingInJoins(t, direct, "fences", 8, plans[:2])
+}
+
+// TestPostgreSQLReadsAReleaseInParallel behind its fence, and where only aggregates
+// are answered.
+func TestPostgreSQLReadsAReleaseInParallel(t *testing.T) {
+	direct := makeDatabase(t, "parallel", fenced)
+	if err := shared.install(t.Context(), "parallel"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, fencedPolicy)
+	reader := connect(t, serveDatabase(t, "parallel").dsn("researcher"))
+	exec1(t, direct, `SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0`)
+	for sql, table := range map[string]string{`SELECT age FROM people`: "people", `SELECT avg(amount) FROM pay GROUP BY age`: "pay"} {
+		exec1(t, reader, sql)
+		view := one[string](t, direct, `SELECT 'tailor_release.chain_' || chain FROM tailor.chain WHERE relation = $1::text::regclass`, table)
+		if plan := strings.Join(rowsOf(t, direct, "EXPLAIN SELECT age, count(*) FROM "+view+" GROUP BY age"), "\n"); !strings.Contains(plan, "Gather") {
+			t.Errorf("%s is not read in parallel:\n%s", table, plan)
+		}
+	}
+}
+
+// showsNothingInJoins asks every view of a database's releases in all forms past the
+// proxy, as the researcher, who has a function that tells what it is shown.
+func showsNothingInJoins(t *testing.T, direct *pgx.Conn, database string, views int, plans []string) {
+	t.Helper()
+	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://researcher:researcher@%s/%s?sslmode=disable", shared.cluster.Address(), database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if strings.HasPrefix(n.Message, "seen") {
+			seen++
+		}
+	}
+	past, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = past.Close(t.Context()) })
+	exec1(t, past, `CREATE TEMP TABLE g AS SELECT n FROM generate_series(1, 3) n; ANALYZE g;
+CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
+CREATE FUNCTION pg_temp.tell(v record) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
+CREATE FUNCTION pg_temp.dear(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 100000 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
+CREATE FUNCTION pg_temp.told(v anyelement) RETURNS integer LANGUAGE plpgsql STRICT IMMUTABLE COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN 1; END $$`)
+	found := make(map[string]bool)
+	wards := one[[]string](t, direct, `SELECT array_agg(attrelid::regclass::text) FROM pg_attribute WHERE attname = 'ward'`)
+	for _, place := range rowsOf(t, direct, `SELECT c.oid::regclass, quote_ident(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+		WHERE c.relnamespace = 'tailor_release'::regnamespace AND has_table_privilege('researcher', c.oid, 'SELECT')
+		  AND a.attname !~ 'tailor_(number|label)_[^2]' -- which are all alike
+		ORDER BY 1, a.attnum`) {
+		view, column, _ := strings.Cut(place, "|")
+		found[view] = true
+		few := "true"
+		if slices.Contains(wards, view) {
+			few = "ward = 'x'"
+		}
+		exec1(t, past, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW mine AS SELECT %s FROM %s", column, view))
+		for _, plan := range plans {
+			exec1(t, past, plan)
+			for _, form := range outer {
+				text := strings.NewReplacer("{v}", view, "{c}", column, "{n}", few).Replace(form)
+				if _, err := past.PgConn().Exec(t.Context(), text).ReadAll(); codeIn(err) != "42501" || seen > 0 {
+					t.Fatalf("%s: %s: a function was shown %d values, error %v", plan, text, seen, err)
+				}
+			}
+		}
+		exec1(t, past, "DROP VIEW mine")
+	}
+	if len(found) != views {
+		t.Fatalf("releases are %v", found)
+	}
+}

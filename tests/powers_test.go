@@ -1,0 +1,160 @@
+package tests
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// TestReadersHaveNoPowersBesideReleases gives readers, before and after they
+// become readers, what lets them past releases or overwrite Tailor's own tables.
+func TestReadersHaveNoPowersBesideReleases(t *testing.T) {
+	s, err := newStand(filepath.Join(stands, "powers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.cluster.Stop)
+	super := s.superuser(t)
+	exec1(t, super, `CREATE ROLE alice LOGIN;
+GRANT tailor_admin TO alice;
+CREATE SCHEMA alice AUTHORIZATION alice`)
+	alice := s.as(t, "alice")
+	protect(t, alice, "alice.people")
+	exec1(t, alice, `CALL tailor.activate('alice.people')`)
+
+	refusedFor := func(t *testing.T, conn *pgx.Conn, reason, sql string) {
+		t.Helper()
+		_, err := conn.Exec(t.Context(), sql)
+		var answer *pgconn.PgError
+		if !errors.As(err, &answer) || answer.Code != "42501" ||
+			!strings.Contains(answer.Message+answer.Detail, reason) {
+			t.Errorf("%s: %#v, want 42501 because of %s", sql, err, reason)
+		}
+	}
+	found := func(t *testing.T, check, object string) *finding {
+		t.Helper()
+		_, findings := doctor(t, s)
+		i := slices.IndexFunc(findings, func(f finding) bool { return f.Check == check && f.Object == object })
+		if i >= 0 {
+			return &findings[i]
+		}
+		return nil
+	}
+
+	powers := []string{
+		"pg_read_all_data", "pg_write_all_data", "pg_execute_server_program",
+		"pg_read_server_files", "pg_write_server_files",
+		"pg_signal_backend", "pg_maintain", "tailor_owner", "tailor_admin",
+	}
+	exec1(t, super, `CREATE ROLE mightier SUPERUSER`)
+	for _, power := range append(powers, "mightier") {
+		if !one[bool](t, super, `SELECT to_regrole($1) IS NOT NULL`, power) {
+			continue // of a later version
+		}
+		t.Run(power, func(t *testing.T) {
+			direct, between, indirect := power+"_direct", power+"_between", power+"_indirect"
+			group, member, later := power+"_group", power+"_member", power+"_later"
+			for _, role := range []string{direct, between, indirect, group, member, later} {
+				exec1(t, super, fmt.Sprintf(`CREATE ROLE %q`, "x"+role))
+			}
+			exec1(t, super, fmt.Sprintf(`GRANT %[1]q TO "x%[1]s_direct", "x%[1]s_between", "x%[1]s_member";
+GRANT "x%[1]s_between" TO "x%[1]s_indirect";
+GRANT "x%[1]s_group" TO "x%[1]s_member"; CALL tailor.grant_reader('x%[1]s_later')`, power))
+			for _, role := range []string{direct, indirect, group} {
+				refusedFor(t, super, power, `CALL tailor.grant_reader('x`+role+`')`)
+			}
+			exec1(t, super, fmt.Sprintf(`GRANT %q TO "x%s"`, power, later))
+			refusedFor(t, alice, later, `CALL tailor.activate('alice.people')`)
+			f := found(t, "powers", "x"+later)
+			if f == nil {
+				t.Fatal("the doctor does not find it")
+			}
+			exec1(t, super, f.Mend)
+			exec1(t, alice, `CALL tailor.activate('alice.people')`)
+
+			exec1(t, super, fmt.Sprintf(`GRANT "x%[1]s_between" TO "x%[1]s_later"`, power))
+			if f = found(t, "powers", "x"+later); f == nil {
+				t.Fatal("the doctor does not find it by way of another role")
+			}
+			exec1(t, super, f.Mend)
+			if f = found(t, "powers", "x"+later); f != nil {
+				t.Errorf("still found: %+v", f)
+			}
+		})
+	}
+	t.Run("a power of all readers", func(t *testing.T) {
+		exec1(t, super, `GRANT pg_write_all_data TO tailor_reader; CREATE ROLE newcomer`)
+		refusedFor(t, super, "pg_write_all_data", `CALL tailor.grant_reader('newcomer')`)
+		exec1(t, super, `REVOKE pg_write_all_data FROM tailor_reader`)
+	})
+	t.Run("harmless roles are no hindrance", func(t *testing.T) {
+		exec1(t, super, `CREATE ROLE harmless;
+GRANT pg_read_all_settings TO harmless;
+CALL tailor.grant_reader('harmless')`)
+	})
+
+	t.Run("a role that inherits nothing", func(t *testing.T) {
+		exec1(t, super, `CREATE ROLE loner LOGIN NOINHERIT`)
+		refusedWithHint(t, super, "42501", "ALTER ROLE loner INHERIT", `CALL tailor.grant_reader('loner')`)
+		exec1(t, super, `ALTER ROLE loner INHERIT; CALL tailor.grant_reader('loner')`)
+
+		// And one that became a reader by other means.
+		exec1(t, super, `CREATE ROLE team;
+CALL tailor.grant_reader('team');
+CREATE ROLE stranger NOINHERIT;
+GRANT team TO stranger`)
+		f := found(t, "inheritance", "stranger")
+		if f == nil {
+			t.Fatal("the doctor does not find the member")
+		}
+		exec1(t, super, f.Mend)
+		if f := found(t, "inheritance", "stranger"); f != nil {
+			t.Errorf("still found: %+v", f)
+		}
+		if !one[bool](t, super, `SELECT pg_has_role('stranger', 'tailor_reader', 'USAGE')`) {
+			t.Error("the mend mends nothing")
+		}
+	})
+
+	t.Run("a privilege to write Tailor's own tables", func(t *testing.T) {
+		for _, grant := range []string{
+			"UPDATE ON tailor.admission_key", "UPDATE (key) ON tailor.admission_key",
+			"DELETE ON tailor.chain", "TRIGGER ON tailor.admission_key",
+		} {
+			exec1(t, super, `GRANT `+grant+` TO harmless`)
+			object := grant[strings.LastIndex(grant, " ")+1:]
+			f := found(t, "stores", object)
+			if f == nil {
+				t.Errorf("the doctor does not find %s", grant)
+				continue
+			}
+			exec1(t, super, f.Mend)
+			if f := found(t, "stores", object); f != nil {
+				t.Errorf("still found: %+v", f)
+			}
+		}
+	})
+
+	// A trigger of a reader's sees the rows that others write; a foreign key tells
+	// which keys there are.
+	t.Run("a privilege to look at rows without reading the table", func(t *testing.T) {
+		exec1(t, super, `CREATE ROLE staff; GRANT staff TO harmless`)
+		for _, privilege := range []string{"TRIGGER", "REFERENCES", "REFERENCES (id)"} {
+			grant := privilege + " ON alice.people"
+			exec1(t, alice, `GRANT `+grant+` TO staff`)
+			refused(t, alice, "42501", `CALL tailor.activate('alice.people')`)
+			if found(t, "privileges", "alice.people") == nil {
+				t.Errorf("the doctor does not find %s", grant)
+			}
+			exec1(t, alice, `REVOKE ALL ON alice.people FROM staff;
+REVOKE ALL (id) ON alice.people FROM staff;
+CALL tailor.activate('alice.people')`)
+		}
+	})
+}

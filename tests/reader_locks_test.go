@@ -1,0 +1,112 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// answers asserts that a query comes back within two seconds.
+func answers(t *testing.T, conn *pgx.Conn, query string) {
+	t.Helper()
+	soon(t, 2*time.Second, query, func(ctx context.Context) error {
+		_, err := conn.Exec(ctx, query)
+		return err
+	})
+}
+
+// holdingReaders are ways in which a reader keeps a lock on what all read: the
+// definition of a release that it may not read itself, an answer that is over, and
+// one that is not.
+var holdingReaders = []struct{ claim, sql string }{
+	{"the definition of every release", `SELECT count(pg_get_viewdef(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind = 'v' AND n.nspname IN ('tailor_release', 'research')`},
+	{"an answer", `SELECT age, zip FROM patients`},
+	{"a part of an answer", `DECLARE c CURSOR FOR SELECT age, zip FROM patients; FETCH 5 FROM c`},
+}
+
+// TestActivationAndRefreshWaitForNoReader has a reader hold locks on the release,
+// the copy and the shape while a column is hidden.
+func TestActivationAndRefreshWaitForNoReader(t *testing.T) {
+	for i, held := range holdingReaders {
+		t.Run(held.claim, func(t *testing.T) {
+			s, err := newStand(filepath.Join(stands, fmt.Sprintf("holding%d", i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.cluster.Stop)
+			super := s.superuser(t)
+			dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address()))
+			exec1(t, dba, `SET statement_timeout = '20s'`)
+			p := s.serve(t)
+			first, other := connect(t, p.dsn("researcher")), connect(t, p.dsn(s.reader(t)))
+			for _, conn := range []*pgx.Conn{first, other} {
+				exec1(t, conn, `SELECT ward, age FROM patients`)
+			}
+			exec1(t, first, `BEGIN;`+held.sql)
+			for _, call := range []string{
+				`CALL tailor.refresh('patients')`, `CALL tailor.refresh('patients')`, `CALL tailor.refresh('patients')`,
+				`CALL tailor.classify('patients', 'ward', 'direct_identifier'); CALL tailor.activate('patients')`,
+				`CALL tailor.forget_chains('patients')`,
+			} {
+				soon(t, 10*time.Second, call, func(ctx context.Context) error {
+					_, err := dba.Exec(ctx, call)
+					return err
+				})
+			}
+			// What the policy hides by now is not read, whoever holds what.
+			waitFor(t, func() bool {
+				_, err := other.Exec(t.Context(), `SELECT ward FROM patients`)
+				return err != nil
+			})
+			exec1(t, first, `ROLLBACK`)
+
+			// What was in use goes later.
+			exec1(t, dba, `CALL tailor.drop_orphans(); CALL tailor.refresh('patients'); CALL tailor.activate('patients')`)
+			waitFor(t, func() bool {
+				_, err := other.Exec(t.Context(), `SELECT age FROM patients`)
+				return err == nil
+			})
+			if shown := one[bool](t, super, `SELECT EXISTS (SELECT FROM information_schema.columns
+				WHERE table_schema = 'research' AND table_name = 'patients' AND column_name = 'ward')`); shown {
+				t.Error("research.patients shows a column that is hidden")
+			}
+			if copies := one[int](t, super, `SELECT count(*) FROM tailor.epoch WHERE relation = 'patients'::regclass
+				AND to_regclass('tailor_store.epoch_' || epoch) IS NOT NULL`); copies > 2 {
+				t.Errorf("%d copies are kept", copies)
+			}
+		})
+	}
+}
+
+// TestAfterARefreshReadersWaitForNoReader has a reader hold a lock on the release
+// of others, and on one that it shares with them.
+func TestAfterARefreshReadersWaitForNoReader(t *testing.T) {
+	awaitsRootReleases(t)
+	for i, held := range holdingReaders {
+		t.Run(held.claim, func(t *testing.T) {
+			s, err := newStand(filepath.Join(stands, fmt.Sprintf("waiting%d", i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.cluster.Stop)
+			dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address()))
+			exec1(t, dba, `SET statement_timeout = '20s'`)
+			exec1(t, dba, `CALL tailor.chain_scope('visits', 'everyone'); CALL tailor.chain_scope('patients', 'everyone'); CALL tailor.activate('patients'); CALL tailor.activate('visits')`)
+			p := s.serve(t)
+			first, other := connect(t, p.dsn("researcher")), connect(t, p.dsn(s.reader(t)))
+			for _, conn := range []*pgx.Conn{first, other} {
+				exec1(t, conn, `SELECT age, zip FROM patients`)
+			}
+			exec1(t, first, `BEGIN;`+held.sql)
+			exec1(t, dba, `CALL tailor.refresh('patients')`)
+			answers(t, other, `SELECT age, zip FROM patients`)
+			exec1(t, dba, `CALL tailor.classify('patients', 'ward', 'direct_identifier'); CALL tailor.activate('patients')`)
+			answers(t, other, `SELECT age, zip FROM patients`)
+		})
+	}
+}
