@@ -46,9 +46,7 @@ func newComputed(values []placed, levels int, root span, withNull bool) (*Hierar
 		}
 		h.codes[v.text] = uint32(i)
 		leaves.groupOf[i] = uint32(i)
-		leaves.groups[i] = group{
-			first: uint32(i), last: uint32(i), label: v.text, representative: v.text, hasRepr: true, low: v.at, high: v.at,
-		}
+		leaves.groups[i] = group{first: uint32(i), last: uint32(i), label: v.text, representative: v.text, hasRepr: true}
 	}
 	h.levels = append(h.levels, leaves)
 	for l := range levels {
@@ -58,21 +56,12 @@ func newComputed(values []placed, levels int, root span, withNull bool) (*Hierar
 		groupOf: make([]uint32, n),
 		groups: []group{{
 			last: uint32(max(n, 1) - 1), label: Top, representative: root.representative, hasRepr: root.representative != "", share: 1,
-			low: root.low, high: root.high,
 		}},
 	})
 	if withNull {
 		h = h.WithNull()
 	}
 	return h, nil
-}
-
-// onLine says of a hierarchy that was built that its nodes are ranges on a line.
-func onLine(h *Hierarchy, err error) (*Hierarchy, error) {
-	if err == nil {
-		h.line = true
-	}
-	return h, err
 }
 
 func computedLevel(values []placed, l int, root span) level {
@@ -83,7 +72,6 @@ func computedLevel(values []placed, l int, root span) level {
 			lv.groups = append(lv.groups, group{
 				first: uint32(i), label: s.label, representative: s.representative,
 				hasRepr: s.representative != "", share: min(1, (s.high-s.low)/(root.high-root.low)),
-				low: max(s.low, root.low), high: min(s.high, root.high),
 			})
 		}
 		lv.groups[len(lv.groups)-1].last = uint32(i)

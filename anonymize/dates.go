@@ -91,7 +91,7 @@ func (d Dates) Build(values []string, withNull bool) (*Hierarchy, error) {
 	}
 	end := upper.AddDate(0, 0, 1)
 	root := span{low: days(lower), high: days(end), representative: middleDay(lower, end)}
-	return onLine(newComputed(all, len(d.Levels), root, withNull))
+	return newComputed(all, len(d.Levels), root, withNull)
 }
 
 // check validates the levels and the bounds.

@@ -32,7 +32,6 @@ type Hierarchy struct {
 	levels []level
 	null   int64 // leaf code of NULL, or -1
 	units  bool  // shares count units of ranges, not leaves
-	line   bool  // nodes are ranges on a line and have ends
 }
 
 // level is one level of the hierarchy, leaf to group and group to properties.
@@ -41,15 +40,14 @@ type level struct {
 	groups  []group
 }
 
-// group is one node: its leaves [first, last], how it is shown, the share of
-// the domain that it covers, and its ends where the domain is a line.
+// group is one node: its leaves [first, last], how it is shown, and the share of
+// the domain that it covers.
 type group struct {
 	first, last    uint32
 	label          string
 	representative string
 	hasRepr        bool
 	share          float64
-	low, high      float64 // equal where there are none, and for a leaf, which lies at both
 }
 
 // Height is the number of levels, the leaves and the root included. A
@@ -96,19 +94,6 @@ func (h *Hierarchy) Label(n Node) string { return h.levels[n.Level].groups[n.Gro
 func (h *Hierarchy) Representative(n Node) (value string, ok bool) {
 	g := &h.levels[n.Level].groups[n.Group]
 	return g.representative, g.hasRepr
-}
-
-// Ends are the ends of a node on the line of numbers, or of days since
-// 1970-01-01: low belongs to the node, high does not, except for a leaf, which
-// lies at both. They depend on the node alone. ok is false for hierarchies that
-// are lists and for the leaf of NULL; the root's are those of the domain, which
-// hold no NULL.
-func (h *Hierarchy) Ends(n Node) (low, high float64, ok bool) {
-	if first, last := h.Range(n); !h.line || int64(first) == h.null && first == last {
-		return 0, 0, false
-	}
-	g := &h.levels[n.Level].groups[n.Group]
-	return g.low, g.high, true
 }
 
 // Share is the part of the domain that a node covers, in [0, 1]: 0 for a leaf,

@@ -44,7 +44,7 @@ func (iv Interval) Build(values []string, withNull bool) (*Hierarchy, error) {
 		all[i] = placed{text: text, at: v, nodes: nodes}
 	}
 	root := span{low: iv.Lower, high: iv.upperEdge(), representative: iv.middle(iv.Lower, iv.upperEdge())}
-	return onLine(newComputed(all, len(iv.Widths), root, withNull))
+	return newComputed(all, len(iv.Widths), root, withNull)
 }
 
 // upperEdge is the exclusive upper end of the domain.

@@ -6,18 +6,6 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-func TestMeanIsOverRowsWithANumber(t *testing.T) {
-	p := anonymize.NewPartition(steps(t, 10, 10, 10, 40, 99))
-	number := func(leaf uint32) (float64, bool) { return float64(leaf), leaf != 99 }
-	mean, ok := p.Mean(0, 0, number)
-	if !ok || mean != 17.5 {
-		t.Errorf("mean is %g, %v", mean, ok)
-	}
-	if _, ok := p.Mean(0, 0, func(uint32) (float64, bool) { return 0, false }); ok {
-		t.Error("a block without numbers has a mean")
-	}
-}
-
 func TestLabelsDependOnTheNodeAlone(t *testing.T) {
 	r := anonymize.Refinement{Columns: []int{0}, Requirements: blockK(3)}
 	p := refined(t, anonymize.NewPartition(steps(t, 1, 2, 3, 71, 72, 73)), r)

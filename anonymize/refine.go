@@ -66,12 +66,11 @@ func (p *Partition) Refine(ctx context.Context, r Refinement) (*Partition, error
 	if err := p.unmet(must); err != nil {
 		return nil, err
 	}
-	d, err := plan(ctx, p, columns, weights, must)
+	_, d, err := draftBlocks(ctx, p, columns, weights, must)
 	if err != nil {
 		return nil, fmt.Errorf("refine: %w", err)
 	}
-	blockAt, blocks := d.merge(p.ground, columns, must)
-	return assemble(p.ground, blockAt, blocks, p.finished, p.merged).finish(columns, must.name), nil
+	return d.partition(p, columns, must), nil
 }
 
 // finish records that nothing is left to gain along the columns, nor along

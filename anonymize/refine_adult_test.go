@@ -35,8 +35,8 @@ func TestCommonRefinementOfReleasedLabels(t *testing.T) {
 		seeded += prepared.MeanLoss / 4
 	}
 	t.Logf("mean loss: chain %.4f, seeded %.4f", chain, seeded)
-	if chain > 0.036 || seeded > 0.033 {
-		t.Errorf("mean loss is %.4f as a chain, %.4f seeded; was 0.0343 and 0.0317", chain, seeded)
+	if chain > 0.0355 || seeded > 0.0325 {
+		t.Errorf("mean loss is %.4f as a chain, %.4f seeded; was 0.0342 and 0.0311", chain, seeded)
 	}
 }
 
@@ -46,10 +46,10 @@ func TestOnePartitionOverAllColumns(t *testing.T) {
 		columns int
 		most    float64
 	}{
-		{"adult", 7, 0.035},
-		{"adult", 9, 0.069},
-		{"ss13acs", 5, 0.0095},
-		{"creditcard_int", 8, 0.050},
+		{"adult", 7, 0.0335},
+		{"adult", 9, 0.0668},
+		{"ss13acs", 5, 0.0092},
+		{"creditcard_int", 8, 0.0490},
 	} {
 		table := loadBlockData(t, "arx/"+data.set, data.set, data.columns).table(t)
 		p := refined(t, anonymize.NewPartition(table),
@@ -62,7 +62,8 @@ func TestOnePartitionOverAllColumns(t *testing.T) {
 	}
 }
 
-// TestEveryBlockMeetsItsRequirements recounts each block from the rows.
+// TestEveryBlockMeetsItsRequirements recounts each block from the rows. Under
+// the race detector it refines once: make test begins without it.
 func TestEveryBlockMeetsItsRequirements(t *testing.T) {
 	data := loadBlockData(t, "arx/adult", "adult", 7)
 	table := data.table(t)
@@ -80,7 +81,11 @@ func TestEveryBlockMeetsItsRequirements(t *testing.T) {
 			t.Parallel()
 			must := append(blockK(5), requirement)
 			p := anonymize.NewPartition(table)
-			for _, columns := range [][]int{{0, 1}, {3, 4}, upTo(7)} {
+			steps := [][]int{{0, 1}, {3, 4}, upTo(7)}
+			if raceDetector {
+				steps = steps[2:]
+			}
+			for _, columns := range steps {
 				p = refined(t, p, anonymize.Refinement{Columns: columns, Requirements: must})
 			}
 			t.Logf("loss %.4f, %d blocks", p.Loss(upTo(7)), p.Blocks())

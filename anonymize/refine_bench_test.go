@@ -9,12 +9,13 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-// wideTable is a table of rows with eight quasi-identifiers: age, sex, code of
-// a place, education, status, occupation, year and ward, correlated a little.
-func wideTable(tb testing.TB, rows int) *anonymize.Table {
+// wideTable is a table of rows with up to eight quasi-identifiers: age, sex,
+// code of a place, education, status, occupation, year and ward, correlated a
+// little.
+func wideTable(tb testing.TB, rows, width int) *anonymize.Table {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(7, 11))
-	widths := []int{100, 2, 1000, 16, 7, 14, 60, 40}
+	widths := []int{100, 2, 1000, 16, 7, 14, 60, 40}[:width]
 	columns := make([]anonymize.Column, len(widths))
 	leaves := make([][]uint32, len(widths))
 	for c, n := range widths {
@@ -52,7 +53,7 @@ func wideTable(tb testing.TB, rows int) *anonymize.Table {
 // two as well.
 func BenchmarkRefine(b *testing.B) {
 	for _, rows := range []int{1e4, 1e5, 1e6} {
-		t := wideTable(b, rows)
+		t := wideTable(b, rows, 8)
 		for _, step := range []string{"first six", "two more"} {
 			b.Run(fmt.Sprintf("%s/rows=%d", step, rows), func(b *testing.B) {
 				var p *anonymize.Partition

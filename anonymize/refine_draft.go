@@ -10,6 +10,21 @@ type draft struct {
 	parent []uint32 // block -> block of the partition that is refined
 }
 
+// partition is what a draft for a refinement of p along columns comes to.
+func (d *draft) partition(p *Partition, columns []int, must *requirements) *Partition {
+	blockAt, blocks := d.merge(p.ground, columns, must)
+	return assemble(p.ground, blockAt, blocks, p.finished, p.merged).finish(columns, must.name)
+}
+
+// block lists the positions of a block.
+func (d *draft) block(b uint32) []uint32 {
+	from := uint32(0)
+	if b > 0 {
+		from = d.ends[b-1]
+	}
+	return d.order[from:d.ends[b]]
+}
+
 // merge undoes the cuts that do not show: blocks of one parent whose labels
 // agree in all the columns asked for become one, which leaves room for later
 // refinements and shows the same. It returns the block of each position and

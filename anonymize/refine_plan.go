@@ -2,51 +2,48 @@ package anonymize
 
 import "context"
 
-// plan drafts the blocks for a refinement along columns, given the weight of
-// every column of the table.
-func plan(ctx context.Context, p *Partition, columns []int, weights []float64, must *requirements) (*draft, error) {
+// draftBlocks drafts the blocks for a refinement along columns, given the weight
+// of every column of the table. It returns the splitter that did it as well.
+func draftBlocks(ctx context.Context, p *Partition, columns []int, weights []float64, must *requirements) (*splitter, *draft, error) {
 	scales := make([]scale, len(weights))
 	for c := range scales {
 		scales[c] = newScale(p.Table().columns[c].Hierarchy, weights[c])
 	}
-	e := effortFor(p.Table().Tuples())
-	s := newSplitter(p.ground, scales, must, e.exactBelow)
-	d, workers, err := s.split(ctx, p)
+	s := newSplitter(p.ground, scales, must, exactBelow(p.Table().Tuples()))
+	d, err := s.split(ctx, p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if s, d, workers, err = s.reserve(ctx, p, d, workers, columns); err != nil {
-		return nil, err
+	if s, d, err = s.reserve(ctx, p, d, columns); err != nil {
+		return nil, nil, err
 	}
-	if e.passes == 0 {
-		return d, nil
-	}
-	return d, newRepair(s, d, e).run(ctx, d, workers)
+	d, err = s.relocate(ctx, d, quickly(p.Table().Tuples()), nil)
+	return s, d, err
 }
 
 // reserve replaces a draft by one for the columns alone where the outlook on
 // others costs more than [Reserve].
-func (s *splitter) reserve(ctx context.Context, p *Partition, d *draft, workers team, columns []int) (*splitter, *draft, team, error) {
+func (s *splitter) reserve(ctx context.Context, p *Partition, d *draft, columns []int) (*splitter, *draft, error) {
 	if len(columns) == len(s.scales) {
-		return s, d, workers, nil
+		return s, d, nil
 	}
 	lost := s.loss(d, columns)
 	if lost <= Reserve {
-		return s, d, workers, nil
+		return s, d, nil
 	}
 	narrow := make([]scale, len(s.scales))
 	for _, c := range columns {
 		narrow[c] = s.scales[c]
 	}
 	alone := newSplitter(p.ground, narrow, s.must, s.exactBelow)
-	other, others, err := alone.split(ctx, p)
+	other, err := alone.split(ctx, p)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	if lost-alone.loss(other, columns) > Reserve {
-		return alone, other, others, nil
+		return alone, other, nil
 	}
-	return s, d, workers, nil
+	return s, d, nil
 }
 
 // loss is the weighted mean over the columns and all rows of what a draft

@@ -9,8 +9,9 @@ import (
 // Requirement is a privacy model that every block must meet. It is monotone:
 // a block made of parts that each meet it meets it too, so that a block that
 // fails has no partition that would do. (Where subjects have several rows this
-// holds for [BlockK] and [BlockDistinctL]; the others count each subject once
-// per sensitive value and may gain or lose a little from a merge.) Refinement
+// holds for [BlockK], [BlockDistinctL] and [BlockMaxShare]; the others count
+// each subject once per sensitive value and may gain or lose a little from a
+// merge.) Refinement
 // does not lean on it for safety: it checks each block that it makes.
 //
 // String names model and parameters, and is equal for equal requirements. It

@@ -50,10 +50,10 @@ func newSplitter(g *ground, scales []scale, must *requirements, exactBelow int) 
 	return s
 }
 
-// load lays out the records of the positions.
+// load lays out the records of the positions, in place of those before.
 func (s *splitter) load(positions []uint32) {
 	columns := len(s.scales)
-	s.work = make([]uint32, s.stride*len(positions))
+	s.work = slices.Grow(s.work[:0], s.stride*len(positions))[:s.stride*len(positions)]
 	for i, pos := range positions {
 		rec := s.work[i*s.stride : (i+1)*s.stride]
 		tuple := s.ground.tupleAt[pos]

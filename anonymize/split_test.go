@@ -106,7 +106,11 @@ func TestOutlookKeepsRoomForLaterQueries(t *testing.T) {
 }
 
 func TestAPartitionDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
-	table, diagnosis := hospitalTable(t, 20_000)
+	patients := 20_000
+	if raceDetector {
+		patients = 5000
+	}
+	table, diagnosis := hospitalTable(t, patients)
 	must := append(blockK(5), anonymize.BlockDistinctL{L: 3, Of: diagnosis})
 	refine := func(processors int) []uint32 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))

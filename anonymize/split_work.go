@@ -48,35 +48,29 @@ func (t team) borrow(use func(*splitter) error) error {
 }
 
 // split cuts every block of p as far as it goes and returns the positions
-// block by block, with the end of each, and the team that did it. The result
-// does not depend on the number of processors.
-func (s *splitter) split(ctx context.Context, p *Partition) (*draft, team, error) {
+// block by block, with the end of each. The result does not depend on the
+// number of processors.
+func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 	s.load(p.members.items)
 	var stretches []stretch
 	for b := range p.Blocks() {
 		if b%1024 == 0 && ctx.Err() != nil {
-			return nil, nil, ctx.Err()
+			return nil, ctx.Err()
 		}
 		from, to := int(p.members.start[b]), int(p.members.start[b+1])
 		if p.isMerged(uint32(b)) {
 			stretches = append(stretches, stretch{from, to, uint32(b), true})
 			continue
 		}
-		mid := s.standAlone(from, to)
-		for i := from; i < mid; i++ {
-			stretches = append(stretches, stretch{i, i + 1, uint32(b), true})
-		}
-		if mid < to {
-			stretches = append(stretches, stretch{from: mid, to: to, parent: uint32(b)})
-		}
+		stretches = append(stretches, s.whole(from, to, uint32(b))...)
 	}
 	workers, err := newTeam(s)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	blocks, err := workers.cut(ctx, stretches, len(p.members.items)/shares)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	d := &draft{order: make([]uint32, len(p.members.items))}
 	for i := range d.order {
@@ -86,7 +80,19 @@ func (s *splitter) split(ctx context.Context, p *Partition) (*draft, team, error
 		d.ends = append(d.ends, uint32(block.to))
 		d.parent = append(d.parent, block.parent)
 	}
-	return d, workers, nil
+	return d, nil
+}
+
+// whole is all of a block, the tuples that stand alone apart from the others.
+func (s *splitter) whole(from, to int, parent uint32) (stretches []stretch) {
+	mid := s.standAlone(from, to)
+	for i := from; i < mid; i++ {
+		stretches = append(stretches, stretch{i, i + 1, parent, true})
+	}
+	if mid < to {
+		stretches = append(stretches, stretch{from: mid, to: to, parent: parent})
+	}
+	return stretches
 }
 
 // cut cuts stretches to their end, several at a time, and returns the blocks

@@ -58,28 +58,49 @@ func ReadWorkload(r io.Reader, t *Table) (Workload, error) {
 	return w, nil
 }
 
+// shares are the shares that the columns have in the mean loss of the queries:
+// 1 together, 0 for a column that none names.
+func (w Workload) shares(t *Table) (shares []float64, named int) {
+	shares = make([]float64, len(t.columns))
+	for _, query := range w {
+		for _, c := range query {
+			if shares[c] == 0 {
+				named++
+			}
+			shares[c] += 1 / float64(len(query)) / float64(len(w))
+		}
+	}
+	return shares, named
+}
+
 // Seed is the refinement that prepares a chain for the workload: along all the
 // columns it names, each with the weight that it has in the mean loss of the
 // queries (on average 1). No room is kept for columns that it does not name.
 func (w Workload) Seed(t *Table, requirements []Requirement) Refinement {
-	weights := make([]float64, len(t.columns))
-	named := 0.0
-	for _, query := range w {
-		for _, c := range query {
-			if weights[c] == 0 {
-				named++
-			}
-			weights[c] += 1 / float64(len(query)) / float64(len(w))
-		}
-	}
-	r := Refinement{Requirements: requirements, Outlook: make([]float64, len(weights))}
-	for c, share := range weights {
+	shares, named := w.shares(t)
+	r := Refinement{Requirements: requirements, Outlook: make([]float64, len(shares))}
+	for c, share := range shares {
 		if share > 0 {
 			r.Columns = append(r.Columns, c)
-			r.Weights = append(r.Weights, share*named)
+			r.Weights = append(r.Weights, share*float64(named))
 		}
 	}
 	return r
+}
+
+// unnamed is the weight of a column that a workload does not name, beside an
+// average of 1: it is shown where that costs the others next to nothing.
+const unnamed = 0.02
+
+// Weights are those of a [RootPlan] that prepares a root for the workload: for
+// each column of the table the weight that it has in the mean loss of the
+// queries, on average 1 over those that it names.
+func (w Workload) Weights(t *Table) []float64 {
+	weights, named := w.shares(t)
+	for c, share := range weights {
+		weights[c] = max(share*float64(named), unnamed)
+	}
+	return weights
 }
 
 // WorkloadReport says what a chain of queries lost, and how well it kept the
@@ -103,15 +124,29 @@ type QueryReport struct {
 // columns of a query into a refinement. The common refinement is computed from
 // the text of the released labels, not from the partition.
 func (w Workload) Run(ctx context.Context, p *Partition, prepare func(columns []int) Refinement) (*WorkloadReport, error) {
-	t := p.Table()
+	return w.answer(p.Table(), func(query []int) (*Partition, error) {
+		next, err := p.Refine(ctx, prepare(query))
+		p = next
+		return next, err
+	})
+}
+
+// Read answers the queries from the labels of a root, all of the same one.
+func (w Workload) Read(root *Partition) *WorkloadReport {
+	report, _ := w.answer(root.Table(), func([]int) (*Partition, error) { return root, nil })
+	return report
+}
+
+// answer reports on the queries, each answered from the partition that show
+// gives for its columns.
+func (w Workload) answer(t *Table, show func(query []int) (*Partition, error)) (*WorkloadReport, error) {
 	report := &WorkloadReport{}
 	linked := NewCommonRefinement(t.Rows())
 	for i, query := range w {
-		next, err := p.Refine(ctx, prepare(query))
+		p, err := show(query)
 		if err != nil {
 			return nil, fmt.Errorf("query %d: %w", i+1, err)
 		}
-		p = next
 		q := QueryReport{Loss: p.Loss(query)}
 		for _, c := range query {
 			q.Columns = append(q.Columns, t.columns[c].Name)

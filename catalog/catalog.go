@@ -24,6 +24,7 @@ type Catalog struct {
 	pool     *pgxpool.Pool
 	log      *slog.Logger
 	warming  atomic.Bool
+	unmade   map[uint32]unmade        // by relation; of who is warming
 	snapshot atomic.Pointer[Snapshot] // nil while unavailable
 	known    known
 
@@ -36,6 +37,7 @@ type Catalog struct {
 	reading  singleflight.Group // of epochs, by number
 	chains   map[chainKey]*Chain
 	openings map[chainKey]gate
+	seen     map[int]int // chain -> the last generation that was opened here
 	// unpublishable says why an epoch of a set-valued relation cannot be shown.
 	unpublishable map[int]error
 }
@@ -59,7 +61,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	}
 	c := &Catalog{
 		pool: pool, log: log, instance: rand.Text(), listener: config.ConnConfig.Copy(),
-		epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate),
+		epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate), seen: make(map[int]int), unmade: make(map[uint32]unmade),
 		unpublishable: make(map[int]error),
 	}
 	if err := c.start(ctx); err != nil {
@@ -170,15 +172,8 @@ func (c *Catalog) listen(ctx context.Context) error {
 func (c *Catalog) await(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, snapshotAge)
 	defer cancel()
-	for {
-		news, err := conn.WaitForNotification(ctx)
-		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			return nil
-		case err != nil:
-			return err
-		case c.hear(news.Payload):
-			return nil
-		}
+	if _, err := conn.WaitForNotification(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
+	return nil
 }

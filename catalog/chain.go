@@ -5,50 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate"
+	"github.com/hiatus-tailor/tailor/ecg"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // chainKey names a chain: one relation as one audience is shown it.
 type chainKey struct {
 	relation uint32
-	audience
+	audience string
 }
 
-// Chain is the partition that one audience has been shown so far. The truth is
-// in the database; this is a copy of a generation of it.
+// Chain is what one audience is shown of a relation in an epoch. It was made
+// before anybody asked, and stays as it is until the next epoch.
 type Chain struct {
-	busy    gate // of who works on the chain
-	number  int
-	version int64 // of the catalog in which the copy was made
-	epoch   *epoch
+	number     int
+	generation int   // rises with each epoch that it is carried to
+	version    int64 // of the catalog in which it was opened
+	policy     int   // the version of the policy
+	epoch      *epoch
+	root       *ecg.Root // nil where the relation has no quasi-identifiers
+	opened     time.Time
+	alone      atomic.Bool // nothing is left of earlier generations
+
+	mu      sync.Mutex
 	granted map[string]bool // who may read the release; true where that includes what it shows of the parent
-	state
 }
-
-// state is what a chain has come to by a generation.
-type state struct {
-	generation int
-	partition  *anonymize.Partition // nil where the relation has no quasi-identifiers
-	score      float64              // running sum of local risks along the graph
-	seeds      []string             // planted so far
-	means      means                // of the partition
-}
-
-// lock waits for a chain as long as the context lets it.
-func (c *Chain) lock(ctx context.Context) error {
-	if err := c.busy.enter(ctx); err != nil {
-		return fmt.Errorf("wait for chain %d: %w", c.number, err)
-	}
-	return nil
-}
-
-func (c *Chain) unlock() { c.busy.leave() }
 
 // Release is what a query may read in place of a protected relation.
 type Release struct {
@@ -60,90 +50,93 @@ type Release struct {
 	// relation's parent, too.
 	WithParent bool
 	Subjects   int
-	// MinBlock is the number of subjects in the smallest block of the chain,
-	// or of those that may be one of whom m codes are known.
+	// MinBlock is the number of subjects in the smallest block, or of those that
+	// may be one of whom m codes are known.
 	MinBlock int
+	Root     *ecg.Root // nil where the relation has no quasi-identifiers
 }
 
-// Present is a chain as a query finds it.
-type Present struct {
-	// Partition is nil where the relation has no quasi-identifiers.
-	Partition *anonymize.Partition
-	// Requirements are what every block has to meet.
-	Requirements []anonymize.Requirement
-	Chain        int
-	Generation   int
-	Score        float64
-	// Unplanted are the seeds that the chain is to be prepared for first.
-	Unplanted []Seed
-}
-
-// Step is what a query makes of a chain.
-type Step struct {
-	// Partition is the one that was found, or a refinement of it.
-	Partition *anonymize.Partition
-	// Planted are the seeds that it has been prepared for with it.
-	Planted []Seed
-	// Nodes are the stages that led there, as JSON, for the chain's graph.
-	Nodes [][]byte
-	Score float64
-}
-
-// Assess decides the step that a query takes. It may be called again for the
-// same query, where another proxy has changed the chain meanwhile.
-type Assess func(Present) (Step, error)
-
-// impatient bounds how long a transaction waits for others that hold a chain
-// or read its release; whoever waits in vain is told to try again.
+// impatient bounds how long a transaction waits for others that read a release;
+// whoever waits in vain is told to try again.
 const impatient = "SET LOCAL lock_timeout = '20s'"
 
-// Release brings the principal's chain of a relation to what assess asks for
-// and returns the release. A change is committed before Release returns, under
-// a lock that other proxies respect; what assess returns must refine what it
-// was given. Errors are of type *[sqlstate.Error].
-//
-// project names a declared workload that the chain is prepared for, "" for none.
-func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal, project string, assess Assess) (*Release, error) {
+// Release returns what a principal reads in place of a relation. All that a
+// statement waits for is at hand after the first of an epoch: it takes no lock
+// that another holds for longer than a look, and writes nothing. Errors are of
+// type *[sqlstate.Error].
+func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal) (*Release, error) {
+	chain, err := c.chainOf(ctx, r, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.grant(ctx, r, chain, p); err != nil {
+		return nil, c.overtaken(chain, err)
+	}
+	return chain.release(r), nil
+}
+
+// Show returns what a principal would read in place of a relation, for an account of
+// it, and lets nobody read it. Who is no reader is told of what all readers share.
+func (c *Catalog) Show(ctx context.Context, r *Relation, p *Principal) (*Release, error) {
+	chain, err := c.chainOf(ctx, r, p)
+	if err != nil {
+		return nil, err
+	}
+	return chain.release(r), nil
+}
+
+// AtHand says whether a principal's release of a relation can be returned without
+// waiting for the database.
+func (c *Catalog) AtHand(r *Relation, p *Principal) bool {
+	audience, err := audienceOf(r, p)
+	if err != nil {
+		return true
+	}
+	c.mu.Lock()
+	chain := c.chains[chainKey{r.OID, audience}]
+	e := c.epochs[r.Epoch]
+	c.mu.Unlock()
+	return chain != nil && chain.stands(r, e) && chain.lets(r.granteeFor(p), r.Lent())
+}
+
+// chainOf is the chain of a relation that a principal's audience has.
+func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chain, error) {
+	audience, err := audienceOf(r, p)
+	if err != nil {
+		return nil, err
+	}
 	e, err := c.readyEpoch(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := patiently(ctx)
-	defer cancel()
-	chain, err := c.chain(ctx, r, p, e)
+	chain, err := c.chain(ctx, r, audience, e)
 	if err != nil {
 		return nil, classified(err)
 	}
-	if err := chain.lock(ctx); err != nil {
-		return nil, classified(err)
-	}
-	defer chain.unlock()
-	if err := c.grant(ctx, r, chain, p); err != nil {
-		return nil, c.overtaken(chain, err)
-	}
-	if e.table != nil {
-		if err := c.refine(ctx, r, chain, project, assess); err != nil {
-			return nil, c.overtaken(chain, err)
-		}
-	} else if _, err := assess(Present{Chain: chain.number}); err != nil {
-		return nil, classified(err)
-	}
+	return chain, nil
+}
+
+// release is what a chain shows.
+func (c *Chain) release(r *Relation) *Release {
 	release := &Release{
-		Relation: r, Chain: chain.number, Generation: chain.generation,
-		View: ReleaseName(chain.number), Subjects: e.subjects, MinBlock: e.subjects,
+		Relation: r, Chain: c.number, Generation: c.generation,
+		View: c.name(), Subjects: c.epoch.subjects, MinBlock: c.epoch.subjects, Root: c.root,
 	}
 	switch {
 	case r.SetValued != nil:
 		release.MinBlock = r.K // candidates for whoever knows m codes
-	case chain.partition != nil:
-		release.MinBlock = chain.partition.MinBlock()
+	case c.root != nil:
+		release.MinBlock = c.root.Partition.MinBlock()
 	}
-	return release, nil
+	return release
 }
 
 // readyEpoch is the epoch of a relation whose policy is in step with the table
 // and can be met at all.
 func (c *Catalog) readyEpoch(ctx context.Context, r *Relation) (*epoch, error) {
+	if r.ByMeans {
+		return nil, errByMeans(r)
+	}
 	if r.Stale {
 		return nil, sqlstate.New(sqlstate.PolicyStale, "the policy of table %q is stale: the table has changed shape", r.Name).
 			WithHint("A database administrator classifies the new columns and calls tailor.activate.")
@@ -171,6 +164,11 @@ func classified(err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
+	var said *pgconn.PgError
+	if errors.As(err, &said) && said.Code == "55P03" {
+		return sqlstate.New(sqlstate.SerializationFailure, "the policy or the copy of a table is being changed").
+			WithHint("Send the statement again.").Wrap(err)
+	}
 	var few *disassociate.TooFewError
 	if errors.As(err, &few) {
 		return sqlstate.New(sqlstate.RiskTooHigh, "risk cannot be brought below the threshold").
@@ -185,7 +183,7 @@ func classified(err error) error {
 }
 
 // assertFeasible fails where not even everybody together is a block that the
-// policy accepts. A query that needs no refinement shows that block.
+// policy accepts.
 func assertFeasible(r *Relation, e *epoch) error {
 	unmet := ""
 	if e.subjects < r.K {
@@ -206,6 +204,9 @@ func assertFeasible(r *Relation, e *epoch) error {
 // requirements are the privacy models of a relation over an epoch.
 func requirements(r *Relation, e *epoch) []anonymize.Requirement {
 	out := []anonymize.Requirement{anonymize.BlockK{K: r.K}}
+	if e.rows != e.subjects {
+		out = append(out, anonymize.BlockMaxShare{Share: r.MaxShare})
+	}
 	for _, q := range r.Requirements {
 		out = append(out, anonymize.BlockDistinctL{
 			L:  int(q.Parameter),
@@ -215,112 +216,18 @@ func requirements(r *Relation, e *epoch) []anonymize.Requirement {
 	return out
 }
 
-// refine asks assess on the copy of the chain first. Only where that asks for
-// a change is the database locked and, if another proxy was faster, the chain
-// read again.
-func (c *Catalog) refine(ctx context.Context, r *Relation, chain *Chain, project string, assess Assess) error {
-	present := func(s *state) Present {
-		return Present{
-			Partition: s.partition, Requirements: requirements(r, chain.epoch), Unplanted: r.unplanted(s.seeds, project),
-			Chain: chain.number, Generation: s.generation, Score: s.score,
-		}
-	}
-	step, err := assess(present(&chain.state))
-	if err != nil || step.Partition == chain.partition && step.Planted == nil {
-		return err
-	}
-	var next state
-	err = pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		latest, err := lockChain(ctx, tx, r, chain)
-		if err != nil {
-			return err
-		}
-		next = latest
-		if latest.generation != chain.generation {
-			if step, err = assess(present(&latest)); err != nil {
-				return err
-			}
-		}
-		if step.Partition == latest.partition && step.Planted == nil {
-			return nil
-		}
-		next.generation, next.partition, next.score = latest.generation+1, step.Partition, step.Score
-		next.means = latest.means.refined(step.Partition)
-		for _, seed := range step.Planted {
-			next.seeds = append(slices.Clone(next.seeds), seed.Key())
-		}
-		if err := storeNodes(ctx, tx, chain.number, next.generation, step.Nodes); err != nil {
-			return err
-		}
-		return c.storeChain(ctx, tx, r, chain.number, &next)
-	})
-	if errors.Is(err, errLost) {
-		return c.noteLoss(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	// Only what is committed is believed.
-	chain.state = next
-	return nil
+// stands says whether a chain is that of a relation as a snapshot has it.
+func (c *Chain) stands(r *Relation, e *epoch) bool {
+	return c.epoch == e && c.policy == r.Version && (c.version == r.Catalog || slices.Contains(r.chains, c.number))
 }
 
-// lockChain locks a chain's row until the end of the transaction and returns
-// its latest state.
-func lockChain(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) (state, error) {
-	var s state
-	var stored, means []byte
-	if err := hold(ctx, tx, r, chain); err != nil {
-		return s, err
-	}
-	err := tx.QueryRow(ctx, `SELECT generation, partition, score, seeds, means FROM tailor.chain WHERE chain = $1`, chain.number).
-		Scan(&s.generation, &stored, &s.score, &s.seeds, &means)
-	if err != nil {
-		return s, fmt.Errorf("lock chain: %w", err)
-	}
-	if s.generation == chain.generation {
-		return chain.state, nil
-	}
-	if s.generation < chain.generation {
-		return s, errLost
-	}
-	if s.partition, err = anonymize.UnmarshalPartition(chain.epoch.table, stored); err != nil {
-		return s, err
-	}
-	s.means, err = readMeans(r, chain.epoch, s.partition, means)
-	return s, err
-}
-
-func (c *Catalog) storeChain(ctx context.Context, tx pgx.Tx, r *Relation, number int, s *state) error {
-	stored, err := s.partition.MarshalBinary()
-	if err != nil {
-		return err
-	}
-	means, err := s.means.stored(r)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `UPDATE tailor.chain SET generation = $2, partition = $3, blocks = $4, min_block = $5,
-		score = $6, seeds = $7, means = $8, changed = now() WHERE chain = $1`,
-		number, s.generation, stored, s.partition.Blocks(), s.partition.MinBlock(), s.score, nonNil(s.seeds), means)
-	if err != nil {
-		return fmt.Errorf("store chain: %w", err)
-	}
-	// Other proxies are to look again before they say how fine it is.
-	if _, err := tx.Exec(ctx, `SELECT pg_notify('tailor', $1)`, c.chainNews(number)); err != nil {
-		return fmt.Errorf("announce chain: %w", err)
-	}
-	return writeRelease(ctx, tx, r, number, s)
-}
-
-// chain returns the copy of a principal's chain, reading or creating it.
-func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch) (*Chain, error) {
-	a := audienceOf(r, p)
-	key := chainKey{r.OID, a}
+// chain returns the copy of an audience's chain, reading or making it.
+func (c *Catalog) chain(ctx context.Context, r *Relation, audience string, e *epoch) (*Chain, error) {
+	key := chainKey{r.OID, audience}
 	opened := func() *Chain {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if chain := c.chains[key]; chain != nil && chain.version == r.Catalog && chain.epoch == e {
+		if chain := c.chains[key]; chain != nil && chain.stands(r, e) {
 			return chain
 		}
 		return nil
@@ -338,13 +245,19 @@ func (c *Catalog) chain(ctx context.Context, r *Relation, p *Principal, e *epoch
 	if chain := opened(); chain != nil {
 		return chain, nil
 	}
-	chain, err := c.openChain(ctx, r, a, e)
+	ctx, cancel := context.WithTimeout(ctx, publicationPatience)
+	defer cancel()
+	chain, err := c.openChain(ctx, r, audience, e)
+	if errors.Is(err, errLost) {
+		return nil, c.noteLoss(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.chains[key] = chain
+	c.seen[chain.number] = chain.generation
 	return chain, nil
 }
 
@@ -358,82 +271,190 @@ func (c *Catalog) opening(key chainKey) gate {
 	return c.openings[key]
 }
 
-// openChain reads a chain, or creates it with one block that holds everybody.
-func (c *Catalog) openChain(ctx context.Context, r *Relation, a audience, e *epoch) (*Chain, error) {
-	chain := &Chain{busy: newGate(), version: r.Catalog, epoch: e, granted: make(map[string]bool)}
+// lastSeen is the generation in which this proxy has had a chain, 0 if never.
+func (c *Catalog) lastSeen(chain int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[chain]
+}
+
+// openChain reads a chain. Where the audience has none in this epoch, it makes
+// its root, under a lock for which other proxies wait, and the release of it, in
+// one transaction: whatever ends that before its commit leaves nothing behind.
+func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, e *epoch) (*Chain, error) {
+	chain := &Chain{version: r.Catalog, policy: r.Version, epoch: e, opened: time.Now(), granted: make(map[string]bool)}
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		var epochNumber, layout int
-		var stored, means []byte
+		was, err := c.readChain(ctx, tx, r, audience, chain, selectChain)
+		if err != nil || was.ready {
+			return err
+		}
 		if _, err := tx.Exec(ctx, impatient); err != nil {
 			return err
 		}
 		if err := assertInForce(ctx, tx, r); err != nil {
 			return err
 		}
-		name, err := a.name(ctx, tx, r)
-		if err != nil {
+		// Somebody else may be making it.
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%ds'", int(publicationPatience.Seconds()))); err != nil {
 			return err
 		}
-		err = tx.QueryRow(ctx, `SELECT chain, epoch, generation, partition, score, seeds, layout, means FROM tailor.chain
-			WHERE relation = $1 AND audience = $2 FOR UPDATE`, r.OID, name).
-			Scan(&chain.number, &epochNumber, &chain.generation, &stored, &chain.score, &chain.seeds, &layout, &means)
+		if _, err := tx.Exec(ctx, `SELECT FROM tailor.epoch WHERE epoch = $1 FOR UPDATE`, e.number); err != nil {
+			return fmt.Errorf("lock epoch %d: %w", e.number, err)
+		}
+		if was, err = c.readChain(ctx, tx, r, audience, chain, selectChain+" FOR UPDATE"); err != nil || was.ready {
+			return err
+		}
 		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			return createChain(ctx, tx, r, name, a.role, chain)
-		case err != nil:
-			return fmt.Errorf("read chain: %w", err)
-		case epochNumber > e.number:
+		case chain.number == 0:
+			if err := assertNoneBefore(ctx, tx, r); err != nil {
+				return err
+			}
+			return c.createChain(ctx, tx, r, audience, chain)
+		case was.epoch > e.number:
 			// Another proxy was told of the new epoch first.
 			return ErrOvertaken(r)
-		case epochNumber < e.number:
-			return c.refit(ctx, tx, r, chain, epochNumber, stored, means)
-		case e.table == nil && layout == releaseLayout:
-			return nil
-		case e.table == nil: // what lets its readers in is stored, too
-			return replaceRelease(ctx, tx, r, chain.number, &chain.state)
+		case was.epoch < e.number:
+			return c.carry(ctx, tx, r, audience, chain, was)
 		}
-		if chain.partition, err = anonymize.UnmarshalPartition(e.table, stored); err != nil {
-			return err
+		chain.generation++
+		if _, err := tx.Exec(ctx, `UPDATE tailor.chain SET generation = $2, layout = $3 WHERE chain = $1`,
+			chain.number, chain.generation, releaseLayout); err != nil {
+			return fmt.Errorf("note layout of release: %w", err)
 		}
-		if chain.means, err = readMeans(r, e, chain.partition, means); err != nil || layout == releaseLayout {
-			return err
-		}
-		if err := replaceRelease(ctx, tx, r, chain.number, &chain.state); err != nil {
-			return err
-		}
-		return writeRelease(ctx, tx, r, chain.number, &chain.state)
+		return createRelease(ctx, tx, r, chain)
 	})
 	return chain, err
 }
 
-func createChain(ctx context.Context, tx pgx.Tx, r *Relation, audience string, role uint32, chain *Chain) error {
-	var means []byte
-	stored, blocks, minBlock := []byte{}, 1, chain.epoch.subjects
-	if chain.epoch.table != nil {
-		chain.partition = chain.epoch.whole()
-		minBlock = chain.partition.MinBlock()
-		var err error
-		if stored, err = chain.partition.MarshalBinary(); err != nil {
-			return err
-		}
-		chain.means = newMeans(r, chain.epoch, chain.partition)
-		if means, err = chain.means.stored(r); err != nil {
-			return err
-		}
+// selectChain reads the row of an audience's chain of a relation.
+const selectChain = `SELECT chain, epoch, generation, partition, layout FROM tailor.chain c WHERE relation = $1 AND audience = $2`
+
+// stored is a chain as the database has it.
+type stored struct {
+	epoch     int
+	partition []byte
+	ready     bool // on the epoch that is asked for, in the present layout, and under the policy that is in force
+}
+
+// readChain reads the row of an audience's chain, if there is one.
+func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, statement string) (was stored, err error) {
+	e := chain.epoch
+	var layout int
+	err = tx.QueryRow(ctx, statement, r.OID, audience).Scan(&chain.number, &was.epoch, &chain.generation, &was.partition, &layout)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return was, nil
+	case err != nil:
+		return was, fmt.Errorf("read chain: %w", err)
+	case chain.generation < c.lastSeen(chain.number):
+		return was, errLost
+	case was.epoch != e.number:
+		return was, nil
 	}
-	// Two proxies may create the same chain at once: the second waits here and
-	// fails on the unique key; its client asks again.
-	err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, role, epoch, partition, blocks, min_block, layout, means)
-		VALUES ($1, $2, nullif($3::oid, 0), $4, $5, $6, $7, $8, $9) RETURNING chain`,
-		r.OID, audience, role, chain.epoch.number, stored, blocks, minBlock, releaseLayout, means).Scan(&chain.number)
+	if e.table != nil {
+		p, err := anonymize.UnmarshalPartition(e.table, was.partition)
+		if err != nil {
+			return was, err
+		}
+		chain.root = e.root(r, p)
+	}
+	if layout != releaseLayout {
+		return was, nil
+	}
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tailor.protection WHERE relation = $1 AND active = $2 AND epoch = $3) AND NOT tailor.restored()`,
+		r.OID, r.Version, r.Epoch).Scan(&was.ready)
+	if err != nil {
+		return was, fmt.Errorf("read policy in force: %w", err)
+	}
+	return was, nil
+}
+
+// assertNoneBefore fails where an earlier version has shown the relation to audiences
+// that there are no more: a root beside what they know would be a second partition of
+// the same people.
+func assertNoneBefore(ctx context.Context, tx pgx.Tx, r *Relation) error {
+	var earlier int
+	err := tx.QueryRow(ctx, `SELECT count(*) FROM tailor.chain WHERE relation = $1 AND audience <> 'table' AND NOT starts_with(audience, 'project ')`,
+		r.OID).Scan(&earlier)
+	if err != nil {
+		return fmt.Errorf("look for chains of earlier versions: %w", err)
+	}
+	if earlier > 0 {
+		return sqlstate.New(sqlstate.PolicyStale, "table %q was shown by an earlier version to %d audiences, each its own way", r.Name, earlier).
+			WithHint("A database administrator decides: tailor.forget_chains('%s') gives up the guarantee over what was shown before.", r)
+	}
+	return nil
+}
+
+// Owns says whether a principal has the rights of a relation's owner, who may
+// see whatever is in it.
+func (c *Catalog) Owns(ctx context.Context, p *Principal, r *Relation) (bool, error) {
+	var owns bool
+	err := c.pool.QueryRow(ctx, `SELECT pg_catalog.pg_has_role($1, c.relowner, 'USAGE') FROM pg_catalog.pg_class c WHERE c.oid = $2`,
+		p.Name, r.OID).Scan(&owns)
+	if err != nil {
+		return false, unavailable(fmt.Errorf("read owner: %w", err))
+	}
+	return owns, nil
+}
+
+// root is a partition of the epoch as queries are assessed on it.
+func (e *epoch) root(r *Relation, p *anonymize.Partition) *ecg.Root {
+	return ecg.NewRoot(p, r.gate(), r.recoding())
+}
+
+// gate is the risk that the policy accepts.
+func (r *Relation) gate() ecg.Gate {
+	if r.Gate == "" || r.Gate == "highest" { // of the highest risk, K has been made
+		return ecg.HighestRisk(r.K)
+	}
+	return ecg.Gate{K: r.K, Measure: r.Gate, Threshold: r.MaxRisk}
+}
+
+// recoding is how a root generalizes.
+func (r *Relation) recoding() string {
+	if r.Recoding == ecg.FullDomain {
+		return ecg.FullDomain
+	}
+	return ecg.Local
+}
+
+// rootPlan says how the root of an audience is made.
+func (r *Relation) rootPlan(audience string, e *epoch) ecg.RootPlan {
+	return ecg.RootPlan{Requirements: requirements(r, e), Gate: r.gate(), Recoding: r.recoding(), Workload: r.workload(audience)}
+}
+
+// makeRoot partitions an epoch as finely as the policy allows.
+func (c *Catalog) makeRoot(ctx context.Context, r *Relation, audience string, e *epoch) (*anonymize.Partition, error) {
+	started := time.Now()
+	log := c.log.With("relation", r.String(), "epoch", e.number, "audience", audience)
+	log.Info("making a root")
+	p, err := ecg.MakeRoot(ctx, e.table, r.rootPlan(audience, e))
+	if err != nil {
+		return nil, fmt.Errorf("make the root of epoch %d: %w", e.number, err)
+	}
+	log.Info("made a root", "blocks", p.Blocks(), "smallest", p.MinBlock(), "duration", time.Since(started))
+	return p, nil
+}
+
+func (c *Catalog) createChain(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain) error {
+	e := chain.epoch
+	stored, blocks, minBlock := []byte{}, 1, e.subjects
+	if e.table != nil {
+		p, err := c.makeRoot(ctx, r, audience, e)
+		if err != nil {
+			return err
+		}
+		if stored, err = p.MarshalBinary(); err != nil {
+			return err
+		}
+		chain.root, blocks, minBlock = e.root(r, p), p.Blocks(), p.MinBlock()
+	}
+	err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block, layout)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING chain`,
+		r.OID, audience, e.number, stored, blocks, minBlock, releaseLayout).Scan(&chain.number)
 	if err != nil {
 		return fmt.Errorf("create chain: %w", err)
 	}
-	if err := createRelease(ctx, tx, r, chain.number, &chain.state); err != nil {
-		return err
-	}
-	if chain.partition == nil {
-		return nil
-	}
-	return writeRelease(ctx, tx, r, chain.number, &chain.state)
+	return createRelease(ctx, tx, r, chain)
 }

@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,44 +11,103 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-// dictionary is how a release stores what it shows of one dimension: the labels
-// by their numbers, and the number of each row's label. The number is spread over
-// strings of bytes, with a byte for each row, which PostgreSQL reads without a
-// walk; so it does arrays of values of a fixed length that hold no NULL.
+// dictionary is what a release shows of one dimension: the labels of its blocks,
+// with the values that stand for them. The number of a label is its place, from 1:
+// labels with a value come first, in order, so that numbers tell nothing but
+// labels. Where a text is NULL its number is 0.
 //
-// Labels are names, PostgreSQL's text of a fixed length, or JSON where some are
-// too long for a name: an element of text[] is found by walking there.
+// A list of labels is PostgreSQL's name[], text of a fixed length that is found
+// without a walk, or JSON where some label of the hierarchy is too long for a name.
 type dictionary struct {
-	column *Column
-	bytes  int  // of a number
-	named  bool // every label of the hierarchy fits a name
-	listed bool // the labels are asked for by their numbers
+	column  *Column
+	named   bool // every label of the hierarchy fits a name
+	listed  bool // labels and values are asked for by their numbers
+	entries []entry
+	numbers []uint32 // of each block
 }
 
-// dictionariesOf are those of a relation's dimensions, for all states of a chain
-// over an epoch. Means can be as many as blocks, and blocks as tuples.
-func dictionariesOf(r *Relation, s *state) []dictionary {
+// entry is a label with the value that stands for it, if any.
+type entry struct {
+	label, value string
+	valued       bool
+}
+
+// compare orders entries as a dictionary holds them.
+func (e entry) compare(o entry) int {
+	switch {
+	case e.valued && !o.valued:
+		return -1
+	case o.valued && !e.valued:
+		return 1
+	}
+	return cmp.Or(strings.Compare(e.label, o.label), strings.Compare(e.value, o.value))
+}
+
+// dictionariesOf are those of a relation's dimensions over a partition.
+func dictionariesOf(r *Relation, p *anonymize.Partition) []dictionary {
+	if p == nil {
+		return nil
+	}
 	own := len(r.QuasiIdentifiers())
 	var out []dictionary
 	for i, q := range r.Dimensions() {
-		h := s.hierarchy(i)
-		nodes, named := 0, true
+		d := dictionary{column: q, named: true, listed: i < own && r.Numbers(q)}
+		h := p.Table().Columns()[i].Hierarchy
 		for level := range h.Height() {
-			nodes += h.Groups(level)
 			for group := range uint32(h.Groups(level)) {
-				named = named && fitsName(h.Label(anonymize.Node{Level: level, Group: group}))
+				d.named = d.named && fitsName(h.Label(anonymize.Node{Level: level, Group: group}))
 			}
 		}
-		if s.means[i] != nil {
-			nodes += s.partition.Table().Tuples()
-		}
-		d := dictionary{column: q, bytes: 1, named: named, listed: i < own && r.Numbers(q)}
-		for nodes >>= 8; nodes > 0; nodes >>= 8 {
-			d.bytes++
-		}
+		d.collect(p, i, h)
 		out = append(out, d)
 	}
 	return out
+}
+
+// collect fills in the entries, and the number of each block's.
+func (d *dictionary) collect(p *anonymize.Partition, dimension int, h *anonymize.Hierarchy) {
+	at := make(map[anonymize.Node]entry)
+	for block := range uint32(p.Blocks()) {
+		node := p.Cover(block, dimension)
+		if _, known := at[node]; !known {
+			e := entry{label: h.Label(node)}
+			e.value, e.valued = released(d.column, h, node)
+			at[node] = e
+		}
+	}
+	numberOf := make(map[entry]uint32)
+	for _, e := range at {
+		if _, known := numberOf[e]; !known && (e.valued || !d.isText()) {
+			numberOf[e] = 0
+			d.entries = append(d.entries, e)
+		}
+	}
+	slices.SortFunc(d.entries, entry.compare)
+	for i, e := range d.entries {
+		numberOf[e] = uint32(i + 1)
+	}
+	d.numbers = make([]uint32, p.Blocks())
+	for block := range d.numbers {
+		d.numbers[block] = numberOf[at[p.Cover(uint32(block), dimension)]]
+	}
+}
+
+// released is the value of the column's own type that stands for a node: the
+// label for text, the value itself for a leaf, the middle of a range for
+// numbers and dates, and nothing (NULL) where the type has no such value.
+func released(q *Column, h *anonymize.Hierarchy, node anonymize.Node) (string, bool) {
+	if null, ok := h.NullCode(); ok {
+		if first, last := h.Range(node); first == null && last == null {
+			return "", false
+		}
+	}
+	if q.Category == "S" {
+		return h.Label(node), true
+	}
+	if node.Level == 0 || q.Hierarchy.Kind == "interval" || q.Hierarchy.Kind == "date" {
+		return h.Representative(node)
+	}
+	return "", false
 }
 
 // fixed are the types whose values have one length, as format_type prints them.
@@ -60,108 +121,63 @@ func (c *Column) isFixed() bool { return slices.Contains(fixed, c.ReleaseType())
 // isText says that the column shows its labels themselves.
 func (d dictionary) isText() bool { return d.column.Category == "S" }
 
-// isFixed says that the values are stored as an array.
-func (d dictionary) isFixed() bool {
-	return !d.isText() && d.column.isFixed()
-}
+// isFixed says that the values by their numbers are an array.
+func (d dictionary) isFixed() bool { return !d.isText() && d.column.isFixed() }
 
-// isJoined says that the values are stored as rows, to be joined.
-func (d dictionary) isJoined() bool { return !d.isText() && !d.isFixed() }
-
-// own names a column of the chain's tables, or what a view calls a part.
+// own names a column of the release's tables.
 func (d dictionary) own(part string) string {
 	return ident(fmt.Sprintf("tailor %s %d", part, d.column.Number))
 }
 
-// byteColumns are the names of the strings of bytes, the lowest byte first.
-func (d dictionary) byteColumns() []string {
-	var out []string
-	for i := range d.bytes {
-		out = append(out, d.own(fmt.Sprintf("byte %d", i)))
+// numberType is the type of the labels' numbers.
+func (d dictionary) numberType() string {
+	if len(d.entries) > math.MaxInt16 {
+		return "integer"
 	}
-	return out
+	return "smallint"
 }
 
-// plain are the columns that are to be stored as they are in memory.
-func (d dictionary) plain() []string {
-	out := d.byteColumns()
-	if d.named {
-		out = append(out, d.own("names"))
-	}
-	if d.isFixed() {
-		out = append(out, d.own("values"))
-	}
-	return out
+// list is a column of the one row of lists, with what it is made of.
+type list struct {
+	column, typ string
+	plain       bool   // to be stored as it is in memory
+	aggregate   string // over the entries
 }
 
-// definitions define the dictionary's columns in the table of the chain's rows, in
-// the order of [entries.row].
-func (d dictionary) definitions() []string {
-	var out []string
-	for _, c := range d.byteColumns() {
-		out = append(out, c+" bytea NOT NULL")
-	}
+// lists are those of the dictionary.
+func (d dictionary) lists() []list {
+	var out []list
 	if d.named {
-		out = append(out, d.own("names")+" name[] NOT NULL")
+		out = append(out, list{d.own("names"), "name[]", true, "coalesce(array_agg(label::name ORDER BY number), '{}')"})
 	}
 	if !d.named || d.listed {
-		out = append(out, ident(d.column.LabelColumn())+" jsonb NOT NULL")
+		out = append(out, list{ident(d.column.LabelColumn()), "jsonb", false, "'[null]'::jsonb || coalesce(jsonb_agg(label ORDER BY number), '[]')"})
 	}
-	if d.isFixed() {
-		out = append(out, fmt.Sprintf("%s %s[] NOT NULL", d.own("values"), d.column.ReleaseType()))
+	if d.listed && d.isFixed() {
+		out = append(out, list{
+			d.own("values"), d.column.ReleaseType() + "[]", true,
+			fmt.Sprintf("coalesce(array_agg(value::%s ORDER BY number) FILTER (WHERE value IS NOT NULL), '{}')", d.column.ReleaseType()),
+		})
 	}
 	return out
 }
 
-// inMemory is a subquery for a column of the chain's row, made plain by a function
-// that appends nothing to it.
-func inMemory(chain int, function, column, nothing string) string {
-	return fmt.Sprintf("(SELECT pg_catalog.%s(%s, %s) FROM tailor_store.chain_%d_row)", function, column, nothing, chain)
-}
-
-// read is the number of a row's label, computed from the bytes.
-func (d dictionary) read(chain int) string {
-	var parts []string
-	for i, c := range d.byteColumns() {
-		part := fmt.Sprintf("pg_catalog.get_byte(%s, %s)", inMemory(chain, "byteacat", c, "''"), rowColumn)
-		if i > 0 {
-			part += fmt.Sprintf(" * %d", 1<<(8*i))
-		}
-		parts = append(parts, part)
-	}
-	return strings.Join(parts, " + ")
-}
-
-// number is that number, where a view has read it.
-func (d dictionary) number() string { return "e." + d.own("number") }
-
-// found is the label by its number, NULL for none.
-func (d dictionary) found(chain int) string {
-	if d.named {
-		return fmt.Sprintf(`(%s[%s])::text COLLATE pg_catalog."default"`, inMemory(chain, "array_cat", d.own("names"), "'{}'::name[]"), d.number())
-	}
-	return fmt.Sprintf(`%s OPERATOR(pg_catalog.->>) %s`, inMemory(chain, "jsonb_concat", ident(d.column.LabelColumn()), "'[]'"), d.number())
+// inMemory is a subquery for a list, made plain by a function that appends
+// nothing to it.
+func inMemory(release, function, column, nothing string) string {
+	return fmt.Sprintf("(SELECT pg_catalog.%s(%s, %s) FROM tailor_store.%s_label)", function, column, nothing, release)
 }
 
 // label is the label of a row. The label of a text is its value, or NULL's.
-func (d dictionary) label(chain int) string {
-	if d.isText() {
-		return fmt.Sprintf("COALESCE(%s, '%s')", d.found(chain), anonymize.Null)
-	}
-	return d.found(chain)
-}
-
-// value is the value of the column's own type that a row shows. One that is joined
-// asks for the row: by itself it would be shown to a reader's own function before any
-// row is admitted.
-func (d dictionary) value(chain int) string {
-	switch {
+func (d dictionary) label(release string) string {
+	switch number := "e." + d.own("number"); {
 	case d.isText():
-		return d.found(chain)
-	case d.isFixed():
-		return fmt.Sprintf("%s[%s]", inMemory(chain, "array_cat", d.own("values"), fmt.Sprintf("'{}'::%s[]", d.column.ReleaseType())), d.number())
+		return fmt.Sprintf("COALESCE(e.%s, '%s')", d.own("value"), anonymize.Null)
+	case d.named:
+		return fmt.Sprintf(`(%s[%s])::text COLLATE pg_catalog."default"`, inMemory(release, "array_cat", d.own("names"), "'{}'::name[]"), number)
+	default:
+		return fmt.Sprintf(`%s OPERATOR(pg_catalog.->>) %s::integer`, inMemory(release, "jsonb_concat", ident(d.column.LabelColumn()), "'[]'"), number)
 	}
-	return fmt.Sprintf("CASE WHEN e.%s >= 0 THEN %s.%s END", rowColumn, d.own("value"), ident(d.column.storedName()))
 }
 
 // longestName is the most bytes that PostgreSQL's type name holds.

@@ -2,11 +2,9 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,13 +20,8 @@ type epoch struct {
 	// table holds the quasi-identifiers that blocks are made along, nil where the
 	// relation has no quasi-identifiers. Its rows are in the order of the copy's
 	// random row numbers.
-	table *anonymize.Table
-	// all holds those that are shown by means, too, and byMeans has them by
-	// dimension: blocks cannot depend on them.
-	all     *anonymize.Table
-	byMeans map[int]anonymize.Measured
-	// whole is where every chain starts: one block that holds everybody.
-	whole     func() *anonymize.Partition
+	table     *anonymize.Table
+	tuples    []uint32            // tuple as it is stored -> tuple of the table
 	sensitive map[string][]uint32 // column -> code of each row
 	kinds     map[string]int      // column -> distinct values
 }
@@ -113,39 +106,14 @@ func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
 	if unique(subjectOfRow) {
 		subjectOfRow = nil // every row is a subject of its own: rows may be counted
 	}
-	if e.all, err = anonymize.NewTable(columns, byRow, subjectOfRow); err != nil {
+	if e.table, err = anonymize.NewTable(columns, byRow, subjectOfRow); err != nil {
 		return nil, err
 	}
-	e.table, err = e.withoutMeans(qids, columns, byRow, subjectOfRow)
-	e.whole = sync.OnceValue(func() *anonymize.Partition { return anonymize.NewPartition(e.table) })
-	return e, err
-}
-
-// withoutMeans takes the columns that are shown by means, which come last, out of
-// the table. Where there are no others, it has one that tells nobody apart.
-func (e *epoch) withoutMeans(qids []*Column, columns []anonymize.Column, byRow [][]uint32, subjectOfRow []uint32) (*anonymize.Table, error) {
-	e.byMeans = make(map[int]anonymize.Measured)
-	others := 0
-	for i, q := range qids {
-		if q.Mean {
-			e.byMeans[i] = anonymize.Measured{Hierarchy: columns[i].Hierarchy, LeafOfRow: byRow[i]}
-		} else {
-			others = i + 1
-		}
+	e.tuples = make([]uint32, len(tuples[0]))
+	for row, tuple := range e.table.TupleOfRow() {
+		e.tuples[tupleOfRow[row]] = tuple
 	}
-	switch {
-	case len(e.byMeans) == 0:
-		return e.all, nil
-	case others+len(e.byMeans) != len(qids):
-		return nil, errors.New("a column that is shown by means is not the last")
-	case others == 0:
-		one, err := anonymize.NewHierarchy([][]string{{anonymize.Top}})
-		if err != nil {
-			return nil, err
-		}
-		columns, byRow, others = []anonymize.Column{{Hierarchy: one}}, [][]uint32{make([]uint32, e.rows)}, 1
-	}
-	return anonymize.NewTable(columns[:others], byRow[:others], subjectOfRow)
+	return e, nil
 }
 
 // readTuples reads the values of every tuple as text, [column][tuple]; nil is

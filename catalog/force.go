@@ -22,13 +22,14 @@ func ErrOvertaken(r *Relation) *sqlstate.Error {
 		WithHint("Send the statement again.")
 }
 
-// assertInForce fails where a policy or an epoch is no longer the present one, or the
-// database that of the snapshot: no chain is to be made or carried on under it any more. The policy's row stays
-// locked against an activation until the transaction ends.
+// assertInForce fails where a policy or an epoch is no longer the present one, the
+// database not that of the snapshot, or chains have been forgotten since: no chain is
+// to be made or carried on under it any more. The policy's row stays locked against
+// an activation until the transaction ends.
 func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	var inForce bool
-	err := tx.QueryRow(ctx, `SELECT active = $2 AND epoch = $3 AND NOT tailor.restored() FROM tailor.protection WHERE relation = $1 FOR SHARE`,
-		r.OID, r.Version, r.Epoch).Scan(&inForce)
+	err := tx.QueryRow(ctx, `SELECT active = $2 AND epoch = $3 AND starts_anew = $4 AND NOT tailor.restored() FROM tailor.protection WHERE relation = $1 FOR SHARE`,
+		r.OID, r.Version, r.Epoch, r.startsAnew).Scan(&inForce)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && !inForce {
 		return ErrOvertaken(r)
 	}
@@ -98,9 +99,12 @@ func assertLends(ctx context.Context, tx pgx.Tx, r *Relation) error {
 // grant lets a principal read the chain's release, with what it shows of the
 // parent where that is lent.
 func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Principal) error {
-	if withParent, ok := chain.granted[p.Name]; ok && (withParent || !r.Lent()) {
+	reader := r.granteeFor(p)
+	if chain.lets(reader, r.Lent()) {
 		return nil
 	}
+	ctx, cancel := patiently(ctx)
+	defer cancel()
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		if err := hold(ctx, tx, r, chain); err != nil {
 			return err
@@ -108,14 +112,34 @@ func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Princ
 		if err := assertLends(ctx, tx, r); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, grantStatement(r, chain.number, ident(p.Name)))
+		_, err := tx.Exec(ctx, chain.grantStatement(r, ident(reader)))
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("grant release: %w", err)
 	}
-	chain.granted[p.Name] = r.Lent()
+	chain.mu.Lock()
+	defer chain.mu.Unlock()
+	chain.granted[reader] = r.Lent()
 	return nil
+}
+
+// granteeFor is the role by which a principal reads releases of a relation: what
+// all readers share, all may read.
+func (r *Relation) granteeFor(p *Principal) string {
+	if r.Scope != "project" && p.Inherits {
+		return "tailor_reader"
+	}
+	return p.Name
+}
+
+// lets says whether a role is known to be able to read the release, with what it
+// shows of the parent where that is asked for.
+func (c *Chain) lets(reader string, parent bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	withParent, ok := c.granted[reader]
+	return ok && (withParent || !parent)
 }
 
 // overtaken is classified of an error of the work on a chain. A copy of a chain

@@ -8,15 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/ecg"
 )
 
 // ForecastRows is the number of rows above which [NewForecast] looks at a sample
 // of subjects with about that many.
 const ForecastRows = 500_000
 
-// Forecast is what a policy would do to a table as it is now: what a new chain
-// shows once it has been refined along all quasi-identifiers. Chains in use are
-// finer along what was asked and coarser along the rest.
+// Forecast is what a policy would do to a table as it is now: what its readers are
+// shown if the root is made anew.
 type Forecast struct {
 	Rows, Subjects int
 	Share          float64 // of the subjects that were looked at; a sample loses more than the whole
@@ -46,7 +46,7 @@ func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error)
 	if err != nil {
 		return nil, fmt.Errorf("read the table: %w", err)
 	}
-	e.subjects = distinct(subjectOfRow)
+	e.rows, e.subjects = len(subjectOfRow), distinct(subjectOfRow)
 	f.Subjects = e.subjects
 	for i, q := range qids {
 		if f.Rows == 0 {
@@ -72,17 +72,13 @@ func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error)
 	if e.table, err = anonymize.NewTable(columns, leaves, subjectOfRow); err != nil {
 		return nil, err
 	}
-	return f, f.refine(ctx, r, e)
+	return f, f.measure(ctx, r, e)
 }
 
-// refine measures the finest partition along all quasi-identifiers.
-func (f *Forecast) refine(ctx context.Context, r *Relation, e *epoch) error {
+// measure makes the root and says what it shows.
+func (f *Forecast) measure(ctx context.Context, r *Relation, e *epoch) error {
 	f.RawRisk = 1 / float64(smallestTuple(e.table))
-	all := make([]int, len(e.table.Columns()))
-	for i := range all {
-		all[i] = i
-	}
-	p, err := anonymize.NewPartition(e.table).Refine(ctx, anonymize.Refinement{Columns: all, Requirements: requirements(r, e)})
+	p, err := ecg.MakeRoot(ctx, e.table, r.rootPlan(everyone, e))
 	if unmet := (*anonymize.UnmetError)(nil); asUnmet(err, &unmet) {
 		f.Unmet = unmet.Requirement
 		return nil
@@ -90,10 +86,12 @@ func (f *Forecast) refine(ctx context.Context, r *Relation, e *epoch) error {
 	if err != nil {
 		return err
 	}
-	f.Risk, f.Loss = 1/float64(p.MinBlock()), p.Loss(all)
-	for i := range all {
-		f.Losses = append(f.Losses, p.Loss(all[i:i+1]))
+	f.Risk = 1 / float64(p.MinBlock())
+	var all []int
+	for i := range e.table.Columns() {
+		f.Losses, all = append(f.Losses, p.Loss([]int{i})), append(all, i)
 	}
+	f.Loss = p.Loss(all)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -114,14 +115,17 @@ func (q *Inquiry) HearPrincipal(name string, row [][]byte) (*Principal, error) {
 		}
 	}
 	oid, err := strconv.ParseUint(string(row[3]), 10, 32)
-	group, errGroup := strconv.ParseUint(string(row[6]), 10, 32)
+	var projects []string
+	errProjects := json.Unmarshal(row[6], &projects)
 	until, errUntil := strconv.ParseFloat(string(row[2]), 64)
-	reader, isBool := map[string]bool{"t": true, "f": false}[string(row[4])]
-	if errors.Join(err, errGroup, errUntil) != nil || !isBool {
+	truth := map[string]bool{"t": true, "f": false}
+	reader, isBool := truth[string(row[4])]
+	inherits, isBoolToo := truth[string(row[5])]
+	if errors.Join(err, errProjects, errUntil) != nil || !isBool || !isBoolToo {
 		return nil, errAnswer
 	}
 	return q.known.learn(&stated{state: string(row[1]), until: until, Principal: Principal{
 		Name: name, OID: uint32(oid), Verifier: string(row[0]), Reader: reader,
-		Group: string(row[5]), GroupOID: uint32(group), Settings: string(row[7]),
+		Inherits: inherits, Projects: projects, Settings: string(row[7]),
 	}}), nil
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,6 +29,7 @@ type policyDocument struct {
 		Measure string  `json:"measure"`
 		MaxRisk float64 `json:"max_risk"`
 	} `json:"gate"`
+	MaxShare  float64          `json:"max_share"` // 0: DefaultShare
 	Seed      [][]string       `json:"seed"`
 	SetValued *SetValued       `json:"set_valued"`
 	Parent    *parentDocument  `json:"parent"`
@@ -42,7 +44,8 @@ type columnDocument struct {
 	Class     Class          `json:"class"`
 	Action    string         `json:"action"`
 	Hierarchy *HierarchySpec `json:"hierarchy"`
-	// Representative is "mean", or absent for the middle of the label.
+	// Representative is "mean" in policies that earlier versions stored for columns
+	// shown by means of blocks, and absent in all others.
 	Representative string `json:"representative"`
 }
 
@@ -50,7 +53,6 @@ func (c *columnDocument) column() Column {
 	return Column{
 		Name: c.Name, Number: c.Number, Type: c.Type, Category: c.Category, Class: c.Class,
 		Pseudonym: c.Class == DirectIdentifier && c.Action == "pseudonym", Hierarchy: c.Hierarchy,
-		Mean: c.Class == QuasiIdentifier && c.Representative == "mean",
 	}
 }
 
@@ -61,6 +63,7 @@ SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.p
        coalesce((SELECT e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), 0),
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
                  FROM tailor.project j WHERE j.relation = p.relation), '[]'),
+       p.starts_anew, ARRAY(SELECT c.chain FROM tailor.chain c WHERE c.relation = p.relation ORDER BY 1),
        tailor.in_step(p.relation), ARRAY(SELECT f::oid FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1),
        ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
              WHERE a.attrelid = to_regclass('tailor_store.epoch_' || p.epoch) AND NOT l.collisdeterministic)
@@ -146,7 +149,7 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 		var inStep bool
 		var nondeterministic []string
 		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &r.OneRow, &r.Subjects, &projects,
-			&inStep, &r.References, &nondeterministic); err != nil {
+			&r.startsAnew, &r.chains, &inStep, &r.References, &nondeterministic); err != nil {
 			return nil, err
 		}
 		p, err := r.adopt(document)
@@ -158,7 +161,7 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 				c.Nondeterministic = true
 			}
 		}
-		r.Stale = p.Fingerprint != fingerprint
+		r.Stale = p.Fingerprint != fingerprint || r.ByMeans
 		if r.Parent != nil {
 			r.Parent.InStep = inStep
 		}
@@ -188,6 +191,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 	if len(p.Seed) > 0 {
 		r.Seeds = append(r.Seeds, Seed{Name: policySeed, Combinations: p.Seed})
 	}
+	r.MaxShare = cmp.Or(p.MaxShare, DefaultShare)
 	r.SetValued = p.SetValued
 	r.AggregateOnly = p.Rows != nil && !*p.Rows
 	for _, q := range p.Require {
@@ -195,6 +199,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 	}
 	for i := range p.Columns {
 		r.Columns = append(r.Columns, p.Columns[i].column())
+		r.ByMeans = r.ByMeans || p.Columns[i].Representative == "mean"
 	}
 	if p.Parent != nil {
 		r.borrow(p.Parent)

@@ -1,9 +1,6 @@
 package catalog
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Parent is a protected relation with a row for each subject, to whose key the
 // subject column of another one, its child, refers. The child's copy holds the
@@ -43,14 +40,11 @@ type parentDocument struct {
 	Columns []columnDocument `json:"columns"`
 }
 
-// scopes from the one that is shared by the fewest.
-var scopes = []string{"principal", "role", "everyone"}
-
 // borrow takes what the policy says of the parent.
 func (r *Relation) borrow(d *parentDocument) {
 	p := &Parent{
 		Schema: d.Schema, Name: d.Name, InStep: true,
-		Narrow: slices.Index(scopes, r.Scope) < slices.Index(scopes, d.Scope),
+		Narrow: r.Scope == "project" && d.Scope != "project",
 	}
 	for i := range d.Columns {
 		c := d.Columns[i].column()

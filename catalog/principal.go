@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -18,10 +19,10 @@ type Principal struct {
 	Verifier string
 	// Reader says that protected tables reach the role as releases only.
 	Reader bool
-	// Group is the reader role through which the principal reads: the first
-	// by name that it is a direct member of, or its own name.
-	Group    string
-	GroupOID uint32 // that role's number
+	// Inherits says that what tailor_reader may read, the role may read by itself.
+	Inherits bool
+	// Projects are those that the role, or one that it is a member of, reads for.
+	Projects []string
 	// Settings stands for what a new session of the role would begin with: the
 	// role's attributes and memberships, the settings of roles and databases, the
 	// time at which the server read its files, and who may connect where.
@@ -60,14 +61,13 @@ readers (oid) AS (
 SELECT coalesce(tailor.verifier($1::text::name), ''), ` + serverState + `,
        coalesce((SELECT date_part('epoch', rolvaliduntil) FROM pg_roles WHERE rolname = $1 AND rolvaliduntil > now()), 'Infinity'),
        coalesce((SELECT oid FROM me), 0),
-       EXISTS (SELECT FROM me JOIN readers USING (oid)), coalesce(g.name, $1), coalesce(g.oid, (SELECT oid FROM me), 0),
+       EXISTS (SELECT FROM me JOIN readers USING (oid)),
+       coalesce((SELECT pg_has_role(me.oid, 'tailor_reader', 'USAGE') FROM me), false),
+       array_to_json(ARRAY(SELECT DISTINCT p.project FROM tailor.project_reader p WHERE p.reader IN (SELECT oid FROM me UNION ALL SELECT roleid FROM above) ORDER BY 1))::text,
        md5(concat(pg_conf_load_time(), (SELECT attributes FROM me),
            (SELECT string_agg(a::text, ';' ORDER BY member, roleid) FROM above a),
            (SELECT string_agg(d::text, ';' ORDER BY setdatabase, setrole) FROM pg_db_role_setting d),
-           (SELECT string_agg(concat(oid, datname, datacl, datallowconn, datconnlimit), ';' ORDER BY oid) FROM pg_database)))
-FROM (SELECT) one LEFT JOIN (
-    SELECT g.rolname::text AS name, g.oid FROM above a JOIN me ON a.member = me.oid JOIN readers ON a.roleid = readers.oid
-    JOIN pg_roles g ON g.oid = a.roleid WHERE g.rolname <> 'tailor_reader' ORDER BY 1 LIMIT 1) g ON true`
+           (SELECT string_agg(concat(oid, datname, datacl, datallowconn, datconnlimit), ';' ORDER BY oid) FROM pg_database)))`
 
 // Principal reads what the proxy needs to know of a role before it may log in.
 // An unknown role is no error: its verifier is empty.
@@ -153,10 +153,14 @@ func (k *known) principal(ctx context.Context, conn *pgx.Conn, name string) (*Pr
 		}
 	}
 	now := &stated{Principal: Principal{Name: name}, conn: conn}
+	var projects []byte
 	err := conn.QueryRow(ctx, selectPrincipal, name).Scan(
-		&now.Verifier, &now.state, &now.until, &now.OID, &now.Reader, &now.Group, &now.GroupOID, &now.Settings)
+		&now.Verifier, &now.state, &now.until, &now.OID, &now.Reader, &now.Inherits, &projects, &now.Settings)
 	if err != nil {
 		return nil, err
+	}
+	if err := json.Unmarshal(projects, &now.Projects); err != nil {
+		return nil, fmt.Errorf("projects of role %q: %w", name, err)
 	}
 	return k.learn(now), nil
 }

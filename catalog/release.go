@@ -10,15 +10,25 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // releaseLayout is the present way to store a release. What an earlier version
 // of Tailor has stored in another way is stored again when it is first opened.
-const releaseLayout = 6
+const releaseLayout = 7
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience
-// reads.
-func ReleaseName(chain int) string { return fmt.Sprintf("%s%d", ReleasePrefix, chain) }
+// reads. Each generation has a view and tables of its own: who still reads those of
+// the one before keeps nobody waiting.
+func ReleaseName(chain, generation int) string {
+	if generation == 0 {
+		return fmt.Sprintf("%s%d", ReleasePrefix, chain)
+	}
+	return fmt.Sprintf("%s%d_g%d", ReleasePrefix, chain, generation)
+}
+
+// name is that of a chain's release, with which the names of its tables begin.
+func (c *Chain) name() string { return ReleaseName(c.number, c.generation) }
 
 // ParentView is the view that shows, for each row of a release, what it shows of
 // the parent.
@@ -28,42 +38,25 @@ func ParentView(release string) string { return release + "_parent" }
 // stand for them, by their numbers.
 func LabelView(release string) string { return release + "_label" }
 
-// numberColumn is the number of a label, where values are stored as rows.
-const numberColumn = `"tailor number"`
-
-// createRelease makes the tables of a chain's release and the views over them.
-func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, s *state) error {
-	var statements []string
-	dictionaries := dictionariesOf(r, s)
-	if len(dictionaries) > 0 {
-		var columns, values, plain []string
-		for _, d := range dictionaries {
-			columns = append(columns, d.definitions()...)
-			for _, c := range d.plain() {
-				plain = append(plain, "ALTER "+c+" SET STORAGE EXTERNAL")
-			}
-			if d.isJoined() {
-				values = append(values, fmt.Sprintf("%s %s", ident(d.column.storedName()), d.column.ReleaseType()))
-			}
-		}
-		statements = append(statements,
-			fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_row (%s)`, chain, strings.Join(columns, ", ")),
-			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row %s`, chain, strings.Join(plain, ", ")),
-			// Without a key, a publication of all tables would keep the row from being replaced.
-			fmt.Sprintf(`ALTER TABLE tailor_store.chain_%d_row REPLICA IDENTITY FULL`, chain),
-			fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_row')`, chain))
-		if len(values) > 0 {
-			statements = append(statements,
-				fmt.Sprintf(`CREATE TABLE tailor_store.chain_%d_value (%s integer PRIMARY KEY, %s)`, chain, numberColumn, strings.Join(values, ", ")),
-				fmt.Sprintf(`CALL tailor.keep_no_samples('tailor_store.chain_%d_value')`, chain))
+// createRelease stores what a chain shows as a plain table, and makes the views
+// of it. A relation without quasi-identifiers is shown from its copy.
+func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
+	var p *anonymize.Partition
+	if chain.root != nil {
+		p = chain.root.Partition
+	}
+	dictionaries := dictionariesOf(r, p)
+	if p != nil {
+		if err := storeRows(ctx, tx, r, chain, dictionaries); err != nil {
+			return fmt.Errorf("store release: %w", err)
 		}
 	}
-	statements = append(statements, createView(r, chain, dictionaries))
+	statements := []string{chain.createView(r, dictionaries)}
 	if len(r.numbered()) > 0 {
-		statements = append(statements, createLabelView(r, chain, dictionaries))
+		statements = append(statements, chain.createLabelView(r, dictionaries))
 	}
 	if r.Parent != nil {
-		statements = append(statements, createParentView(r, chain, dictionaries))
+		statements = append(statements, chain.createParentView(r, dictionaries))
 	}
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {
@@ -73,55 +66,279 @@ func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, s *st
 	return nil
 }
 
-// createView is the statement that (re)defines a release over an epoch.
-func createView(r *Relation, chain int, dictionaries []dictionary) string {
-	own := dictionaries[:len(r.QuasiIdentifiers())]
-	var list, payload []string
+// storeRows writes the table of a release, in the random order of the copy's
+// rows, and checks what is to be shown before anybody can see it.
+func storeRows(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []dictionary) error {
+	n := chain.name()
+	for _, statement := range []string{
+		fmt.Sprintf("CREATE TABLE tailor_store.%s_entry (dimension integer, number integer, label text, value text)", n),
+		fmt.Sprintf("CREATE TABLE tailor_store.%s_tuple (%s integer, %s)", n, tupleColumn, columnsOf(dictionaries, func(d dictionary) string {
+			return d.own("number") + " " + d.numberType()
+		})),
+	} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	for table, encode := range map[string]func(*copyWriter){
+		"entry": func(w *copyWriter) { writeEntries(w, dictionaries) },
+		"tuple": func(w *copyWriter) { chain.writeTuples(w, dictionaries) },
+	} {
+		err := copyText(ctx, tx, fmt.Sprintf("COPY tailor_store.%s_%s FROM STDIN", n, table), func(to io.Writer) error {
+			w := &copyWriter{to: to}
+			encode(w)
+			w.flush()
+			return w.err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", table, err)
+		}
+	}
+	if err := assertSafe(ctx, tx, r, chain, dictionaries); err != nil {
+		return err
+	}
+	indexed, err := indexedColumns(ctx, tx, r, dictionaries)
+	if err != nil {
+		return err
+	}
+	statements := append([]string{chain.createRows(r, dictionaries)}, chain.createLists(dictionaries)...)
+	statements = append(statements, fmt.Sprintf("DROP TABLE tailor_store.%[1]s_entry, tailor_store.%[1]s_tuple", n))
+	if r.AggregateOnly {
+		indexed = nil // conditions stay above the view
+	}
+	for _, column := range indexed {
+		statements = append(statements, fmt.Sprintf("CREATE INDEX ON tailor_store.%s_row (%s)", n, column))
+	}
+	if r.AggregateOnly {
+		// An estimate of how many rows meet a condition would be an answer about fewer than k.
+		statements = append(statements, fmt.Sprintf("CALL tailor.keep_no_samples('tailor_store.%s_row')", n))
+	}
+	statements = append(statements,
+		fmt.Sprintf("ANALYZE tailor_store.%s_row", n),
+		fmt.Sprintf("ALTER TABLE tailor_store.%s_row ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", n),
+		// It is true or fails. Of a condition IS NOT NULL PostgreSQL expects nearly all
+		// rows to meet it, of a mere boolean half of them.
+		fmt.Sprintf("CREATE POLICY admitted ON tailor_store.%s_row FOR SELECT USING (%s IS NOT NULL)", n, admitted(r, chain.number)))
+	for _, statement := range statements {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columnsOf is a list with an element for each dimension.
+func columnsOf(dictionaries []dictionary, of func(dictionary) string) string {
+	var list []string
+	for _, d := range dictionaries {
+		list = append(list, of(d))
+	}
+	return strings.Join(list, ", ")
+}
+
+func writeEntries(w *copyWriter, dictionaries []dictionary) {
+	for _, d := range dictionaries {
+		for i, e := range d.entries {
+			w.number(d.column.Number)
+			w.number(i + 1)
+			w.text(e.label)
+			if e.valued {
+				w.text(e.value)
+			} else {
+				w.null()
+			}
+			w.end()
+		}
+	}
+}
+
+// writeTuples writes the numbers of what each tuple of the copy is shown by.
+func (c *Chain) writeTuples(w *copyWriter, dictionaries []dictionary) {
+	blockOf := c.root.Partition.BlockOf()
+	for stored, tuple := range c.epoch.tuples {
+		w.number(stored)
+		for _, d := range dictionaries {
+			w.number(int(d.numbers[blockOf[tuple]]))
+		}
+		w.end()
+	}
+}
+
+// assertSafe checks what is about to be shown, by itself: whoever shares all
+// labels are enough subjects, and meet the other models.
+func assertSafe(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []dictionary) error {
+	counts := []string{"count(*)"}
+	if chain.epoch.rows != chain.epoch.subjects {
+		counts[0] = fmt.Sprintf("count(DISTINCT e.%s)", subjectColumn)
+	}
+	holds := []string{fmt.Sprintf("%s >= %d", counts[0], r.K)}
+	for _, q := range r.Requirements {
+		holds = append(holds, fmt.Sprintf("count(DISTINCT e.%[1]s) + (count(*) > count(e.%[1]s))::integer >= %[2]d", ident(q.Column), int(q.Parameter)))
+	}
+	alike := columnsOf(dictionaries, func(d dictionary) string { return "t." + d.own("number") })
+	var unsafe int
+	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM (
+		SELECT FROM tailor_store.epoch_%d e JOIN tailor_store.%s_tuple t USING (%s) GROUP BY %s HAVING NOT (%s)) unsafe`,
+		r.Epoch, chain.name(), tupleColumn, alike, strings.Join(holds, " AND "))).Scan(&unsafe)
+	if err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	if unsafe == 0 && chain.epoch.rows != chain.epoch.subjects {
+		err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM (SELECT FROM (
+			SELECT %[3]s, count(*) AS "tailor rows" FROM tailor_store.epoch_%[1]d e JOIN tailor_store.%[2]s_tuple t USING (%[4]s) GROUP BY %[3]s, e.%[5]s) t
+			GROUP BY %[3]s HAVING max("tailor rows") > %[6]g * sum("tailor rows")) unsafe`,
+			r.Epoch, chain.name(), alike, tupleColumn, subjectColumn, r.MaxShare)).Scan(&unsafe)
+		if err != nil {
+			return fmt.Errorf("check shares: %w", err)
+		}
+	}
+	if unsafe > 0 {
+		return sqlstate.New(sqlstate.InternalError, "%d classes of what would be shown of table %q do not meet its policy", unsafe, r.Name).
+			WithHint("Nothing was released. This is a fault of Tailor: please report it.")
+	}
+	return nil
+}
+
+// createRows is the statement that writes the table of a release.
+func (c *Chain) createRows(r *Relation, dictionaries []dictionary) string {
+	var list []string
+	if r.Parent != nil {
+		number := "e." + rowColumn
+		if r.Scope == "project" {
+			number = "(row_number() OVER (ORDER BY gen_random_uuid()) - 1)::integer AS " + rowColumn
+		}
+		list = append(list, number)
+	}
 	for i := range r.Columns {
-		c := &r.Columns[i]
-		switch {
-		case c.Class == QuasiIdentifier:
-			at := slices.IndexFunc(own, func(d dictionary) bool { return d.column == c })
-			list = append(list, own[at].value(chain)+" AS "+ident(c.Name))
-		case c.Visible():
-			payload = append(payload, ident(c.Name))
+		if c := &r.Columns[i]; c.Visible() && c.Class != QuasiIdentifier {
 			list = append(list, "e."+ident(c.Name))
 		}
 	}
+	from := fmt.Sprintf("tailor_store.epoch_%d e JOIN tailor_store.%s_tuple t USING (%s)", r.Epoch, c.name(), tupleColumn)
+	for _, d := range dictionaries {
+		list = append(list, "t."+d.own("number"), fmt.Sprintf("%s.value AS %s", d.own("entry"), d.own("value")))
+		from += fmt.Sprintf(" LEFT JOIN (SELECT number, value::%s AS value FROM tailor_store.%s_entry WHERE dimension = %d) %s ON %[4]s.number = t.%[5]s",
+			d.column.ReleaseType(), c.name(), d.column.Number, d.own("entry"), d.own("number"))
+	}
+	// In the order of the copy, the rows of two projects would lie beside each other.
+	order := "e." + rowColumn
+	if r.Scope == "project" {
+		order = "gen_random_uuid()"
+	}
+	return fmt.Sprintf("CREATE TABLE tailor_store.%s_row AS SELECT %s FROM %s ORDER BY %s", c.name(), strings.Join(list, ", "), from, order)
+}
+
+// createLists are the statements that write the one row with the labels, and
+// values, by their numbers.
+func (c *Chain) createLists(dictionaries []dictionary) []string {
+	var columns, plain, lists []string
+	for _, d := range dictionaries {
+		for _, l := range d.lists() {
+			columns = append(columns, fmt.Sprintf("%s %s NOT NULL", l.column, l.typ))
+			if l.plain {
+				plain = append(plain, fmt.Sprintf("ALTER %s SET STORAGE EXTERNAL", l.column))
+			}
+			lists = append(lists, fmt.Sprintf("(SELECT %s FROM tailor_store.%s_entry WHERE dimension = %d)", l.aggregate, c.name(), d.column.Number))
+		}
+	}
+	table := fmt.Sprintf("tailor_store.%s_label", c.name())
+	statements := []string{fmt.Sprintf("CREATE TABLE %s (%s)", table, strings.Join(columns, ", "))}
+	if len(plain) > 0 {
+		statements = append(statements, fmt.Sprintf("ALTER TABLE %s %s", table, strings.Join(plain, ", ")))
+	}
+	return append(statements, fmt.Sprintf("INSERT INTO %s SELECT %s", table, strings.Join(lists, ", ")),
+		fmt.Sprintf("CALL tailor.keep_no_samples('%s')", table))
+}
+
+// indexedColumns are the columns of a release that stand for those that an index
+// of the table begins with.
+func indexedColumns(ctx context.Context, tx pgx.Tx, r *Relation, dictionaries []dictionary) ([]string, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT DISTINCT a.attname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
+		JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+		WHERE i.indrelid = $1 AND m.amname = 'btree' AND i.indpred IS NULL AND i.indisvalid ORDER BY 1`, r.OID)
+	if err != nil {
+		return nil, err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, name := range names {
+		c := r.Column(name)
+		switch {
+		case c == nil || !c.Visible():
+		case c.Class != QuasiIdentifier:
+			out = append(out, ident(name))
+		default:
+			at := slices.IndexFunc(dictionaries, func(d dictionary) bool { return d.column == c })
+			out = append(out, dictionaries[at].own("value"))
+		}
+	}
+	return out, nil
+}
+
+// admitted is the condition that lets a statement read a part of a release.
+func admitted(r *Relation, admission int) string {
+	return fmt.Sprintf("(SELECT tailor.admit(%d, %d, %d))", admission, r.Epoch, releaseLayout)
+}
+
+// fence ends a subquery that PostgreSQL neither dissolves in the query around it
+// nor moves conditions into. A number is no bigint before it is cast, and
+// PostgreSQL looks at it too early: for an OFFSET 0 it plans no parallel scan.
+const fence = " OFFSET '0'"
+
+// createView is the statement that defines a release over an epoch. Admission is
+// asked once by the view, whether there are rows or not, and by the table before it
+// shows a row to anything: PostgreSQL may move the view's own condition behind a
+// reader's function, in an outer join from version 16 on.
+func (c *Chain) createView(r *Relation, dictionaries []dictionary) string {
+	var list []string
+	for i := range r.Columns {
+		column := &r.Columns[i]
+		switch {
+		case column.Class == QuasiIdentifier:
+			at := slices.IndexFunc(dictionaries, func(d dictionary) bool { return d.column == column })
+			list = append(list, fmt.Sprintf("e.%s AS %s", dictionaries[at].own("value"), ident(column.Name)))
+		case column.Visible():
+			list = append(list, "e."+ident(column.Name))
+		}
+	}
+	own := dictionaries[:len(r.QuasiIdentifiers())]
 	for _, d := range own {
-		list = append(list, d.label(chain)+" AS "+ident(d.column.LabelColumn()))
+		list = append(list, d.label(c.name())+" AS "+ident(d.column.LabelColumn()))
 	}
 	for _, d := range own {
 		if r.Numbers(d.column) {
-			list = append(list, d.number()+" AS "+ident(d.column.NumberColumn()))
+			list = append(list, fmt.Sprintf("e.%s AS %s", d.own("number"), ident(d.column.NumberColumn())))
 		}
 	}
 	if r.Parent != nil {
 		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	}
-	return viewOver(r, chain, chain, ReleaseName(chain), list, payload, own)
+	return c.viewOver(r, c.number, c.name(), list, len(dictionaries) > 0)
 }
 
 // createParentView is the statement that defines what a release shows of the
 // parent: the quasi-identifiers of each row's subject, under the parent's own
 // names. It has the rows of the release.
-func createParentView(r *Relation, chain int, dictionaries []dictionary) string {
-	lent := dictionaries[len(dictionaries)-len(r.borrowed):]
+func (c *Chain) createParentView(r *Relation, dictionaries []dictionary) string {
 	var list, labels []string
-	for i, d := range lent {
-		c := &r.Parent.Columns[i]
-		list = append(list, d.value(chain)+" AS "+ident(c.Name))
-		labels = append(labels, d.label(chain)+" AS "+ident(c.LabelColumn()))
+	for i, d := range dictionaries[len(dictionaries)-len(r.borrowed):] {
+		column := &r.Parent.Columns[i]
+		list = append(list, fmt.Sprintf("e.%s AS %s", d.own("value"), ident(column.Name)))
+		labels = append(labels, d.label(c.name())+" AS "+ident(column.LabelColumn()))
 	}
 	list = append(append(list, labels...), fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
-	return viewOver(r, chain, parentAdmission(chain), ParentView(ReleaseName(chain)), list, nil, lent)
+	return c.viewOver(r, parentAdmission(c.number), ParentView(c.name()), list, true)
 }
 
 // createLabelView is the statement that defines the one row with the labels of
 // each numbered column, and with values that are stored as an array: the number of a
 // label is its place there, from 1. An array that has been joined to another is read
 // from memory.
-func createLabelView(r *Relation, chain int, dictionaries []dictionary) string {
+func (c *Chain) createLabelView(r *Relation, dictionaries []dictionary) string {
 	var list []string
 	for _, d := range dictionaries {
 		if !d.listed {
@@ -132,110 +349,35 @@ func createLabelView(r *Relation, chain int, dictionaries []dictionary) string {
 			list = append(list, fmt.Sprintf("pg_catalog.array_cat(%s, '{}') AS %s", d.own("values"), ident(d.column.ValuesColumn())))
 		}
 	}
-	return fmt.Sprintf("CREATE OR REPLACE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.chain_%d_row %s%s) c",
-		LabelView(ReleaseName(chain)), strings.Join(list, ", "), chain, admitted(r, chain), fence)
+	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.%s_label WHERE %s%s) c",
+		LabelView(c.name()), strings.Join(list, ", "), c.name(), admitted(r, c.number), fence)
 }
 
-// admitted is the condition that lets a statement read a part of a release.
-func admitted(r *Relation, admission int) string {
-	return fmt.Sprintf("WHERE (SELECT tailor.admit(%d, %d, %d))", admission, r.Epoch, releaseLayout)
-}
-
-// fence ends a subquery that PostgreSQL neither dissolves in the query around it
-// nor moves conditions into. Without it admission becomes a part of an outer join's
-// condition from PostgreSQL 16 on, and stands behind a reader's own function there.
-// A number is no bigint before it is cast, and PostgreSQL looks at it too early: for an
-// OFFSET 0 it plans no parallel scan.
-const fence = " OFFSET '0'"
-
-// viewOver is the statement that defines a view of a chain's rows, with payload
-// columns of the copy. The number of each row's label is read from a string of
-// bytes, which a statement reads once. Values of a type without a fixed length are
-// joined by an outer join, which PostgreSQL leaves away where a statement needs none
-// of them.
-//
-// What is admitted are the rows, behind a fence around them alone: with the
-// expressions behind it as well, those that a statement does not need would cost each
-// row a NULL. Nothing else is shown without a row (dictionary.value).
-//
-// PostgreSQL takes the number of groups by such an expression for the number of
-// different row numbers, and sorts rather than hash many. So copies say that these
-// are few (tailor.expect_few); where a view shows them for joins, a WITH that
-// nothing reads keeps its expressions apart instead, and they count as unknown.
-func viewOver(r *Relation, chain, admission int, name string, list, payload []string, dictionaries []dictionary) string {
-	numbers := ""
-	for _, d := range dictionaries {
-		numbers += fmt.Sprintf(", %s AS %s", d.read(chain), d.own("number"))
-	}
-	from := fmt.Sprintf("(SELECT *%s FROM (SELECT %s FROM tailor_store.epoch_%d %s%s) f) e", numbers,
-		strings.Join(append([]string{rowColumn}, payload...), ", "), r.Epoch, admitted(r, admission), fence)
-	for _, d := range dictionaries {
-		if d.isJoined() {
-			from += fmt.Sprintf("\nLEFT JOIN tailor_store.chain_%d_value %s ON %[2]s.%[3]s = %[4]s",
-				chain, d.own("value"), numberColumn, d.number())
-		}
+// viewOver is the statement that defines a view of a chain's rows. A copy, which
+// asks for nothing itself, is read behind a fence. Where only aggregates are
+// answered the whole view is fenced: conditions stay above it, and PostgreSQL's own
+// counts of rows read say nothing of how many rows meet them.
+func (c *Chain) viewOver(r *Relation, admission int, name string, list []string, stored bool) string {
+	from := fmt.Sprintf("tailor_store.%s_row e WHERE %s", c.name(), admitted(r, admission))
+	if !stored {
+		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", r.Epoch, admitted(r, admission), fence)
 	}
 	if r.AggregateOnly {
-		// Conditions stay above the view: PostgreSQL's own counts of rows read
-		// then say nothing of how many rows meet them.
 		from += fence
 	}
-	apart := ""
-	if r.Parent != nil {
-		apart = "WITH apart AS (SELECT) "
-	}
-	return fmt.Sprintf(`CREATE OR REPLACE VIEW tailor_release.%s AS %sSELECT %s FROM %s`, name, apart, strings.Join(list, ", "), from)
+	return fmt.Sprintf(`CREATE VIEW tailor_release.%s AS SELECT %s FROM %s`, name, strings.Join(list, ", "), from)
 }
 
 // grantStatement lets a role, quoted already, read the views of a release.
-func grantStatement(r *Relation, chain int, role string) string {
-	views := "tailor_release." + ReleaseName(chain)
+func (c *Chain) grantStatement(r *Relation, role string) string {
+	views := "tailor_release." + c.name()
 	if len(r.numbered()) > 0 {
-		views += ", tailor_release." + LabelView(ReleaseName(chain))
+		views += ", tailor_release." + LabelView(c.name())
 	}
 	if r.Lent() {
-		views += ", tailor_release." + ParentView(ReleaseName(chain))
+		views += ", tailor_release." + ParentView(c.name())
 	}
 	return fmt.Sprintf("GRANT SELECT ON %s TO %s", views, role)
-}
-
-// writeRelease replaces the rows of a release by those of a chain's state. Readers
-// in other transactions see the old rows or the new ones, never a mixture.
-func writeRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain int, s *state) error {
-	tables := []string{"row"}
-	blocks := blocksOfRows(s.partition)
-	var row, listed, unnested, typed []string
-	var arguments, values []any
-	for i, d := range dictionariesOf(r, s) {
-		e := d.entries(s, i)
-		row = append(row, e.row(blocks, &arguments)...)
-		if d.isJoined() {
-			values = append(values, e.values())
-			unnested = append(unnested, fmt.Sprintf("$%d::text[]", len(values)))
-			listed = append(listed, fmt.Sprintf("v%d", len(values)))
-			typed = append(typed, fmt.Sprintf("v%d::%s", len(values), d.column.ReleaseType()))
-		}
-	}
-	if len(values) > 0 {
-		tables = append(tables, "value")
-	}
-	for _, table := range tables {
-		if _, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM tailor_store.chain_%d_%s", chain, table)); err != nil {
-			return fmt.Errorf("empty release: %w", err)
-		}
-	}
-	if len(values) > 0 {
-		statement := fmt.Sprintf("INSERT INTO tailor_store.chain_%d_value SELECT n, %s FROM unnest(%s) WITH ORDINALITY u (%s, n)",
-			chain, strings.Join(typed, ", "), strings.Join(unnested, ", "), strings.Join(listed, ", "))
-		if _, err := tx.Exec(ctx, statement, values...); err != nil {
-			return fmt.Errorf("write values: %w", err)
-		}
-	}
-	statement := fmt.Sprintf("INSERT INTO tailor_store.chain_%d_row VALUES (%s)", chain, strings.Join(row, ", "))
-	if _, err := tx.Exec(ctx, statement, arguments...); err != nil {
-		return fmt.Errorf("write labels: %w", err)
-	}
-	return nil
 }
 
 // copyText streams what encode writes, in COPY's text format.
@@ -249,34 +391,6 @@ func copyText(ctx context.Context, tx pgx.Tx, statement string, encode func(io.W
 
 // copyBuffer is how much is encoded before it is handed on.
 const copyBuffer = 64 << 10
-
-// released is the value of the column's own type that stands for a node: the
-// label for text, the value itself for a leaf, the middle of a range for
-// numbers and dates, and nothing (NULL) where the type has no such value.
-func released(q *Column, h *anonymize.Hierarchy, node anonymize.Node) (string, bool) {
-	if null, ok := h.NullCode(); ok {
-		if first, last := h.Range(node); first == null && last == null {
-			return "", false
-		}
-	}
-	if q.Category == "S" {
-		return h.Label(node), true
-	}
-	if node.Level == 0 || q.Hierarchy.Kind == "interval" || q.Hierarchy.Kind == "date" {
-		return h.Representative(node)
-	}
-	return "", false
-}
-
-// blocksOfRows is the block of each row of the copy, in their order.
-func blocksOfRows(p *anonymize.Partition) []uint32 {
-	blockOf, tupleOfRow := p.BlockOf(), p.Table().TupleOfRow()
-	blocks := make([]uint32, len(tupleOfRow))
-	for row, tuple := range tupleOfRow {
-		blocks[row] = blockOf[tuple]
-	}
-	return blocks
-}
 
 // appendEscaped writes a value in COPY's text format.
 func appendEscaped(buffer []byte, value string) []byte {

@@ -62,7 +62,7 @@ func (c *Catalog) publish(ctx context.Context, r *Relation) error {
 	}
 	// One session at a time: the others would wait in the database, each with
 	// a connection in its hand.
-	making := c.opening(chainKey{r.OID, audience{scope: "publication"}})
+	making := c.opening(chainKey{r.OID, "publication"})
 	if err := making.enter(ctx); err != nil {
 		return fmt.Errorf("wait for epoch %d to be published: %w", r.Epoch, err)
 	}

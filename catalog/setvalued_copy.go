@@ -34,6 +34,11 @@ func (w *copyWriter) text(value string) {
 	w.buffer = appendEscaped(w.buffer, value)
 }
 
+func (w *copyWriter) null() {
+	w.field()
+	w.buffer = append(w.buffer, `\N`...)
+}
+
 // items writes an array of numbers.
 func (w *copyWriter) items(items []published.Item) {
 	w.field()

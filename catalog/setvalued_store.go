@@ -77,10 +77,14 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	return err
 }
 
-// dropPublication removes what is stored of an epoch that nobody reads.
+// dropPublication removes what is stored of an epoch, unless somebody reads it.
 func dropPublication(ctx context.Context, tx pgx.Tx, epochNumber int) error {
-	if _, err := tx.Exec(ctx, fmt.Sprintf(`DROP TABLE IF EXISTS tailor_store.item_%[1]d, tailor_store.place_%[1]d,
-		tailor_store.subrecord_%[1]d, tailor_store.digest_%[1]d, tailor_store.records_%[1]d, tailor_store.shape_%[1]d`, epochNumber)); err != nil {
+	var tables []string
+	for _, name := range []string{"item", "place", "subrecord", "digest", "records", "shape"} {
+		tables = append(tables, fmt.Sprintf("tailor_store.%s_%d", name, epochNumber))
+	}
+	var gone bool
+	if err := tx.QueryRow(ctx, "SELECT tailor.drop_unless_used('TABLE', $1)", tables).Scan(&gone); err != nil || !gone {
 		return err
 	}
 	_, err := tx.Exec(ctx, "DELETE FROM tailor.publication WHERE epoch = $1", epochNumber)

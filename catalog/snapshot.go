@@ -30,9 +30,6 @@ type Column struct {
 	Class     Class
 	Pseudonym bool // a direct identifier that is shown as a random number
 	Hierarchy *HierarchySpec
-	// Mean says that a quasi-identifier is shown by means of groups of blocks,
-	// where the guard on them lets it, in place of the middle of its label.
-	Mean bool
 	// Nondeterministic says that the copy compares the column by a collation
 	// for which unequal texts can be equal; LIKE fails for it.
 	Nondeterministic bool
@@ -82,6 +79,10 @@ type Requirement struct {
 	Parameter float64
 }
 
+// DefaultShare is the largest share of a block's rows that one subject may own where
+// the policy says nothing.
+const DefaultShare = 0.5
+
 // Relation is a protected table under its active policy.
 type Relation struct {
 	OID          uint32
@@ -91,14 +92,17 @@ type Relation struct {
 	Subject      string // the column that says whom a row is about
 	K            int    // least number of subjects in a block
 	Recoding     string
-	Scope        string // who shares a chain: principal, role, everyone
+	Scope        string // who shares a root: table, project
 	Requirements []Requirement
 	// Gate is the measure of risk that decides whether a stage is de-identified,
 	// and MaxRisk the most of it that the policy accepts; "" means 1/K.
 	Gate    string
 	MaxRisk float64
-	Seeds   []Seed // of the policy and of projects
-	Columns []Column
+	// MaxShare is the largest share of a block's rows that one subject may own,
+	// where subjects have several.
+	MaxShare float64
+	Seeds    []Seed // of the policy and of projects
+	Columns  []Column
 	// SetValued is set where the codes of a subject are published as a set.
 	SetValued *SetValued
 	// AggregateOnly says that no answer shows rows: every cell is computed from
@@ -113,11 +117,18 @@ type Relation struct {
 	OneRow bool
 	// Subjects is how many the epoch has.
 	Subjects int64
-	// Catalog is the version of the catalog that this was read from.
+	// Catalog is the version of the catalog that this was read from, and chains are
+	// those that there were then.
 	Catalog int64
+	chains  []int
+	// startsAnew says that the chains have been forgotten since the epoch was made.
+	startsAnew bool
 	// Stale says that the table has changed shape since the activation, or has
-	// row-level security, so that a copy would not be one of the table.
+	// row-level security, so that a copy would not be one of the table; or ByMeans.
 	Stale bool
+	// ByMeans says that the policy was stored by an earlier version and shows
+	// columns by means of blocks. Nothing is released under it.
+	ByMeans bool
 }
 
 // Column finds a column by name, nil if there is none.
@@ -130,19 +141,15 @@ func (r *Relation) Column(name string) *Column {
 	return nil
 }
 
-// QuasiIdentifiers lists the columns of that class in table order, those that are
-// shown by means last: partitions are of the others.
+// QuasiIdentifiers lists the columns of that class in table order.
 func (r *Relation) QuasiIdentifiers() []*Column {
-	var out, byMeans []*Column
+	var out []*Column
 	for i := range r.Columns {
-		switch c := &r.Columns[i]; {
-		case c.Class == QuasiIdentifier && c.Mean:
-			byMeans = append(byMeans, c)
-		case c.Class == QuasiIdentifier:
+		if c := &r.Columns[i]; c.Class == QuasiIdentifier {
 			out = append(out, c)
 		}
 	}
-	return append(out, byMeans...)
+	return out
 }
 
 // String is the qualified name, for messages.
@@ -176,7 +183,6 @@ type Snapshot struct {
 	version   int64
 	protected map[Name]*Relation
 	others    map[Name]*Other
-	projects  []string
 	linked    map[uint32]bool // relations whose key another one refers to, and those
 	names     *words.Set      // whose absence proves a text harmless
 	beyond    bool            // a name is not ASCII: PostgreSQL folds and encodes it its own way
@@ -193,11 +199,6 @@ func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *
 		s.protected[Name{"research", r.Name}] = r
 		for _, parent := range r.References {
 			s.linked[r.OID], s.linked[parent] = true, true
-		}
-		for _, seed := range r.Seeds {
-			if seed.Name != policySeed {
-				s.projects = append(s.projects, seed.Name)
-			}
 		}
 		names = append(names, r.Name)
 	}
@@ -226,12 +227,21 @@ func (s *Snapshot) Protected(n Name) *Relation { return s.protected[n] }
 // snapshot, nil if it is no longer protected.
 func (s *Snapshot) Current(r *Relation) *Relation { return s.protected[Name{r.Schema, r.Name}] }
 
+// relations are the protected ones, each once, in order.
+func (s *Snapshot) relations() []*Relation {
+	var out []*Relation
+	for name, r := range s.protected {
+		if name.Schema == r.Schema {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(x, y *Relation) int { return strings.Compare(x.String(), y.String()) })
+	return out
+}
+
 // Linked says whether a relation refers to the key of another one, or another one
 // to its key.
 func (s *Snapshot) Linked(r *Relation) bool { return s.linked[r.OID] }
-
-// HasProject says whether some relation has a declared workload of that name.
-func (s *Snapshot) HasProject(name string) bool { return slices.Contains(s.projects, name) }
 
 // Other looks up a relation without a policy, nil if it is unknown.
 func (s *Snapshot) Other(n Name) *Other { return s.others[n] }

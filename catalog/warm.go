@@ -1,10 +1,21 @@
 package catalog
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
 
-// warmUp reads the epochs of the present snapshot that have not been read, in
-// the background, so that no researcher's first query has to wait for it. What
-// fails is tried again by the query that needs it.
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// warmUp opens the releases of the present snapshot, in the background, and makes
+// those that nobody has made, so that no researcher's first query has to wait for
+// them. What fails is told once, and tried again by the query that needs it, or in
+// another epoch.
 func (c *Catalog) warmUp(ctx context.Context) {
 	s := c.snapshot.Load()
 	if s == nil || !c.warming.CompareAndSwap(false, true) {
@@ -12,16 +23,92 @@ func (c *Catalog) warmUp(ctx context.Context) {
 	}
 	go func() {
 		defer c.warming.Store(false)
-		for _, r := range s.protected {
-			// Codes are published under the epoch's lock first, by a query.
-			if r.Stale || r.SetValued != nil {
-				continue
-			}
-			if _, err := c.epochOf(ctx, r); err != nil && ctx.Err() == nil {
-				c.log.Warn("epoch not read in advance", "relation", r.String(), "error", err)
+		for last := (*Snapshot)(nil); s != nil && s != last; last, s = s, c.snapshot.Load() {
+			for _, r := range s.relations() {
+				state := unmade{r.Version, r.Epoch}
+				if c.unmade[r.OID] == state {
+					continue
+				}
+				err := c.prepare(ctx, r)
+				if err == nil || ctx.Err() != nil || isPassing(err) {
+					continue
+				}
+				c.log.Warn("release not made in advance", "relation", r.String(), "error", withoutValues(err))
+				c.unmade[r.OID] = state
 			}
 		}
 	}()
+}
+
+// unmade is a state of a relation in which no release can be made.
+type unmade struct{ policy, epoch int }
+
+// isPassing says that the next attempt may have another outcome: the relation is being
+// changed, or the database is away.
+func isPassing(err error) bool {
+	var known *sqlstate.Error
+	var said *pgconn.PgError
+	switch {
+	case errors.As(err, &said):
+		return slices.Contains([]string{"55P03", "40P01", "57P01", "57P02", "57P03"}, said.Code)
+	case errors.As(err, &known):
+		return known.Code == sqlstate.SerializationFailure || known.Code == sqlstate.CannotConnectNow
+	}
+	return true
+}
+
+// withoutValues is an error for the log: of what the server says, what may quote a
+// value is left out.
+func withoutValues(err error) string {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return failure(said)
+	}
+	return err.Error()
+}
+
+// prepare opens all releases of a relation, and makes those that are missing. Where
+// chains have just been forgotten another policy is about to follow, which one made now
+// would stand in the way of: then only a query has it made.
+func (c *Catalog) prepare(ctx context.Context, r *Relation) error {
+	if r.Stale || r.startsAnew {
+		return nil
+	}
+	e, err := c.readyEpoch(ctx, r)
+	if err != nil {
+		return err
+	}
+	for _, audience := range r.audiences() {
+		chain, err := c.chain(ctx, r, audience, e)
+		if err != nil {
+			return err
+		}
+		if chain.root != nil {
+			chain.root.Warm(ctx)
+		}
+		if err := c.sweep(ctx, chain); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lingering is how long the release of an earlier generation stays for statements
+// that were planned over it.
+const lingering = 30 * time.Second
+
+// sweep drops what is stored of a chain's earlier generations, once nothing is planned
+// over it any more; what a transaction still reads goes another time.
+func (c *Catalog) sweep(ctx context.Context, chain *Chain) error {
+	if chain.alone.Load() || time.Since(chain.opened) < lingering {
+		return nil
+	}
+	var alone bool
+	if err := c.pool.QueryRow(ctx, "SELECT tailor.drop_earlier($1)", chain.number).Scan(&alone); err != nil {
+		return fmt.Errorf("drop earlier releases: %w", err)
+	}
+	chain.alone.Store(alone)
+	return nil
 }
 
 // forget frees the epochs that a snapshot no longer knows. Who works on one
@@ -32,6 +119,11 @@ func (c *Catalog) forget(s *Snapshot) {
 	present := make(map[int]bool)
 	for _, r := range s.protected {
 		present[r.Epoch] = true
+	}
+	for key, chain := range c.chains {
+		if !present[chain.epoch.number] {
+			delete(c.chains, key)
+		}
 	}
 	for number := range c.epochs {
 		if !present[number] {

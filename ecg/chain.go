@@ -193,7 +193,7 @@ func (c *Chain) DeIdentify(ctx context.Context, attributes []string, way Way) (*
 func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding string,
 	requirements []anonymize.Requirement,
 ) (*anonymize.Partition, error) {
-	for k := c.Gate.K; ; {
+	return c.passing(requirements, func(requirements []anonymize.Requirement) (*anonymize.Partition, error) {
 		p, err := c.Present.Exactly(exact, requirements)
 		switch {
 		case err != nil || len(generalized) == 0:
@@ -203,9 +203,18 @@ func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding s
 			p, err = p.Refine(ctx, anonymize.Refinement{Columns: generalized, Requirements: requirements})
 		}
 		var unmet *anonymize.UnmetError
-		if errors.As(err, &unmet) && k > c.Gate.K && len(exact) == 0 && c.Gate.Accepts(c.riskOf(c.Present)) {
+		if errors.As(err, &unmet) && len(exact) == 0 && len(requirements) > len(c.Requirements) && c.Gate.Accepts(c.riskOf(c.Present)) {
 			return c.Present, nil // there is no room left below the gate
 		}
+		return p, err
+	})
+}
+
+// passing makes a partition that passes the gate. Where that is on the average of
+// risks, blocks grow until it is met.
+func (c *Chain) passing(requirements []anonymize.Requirement, made func([]anonymize.Requirement) (*anonymize.Partition, error)) (*anonymize.Partition, error) {
+	for k := c.Gate.K; ; {
+		p, err := made(requirements)
 		if err != nil || c.Gate.Measure != "average" || c.Gate.Accepts(c.riskOf(p)) {
 			return p, err
 		}
@@ -216,39 +225,6 @@ func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding s
 		k = max(k+k/4+1, int(min(0.8*tooMuch*float64(k), math.MaxInt32)))
 		requirements = append(slices.Clone(c.Requirements), anonymize.BlockK{K: k})
 	}
-}
-
-// Prepare refines the chain for a declared workload, a list of combinations, as
-// far as the gate allows: what is declared spends the room before anything else
-// does. Attributes that the table has not need no room.
-func (c *Chain) Prepare(ctx context.Context, combinations [][]string) (*anonymize.Partition, error) {
-	table := c.Present.Table()
-	var workload anonymize.Workload
-	for _, combination := range combinations {
-		var columns []int
-		for _, name := range combination {
-			if column := table.Column(name); column >= 0 && !slices.Contains(columns, column) {
-				columns = append(columns, column)
-			}
-		}
-		if columns != nil {
-			workload = append(workload, columns)
-		}
-	}
-	if workload == nil {
-		return c.Present, nil
-	}
-	prepared, err := c.Present.Refine(ctx, workload.Seed(table, c.Requirements))
-	if err != nil || c.Gate.Accepts(c.riskOf(prepared)) {
-		return prepared, err
-	}
-	columns := workload.Seed(table, c.Requirements).Columns
-	prepared, err = c.refine(ctx, nil, columns, Local, c.Requirements)
-	var unmet *anonymize.UnmetError
-	if errors.As(err, &unmet) {
-		return c.Present, nil
-	}
-	return prepared, err
 }
 
 // withheld is the outcome of a way that is not feasible: even if all that it

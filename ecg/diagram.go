@@ -42,15 +42,12 @@ func (e *Explanation) draw(node func(id, text string), edge func(from, to string
 			t.Table, t.Chain, t.MinBlock, t.Risk, t.Threshold))
 		for j := range t.Stages {
 			s := &t.Stages[j]
-			risk, bound := "?", ""
+			risk := "-"
 			if s.RiskBefore != nil {
 				risk = fmt.Sprintf("%.4f", *s.RiskBefore)
 			}
-			if s.AtMost {
-				bound = "at most "
-			}
-			node(s.Stage, fmt.Sprintf("%s %s\n%s\n%s\nrisk %s -> %s%.4f\nloss %s%.1f %%\n%s", s.Stage, s.Place,
-				list(s.Attributes), s.Condition, risk, bound, s.RiskAfter, bound, 100*s.Loss, s.choice()))
+			node(s.Stage, fmt.Sprintf("%s %s\n%s\n%s\nrisk %s -> %.4f\nloss %.1f %%\n%s", s.Stage, s.Place,
+				list(s.Attributes), s.Condition, risk, s.RiskAfter, 100*s.Loss, s.choice()))
 			edge(before, s.Stage)
 			before = s.Stage
 		}

@@ -25,41 +25,26 @@ func (e *Explanation) Text() []string {
 func (t *ExplainedTable) text() []string {
 	lines := []string{cut(fmt.Sprintf("Table %s, %s", t.Table, t.Chain))}
 	if len(t.Stages) == 0 {
-		if len(t.Measures) == 0 {
-			return append(lines, "  No quasi-identifier is used: nothing is generalized.")
-		}
-		return append(lines, "  No quasi-identifier enters a combination: blocks stay as they are.", t.measures())
+		return append(lines, "  No quasi-identifier is used: nothing is generalized.")
 	}
-	lines = append(lines, cut(fmt.Sprintf("  shown so far: blocks of at least %d subjects; %s risk up to %.4f",
+	lines = append(lines, cut(fmt.Sprintf("  blocks of at least %d subjects; %s risk up to %.4f",
 		t.MinBlock, t.Measure, t.Threshold)))
 	lines = append(lines, fmt.Sprintf("  %-5s %-25s %7s %7s %8s  %s", "stage", "combination", "risk", "after", "loss", "choice"))
 	for i := range t.Stages {
 		lines = append(lines, t.Stages[i].text()...)
 	}
 	lines = append(lines, t.total())
-	if len(t.Measures) > 0 {
-		lines = append(lines, t.measures())
-	}
-	if t.Bounds {
-		lines = append(lines,
-			"  < marks bounds: the combination has not been asked for, and an account",
-			"  tells nothing that no answer has told.")
-	}
 	return lines
 }
 
 func (s *ExplainedStage) text() []string {
-	before, bound := "?", " "
+	before := "-"
 	if s.RiskBefore != nil {
 		before = fmt.Sprintf("%.4f", *s.RiskBefore)
 	}
-	if s.AtMost {
-		bound = "<"
-	}
 	lines := []string{
 		cut(fmt.Sprintf("  %-5s %-25s %7s %7s %8s  %s", s.Stage, shortened(list(s.Attributes), 25), before,
-			strings.TrimSpace(bound)+fmt.Sprintf("%.4f", s.RiskAfter),
-			strings.TrimSpace(bound)+fmt.Sprintf("%.1f %%", 100*s.Loss), s.choice())),
+			fmt.Sprintf("%.4f", s.RiskAfter), fmt.Sprintf("%.1f %%", 100*s.Loss), s.choice())),
 		cut(fmt.Sprintf("        %s: %s", s.Place, s.Condition)),
 	}
 	if s.Source != nil {
@@ -83,17 +68,8 @@ func (s *ExplainedStage) text() []string {
 	return lines
 }
 
-// measures names what is shown by means.
-func (t *ExplainedTable) measures() string {
-	return cut("  by the means of blocks, out of the combination: " + list(t.Measures))
-}
-
 func (t *ExplainedTable) total() string {
-	total := fmt.Sprintf("  loss %.1f %%", 100*t.Loss)
-	if t.LossOfAll != nil {
-		total += fmt.Sprintf(", all attributes at once %.1f %%: %.1f saved", 100**t.LossOfAll, 100*(*t.LossOfAll-t.Loss))
-	}
-	return cut(total + fmt.Sprintf("; sum of local risks %.2f", t.Score))
+	return fmt.Sprintf("  loss %.1f %%; sum of local risks %.2f", 100*t.Loss, t.Score)
 }
 
 func list(attributes []string) string { return strings.Join(attributes, ", ") }

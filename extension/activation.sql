@@ -13,7 +13,6 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         'columns', (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                         'name', a.attname, 'number', a.attnum, 'type', format_type(s.stored, s.stored_modifier),
                         'category', t.typcategory, 'class', c.class, 'action', c.action,
-                        'representative', nullif(c.representative, 'middle'),
                         'shared_fact', nullif(c.shared_fact, 'refused'),
                         'hierarchy', CASE WHEN h.name IS NOT NULL THEN jsonb_build_object('name', h.name, 'kind', h.kind, 'definition', h.definition) END))
                         ORDER BY a.attnum)
@@ -21,6 +20,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     LEFT JOIN tailor.classification c ON c.relation = a.attrelid AND c.column_name = a.attname
                     LEFT JOIN tailor.hierarchy h ON h.name = c.hierarchy
                     WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
+        || CASE WHEN p.max_share <> 0.5 THEN jsonb_build_object('max_share', p.max_share) ELSE '{}' END
         || coalesce(tailor.draft_set_valued(p.relation), '{}'))
     FROM tailor.protection p WHERE p.relation = draft.relation AND tailor.owns(p.relation)
 $$;
@@ -236,9 +236,6 @@ BEGIN
     END IF;
     CALL tailor.note_progress(slot, relation, 6);
     CALL tailor.keep_no_samples(format('tailor_store.epoch_%s', number)::regclass);
-    IF jsonb_typeof(policy -> 'parent') IS DISTINCT FROM 'object' THEN
-        CALL tailor.expect_few(format('tailor_store.epoch_%s', number)::regclass);
-    END IF;
     EXECUTE format('ANALYZE tailor_store.epoch_%s', number);
 
     EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.epoch_%s', number) INTO total, subjects;
@@ -249,7 +246,6 @@ BEGIN
             HINT = 'Hide the subject column: several rows of one subject, linked, identify by their sequence.';
     END IF;
     CALL tailor.assert_one_row(relation, policy, total, subjects);
-    CALL tailor.assert_one_value(relation, policy, total, subjects);
     INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
         OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects);
     CALL tailor.note_progress(slot, relation, 7);
@@ -302,6 +298,13 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.publish_shape IS 'makes the view research.<table>; for Tailor''s own routines only';
 
+CREATE OR REPLACE FUNCTION tailor.views_of(chain integer) RETURNS name[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT ARRAY(SELECT c.relname FROM pg_class c
+                 WHERE c.relnamespace = 'tailor_release'::regnamespace AND c.relkind = 'v' AND c.relname ~ format('^chain_%s(_|$)', chain))
+$$;
+COMMENT ON FUNCTION tailor.views_of IS 'the views of a chain''s release, and of earlier generations that are still there; for Tailor''s own routines only';
+
 CREATE OR REPLACE PROCEDURE tailor.close_views(names name[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -323,10 +326,12 @@ CREATE OR REPLACE PROCEDURE tailor.close_releases(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     chain record;
+    views name[];
 BEGIN
     CALL tailor.assert_owner(relation);
     FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = close_releases.relation ORDER BY 1 FOR UPDATE LOOP
-        CALL tailor.close_views(ARRAY[format('chain_%s', chain.number), format('chain_%s_parent', chain.number), format('chain_%s_label', chain.number)]);
+        views := tailor.views_of(chain.number);
+        CALL tailor.close_views(views);
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.close_releases IS 'takes all releases of a table from everybody; for Tailor''s own routines only';
@@ -338,6 +343,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     child record;
     chain record;
+    lent  name[];
 BEGIN
     FOR child IN
         SELECT p.relation FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
@@ -347,7 +353,8 @@ BEGIN
     LOOP
         CONTINUE WHEN tailor.in_step(child.relation);
         FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = child.relation ORDER BY 1 FOR UPDATE LOOP
-            CALL tailor.close_views(ARRAY[format('chain_%s_parent', chain.number)]);
+            lent := ARRAY(SELECT v FROM unnest(tailor.views_of(chain.number)) v WHERE v LIKE '%\_parent');
+            CALL tailor.close_views(lent);
         END LOOP;
     END LOOP;
 END $$;
@@ -388,7 +395,6 @@ BEGIN
     END IF;
     CALL tailor.assert_set_valued(relation, policy);
     CALL tailor.assert_rows(relation, policy);
-    CALL tailor.assert_means(relation, policy);
     FOR problem IN
         SELECT c ->> 'class' AS class FROM jsonb_array_elements(policy -> 'columns') c
         WHERE c ->> 'name' = policy ->> 'subject' AND c ->> 'class' <> 'direct_identifier'
@@ -418,6 +424,13 @@ BEGIN
             USING ERRCODE = '22023', HINT = 'It tells apart whom a block does not. Classify it as quasi_identifier, or as direct_identifier, which hides it.';
     END LOOP;
     CALL tailor.assert_links(relation, policy);
+    FOR problem IN
+        SELECT c ->> 'name' AS name FROM jsonb_array_elements(policy -> 'columns') c
+        WHERE c ->> 'class' IS NOT NULL AND c ->> 'name' ~ '^(tailor |tailor_(label|number|value)_)'
+    LOOP
+        RAISE EXCEPTION 'column "%" has a name that releases use themselves', problem.name USING ERRCODE = '42939',
+            HINT = 'Rename it, or leave it without a class, which hides it.';
+    END LOOP;
     -- research.<name> stands for one table only.
     FOR problem IN
         SELECT p.relation AS other FROM tailor.protection p
@@ -427,8 +440,8 @@ BEGIN
         RAISE EXCEPTION 'table % has the name of the protected table %', relation, problem.other
             USING ERRCODE = '42710', HINT = 'Rename it: the schema research can show one of them only.';
     END LOOP;
-    -- Who shares a chain decides its name. Under another one the same audience
-    -- would be shown a second, independent partition.
+    -- Under another scope the same people would be shown a second, independent
+    -- partition.
     IF EXISTS (
         SELECT FROM tailor.protection p
         JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
@@ -561,19 +574,22 @@ BEGIN
     CALL tailor.hold(relation);
     CALL tailor.renew_copy(relation);
 END $$;
-COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table; each chain is re-fitted to it when it is next used';
+COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table, to which the proxy carries what readers are shown';
 
 CREATE OR REPLACE PROCEDURE tailor.forget_chains(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     chain record;
+    views name[];
 BEGIN
     CALL tailor.assert_owner(relation);
+    -- The policy's row first: a proxy that is making a chain holds it.
+    UPDATE tailor.protection p SET starts_anew = true WHERE p.relation = forget_chains.relation;
     FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = forget_chains.relation FOR UPDATE LOOP
-        CALL tailor.close_views(ARRAY[format('chain_%s', chain.number), format('chain_%s_parent', chain.number), format('chain_%s_label', chain.number)]);
+        views := tailor.views_of(chain.number);
+        CALL tailor.close_views(views);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;
     END LOOP;
-    UPDATE tailor.protection p SET starts_anew = true WHERE p.relation = forget_chains.relation;
     CALL tailor.drop_orphans();
     RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;
     PERFORM nextval('tailor.catalog_version');

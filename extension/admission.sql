@@ -86,7 +86,7 @@ BEGIN
         EXISTS (SELECT FROM pg_cursor() c
                 WHERE c.creation_time >= statement_timestamp() OR c.is_holdable AND transaction_timestamp() <> statement_timestamp())
         INTO seen, holds;
-    IF (seen = epoch) IS NOT TRUE THEN
+    IF (seen >= epoch) IS NOT TRUE THEN -- an earlier epoch's is answered as it was planned, while it is there
         RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
             USING ERRCODE = '40001', HINT = 'Start the transaction again.';
     END IF;
@@ -162,7 +162,8 @@ BEGIN
 END $$;
 
 -- PostgreSQL shows the values that it sampled to the operators of a query while
--- it plans, before anything is admitted, and an operator can be a reader's own.
+-- it plans, before anything is admitted, and an operator can be a reader's own. (Not
+-- so of a table with row-level security, as that of a release.)
 CREATE OR REPLACE PROCEDURE tailor.keep_no_samples(stored regclass) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changes text := (SELECT string_agg(format('ALTER %I SET STATISTICS 0', a.attname), ', ')
@@ -173,32 +174,9 @@ BEGIN
         EXECUTE format('ALTER TABLE %s %s', stored, changes);
     END IF;
 END $$;
-COMMENT ON PROCEDURE tailor.keep_no_samples IS 'lets ANALYZE sample no column of a stored table that releases show; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.keep_no_samples IS 'lets ANALYZE sample no column of a copy; for Tailor''s own routines only';
 
--- What a release shows of a quasi-identifier is an expression of the row's number,
--- and a group by it is expected to have as many rows as there are such numbers.
-CREATE OR REPLACE PROCEDURE tailor.expect_few(stored regclass) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    EXECUTE format('ALTER TABLE %s ALTER "tailor row" SET (n_distinct = 1000)', stored);
-END $$;
-COMMENT ON PROCEDURE tailor.expect_few IS 'has PostgreSQL expect few groups of what releases show; for Tailor''s own routines only';
-
--- Copies of earlier versions are told, and looked at, once.
-DO $$
-DECLARE
-    stored record;
-BEGIN
-    FOR stored IN
-        SELECT c.oid::regclass AS name FROM tailor.epoch e
-        JOIN tailor.policy_version v ON v.relation = e.relation AND v.version = e.version
-        JOIN pg_class c ON c.oid = to_regclass('tailor_store.epoch_' || e.epoch)
-        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tailor row'
-        WHERE a.attoptions IS NULL AND pg_has_role(c.relowner, 'USAGE') AND jsonb_typeof(v.policy -> 'parent') IS DISTINCT FROM 'object'
-    LOOP
-        CALL tailor.expect_few(stored.name);
-        EXECUTE format('ANALYZE %s ("tailor row")', stored.name);
-    END LOOP;
-END $$;
+DROP PROCEDURE IF EXISTS tailor.expect_few(regclass);
 
 -- Earlier versions sampled: what they made is forgotten by whoever may.
 DO $$

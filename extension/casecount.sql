@@ -18,7 +18,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp S
 #variable_conflict use_column
 DECLARE
     -- The name as text: an older snapshot may not show the view in pg_class.
-    release integer := substring(relation::text FROM '^tailor_release\.chain_([0-9]+)$')::integer;
+    release integer := substring(relation::text FROM '^tailor_release\.chain_([0-9]+)(?:_g[0-9]+)?$')::integer;
     number  integer := (SELECT c.epoch FROM tailor.chain c WHERE c.chain = release);
     wanted  integer[];
 BEGIN

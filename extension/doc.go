@@ -16,7 +16,7 @@ var files embed.FS
 // only what those before it have made. privileges.sql comes last, because it
 // takes and gives the rights on everything.
 var parts = []string{
-	"roles.sql", "tables.sql", "locks.sql", "views.sql", "audit.sql", "rights.sql", "hierarchies.sql", "policy.sql", "setvalued.sql", "rows.sql", "means.sql",
+	"roles.sql", "tables.sql", "locks.sql", "views.sql", "audit.sql", "rights.sql", "hierarchies.sql", "policy.sql", "setvalued.sql", "rows.sql",
 	"workload.sql", "progress.sql", "schedules.sql", "parent.sql", "families.sql", "facts.sql", "activation.sql", "unprotect.sql", "admission.sql", "casecount.sql", "installation.sql", "privileges.sql",
 }
 

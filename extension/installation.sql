@@ -75,8 +75,6 @@ BEGIN
     CALL tailor.write_installation(latest);
     UPDATE tailor.installation SET accepted = clock_timestamp();
     UPDATE tailor.installation i SET written = i.xmin::text;
-    -- Roles have other numbers here.
-    UPDATE tailor.chain c SET role = (SELECT r.oid FROM pg_roles r WHERE c.audience IN ('principal ' || r.rolname, 'role ' || r.rolname));
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
     RAISE WARNING 'what was shown after the dump or the copy was taken may be combined with what will be shown: the guarantee holds from there on';

@@ -38,12 +38,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     JOIN tailor.policy_version v ON v.relation = o.relation AND v.version = o.active
     JOIN pg_class c ON c.oid = o.relation JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE v.policy ->> 'fingerprint' = tailor.fingerprint(o.relation) AND NOT parent_of.policy ? 'set_valued'
-      -- Labels over the child's blocks would tell parts of what means are of, and
-      -- of what means have been shown. A child that is shown by means has no other
-      -- columns before its own.
-      AND NOT parent_of.policy @? '$.columns[*] ? (@.representative == "mean")'
-      AND NOT v.policy @? '$.columns[*] ? (@.representative == "mean")'
-      AND NOT EXISTS (SELECT FROM tailor.chain h WHERE h.relation = o.relation AND h.means IS NOT NULL)
+      -- An earlier version showed the parent by means of blocks: labels over the
+      -- child's blocks would tell parts of what those means are of.
+      AND NOT EXISTS (SELECT FROM tailor.chain h JOIN tailor.epoch e USING (epoch)
+                      JOIN tailor.policy_version m ON m.relation = e.relation AND m.version = e.version
+                      WHERE h.relation = o.relation AND m.policy @? '$.columns[*] ? (@.representative == "mean")')
       AND (parent_of.policy @? '$.columns[*] ? (@.class == "quasi_identifier")' OR NOT parent_of.policy @? '$.columns[*] ? (@.action == "pseudonym")')
 $$;
 COMMENT ON FUNCTION tailor.parent_of IS 'the table whose quasi-identifiers a policy borrows, with them; NULL for none, and while that table is out of step with its policy';

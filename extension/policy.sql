@@ -115,10 +115,32 @@ BEGIN
     END IF;
     INSERT INTO tailor.classification VALUES (relation, column_name, class, hierarchy, action)
         ON CONFLICT ON CONSTRAINT classification_pkey DO UPDATE
-        SET class = excluded.class, hierarchy = excluded.hierarchy, action = excluded.action, representative = excluded.representative,
+        SET class = excluded.class, hierarchy = excluded.hierarchy, action = excluded.action,
             shared_fact = excluded.shared_fact;
 END $$;
 COMMENT ON PROCEDURE tailor.classify IS 'says what a column is; a column without a class is hidden';
+
+CREATE OR REPLACE PROCEDURE tailor.represent(relation regclass, column_name name, representative text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    CALL tailor.assert_column(relation, column_name);
+    IF representative = 'mean' THEN
+        RAISE EXCEPTION 'representative: mean is gone' USING ERRCODE = '0A000',
+            DETAIL = 'Values calibrated to published margins are to replace means of blocks.',
+            HINT = 'Leave it out: ranges then show their middle.';
+    END IF;
+    IF representative IS DISTINCT FROM 'middle' THEN
+        RAISE EXCEPTION 'unknown representative "%"', representative USING ERRCODE = '22023', HINT = 'The only representative is middle.';
+    END IF;
+    IF NOT EXISTS (SELECT FROM tailor.classification c
+                   WHERE c.relation = represent.relation AND c.column_name = represent.column_name AND c.class = 'quasi_identifier') THEN
+        RAISE EXCEPTION 'column "%" of table % is not classified as quasi_identifier', column_name, relation USING ERRCODE = '22023',
+            HINT = 'A representative is what stands for a label; call tailor.classify first.';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.represent IS 'says which value stands for a label of a quasi-identifier: its middle, as without the call';
 
 CREATE OR REPLACE PROCEDURE tailor.require(relation regclass, model text, column_name name, parameter integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -142,13 +164,14 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
-    IF scope IS NULL OR scope NOT IN ('principal', 'role', 'everyone') THEN
-        RAISE EXCEPTION 'unknown scope "%"', scope
-            USING ERRCODE = '22023', HINT = 'Scopes are principal, role and everyone.';
+    IF scope IS NULL OR scope NOT IN ('table', 'project') THEN
+        RAISE EXCEPTION 'unknown scope "%"', scope USING ERRCODE = '22023', HINT = CASE
+            WHEN scope IN ('principal', 'role', 'everyone') THEN 'Readers share one root since version 0.3: table; or one for each project: project.'
+            ELSE 'Scopes are table and project.' END;
     END IF;
     UPDATE tailor.protection p SET scope = chain_scope.scope WHERE p.relation = chain_scope.relation;
 END $$;
-COMMENT ON PROCEDURE tailor.chain_scope IS 'says who shares a chain: each principal, a role, or everyone';
+COMMENT ON PROCEDURE tailor.chain_scope IS 'says who shares a root: all readers of the table, or those of a project';
 
 CREATE OR REPLACE PROCEDURE tailor.recode(relation regclass, recoding text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -171,7 +194,7 @@ BEGIN
     DELETE FROM tailor.classification c WHERE c.relation = clear_draft.relation;
     DELETE FROM tailor.requirement r WHERE r.relation = clear_draft.relation;
     DELETE FROM tailor.set_valued s WHERE s.relation = clear_draft.relation;
-    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT, rows = DEFAULT, gate = NULL, max_risk = NULL WHERE p.relation = clear_draft.relation;
+    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT, rows = DEFAULT, max_share = DEFAULT, gate = NULL, max_risk = NULL WHERE p.relation = clear_draft.relation;
 END $$;
 COMMENT ON PROCEDURE tailor.clear_draft IS 'empties the draft of a policy but for subject and k; the policy in force stays';
 

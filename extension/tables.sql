@@ -1,5 +1,14 @@
 -- Configuration -------------------------------------------------------------
 
+-- An upgrade waits for a proxy that makes a release, or the proxy for it: each
+-- begins with this table.
+DO $$
+BEGIN
+    IF to_regclass('tailor.protection') IS NOT NULL THEN
+        LOCK TABLE tailor.protection IN ACCESS EXCLUSIVE MODE;
+    END IF;
+END $$;
+
 CREATE TABLE IF NOT EXISTS tailor.hierarchy (
     name        text PRIMARY KEY,
     kind        text NOT NULL CHECK (kind IN ('interval', 'prefix', 'date', 'table')),
@@ -13,17 +22,28 @@ CREATE TABLE IF NOT EXISTS tailor.protection (
     subject     name NOT NULL,
     k           integer NOT NULL CHECK (k >= 2),
     recoding    text NOT NULL DEFAULT 'auto' CHECK (recoding IN ('auto', 'local', 'full_domain', 'cell')),
-    scope       text NOT NULL DEFAULT 'principal' CHECK (scope IN ('principal', 'role', 'everyone')),
+    scope       text NOT NULL DEFAULT 'table' CONSTRAINT protection_scope CHECK (scope IN ('table', 'project')),
     active      integer,
     epoch       integer
 );
+-- Versions before 0.3 had a chain for each principal, role or everyone.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conrelid = 'tailor.protection'::regclass AND c.conname = 'protection_scope') THEN
+        ALTER TABLE tailor.protection DROP CONSTRAINT IF EXISTS protection_scope_check, ALTER scope SET DEFAULT 'table';
+        UPDATE tailor.protection SET scope = 'table';
+        ALTER TABLE tailor.protection ADD CONSTRAINT protection_scope CHECK (scope IN ('table', 'project'));
+    END IF;
+END $$;
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS gate text CHECK (gate IN ('highest', 'average', 'below_k', 'unique'));
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS max_risk double precision CHECK (max_risk > 0 AND max_risk <= 1);
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS seed jsonb NOT NULL DEFAULT '[]';
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS rows boolean NOT NULL DEFAULT true;
+ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS max_share double precision NOT NULL DEFAULT 0.5 CHECK (max_share > 0 AND max_share <= 1);
+COMMENT ON COLUMN tailor.protection.max_share IS 'the largest share of the rows of a block that one subject may own, where subjects have several';
 COMMENT ON COLUMN tailor.protection.rows IS 'whether answers may show rows, or only aggregates over at least k subjects';
 COMMENT ON COLUMN tailor.protection.gate IS 'the measure of risk that decides whether a stage of a query is de-identified; NULL means the highest, up to 1/k';
-COMMENT ON COLUMN tailor.protection.seed IS 'the combinations of quasi-identifiers that every chain is prepared for';
+COMMENT ON COLUMN tailor.protection.seed IS 'the combinations of quasi-identifiers that the root is made for';
 COMMENT ON COLUMN tailor.protection.active IS 'the policy version in force; NULL before the first activation';
 
 CREATE TABLE IF NOT EXISTS tailor.classification (
@@ -34,8 +54,6 @@ CREATE TABLE IF NOT EXISTS tailor.classification (
     action      text NOT NULL DEFAULT 'hide' CHECK (action IN ('hide', 'pseudonym')),
     PRIMARY KEY (relation, column_name)
 );
-ALTER TABLE tailor.classification ADD COLUMN IF NOT EXISTS representative text NOT NULL DEFAULT 'middle' CHECK (representative IN ('middle', 'mean'));
-COMMENT ON COLUMN tailor.classification.representative IS 'which value stands for a label: its middle, or the mean of those who share it';
 
 CREATE TABLE IF NOT EXISTS tailor.requirement (
     relation    regclass NOT NULL REFERENCES tailor.protection ON DELETE CASCADE,
@@ -78,27 +96,9 @@ CREATE TABLE IF NOT EXISTS tailor.chain (
     changed     timestamptz NOT NULL DEFAULT now(),
     UNIQUE (relation, audience)
 );
-ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS score double precision NOT NULL DEFAULT 0;
-ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS seeds text[] NOT NULL DEFAULT '{}';
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS layout smallint NOT NULL DEFAULT 0;
-ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS means bytea;
-ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS role oid;
-UPDATE tailor.chain c SET role = r.oid FROM pg_roles r WHERE c.role IS NULL AND c.audience IN ('principal ' || r.rolname, 'role ' || r.rolname);
-COMMENT ON TABLE tailor.chain IS 'the partition that one audience has been shown; only ever refined';
-COMMENT ON COLUMN tailor.chain.role IS 'the role of the audience, by which a chain finds its role again that has another name by now; NULL for everyone';
-COMMENT ON COLUMN tailor.chain.score IS 'the running sum of local risks along the graph; it bounds nothing, min_block does';
-COMMENT ON COLUMN tailor.chain.means IS 'the groups of blocks over which means have been shown; NULL where the policy asks for none';
+COMMENT ON TABLE tailor.chain IS 'the root partition that one audience is shown of a table: all its readers (table), or a project''s';
 COMMENT ON COLUMN tailor.chain.layout IS 'the way its release is stored; a proxy of another version stores it anew';
-COMMENT ON COLUMN tailor.chain.seeds IS 'the declared workloads that the chain has been prepared for; the policy''s own has an empty name';
-
-CREATE TABLE IF NOT EXISTS tailor.chain_node (
-    chain       integer NOT NULL REFERENCES tailor.chain ON DELETE CASCADE,
-    generation  integer NOT NULL,
-    position    integer NOT NULL,
-    node        jsonb NOT NULL,
-    PRIMARY KEY (chain, generation, position)
-);
-COMMENT ON TABLE tailor.chain_node IS 'the Execution Chain Graph: the stages that refined each chain, in order';
 
 CREATE TABLE IF NOT EXISTS tailor.project (
     name         text NOT NULL CHECK (name <> ''),
@@ -106,7 +106,32 @@ CREATE TABLE IF NOT EXISTS tailor.project (
     combinations jsonb NOT NULL,
     PRIMARY KEY (name, relation)
 );
-COMMENT ON TABLE tailor.project IS 'declared workloads: SET tailor.project prepares a chain for one';
+COMMENT ON TABLE tailor.project IS 'declared workloads, by which roots are made';
+
+CREATE TABLE IF NOT EXISTS tailor.project_reader (
+    reader      oid PRIMARY KEY,
+    project     text NOT NULL
+);
+COMMENT ON TABLE tailor.project_reader IS 'the project that a role, and who is a member of it, reads for';
+
+-- Earlier versions could show columns by means of blocks. Such a policy counts as
+-- stale until it is activated anew; tailor.parent_of and the proxy know by the
+-- versions of policies which chains were shown so.
+UPDATE tailor.policy_version SET policy = policy || '{"fingerprint": "shown by means of blocks"}'
+    WHERE policy @? '$.columns[*] ? (@.representative == "mean")';
+ALTER TABLE tailor.classification DROP COLUMN IF EXISTS representative;
+DROP VIEW IF EXISTS tailor.graphs, tailor.chains;
+ALTER TABLE tailor.chain DROP COLUMN IF EXISTS means, DROP COLUMN IF EXISTS score, DROP COLUMN IF EXISTS seeds, DROP COLUMN IF EXISTS role;
+DROP TABLE IF EXISTS tailor.chain_node;
+-- Whoever shared a chain with everyone has been shown what all readers share now,
+-- and is shown no less and no more. What others have been shown is not a part of
+-- it: the proxy makes no root beside it until tailor.forget_chains.
+UPDATE tailor.chain SET audience = 'table' WHERE audience = 'everyone';
+UPDATE tailor.policy_version SET policy = policy || '{"scope": "table"}' WHERE policy ->> 'scope' IN ('principal', 'role', 'everyone');
+UPDATE tailor.policy_version SET policy = jsonb_set(policy, '{parent,scope}', '"table"')
+    WHERE policy #>> '{parent,scope}' IN ('principal', 'role', 'everyone');
+DROP PROCEDURE IF EXISTS tailor.assert_means(regclass, jsonb);
+DROP PROCEDURE IF EXISTS tailor.assert_one_value(regclass, jsonb, bigint, bigint);
 
 -- Versions before the chain was numbered kept records as jsonb, which forgets
 -- the bytes that a hash is about.

@@ -13,6 +13,17 @@ CREATE TABLE IF NOT EXISTS tailor.unprotected (
 COMMENT ON TABLE tailor.unprotected IS 'append-only: the policies that were taken away, and how finely each audience had been shown the table';
 COMMENT ON COLUMN tailor.unprotected.name IS 'the table''s name then; its number where it was gone already';
 
+-- chain_7_g2_row is of the second generation of chain 7 after its first, whose names
+-- have no number of it; so have all that earlier versions have stored.
+CREATE OR REPLACE FUNCTION tailor.is_of_a_chain(relation name) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (
+        SELECT FROM tailor.chain h JOIN tailor.protection p USING (relation)
+        WHERE h.chain = substring(is_of_a_chain.relation FROM '^chain_([0-9]{1,9})(?:_|$)')::integer
+          AND (h.layout < 7 OR h.generation = coalesce(substring(is_of_a_chain.relation FROM '^chain_[0-9]+_g([0-9]{1,9})(?:_|$)')::integer, 0)))
+$$;
+COMMENT ON FUNCTION tailor.is_of_a_chain IS 'whether a name is of the present generation of a chain; for Tailor''s own routines only';
+
 -- Numbers in names are those of epochs and chains. A table that is gone keeps its
 -- policy, and with it what is stored, until tailor.unprotect.
 CREATE OR REPLACE FUNCTION tailor.orphans() RETURNS SETOF regclass
@@ -23,14 +34,31 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
       AND CASE c.relnamespace
           WHEN 'research'::regnamespace THEN c.relkind = 'v' AND NOT EXISTS (
               SELECT FROM tailor.protection p JOIN pg_class t ON t.oid = p.relation WHERE p.active IS NOT NULL AND t.relname = c.relname)
-          WHEN 'tailor_release'::regnamespace THEN NOT EXISTS (
-              SELECT FROM tailor.chain h JOIN tailor.protection p USING (relation) WHERE h.chain = n.number::integer)
+          WHEN 'tailor_release'::regnamespace THEN NOT tailor.is_of_a_chain(c.relname)
           WHEN 'tailor_store'::regnamespace THEN n.number IS NOT NULL AND CASE WHEN starts_with(c.relname, 'chain_')
-              THEN NOT EXISTS (SELECT FROM tailor.chain h JOIN tailor.protection p USING (relation) WHERE h.chain = n.number::integer)
+              THEN NOT tailor.is_of_a_chain(c.relname)
               ELSE NOT EXISTS (SELECT FROM tailor.epoch e JOIN tailor.protection p USING (relation) WHERE e.epoch = n.number::integer) END
           ELSE false END
 $$;
 COMMENT ON FUNCTION tailor.orphans IS 'copies, releases and shapes that belong to no chain or policy any more';
+
+CREATE OR REPLACE FUNCTION tailor.drop_earlier(chain integer) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    earlier record;
+    gone    boolean := true;
+BEGIN
+    FOR earlier IN
+        SELECT c.oid::regclass AS name, c.relkind FROM pg_class c
+        WHERE c.relnamespace IN ('tailor_release'::regnamespace, 'tailor_store'::regnamespace) AND c.relkind IN ('r', 'v')
+          AND c.relname ~ format('^chain_%s(_|$)', chain) AND NOT tailor.is_of_a_chain(c.relname)
+        ORDER BY c.relkind DESC, c.oid
+    LOOP
+        gone := tailor.drop_unless_used(CASE earlier.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END, ARRAY[earlier.name::text]) AND gone;
+    END LOOP;
+    RETURN gone;
+END $$;
+COMMENT ON FUNCTION tailor.drop_earlier IS 'drops what is stored of earlier generations of a chain and nobody uses; whether nothing is left; for the proxy only';
 
 -- What is in use stays, closed to everybody, to be dropped another time.
 CREATE OR REPLACE PROCEDURE tailor.drop_orphans()

@@ -11,17 +11,8 @@ CREATE OR REPLACE VIEW tailor.hierarchies AS
 COMMENT ON VIEW tailor.hierarchies IS 'names for use in tailor.classify; definitions may quote data and are left out';
 
 CREATE OR REPLACE VIEW tailor.chains AS
-    SELECT chain, relation, audience, epoch, generation, blocks, min_block, created, changed, score, seeds FROM tailor.chain;
-COMMENT ON VIEW tailor.chains IS 'how fine the partition of each audience is by now';
-
-CREATE OR REPLACE VIEW tailor.graphs AS
-    SELECT n.chain, c.relation, c.audience, n.generation, n.position,
-           n.node ->> 'stage' AS stage, n.node ->> 'place' AS place,
-           ARRAY(SELECT jsonb_array_elements_text(n.node -> 'qids')) AS qids, n.node ->> 'condition' AS condition,
-           n.node ->> 'action' AS action, (n.node ->> 'risk_before')::float8 AS risk_before,
-           (n.node ->> 'risk_after')::float8 AS risk_after, (n.node ->> 'loss')::float8 AS loss, n.node
-    FROM tailor.chain_node n JOIN tailor.chain c USING (chain);
-COMMENT ON VIEW tailor.graphs IS 'the Execution Chain Graph of each chain: one row a stage that refined it';
+    SELECT chain, relation, audience, epoch, generation, blocks, min_block, created, changed FROM tailor.chain;
+COMMENT ON VIEW tailor.chains IS 'what each audience is shown: the root of the epoch';
 
 CREATE OR REPLACE VIEW tailor.audit AS
     SELECT e.time, l.id, e.principal, e.database, e.verdict, e.sqlstate,
@@ -34,6 +25,19 @@ CREATE OR REPLACE VIEW tailor.audit AS
            l.record ->> 'previous_hash' AS previous_hash, l.record ->> 'hash' AS hash, e.position, l.record
     FROM tailor.audit_entry e LEFT JOIN tailor.audit_log l USING (position);
 COMMENT ON VIEW tailor.audit IS 'one row a statement that came through the proxy, or login that it refused; ORDER BY position or time';
+
+-- What has been asked, in the order of asking: the combinations of a principal's
+-- statements, each stage with the risk and the loss of what it was shown.
+CREATE OR REPLACE VIEW tailor.graphs AS
+    SELECT e.chain, c.relation, e.principal, e.position, s.ordinality::integer AS stage_number,
+           s.node ->> 'stage' AS stage, s.node ->> 'place' AS place,
+           ARRAY(SELECT jsonb_array_elements_text(s.node -> 'qids')) AS qids, s.node ->> 'condition' AS condition,
+           s.node ->> 'action' AS action, (s.node ->> 'risk_before')::float8 AS risk_before,
+           (s.node ->> 'risk_after')::float8 AS risk_after, (s.node ->> 'loss')::float8 AS loss, s.node
+    FROM tailor.audit_entry e JOIN tailor.audit_log l USING (position) JOIN tailor.chain c ON c.chain = e.chain
+    CROSS JOIN LATERAL jsonb_array_elements((l.record -> 'stages')::jsonb) WITH ORDINALITY s (node, ordinality)
+    WHERE e.verdict = 'released';
+COMMENT ON VIEW tailor.graphs IS 'the Execution Chain Graph: one row a stage of an answered statement, in the order of asking';
 
 CREATE OR REPLACE VIEW tailor.audit_lines AS
     SELECT l.position, l.log, l.sequence, l.record::text AS line, e.principal, e.verdict, e.sqlstate, e.relations, e.risk, e.loss,

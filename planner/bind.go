@@ -25,6 +25,7 @@ type binder struct {
 	columns  int                 // noted so far, over all levels
 	bytes    int                 // of the rewritten text, at most
 	views    int                 // that the present text is inside of
+	nullable int                 // sides of outer joins that the present item is inside of
 	keeps    bool                // the statement's rows go into a temporary table
 	alone    bool                // the text holds one statement
 	cells    *cells              // of the statement at hand, nil where rows may be shown
@@ -232,10 +233,6 @@ func (b *binder) use(o origin, place ecg.Place) {
 	table, attribute := o.entry.relation, o.qid().Name
 	if child := o.entry.via; child != nil {
 		table, attribute = child, child.Parent.Lends(attribute)
-	}
-	if o.qid().Mean {
-		b.plan.noteMeasure(Measure{table.String(), attribute})
-		return
 	}
 	b.plan.note(ecg.Use{Place: place, Table: table.String(), Attribute: attribute, Condition: condition})
 }

@@ -18,6 +18,7 @@ type command struct {
 	query      *pg.SelectStmt
 	start, end int
 	kept       bool // the rows stay on the server, as values
+	explains   bool // PostgreSQL tells its plan, and not the rows
 }
 
 // commandOf finds the query of a statement that may hold one over protected
@@ -44,6 +45,12 @@ func (b *binder) commandOf(s *pg.RawStmt, start, end int) (*command, error) {
 		return b.preparing(n.PrepareStmt, start, end)
 	case *pg.Node_CopyStmt:
 		return b.copyOut(n.CopyStmt, start)
+	case *pg.Node_ExplainStmt:
+		query := n.ExplainStmt.Query.GetSelectStmt()
+		if query == nil || intoOf(query) != nil {
+			return nil, nil
+		}
+		return &command{query: query, start: b.explained(start, len(n.ExplainStmt.Options) > 0), end: end, kept: true, explains: true}, nil
 	}
 	return nil, nil
 }
@@ -84,6 +91,19 @@ func (b *binder) copyOut(c *pg.CopyStmt, start int) (*command, error) {
 		query: c.Query.GetSelectStmt(),
 		start: int(b.tokens[open].End), end: int(b.tokens[b.closing(open)].Start),
 	}, nil
+}
+
+// explained is the offset at which the query of an EXPLAIN starts, behind its
+// options.
+func (b *binder) explained(start int, options bool) int {
+	i := b.tokenAt(b.behind(pg.Token_EXPLAIN, start))
+	if options && b.tokens[i].Token == pg.Token_ASCII_40 {
+		i = b.closing(i) + 1
+	}
+	for b.tokens[i].Token == pg.Token_ANALYZE || b.tokens[i].Token == pg.Token_VERBOSE {
+		i++
+	}
+	return int(b.tokens[i].Start)
 }
 
 // behind is the offset behind the first token of a kind at or after an offset.

@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"slices"
-
 	pg "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/hiatus-tailor/tailor/catalog"
@@ -41,12 +39,9 @@ func lends(child, parent *catalog.Relation) *sqlstate.Error {
 	case len(child.References) > 1:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "table %q refers to more than one protected table by its subject", child.Name).
 			WithHint("Which of them it is joined with must be the same for everybody: drop the other foreign keys.")
-	case slices.ContainsFunc(parent.Columns, func(c catalog.Column) bool { return c.Mean }):
-		return sqlstate.New(sqlstate.FeatureNotSupported, "table %q has columns that are shown by means and cannot be joined along its key", parent.Name).
-			WithHint("Labels of the joined rows would tell parts of what the means are of. The owner chooses: tailor.represent.")
 	case !child.Parent.Is(parent) || !child.Parent.InStep:
 		return sqlstate.New(sqlstate.PolicyStale, "table %q does not hold the quasi-identifiers of %q as they are now", child.Name, parent.Name).
-			WithHint("The owner of both calls tailor.activate('%[1]s'), after that of '%[2]s', and before both tailor.forget_chains('%[2]s') where readers have been shown means of it.", child, parent)
+			WithHint("The owner of both calls tailor.activate('%[1]s'), after that of '%[2]s', and before both tailor.forget_chains('%[2]s') if an earlier version showed means of it.", child, parent)
 	case child.Parent.Narrow:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "the chains of table %q are shared by fewer than those of %q", child.Name, parent.Name).
 			WithHint("People who share a chain of the one could compare their joins: the owner gives both tables one scope with tailor.chain_scope.")

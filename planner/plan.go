@@ -44,9 +44,6 @@ type Plan struct {
 	Uses []ecg.Use
 	// Asked are the uses as a text, the same for plans with the same uses.
 	Asked string
-	// Measures are those of them that are shown by means: no block is made along
-	// them.
-	Measures []Measure
 	// Outputs classifies the output columns of the statements that read them.
 	Outputs []Output
 	// Cursors are declared by the text.
@@ -96,7 +93,7 @@ func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, sessio
 			if err := b.explain(s.Stmt.GetExplainStmt(), len(tree.Stmts) == 1); err != nil {
 				return nil, err
 			}
-			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents, Uses: b.plan.Uses, Measures: b.plan.Measures}, nil
+			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents, Uses: b.plan.Uses}, nil
 		}
 		found := surveyed(s.Stmt)
 		if err := b.statementPlan(s, found, changed); err != nil {
@@ -196,6 +193,10 @@ func (b *binder) statementPlan(s *pg.RawStmt, found survey, changed bool) error 
 	if err := b.openCells(s.Stmt, found, c); err != nil {
 		return err
 	}
+	if c.explains && b.cells != nil {
+		// It counts the rows that meet a condition.
+		return b.refuseStatement(s.Stmt, concerned)
+	}
 	bound, err := b.selectStmt(c.query, nil, true)
 	if err != nil {
 		return err
@@ -203,7 +204,9 @@ func (b *binder) statementPlan(s *pg.RawStmt, found survey, changed bool) error 
 	if c.kept {
 		bound.forgetLabels()
 	}
-	b.plan.classify(bound)
+	if !c.explains {
+		b.plan.classify(bound)
+	}
 	if err := b.showLabels(bound, c.start, c.end); err != nil {
 		return err
 	}
@@ -252,8 +255,8 @@ func (b *binder) protects(name catalog.Name) bool {
 func (b *binder) refuseStatement(stmt *pg.Node, relation string) error {
 	switch stmt.Node.(type) {
 	case *pg.Node_ExplainStmt:
-		return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN cannot read the protected table %q", relation).
-			WithHint("PostgreSQL's plan quotes estimates; EXPLAIN (TAILOR) shows what Tailor does.")
+		return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN of this statement cannot read the protected table %q", relation).
+			WithHint("EXPLAIN of a SELECT is answered, where the policy lets rows be shown; EXPLAIN (TAILOR) shows what Tailor does.")
 	case *pg.Node_PrepareStmt:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE cannot read the protected table %q", relation).
 			WithHint("SELECT can be prepared; a statement that writes cannot be made over a release.")

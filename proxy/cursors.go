@@ -112,7 +112,6 @@ func (d *decision) add(other *decision) {
 		if !slices.ContainsFunc(d.releases, func(has *catalog.Release) bool { return has.Chain == r.Chain }) {
 			d.releases = append(d.releases, r)
 			d.assessments = append(d.assessments, other.assessments[i])
-			d.measures = append(d.measures, other.measures[i])
 		}
 	}
 }

@@ -152,7 +152,7 @@ func (s *session) keep(ctx context.Context, e *expected, plan *planner.Plan) (st
 	if s.names.taken(plan.Prepares) {
 		return "", sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", plan.Prepares)
 	}
-	d, err := s.tailor(ctx, plan, toPrepare)
+	d, err := s.tailor(ctx, plan)
 	if err != nil {
 		return "", err
 	}

@@ -23,9 +23,8 @@ var explanation = regexp.MustCompile(`(?is)^(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\
 func explainsTailor(text string) bool { return explanation.MatchString(text) }
 
 // explained answers EXPLAIN (TAILOR) by a query that shows the account of it.
-// A record that is given is durable when it returns. Readers are told what
-// follows from the answers that their audience has had; the owner of a table
-// gets the figures of a chain's first query in full.
+// A record that is given is durable when it returns. Nothing depends on who asks but
+// what is said of the table as it is: that is for its owner.
 func (s *session) explained(ctx context.Context, plan *planner.Plan, record *audit.Record) (text string, err error) {
 	s.mayWait()
 	ctx, done := s.work.during(ctx)
@@ -45,7 +44,6 @@ func (s *session) explained(ctx context.Context, plan *planner.Plan, record *aud
 		if err != nil {
 			return "", err
 		}
-		table.Measures = plan.MeasuresOf(r)
 		account.Tables = append(account.Tables, table)
 		if record != nil {
 			record.Relations = append(record.Relations, r.String())
@@ -79,61 +77,38 @@ func (s *session) explainAgain(ctx context.Context, p *prepared) error {
 	return send(s.up, &pgproto3.Parse{Name: p.name, Query: account})
 }
 
+// explainedTable is the account of one relation. Its owner is told the risk of the
+// table as it is, too.
 func (s *session) explainedTable(ctx context.Context, r *catalog.Relation, branch []ecg.Stage) (ecg.ExplainedTable, error) {
-	if s.principal.Reader {
-		present, err := s.proxy.catalog.Peek(ctx, r, s.principal)
+	if !s.principal.Reader {
+		owns, err := s.proxy.catalog.Owns(ctx, s.principal, r)
 		if err != nil {
 			return ecg.ExplainedTable{}, err
 		}
-		name := fmt.Sprintf("chain %d, generation %d", present.Chain, present.Generation)
-		return s.account(ctx, r, branch, present, name, func(m *ecg.Chain, stages []ecg.Stage) (ecg.ExplainedTable, error) {
-			return m.Foresee(r.String(), stages, present.Score)
-		})
-	}
-	owns, err := s.proxy.catalog.Owns(ctx, s.principal, r)
-	if err != nil {
-		return ecg.ExplainedTable{}, err
-	}
-	if !owns {
-		return ecg.ExplainedTable{}, sqlstate.New(sqlstate.InsufficientPrivilege, "must be owner of table %q", r.Name).
-			WithHint("EXPLAIN (TAILOR) is for readers and for the table's owner.")
-	}
-	present, err := s.proxy.catalog.Fresh(ctx, r)
-	if err != nil {
-		return ecg.ExplainedTable{}, err
-	}
-	return s.account(ctx, r, branch, present, "a chain without any answer yet", func(m *ecg.Chain, stages []ecg.Stage) (ecg.ExplainedTable, error) {
-		m.Eager = true
-		for _, seed := range present.Unplanted {
-			prepared, err := m.Prepare(ctx, seed.Combinations)
-			if err != nil {
-				return ecg.ExplainedTable{}, err
-			}
-			m.Present = prepared
+		if !owns {
+			return ecg.ExplainedTable{}, sqlstate.New(sqlstate.InsufficientPrivilege, "must be owner of table %q", r.Name).
+				WithHint("EXPLAIN (TAILOR) is for readers and for the table's owner.")
 		}
-		a, err := ecg.Tailor(ctx, m, stages, m.Gate, 0)
-		if err != nil {
-			return ecg.ExplainedTable{}, refusedBy(err, r)
-		}
-		return m.Explain(a, r.String(), 0), nil
-	})
-}
-
-// account has one table's stages told by tell.
-func (s *session) account(ctx context.Context, r *catalog.Relation, branch []ecg.Stage, present catalog.Present, chain string,
-	tell func(*ecg.Chain, []ecg.Stage) (ecg.ExplainedTable, error),
-) (ecg.ExplainedTable, error) {
-	if present.Partition == nil {
-		return ecg.ExplainedTable{Table: r.String(), Chain: chain, Stages: []ecg.ExplainedStage{}}, ctx.Err()
 	}
-	m, err := materialOf(r, s.settings.recoding)
+	reader, err := s.readerOf(ctx, r)
 	if err != nil {
 		return ecg.ExplainedTable{}, err
 	}
-	m.Present, m.Requirements = present.Partition, present.Requirements
-	table, err := tell(m, afresh(branch, present))
-	table.Chain = chain
-	return table, err
+	release, err := s.proxy.catalog.Show(ctx, r, reader)
+	if err != nil {
+		return ecg.ExplainedTable{}, err
+	}
+	if err := assertRecoding(release, s.settings.recoding); err != nil {
+		return ecg.ExplainedTable{}, err
+	}
+	if release.Root == nil {
+		return ecg.ExplainedTable{Table: r.String(), Chain: generationOf(release), Stages: []ecg.ExplainedStage{}}, nil
+	}
+	found, err := release.Root.Assess(afresh(branch, release))
+	if err != nil {
+		return ecg.ExplainedTable{}, err
+	}
+	return release.Root.Explain(found, r.String(), generationOf(release), !s.principal.Reader), nil
 }
 
 // showing is a query whose answer is the account.

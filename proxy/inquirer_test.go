@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -167,7 +168,7 @@ func says(t *testing.T, values ...string) []byte {
 
 // whole is what it says of a role whose verifier expires at 7.
 func whole(t *testing.T, verifier, state string) []byte {
-	return says(t, verifier, state, "7", "16384", "t", "doctors", "4294967295", "md5")
+	return says(t, verifier, state, "7", "16384", "t", "t", `["lungs"]`, "md5")
 }
 
 func TestAnswersReachThoseWhoAsked(t *testing.T) {
@@ -181,8 +182,8 @@ func TestAnswersReachThoseWhoAsked(t *testing.T) {
 	_, _ = far.Write(whole(t, "a2", "s2"))
 	first := <-asked[0]
 	if want := (catalog.Principal{
-		Name: "ann", OID: 16384, Verifier: "a1", Reader: true, Group: "doctors", GroupOID: 1<<32 - 1, Settings: "md5",
-	}); *first != want {
+		Name: "ann", OID: 16384, Verifier: "a1", Reader: true, Inherits: true, Projects: []string{"lungs"}, Settings: "md5",
+	}); !reflect.DeepEqual(*first, want) {
 		t.Errorf("ann is %+v, want %+v", first, want)
 	}
 	if p := <-asked[1]; p.Name != "bob" || p.Verifier != "b1" {

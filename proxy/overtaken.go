@@ -63,7 +63,7 @@ func (s *session) knows(p *prepared) bool {
 // chain later, the portal's snapshot does not show.
 func (s *session) decideBound(ctx context.Context, p *portal) error {
 	started := s.proxy.clock()
-	d, err := s.tailor(ctx, p.plan, toAnswer)
+	d, err := s.tailor(ctx, p.plan)
 	p.took = s.proxy.clock().Sub(started)
 	s.proxy.meters.assessment.Observe(p.took)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -278,7 +279,7 @@ func (s *session) wake(ctx context.Context) error {
 
 // changed says that the session's role is no longer what it was at the login.
 func (s *session) changed(now *catalog.Principal) bool {
-	return now.Verifier != s.principal.Verifier || now.Reader != s.principal.Reader || now.Group != s.principal.Group
+	return now.Verifier != s.principal.Verifier || now.Reader != s.principal.Reader || now.Inherits != s.principal.Inherits || !slices.Equal(now.Projects, s.principal.Projects)
 }
 
 // unserved answers a message for which there is no connection, as the server

@@ -112,7 +112,7 @@ func (s *session) prepareReleases(ctx context.Context, e *expected, made *prepar
 	if err := assertPlainTypes(made.plan, made.types); err != nil {
 		return "", err
 	}
-	d, err := s.tailor(ctx, made.plan, toPrepare)
+	d, err := s.tailor(ctx, made.plan)
 	if err != nil {
 		return "", err
 	}

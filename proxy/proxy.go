@@ -23,9 +23,9 @@ type Catalog interface {
 	Snapshot() (*catalog.Snapshot, error)
 	Principal(ctx context.Context, name string) (*catalog.Principal, error)
 	Inquire(ctx context.Context) (*catalog.Inquiry, net.Conn, error)
-	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal, project string, assess catalog.Assess) (*catalog.Release, error)
-	Peek(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (catalog.Present, error)
-	Fresh(ctx context.Context, r *catalog.Relation) (catalog.Present, error)
+	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
+	Show(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
+	AtHand(r *catalog.Relation, p *catalog.Principal) bool
 	AssertStand(ctx context.Context, releases []*catalog.Release) error
 	AssertNoShadow(ctx context.Context, principal string, r *catalog.Relation) error
 	Owns(ctx context.Context, p *catalog.Principal, r *catalog.Relation) (bool, error)

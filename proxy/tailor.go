@@ -20,7 +20,6 @@ type decision struct {
 	releases    []*catalog.Release
 	parents     []*catalog.Relation // shown through releases of others
 	assessments []*ecg.Assessment
-	measures    [][]string // of each release
 	notice      []byte
 	version     int64 // of the catalog
 }
@@ -110,16 +109,8 @@ func reserved(text string) error {
 	return nil
 }
 
-// purpose says why a plan's chains are looked at.
-type purpose bool
-
-const (
-	toPrepare purpose = false // the releases are to exist; nothing is refined
-	toAnswer  purpose = true
-)
-
-// tailor brings the chain of every relation of a plan to what the plan needs.
-func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (*decision, error) {
+// tailor finds the release of every relation of a plan.
+func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, error) {
 	ctx, done := s.work.during(ctx)
 	defer done()
 	ctx = s.waiting(ctx)
@@ -128,9 +119,8 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 		return nil, err
 	}
 	d := &decision{version: snapshot.Version()}
-	if project := s.settings.project; project != "" && !snapshot.HasProject(project) {
-		return nil, sqlstate.New(sqlstate.UndefinedObject, "project %q does not exist", project).
-			WithHint("SET tailor.project = '' works without one; a database administrator declares projects with tailor.project.")
+	if err := s.assertProject(); err != nil {
+		return nil, err
 	}
 	for _, planned := range plan.Parents {
 		r, err := current(snapshot, planned)
@@ -153,49 +143,66 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan, why purpose) (
 				return nil, err
 			}
 		}
-		material, err := materialOf(r, s.settings.recoding)
+		reader, err := s.readerOf(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		var assessment *ecg.Assessment
-		release, err := s.proxy.catalog.Release(ctx, r, s.principal, s.settings.project,
-			func(present catalog.Present) (catalog.Step, error) {
-				unchanged := catalog.Step{Partition: present.Partition, Score: present.Score}
-				if why == toPrepare {
-					return unchanged, nil
-				}
-				if present.Partition == nil {
-					assessment = &ecg.Assessment{Table: r.String(), Recoding: recodingWithoutBlocks(r)}
-					return unchanged, nil
-				}
-				query := asked{strings.Join(material.Recodings, " "), plan.Asked}
-				if len(present.Unplanted) == 0 {
-					if assessment = s.proxy.assessments.find(present.Partition, query); assessment != nil {
-						return unchanged, nil
-					}
-				}
-				s.mayWait()
-				step, found, err := taken(ctx, material, present, branches()[i])
-				if err != nil {
-					return catalog.Step{}, refusedBy(err, r)
-				}
-				assessment = found
-				if step.Partition == present.Partition && step.Planted == nil {
-					s.proxy.assessments.keep(present.Partition, query, found)
-				} else {
-					s.proxy.assessments.foresee(*material, after(present, step), branches()[i], query)
-				}
-				return step, nil
-			})
+		if !s.proxy.catalog.AtHand(r, reader) {
+			s.mayWait()
+		}
+		release, err := s.proxy.catalog.Release(ctx, r, reader)
+		if err == nil {
+			err = assertRecoding(release, s.settings.recoding)
+		}
 		if err != nil {
 			return nil, interrupted(ctx, err)
+		}
+		assessment, err := s.assessed(release, plan.Asked, func() []ecg.Stage { return branches()[i] })
+		if err != nil {
+			return nil, err
 		}
 		release.WithParent = slices.ContainsFunc(plan.Joined, func(child *catalog.Relation) bool { return child.OID == r.OID })
 		d.releases = append(d.releases, release)
 		d.assessments = append(d.assessments, assessment)
-		d.measures = append(d.measures, plan.MeasuresOf(r))
 	}
 	return d, nil
+}
+
+// readerOf is who reads a relation: the session's role, as it is now where projects
+// have roots of their own. A session that goes on would else read for a project
+// that its role has left.
+func (s *session) readerOf(ctx context.Context, r *catalog.Relation) (*catalog.Principal, error) {
+	if r.Scope != "project" {
+		return s.principal, nil
+	}
+	s.mayWait()
+	return s.proxy.catalog.Principal(ctx, s.principal.Name)
+}
+
+// assessed is what a query comes to over a release.
+func (s *session) assessed(release *catalog.Release, asked string, branch func() []ecg.Stage) (*ecg.Assessment, error) {
+	if release.Root == nil {
+		return &ecg.Assessment{Table: release.Relation.String(), Recoding: recodingWithoutBlocks(release.Relation)}, nil
+	}
+	if found := s.proxy.assessments.find(release.Root, asked); found != nil {
+		return found, nil
+	}
+	s.mayWait()
+	found, err := release.Root.Assess(afresh(branch(), release))
+	if err == nil {
+		s.proxy.assessments.keep(release.Root, asked, found)
+	}
+	return found, err
+}
+
+// assertProject fails where a session names a project that its role does not read
+// for.
+func (s *session) assertProject() error {
+	if project := s.settings.project; project != "" && !slices.Contains(s.principal.Projects, project) {
+		return sqlstate.New(sqlstate.UndefinedObject, "role %q does not read for project %q", s.principal.Name, project).
+			WithHint("RESET tailor.project; a database administrator declares projects with tailor.project, and who reads for them with tailor.join_project.")
+	}
+	return nil
 }
 
 // current is the relation of a plan as it is now, if the plan still fits it.
@@ -219,7 +226,7 @@ func errChangedResult(r *catalog.Relation) error {
 // it is on its way is done by meanwhile: nothing that could show a release.
 func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.Record, meanwhile func(*decision)) (*decision, error) {
 	started := s.proxy.clock()
-	d, err := s.tailor(ctx, plan, toAnswer)
+	d, err := s.tailor(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -274,9 +281,6 @@ func (d *decision) describe(record *audit.Record) {
 		record.Chain, record.Recoding = release.Chain, a.Recoding
 		record.Shows(release.Chain, release.Generation)
 		record.Stages = append(record.Stages, a.Stages...)
-		for _, name := range d.measures[i] {
-			record.Measures = append(record.Measures, release.Relation.String()+"."+name)
-		}
 		record.AggregateRisk = max(record.AggregateRisk, 1/float64(release.MinBlock))
 		record.AggregateLoss = max(record.AggregateLoss, a.Loss)
 		if set := release.Relation.SetValued; set != nil {
@@ -297,20 +301,16 @@ func (d *decision) wording() string {
 			parts = append(parts, disassociatedWording(release.Relation.Name, release.Relation.K, set.M))
 			continue
 		}
-		by := ""
-		if len(d.measures[i]) > 0 {
-			by = ", " + strings.Join(d.measures[i], ", ") + " by means of blocks"
-		}
 		if len(a.Stages) == 0 {
-			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized%s", release.Relation.Name, by))
+			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized", release.Relation.Name))
 			continue
 		}
 		var attributes []string
 		for _, name := range a.Stages[len(a.Stages)-1].Attributes {
 			attributes = append(attributes, fmt.Sprintf("%s %s", name, percent(a.LossOf[name])))
 		}
-		parts = append(parts, fmt.Sprintf("%s: generalized by blocks of at least %d subjects, information loss %s (%s)%s",
-			release.Relation.Name, release.MinBlock, percent(a.Loss), strings.Join(attributes, ", "), by))
+		parts = append(parts, fmt.Sprintf("%s: generalized by blocks of at least %d subjects, information loss %s (%s)",
+			release.Relation.Name, release.MinBlock, percent(a.Loss), strings.Join(attributes, ", ")))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -146,7 +146,7 @@ func keepsPoliciesOfOthers(t *testing.T, s *stand) {
 		`CALL tailor.write_protection('alice.people', 'id', 2)`,
 		`CALL tailor.classify('alice.people', 'id', 'non_sensitive')`,
 		`CALL tailor.require('alice.people', 'l_diversity', 'shown', 2)`,
-		`CALL tailor.chain_scope('alice.people', 'everyone')`,
+		`CALL tailor.chain_scope('alice.people', 'project')`,
 		`CALL tailor.activate('alice.people')`,
 		`CALL tailor.refresh('alice.people')`,
 		`CALL tailor.forget_chains('alice.people')`,
@@ -207,7 +207,7 @@ func closesOldReleases(t *testing.T, s *stand) {
 		return err == nil
 	})
 	refused(t, reader, "42501", `SELECT secret FROM alice.closing`)
-	if one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'secret')`, release) {
+	if one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'secret')`, release+"_g1") {
 		t.Error("the new release still has the hidden column")
 	}
 }
@@ -218,13 +218,13 @@ func bindsScope(t *testing.T, s *stand) {
 	protect(t, alice, "alice.scoped")
 	exec1(t, alice, `CALL tailor.activate('alice.scoped')`)
 	// Nobody has been shown anything yet.
-	exec1(t, alice, `CALL tailor.chain_scope('alice.scoped', 'role'); CALL tailor.activate('alice.scoped')`)
+	exec1(t, alice, `CALL tailor.chain_scope('alice.scoped', 'table'); CALL tailor.activate('alice.scoped')`)
 	reader := connect(t, p.dsn(name))
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), `SELECT age FROM alice.scoped`)
 		return err == nil
 	})
-	exec1(t, alice, `CALL tailor.chain_scope('alice.scoped', 'everyone')`)
+	exec1(t, alice, `CALL tailor.chain_scope('alice.scoped', 'project')`)
 	refused(t, alice, "55000", `CALL tailor.activate('alice.scoped')`)
 	exec1(t, alice, `CALL tailor.refresh('alice.scoped')`)
 	exec1(t, alice, `CALL tailor.forget_chains('alice.scoped'); CALL tailor.activate('alice.scoped')`)

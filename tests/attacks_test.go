@@ -117,17 +117,14 @@ func swappable(t *testing.T, conn *pgx.Conn, user string) map[string]string {
 	t.Helper()
 	of := func(column string) string {
 		return one[string](t, conn, `SELECT `+column+`::text FROM tailor.chain
-			WHERE relation = 'public.patients'::regclass AND audience = $1`, "principal "+user)
+			WHERE relation = 'public.patients'::regclass`)
 	}
 	ids := [2]string{of("chain"), of("epoch")}
 	v := map[string]string{"chain": ids[0], "epoch": ids[1], "view": "chain_" + ids[0]}
 	v["token"] = one[string](t, conn, `SELECT token::text FROM patients WHERE ssn = $1`, hospital.CanarySSN)
 	v["other"] = one[string](t, conn, fmt.Sprintf(`
-		WITH placed AS (
-			SELECT e.token, e."tailor tuple" AS tuple, %[3]s AS block
-			FROM tailor_store.epoch_%[2]s e CROSS JOIN tailor_store.chain_%[1]s_row r)
-		SELECT o.token::text FROM placed c JOIN placed o ON o.block = c.block AND o.tuple <> c.tuple
-		WHERE c.token::text = $1 ORDER BY o.token LIMIT 1`, ids[0], ids[1], shownAlike(t, conn, ids[0])), v["token"])
+		WITH placed AS (%s) SELECT o.name::text FROM placed c JOIN placed o ON o.block = c.block AND o.tuple <> c.tuple
+		WHERE c.name::text = $1 ORDER BY o.name LIMIT 1`, placed(t, conn, ids[0], ids[1], "token")), v["token"])
 	for _, column := range []string{"id", "name", "age", "zip", "birth_date", "sex", "diagnosis"} {
 		v[column] = one[string](t, conn, `SELECT `+column+`::text FROM patients WHERE token::text = $1`, v["token"])
 	}

@@ -27,6 +27,7 @@ INSERT INTO staff SELECT g, 'Canaria ' || g, 20 + g * 7 %% 45, (ARRAY['female', 
     g %% 11, CASE WHEN g %% 6 <> 0 OR g * 13 %% 8 = 7 AND g %% 5 > 0 THEN 1000 + g * 31 %% 997 END, g * 1.5, date '2010-01-01' + g * 11, CASE WHEN g %% 9 > 0 THEN g %% 4 = 0 END
     FROM generate_series(1, 400) g;
 INSERT INTO staff SELECT 1000 + g, 'Canaria', 40 + g, 'male', 'secret', 77, %[2]d + g, g, date '1999-01-01' + g, true FROM generate_series(1, %[1]d) g;
+INSERT INTO staff SELECT 1000 + g, 'Canaria', 40 + g, 'male', 'ward0', 7, 1234, g, date '2011-01-01' + g, true FROM generate_series(%[1]d + 1, 4) g;
 ALTER TABLE staff ADD token uuid NOT NULL DEFAULT gen_random_uuid();
 `
 
@@ -103,7 +104,7 @@ func table(t *testing.T, conn *pgx.Conn, sql string) [][]string {
 // Tailor's own store: labels under the columns' names.
 func exposed(t *testing.T, direct *pgx.Conn, user string) {
 	t.Helper()
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'staff'::regclass`)
 	number := func(column string) int {
 		return one[int](t, direct, `SELECT attnum FROM pg_attribute WHERE attrelid = 'staff'::regclass AND attname = $1`, column)
 	}
@@ -468,4 +469,27 @@ func TestPoliciesWithoutRowsNeedOneRowASubject(t *testing.T) {
 	// A subject that comes to have two rows ends the refresh, not the guarantee.
 	exec1(t, direct, `ALTER TABLE staff DROP CONSTRAINT staff_pkey; INSERT INTO staff SELECT * FROM staff WHERE id = 1`)
 	refusedWith(t, direct, "0A000", `CALL tailor.refresh('public.staff')`)
+}
+
+// TestEstimatesTellNothingOfFewerThanKSubjects asks for plans past the proxy, which
+// executes nothing and needs no admission.
+func TestEstimatesTellNothingOfFewerThanKSubjects(t *testing.T) {
+	p, direct := serveStaff(t, "estimates", 3, 9000)
+	user := shared.reader(t)
+	exec1(t, connect(t, p.dsn(user)), `SELECT age, count(*) FROM staff GROUP BY age`)
+	exec1(t, direct, `ANALYZE`)
+	view := one[string](t, direct, `SELECT 'tailor_release.chain_' || chain FROM tailor.chain`)
+	past := connect(t, strings.Replace(p.dsn(user), p.address, shared.cluster.Address(), 1))
+	for _, conditions := range [][2]string{
+		{"unit = 'secret'", "unit = 'nobody'"}, {"pay > 8999", "pay > 99999"}, {"grade = 77", "grade = 78"}, {"unit > 'q'", "unit > 'z'"}, {"age = 41", "age = 99"},
+	} {
+		var told [2]string
+		for i, condition := range conditions {
+			plan := strings.Join(rowsOf(t, past, fmt.Sprintf("EXPLAIN SELECT * FROM %s WHERE %s", view, condition)), "\n")
+			told[i] = strings.ReplaceAll(plan, strings.Fields(condition)[2], "?")
+		}
+		if told[0] != told[1] {
+			t.Errorf("estimates tell %s from %s:\n%s\n%s", conditions[0], conditions[1], told[0], told[1])
+		}
+	}
 }

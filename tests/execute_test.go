@@ -38,7 +38,7 @@ func TestPreparedBySQLAnswersAsTheStatementDoes(t *testing.T) {
 		},
 		{
 			"a string without its length", "PREPARE q (varchar(2), char) AS SELECT count(*) FROM patients WHERE sex = $1 OR sex = $2",
-			"EXECUTE q ('male', 'female')", "SELECT count(*) FROM patients",
+			"EXECUTE q ('male', 'female')", "SELECT count(*) FROM patients WHERE sex IN ('male', 'female')",
 		},
 		{"a name of its own", `PREPARE "q" AS SELECT $1::int + count(*) AS n FROM patients`, `EXECUTE "q" (-5)`, "SELECT count(*) - 5 FROM patients"},
 		{
@@ -172,8 +172,8 @@ func TestWhatEXECUTEStandsForIsAskedEachTime(t *testing.T) {
 			count, "DO $$ BEGIN EXECUTE 'DEALLOCATE q'; EXECUTE format('PREPARE q (int) AS SELECT age FROM %s', (SELECT max(oid)::regclass FROM pg_class WHERE relkind = 'v' AND relname ~ '^chain_[0-9]+$' AND has_table_privilege(oid, 'SELECT'))); END $$", "EXECUTE q (1)",
 		}, "42501"},
 		{"hidden by a temporary table", []string{count, "CREATE TEMP TABLE patients (age int)", "EXECUTE q (1)"}, ""},
-		{"EXPLAIN", []string{count, "EXPLAIN EXECUTE q (1)"}, "0A000"},
-		{"EXPLAIN ANALYZE", []string{count, "EXPLAIN (ANALYZE, VERBOSE) EXECUTE q (1)"}, "0A000"},
+		{"EXPLAIN", []string{count, "EXPLAIN EXECUTE q (1)"}, ""},
+		{"EXPLAIN ANALYZE", []string{count, "EXPLAIN (ANALYZE, VERBOSE) EXECUTE q (1)"}, ""},
 		{"EXPLAIN of Tailor's own", []string{count, "EXPLAIN (TAILOR) EXECUTE q (1)"}, ""},
 		{"kept for others", []string{count, "CREATE TABLE kept AS EXECUTE q (1)"}, "0A000"},
 		{"inside a block", []string{count, "DO $$ BEGIN EXECUTE 'EXECUTE q (1)'; END $$"}, "42501"},

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -112,18 +113,25 @@ func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
 		exec1(t, reader, sql)
 	}
 	exec1(t, direct, `GRANT TEMP ON DATABASE fences TO researcher`)
-	showsNothingInJoins(t, direct, "fences", 8, plans)
+	some := plans[:3]
+	if os.Getenv("TAILOR_SOAK") != "" {
+		some = plans
+	}
+	showsNothingInJoins(t, direct, "fences", 8, some)
 
 	// As the version before fences has made them.
 	for _, view := range one[[]string](t, direct, `SELECT array_agg(oid::regclass::text) FROM pg_class WHERE relnamespace = 'tailor_release'::regnamespace`) {
 		definition := one[string](t, direct, `SELECT pg_get_viewdef($1::text::regclass)`, view)
-		exec1(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS %s", view, strings.NewReplacer("OFFSET '0'::bigint", "", ", 6)", ", 5)").Replace(definition)))
+		exec1(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS %s", view, strings.NewReplacer("OFFSET '0'::bigint", "", ", 7)", ", 5)").Replace(definition)))
+	}
+	for _, table := range one[[]string](t, direct, `SELECT array_agg(oid::regclass::text) FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace AND relrowsecurity`) {
+		exec1(t, direct, fmt.Sprintf("DROP POLICY admitted ON %s; ALTER TABLE %[1]s DISABLE ROW LEVEL SECURITY", table))
 	}
 	exec1(t, direct, `UPDATE tailor.chain SET layout = 5`)
 	if err := shared.install(t.Context(), "fences"); err != nil {
 		t.Fatal(err)
 	}
-	showsNothingInJoins(t, direct, "fences", 8, plans[:2])
+	showsNothingInJoins(t, direct, "fences", 8, plans[:1])
 }
 
 // TestPostgreSQLReadsAReleaseInParallel behind its fence, and where only aggregates

@@ -59,6 +59,9 @@ func TestCountsAreExactAndAggregatesWork(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if strings.HasPrefix(lines[0], "*|") {
+		lines = lines[1:] // some, of whom the sex would tell too much
+	}
 	if len(lines) != 2 || !strings.HasPrefix(lines[0], "female|") || !strings.HasPrefix(lines[1], "male|") {
 		t.Fatalf("groups: %q", lines)
 	}
@@ -117,8 +120,8 @@ func TestRefusals(t *testing.T) {
 		{"COPY of the table is refused", `COPY patients TO STDOUT`, "42501"},
 		{"COPY of a hidden column is refused", `COPY (SELECT name FROM patients) TO STDOUT`, "42501"},
 		{"COPY into a file of the server is refused", `COPY (SELECT age FROM patients) TO '/tmp/x'`, "42501"},
-		{"EXPLAIN is refused", `EXPLAIN SELECT age FROM patients`, "0A000"},
-		{"EXPLAIN ANALYZE is refused", `EXPLAIN ANALYZE SELECT age FROM patients WHERE name = 'x'`, "0A000"},
+		{"EXPLAIN of a hidden column", `EXPLAIN ANALYZE SELECT age FROM patients WHERE name = 'x'`, "42501"},
+		{"EXPLAIN of what keeps rows", `EXPLAIN ANALYZE CREATE TABLE mine AS SELECT age FROM patients`, "0A000"},
 		{"writing is refused", `DELETE FROM patients`, "42501"},
 		{"updating is refused", `UPDATE patients SET age = 1`, "42501"},
 		{"a lasting table made of it is refused", `CREATE TABLE mine AS SELECT * FROM patients`, "0A000"},
@@ -165,7 +168,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestChainIsRefinedByLaterQueriesAndSurvivesRestarts(t *testing.T) {
+func TestARootOutlivesRestarts(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
 	direct := shared.superuser(t)
@@ -182,10 +185,10 @@ func TestChainIsRefinedByLaterQueriesAndSurvivesRestarts(t *testing.T) {
 
 	p = shared.serve(t)
 	again := connect(t, p.dsn(user))
-	before := one[int](t, direct, `SELECT generation FROM tailor.chain WHERE audience = $1 AND relation = 'patients'::regclass`, "principal "+user)
+	before := one[int](t, direct, `SELECT generation FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	shown.answer(t, again, "SELECT token, age, zip, sex FROM patients")
-	after := one[int](t, direct, `SELECT generation FROM tailor.chain WHERE audience = $1 AND relation = 'patients'::regclass`, "principal "+user)
-	if before != after || before < 1 {
+	after := one[int](t, direct, `SELECT generation FROM tailor.chain WHERE relation = 'patients'::regclass`)
+	if before != after {
 		t.Errorf("asking again after a restart moved the chain from generation %d to %d", before, after)
 	}
 	shown.answer(t, again, "SELECT q.* FROM (SELECT p.token, birth_date, zip FROM public.patients p) q")

@@ -13,7 +13,7 @@ const module = "github.com/hiatus-tailor/tailor/"
 var allowed = map[string][]string{
 	"anonymize": {},
 	"ecg":       {"anonymize"},
-	"catalog":   {"anonymize", "anonymize/identify", "internal/sqlstate", "internal/words"},
+	"catalog":   {"anonymize", "anonymize/identify", "ecg", "internal/sqlstate", "internal/words"},
 	"planner":   {"anonymize", "anonymize/identify", "ecg", "catalog", "internal/sqlstate", "internal/sqltext", "internal/words"},
 	"proxy": {
 		"anonymize", "anonymize/identify", "ecg", "catalog", "planner", "internal/sqlstate", "internal/sqltext",

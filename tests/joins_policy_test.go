@@ -141,7 +141,7 @@ func TestJoinsWaitForTheParentsPolicy(t *testing.T) {
 	if _, err := conn.Prepare(t.Context(), "kept", aJoin); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, c.direct, `CALL tailor.chain_scope('public.patients', 'principal'); CALL tailor.activate('public.patients')`)
+	exec1(t, c.direct, `CALL tailor.seed('public.patients', '[["age"]]'); CALL tailor.activate('public.patients')`)
 	refusedSoon(t, conn, "kept", "0A000")
 	answeredSoon(t, conn, aJoin) // it lends the same as before
 
@@ -223,7 +223,7 @@ func TestWhoLends(t *testing.T) {
 	refusedAs(t, conn, `CALL tailor.activate('public.events')`, "42701")
 	exec1(t, conn, `ALTER TABLE events DROP "people.age"`)
 
-	exec1(t, conn, `CALL tailor.chain_scope('public.people', 'everyone'); CALL tailor.forget_chains('public.people'); CALL tailor.activate('public.people'); CALL tailor.activate('public.events')`)
+	exec1(t, conn, `CALL tailor.chain_scope('public.events', 'project'); CALL tailor.forget_chains('public.events'); CALL tailor.activate('public.events')`)
 	refusedSoon(t, reader, join, "0A000")
 }
 

@@ -17,8 +17,14 @@ import (
 // is not stored anew shows something else. That also stands for a layout whose tables
 // were other ones.
 const earlier = `
-DROP VIEW tailor_release.chain_%[1]d, tailor_release.chain_%[1]d_label;
-DROP TABLE tailor_store.chain_%[1]d_row;
+DO $$
+DECLARE
+	stored regclass;
+BEGIN
+	FOR stored IN SELECT oid FROM pg_class WHERE relkind IN ('r', 'v') AND relname ~ '^chain_%[1]d(_|$)' ORDER BY relkind DESC, oid LOOP
+		EXECUTE format('DROP %%s %%s', CASE WHEN starts_with(stored::text, 'tailor_release.') THEN 'VIEW' ELSE 'TABLE' END, stored);
+	END LOOP;
+END $$;
 CREATE TABLE tailor_store.chain_%[1]d_block ("tailor block" integer PRIMARY KEY, age integer, tailor_label_5 text, tailor_number_5 integer, zip text);
 INSERT INTO tailor_store.chain_%[1]d_block VALUES (0, 60, '*', 0, '*');
 CREATE TABLE tailor_store.chain_%[1]d_row AS SELECT %[4]s FROM tailor_store.epoch_%[2]d %[5]s;
@@ -47,17 +53,18 @@ var layouts = map[string]layout{
 }
 
 func TestAReleaseThatIsStoredInAnEarlierWayShowsTheSame(t *testing.T) {
+	s, _ := ownStand(t, "layouts")
 	for name, l := range layouts {
-		t.Run(name, func(t *testing.T) { l.showsTheSame(t) })
+		t.Run(name, func(t *testing.T) { l.showsTheSame(t, s) })
 	}
 }
 
 const byBlocks = `LEFT JOIN tailor_store.chain_%[1]d_block b ON b."tailor block" = (SELECT "tailor blocks" FROM tailor_store.chain_%[1]d_row)[e."tailor row" + 1]`
 
 // showsTheSame stores a release in the layout and compares what it shows then.
-func (l layout) showsTheSame(t *testing.T) {
+func (l layout) showsTheSame(t *testing.T, s *stand) {
 	t.Helper()
-	user := shared.reader(t)
+	user := s.reader(t)
 	const query = "SELECT age, zip, sex, count(*) FROM patients GROUP BY age, zip, sex"
 	answer := func(p *proxied) []string {
 		rows, err := connect(t, p.dsn(user)).Query(t.Context(), query, pgx.QueryExecModeSimpleProtocol)
@@ -74,12 +81,12 @@ func (l layout) showsTheSame(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	before := answer(shared.serve(t))
-	direct := shared.superuser(t)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	before := answer(s.serve(t))
+	direct := s.superuser(t)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	epoch := one[int](t, direct, `SELECT epoch FROM tailor.chain WHERE chain = $1`, chain)
 	exec1(t, direct, fmt.Sprintf(earlier, chain, epoch, pgx.Identifier{user}.Sanitize(), l.rows, l.by, fmt.Sprintf(l.labelled, chain), l.number))
-	if after := answer(shared.serve(t)); !slices.Equal(before, after) {
+	if after := answer(s.serve(t)); !slices.Equal(before, after) {
 		t.Errorf("%d groups before, %d others after", len(before), len(after))
 	}
 }
@@ -87,12 +94,13 @@ func (l layout) showsTheSame(t *testing.T) {
 // TestASnapshotOlderThanARewrittenReleaseGetsNoNULLs has a release stored anew over the
 // same copy, which the snapshot of an open transaction shows without its labels.
 func TestASnapshotOlderThanARewrittenReleaseGetsNoNULLs(t *testing.T) {
-	user, query := shared.reader(t), "SELECT age, count(*) FROM patients GROUP BY age"
-	want := rowsOf(t, connect(t, shared.serve(t).dsn(user)), query+" ORDER BY age, 2")
-	direct := shared.superuser(t)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	s, _ := ownStand(t, "rewritten")
+	user, query := s.reader(t), "SELECT age, count(*) FROM patients GROUP BY age"
+	want := rowsOf(t, connect(t, s.serve(t).dsn(user)), query+" ORDER BY age, 2")
+	direct := s.superuser(t)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	exec1(t, direct, `UPDATE tailor.chain SET layout = 0 WHERE chain = $1`, chain)
-	conn := connect(t, shared.serve(t).dsn(user))
+	conn := connect(t, s.serve(t).dsn(user))
 	exec1(t, conn, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 	exec1(t, conn, "SELECT 1")
 	_, err := conn.Exec(t.Context(), query)
@@ -108,15 +116,16 @@ func TestASnapshotOlderThanARewrittenReleaseGetsNoNULLs(t *testing.T) {
 // TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo has one whose view an earlier
 // version has made.
 func TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo(t *testing.T) {
-	user, query := shared.reader(t), "SELECT count(*) FROM diagnoses"
-	before := one[int](t, connect(t, shared.serve(t).dsn(user)), query)
-	direct := shared.superuser(t)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	s, _ := ownStand(t, "anew")
+	user, query := s.reader(t), "SELECT count(*) FROM diagnoses"
+	before := one[int](t, connect(t, s.serve(t).dsn(user)), query)
+	direct := s.superuser(t)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'diagnoses'::regclass`)
 	view := fmt.Sprintf("tailor_release.chain_%d", chain)
 	definition := one[string](t, direct, `SELECT pg_get_viewdef($1::text::regclass)`, view)
 	exec1(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS SELECT * FROM (%s) x WHERE false", view, strings.TrimSuffix(strings.TrimSpace(definition), ";")))
 	exec1(t, direct, `UPDATE tailor.chain SET layout = 3 WHERE chain = $1`, chain)
-	if after := one[int](t, connect(t, shared.serve(t).dsn(user)), query); after != before || after == 0 {
+	if after := one[int](t, connect(t, s.serve(t).dsn(user)), query); after != before || after == 0 {
 		t.Errorf("%d rows before, %d after", before, after)
 	}
 }
@@ -128,9 +137,9 @@ func TestNumbersOfLabelsAreTheirRanks(t *testing.T) {
 	user := shared.reader(t)
 	exec1(t, connect(t, shared.serve(t).dsn(user)), "SELECT zip, age, sex FROM patients")
 	direct := shared.superuser(t)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	for _, column := range []string{"age", "zip"} {
-		labels := one[[]string](t, direct, fmt.Sprintf(`SELECT "tailor names %d"::text[] FROM tailor_store.chain_%d_row`,
+		labels := one[[]string](t, direct, fmt.Sprintf(`SELECT "tailor names %d"::text[] FROM tailor_store.chain_%d_label`,
 			one[int](t, direct, `SELECT attnum::int FROM pg_attribute WHERE attrelid = 'patients'::regclass AND attname = $1`, column), chain))
 		if len(labels) < 3 || !slices.IsSorted(labels) {
 			t.Errorf("%d labels of %s are not in their order", len(labels), column)
@@ -138,13 +147,13 @@ func TestNumbersOfLabelsAreTheirRanks(t *testing.T) {
 	}
 }
 
-func TestPostgreSQLLooksUpLabelsOnlyForQuasiIdentifiers(t *testing.T) {
+func TestPostgreSQLLooksUpLabelsOnlyWhereTheyAreShown(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
 	exec1(t, connect(t, p.dsn(user)), "SELECT age FROM patients")
 	direct := shared.superuser(t)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
-	for column, want := range map[string]bool{"avg(cost)": false, "avg(age)": true, "count(zip)": true} {
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
+	for column, want := range map[string]bool{"avg(cost)": false, "avg(age)": false, "count(zip)": false, "count(tailor_label_5)": true} {
 		rows, err := direct.Query(t.Context(), fmt.Sprintf("EXPLAIN SELECT %s FROM tailor_release.chain_%d", column, chain))
 		if err != nil {
 			t.Fatal(err)
@@ -153,7 +162,7 @@ func TestPostgreSQLLooksUpLabelsOnlyForQuasiIdentifiers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(strings.Join(plan, "\n"), fmt.Sprintf("chain_%d_row", chain)); got != want {
+		if got := strings.Contains(strings.Join(plan, "\n"), fmt.Sprintf("chain_%d_label", chain)); got != want {
 			t.Errorf("labels looked up for %s: %v\n%s", column, got, strings.Join(plan, "\n"))
 		}
 	}
@@ -164,7 +173,7 @@ func TestARoleSeesNothingOfAReleaseThatItIsNotAdmittedTo(t *testing.T) {
 	user := shared.reader(t)
 	exec1(t, connect(t, p.dsn(user)), "SELECT age, zip FROM patients")
 	direct := shared.superuser(t)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	showsNothing(t, "hospital", user, chain, 5, "ward = 'x'", "age", "zip", "cost", "tailor_label_5", "tailor_number_5", "tailor_number_6")
 }
 
@@ -211,7 +220,7 @@ func TestCountersOfPostgreSQLTellNothingOfAHiddenCondition(t *testing.T) {
 	p, direct := serveStaff(t, "counters", 3, 9000)
 	user := shared.reader(t)
 	exec1(t, connect(t, p.dsn(user)), `SELECT age, count(*) FROM staff GROUP BY age`)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'staff'::regclass`)
 	lookups := func(condition string) (counts [2]int) {
 		conn := connect(t, p.dsn(user))
 		for _, text := range []string{
@@ -220,7 +229,7 @@ func TestCountersOfPostgreSQLTellNothingOfAHiddenCondition(t *testing.T) {
 		} {
 			exec1(t, conn, text)
 		}
-		for i, name := range []string{"row", "value"} {
+		for i, name := range []string{"row", "label"} {
 			counts[i] = one[int](t, conn, fmt.Sprintf(`SELECT coalesce(sum(pg_stat_get_xact_numscans(oid) + pg_stat_get_xact_tuples_returned(oid)), 0)::integer
 				FROM pg_class WHERE relname = 'chain_%d_%s'`, chain, name))
 		}
@@ -242,12 +251,14 @@ func unguarded(t *testing.T, direct *pgx.Conn, view string) string {
 	return without
 }
 
-// shownAlike is an expression that is the same for rows of the copy e that a
-// release shows alike, given the row r that tells what it shows of each.
-func shownAlike(t *testing.T, conn *pgx.Conn, chain string) string {
+// placed is a query for the rows of a copy, by a column that tells them apart: tuple
+// and subject, and what is the same where a release shows two alike.
+func placed(t *testing.T, conn *pgx.Conn, chain, epoch, key string) string {
 	t.Helper()
-	return one[string](t, conn, `SELECT 'ARRAY[' || string_agg(format('get_byte(r.%I, e."tailor row")', attname), ', ') || ']'
-		FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname LIKE 'tailor byte %'`, "tailor_store.chain_"+chain+"_row")
+	alike := one[string](t, conn, `SELECT string_agg(format('r.%I', attname), ', ')
+		FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname LIKE 'tailor number %'`, "tailor_store.chain_"+chain+"_row")
+	return fmt.Sprintf(`SELECT e.%[3]s AS name, e."tailor tuple" AS tuple, e."tailor subject" AS subject, ARRAY[%[4]s] AS block
+		FROM tailor_store.epoch_%[2]s e JOIN tailor_store.chain_%[1]s_row r USING (%[3]s)`, chain, epoch, key, alike)
 }
 
 // TestPostgreSQLExpectsFewGroups looks at a table, at a child whose rows are joined
@@ -257,7 +268,7 @@ func TestPostgreSQLExpectsFewGroups(t *testing.T) {
 	p, user := shared.serve(t), shared.reader(t)
 	exec1(t, connect(t, p.dsn(user)), `SELECT age FROM patients`)
 	direct := shared.superuser(t)
-	expectsFew(t, direct, one[string](t, direct, `SELECT 'chain_' || chain FROM tailor.chain WHERE audience = $1`, "principal "+user), "age", 1000)
+	expectsFew(t, direct, one[string](t, direct, `SELECT 'chain_' || chain FROM tailor.chain WHERE relation = 'patients'::regclass`), "age", 1000)
 
 	c := newClinic(t, "few_groups", 5, 5, crowd)
 	exec1(t, connect(t, c.dsn("researcher")), `SELECT p.age, day FROM encounters e JOIN patients p ON e.patient_id = p.id`)

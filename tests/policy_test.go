@@ -22,7 +22,7 @@ tables:
     k: 5
     require: [{model: l_diversity, column: illness, parameter: 2}]
     recoding: auto
-    chain: {scope: principal, seed: [[age, zip]]}
+    chain: {scope: table, seed: [[age, zip]]}
     readers: [townreader]
     columns:
       id: {class: direct_identifier}
@@ -356,7 +356,7 @@ CALL tailor.protect('town."Odd Table"', 'id', 3);
 CALL tailor.classify('town."Odd Table"', 'on', 'non_sensitive');
 CALL tailor.classify('town."Odd Table"', 'day', 'quasi_identifier', hierarchy => 'odd day');
 CALL tailor.classify('town."Odd Table"', 'id', 'direct_identifier', action => 'pseudonym');
-CALL tailor.chain_scope('town."Odd Table"', 'everyone');
+CALL tailor.chain_scope('town."Odd Table"', 'project');
 CALL tailor.gate('town."Odd Table"', 'average', 0.125);
 CALL tailor.activate('town."Odd Table"');
 CALL tailor.schedule('town."Odd Table"', '36 hours');
@@ -365,7 +365,7 @@ CALL tailor.protect('town.sets', 'id', 5);
 CALL tailor.set_valued('town.sets', 'illness', m => 2, constraints => '{"b": ["illness 2", "illness 1"], "aa": ["illness 3"]}', sensitive => ARRAY['illness 0'], diversity => 2);
 CALL tailor.activate('town.sets');
 CREATE TABLE town.plain AS SELECT id, age FROM town.people;
-CALL tailor.protect('town.plain', 'id', 5); CALL tailor.classify('town.plain', 'age', 'quasi_identifier', hierarchy => 'builtin.age'); CALL tailor.represent('town.plain', 'age', 'mean'); CALL tailor.activate('town.plain')`)
+CALL tailor.protect('town.plain', 'id', 5); CALL tailor.classify('town.plain', 'age', 'quasi_identifier', hierarchy => 'builtin.age'); CALL tailor.represent('town.plain', 'age', 'middle'); CALL tailor.activate('town.plain')`)
 	export := func() string {
 		t.Helper()
 		code, stdout, stderr := tool(t, "policy", "export", "--dsn", dsn, "-")
@@ -377,7 +377,7 @@ CALL tailor.protect('town.plain', 'id', 5); CALL tailor.classify('town.plain', '
 	first := export()
 	for _, want := range []string{
 		"seed: [[age, zip]]", `"town.\"Odd Table\"":`, `"on": {class: non_sensitive}`, "odd day", "action: pseudonym",
-		"gate: {measure: average, max_risk: 0.125}", "refresh: 36h", "age: {class: quasi_identifier, hierarchy: builtin.age, representative: mean}",
+		"gate: {measure: average, max_risk: 0.125}", "refresh: 36h", "age: {class: quasi_identifier, hierarchy: builtin.age}",
 		"set_valued: {column: illness, m: 2, constraints: {aa: [illness 3], b: [illness 2, illness 1]}, sensitive: [illness 0], diversity: 2}",
 	} {
 		if !strings.Contains(first, want) {

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -128,10 +129,10 @@ func knowsWhatIsTrue(t *testing.T, opens func(*testing.T) asking) {
 	} {
 		exec1(t, direct, strings.ReplaceAll(change.statements, "USER", user), pgx.QueryExecModeSimpleProtocol)
 		now := ask(user)
-		if truth := asksForPrincipals(t)(user); *now != *truth {
+		if truth := asksForPrincipals(t)(user); !reflect.DeepEqual(now, truth) {
 			t.Errorf("%s: known is %+v, true is %+v", change.statements, now, truth)
 		}
-		if (*now != before) != change.visible {
+		if (!reflect.DeepEqual(*now, before)) != change.visible {
 			t.Errorf("%s: %+v became %+v", change.statements, before, *now)
 		}
 		before = *now

@@ -15,7 +15,7 @@ func TestNoObjectOfAReadersOwnRunsSQLBesideAProtectedTable(t *testing.T) {
 	exec1(t, shared.superuser(t), fmt.Sprintf(`CREATE SCHEMA own_%[1]s AUTHORIZATION %[1]s`, user))
 	exec1(t, connect(t, p.dsn(user)), "SELECT age FROM patients LIMIT 1")
 	stolen := fmt.Sprintf("SELECT ''a''::tsquery, plainto_tsquery(max(diagnosis)) FROM tailor_rel' || 'ease.chain_%d",
-		one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user))
+		one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`))
 	// Plain texts, for what stands in a definition.
 	literal := strings.ReplaceAll(stolen, "' || '", "")
 	for _, attack := range []struct {
@@ -154,10 +154,10 @@ func TestAParameterIsOfNoTypeOfAReadersOwn(t *testing.T) {
 	conn := connect(t, p.dsn(user))
 	rowsOf(t, conn, `CREATE DOMAIN pg_temp.dd AS text CHECK (ts_rewrite('a'::tsquery, VALUE) IS NOT NULL)`)
 	of := one[uint32](t, conn, `SELECT 'pg_temp.dd'::regtype::oid`)
-	chain := one[int](t, shared.superuser(t), `SELECT coalesce((SELECT chain FROM tailor.chain WHERE audience = $1), 0)`, "principal "+user)
+	chain := one[int](t, shared.superuser(t), `SELECT coalesce((SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass), 0)`)
 	if chain == 0 {
 		exec1(t, conn, "SELECT age FROM patients LIMIT 1")
-		chain = one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+		chain = one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	}
 	stolen := fmt.Sprintf("SELECT 'a'::tsquery, plainto_tsquery(max(diagnosis)) FROM tailor_release.chain_%d", chain)
 	result := conn.PgConn().ExecParams(t.Context(), "SELECT count(*), $1::text IS NULL FROM patients", [][]byte{[]byte(stolen)}, []uint32{of}, nil, nil).Read()
@@ -173,7 +173,7 @@ func TestNothingThatRunsAQueryStandsBesideARecordedOne(t *testing.T) {
 	exec1(t, shared.superuser(t), fmt.Sprintf(`CREATE SCHEMA beside_%[1]s AUTHORIZATION %[1]s`, user))
 	conn := connect(t, p.dsn(user))
 	exec1(t, conn, "SELECT age FROM patients LIMIT 1")
-	chain := one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE audience = $1`, "principal "+user)
+	chain := one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	rowsOf(t, conn, fmt.Sprintf(`SET search_path = public, beside_%[1]s; DO $x$ BEGIN
 		EXECUTE 'CREATE MATERIALIZED VIEW beside_%[1]s.mine AS SELECT * FROM tailor_rel' || 'ease.chain_%[2]d WITH NO DATA';
 		EXECUTE 'CREATE TEMP VIEW behind AS SELECT age FROM tailor_rel' || 'ease.chain_%[2]d'; END $x$`, user, chain),

@@ -75,7 +75,7 @@ func TestUnprotectTakesAllOfATableAndRemembersIt(t *testing.T) {
 		t.Errorf("%d relations are left", left)
 	}
 	if left := one[int](t, super, `SELECT (SELECT count(*) FROM tailor.protection) + (SELECT count(*) FROM tailor.classification) + (SELECT count(*) FROM tailor.chain)
-		+ (SELECT count(*) FROM tailor.chain_node) + (SELECT count(*) FROM tailor.publication)`); left != 0 {
+		+ (SELECT count(*) FROM tailor.publication)`); left != 0 {
 		t.Errorf("%d rows are left", left)
 	}
 	for _, q := range questions {

@@ -17,6 +17,9 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/pgcluster"
 )
 
+// shared03 names what version 0.3 has one root for.
+var shared03 = strings.NewReplacer(`"scope": "principal"`, `"scope": "table"`, `"everyone"`, `"table"`)
+
 // earlierPolicy is a policy as version 0.1.0 knows it.
 const earlierPolicy = `CREATE TABLE public.old (id integer PRIMARY KEY, age integer, secret text);
 INSERT INTO old SELECT n, n % 90, 's' || n % 5 FROM generate_series(1, 300) n;
@@ -58,7 +61,7 @@ func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
 					t.Fatal(stderr)
 				}
 			}
-			if after := one[string](t, conn, keptPolicy); after != before {
+			if after := one[string](t, conn, keptPolicy); after != shared03.Replace(before) {
 				t.Errorf("after the upgrade\n%s\nbefore\n%s", after, before)
 			}
 			if v := one[string](t, conn, `SELECT version FROM tailor.installation`); v != extension.Version {
@@ -222,7 +225,7 @@ func TestTheExtensionIsCreatedUpgradedAndDumped(t *testing.T) {
 	exec1(t, upgraded, earlierPolicy)
 	before := one[string](t, upgraded, keptPolicy)
 	exec1(t, upgraded, `ALTER EXTENSION tailor UPDATE`)
-	if after := one[string](t, upgraded, keptPolicy); after != before || one[bool](t, upgraded, `SELECT tailor.restored()`) {
+	if after := one[string](t, upgraded, keptPolicy); after != shared03.Replace(before) || one[bool](t, upgraded, `SELECT tailor.restored()`) {
 		t.Errorf("after the upgrade\n%s\nbefore\n%s", after, before)
 	}
 	exec1(t, upgraded, `CALL tailor.activate('public.old')`)

@@ -152,7 +152,7 @@ func keepsNoSamples(t *testing.T, s *stand) {
 	exec1(t, reader, `SELECT age, zip FROM patients`)
 	exec1(t, super, `ANALYZE`)
 	const sampled = `SELECT coalesce(string_agg(tablename || '.' || attname, ', '), '') FROM pg_stats
-		WHERE schemaname = 'tailor_store' AND tablename ~ '^(epoch_\d+|chain_\d+_(row|value|block))$' AND attname !~ '^tailor (row|tuple|subject|block|number)$'`
+		WHERE schemaname = 'tailor_store' AND tablename ~ '^(epoch_\d+|chain_\d+_label)$' AND attname !~ '^tailor (row|tuple|subject|block|number)$'`
 	if columns := one[string](t, super, sampled); columns != "" {
 		t.Errorf("sampled: %s", columns)
 	}

@@ -352,28 +352,6 @@ func TestARefusalInAPipelineFailsWhatFollowsUpToSync(t *testing.T) {
 	}
 }
 
-func TestAnOlderSnapshotIsToldToRetry(t *testing.T) {
-	p := shared.serve(t)
-	user := shared.reader(t)
-	old := connect(t, p.dsn(user))
-	tx, err := old.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "SELECT count(*) FROM numbers"); err != nil {
-		t.Fatal(err)
-	}
-	young := connect(t, p.dsn(user))
-	if _, err := young.Exec(t.Context(), "SELECT age FROM patients"); err != nil {
-		t.Fatal(err)
-	}
-	_, err = tx.Exec(t.Context(), "SELECT age FROM patients")
-	var answer *pgconn.PgError
-	if !errors.As(err, &answer) || answer.Code != "40001" {
-		t.Errorf("a release newer than the snapshot: %v, want 40001", err)
-	}
-}
-
 func TestCancelReachesTheServer(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))

@@ -36,7 +36,7 @@ func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*p
 	if subject == "" {
 		return nil, &anonymize.ProblemError{What: "the table has no key that could be the subject", Remedy: "name the column that says whom a row is about in --subject"}
 	}
-	table := policyfile.Table{Name: c.table, Subject: subject, K: draftK, Recoding: "auto", Scope: "principal"}
+	table := policyfile.Table{Name: c.table, Subject: subject, K: draftK, Recoding: "auto", Scope: "table"}
 	file := &policyfile.File{Remarks: []string{
 		fmt.Sprintf("A draft by tailor classify, from %d rows%s; alpha %g %%, beta %g %%.", c.Rows, sampleNote(c.Share), o.thresholds.Alpha, o.thresholds.Beta),
 		identify.Caveat,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hiatus-tailor/tailor/extension"
 	"github.com/hiatus-tailor/tailor/internal/atomicfile"
@@ -38,6 +39,10 @@ func runInstall(ctx context.Context, args []string, _ io.Reader, stdout, stderr 
 	return exitSuccess
 }
 
+// installAttempts bounds how often the script is run where a proxy at work on what
+// it changes holds locks in another order.
+const installAttempts = 5
+
 // install runs the script in one transaction: all of it or nothing.
 func install(ctx context.Context, dsn string) error {
 	conn, err := pgx.Connect(ctx, dsn)
@@ -45,6 +50,16 @@ func install(ctx context.Context, dsn string) error {
 		return err
 	}
 	defer closeQuietly(conn)
+	for attempt := 1; ; attempt++ {
+		err := installOnce(ctx, conn)
+		var said *pgconn.PgError
+		if attempt == installAttempts || !errors.As(err, &said) || said.Code != "40P01" {
+			return err
+		}
+	}
+}
+
+func installOnce(ctx context.Context, conn *pgx.Conn) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// What the script would make anew would be no part of the extension.
 		var owned bool

@@ -220,11 +220,6 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 			t.Name, c.Name, c.Class, hierarchy, c.Action); err != nil {
 			return err
 		}
-		if c.Mean {
-			if err := call(`CALL tailor.represent($1::text::regclass, $2, 'mean')`, t.Name, c.Name); err != nil {
-				return err
-			}
-		}
 	}
 	for _, c := range t.Columns {
 		if !c.SharedFact {
@@ -247,6 +242,11 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 	}
 	if g := t.Gate; g != nil {
 		if err := call(`CALL tailor.gate($1::text::regclass, $2, $3)`, t.Name, g.Measure, g.MaxRisk); err != nil {
+			return err
+		}
+	}
+	if t.MaxShare > 0 {
+		if err := call(`CALL tailor.max_share($1::text::regclass, $2)`, t.Name, t.MaxShare); err != nil {
 			return err
 		}
 	}

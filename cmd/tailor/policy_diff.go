@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/hiatus-tailor/tailor/internal/policyfile"
 )
@@ -30,6 +31,7 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	setting("k", optional(now.K > 0, fmt.Sprint(now.K)), fmt.Sprint(then.K))
 	setting("recoding", now.Recoding, then.Recoding)
 	setting("gate", now.Gate.String(), then.Gate.String())
+	setting("max_share", share(now.MaxShare), share(then.MaxShare))
 	setting("set_valued", now.SetValued.String(), then.SetValued.String())
 	setting("chain", optional(now.Scope != "", now.Chain()), then.Chain())
 	setting("rows", shown(now.AggregateOnly), shown(then.AggregateOnly))
@@ -58,6 +60,9 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	return out
 }
 
+// share is the value of the key max_share, where it is there.
+func share(of float64) string { return optional(of > 0, strconv.FormatFloat(of, 'f', -1, 64)) }
+
 // shown is the value of the key rows, where it is not at its default.
 func shown(aggregateOnly bool) string { return optional(aggregateOnly, "false") }
 
@@ -74,9 +79,5 @@ func columnText(f *policyfile.File, c *policyfile.Column) string {
 	if h == nil {
 		return c.String()
 	}
-	text := fmt.Sprintf("%s by %s", c.Class, h)
-	if c.Mean {
-		text += ", shown by means"
-	}
-	return text
+	return fmt.Sprintf("%s by %s", c.Class, h)
 }

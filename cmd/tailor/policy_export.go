@@ -45,6 +45,7 @@ type document struct {
 	Seed     [][]string `json:"seed"`
 	Rows     *bool      `json:"rows"` // nil: true
 	Gate     *policyfile.Gate
+	MaxShare float64 `json:"max_share"`
 	// SetValued is the policy of a table whose codes are sets.
 	SetValued *policyfile.SetValued `json:"set_valued"`
 	Require   []struct {
@@ -56,8 +57,6 @@ type document struct {
 		Name   string `json:"name"`
 		Class  string `json:"class"`
 		Action string `json:"action"`
-		// Representative is "mean" or absent.
-		Representative string `json:"representative"`
 		// SharedFact is "accepted" or absent.
 		SharedFact string `json:"shared_fact"`
 		Hierarchy  *struct {
@@ -124,7 +123,7 @@ func readerRoles(ctx context.Context, tx pgx.Tx) ([]string, error) {
 func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, error) {
 	t := &policyfile.Table{
 		Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed,
-		AggregateOnly: d.Rows != nil && !*d.Rows, Gate: d.Gate, SetValued: d.SetValued,
+		AggregateOnly: d.Rows != nil && !*d.Rows, Gate: d.Gate, MaxShare: d.MaxShare, SetValued: d.SetValued,
 	}
 	for _, q := range d.Require {
 		t.Require = append(t.Require, policyfile.Requirement{Model: q.Model, Column: q.Column, Parameter: q.Parameter})
@@ -134,8 +133,7 @@ func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, er
 			continue
 		}
 		column := policyfile.Column{
-			Name: c.Name, Class: c.Class, Action: c.Action,
-			Mean: c.Representative == "mean", SharedFact: c.SharedFact == "accepted",
+			Name: c.Name, Class: c.Class, Action: c.Action, SharedFact: c.SharedFact == "accepted",
 		}
 		if c.Hierarchy != nil {
 			h, err := policyfile.FromDefinition(c.Hierarchy.Name, c.Hierarchy.Kind, c.Hierarchy.Definition)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -226,7 +227,9 @@ func risk(v float64) string {
 // forecast asks the engine about the policy of a table.
 func (p *comparison) forecast(ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation) (*catalog.Forecast, error) {
 	relation := *r
-	relation.Subject, relation.K = t.Subject, t.K
+	relation.Subject, relation.K, relation.Recoding, relation.Scope = t.Subject, t.K, t.Recoding, t.Scope
+	relation.MaxShare = cmp.Or(t.MaxShare, catalog.DefaultShare)
+	relation.Seeds = []catalog.Seed{{Combinations: t.Seed}} // the policy's own has no name
 	relation.Requirements = nil
 	for _, q := range t.Require {
 		if r.Column(q.Column) != nil {

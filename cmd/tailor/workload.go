@@ -21,13 +21,15 @@ type workloadOptions struct {
 	hierarchies                         hierarchyFiles
 	k                                   int
 	outlook                             float64
+	root, bound                         bool
 }
 
 // errUsage marks errors of usage, which exit with 2.
 var errUsage = errors.New("wrong usage")
 
-// runWorkload runs a file of queries as one chain and reports the loss of
-// each, their mean, and the smallest block of the common refinement.
+// runWorkload answers a file of queries as one chain or from one root, and
+// reports the loss of each, their mean, and the smallest block of the common
+// refinement.
 func runWorkload(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	o, err := parseWorkloadFlags(args, stdout, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -55,7 +57,9 @@ func parseWorkloadFlags(args []string, stdout, stderr io.Writer) (*workloadOptio
 	flags.Var(o.hierarchies, "hierarchy", "hierarchy of a quasi-identifier, `COL=FILE`; once for each")
 	flags.IntVar(&o.k, "k", 0, "least number of subjects in every block")
 	flags.StringVar(&o.queries, "queries", "", "queries, a `file` with the columns of one query a line, separated by commas")
-	flags.StringVar(&o.seed, "seed", "", "declared queries, a `file` like --queries, that the chain is prepared for")
+	flags.StringVar(&o.seed, "seed", "", "declared queries, a `file` like --queries, that the chain or the root is prepared for")
+	flags.BoolVar(&o.root, "root", false, "answer all queries from one root partition in place of a chain")
+	flags.BoolVar(&o.bound, "bound", false, "print a loss over all columns that no blocks of k subjects fall below")
 	flags.StringVar(&o.subject, "subject", "", "`column` that names the person a row is about (default: every row is another person)")
 	flags.Float64Var(&o.outlook, "outlook", anonymize.DefaultOutlook, "weight of the columns that a query does not ask for")
 	delimiter := flags.String("delimiter", ";", "what separates values in CSV files, one `character`")
@@ -63,7 +67,8 @@ func parseWorkloadFlags(args []string, stdout, stderr io.Writer) (*workloadOptio
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stdout)
-			fmt.Fprintln(stdout, "Runs a file of queries as one chain: reports what each loses, and how well subjects stay together.")
+			fmt.Fprintln(stdout, "Answers a file of queries as one chain, which each query refines, or with --root from one")
+			fmt.Fprintln(stdout, "partition of the table. Reports what each query loses, and how well subjects stay together.")
 			flags.PrintDefaults()
 			return nil, err
 		}
@@ -96,24 +101,17 @@ func (o *workloadOptions) execute(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	requirements := []anonymize.Requirement{anonymize.BlockK{K: o.k}}
-	p := anonymize.NewPartition(table)
+	var declared anonymize.Workload
 	if o.seed != "" {
-		declared, err := readQueries(o.seed, table)
-		if err != nil {
-			return err
-		}
-		if p, err = p.Refine(ctx, declared.Seed(table, requirements)); err != nil {
+		if declared, err = readQueries(o.seed, table); err != nil {
 			return err
 		}
 	}
-	outlook := make([]float64, len(table.Columns()))
-	for c := range outlook {
-		outlook[c] = o.outlook
+	answer := o.chain
+	if o.root {
+		answer = o.fromRoot
 	}
-	report, err := queries.Run(ctx, p, func(columns []int) anonymize.Refinement {
-		return anonymize.Refinement{Columns: columns, Requirements: requirements, Outlook: outlook}
-	})
+	report, err := answer(ctx, table, queries, declared)
 	if err != nil {
 		return err
 	}
@@ -123,6 +121,11 @@ func (o *workloadOptions) execute(ctx context.Context, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "mean loss\t%.4f\n", report.MeanLoss)
 	fmt.Fprintf(stdout, "smallest block of the common refinement\t%d subjects\n", report.SmallestBlock)
 	fmt.Fprintf(stdout, "blocks of the common refinement\t%d\n", report.Blocks)
+	if o.bound {
+		if err := o.printBound(ctx, table, stdout); err != nil {
+			return err
+		}
+	}
 	if o.report == "" {
 		return nil
 	}
@@ -134,6 +137,48 @@ func (o *workloadOptions) execute(ctx context.Context, stdout io.Writer) error {
 		_, err := w.Write(append(data, '\n'))
 		return err
 	})
+}
+
+// chain answers the queries one after the other, each by a refinement.
+func (o *workloadOptions) chain(ctx context.Context, table *anonymize.Table, queries, declared anonymize.Workload) (*anonymize.WorkloadReport, error) {
+	requirements := []anonymize.Requirement{anonymize.BlockK{K: o.k}}
+	p := anonymize.NewPartition(table)
+	if declared != nil {
+		var err error
+		if p, err = p.Refine(ctx, declared.Seed(table, requirements)); err != nil {
+			return nil, err
+		}
+	}
+	outlook := make([]float64, len(table.Columns()))
+	for c := range outlook {
+		outlook[c] = o.outlook
+	}
+	return queries.Run(ctx, p, func(columns []int) anonymize.Refinement {
+		return anonymize.Refinement{Columns: columns, Requirements: requirements, Outlook: outlook}
+	})
+}
+
+// fromRoot answers the queries from one root partition.
+func (o *workloadOptions) fromRoot(ctx context.Context, table *anonymize.Table, queries, declared anonymize.Workload) (*anonymize.WorkloadReport, error) {
+	plan := anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: o.k}}}
+	if declared != nil {
+		plan.Weights = declared.Weights(table)
+	}
+	root, err := anonymize.Root(ctx, table, plan)
+	if err != nil {
+		return nil, err
+	}
+	return queries.Read(root), nil
+}
+
+// printBound prints the lower bound of the loss over all columns.
+func (o *workloadOptions) printBound(ctx context.Context, table *anonymize.Table, stdout io.Writer) error {
+	bound, err := anonymize.LowerBound(ctx, table, o.k)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "lower bound of the loss over all columns\t%.4f\n", bound)
+	return nil
 }
 
 func readQueries(path string, t *anonymize.Table) (anonymize.Workload, error) {

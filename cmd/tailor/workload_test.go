@@ -68,6 +68,30 @@ func TestWorkloadReportsLossAndSmallestBlock(t *testing.T) {
 	}
 }
 
+func TestWorkloadIsAnsweredFromOneRoot(t *testing.T) {
+	dir, args := workloadFiles(t)
+	if err := os.WriteFile(filepath.Join(dir, "ages"), []byte("age\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args = append(args, "--k", "2", "--root", "--bound")
+	code, shared, stderr := workload(args...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	for _, want := range []string{"query 2\tloss", "smallest block of the common refinement\t", "lower bound of the loss over all columns\t"} {
+		if !strings.Contains(shared, want) {
+			t.Errorf("output lacks %q: %s", want, shared)
+		}
+	}
+	code, prepared, stderr := workload(append(args, "--seed", filepath.Join(dir, "ages"))...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if prepared == shared {
+		t.Errorf("a root prepared for ages shows the same: %s", shared)
+	}
+}
+
 func TestWorkloadExitCodes(t *testing.T) {
 	dir, args := workloadFiles(t)
 	for claim, c := range map[string]struct {
@@ -90,6 +114,7 @@ func TestWorkloadExitCodes(t *testing.T) {
 		"a missing file fails":             {append(args, "--k", "2", "--queries", filepath.Join(dir, "none")), 1},
 		"too few subjects fail":            {append(args, "--k", "7"), 1},
 		"a seed that cannot be read fails": {append(args, "--k", "2", "--seed", filepath.Join(dir, "none")), 1},
+		"too few for a root fail":          {append(args, "--k", "7", "--root"), 1},
 	} {
 		code, _, stderr := workload(c.args...)
 		if code != c.code {

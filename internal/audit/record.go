@@ -71,9 +71,6 @@ type Record struct {
 	// codes of a subject finds at least K that it may be.
 	K int `json:"k,omitempty"`
 	M int `json:"m,omitempty"`
-	// Measures are quasi-identifiers of the statement, with their tables, that are
-	// shown by means: they did not enter the combination.
-	Measures []string `json:"measures,omitempty"`
 	// Generations are how far the chains had come that the statement reads. It was
 	// committed before: a database whose chains are not that far has lost it.
 	Generations map[int]int `json:"generations,omitempty"`

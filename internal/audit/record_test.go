@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -57,5 +58,25 @@ func TestRecordsAreLinkedByTheirHashes(t *testing.T) {
 				t.Fatalf("byte %d changed and nobody noticed: %s", at, altered)
 			}
 		}
+	}
+}
+
+// TestALineWithMeasuresIsRead reads a line as versions wrote it that could show
+// columns by means of blocks.
+func TestALineWithMeasuresIsRead(t *testing.T) {
+	chain := newChain()
+	line, err := chain.seal(&struct {
+		*Record
+		Measures []string `json:"measures"`
+	}{NewRecord(time.Unix(0, 0), "SELECT 1"), []string{"public.payroll.pay"}})
+	if err != nil || !bytes.Contains(line, []byte(`"measures":["public.payroll.pay"]`)) {
+		t.Fatalf("%s, %v", line, err)
+	}
+	if _, err := unseal(line); err != nil {
+		t.Error(err)
+	}
+	var r Record
+	if err := json.Unmarshal(line, &r); err != nil || r.ID == "" {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -29,8 +29,6 @@ type column struct {
 	Class     string     `json:"class"`
 	Action    string     `json:"action"`
 	Hierarchy *hierarchy `json:"hierarchy"`
-	// Representative is "mean", or empty for the middle of the label.
-	Representative string `json:"representative,omitempty"`
 	// SharedFact is "accepted", or empty where no other table may tell the same.
 	SharedFact string `json:"shared_fact,omitempty"`
 	// Tree and Note show the hierarchy.
@@ -86,7 +84,6 @@ func differences(before, after *document) []string {
 		}
 		setting("type of column "+a.Name, b.Type, a.Type)
 		setting("class of column "+a.Name, b.class(), a.class())
-		setting("representative of column "+a.Name, b.representative(), a.representative())
 		setting("shared fact of column "+a.Name, b.sharedFact(), a.sharedFact())
 		if b.Hierarchy != nil && a.Hierarchy != nil {
 			setting("hierarchy of column "+a.Name, b.Hierarchy.Name, a.Hierarchy.Name)
@@ -101,13 +98,6 @@ func differences(before, after *document) []string {
 		}
 	}
 	return out
-}
-
-func (c *column) representative() string {
-	if c.Representative == "" {
-		return "middle"
-	}
-	return c.Representative
 }
 
 func (c *column) sharedFact() string {

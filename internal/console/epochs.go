@@ -30,8 +30,8 @@ func (c *Console) epochs(ctx context.Context, _ *http.Request) (any, error) {
 		       coalesce(p.epoch = e.epoch, false), (SELECT count(*) FROM tailor.chain h WHERE h.epoch = e.epoch),
 		       (SELECT coalesce(sum(pg_total_relation_size(t.oid)), 0)::bigint FROM pg_class t
 		        WHERE t.relnamespace = 'tailor_store'::regnamespace AND t.relkind = 'r'
-		          AND (t.relname ~ ('^[a-z]+_' || e.epoch || '$') OR t.relname IN (
-		              SELECT format('chain_%s_%s', h.chain, part) FROM tailor.chain h, unnest(ARRAY['block', 'row']) part WHERE h.epoch = e.epoch))),
+		          AND (t.relname ~ ('^[a-z]+_' || e.epoch || '$') OR EXISTS (
+		              SELECT FROM tailor.chain h WHERE h.epoch = e.epoch AND t.relname ~ format('^chain_%s_', h.chain)))),
 		       format('CALL tailor.refresh(%L);', e.relation::regclass::text)
 		FROM tailor.epoch e LEFT JOIN tailor.protection p USING (relation) ORDER BY e.epoch DESC LIMIT 500`)
 	if err != nil {

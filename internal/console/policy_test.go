@@ -19,10 +19,10 @@ func TestDifferencesNameWhatAVersionChanged(t *testing.T) {
 		"columns": [{"name": "a", "type": "integer", "class": "quasi_identifier", "hierarchy": {"name": "h", "kind": "prefix", "definition": {"keep": [1]}}},
 		{"name": "b", "type": "text", "class": "sensitive"}, {"name": "e", "type": "text", "class": "sensitive"}]}`)
 	after := read(`{"subject": "id", "k": 10, "scope": "principal", "require": [],
-		"columns": [{"name": "a", "type": "integer", "class": "quasi_identifier", "representative": "mean", "hierarchy": {"name": "h", "kind": "prefix", "definition": {"keep": [2]}}},
+		"columns": [{"name": "a", "type": "integer", "class": "quasi_identifier", "hierarchy": {"name": "h", "kind": "prefix", "definition": {"keep": [2]}}},
 		{"name": "c", "type": "text"}, {"name": "e", "type": "text", "class": "sensitive", "shared_fact": "accepted"}]}`)
 	want := []string{
-		"k: 5 → 10", "no longer requires l_diversity of 2 on d", "representative of column a: middle → mean", "hierarchy h of column a is defined anew",
+		"k: 5 → 10", "no longer requires l_diversity of 2 on d", "hierarchy h of column a is defined anew",
 		"column c is new: none, hidden", "shared fact of column e: refused → accepted", "column b is gone",
 	}
 	if got := differences(before, after); !slices.Equal(got, want) {

@@ -124,9 +124,11 @@ JOIN pg_attribute a ON a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisd
 WHERE a.attname <> p.subject
   AND NOT EXISTS (SELECT FROM jsonb_array_elements(v.policy -> 'columns') c WHERE c ->> 'name' = a.attname AND c ->> 'class' IS NOT NULL)`},
 	{"shape", `
-SELECT 'serious', p.relation::text, 'the table has another shape, other parents or row-level security since its policy was activated: every query is refused (KA004)',
-       format('CALL tailor.activate(%L);', p.relation::text)
+SELECT 'serious', p.relation::text, CASE WHEN m THEN 'its policy shows columns by means of blocks, which this version cannot do: every query is refused (KA004)'
+       ELSE 'the table has another shape, other parents or row-level security since its policy was activated: every query is refused (KA004)' END,
+       format('CALL tailor.activate(%L);', p.relation::text) || CASE WHEN m THEN format(' CALL tailor.forget_chains(%L);', p.relation::text) ELSE '' END
 FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+CROSS JOIN LATERAL (SELECT v.policy @? '$.columns[*] ? (@.representative == "mean")') shown (m)
 WHERE v.policy ->> 'fingerprint' IS DISTINCT FROM tailor.fingerprint(p.relation) AND EXISTS (SELECT FROM pg_class c WHERE c.oid = p.relation)`},
 	{"dropped tables", `
 SELECT 'warning', coalesce((SELECT u.relname::text FROM pg_class u WHERE u.oid = p.relation), p.relation::text),
@@ -153,9 +155,9 @@ FROM tailor.schedule s JOIN tailor.protection p USING (relation)
 WHERE s.failed = 0 AND p.active IS NOT NULL AND s.due < now() - interval '1 hour'`},
 	{"disk", `
 SELECT 'warning', s.relation::text,
-       format('%s hold %s of earlier copies, because chains have not been used since: %s', s.earlier_epochs, pg_size_pretty(s.earlier_bytes),
-              (SELECT string_agg(format('%s (last used %s)', c.audience, c.changed::date), ', ' ORDER BY c.audience) FROM tailor.chain c WHERE c.relation = s.relation AND c.epoch <> p.epoch)),
-       format('Have these audiences ask one query each, or CALL tailor.forget_chains(%L); which gives up the guarantee over what was shown before.', s.relation::text)
+       format('%s hold %s of earlier copies, because no proxy has carried over what is shown to: %s', s.earlier_epochs, pg_size_pretty(s.earlier_bytes),
+              (SELECT string_agg(format('%s (since %s)', c.audience, c.changed::date), ', ' ORDER BY c.audience) FROM tailor.chain c WHERE c.relation = s.relation AND c.epoch <> p.epoch)),
+       format('Run tailor serve, or CALL tailor.forget_chains(%L); which gives up the guarantee over what was shown before.', s.relation::text)
 FROM tailor.storage s JOIN tailor.protection p USING (relation)
 WHERE s.earlier_epochs > 0 AND s.earlier_bytes > greatest(2 * s.copy_bytes, 100 * 1024 * 1024)`},
 	{"drafts", `

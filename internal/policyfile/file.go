@@ -22,13 +22,16 @@ type Table struct {
 	K        int
 	Require  []Requirement
 	Recoding string // "auto" where the file is silent
-	Scope    string // "principal" where the file is silent
+	Scope    string // "table" where the file is silent
 	// AggregateOnly is the key rows: false. Answers show no rows.
 	AggregateOnly bool
 	Seed          [][]string
 	// Readers of the database, nil where the file is silent.
 	Readers []string
 	Gate    *Gate // nil: a stage is de-identified above a risk of 1/k
+	// MaxShare is the largest share of a block's rows that one subject may own; 0
+	// where the file is silent.
+	MaxShare float64
 	// SetValued is set where the codes of a subject are a set.
 	SetValued *SetValued
 	Refresh   time.Duration // how often a proxy makes a new copy; 0 for never
@@ -45,10 +48,7 @@ type Requirement struct {
 // Column is the class of a column.
 type Column struct {
 	Name, Class, Action, Hierarchy string
-	// Mean is the key representative: mean. The column is shown by means in
-	// place of the middles of its labels.
-	Mean bool
-	Line int
+	Line                           int
 	// SharedFact is the key shared_fact: accepted. The column is shown although
 	// another table tells of the same subjects what it tells.
 	SharedFact bool
@@ -120,10 +120,10 @@ func (f Fault) String() string {
 var (
 	classes   = []string{"direct_identifier", "quasi_identifier", "sensitive", "non_sensitive"}
 	actions   = []string{"hide", "pseudonym"}
-	values    = []string{"middle", "mean"}
+	values    = []string{"middle"}
 	shared    = []string{"refused", "accepted"}
 	recodings = []string{"auto", "local", "full_domain", "cell"}
-	scopes    = []string{"principal", "role", "everyone"}
+	scopes    = []string{"table", "project"}
 	measures  = []string{"highest", "average", "below_k", "unique"}
 	models    = []string{"l_diversity"}
 	kinds     = []string{"interval", "prefix", "date", "table"}

@@ -8,8 +8,8 @@ import (
 )
 
 func (r *reader) table(f *File, e entry) Table {
-	t := Table{Name: e.key, Line: e.at.Line, Recoding: "auto", Scope: "principal"}
-	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "gate", "chain", "refresh", "readers", "set_valued"})
+	t := Table{Name: e.key, Line: e.at.Line, Recoding: "auto", Scope: "table"}
+	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "max_share", "gate", "chain", "refresh", "readers", "set_valued"})
 	if k, ok := keys["subject"]; ok {
 		t.Subject = r.name(k.value, "subject")
 	}
@@ -36,6 +36,12 @@ func (r *reader) table(f *File, e entry) Table {
 	}
 	if k, ok := keys["gate"]; ok {
 		t.Gate = r.gate(k.value)
+	}
+	if k, ok := keys["max_share"]; ok {
+		before := len(r.faults)
+		if t.MaxShare = r.number(k.value, "max_share"); len(r.faults) == before && (t.MaxShare <= 0 || t.MaxShare > 1) {
+			r.fault(k.value, "", "max_share must be above 0 and at most 1")
+		}
 	}
 	if k, ok := keys["refresh"]; ok {
 		t.Refresh = r.refresh(k.value)
@@ -83,13 +89,13 @@ func (r *reader) column(f *File, t *Table, e entry) Column {
 		r.fault(h.value, "define it under hierarchies"+nearest(c.Hierarchy, names), "hierarchy %q is not defined", c.Hierarchy)
 	}
 	if k, ok := keys["representative"]; ok {
-		c.Mean = r.word(k.value, "representative", values) == "mean"
-		h := f.Hierarchy(c.Hierarchy)
 		switch {
 		case c.Class != "" && c.Class != "quasi_identifier":
 			r.fault(k.at, "leave it out", "column %q is no quasi-identifier and has a representative", e.key)
-		case c.Mean && h != nil && h.Type != "interval":
-			r.fault(k.value, "means are of numbers with a hierarchy of type interval", "column %q cannot be shown by means", e.key)
+		case k.value.Value == "mean":
+			r.fault(k.value, "leave it out: ranges then show their middle", "representative: mean is gone")
+		default:
+			r.word(k.value, "representative", values)
 		}
 	}
 	if k, ok := keys["shared_fact"]; ok {

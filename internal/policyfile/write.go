@@ -52,6 +52,9 @@ func (t *Table) write(b *strings.Builder) {
 	if t.Gate != nil {
 		fmt.Fprintf(b, "    gate: %s\n", t.Gate)
 	}
+	if t.MaxShare > 0 {
+		fmt.Fprintf(b, "    max_share: %s\n", plainNumber(t.MaxShare))
+	}
 	fmt.Fprintf(b, "    chain: %s\n", t.Chain())
 	if t.AggregateOnly {
 		b.WriteString("    rows: false\n")
@@ -97,9 +100,6 @@ func (c Column) String() string {
 	s := "{class: " + c.Class
 	if c.Hierarchy != "" {
 		s += ", hierarchy: " + Scalar(c.Hierarchy)
-	}
-	if c.Mean {
-		s += ", representative: mean"
 	}
 	if c.SharedFact {
 		s += ", shared_fact: accepted"

@@ -67,9 +67,9 @@ EXECUTE tailor_own_1
 PREPARE q AS SELECT age FROM patients
 DO $$ BEGIN EXECUTE 'EXECUTE tailor_own_1'; END $$
 
--- 0A000: the plan of what is prepared
+-- ok: the plan of what is prepared
 PREPARE q AS SELECT age FROM patients
-EXPLAIN ANALYZE SELECT age FROM patients
+EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT age FROM patients
 
 -- ok: copied out
 COPY (SELECT token, age FROM patients WHERE age = {age}) TO STDOUT

@@ -67,7 +67,7 @@ BEGIN
 DO $$ DECLARE c refcursor := 'left'; BEGIN OPEN c FOR EXECUTE 'SELECT token, age, zip FROM tailor_rel' || 'ease.{view}'; END $$
 SELECT count(*) FROM patients; FETCH ALL FROM "left"
 
--- 0A000: estimates of what was prepared
+-- ok: estimates of what was prepared
 PREPARE q (int, text) AS SELECT token FROM patients WHERE age = $1 AND zip = $2
 EXPLAIN EXECUTE q ({age}, '{zip}')
 

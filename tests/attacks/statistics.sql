@@ -7,11 +7,11 @@ SELECT query_to_xml('SELECT stavalues1 FROM pg_stat' || 'istic', true, false, ''
 -- ok: most common values by a string, of the view for users
 SELECT query_to_xml('SELECT attname, histogram_bounds::text FROM pg_st' || 'ats WHERE schemaname IN (''public'', ''tailor_store'') AND tablename <> ''numbers'' AND tablename <> ''zip_city''', true, false, '')
 
--- 0A000: the estimate of rows
+-- ok: the estimate of rows
 EXPLAIN SELECT * FROM patients WHERE age = {age}
 
--- 0A000: the number of rows removed by a filter
-EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM patients WHERE zip = '{zip}'
+-- ok: the number of rows removed by a filter
+EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT * FROM patients WHERE zip = '{zip}'
 
 -- 42501: the plan of a string
 DO $$ DECLARE r text; BEGIN FOR r IN EXECUTE 'EXPLAIN ANALYZE SELECT * FROM public.pat' || 'ients WHERE name = ''x''' LOOP RAISE NOTICE '%', r; END LOOP; END $$

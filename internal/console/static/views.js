@@ -68,14 +68,14 @@ export async function query(get, parameters) {
 export async function chains(get) {
   const list = await get('chains');
   const room = (c) => (c.subjects && c.k ? Math.max(0, 1 - (c.blocks * c.k) / c.subjects) : null);
-  return [h('h1', {}, 'Chains'), h('p', { class: 'quiet' }, 'How fine the partition is that each audience has been shown. At most subjects / k blocks can be told apart; what is left is the room for later queries.'),
+  return [h('h1', {}, 'Chains'), h('p', { class: 'quiet' }, 'How fine the root is that each audience is shown. At most subjects / k blocks can be told apart; what is left could not be cut without more loss.'),
     table('Chains', [
-      ['relation', (c) => c.relation], ['audience', (c) => c.audience], ['epoch', (c) => c.epoch, 'number'], ['refinements', (c) => number(c.generation), 'number'], ['blocks', (c) => number(c.blocks), 'number'],
+      ['relation', (c) => c.relation], ['audience', (c) => c.audience], ['epoch', (c) => c.epoch, 'number'], ['generation', (c) => number(c.generation), 'number'], ['blocks', (c) => number(c.blocks), 'number'],
       ['smallest block', (c) => (c.blocks ? number(c.min_block) : '–'), 'number'], ['k', (c) => c.k, 'number'],
       ['room left', (c) => [h('meter', { min: 0, max: 1, value: room(c) ?? 0, 'aria-label': 'room left' }), ' ' + percent(room(c))], 'room'],
       ['mean loss', (c) => percent(c.together), 'number'], ['last asked along', (c) => (c.asked ? `${c.asked.join(', ')} (loss ${percent(c.loss)})` : '–')], ['changed', (c) => moment(c.changed)],
     ], list),
-    h('h2', {}, 'Loss by column'), h('p', { class: 'quiet' }, 'What each quasi-identifier loses in the partition as it is: 0 % shows every value, 100 % shows none. A chain that waits for a newer epoch has no figures until it is next used.'),
+    h('h2', {}, 'Loss by column'), h('p', { class: 'quiet' }, 'What each quasi-identifier loses in the partition as it is: 0 % shows every value, 100 % shows none. A chain that waits for a newer epoch has no figures until a proxy has carried it over.'),
     list.filter((c) => c.losses).map((c) => h('section', { class: 'columns' }, h('h3', {}, `${c.relation}, ${c.audience}`), h('dl', { class: 'bars' },
       Object.entries(c.losses).map(([name, loss]) => [h('dt', {}, name), h('dd', {}, lossBar(loss), ' ' + percent(loss))]))))];
 }
@@ -87,11 +87,11 @@ export async function policies(get) {
   const list = await get('policies');
   return [h('h1', {}, 'Policies'), list.length ? list.map((p) => h('details', { open: p.active },
     h('summary', {}, h('strong', {}, p.relation), ` version ${p.version}${p.active ? ', in force' : ''}, by ${p.author}, `, moment(p.created)),
-    h('p', {}, `Subject ${p.subject}, k = ${p.k}, recoding ${p.recoding}, chains by ${p.scope}`, (p.require || []).map((r) => `, ${r.model} of ${r.parameter} on ${r.column}`)),
+    h('p', {}, `Subject ${p.subject}, k = ${p.k}, recoding ${p.recoding}, root by ${p.scope}`, (p.require || []).map((r) => `, ${r.model} of ${r.parameter} on ${r.column}`)),
     p.differences && [h('h3', {}, 'Changed from the version before'), p.differences.length ? h('ul', {}, p.differences.map((d) => h('li', {}, d))) : h('p', {}, 'Nothing.')],
     table(`Columns of ${p.relation}, version ${p.version}`, [
       ['column', (c) => c.name], ['type', (c) => c.type], ['class', (c) => (c.class || 'none: hidden').replaceAll('_', ' ') + (c.shared_fact === 'accepted' ? ', shared fact accepted' : '')], ['action', (c) => (c.class === 'direct_identifier' ? c.action : '')],
-      ['hierarchy', (c) => c.hierarchy && [h('span', {}, `${c.hierarchy.name} (${c.hierarchy.kind})${c.representative === 'mean' ? ', shown by means' : ''}`), c.note && h('div', { class: 'quiet' }, c.note),
+      ['hierarchy', (c) => c.hierarchy && [h('span', {}, `${c.hierarchy.name} (${c.hierarchy.kind})`), c.note && h('div', { class: 'quiet' }, c.note),
         c.tree && h('details', {}, h('summary', {}, `Tree of ${c.hierarchy.name}`), h('ul', { class: 'tree' }, branch(c.tree)))]],
     ], p.columns || []))) : h('p', {}, 'No table is protected yet.')];
 }
@@ -111,7 +111,7 @@ const bytes = (n) => {
 export async function epochs(get) {
   const list = await get('epochs');
   const days = (e) => Math.floor((Date.now() - new Date(e.created)) / 864e5);
-  return [h('h1', {}, 'Epochs'), h('p', { class: 'quiet' }, 'Stored copies that releases are made from. Chains move to the current one when they are next used; a copy that no chain is on is given up.'),
+  return [h('h1', {}, 'Epochs'), h('p', { class: 'quiet' }, 'Stored copies that releases are made from. A proxy carries what readers are shown to the current one; a copy that no chain is on is given up.'),
     table('Epochs', [['epoch', (e) => e.epoch, 'number'], ['relation', (e) => e.relation], ['policy version', (e) => e.version, 'number'], ['created', (e) => moment(e.created)], ['age', (e) => `${number(days(e))} d`, 'number'], ['rows', (e) => number(e.rows), 'number'],
       ['distinct tuples', (e) => number(e.tuples), 'number'], ['subjects', (e) => number(e.subjects), 'number'], ['chains on it', (e) => number(e.chains), 'number'], ['on the disk', (e) => bytes(e.bytes), 'number'], ['current', (e) => (e.current ? 'yes' : 'no')]], list),
     h('h2', {}, 'Refresh'), h('p', { class: 'quiet' }, 'A new epoch reads the table anew. Run as a database administrator, or on a schedule of your own:'),
