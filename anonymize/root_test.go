@@ -179,7 +179,7 @@ func TestRootsThatMakeNoSenseFail(t *testing.T) {
 // test begins without it.
 func TestRootLosesNoMoreThanWasMeasured(t *testing.T) {
 	if raceDetector {
-		t.Skip("slow")
+		t.Skip("takes long under the race detector")
 	}
 	for _, data := range []struct {
 		set        string
@@ -215,7 +215,7 @@ func TestRootLosesNoMoreThanWasMeasured(t *testing.T) {
 // detector: make test begins without it.
 func TestRootsOfWorkloadsLoseNoMoreThanWasMeasured(t *testing.T) {
 	if raceDetector {
-		t.Skip("slow")
+		t.Skip("takes long under the race detector")
 	}
 	table := loadBlockData(t, "arx/adult", "adult", 7).table(t)
 	one := root(t, table, anonymize.RootPlan{Requirements: blockK(5)})

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,7 +28,6 @@ type Catalog struct {
 	known    known
 
 	key      []byte // of tickets
-	instance string // tells the news of this proxy from those of others
 	listener *pgx.ConnConfig
 
 	mu       sync.Mutex
@@ -60,9 +58,9 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 		return nil, fmt.Errorf("service connection: %w", err)
 	}
 	c := &Catalog{
-		pool: pool, log: log, instance: rand.Text(), listener: config.ConnConfig.Copy(),
-		epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate), seen: make(map[int]int), unmade: make(map[uint32]unmade),
-		unpublishable: make(map[int]error),
+		pool: pool, log: log, listener: config.ConnConfig.Copy(),
+		epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate),
+		seen: make(map[int]int), unmade: make(map[uint32]unmade), unpublishable: make(map[int]error),
 	}
 	if err := c.start(ctx); err != nil {
 		pool.Close()

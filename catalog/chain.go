@@ -76,7 +76,8 @@ func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal) (*Rele
 }
 
 // Show returns what a principal would read in place of a relation, for an account of
-// it, and lets nobody read it. Who is no reader is told of what all readers share.
+// it, and lets nobody read it. Who reads a table of projects for none of them, its owner
+// too, gets 42501: there is no release to tell of.
 func (c *Catalog) Show(ctx context.Context, r *Relation, p *Principal) (*Release, error) {
 	chain, err := c.chainOf(ctx, r, p)
 	if err != nil {

@@ -71,7 +71,7 @@ func TestNothingIsCutElsewhereAfterItWasMerged(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.epochs {
-				awaitsRootReleases(t)
+				awaitsEpochs(t)
 			}
 			s, owner := ownStand(t, fmt.Sprintf("regroup%d", i))
 			p := s.serve(t)
