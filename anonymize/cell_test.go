@@ -154,3 +154,24 @@ func TestCellRecodingGivesTheReconstructedModificationRates(t *testing.T) {
 		}
 	}
 }
+
+// steps is a table with one column of values 0..99 in steps of 10 and 50, one
+// row for each of the given values.
+func steps(t testing.TB, values ...uint32) *anonymize.Table {
+	t.Helper()
+	paths := make([][]string, 100)
+	for v := range paths {
+		paths[v] = []string{fmt.Sprint(v), fmt.Sprint("tens ", v/10), fmt.Sprint("fifties ", v/50)}
+	}
+	h, err := anonymize.NewHierarchy(paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := anonymize.NewTable([]anonymize.Column{{Name: "v", Hierarchy: h}}, [][]uint32{values}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// labelOf is the label of the first row with a value.

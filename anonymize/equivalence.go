@@ -161,13 +161,7 @@ func (p *Partition) cut(columns, levels []int, rs []Requirement) (*Partition, *r
 		for position, tuple := range p.ground.tupleAt {
 			blockAt[position] = classes.of[tuple]
 		}
-		refined = assemble(p.ground, blockAt, classes.Len(), p.finished, p.merged)
-		for _, pos := range p.merged {
-			tuple := p.ground.tupleAt[pos]
-			if b := p.blockOf[tuple]; refined.Rows(refined.blockOf[tuple]) < p.Rows(b) {
-				return nil, nil, &UnmetError{Requirement: must.name, Block: b}
-			}
-		}
+		refined = assemble(p.ground, blockAt, classes.Len(), p.finished)
 	}
 	if err := refined.unmet(must); err != nil {
 		return nil, nil, err

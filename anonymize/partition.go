@@ -5,8 +5,7 @@ import "slices"
 // Partition is an immutable set of blocks over the tuples of a [Table]: every
 // tuple is in exactly one block. It starts as one block ([NewPartition]) and
 // only ever gets finer ([Partition.Refine]); no call merges or regroups the
-// blocks of a partition that was handed out, except [Refit], which carries a
-// partition to the table of a new epoch.
+// blocks of a partition that was handed out.
 //
 // Guarantee. Attacker: knows every quasi-identifier of every subject, and all
 // answers that were ever given from this partition and the ones it refines.
@@ -29,10 +28,6 @@ type Partition struct {
 	minBlock uint32   // of subjects
 	lo, hi   [][]uint32
 	finished []finished
-	// merged holds the first positions of blocks that Refit has joined of others,
-	// ascending. They are not cut any more: another line than that along which
-	// they were joined would tell the people apart whom the parts left together.
-	merged []uint32
 }
 
 // NewPartition is the coarsest partition: one block that holds everybody. A
@@ -40,14 +35,14 @@ type Partition struct {
 // their number times that of the columns.
 func NewPartition(t *Table) *Partition {
 	g := newGround(t)
-	return assemble(g, make([]uint32, t.Tuples()), min(1, t.Tuples()), nil, nil)
+	return assemble(g, make([]uint32, t.Tuples()), min(1, t.Tuples()), nil)
 }
 
 // assemble numbers blocks canonically and counts what they hold. blockAt maps
 // positions to blocks 0..blocks-1 in any numbering; none is empty. It is
-// overwritten. The blocks of the merged positions stay as they are for good.
-func assemble(g *ground, blockAt []uint32, blocks int, done []finished, merged []uint32) *Partition {
-	p := &Partition{ground: g, finished: done, merged: merged, blockOf: make([]uint32, len(blockAt))}
+// overwritten.
+func assemble(g *ground, blockAt []uint32, blocks int, done []finished) *Partition {
+	p := &Partition{ground: g, finished: done, blockOf: make([]uint32, len(blockAt))}
 	const unnamed = ^uint32(0)
 	name := make([]uint32, blocks)
 	for i := range name {
@@ -106,15 +101,6 @@ func (p *Partition) count(blocks int) {
 			p.lo[c][b], p.hi[c][b] = g.bounds(c, p.members.of(uint32(b)))
 		}
 	}
-}
-
-// isMerged says whether a block may not be cut any more.
-func (p *Partition) isMerged(block uint32) bool {
-	if len(p.merged) == 0 {
-		return false
-	}
-	_, found := slices.BinarySearch(p.merged, p.members.of(block)[0])
-	return found
 }
 
 // Table is the table that is partitioned.

@@ -42,8 +42,7 @@ type finished struct {
 
 // Refine splits blocks so that the weighted loss over the columns falls, as
 // far as every block still meets the requirements. Blocks never merge: each
-// block of the result lies within one block of p, and what [Refit] has joined
-// stays one block. The result is the same for
+// block of the result lies within one block of p. The result is the same for
 // the same rows in any order. Refining again along the same columns, or some
 // of them, under the same requirements returns p itself.
 //
@@ -162,4 +161,13 @@ func (p *Partition) unmet(must *requirements) error {
 		}
 	}
 	return nil
+}
+
+// Assert fails with an [*UnmetError] where a block does not meet the requirements.
+func (p *Partition) Assert(rs []Requirement) error {
+	must, err := bind(p.Table(), rs)
+	if err != nil {
+		return err
+	}
+	return p.unmet(must)
 }

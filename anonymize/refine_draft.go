@@ -13,7 +13,7 @@ type draft struct {
 // partition is what a draft for a refinement of p along columns comes to.
 func (d *draft) partition(p *Partition, columns []int, must *requirements) *Partition {
 	blockAt, blocks := d.merge(p.ground, columns, must)
-	return assemble(p.ground, blockAt, blocks, p.finished, p.merged).finish(columns, must.name)
+	return assemble(p.ground, blockAt, blocks, p.finished).finish(columns, must.name)
 }
 
 // block lists the positions of a block.

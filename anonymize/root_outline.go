@@ -55,5 +55,5 @@ func (d *draft) cuts(p *Partition) *Partition {
 			blockAt[pos] = b
 		}
 	}
-	return assemble(p.ground, blockAt, len(d.ends), nil, nil)
+	return assemble(p.ground, blockAt, len(d.ends), nil)
 }

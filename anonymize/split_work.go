@@ -58,10 +58,6 @@ func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 			return nil, ctx.Err()
 		}
 		from, to := int(p.members.start[b]), int(p.members.start[b+1])
-		if p.isMerged(uint32(b)) {
-			stretches = append(stretches, stretch{from, to, uint32(b), true})
-			continue
-		}
 		stretches = append(stretches, s.whole(from, to, uint32(b))...)
 	}
 	workers, err := newTeam(s)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -23,7 +22,7 @@ type Catalog struct {
 	pool     *pgxpool.Pool
 	log      *slog.Logger
 	warming  atomic.Bool
-	unmade   map[uint32]unmade        // by relation; of who is warming
+	told     map[uint32]unmade        // what it has been said of that it cannot be made; of who is warming
 	snapshot atomic.Pointer[Snapshot] // nil while unavailable
 	known    known
 
@@ -31,13 +30,10 @@ type Catalog struct {
 	listener *pgx.ConnConfig
 
 	mu       sync.Mutex
-	epochs   map[int]*epoch
-	reading  singleflight.Group // of epochs, by number
 	chains   map[chainKey]*Chain
+	unmade   map[chainKey]making // what cannot be made as things are
 	openings map[chainKey]gate
 	seen     map[int]int // chain -> the last generation that was opened here
-	// unpublishable says why an epoch of a set-valued relation cannot be shown.
-	unpublishable map[int]error
 }
 
 // Open connects to the database and reads the first snapshot. The connection
@@ -59,8 +55,8 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	}
 	c := &Catalog{
 		pool: pool, log: log, listener: config.ConnConfig.Copy(),
-		epochs: make(map[int]*epoch), chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate),
-		seen: make(map[int]int), unmade: make(map[uint32]unmade), unpublishable: make(map[int]error),
+		chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate), seen: make(map[int]int),
+		told: make(map[uint32]unmade), unmade: make(map[chainKey]making),
 	}
 	if err := c.start(ctx); err != nil {
 		pool.Close()

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,17 +25,21 @@ type chainKey struct {
 	audience string
 }
 
-// Chain is what one audience is shown of a relation in an epoch. It was made
-// before anybody asked, and stays as it is until the next epoch.
+// Chain is what one audience is shown of a relation. It is made before anybody asks;
+// what the table becomes is taken in afterwards, which changes nothing for those who
+// are shown already but what enough of them have in common (takein.go).
 type Chain struct {
 	number     int
-	generation int   // rises with each epoch that it is carried to
+	edition    int   // names its tables
+	generation int   // rises with whatever is written of it
 	version    int64 // of the catalog in which it was opened
 	policy     int   // the version of the policy
-	epoch      *epoch
+	copy       int   // the epoch that it is brought up to date with
+	subjects   int
+	minBlock   int
 	root       *ecg.Root // nil where the relation has no quasi-identifiers
 	opened     time.Time
-	alone      atomic.Bool // nothing is left of earlier generations
+	alone      atomic.Bool // nothing is left of earlier editions
 
 	mu      sync.Mutex
 	granted map[string]bool // who may read the release; true where that includes what it shows of the parent
@@ -44,7 +49,9 @@ type Chain struct {
 type Release struct {
 	Relation   *Relation
 	Chain      int
+	Edition    int
 	Generation int
+	Epoch      int    // the copy of the table that it is brought up to date with
 	View       string // in schema tailor_release
 	// WithParent says that the statement reads what the release shows of its
 	// relation's parent, too.
@@ -95,9 +102,8 @@ func (c *Catalog) AtHand(r *Relation, p *Principal) bool {
 	}
 	c.mu.Lock()
 	chain := c.chains[chainKey{r.OID, audience}]
-	e := c.epochs[r.Epoch]
 	c.mu.Unlock()
-	return chain != nil && chain.stands(r, e) && chain.lets(r.granteeFor(p), r.Lent())
+	return chain != nil && chain.stands(r) && chain.lets(r.granteeFor(p), r.Lent())
 }
 
 // chainOf is the chain of a relation that a principal's audience has.
@@ -106,11 +112,10 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 	if err != nil {
 		return nil, err
 	}
-	e, err := c.readyEpoch(ctx, r)
-	if err != nil {
+	if err := assertReady(r); err != nil {
 		return nil, err
 	}
-	chain, err := c.chain(ctx, r, audience, e)
+	chain, err := c.chain(ctx, r, audience)
 	if err != nil {
 		return nil, classified(err)
 	}
@@ -119,43 +124,22 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 
 // release is what a chain shows.
 func (c *Chain) release(r *Relation) *Release {
-	release := &Release{
-		Relation: r, Chain: c.number, Generation: c.generation,
-		View: c.name(), Subjects: c.epoch.subjects, MinBlock: c.epoch.subjects, Root: c.root,
+	return &Release{
+		Relation: r, Chain: c.number, Edition: c.edition, Generation: c.generation, Epoch: c.copy,
+		View: c.name(), Subjects: c.subjects, MinBlock: c.minBlock, Root: c.root,
 	}
-	switch {
-	case r.SetValued != nil:
-		release.MinBlock = r.K // candidates for whoever knows m codes
-	case c.root != nil:
-		release.MinBlock = c.root.Partition.MinBlock()
-	}
-	return release
 }
 
-// readyEpoch is the epoch of a relation whose policy is in step with the table
-// and can be met at all.
-func (c *Catalog) readyEpoch(ctx context.Context, r *Relation) (*epoch, error) {
+// assertReady fails where nothing can be shown under the policy of a relation as it is.
+func assertReady(r *Relation) error {
 	if r.ByMeans {
-		return nil, errByMeans(r)
+		return errByMeans(r)
 	}
 	if r.Stale {
-		return nil, sqlstate.New(sqlstate.PolicyStale, "the policy of table %q is stale: the table has changed shape", r.Name).
+		return sqlstate.New(sqlstate.PolicyStale, "the policy of table %q is stale: the table has changed shape", r.Name).
 			WithHint("A database administrator classifies the new columns and calls tailor.activate.")
 	}
-	if err := c.publish(ctx, r); err != nil {
-		return nil, classified(err)
-	}
-	ctx, cancel := patiently(ctx)
-	defer cancel()
-	e, err := c.epochOf(ctx, r)
-	var missing *pgconn.PgError
-	if errors.As(err, &missing) && missing.Code == "42P01" {
-		return nil, ErrOvertaken(r) // two refreshes since the snapshot
-	}
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	return e, assertFeasible(r, e)
+	return nil
 }
 
 // classified keeps outcomes that are meant for the client and hides others
@@ -183,9 +167,9 @@ func classified(err error) error {
 	return unavailable(err)
 }
 
-// assertFeasible fails where not even everybody together is a block that the
+// assertFeasible fails where not even all of a cohort together are a block that the
 // policy accepts.
-func assertFeasible(r *Relation, e *epoch) error {
+func assertFeasible(r *Relation, e *cohort) error {
 	unmet := ""
 	if e.subjects < r.K {
 		unmet = fmt.Sprintf("%d-anonymity", r.K)
@@ -202,8 +186,8 @@ func assertFeasible(r *Relation, e *epoch) error {
 		WithHint("The table as a whole does not meet %s.", unmet)
 }
 
-// requirements are the privacy models of a relation over an epoch.
-func requirements(r *Relation, e *epoch) []anonymize.Requirement {
+// requirements are the privacy models of a relation over a cohort.
+func requirements(r *Relation, e *cohort) []anonymize.Requirement {
 	out := []anonymize.Requirement{anonymize.BlockK{K: r.K}}
 	if e.rows != e.subjects {
 		out = append(out, anonymize.BlockMaxShare{Share: r.MaxShare})
@@ -217,46 +201,90 @@ func requirements(r *Relation, e *epoch) []anonymize.Requirement {
 	return out
 }
 
-// stands says whether a chain is that of a relation as a snapshot has it.
-func (c *Chain) stands(r *Relation, e *epoch) bool {
-	return c.epoch == e && c.policy == r.Version && (c.version == r.Catalog || slices.Contains(r.chains, c.number))
+// cohortSize is how many subjects that nobody has been shown before are shown together.
+func (r *Relation) cohortSize() int {
+	if r.Cohort > 0 {
+		return max(r.Cohort, r.K)
+	}
+	return max(100, 20*r.K)
 }
 
-// chain returns the copy of an audience's chain, reading or making it.
-func (c *Catalog) chain(ctx context.Context, r *Relation, audience string, e *epoch) (*Chain, error) {
-	key := chainKey{r.OID, audience}
-	opened := func() *Chain {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if chain := c.chains[key]; chain != nil && chain.stands(r, e) {
-			return chain
-		}
-		return nil
+// chainState is a chain as a snapshot has it.
+type chainState struct{ Number, Edition, Copy int }
+
+// stands says whether a chain is that of a relation as a snapshot has it. A copy that
+// it has not been brought up to date with is no matter.
+func (c *Chain) stands(r *Relation) bool {
+	return c.policy == r.Version && (c.version == r.Catalog || slices.ContainsFunc(r.chains, func(s chainState) bool {
+		return s.Number == c.number && s.Edition == c.edition
+	}))
+}
+
+// Stands says whether a release is still what a relation has, whatever has been taken
+// in since.
+func (r *Release) Stands(now *Relation) bool {
+	return now.Version == r.Relation.Version && (now.Catalog == r.Relation.Catalog || slices.ContainsFunc(now.chains, func(s chainState) bool {
+		return s.Number == r.Chain && s.Edition == r.Edition
+	}))
+}
+
+// opened is the copy of a chain that stands, nil if there is none.
+func (c *Catalog) opened(r *Relation, audience string) *Chain {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if chain := c.chains[chainKey{r.OID, audience}]; chain != nil && chain.stands(r) {
+		return chain
 	}
-	if chain := opened(); chain != nil {
+	return nil
+}
+
+// chain returns an audience's chain, reading or making it.
+func (c *Catalog) chain(ctx context.Context, r *Relation, audience string) (*Chain, error) {
+	if chain := c.opened(r, audience); chain != nil {
 		return chain, nil
 	}
 	// One at a time opens a chain: the others would wait for its row in the
 	// database, each with a connection in its hand.
-	opening := c.opening(key)
+	opening := c.opening(chainKey{r.OID, audience})
 	if err := opening.enter(ctx); err != nil {
 		return nil, fmt.Errorf("wait for a chain to be opened: %w", err)
 	}
 	defer opening.leave()
-	if chain := opened(); chain != nil {
+	if chain := c.opened(r, audience); chain != nil {
 		return chain, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, publicationPatience)
+	if err := c.knownUnmade(r, audience); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, makingPatience)
 	defer cancel()
-	chain, err := c.openChain(ctx, r, audience, e)
+	chain, err := c.openChain(ctx, r, audience, func(s stored) bool { return s.current })
+	return c.keep(ctx, r, audience, chain, err)
+}
+
+// bringUp brings an audience's chain up to date with the relation's copy.
+func (c *Catalog) bringUp(ctx context.Context, r *Relation, audience string) (*Chain, error) {
+	ctx, cancel := context.WithTimeout(ctx, makingPatience)
+	defer cancel()
+	chain, err := c.openChain(ctx, r, audience, func(s stored) bool { return s.current && s.copy >= r.Epoch })
+	return c.keep(ctx, r, audience, chain, err)
+}
+
+// keep keeps a chain that was opened.
+func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain *Chain, err error) (*Chain, error) {
 	if errors.Is(err, errLost) {
 		return nil, c.noteLoss(ctx)
 	}
-	if err != nil {
-		return nil, err
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	key := chainKey{r.OID, audience}
+	if err != nil {
+		if known := classified(err); sqlstate.From(known).Code == sqlstate.RiskTooHigh {
+			c.unmade[key] = making{unmade{r.Version, r.Epoch}, known}
+		}
+		return nil, err
+	}
+	delete(c.unmade, key)
 	c.chains[key] = chain
 	c.seen[chain.number] = chain.generation
 	return chain, nil
@@ -279,14 +307,42 @@ func (c *Catalog) lastSeen(chain int) int {
 	return c.seen[chain]
 }
 
-// openChain reads a chain. Where the audience has none in this epoch, it makes
-// its root, under a lock for which other proxies wait, and the release of it, in
-// one transaction: whatever ends that before its commit leaves nothing behind.
-func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, e *epoch) (*Chain, error) {
-	chain := &Chain{version: r.Catalog, policy: r.Version, epoch: e, opened: time.Now(), granted: make(map[string]bool)}
+// unmade is a state of a relation in which no release can be made.
+type unmade struct{ policy, epoch int }
+
+// making is why a release cannot be made: it would take as long to find out again.
+type making struct {
+	unmade
+	err error
+}
+
+// knownUnmade fails where it is known that a release cannot be made as things are.
+func (c *Catalog) knownUnmade(r *Relation, audience string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, found := c.unmade[chainKey{r.OID, audience}]; found && known.unmade == (unmade{r.Version, r.Epoch}) {
+		return known.err
+	}
+	return nil
+}
+
+// makingPatience bounds the work on a release.
+const makingPatience = 10 * time.Minute
+
+// openChain reads a chain. Where what is stored of it does not serve, it is made, or
+// brought up to date, under a lock for which other proxies wait, in one transaction:
+// whatever ends that before its commit leaves everything as it was.
+func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, serves func(stored) bool) (*Chain, error) {
+	if r.SetValued != nil {
+		if err := c.publish(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	chain := &Chain{version: r.Catalog, policy: r.Version, opened: time.Now(), granted: make(map[string]bool)}
+	written := false
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		was, err := c.readChain(ctx, tx, r, audience, chain, selectChain)
-		if err != nil || was.ready {
+		was, err := c.readChain(ctx, tx, r, audience, chain)
+		if err != nil || serves(was) {
 			return err
 		}
 		if _, err := tx.Exec(ctx, impatient); err != nil {
@@ -296,78 +352,268 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, e
 			return err
 		}
 		// Somebody else may be making it.
-		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%ds'", int(publicationPatience.Seconds()))); err != nil {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%ds'", int(makingPatience.Seconds()))); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `SELECT FROM tailor.epoch WHERE epoch = $1 FOR UPDATE`, e.number); err != nil {
-			return fmt.Errorf("lock epoch %d: %w", e.number, err)
+		if _, err := tx.Exec(ctx, `SELECT FROM tailor.epoch WHERE epoch = $1 FOR UPDATE`, r.Epoch); err != nil {
+			return fmt.Errorf("lock epoch %d: %w", r.Epoch, err)
 		}
-		if was, err = c.readChain(ctx, tx, r, audience, chain, selectChain+" FOR UPDATE"); err != nil || was.ready {
+		if was, err = c.readChain(ctx, tx, r, audience, chain); err != nil || serves(was) {
 			return err
 		}
-		switch {
-		case chain.number == 0:
-			if err := assertNoneBefore(ctx, tx, r); err != nil {
-				return err
-			}
-			return c.createChain(ctx, tx, r, audience, chain)
-		case was.epoch > e.number:
-			// Another proxy was told of the new epoch first.
+		if was.copy > r.Epoch { // another proxy was told of the new copy first
 			return ErrOvertaken(r)
-		case was.epoch < e.number:
-			return c.carry(ctx, tx, r, audience, chain, was)
 		}
-		chain.generation++
-		if _, err := tx.Exec(ctx, `UPDATE tailor.chain SET generation = $2, layout = $3 WHERE chain = $1`,
-			chain.number, chain.generation, releaseLayout); err != nil {
-			return fmt.Errorf("note layout of release: %w", err)
+		written = true
+		if r.SetValued != nil {
+			return c.showPublication(ctx, tx, r, audience, chain)
 		}
-		return createRelease(ctx, tx, r, chain)
+		return c.takeIn(ctx, tx, r, audience, chain, was)
 	})
-	return chain, err
+	if err != nil {
+		return nil, err
+	}
+	if r.SetValued == nil && chain.root == nil && len(r.QuasiIdentifiers()) > 0 {
+		if chain.root, err = c.readRoot(ctx, r, chain); err != nil {
+			return nil, err
+		}
+	}
+	if written {
+		c.log.Info("release brought up to date", "relation", r.String(), "audience", audience, "copy", chain.copy, "chain", chain.number)
+	}
+	return chain, nil
 }
-
-// selectChain reads the row of an audience's chain of a relation.
-const selectChain = `SELECT chain, epoch, generation, partition, layout FROM tailor.chain c WHERE relation = $1 AND audience = $2`
 
 // stored is a chain as the database has it.
 type stored struct {
-	epoch     int
-	partition []byte
-	ready     bool // on the epoch that is asked for, in the present layout, and under the policy that is in force
+	copy    int
+	version int
+	layout  int
+	current bool // stored as the policy that is in force and this version want it
 }
 
 // readChain reads the row of an audience's chain, if there is one.
-func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, statement string) (was stored, err error) {
-	e := chain.epoch
-	var layout int
-	err = tx.QueryRow(ctx, statement, r.OID, audience).Scan(&chain.number, &was.epoch, &chain.generation, &was.partition, &layout)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return was, nil
-	case err != nil:
-		return was, fmt.Errorf("read chain: %w", err)
-	case chain.generation < c.lastSeen(chain.number):
-		return was, errLost
-	case was.epoch != e.number:
+func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain) (was stored, err error) {
+	err = tx.QueryRow(ctx, `SELECT c.chain, c.epoch, c.generation, c.edition, c.layout, coalesce(c.version, 0), c.subjects, c.min_block,
+			c.version = $3 AND c.layout = $4 AND NOT tailor.restored()
+				AND EXISTS (SELECT FROM tailor.protection p WHERE p.relation = $1 AND p.active = $3)
+				AND (c.epoch = $5 OR NOT EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = $1))
+		FROM tailor.chain c WHERE c.relation = $1 AND c.audience = $2`, r.OID, audience, r.Version, releaseLayout, r.Epoch).
+		Scan(&chain.number, &chain.copy, &chain.generation, &chain.edition, &was.layout, &was.version, &chain.subjects, &chain.minBlock, &was.current)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return was, nil
 	}
-	if e.table != nil {
-		p, err := anonymize.UnmarshalPartition(e.table, was.partition)
-		if err != nil {
-			return was, err
-		}
-		chain.root = e.root(r, p)
-	}
-	if layout != releaseLayout {
-		return was, nil
-	}
-	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tailor.protection WHERE relation = $1 AND active = $2 AND epoch = $3) AND NOT tailor.restored()`,
-		r.OID, r.Version, r.Epoch).Scan(&was.ready)
 	if err != nil {
-		return was, fmt.Errorf("read policy in force: %w", err)
+		return was, fmt.Errorf("read chain: %w", err)
 	}
+	if chain.generation < c.lastSeen(chain.number) {
+		return was, errLost
+	}
+	was.copy = chain.copy
 	return was, nil
+}
+
+// takeIn makes a release, or brings it up to date with the relation's copy.
+func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored) error {
+	t := &takingIn{Catalog: c, tx: tx, r: r, audience: audience, chain: chain}
+	var there bool
+	err := tx.QueryRow(ctx, `SELECT e.personal, to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL FROM tailor.epoch e WHERE e.epoch = $1`, r.Epoch).
+		Scan(&t.personal, &there)
+	if err != nil {
+		return fmt.Errorf("read copy: %w", err)
+	}
+	if !there {
+		return errNoCopy(r)
+	}
+	first := chain.number == 0
+	switch {
+	case first:
+		if err := assertNoneBefore(ctx, tx, r); err != nil {
+			return err
+		}
+		err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, version, personal, blocks, min_block, layout)
+			VALUES ($1, $2, $3, $4, $5, 0, 0, $6) RETURNING chain`, r.OID, audience, r.Epoch, r.Version, t.personal, releaseLayout).Scan(&chain.number)
+		if err != nil {
+			return fmt.Errorf("create chain: %w", err)
+		}
+		t.dictionaries = newDictionaries(r)
+		err = t.run(ctx, true)
+		if err == nil {
+			err = publishTables(ctx, tx, r, chain, t.dictionaries)
+		}
+		if err != nil {
+			return err
+		}
+	case was.layout < releaseLayout:
+		return errEarlier(r)
+	default:
+		if err := t.goOn(ctx, was); err != nil {
+			return err
+		}
+	}
+	return t.note(ctx, first)
+}
+
+// goOn brings a release up to date that has been shown.
+func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
+	past := t.r
+	edition := t.chain.edition
+	if was.version != t.r.Version {
+		if past, err = loadPast(ctx, t.tx, t.r, was.version); err != nil {
+			return err
+		}
+		if !sameDimensions(t.r, past) {
+			return sqlstate.New(sqlstate.PolicyStale, "the quasi-identifiers of table %q have changed since this audience was shown it", t.r.Name).
+				WithHint("Restore them, or start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.")
+		}
+	}
+	if t.dictionaries, err = readDictionaries(ctx, t.tx, t.r, t.chain); err != nil {
+		return err
+	}
+	if past != t.r {
+		if t.copied, err = readCopy(ctx, t.tx, t.r); err != nil {
+			return err
+		}
+		if err := t.renew(ctx, past); err != nil {
+			return fmt.Errorf("renew: %w", err)
+		}
+		if err := t.coarsen(ctx, past); err != nil {
+			return fmt.Errorf("coarsen: %w", err)
+		}
+	}
+	if err := t.run(ctx, false); err != nil {
+		return err
+	}
+	if t.chain.edition != edition {
+		return publishTables(ctx, t.tx, t.r, t.chain, t.dictionaries)
+	}
+	return nil
+}
+
+// note writes what the chain has become, tells the proxies, and drops the copy when all
+// audiences are brought up to date with it.
+func (t *takingIn) note(ctx context.Context, first bool) error {
+	c := t.chain
+	if !first {
+		c.generation++
+	}
+	c.copy = t.r.Epoch
+	stored := []byte("[]") // not measured this time
+	var err error
+	if t.measured != nil {
+		if stored, err = json.Marshal(t.measured); err != nil {
+			return err
+		}
+	}
+	distinct := "count(*)"
+	if !t.personal {
+		distinct = fmt.Sprintf("count(DISTINCT %s)", personColumn)
+	}
+	row := c.table("row")
+	err = t.tx.QueryRow(ctx, fmt.Sprintf(`UPDATE tailor.chain SET epoch = $2, generation = $3, edition = $4, version = $5, layout = $6, changed = now(),
+			arrivals = $7, departures = $8, changes = $9, stored = CASE WHEN $10::jsonb = '[]' THEN stored ELSE $10 END,
+			(blocks, min_block, rows) = (SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0) FROM (SELECT %s AS n, count(*) AS r FROM %s GROUP BY %s) b),
+			subjects = (SELECT count(DISTINCT %s) FROM %[2]s)
+		WHERE chain = $1 RETURNING subjects, min_block`, distinct, row, blockColumn, personColumn),
+		c.number, t.r.Epoch, c.generation, c.edition, t.r.Version, releaseLayout, t.waiting.arrivals, t.waiting.departures, t.waiting.changes, stored).
+		Scan(&c.subjects, &c.minBlock)
+	if err != nil {
+		return fmt.Errorf("note what the chain has become: %w", err)
+	}
+	return execute(ctx, t.tx, "ANALYZE "+row, fmt.Sprintf("SELECT tailor.drop_copy(%d)", t.r.Epoch),
+		"SELECT nextval('tailor.catalog_version')", "SELECT pg_notify('tailor', 'policies')")
+}
+
+// readRoot reads what a release shows of its quasi-identifiers.
+func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg.Root, error) {
+	var root *ecg.Root
+	err := pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		dictionaries, err := readDictionaries(ctx, tx, r, chain)
+		if err != nil {
+			return err
+		}
+		var document []byte
+		shown := &ecg.Shown{}
+		if err := tx.QueryRow(ctx, `SELECT blocks, min_block, stored FROM tailor.chain WHERE chain = $1`, chain.number).
+			Scan(&shown.Blocks, &shown.MinBlock, &document); err != nil {
+			return err
+		}
+		var stored []ecg.StoredRisk
+		if err := json.Unmarshal(document, &stored); err != nil {
+			return err
+		}
+		var numbers []string
+		for _, d := range dictionaries {
+			shown.Attributes = append(shown.Attributes, d.column.Name)
+			labels := []ecg.Label{{Exact: true}}
+			for _, e := range d.entries {
+				labels = append(labels, e.lost)
+			}
+			shown.Labels = append(shown.Labels, labels)
+			numbers = append(numbers, d.own("number"))
+		}
+		shown.Classes = make([][]uint32, len(numbers))
+		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s, count(*), count(DISTINCT %s) FROM %s GROUP BY %[1]s", commas(numbers), personColumn, chain.table("row")))
+		if err != nil {
+			return err
+		}
+		values := make([]uint32, len(numbers)+2)
+		into := make([]any, len(values))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		_, err = pgx.ForEachRow(rows, into, func() error {
+			for i := range numbers {
+				shown.Classes[i] = append(shown.Classes[i], values[i])
+			}
+			shown.Rows, shown.Subjects = append(shown.Rows, values[len(numbers)]), append(shown.Subjects, values[len(numbers)+1])
+			return nil
+		})
+		root = ecg.NewRoot(shown, r.gate(), r.recoding(), stored)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read release: %w", err)
+	}
+	return root, nil
+}
+
+// errNoCopy says that a release waits for another copy: what there was has been taken in.
+func errNoCopy(r *Relation) error {
+	return sqlstate.New(sqlstate.CannotConnectNow, "table %q is made ready for you with its next copy", r.Name).
+		WithHint("A database administrator calls tailor.refresh('%s').", r)
+}
+
+// errEarlier refuses what an earlier version has shown: it did not remember of whom.
+func errEarlier(r *Relation) error {
+	return sqlstate.New(sqlstate.PolicyStale, "table %q was shown by an earlier version of Tailor, which followed nobody from one copy to the next", r.Name).
+		WithHint("A database administrator decides: tailor.forget_chains('%s') gives up the guarantee over what was shown before.", r)
+}
+
+// sameDimensions says whether what was shown under one policy can be carried to
+// another.
+func sameDimensions(now, past *Relation) bool {
+	return slices.EqualFunc(now.Dimensions(), past.Dimensions(), func(x, y *Column) bool {
+		return x.Name == y.Name && x.Type == y.Type
+	})
+}
+
+// errByMeans refuses what an earlier version showed by means of groups of blocks.
+// Labels of single blocks would tell what those means hold back.
+func errByMeans(r *Relation) error {
+	return &sqlstate.Error{
+		Code:    sqlstate.PolicyStale,
+		Message: fmt.Sprintf("table %q was shown by means of blocks, which this version cannot do", r.Name),
+		Detail:  "The labels that would be shown now tell values that those means hold back.",
+		Hint: fmt.Sprintf("Call tailor.activate('%[1]s'), after which ranges show their middle, and tailor.forget_chains('%[1]s'), "+
+			"which gives up the guarantee over what was shown before.", r),
+	}
+}
+
+// errUnsafe refuses what does not meet the policy.
+func errUnsafe(r *Relation, classes int) error {
+	return sqlstate.New(sqlstate.InternalError, "%d classes of what would be shown of table %q do not meet its policy", classes, r.Name).
+		WithHint("Nothing was released. This is a fault of Tailor: please report it.")
 }
 
 // assertNoneBefore fails where an earlier version has shown the relation to audiences
@@ -399,11 +645,6 @@ func (c *Catalog) Owns(ctx context.Context, p *Principal, r *Relation) (bool, er
 	return owns, nil
 }
 
-// root is a partition of the epoch as queries are assessed on it.
-func (e *epoch) root(r *Relation, p *anonymize.Partition) *ecg.Root {
-	return ecg.NewRoot(p, r.gate(), r.recoding())
-}
-
 // gate is the risk that the policy accepts.
 func (r *Relation) gate() ecg.Gate {
 	if r.Gate == "" || r.Gate == "highest" { // of the highest risk, K has been made
@@ -420,42 +661,7 @@ func (r *Relation) recoding() string {
 	return ecg.Local
 }
 
-// rootPlan says how the root of an audience is made.
-func (r *Relation) rootPlan(audience string, e *epoch) ecg.RootPlan {
+// rootPlan says how a cohort is partitioned for an audience.
+func (r *Relation) rootPlan(audience string, e *cohort) ecg.RootPlan {
 	return ecg.RootPlan{Requirements: requirements(r, e), Gate: r.gate(), Recoding: r.recoding(), Workload: r.workload(audience)}
-}
-
-// makeRoot partitions an epoch as finely as the policy allows.
-func (c *Catalog) makeRoot(ctx context.Context, r *Relation, audience string, e *epoch) (*anonymize.Partition, error) {
-	started := time.Now()
-	log := c.log.With("relation", r.String(), "epoch", e.number, "audience", audience)
-	log.Info("making a root")
-	p, err := ecg.MakeRoot(ctx, e.table, r.rootPlan(audience, e))
-	if err != nil {
-		return nil, fmt.Errorf("make the root of epoch %d: %w", e.number, err)
-	}
-	log.Info("made a root", "blocks", p.Blocks(), "smallest", p.MinBlock(), "duration", time.Since(started))
-	return p, nil
-}
-
-func (c *Catalog) createChain(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain) error {
-	e := chain.epoch
-	stored, blocks, minBlock := []byte{}, 1, e.subjects
-	if e.table != nil {
-		p, err := c.makeRoot(ctx, r, audience, e)
-		if err != nil {
-			return err
-		}
-		if stored, err = p.MarshalBinary(); err != nil {
-			return err
-		}
-		chain.root, blocks, minBlock = e.root(r, p), p.Blocks(), p.MinBlock()
-	}
-	err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block, layout)
-		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING chain`,
-		r.OID, audience, e.number, stored, blocks, minBlock, releaseLayout).Scan(&chain.number)
-	if err != nil {
-		return fmt.Errorf("create chain: %w", err)
-	}
-	return createRelease(ctx, tx, r, chain)
 }

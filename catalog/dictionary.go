@@ -9,28 +9,37 @@ import (
 	"unicode/utf8"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/ecg"
 )
 
 // dictionary is what a release shows of one dimension: the labels of its blocks,
 // with the values that stand for them. The number of a label is its place, from 1:
-// labels with a value come first, in order, so that numbers tell nothing but
-// labels. Where a text is NULL its number is 0.
+// labels that came together are in order, those with a value first. Where a text is
+// NULL its number is 0.
 //
 // A list of labels is PostgreSQL's name[], text of a fixed length that is found
 // without a walk, or JSON where some label of the hierarchy is too long for a name.
 type dictionary struct {
 	column  *Column
-	named   bool // every label of the hierarchy fits a name
+	named   bool // every label fits a name
+	wide    bool // numbers are integers of four bytes
 	listed  bool // labels and values are asked for by their numbers
 	entries []entry
-	numbers []uint32 // of each block
+	numbers map[entry]uint32 // of what is shown
+	stored  int              // entries that the release has already
 }
 
-// entry is a label with the value that stands for it, if any.
+// entry is a label with the value that stands for it, if any, and with what is lost
+// where a cell shows it.
 type entry struct {
 	label, value string
 	valued       bool
+	lost         ecg.Label
 }
+
+// shown is an entry without what is lost by it: two nodes of one label and value are
+// shown alike.
+func (e entry) shown() entry { return entry{label: e.label, value: e.value, valued: e.valued} }
 
 // compare orders entries as a dictionary holds them.
 func (e entry) compare(o entry) int {
@@ -43,54 +52,59 @@ func (e entry) compare(o entry) int {
 	return cmp.Or(strings.Compare(e.label, o.label), strings.Compare(e.value, o.value))
 }
 
-// dictionariesOf are those of a relation's dimensions over a partition.
-func dictionariesOf(r *Relation, p *anonymize.Partition) []dictionary {
-	if p == nil {
-		return nil
-	}
+// entryOf is what a column shows of a node.
+func entryOf(q *Column, h *anonymize.Hierarchy, node anonymize.Node) entry {
+	e := entry{label: h.Label(node), lost: ecg.Label{Share: h.Share(node), Exact: node.Level == 0}}
+	e.value, e.valued = released(q, h, node)
+	return e
+}
+
+// newDictionaries are empty ones of a relation's dimensions.
+func newDictionaries(r *Relation) []*dictionary {
 	own := len(r.QuasiIdentifiers())
-	var out []dictionary
+	var out []*dictionary
 	for i, q := range r.Dimensions() {
-		d := dictionary{column: q, named: true, listed: i < own && r.Numbers(q)}
-		h := p.Table().Columns()[i].Hierarchy
-		for level := range h.Height() {
-			for group := range uint32(h.Groups(level)) {
-				d.named = d.named && fitsName(h.Label(anonymize.Node{Level: level, Group: group}))
-			}
-		}
-		d.collect(p, i, h)
-		out = append(out, d)
+		out = append(out, &dictionary{column: q, named: true, listed: i < own && r.Numbers(q), numbers: make(map[entry]uint32)})
 	}
 	return out
 }
 
-// collect fills in the entries, and the number of each block's.
-func (d *dictionary) collect(p *anonymize.Partition, dimension int, h *anonymize.Hierarchy) {
-	at := make(map[anonymize.Node]entry)
-	for block := range uint32(p.Blocks()) {
-		node := p.Cover(block, dimension)
-		if _, known := at[node]; !known {
-			e := entry{label: h.Label(node)}
-			e.value, e.valued = released(d.column, h, node)
-			at[node] = e
+// add numbers those entries that the dictionary has not. It says whether what there
+// is of the release has room for them.
+func (d *dictionary) add(entries []entry) bool {
+	fits := true
+	lost := make(map[entry]ecg.Label)
+	for _, e := range entries {
+		if d.numbers[e.shown()] != 0 || d.isText() && !e.valued {
+			continue
+		}
+		known, twice := lost[e.shown()]
+		if twice {
+			e.lost = ecg.Label{Share: max(e.lost.Share, known.Share), Exact: e.lost.Exact && known.Exact}
+		}
+		lost[e.shown()] = e.lost
+	}
+	var more []entry
+	for e, l := range lost {
+		e.lost = l
+		more = append(more, e)
+		if d.named && !fitsName(e.label) {
+			d.named, fits = false, false
 		}
 	}
-	numberOf := make(map[entry]uint32)
-	for _, e := range at {
-		if _, known := numberOf[e]; !known && (e.valued || !d.isText()) {
-			numberOf[e] = 0
-			d.entries = append(d.entries, e)
-		}
+	slices.SortFunc(more, entry.compare)
+	for _, e := range more {
+		d.entries = append(d.entries, e)
+		d.numbers[e.shown()] = uint32(len(d.entries))
 	}
-	slices.SortFunc(d.entries, entry.compare)
-	for i, e := range d.entries {
-		numberOf[e] = uint32(i + 1)
+	if !d.wide && len(d.entries) > math.MaxInt16 {
+		d.wide, fits = true, false
 	}
-	d.numbers = make([]uint32, p.Blocks())
-	for block := range d.numbers {
-		d.numbers[block] = numberOf[at[p.Cover(uint32(block), dimension)]]
-	}
+	return fits
 }
+
+// number is that of an entry, which the dictionary has.
+func (d *dictionary) number(e entry) int { return int(d.numbers[e.shown()]) }
 
 // released is the value of the column's own type that stands for a node: the
 // label for text, the value itself for a leaf, the middle of a range for
@@ -119,19 +133,19 @@ var fixed = []string{
 func (c *Column) isFixed() bool { return slices.Contains(fixed, c.ReleaseType()) }
 
 // isText says that the column shows its labels themselves.
-func (d dictionary) isText() bool { return d.column.Category == "S" }
+func (d *dictionary) isText() bool { return d.column.Category == "S" }
 
 // isFixed says that the values by their numbers are an array.
-func (d dictionary) isFixed() bool { return !d.isText() && d.column.isFixed() }
+func (d *dictionary) isFixed() bool { return !d.isText() && d.column.isFixed() }
 
 // own names a column of the release's tables.
-func (d dictionary) own(part string) string {
+func (d *dictionary) own(part string) string {
 	return ident(fmt.Sprintf("tailor %s %d", part, d.column.Number))
 }
 
 // numberType is the type of the labels' numbers.
-func (d dictionary) numberType() string {
-	if len(d.entries) > math.MaxInt16 {
+func (d *dictionary) numberType() string {
+	if d.wide {
 		return "integer"
 	}
 	return "smallint"
@@ -145,7 +159,7 @@ type list struct {
 }
 
 // lists are those of the dictionary.
-func (d dictionary) lists() []list {
+func (d *dictionary) lists() []list {
 	var out []list
 	if d.named {
 		out = append(out, list{d.own("names"), "name[]", true, "coalesce(array_agg(label::name ORDER BY number), '{}')"})
@@ -156,7 +170,7 @@ func (d dictionary) lists() []list {
 	if d.listed && d.isFixed() {
 		out = append(out, list{
 			d.own("values"), d.column.ReleaseType() + "[]", true,
-			fmt.Sprintf("coalesce(array_agg(value::%s ORDER BY number) FILTER (WHERE value IS NOT NULL), '{}')", d.column.ReleaseType()),
+			fmt.Sprintf("coalesce(array_agg(value::%s ORDER BY number), '{}')", d.column.ReleaseType()),
 		})
 	}
 	return out
@@ -169,7 +183,7 @@ func inMemory(release, function, column, nothing string) string {
 }
 
 // label is the label of a row. The label of a text is its value, or NULL's.
-func (d dictionary) label(release string) string {
+func (d *dictionary) label(release string) string {
 	switch number := "e." + d.own("number"); {
 	case d.isText():
 		return fmt.Sprintf("COALESCE(e.%s, '%s')", d.own("value"), anonymize.Null)

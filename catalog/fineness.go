@@ -1,14 +1,6 @@
 package catalog
 
-import (
-	"context"
-	"errors"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
-
-	"github.com/hiatus-tailor/tailor/anonymize"
-)
+import "context"
 
 // Fineness is what a chain shows of its relation by now, in terms of what it
 // loses. It holds no value.
@@ -30,39 +22,38 @@ func (c *Catalog) Fineness(ctx context.Context, chain int) (*Fineness, error) {
 	if err != nil {
 		return nil, err
 	}
-	var relation uint32
-	var number int
-	var stored []byte
-	err = c.pool.QueryRow(ctx, `SELECT relation::oid, epoch, partition FROM tailor.chain WHERE chain = $1`, chain).Scan(&relation, &number, &stored)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read chain %d: %w", chain, err)
-	}
-	var of *Relation
-	for _, r := range snapshot.protected {
-		if r.OID == relation && r.Epoch == number && !r.Stale && r.SetValued == nil {
-			of = r
+	for _, r := range snapshot.relations() {
+		for _, of := range r.chains {
+			if of.Number == chain && !r.Stale && r.SetValued == nil {
+				return c.fineness(ctx, r, of)
+			}
 		}
 	}
-	if of == nil {
-		return nil, nil
+	return nil, nil
+}
+
+func (c *Catalog) fineness(ctx context.Context, r *Relation, of chainState) (*Fineness, error) {
+	chain := &Chain{number: of.Number, edition: of.Edition}
+	c.mu.Lock()
+	for _, known := range c.chains {
+		if known.number == of.Number && known.edition == of.Edition {
+			chain = known
+		}
 	}
-	e, err := c.epochOf(ctx, of)
-	if err != nil || e.table == nil {
-		return nil, err
+	c.mu.Unlock()
+	root := chain.root
+	if root == nil {
+		var err error
+		if len(r.QuasiIdentifiers()) == 0 {
+			return nil, nil
+		}
+		if root, err = c.readRoot(ctx, r, chain); err != nil {
+			return nil, err
+		}
 	}
-	partition, err := anonymize.UnmarshalPartition(e.table, stored)
-	if err != nil {
-		return nil, fmt.Errorf("read chain %d: %w", chain, err)
+	found := &Fineness{Losses: make(map[string]float64), Together: root.Loss()}
+	for _, name := range root.Shown.Attributes {
+		found.Losses[name] = root.Loss(name)
 	}
-	found := &Fineness{Losses: make(map[string]float64)}
-	var all []int
-	for i, column := range e.table.Columns() {
-		found.Losses[column.Name] = partition.Loss([]int{i})
-		all = append(all, i)
-	}
-	found.Together = partition.Loss(all)
 	return found, nil
 }

@@ -40,7 +40,7 @@ func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
 }
 
 // hold locks the row of a chain until the transaction ends, and fails where the
-// chain is not on its copy's epoch any more, the policy is not in force or the
+// chain is not of its copy's edition any more, the policy is not in force or the
 // database is another than the snapshot's. An
 // activation waits for the row before it closes the release; it does so at its
 // end, where the policy's row is locked while the table is copied.
@@ -48,7 +48,7 @@ func hold(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
 	if _, err := tx.Exec(ctx, impatient); err != nil {
 		return err
 	}
-	locked, err := tx.Exec(ctx, `SELECT FROM tailor.chain WHERE chain = $1 AND epoch = $2 FOR UPDATE`, chain.number, chain.epoch.number)
+	locked, err := tx.Exec(ctx, `SELECT FROM tailor.chain WHERE chain = $1 AND edition = $2 FOR UPDATE`, chain.number, chain.edition)
 	if err != nil {
 		return fmt.Errorf("lock chain: %w", err)
 	}
@@ -128,7 +128,7 @@ func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Princ
 // all readers share, all may read.
 func (r *Relation) granteeFor(p *Principal) string {
 	if r.Scope != "project" && p.Inherits {
-		return "tailor_reader"
+		return readers
 	}
 	return p.Name
 }
@@ -164,9 +164,9 @@ func (c *Catalog) forgetChain(number int) {
 }
 
 const selectOvertaken = `
-SELECT u.place FROM unnest($1::integer[], $2::integer[], $3::integer[], $4::boolean[]) WITH ORDINALITY u(chain, epoch, version, joined, place)
+SELECT u.place FROM unnest($1::integer[], $2::integer[], $3::integer[], $4::boolean[]) WITH ORDINALITY u(chain, edition, version, joined, place)
 WHERE NOT EXISTS (SELECT FROM tailor.chain c JOIN tailor.protection p USING (relation)
-    WHERE c.chain = u.chain AND c.epoch = u.epoch AND p.active = u.version AND (NOT u.joined OR tailor.in_step(p.relation)))
+    WHERE c.chain = u.chain AND c.edition = u.edition AND p.active = u.version AND (NOT u.joined OR tailor.in_step(p.relation)))
 ORDER BY u.place LIMIT 1`
 
 // AssertStand fails with 40001 where one of the releases that a statement was
@@ -174,14 +174,14 @@ ORDER BY u.place LIMIT 1`
 // server says of the statement then, it was planned too early. Errors are of type
 // *[sqlstate.Error].
 func (c *Catalog) AssertStand(ctx context.Context, releases []*Release) error {
-	var chains, epochs, versions []int
+	var chains, editions, versions []int
 	var joined []bool
 	for _, r := range releases {
-		chains, epochs = append(chains, r.Chain), append(epochs, r.Relation.Epoch)
+		chains, editions = append(chains, r.Chain), append(editions, r.Edition)
 		versions, joined = append(versions, r.Relation.Version), append(joined, r.WithParent)
 	}
 	var place int
-	err := c.pool.QueryRow(ctx, selectOvertaken, chains, epochs, versions, joined).Scan(&place)
+	err := c.pool.QueryRow(ctx, selectOvertaken, chains, editions, versions, joined).Scan(&place)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}

@@ -76,7 +76,7 @@ func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error)
 }
 
 // measure makes the root and says what it shows.
-func (f *Forecast) measure(ctx context.Context, r *Relation, e *epoch) error {
+func (f *Forecast) measure(ctx context.Context, r *Relation, e *cohort) error {
 	f.RawRisk = 1 / float64(smallestTuple(e.table))
 	p, err := ecg.MakeRoot(ctx, e.table, r.rootPlan(everyone, e))
 	if unmet := (*anonymize.UnmetError)(nil); asUnmet(err, &unmet) {
@@ -115,10 +115,10 @@ func smallestTuple(t *anonymize.Table) int {
 
 // readTable reads the quasi-identifiers as text, [column][row], and the codes of
 // subjects and sensitive values.
-func readTable(ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name string) ([][]*string, *epoch, []uint32, error) {
+func readTable(ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name string) ([][]*string, *cohort, []uint32, error) {
 	qids := r.QuasiIdentifiers()
 	list := []string{fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(r.Subject))}
-	e := &epoch{sensitive: make(map[string][]uint32)}
+	e := &cohort{sensitive: make(map[string][]uint32)}
 	for _, q := range r.Requirements {
 		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(q.Column)))
 	}

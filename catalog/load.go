@@ -30,6 +30,7 @@ type policyDocument struct {
 		MaxRisk float64 `json:"max_risk"`
 	} `json:"gate"`
 	MaxShare  float64          `json:"max_share"` // 0: DefaultShare
+	Cohort    int              `json:"cohort"`
 	Seed      [][]string       `json:"seed"`
 	SetValued *SetValued       `json:"set_valued"`
 	Parent    *parentDocument  `json:"parent"`
@@ -59,11 +60,13 @@ func (c *columnDocument) column() Column {
 const selectProtected = `
 SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.policy,
        tailor.fingerprint(p.relation),
-       coalesce((SELECT e.rows = e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), false),
-       coalesce((SELECT e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), 0),
+       coalesce((SELECT bool_and(c.rows = c.subjects) FROM tailor.chain c WHERE c.relation = p.relation AND c.version = p.active),
+                (SELECT e.rows = e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), false),
+       coalesce((SELECT CASE WHEN min(c.subjects) = max(c.subjects) THEN min(c.subjects) ELSE 0 END FROM tailor.chain c WHERE c.relation = p.relation AND c.version = p.active),
+                (SELECT e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), 0),
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
                  FROM tailor.project j WHERE j.relation = p.relation), '[]'),
-       p.starts_anew, ARRAY(SELECT c.chain FROM tailor.chain c WHERE c.relation = p.relation ORDER BY 1),
+       p.starts_anew, (SELECT jsonb_agg(jsonb_build_object('number', c.chain, 'edition', c.edition, 'copy', c.epoch) ORDER BY c.chain) FROM tailor.chain c WHERE c.relation = p.relation),
        tailor.in_step(p.relation), ARRAY(SELECT f::oid FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1),
        ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
              WHERE a.attrelid = to_regclass('tailor_store.epoch_' || p.epoch) AND NOT l.collisdeterministic)
@@ -191,7 +194,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 	if len(p.Seed) > 0 {
 		r.Seeds = append(r.Seeds, Seed{Name: policySeed, Combinations: p.Seed})
 	}
-	r.MaxShare = cmp.Or(p.MaxShare, DefaultShare)
+	r.MaxShare, r.Cohort = cmp.Or(p.MaxShare, DefaultShare), p.Cohort
 	r.SetValued = p.SetValued
 	r.AggregateOnly = p.Rows != nil && !*p.Rows
 	for _, q := range p.Require {
@@ -207,15 +210,13 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 	return p, nil
 }
 
-// loadPast reads a relation as the policy of an earlier epoch had it.
-func loadPast(ctx context.Context, db pgx.Tx, r *Relation, epochNumber int) (*Relation, error) {
-	past := &Relation{OID: r.OID, Schema: r.Schema, Name: r.Name, Epoch: epochNumber}
+// loadPast reads a relation as an earlier version of its policy had it.
+func loadPast(ctx context.Context, db pgx.Tx, r *Relation, version int) (*Relation, error) {
+	past := &Relation{OID: r.OID, Schema: r.Schema, Name: r.Name, Version: version}
 	var document []byte
-	err := db.QueryRow(ctx, `SELECT v.version, v.policy FROM tailor.epoch e
-		JOIN tailor.policy_version v ON v.relation = e.relation AND v.version = e.version
-		WHERE e.epoch = $1 AND e.relation = $2`, epochNumber, r.OID).Scan(&past.Version, &document)
+	err := db.QueryRow(ctx, `SELECT v.policy FROM tailor.policy_version v WHERE v.relation = $1 AND v.version = $2`, r.OID, version).Scan(&document)
 	if err != nil {
-		return nil, fmt.Errorf("read policy of epoch %d: %w", epochNumber, err)
+		return nil, fmt.Errorf("read version %d of the policy: %w", version, err)
 	}
 	_, err = past.adopt(document)
 	return past, err

@@ -8,27 +8,27 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/hiatus-tailor/tailor/anonymize"
-	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // releaseLayout is the present way to store a release. What an earlier version
 // of Tailor has stored in another way is stored again when it is first opened.
-const releaseLayout = 7
+const releaseLayout = 8
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience
-// reads. Each generation has a view and tables of its own: who still reads those of
+// reads. Each edition has a view and tables of its own: who still reads those of
 // the one before keeps nobody waiting.
-func ReleaseName(chain, generation int) string {
-	if generation == 0 {
+func ReleaseName(chain, edition int) string {
+	if edition == 0 {
 		return fmt.Sprintf("%s%d", ReleasePrefix, chain)
 	}
-	return fmt.Sprintf("%s%d_g%d", ReleasePrefix, chain, generation)
+	return fmt.Sprintf("%s%d_g%d", ReleasePrefix, chain, edition)
 }
 
 // name is that of a chain's release, with which the names of its tables begin.
-func (c *Chain) name() string { return ReleaseName(c.number, c.generation) }
+func (c *Chain) name() string { return ReleaseName(c.number, c.edition) }
+
+// table is the qualified name of one of the tables of a chain's release.
+func (c *Chain) table(part string) string { return fmt.Sprintf("tailor_store.%s_%s", c.name(), part) }
 
 // ParentView is the view that shows, for each row of a release, what it shows of
 // the parent.
@@ -38,221 +38,250 @@ func ParentView(release string) string { return release + "_parent" }
 // stand for them, by their numbers.
 func LabelView(release string) string { return release + "_label" }
 
-// createRelease stores what a chain shows as a plain table, and makes the views
-// of it. A relation without quasi-identifiers is shown from its copy.
-func createRelease(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
-	var p *anonymize.Partition
-	if chain.root != nil {
-		p = chain.root.Partition
+// createTables makes the tables of an edition, without rows.
+func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []*dictionary) error {
+	list := []string{"e." + personColumn, "e." + keyColumn, "e." + nthColumn, "0 AS " + blockColumn}
+	if r.Parent != nil {
+		list = append(list, "e."+rowColumn)
 	}
-	dictionaries := dictionariesOf(r, p)
-	if p != nil {
-		if err := storeRows(ctx, tx, r, chain, dictionaries); err != nil {
-			return fmt.Errorf("store release: %w", err)
+	for _, name := range r.payload() {
+		list = append(list, "e."+name)
+	}
+	for _, d := range dictionaries {
+		list = append(list, fmt.Sprintf("0::%s AS %s", d.numberType(), d.own("number")),
+			fmt.Sprintf("NULL::%s AS %s", d.column.ReleaseType(), d.own("value")))
+	}
+	statements := []string{
+		fmt.Sprintf("CREATE TABLE %s AS SELECT %s FROM tailor_store.epoch_%d e WITH NO DATA", chain.table("row"), strings.Join(list, ", "), r.Epoch),
+		fmt.Sprintf("CREATE TABLE %s (%[2]s bigint NOT NULL, %[3]s bigint NOT NULL, %[4]s integer NOT NULL, %[5]s integer NOT NULL, epoch integer NOT NULL)",
+			chain.table("gone"), personColumn, keyColumn, nthColumn, blockColumn),
+	}
+	if len(dictionaries) > 0 {
+		statements = append(statements, fmt.Sprintf(
+			"CREATE TABLE %s (dimension integer, number integer, label text NOT NULL, value text, exact boolean NOT NULL, share float8 NOT NULL, PRIMARY KEY (dimension, number))",
+			chain.table("entry")))
+		statements = append(statements, chain.createLists(dictionaries)...)
+	}
+	for _, table := range []string{"row", "gone"} {
+		// A publication of all tables would keep rows without a key from being changed.
+		statements = append(statements, fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL", chain.table(table)))
+	}
+	return execute(ctx, tx, statements...)
+}
+
+// payload are the columns that a release shows as they are, quoted.
+func (r *Relation) payload() []string {
+	var out []string
+	for i := range r.Columns {
+		if c := &r.Columns[i]; c.Visible() && c.Class != QuasiIdentifier {
+			out = append(out, ident(c.Name))
 		}
 	}
-	statements := []string{chain.createView(r, dictionaries)}
+	return out
+}
+
+// rowColumns are the columns of a release's rows, in order, without the shown ones of
+// its dimensions.
+func (r *Relation) rowColumns() []string {
+	out := []string{personColumn, keyColumn, nthColumn, blockColumn}
+	if r.Parent != nil {
+		out = append(out, rowColumn)
+	}
+	return append(out, r.payload()...)
+}
+
+// shownColumns are those of its dimensions.
+func shownColumns(dictionaries []*dictionary) []string {
+	var out []string
+	for _, d := range dictionaries {
+		out = append(out, d.own("number"), d.own("value"))
+	}
+	return out
+}
+
+// shownFrom are the shown columns as they follow from the numbers that a placing has,
+// and the joins by which.
+func (c *Chain) shownFrom(dictionaries []*dictionary) (list []string, joins string) {
+	for _, d := range dictionaries {
+		list = append(list, "p."+d.own("number"), fmt.Sprintf("%s.value", d.own("entry")))
+		joins += fmt.Sprintf(" LEFT JOIN (SELECT number, value::%s AS value FROM %s WHERE dimension = %d) %s ON %[4]s.number = p.%[5]s",
+			d.column.ReleaseType(), c.table("entry"), d.column.Number, d.own("entry"), d.own("number"))
+	}
+	return list, joins
+}
+
+// execute runs statements in turn.
+func execute(ctx context.Context, tx pgx.Tx, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publishTables makes an edition fit to be read: indexes, statistics, views, and who
+// may read them.
+func publishTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []*dictionary) error {
+	indexed, err := indexedColumns(ctx, tx, r, dictionaries)
+	if err != nil {
+		return err
+	}
+	row := chain.table("row")
+	var statements []string
+	if r.AggregateOnly {
+		// Conditions stay above the view; and an estimate of how many rows meet one would
+		// be an answer about fewer than k.
+		statements = append(statements, fmt.Sprintf("CALL tailor.keep_no_samples('%s')", row))
+	} else {
+		for _, column := range indexed {
+			statements = append(statements, fmt.Sprintf("CREATE INDEX ON %s (%s)", row, column))
+		}
+	}
+	statements = append(statements,
+		fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", row),
+		// It is true or fails. Of a condition IS NOT NULL PostgreSQL expects nearly all
+		// rows to meet it, of a mere boolean half of them.
+		fmt.Sprintf("CREATE POLICY admitted ON %s FOR SELECT USING ((SELECT CASE WHEN %s THEN true ELSE %s END) IS NOT NULL)", row, keeps, chain.admitted(chain.number)))
+	for _, may := range []string{"INSERT WITH CHECK", "UPDATE USING", "DELETE USING"} {
+		statements = append(statements, fmt.Sprintf("CREATE POLICY %s ON %s FOR %s ((SELECT %s))", "kept_by_"+may[:6], row, may, keeps))
+	}
+	statements = append(statements, chain.createView(r, dictionaries))
 	if len(r.numbered()) > 0 {
 		statements = append(statements, chain.createLabelView(r, dictionaries))
 	}
 	if r.Parent != nil {
 		statements = append(statements, chain.createParentView(r, dictionaries))
 	}
-	for _, statement := range statements {
-		if _, err := tx.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("create release: %w", err)
-		}
+	if r.Scope != "project" {
+		statements = append(statements, chain.grantStatement(r, readers))
 	}
-	return nil
+	return execute(ctx, tx, statements...)
 }
 
-// storeRows writes the table of a release, in the random order of the copy's
-// rows, and checks what is to be shown before anybody can see it.
-func storeRows(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []dictionary) error {
-	n := chain.name()
-	for _, statement := range []string{
-		fmt.Sprintf("CREATE TABLE tailor_store.%s_entry (dimension integer, number integer, label text, value text)", n),
-		fmt.Sprintf("CREATE TABLE tailor_store.%s_tuple (%s integer, %s)", n, tupleColumn, columnsOf(dictionaries, func(d dictionary) string {
-			return d.own("number") + " " + d.numberType()
-		})),
-	} {
-		if _, err := tx.Exec(ctx, statement); err != nil {
+// copyInto streams rows into a table.
+func copyInto(ctx context.Context, tx pgx.Tx, table string, encode func(*copyWriter)) error {
+	return copyText(ctx, tx, fmt.Sprintf("COPY %s FROM STDIN", table), func(to io.Writer) error {
+		w := &copyWriter{to: to}
+		encode(w)
+		w.flush()
+		return w.err
+	})
+}
+
+// storeEntries writes the entries that a release has not stored yet, and the lists of
+// all. The row of lists is another one then, so that a transaction that reads the one
+// before keeps nobody waiting.
+func storeEntries(ctx context.Context, tx pgx.Tx, chain *Chain, dictionaries []*dictionary) error {
+	var more bool
+	for _, d := range dictionaries {
+		more = more || d.stored < len(d.entries)
+	}
+	var lists int
+	if len(dictionaries) > 0 {
+		if err := tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM %s", chain.table("label"))).Scan(&lists); err != nil {
 			return err
 		}
 	}
-	for table, encode := range map[string]func(*copyWriter){
-		"entry": func(w *copyWriter) { writeEntries(w, dictionaries) },
-		"tuple": func(w *copyWriter) { chain.writeTuples(w, dictionaries) },
-	} {
-		err := copyText(ctx, tx, fmt.Sprintf("COPY tailor_store.%s_%s FROM STDIN", n, table), func(to io.Writer) error {
-			w := &copyWriter{to: to}
-			encode(w)
-			w.flush()
-			return w.err
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", table, err)
-		}
+	if len(dictionaries) == 0 || !more && lists == 1 {
+		return nil
 	}
-	if err := assertSafe(ctx, tx, r, chain, dictionaries); err != nil {
-		return err
-	}
-	indexed, err := indexedColumns(ctx, tx, r, dictionaries)
-	if err != nil {
-		return err
-	}
-	statements := append([]string{chain.createRows(r, dictionaries)}, chain.createLists(dictionaries)...)
-	statements = append(statements, fmt.Sprintf("DROP TABLE tailor_store.%[1]s_entry, tailor_store.%[1]s_tuple", n))
-	if r.AggregateOnly {
-		indexed = nil // conditions stay above the view
-	}
-	for _, column := range indexed {
-		statements = append(statements, fmt.Sprintf("CREATE INDEX ON tailor_store.%s_row (%s)", n, column))
-	}
-	if r.AggregateOnly {
-		// An estimate of how many rows meet a condition would be an answer about fewer than k.
-		statements = append(statements, fmt.Sprintf("CALL tailor.keep_no_samples('tailor_store.%s_row')", n))
-	}
-	statements = append(statements,
-		fmt.Sprintf("ANALYZE tailor_store.%s_row", n),
-		fmt.Sprintf("ALTER TABLE tailor_store.%s_row ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", n),
-		// It is true or fails. Of a condition IS NOT NULL PostgreSQL expects nearly all
-		// rows to meet it, of a mere boolean half of them.
-		fmt.Sprintf("CREATE POLICY admitted ON tailor_store.%s_row FOR SELECT USING (%s IS NOT NULL)", n, admitted(r, chain.number)))
-	for _, statement := range statements {
-		if _, err := tx.Exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// columnsOf is a list with an element for each dimension.
-func columnsOf(dictionaries []dictionary, of func(dictionary) string) string {
-	var list []string
-	for _, d := range dictionaries {
-		list = append(list, of(d))
-	}
-	return strings.Join(list, ", ")
-}
-
-func writeEntries(w *copyWriter, dictionaries []dictionary) {
-	for _, d := range dictionaries {
-		for i, e := range d.entries {
-			w.number(d.column.Number)
-			w.number(i + 1)
-			w.text(e.label)
-			if e.valued {
-				w.text(e.value)
-			} else {
-				w.null()
-			}
-			w.end()
-		}
-	}
-}
-
-// writeTuples writes the numbers of what each tuple of the copy is shown by.
-func (c *Chain) writeTuples(w *copyWriter, dictionaries []dictionary) {
-	blockOf := c.root.Partition.BlockOf()
-	for stored, tuple := range c.epoch.tuples {
-		w.number(stored)
+	err := copyInto(ctx, tx, chain.table("entry"), func(w *copyWriter) {
 		for _, d := range dictionaries {
-			w.number(int(d.numbers[blockOf[tuple]]))
+			for i, e := range d.entries[d.stored:] {
+				w.number(d.column.Number)
+				w.number(d.stored + i + 1)
+				w.text(e.label)
+				if e.valued {
+					w.text(e.value)
+				} else {
+					w.null()
+				}
+				w.boolean(e.lost.Exact)
+				w.real(e.lost.Share)
+				w.end()
+			}
+			d.stored = len(d.entries)
 		}
-		w.end()
-	}
-}
-
-// assertSafe checks what is about to be shown, by itself: whoever shares all
-// labels are enough subjects, and meet the other models.
-func assertSafe(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []dictionary) error {
-	counts := []string{"count(*)"}
-	if chain.epoch.rows != chain.epoch.subjects {
-		counts[0] = fmt.Sprintf("count(DISTINCT e.%s)", subjectColumn)
-	}
-	holds := []string{fmt.Sprintf("%s >= %d", counts[0], r.K)}
-	for _, q := range r.Requirements {
-		holds = append(holds, fmt.Sprintf("count(DISTINCT e.%[1]s) + (count(*) > count(e.%[1]s))::integer >= %[2]d", ident(q.Column), int(q.Parameter)))
-	}
-	alike := columnsOf(dictionaries, func(d dictionary) string { return "t." + d.own("number") })
-	var unsafe int
-	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM (
-		SELECT FROM tailor_store.epoch_%d e JOIN tailor_store.%s_tuple t USING (%s) GROUP BY %s HAVING NOT (%s)) unsafe`,
-		r.Epoch, chain.name(), tupleColumn, alike, strings.Join(holds, " AND "))).Scan(&unsafe)
+	})
 	if err != nil {
-		return fmt.Errorf("check: %w", err)
+		return err
 	}
-	if unsafe == 0 && chain.epoch.rows != chain.epoch.subjects {
-		err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FROM (SELECT FROM (
-			SELECT %[3]s, count(*) AS "tailor rows" FROM tailor_store.epoch_%[1]d e JOIN tailor_store.%[2]s_tuple t USING (%[4]s) GROUP BY %[3]s, e.%[5]s) t
-			GROUP BY %[3]s HAVING max("tailor rows") > %[6]g * sum("tailor rows")) unsafe`,
-			r.Epoch, chain.name(), alike, tupleColumn, subjectColumn, r.MaxShare)).Scan(&unsafe)
-		if err != nil {
-			return fmt.Errorf("check shares: %w", err)
-		}
-	}
-	if unsafe > 0 {
-		return sqlstate.New(sqlstate.InternalError, "%d classes of what would be shown of table %q do not meet its policy", unsafe, r.Name).
-			WithHint("Nothing was released. This is a fault of Tailor: please report it.")
-	}
-	return nil
-}
-
-// createRows is the statement that writes the table of a release.
-func (c *Chain) createRows(r *Relation, dictionaries []dictionary) string {
-	var list []string
-	if r.Parent != nil {
-		number := "e." + rowColumn
-		if r.Scope == "project" {
-			number = "(row_number() OVER (ORDER BY gen_random_uuid()) - 1)::integer AS " + rowColumn
-		}
-		list = append(list, number)
-	}
-	for i := range r.Columns {
-		if c := &r.Columns[i]; c.Visible() && c.Class != QuasiIdentifier {
-			list = append(list, "e."+ident(c.Name))
-		}
-	}
-	from := fmt.Sprintf("tailor_store.epoch_%d e JOIN tailor_store.%s_tuple t USING (%s)", r.Epoch, c.name(), tupleColumn)
+	var values []string
 	for _, d := range dictionaries {
-		list = append(list, "t."+d.own("number"), fmt.Sprintf("%s.value AS %s", d.own("entry"), d.own("value")))
-		from += fmt.Sprintf(" LEFT JOIN (SELECT number, value::%s AS value FROM tailor_store.%s_entry WHERE dimension = %d) %s ON %[4]s.number = t.%[5]s",
-			d.column.ReleaseType(), c.name(), d.column.Number, d.own("entry"), d.own("number"))
+		for _, l := range d.lists() {
+			values = append(values, fmt.Sprintf("(SELECT %s FROM %s WHERE dimension = %d)", l.aggregate, chain.table("entry"), d.column.Number))
+		}
 	}
-	// In the order of the copy, the rows of two projects would lie beside each other.
-	order := "e." + rowColumn
-	if r.Scope == "project" {
-		order = "gen_random_uuid()"
-	}
-	return fmt.Sprintf("CREATE TABLE tailor_store.%s_row AS SELECT %s FROM %s ORDER BY %s", c.name(), strings.Join(list, ", "), from, order)
+	return execute(ctx, tx, "ANALYZE "+chain.table("entry"), "DELETE FROM "+chain.table("label"),
+		fmt.Sprintf("INSERT INTO %s SELECT %s", chain.table("label"), strings.Join(values, ", ")))
 }
 
-// createLists are the statements that write the one row with the labels, and
-// values, by their numbers.
-func (c *Chain) createLists(dictionaries []dictionary) []string {
-	var columns, plain, lists []string
+// readDictionaries are those of a release.
+func readDictionaries(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) ([]*dictionary, error) {
+	out := newDictionaries(r)
+	if len(out) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `SELECT a.attname::text, a.atttypid = 'integer'::regtype FROM pg_attribute a
+		WHERE a.attrelid IN ($1::text::regclass, $2::text::regclass) AND a.attnum > 0 AND NOT a.attisdropped`, chain.table("row"), chain.table("label"))
+	if err != nil {
+		return nil, err
+	}
+	wide := make(map[string]bool)
+	var name string
+	var integer bool
+	if _, err := pgx.ForEachRow(rows, []any{&name, &integer}, func() error { wide[ident(name)] = integer; return nil }); err != nil {
+		return nil, err
+	}
+	of := make(map[int]*dictionary)
+	for _, d := range out {
+		_, d.named = wide[d.own("names")]
+		d.wide = wide[d.own("number")]
+		of[d.column.Number] = d
+	}
+	rows, err = tx.Query(ctx, fmt.Sprintf("SELECT dimension, label, coalesce(value, ''), value IS NOT NULL, share, exact FROM %s ORDER BY dimension, number", chain.table("entry")))
+	if err != nil {
+		return nil, err
+	}
+	var dimension int
+	var e entry
+	_, err = pgx.ForEachRow(rows, []any{&dimension, &e.label, &e.value, &e.valued, &e.lost.Share, &e.lost.Exact}, func() error {
+		d := of[dimension]
+		if d == nil {
+			return fmt.Errorf("release %s has a dimension %d, which its policy has not", chain.name(), dimension)
+		}
+		d.entries = append(d.entries, e)
+		d.stored = len(d.entries)
+		d.numbers[e.shown()] = uint32(len(d.entries))
+		return nil
+	})
+	return out, err
+}
+
+// createLists are the statements that make the table of the one row with the labels,
+// and values, by their numbers.
+func (c *Chain) createLists(dictionaries []*dictionary) []string {
+	var columns, plain []string
 	for _, d := range dictionaries {
 		for _, l := range d.lists() {
 			columns = append(columns, fmt.Sprintf("%s %s NOT NULL", l.column, l.typ))
 			if l.plain {
 				plain = append(plain, fmt.Sprintf("ALTER %s SET STORAGE EXTERNAL", l.column))
 			}
-			lists = append(lists, fmt.Sprintf("(SELECT %s FROM tailor_store.%s_entry WHERE dimension = %d)", l.aggregate, c.name(), d.column.Number))
 		}
 	}
-	table := fmt.Sprintf("tailor_store.%s_label", c.name())
+	table := c.table("label")
 	statements := []string{fmt.Sprintf("CREATE TABLE %s (%s)", table, strings.Join(columns, ", "))}
 	if len(plain) > 0 {
 		statements = append(statements, fmt.Sprintf("ALTER TABLE %s %s", table, strings.Join(plain, ", ")))
 	}
-	return append(statements, fmt.Sprintf("INSERT INTO %s SELECT %s", table, strings.Join(lists, ", ")),
-		fmt.Sprintf("CALL tailor.keep_no_samples('%s')", table))
+	return append(statements, fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL", table), fmt.Sprintf("CALL tailor.keep_no_samples('%s')", table))
 }
 
 // indexedColumns are the columns of a release that stand for those that an index
 // of the table begins with.
-func indexedColumns(ctx context.Context, tx pgx.Tx, r *Relation, dictionaries []dictionary) ([]string, error) {
+func indexedColumns(ctx context.Context, tx pgx.Tx, r *Relation, dictionaries []*dictionary) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT DISTINCT a.attname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
 		JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
@@ -272,16 +301,23 @@ func indexedColumns(ctx context.Context, tx pgx.Tx, r *Relation, dictionaries []
 		case c.Class != QuasiIdentifier:
 			out = append(out, ident(name))
 		default:
-			at := slices.IndexFunc(dictionaries, func(d dictionary) bool { return d.column == c })
+			at := slices.IndexFunc(dictionaries, func(d *dictionary) bool { return d.column == c })
 			out = append(out, dictionaries[at].own("value"))
 		}
 	}
 	return out, nil
 }
 
+// readers is the role that all readers are members of.
+const readers = "tailor_reader"
+
+// keeps is the condition that the session is Tailor's own, and not one that reads
+// through a view of Tailor's.
+const keeps = "pg_catalog.pg_has_role(SESSION_USER, 'tailor_owner', 'MEMBER')"
+
 // admitted is the condition that lets a statement read a part of a release.
-func admitted(r *Relation, admission int) string {
-	return fmt.Sprintf("(SELECT tailor.admit(%d, %d, %d))", admission, r.Epoch, releaseLayout)
+func (c *Chain) admitted(admission int) string {
+	return fmt.Sprintf("(SELECT tailor.admit(%d, %d, %d))", admission, c.edition, releaseLayout)
 }
 
 // fence ends a subquery that PostgreSQL neither dissolves in the query around it
@@ -293,13 +329,13 @@ const fence = " OFFSET '0'"
 // asked once by the view, whether there are rows or not, and by the table before it
 // shows a row to anything: PostgreSQL may move the view's own condition behind a
 // reader's function, in an outer join from version 16 on.
-func (c *Chain) createView(r *Relation, dictionaries []dictionary) string {
+func (c *Chain) createView(r *Relation, dictionaries []*dictionary) string {
 	var list []string
 	for i := range r.Columns {
 		column := &r.Columns[i]
 		switch {
 		case column.Class == QuasiIdentifier:
-			at := slices.IndexFunc(dictionaries, func(d dictionary) bool { return d.column == column })
+			at := slices.IndexFunc(dictionaries, func(d *dictionary) bool { return d.column == column })
 			list = append(list, fmt.Sprintf("e.%s AS %s", dictionaries[at].own("value"), ident(column.Name)))
 		case column.Visible():
 			list = append(list, "e."+ident(column.Name))
@@ -317,13 +353,13 @@ func (c *Chain) createView(r *Relation, dictionaries []dictionary) string {
 	if r.Parent != nil {
 		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	}
-	return c.viewOver(r, c.number, c.name(), list, len(dictionaries) > 0)
+	return c.viewOver(r, c.number, c.name(), list)
 }
 
 // createParentView is the statement that defines what a release shows of the
 // parent: the quasi-identifiers of each row's subject, under the parent's own
 // names. It has the rows of the release.
-func (c *Chain) createParentView(r *Relation, dictionaries []dictionary) string {
+func (c *Chain) createParentView(r *Relation, dictionaries []*dictionary) string {
 	var list, labels []string
 	for i, d := range dictionaries[len(dictionaries)-len(r.borrowed):] {
 		column := &r.Parent.Columns[i]
@@ -331,14 +367,14 @@ func (c *Chain) createParentView(r *Relation, dictionaries []dictionary) string 
 		labels = append(labels, d.label(c.name())+" AS "+ident(column.LabelColumn()))
 	}
 	list = append(append(list, labels...), fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
-	return c.viewOver(r, parentAdmission(c.number), ParentView(c.name()), list, true)
+	return c.viewOver(r, parentAdmission(c.number), ParentView(c.name()), list)
 }
 
 // createLabelView is the statement that defines the one row with the labels of
 // each numbered column, and with values that are stored as an array: the number of a
 // label is its place there, from 1. An array that has been joined to another is read
 // from memory.
-func (c *Chain) createLabelView(r *Relation, dictionaries []dictionary) string {
+func (c *Chain) createLabelView(r *Relation, dictionaries []*dictionary) string {
 	var list []string
 	for _, d := range dictionaries {
 		if !d.listed {
@@ -350,17 +386,17 @@ func (c *Chain) createLabelView(r *Relation, dictionaries []dictionary) string {
 		}
 	}
 	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.%s_label WHERE %s%s) c",
-		LabelView(c.name()), strings.Join(list, ", "), c.name(), admitted(r, c.number), fence)
+		LabelView(c.name()), strings.Join(list, ", "), c.name(), c.admitted(c.number), fence)
 }
 
-// viewOver is the statement that defines a view of a chain's rows. A copy, which
-// asks for nothing itself, is read behind a fence. Where only aggregates are
-// answered the whole view is fenced: conditions stay above it, and PostgreSQL's own
+// viewOver is the statement that defines a view of a chain's rows. A publication of
+// codes, which asks for nothing itself, is read behind a fence. Where only aggregates
+// are answered the whole view is fenced: conditions stay above it, and PostgreSQL's own
 // counts of rows read say nothing of how many rows meet them.
-func (c *Chain) viewOver(r *Relation, admission int, name string, list []string, stored bool) string {
-	from := fmt.Sprintf("tailor_store.%s_row e WHERE %s", c.name(), admitted(r, admission))
-	if !stored {
-		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", r.Epoch, admitted(r, admission), fence)
+func (c *Chain) viewOver(r *Relation, admission int, name string, list []string) string {
+	from := fmt.Sprintf("%s e WHERE %s", c.table("row"), c.admitted(admission))
+	if r.SetValued != nil {
+		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", r.Epoch, c.admitted(admission), fence)
 	}
 	if r.AggregateOnly {
 		from += fence
@@ -410,3 +446,5 @@ func appendEscaped(buffer []byte, value string) []byte {
 	}
 	return buffer
 }
+
+func commas(list []string) string { return strings.Join(list, ", ") }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"maps"
 	mathrand "math/rand/v2"
@@ -43,10 +42,6 @@ func (r *Relation) config() disassociate.Config {
 	return cfg
 }
 
-// publicationPatience bounds the work on a publication, and how long another
-// proxy waits for it.
-const publicationPatience = 10 * time.Minute
-
 // publish makes the publication of a set-valued relation's present epoch
 // unless it has been made. Every audience and every query reads the same one:
 // two of the same subjects could be intersected. So a proxy makes it under the
@@ -54,26 +49,8 @@ const publicationPatience = 10 * time.Minute
 // what it was made from; whatever ends the proxy or the transaction before its
 // commit leaves the epoch as it was.
 func (c *Catalog) publish(ctx context.Context, r *Relation) error {
-	if r.SetValued == nil {
-		return nil
-	}
-	if known, err := c.knows(r.Epoch); known {
-		return err
-	}
-	// One session at a time: the others would wait in the database, each with
-	// a connection in its hand.
-	making := c.opening(chainKey{r.OID, "publication"})
-	if err := making.enter(ctx); err != nil {
-		return fmt.Errorf("wait for epoch %d to be published: %w", r.Epoch, err)
-	}
-	defer making.leave()
-	if known, err := c.knows(r.Epoch); known {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, publicationPatience)
-	defer cancel()
-	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%ds'", int(publicationPatience.Seconds()))); err != nil {
+	return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%ds'", int(makingPatience.Seconds()))); err != nil {
 			return err
 		}
 		// An epoch that has been superseded is not published any more.
@@ -90,22 +67,58 @@ func (c *Catalog) publish(ctx context.Context, r *Relation) error {
 		}
 		return c.publishEpoch(ctx, tx, r)
 	})
-	var few *disassociate.TooFewError
-	if errors.As(err, &few) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.unpublishable[r.Epoch] = err
-	}
-	return err
 }
 
-// knows says whether it is known of an epoch that it is published, or, with an
-// error, that it cannot be: that took as much work, and nothing will change it.
-func (c *Catalog) knows(epochNumber int) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	err := c.unpublishable[epochNumber]
-	return err != nil || c.epochs[epochNumber] != nil, err
+// showPublication has an audience read the publication of the relation's present epoch.
+func (c *Catalog) showPublication(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain) error {
+	earlier := chain.copy
+	if chain.number == 0 {
+		if err := assertNoneBefore(ctx, tx, r); err != nil {
+			return err
+		}
+		err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, blocks, min_block) VALUES ($1, $2, $3, 1, $4) RETURNING chain`,
+			r.OID, audience, r.Epoch, r.K).Scan(&chain.number)
+		if err != nil {
+			return fmt.Errorf("create chain: %w", err)
+		}
+	} else {
+		chain.generation++
+		chain.edition = max(chain.edition, chain.generation-1) + 1
+	}
+	chain.copy, chain.minBlock = r.Epoch, r.K // candidates for whoever knows m codes
+	if err := execute(ctx, tx, chain.createView(r, nil)); err != nil {
+		return fmt.Errorf("create release: %w", err)
+	}
+	if r.Scope != "project" {
+		if err := execute(ctx, tx, chain.grantStatement(r, readers)); err != nil {
+			return fmt.Errorf("grant release: %w", err)
+		}
+	}
+	err := tx.QueryRow(ctx, `UPDATE tailor.chain c SET epoch = $2, generation = $3, edition = $4, version = $5, layout = $6, changed = now(), min_block = $7,
+			(rows, subjects) = (SELECT e.rows, e.subjects FROM tailor.epoch e WHERE e.epoch = $2)
+		WHERE c.chain = $1 RETURNING c.subjects`, chain.number, r.Epoch, chain.generation, chain.edition, r.Version, releaseLayout, r.K).Scan(&chain.subjects)
+	if err != nil {
+		return fmt.Errorf("note publication: %w", err)
+	}
+	if earlier == 0 || earlier == r.Epoch {
+		return nil
+	}
+	return dropUnused(ctx, tx, r, earlier)
+}
+
+// dropUnused removes the publication of an epoch that no chain is on any more.
+func dropUnused(ctx context.Context, tx pgx.Tx, r *Relation, epochNumber int) error {
+	var used bool
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tailor.chain WHERE epoch = $1)
+		OR EXISTS (SELECT FROM tailor.protection WHERE relation = $2 AND epoch = $1)`, epochNumber, r.OID).Scan(&used)
+	if err != nil || used {
+		return err
+	}
+	// What another transaction reads goes with a later one.
+	if _, err = tx.Exec(ctx, "SELECT tailor.drop_unless_used('TABLE', $1)", []string{fmt.Sprintf("tailor_store.epoch_%d", epochNumber)}); err != nil {
+		return err
+	}
+	return dropPublication(ctx, tx, epochNumber)
 }
 
 // publishEpoch makes and stores the publication in a transaction that holds

@@ -29,6 +29,16 @@ func (w *copyWriter) number(n int) {
 	w.buffer = strconv.AppendInt(w.buffer, int64(n), 10)
 }
 
+func (w *copyWriter) real(x float64) {
+	w.field()
+	w.buffer = strconv.AppendFloat(w.buffer, x, 'g', -1, 64)
+}
+
+func (w *copyWriter) boolean(b bool) {
+	w.field()
+	w.buffer = strconv.AppendBool(w.buffer, b)
+}
+
 func (w *copyWriter) text(value string) {
 	w.field()
 	w.buffer = appendEscaped(w.buffer, value)

@@ -101,8 +101,11 @@ type Relation struct {
 	// MaxShare is the largest share of a block's rows that one subject may own,
 	// where subjects have several.
 	MaxShare float64
-	Seeds    []Seed // of the policy and of projects
-	Columns  []Column
+	// Cohort is how many subjects that nobody has been shown before are shown
+	// together, 0 for the default.
+	Cohort  int
+	Seeds   []Seed // of the policy and of projects
+	Columns []Column
 	// SetValued is set where the codes of a subject are published as a set.
 	SetValued *SetValued
 	// AggregateOnly says that no answer shows rows: every cell is computed from
@@ -113,14 +116,14 @@ type Relation struct {
 	Parent     *Parent
 	References []uint32
 	borrowed   []Column
-	// OneRow says that the epoch has one row for each subject.
+	// OneRow says that what is shown has one row for each subject.
 	OneRow bool
-	// Subjects is how many the epoch has.
+	// Subjects is how many are shown, 0 where that is not the same for all audiences.
 	Subjects int64
 	// Catalog is the version of the catalog that this was read from, and chains are
 	// those that there were then.
 	Catalog int64
-	chains  []int
+	chains  []chainState
 	// startsAnew says that the chains have been forgotten since the epoch was made.
 	startsAnew bool
 	// Stale says that the table has changed shape since the activation, or has

@@ -11,19 +11,19 @@ import (
 // Ticket appends to a statement over releases what tailor.admit asks for: proof
 // that the proxy planned and recorded this text, for the session at the server
 // that tailor.session names so, and
-// these releases over these epochs. Attacker: a reader who sends any SQL, also in
+// these editions of releases. Attacker: a reader who sends any SQL, also in
 // strings, under other names of statements and cursors, or past the proxy. Then no
 // release answers a statement that was not recorded under its own text; whoever
 // repeats a text with its ticket in the same session repeats a recorded one. And no
-// statement that was planned on one policy or copy is answered from another.
+// statement that was planned on one policy is answered under another.
 // TestRefusals, TestNoWayPastTheRecord and TestWhatOvertakesAPlanIsSaidOrAnswered
 // check it.
 func (c *Catalog) Ticket(statement string, session string, releases []*Release) string {
 	var chains []string
 	for _, r := range releases {
-		chains = append(chains, fmt.Sprintf("%d:%d", r.Chain, r.Relation.Epoch))
+		chains = append(chains, fmt.Sprintf("%d:%d", r.Chain, r.Edition))
 		if r.WithParent {
-			chains = append(chains, fmt.Sprintf("%d:%d", parentAdmission(r.Chain), r.Relation.Epoch))
+			chains = append(chains, fmt.Sprintf("%d:%d", parentAdmission(r.Chain), r.Edition))
 		}
 	}
 	list := strings.Join(chains, ",")

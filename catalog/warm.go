@@ -26,22 +26,19 @@ func (c *Catalog) warmUp(ctx context.Context) {
 		for last := (*Snapshot)(nil); s != nil && s != last; last, s = s, c.snapshot.Load() {
 			for _, r := range s.relations() {
 				state := unmade{r.Version, r.Epoch}
-				if c.unmade[r.OID] == state {
+				if c.told[r.OID] == state {
 					continue
 				}
 				err := c.prepare(ctx, r)
 				if err == nil || ctx.Err() != nil || isPassing(err) {
 					continue
 				}
-				c.log.Warn("release not made in advance", "relation", r.String(), "error", withoutValues(err))
-				c.unmade[r.OID] = state
+				c.log.Warn("release not brought up to date", "relation", r.String(), "error", withoutValues(err))
+				c.told[r.OID] = state
 			}
 		}
 	}()
 }
-
-// unmade is a state of a relation in which no release can be made.
-type unmade struct{ policy, epoch int }
 
 // isPassing says that the next attempt may have another outcome: the relation is being
 // changed, or the database is away.
@@ -67,24 +64,26 @@ func withoutValues(err error) string {
 	return err.Error()
 }
 
-// prepare opens all releases of a relation, and makes those that are missing. Where
+// prepare opens all releases of a relation, makes those that are missing, and brings
+// those up to date whose table has another copy. Where
 // chains have just been forgotten another policy is about to follow, which one made now
 // would stand in the way of: then only a query has it made.
 func (c *Catalog) prepare(ctx context.Context, r *Relation) error {
 	if r.Stale || r.startsAnew {
 		return nil
 	}
-	e, err := c.readyEpoch(ctx, r)
-	if err != nil {
-		return err
-	}
 	for _, audience := range r.audiences() {
-		chain, err := c.chain(ctx, r, audience, e)
+		chain, err := c.chain(ctx, r, audience)
 		if err != nil {
 			return err
 		}
+		if chain.copy != r.Epoch {
+			if chain, err = c.bringUp(ctx, r, audience); err != nil {
+				return err
+			}
+		}
 		if chain.root != nil {
-			chain.root.Warm(ctx)
+			chain.root.Warm()
 		}
 		if err := c.sweep(ctx, chain); err != nil {
 			return err
@@ -111,23 +110,17 @@ func (c *Catalog) sweep(ctx context.Context, chain *Chain) error {
 	return nil
 }
 
-// forget frees the epochs that a snapshot no longer knows. Who works on one
-// still has it.
+// forget frees the chains that a snapshot no longer knows.
 func (c *Catalog) forget(s *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	present := make(map[int]bool)
-	for _, r := range s.protected {
-		present[r.Epoch] = true
-	}
 	for key, chain := range c.chains {
-		if !present[chain.epoch.number] {
-			delete(c.chains, key)
+		known := false
+		for _, r := range s.protected {
+			known = known || r.OID == key.relation && chain.stands(r)
 		}
-	}
-	for number := range c.epochs {
-		if !present[number] {
-			delete(c.epochs, number)
+		if !known {
+			delete(c.chains, key)
 		}
 	}
 }

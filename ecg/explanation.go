@@ -43,9 +43,9 @@ type ExplainedStage struct {
 // Explain words an assessment. stored says whether to tell the risk of the table as
 // it is.
 func (r *Root) Explain(a *Assessment, table, chain string, stored bool) ExplainedTable {
-	everything := r.values(allColumns(r.Partition))
+	everything := r.values(r.all())
 	out := ExplainedTable{
-		Table: table, Chain: chain, Blocks: r.Partition.Blocks(), MinBlock: r.Partition.MinBlock(), Risk: everything.Risk.Highest,
+		Table: table, Chain: chain, Blocks: r.Shown.Blocks, MinBlock: r.Shown.MinBlock, Risk: everything.Risk.Highest,
 		Measure: r.Gate.Measure, Threshold: r.Gate.Threshold, Recoding: a.Recoding, Loss: a.Loss, Score: a.Score, Stages: []ExplainedStage{},
 	}
 	for i := range a.Stages {

@@ -35,12 +35,6 @@ func MakeRoot(ctx context.Context, t *anonymize.Table, plan RootPlan) (*anonymiz
 	})
 }
 
-// RefineRoot cuts within the blocks of a partition as far as a plan allows.
-func RefineRoot(ctx context.Context, p *anonymize.Partition, plan RootPlan) (*anonymize.Partition, error) {
-	c := &Chain{Present: p, Requirements: plan.Requirements, Gate: plan.Gate}
-	return c.refine(ctx, nil, allColumns(p), plan.Recoding, plan.Requirements)
-}
-
 // weights are those of the table's columns for the workload.
 func (plan RootPlan) weights(t *anonymize.Table) []float64 {
 	var w anonymize.Workload
@@ -74,28 +68,95 @@ func allColumns(p *anonymize.Partition) []int {
 	return all
 }
 
-// Root is a partition that was made before anybody asked. Queries are assessed on
-// it, and change nothing. It is safe for concurrent use.
+// Shown is what a release shows of its quasi-identifiers: classes of rows with the
+// same labels. It is not changed once a [Root] has it.
+type Shown struct {
+	Attributes []string
+	Labels     [][]Label  // [attribute][number]
+	Classes    [][]uint32 // [attribute][class] -> number of the label
+	Rows       []uint32   // of each class
+	Subjects   []uint32   // distinct ones of each class
+	Blocks     int
+	MinBlock   int // subjects of the smallest block
+}
+
+// Label is what is lost where a cell shows it.
+type Label struct {
+	Share float64 // of the domain, in [0, 1]
+	Exact bool    // it is the value
+}
+
+// loss is the mean share of their domains that the cells of some attributes cover,
+// and modified the share of those cells that are not exact.
+func (s *Shown) loss(attributes []int) (loss, modified float64) {
+	rows := 0.0
+	for _, a := range attributes {
+		for class, number := range s.Classes[a] {
+			n := float64(s.Rows[class])
+			rows += n
+			label := s.Labels[a][number]
+			loss += n * label.Share
+			if !label.Exact {
+				modified += n
+			}
+		}
+	}
+	if rows == 0 {
+		return 0, 0
+	}
+	return loss / rows, modified / rows
+}
+
+// alike are the subjects of the classes that some attributes by themselves make of
+// the rows. Where subjects have several rows, a class is taken to have no more than
+// the largest of those that it is put together from: the risk is an upper bound.
+func (s *Shown) alike(attributes []int, oneRow bool) []uint32 {
+	of := make(map[string]int)
+	var subjects []uint32
+	key := make([]byte, 4*len(attributes))
+	for class := range s.Rows {
+		for i, a := range attributes {
+			n := s.Classes[a][class]
+			key[4*i], key[4*i+1], key[4*i+2], key[4*i+3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
+		}
+		at, known := of[string(key)]
+		switch {
+		case !known:
+			of[string(key)] = len(subjects)
+			subjects = append(subjects, s.Subjects[class])
+		case oneRow:
+			subjects[at] += s.Subjects[class]
+		default:
+			subjects[at] = max(subjects[at], s.Subjects[class])
+		}
+	}
+	return subjects
+}
+
+// Root is a partition that was made before anybody asked, as its release shows it.
+// Queries are assessed on it, and change nothing. It is safe for concurrent use.
 type Root struct {
-	Partition *anonymize.Partition
-	Gate      Gate
-	Recoding  string
+	Shown    *Shown
+	Gate     Gate
+	Recoding string
 
+	stored map[string]StoredRisk
+	oneRow bool
 	mu     sync.Mutex
-	stored map[string]asStored // combination -> risk if it were shown as it is
-	shown  map[string]Values   // combination -> what it is shown by
+	shown  map[string]Values // combination -> what it is shown by
 }
 
-// asStored is the risk of a combination in the table as it is, and where it comes
-// from.
-type asStored struct {
-	Risk
-	source *Source // nil where no class has fewer than k subjects
-}
-
-// NewRoot is a root for queries to be assessed on.
-func NewRoot(p *anonymize.Partition, gate Gate, recoding string) *Root {
-	return &Root{Partition: p, Gate: gate, Recoding: recoding, stored: make(map[string]asStored), shown: make(map[string]Values)}
+// NewRoot is a root for queries to be assessed on. Of the table as it is, the risk of
+// some combinations is known.
+func NewRoot(s *Shown, gate Gate, recoding string, stored []StoredRisk) *Root {
+	r := &Root{Shown: s, Gate: gate, Recoding: recoding, stored: make(map[string]StoredRisk), oneRow: true, shown: make(map[string]Values)}
+	for class := range s.Rows {
+		r.oneRow = r.oneRow && s.Rows[class] == s.Subjects[class]
+	}
+	for _, of := range stored {
+		r.stored[fmt.Sprint(slices.Sorted(slices.Values(of.Attributes)))] = of
+	}
+	return r
 }
 
 // Assess tells what the stages of a query come to: the risk that each combination
@@ -103,19 +164,17 @@ func NewRoot(p *anonymize.Partition, gate Gate, recoding string) *Root {
 // shown. It depends on the root alone, not on who asks or what was asked before.
 // It fails with an [*UnknownAttributeError].
 func (r *Root) Assess(stages []Stage) (*Assessment, error) {
-	a := &Assessment{Stages: stages, Recoding: "none", Gate: r.Gate, LossOf: make(map[string]float64), Partition: r.Partition}
-	everything := r.values(allColumns(r.Partition))
-	chain := &Chain{Present: r.Partition}
+	a := &Assessment{Stages: stages, Recoding: "none", Gate: r.Gate, LossOf: make(map[string]float64)}
+	everything := r.values(r.all())
 	for i := range stages {
 		s := &stages[i]
 		a.Table = s.Table
-		columns, err := chain.columns(s.Attributes)
+		attributes, err := r.places(s.Attributes)
 		if err != nil {
 			return nil, err
 		}
-		stored := r.asStored(columns)
-		s.Before, s.Source = stored.Risk, stored.source
-		s.RiskBefore, s.Local, s.Aggregate = s.Before.Highest, r.values(columns), everything
+		s.Before, s.Source = r.asStored(s.Attributes)
+		s.RiskBefore, s.Local, s.Aggregate = s.Before.Highest, r.values(attributes), everything
 		s.RiskAfter, s.Loss = everything.Risk.Highest, s.Local.Loss
 		a.Score += s.Local.Risk.Highest
 		s.Score = a.Score
@@ -123,7 +182,7 @@ func (r *Root) Assess(stages []Stage) (*Assessment, error) {
 		if s.Local.Modified > 0 {
 			s.Action, a.Recoding = ActionGeneralize, r.Recoding
 			s.Candidates = []Candidate{{
-				Attributes: chain.inexact(s.Attributes, r.Partition), Recoding: r.Recoding,
+				Attributes: r.inexact(s.Attributes), Recoding: r.Recoding,
 				Risk: s.Local.Risk.Highest, Loss: s.Loss, Feasible: true, Chosen: true,
 			}}
 			s.Considered, s.Possible = 1, 1
@@ -132,81 +191,106 @@ func (r *Root) Assess(stages []Stage) (*Assessment, error) {
 	}
 	if len(stages) > 0 {
 		for _, name := range stages[len(stages)-1].Attributes {
-			a.LossOf[name] = r.values([]int{r.Partition.Table().Column(name)}).Loss
+			a.LossOf[name] = r.Loss(name)
 		}
 	}
 	return a, nil
 }
 
-// combination is a name for a set of columns.
-func combination(columns []int) string { return fmt.Sprint(slices.Sorted(slices.Values(columns))) }
+// Loss is that of some attributes, which the root has; of all where none is named.
+func (r *Root) Loss(attributes ...string) float64 {
+	places, err := r.places(attributes)
+	if err != nil {
+		return 0
+	}
+	if len(places) == 0 {
+		places = r.all()
+	}
+	return r.values(places).Loss
+}
+
+// places finds the attributes of a combination.
+func (r *Root) places(attributes []string) ([]int, error) {
+	places := make([]int, len(attributes))
+	for i, name := range attributes {
+		if places[i] = slices.Index(r.Shown.Attributes, name); places[i] < 0 {
+			return nil, &UnknownAttributeError{name}
+		}
+	}
+	return places, nil
+}
+
+func (r *Root) all() []int {
+	all := make([]int, len(r.Shown.Attributes))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// inexact are those attributes of a combination of which some cell is generalized.
+func (r *Root) inexact(attributes []string) []string {
+	out := []string{}
+	for _, name := range attributes {
+		if r.values([]int{slices.Index(r.Shown.Attributes, name)}).Modified > 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
 
 // values are what a combination is shown by.
-func (r *Root) values(columns []int) Values {
-	set := combination(columns)
+func (r *Root) values(attributes []int) Values {
+	set := fmt.Sprint(slices.Sorted(slices.Values(attributes)))
 	r.mu.Lock()
 	v, known := r.shown[set]
 	r.mu.Unlock()
 	if known {
 		return v
 	}
-	p := r.Partition
-	v = Values{Risk: RiskOf(p.ShownAlike(columns), r.Gate.K), Loss: p.Loss(columns), Modified: p.Modified(columns)}
+	v.Risk = RiskOf(r.Shown.alike(attributes, r.oneRow), r.Gate.K)
+	v.Loss, v.Modified = r.Shown.loss(attributes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shown[set] = v
 	return v
 }
 
-// asStored measures a combination in the order in which the query uses it. Where
-// its first columns, or two of it, are known to set somebody apart, so does all of
-// it: the other measures are then those of the part, below which the whole's are
-// not.
-func (r *Root) asStored(columns []int) asStored {
-	r.mu.Lock()
-	stored, known := r.stored[fmt.Sprint(columns)]
-	for i := 0; !known && i < len(columns); i++ {
-		for j := range i {
-			if stored = r.stored[combination([]int{columns[i], columns[j]})]; stored.Highest == 1 {
-				known = true
-				break
-			}
+// asStored is the risk of a combination, in the order in which the query uses it, if
+// it were shown as the table had it when the root was made; and where that comes
+// from. Where only parts of the combination have been measured, it is that of the
+// riskiest part, below which the whole's is not.
+func (r *Root) asStored(attributes []string) (risk Risk, source *Source) {
+	for i := range attributes {
+		part := r.riskiest(attributes[:i+1])
+		if source == nil && part.Classes > 0 {
+			source = &Source{Attribute: attributes[i], Classes: part.Classes, Subjects: part.Subjects, Smallest: part.Smallest}
 		}
+		risk = part.Risk
 	}
-	r.mu.Unlock()
-	if known {
-		return stored
-	}
-	stored = asStored{}
-	t := r.Partition.Table()
-	classes := t.Everyone()
-	for _, c := range columns {
-		classes = classes.Exactly(c)
-		subjects := classes.Subjects()
-		stored.Risk = RiskOf(subjects, r.Gate.K)
-		if stored.source == nil && stored.Highest > 1/float64(r.Gate.K) {
-			stored.source = sourceOf(t.Columns()[c].Name, subjects, r.Gate.K)
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stored[fmt.Sprint(columns)] = stored
-	return stored
+	return risk, source
 }
 
-// Warm measures what most queries ask: every column, every two, and all, until the
-// context ends.
-func (r *Root) Warm(ctx context.Context) {
-	all := allColumns(r.Partition)
+// riskiest is the part of a combination that has been measured and sets most people
+// apart.
+func (r *Root) riskiest(attributes []string) StoredRisk {
+	if whole, known := r.stored[fmt.Sprint(slices.Sorted(slices.Values(attributes)))]; known {
+		return whole
+	}
+	var worst StoredRisk
+	for _, part := range r.stored {
+		if !slices.ContainsFunc(part.Attributes, func(name string) bool { return !slices.Contains(attributes, name) }) && part.exceeds(worst) {
+			worst = part
+		}
+	}
+	return worst
+}
+
+// Warm measures what most queries ask: every attribute, and all of them.
+func (r *Root) Warm() {
+	all := r.all()
 	r.values(all)
 	for i := range all {
-		for j := range i {
-			if ctx.Err() != nil {
-				return
-			}
-			r.asStored([]int{j, i})
-		}
-		r.asStored(all[i : i+1])
 		r.values(all[i : i+1])
 	}
 }

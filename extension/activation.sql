@@ -21,6 +21,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     LEFT JOIN tailor.hierarchy h ON h.name = c.hierarchy
                     WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
         || CASE WHEN p.max_share <> 0.5 THEN jsonb_build_object('max_share', p.max_share) ELSE '{}' END
+        || CASE WHEN p.cohort IS NOT NULL THEN jsonb_build_object('cohort', p.cohort) ELSE '{}' END
         || coalesce(tailor.draft_set_valued(p.relation), '{}'))
     FROM tailor.protection p WHERE p.relation = draft.relation AND tailor.owns(p.relation)
 $$;
@@ -99,14 +100,19 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_inert IS 'fails unless reading the columns of the table runs nobody''s code';
 
--- Builds the stored copy of a relation under a policy. Rows get numbers in
+-- Builds the copy of a relation under a policy, from which a proxy brings the
+-- releases up to date (catalog/takein.go) and which it drops then. Rows get numbers in
 -- random order; quasi-identifiers are replaced by the number of their tuple,
 -- direct identifiers and unclassified columns are left out, pseudonyms are
--- drawn at random. The document is the one that was stored, never the caller's.
+-- drawn at random. By person, key and nth a row is followed from one copy to the next:
+-- the digest of its subject, hashes of its payload (the upper half) and of its own
+-- quasi-identifiers (the lower), and its place among rows that are alike.
+-- The document is the one that was stored, never the caller's.
 DROP FUNCTION IF EXISTS tailor.build_epoch(regclass, integer, jsonb);
 CREATE OR REPLACE FUNCTION tailor.build_epoch(relation regclass, version integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off
-SET work_mem = '128MB' SET jit = off SET array_nulls = on SET datestyle = 'ISO, YMD' SET extra_float_digits = 1 AS $$
+SET work_mem = '128MB' SET jit = off SET array_nulls = on SET datestyle = 'ISO, YMD' SET extra_float_digits = 1
+SET timezone = 'UTC' SET intervalstyle = 'iso_8601' SET bytea_output = 'hex' AS $$
 DECLARE
     policy   jsonb := (SELECT v.policy FROM tailor.policy_version v
                        WHERE v.relation = build_epoch.relation AND v.version = build_epoch.version);
@@ -115,11 +121,14 @@ DECLARE
     qids     text;
     originals text;
     payload  text;
+    hashed   text; -- the columns of the payload, and of the row's own quasi-identifiers
+    situated text;
     source   text := relation || ' b';
     fetched  text;
     person   text; -- the subject as it is stored
     lender   text; -- and that of the parent
     single   boolean;
+    personal boolean;
     subjects bigint;
     total    bigint;
     tuples   bigint;
@@ -141,7 +150,8 @@ BEGIN
     END IF;
     -- Texts are told apart by their bytes: that is fastest.
     SELECT string_agg(concat(s.reading, CASE WHEN t.typcollation <> 0 THEN ' COLLATE "C"' END), ', ' ORDER BY a.attnum),
-           string_agg(format(', b.%I AS %I', a.attname, 'tailor qid ' || a.attnum), '' ORDER BY a.attnum) INTO qids, originals
+           string_agg(format(', b.%I AS %I', a.attname, 'tailor qid ' || a.attnum), '' ORDER BY a.attnum),
+           string_agg(format('b.%I', a.attname), ', ' ORDER BY a.attnum) INTO qids, originals, situated
         FROM jsonb_array_elements(policy -> 'columns') c
         JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
         CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('b.%I', a.attname)) s JOIN pg_type t ON t.oid = s.stored
@@ -176,7 +186,8 @@ BEGIN
     -- casts are PostgreSQL's own.
     SELECT string_agg(CASE WHEN c ->> 'class' = 'direct_identifier'
                            THEN format('("tailor pseudonym")::%s AS %I', format_type(a.atttypid, a.atttypmod), a.attname)
-                           ELSE format('b.%I', a.attname) END, ', ' ORDER BY a.attnum) INTO payload
+                           ELSE format('b.%I', a.attname) END, ', ' ORDER BY a.attnum),
+           string_agg(format('b.%I', a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE c ->> 'class' <> 'direct_identifier') INTO payload, hashed
         FROM jsonb_array_elements(policy -> 'columns') c
         JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
         WHERE c ->> 'class' IN ('sensitive', 'non_sensitive')
@@ -194,25 +205,41 @@ BEGIN
         RETURN tailor.build_records(relation, version, policy);
     END IF;
 
+    -- Where a subject has one row, the row goes on when what it says changes; else each
+    -- row goes on as long as it says the same. What a chain began with, it keeps to.
+    SELECT coalesce(bool_and(c.personal), CASE WHEN single THEN true END) INTO personal FROM tailor.chain c WHERE c.relation = build_epoch.relation;
+    IF NOT single THEN
+        EXECUTE format('SELECT count(DISTINCT concat(b.%I)) FROM %s b', policy ->> 'subject', relation) INTO subjects;
+        IF personal AND total > subjects THEN
+            RAISE EXCEPTION 'table % has several rows for a subject, and had one so far', relation USING ERRCODE = '55000',
+                HINT = format('Mend the table. Or CALL tailor.forget_chains(%L), which gives up the guarantee over what was shown before, and tailor.activate.', relation);
+        END IF;
+        personal := coalesce(personal, total = subjects);
+    END IF;
+
     number := nextval(pg_get_serial_sequence('tailor.epoch', 'epoch'));
     RAISE NOTICE 'table %: copying the rows in random order', relation;
     -- Rows are sorted by tuple, then by a random number, and written in that
     -- order; the join of subjects, where there is one, is sorted again.
     EXECUTE format(
         'CREATE TABLE tailor_store.epoch_%1$s AS
-         SELECT ("tailor row" - 1)::integer AS "tailor row", "tailor tuple", ("tailor pseudonym" - 1)::integer AS "tailor subject"%2$s %3$s
+         SELECT ("tailor row" - 1)::integer AS "tailor row", "tailor tuple", "tailor person",
+                (hashtext((%10$s)::text COLLATE "C")::bigint << 32) | (hashtext((%11$s)::text COLLATE "C")::bigint & 4294967295) AS "tailor key", %12$s AS "tailor nth"%2$s %3$s
          FROM (SELECT row_number() OVER (ORDER BY "tailor random") AS "tailor row", %4$s d.*
-               FROM (SELECT gen_random_uuid() AS "tailor random", (%5$s)::integer AS "tailor tuple", %6$s FROM %7$s WHERE %9$s) d) b %8$s',
+               FROM (SELECT gen_random_uuid() AS "tailor random", (%5$s)::integer AS "tailor tuple",
+                            tailor.person_digest(concat(b.%13$I), (SELECT k.key FROM tailor.subject_key k)) AS "tailor person", %6$s FROM %7$s WHERE %9$s) d) b %8$s',
         number, CASE WHEN payload IS NULL THEN '' ELSE ', ' || payload END, originals,
         CASE WHEN single THEN 'row_number() OVER (ORDER BY "tailor random") AS "tailor pseudonym",' ELSE '' END,
         CASE WHEN qids IS NULL THEN '0' ELSE format('dense_rank() OVER (ORDER BY %s) - 1', qids) END,
         fetched, source,
         CASE WHEN NOT single THEN format(
-            'JOIN (SELECT %1$s AS "tailor person", row_number() OVER (ORDER BY gen_random_uuid()) AS "tailor pseudonym"
-                   FROM %2$s b GROUP BY 1) s ON s."tailor person" = b.%3$I
+            'JOIN (SELECT %1$s AS "tailor subject", row_number() OVER (ORDER BY gen_random_uuid()) AS "tailor pseudonym"
+                   FROM %2$s b GROUP BY 1) s ON s."tailor subject" = b.%3$I
              WHERE %4$s ORDER BY "tailor row"', person, relation, policy ->> 'subject', tailor.step(slot, relation, total, true))
              ELSE 'WHERE ' || tailor.step(slot, relation, total, true) END,
-        tailor.step(slot, relation, total, false));
+        tailor.step(slot, relation, total, false), format('ROW(%s)', hashed), format('ROW(%s)', situated),
+        CASE WHEN personal THEN '0' ELSE format('(row_number() OVER (PARTITION BY b."tailor person", ROW(%s)::text COLLATE "C"))::integer', concat_ws(', ', hashed, situated)) END,
+        policy ->> 'subject');
     RAISE NOTICE 'table %: collecting the combinations of quasi-identifiers', relation;
     CALL tailor.note_progress(slot, relation, 3);
     EXECUTE format(
@@ -238,7 +265,7 @@ BEGIN
     CALL tailor.keep_no_samples(format('tailor_store.epoch_%s', number)::regclass);
     EXECUTE format('ANALYZE tailor_store.epoch_%s', number);
 
-    EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.epoch_%s', number) INTO total, subjects;
+    EXECUTE format('SELECT count(*), count(DISTINCT "tailor person") FROM tailor_store.epoch_%s', number) INTO total, subjects;
     EXECUTE format('SELECT count(*) FROM tailor_store.tuples_%s', number) INTO tuples;
     IF total > subjects AND qids IS NOT NULL AND EXISTS (
         SELECT FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'action' = 'pseudonym' AND c ->> 'class' = 'direct_identifier') THEN
@@ -246,8 +273,8 @@ BEGIN
             HINT = 'Hide the subject column: several rows of one subject, linked, identify by their sequence.';
     END IF;
     CALL tailor.assert_one_row(relation, policy, total, subjects);
-    INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
-        OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects);
+    INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects, personal)
+        OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects, personal);
     CALL tailor.note_progress(slot, relation, 7);
     RAISE NOTICE 'table %: stored % rows of % subjects, % combinations of quasi-identifiers', relation, total, subjects,
         CASE WHEN qids IS NULL THEN 0 ELSE tuples END;
@@ -303,7 +330,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ARRAY(SELECT c.relname FROM pg_class c
                  WHERE c.relnamespace = 'tailor_release'::regnamespace AND c.relkind = 'v' AND c.relname ~ format('^chain_%s(_|$)', chain))
 $$;
-COMMENT ON FUNCTION tailor.views_of IS 'the views of a chain''s release, and of earlier generations that are still there; for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.views_of IS 'the views of a chain''s release, and of earlier editions that are still there; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.close_views(names name[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -53,19 +53,25 @@ COMMENT ON FUNCTION tailor.ticket IS 'the chains that a text may read, by the ti
 
 -- A release answers only statements that the proxy has planned and recorded:
 -- their text, as the client's session sent it, ends in a ticket that the proxy
--- made for this text, this session and these chains, each with the epoch that the
+-- made for this text, this session and these chains, each with the edition that the
 -- text was planned on. SQL in a string, EXECUTE, FETCH and a connection past the
 -- proxy have no ticket. Each query of PL/pgSQL takes longer than all the rest, so one
 -- reads what every statement needs; what few need stands behind a condition that
 -- needs none, in an IF of its own: a query in the same IF is set up in any case.
 --
--- A view tells the epoch that it is over and the layout that it reads. This function is
--- STABLE, so it sees the chain by the snapshot of the statement, which reads the copy and
+-- A view tells the edition that it is of and the layout that it reads. This function is
+-- STABLE, so it sees the chain by the snapshot of the statement, which reads the rows and
 -- the chain's row by the same: older than the view, it would find one of them empty.
-CREATE OR REPLACE FUNCTION tailor.admit(chain integer, epoch integer, layout integer) RETURNS boolean
+DO $$
+BEGIN -- views of earlier versions, which name another number, are not read any more
+    IF EXISTS (SELECT FROM pg_proc p WHERE p.oid = to_regprocedure('tailor.admit(integer, integer, integer)') AND 'epoch' = ANY (p.proargnames)) THEN
+        DROP FUNCTION tailor.admit(integer, integer, integer) CASCADE;
+    END IF;
+END $$;
+CREATE OR REPLACE FUNCTION tailor.admit(chain integer, edition integer, layout integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    seen   integer; -- the epoch that the chain is on in the view's layout
+    seen   integer; -- the chain's edition, if it is in the view's layout
     holds  boolean;
     chains text;
     stack  text;
@@ -82,11 +88,11 @@ BEGIN
     -- block begins is stamped later than the block, and than the cursors it opens there.
     -- A cursor of this very statement is what functions of PostgreSQL's own read SQL in a
     -- string by (ts_rewrite, ts_stat), whatever calls them: a domain's CHECK, a view.
-    SELECT (SELECT c.epoch FROM tailor.chain c WHERE c.chain = abs(admit.chain) AND c.layout = admit.layout),
+    SELECT (SELECT c.edition FROM tailor.chain c WHERE c.chain = abs(admit.chain) AND c.layout = admit.layout),
         EXISTS (SELECT FROM pg_cursor() c
                 WHERE c.creation_time >= statement_timestamp() OR c.is_holdable AND transaction_timestamp() <> statement_timestamp())
         INTO seen, holds;
-    IF (seen >= epoch) IS NOT TRUE THEN -- an earlier epoch's is answered as it was planned, while it is there
+    IF (seen >= edition) IS NOT TRUE THEN -- an earlier edition's is answered as it was planned, while it is there
         RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
             USING ERRCODE = '40001', HINT = 'Start the transaction again.';
     END IF;
@@ -95,7 +101,7 @@ BEGIN
         RAISE EXCEPTION 'a release is read through the proxy, in place of its table'
             USING ERRCODE = '42501', HINT = 'Connect to the proxy and name the protected table itself.';
     END IF;
-    IF format('%s:%s', chain, epoch) <> ALL (string_to_array(chains, ',')) THEN
+    IF format('%s:%s', chain, edition) <> ALL (string_to_array(chains, ',')) THEN
         RAISE EXCEPTION 'the policy or the copy of a table has just changed'
             USING ERRCODE = '40001', HINT = 'Send the statement again.';
     END IF;
@@ -168,7 +174,7 @@ CREATE OR REPLACE PROCEDURE tailor.keep_no_samples(stored regclass) LANGUAGE plp
 DECLARE
     changes text := (SELECT string_agg(format('ALTER %I SET STATISTICS 0', a.attname), ', ')
                      FROM pg_attribute a WHERE a.attrelid = stored AND a.attnum > 0 AND NOT a.attisdropped
-                       AND a.attname NOT IN ('tailor row', 'tailor tuple', 'tailor subject', 'tailor block'));
+                       AND a.attname !~ '^tailor (row|tuple|person|key|nth|subject|block)$');
 BEGIN
     IF changes IS NOT NULL THEN
         EXECUTE format('ALTER TABLE %s %s', stored, changes);

@@ -24,6 +24,13 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION tailor.subject_digest IS 'by what a subject is followed from one copy to the next, given its key as text: 128 bits; for Tailor''s own routines only';
 
+CREATE OR REPLACE FUNCTION tailor.person_digest(subject text, key bytea) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.substr(pg_catalog.sha256(
+        key OPERATOR(pg_catalog.||) pg_catalog.convert_to(subject, 'UTF8'))::text, 3, 16))::bit(64)::bigint
+$$;
+COMMENT ON FUNCTION tailor.person_digest IS 'the same in 64 bits, by which rows of releases are followed; for Tailor''s own routines only';
+
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS identity uuid NOT NULL DEFAULT gen_random_uuid();
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS starts_anew boolean NOT NULL DEFAULT false;
 COMMENT ON COLUMN tailor.protection.identity IS 'what no other policy has or will have: by it tailor.shown_family knows whether what was shown goes on';

@@ -107,8 +107,9 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.settle IS 'what follows a new copy: the schedule counts on, old copies go; for Tailor''s own routines only';
 
--- The copy before the present one stays for queries that are just being
--- planned on it; those before it stay while a chain has not been carried on.
+-- A copy that has not been taken in when the next one is made never will be. Of sets of
+-- codes, publications are read: the one before the present stays for queries that are
+-- just being planned on it, and those before it while a chain has not been carried on.
 CREATE OR REPLACE PROCEDURE tailor.drop_unused(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -117,29 +118,41 @@ BEGIN
     FOR old IN
         SELECT e.epoch FROM tailor.epoch e
         WHERE e.relation = drop_unused.relation AND e.epoch <> (SELECT p.epoch FROM tailor.protection p WHERE p.relation = drop_unused.relation)
-          AND NOT EXISTS (SELECT FROM tailor.chain c WHERE c.epoch = e.epoch)
-          AND NOT EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = e.epoch)
+          AND NOT (EXISTS (SELECT FROM tailor.chain c WHERE c.epoch = e.epoch) AND EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = e.epoch))
           AND to_regclass(format('tailor_store.epoch_%s', e.epoch)) IS NOT NULL
-        ORDER BY e.epoch DESC OFFSET 1
+        ORDER BY e.epoch DESC OFFSET (EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = drop_unused.relation))::integer
     LOOP
         PERFORM tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', old), format('tailor_store.tuples_%s', old)]);
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no chain is on and nobody uses, but for the present and the last one; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no proxy will take in any more, and publications that no chain is on; for Tailor''s own routines only';
 
+CREATE OR REPLACE FUNCTION tailor.drop_copy(epoch integer) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM tailor.epoch e JOIN tailor.protection p USING (relation) JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+        WHERE e.epoch = drop_copy.epoch AND p.epoch = e.epoch
+          AND CASE v.policy ->> 'scope' WHEN 'project'
+              THEN EXISTS (SELECT FROM tailor.project j WHERE j.relation = p.relation AND NOT EXISTS (
+                  SELECT FROM tailor.chain c WHERE c.relation = p.relation AND c.audience = 'project ' || j.name AND c.epoch = e.epoch AND c.version = p.active))
+              ELSE false END) THEN
+        RETURN false;
+    END IF;
+    RETURN tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', epoch), format('tailor_store.tuples_%s', epoch)]);
+END $$;
+COMMENT ON FUNCTION tailor.drop_copy IS 'drops a copy that all audiences are brought up to date with; for the proxy only';
+
+DROP VIEW IF EXISTS tailor.storage;
 CREATE OR REPLACE VIEW tailor.storage AS
     SELECT p.relation, pg_total_relation_size(p.relation) AS table_bytes,
            (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
-            WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
-              AND substring(c.relname FROM '^[a-z]+_([0-9]+)$')::integer = p.epoch AND c.relname NOT LIKE 'chain%') AS copy_bytes,
-           (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
-            WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
-              AND substring(c.relname FROM '^[a-z]+_([0-9]+)$')::integer IN (SELECT e.epoch FROM tailor.epoch e WHERE e.relation = p.relation AND e.epoch <> p.epoch)
-              AND c.relname NOT LIKE 'chain%') AS earlier_bytes,
+            WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r' AND c.relname NOT LIKE 'chain%'
+              AND substring(c.relname FROM '^[a-z]+_([0-9]+)$')::integer IN (SELECT e.epoch FROM tailor.epoch e WHERE e.relation = p.relation)) AS copy_bytes,
            (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
             WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
               AND substring(c.relname FROM '^chain_([0-9]+)_')::integer IN (SELECT h.chain FROM tailor.chain h WHERE h.relation = p.relation)) AS chain_bytes,
-           (SELECT count(DISTINCT h.epoch) FROM tailor.chain h WHERE h.relation = p.relation AND h.epoch <> p.epoch) AS earlier_epochs,
+           (SELECT count(*) FROM tailor.chain h WHERE h.relation = p.relation AND h.epoch <> p.epoch) AS behind,
            (SELECT count(*) FROM tailor.chain h WHERE h.relation = p.relation) AS chains
     FROM tailor.protection p JOIN pg_class t ON t.oid = p.relation WHERE p.epoch IS NOT NULL;
-COMMENT ON VIEW tailor.storage IS 'bytes on disk of each protected table, of its present and earlier copies and of its chains';
+COMMENT ON VIEW tailor.storage IS 'bytes on disk of each protected table, of its copies that are not taken in yet and publications, and of its chains; how many chains are behind the last copy';

@@ -39,6 +39,8 @@ ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS gate text CHECK (gate IN 
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS max_risk double precision CHECK (max_risk > 0 AND max_risk <= 1);
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS seed jsonb NOT NULL DEFAULT '[]';
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS rows boolean NOT NULL DEFAULT true;
+ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS cohort integer CHECK (cohort >= 1);
+COMMENT ON COLUMN tailor.protection.cohort IS 'how many subjects that nobody has been shown before are shown together; NULL: the larger of 100 and 20 k';
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS max_share double precision NOT NULL DEFAULT 0.5 CHECK (max_share > 0 AND max_share <= 1);
 COMMENT ON COLUMN tailor.protection.max_share IS 'the largest share of the rows of a block that one subject may own, where subjects have several';
 COMMENT ON COLUMN tailor.protection.rows IS 'whether answers may show rows, or only aggregates over at least k subjects';
@@ -89,7 +91,6 @@ CREATE TABLE IF NOT EXISTS tailor.chain (
     audience    text NOT NULL,
     epoch       integer NOT NULL REFERENCES tailor.epoch,
     generation  integer NOT NULL DEFAULT 0,
-    partition   bytea NOT NULL,
     blocks      integer NOT NULL,
     min_block   integer NOT NULL,
     created     timestamptz NOT NULL DEFAULT now(),
@@ -97,6 +98,21 @@ CREATE TABLE IF NOT EXISTS tailor.chain (
     UNIQUE (relation, audience)
 );
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS layout smallint NOT NULL DEFAULT 0;
+ALTER TABLE tailor.chain DROP COLUMN IF EXISTS partition,
+    ADD COLUMN IF NOT EXISTS edition integer NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS version integer, ADD COLUMN IF NOT EXISTS personal boolean NOT NULL DEFAULT true,
+    ADD COLUMN IF NOT EXISTS rows bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS subjects bigint NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS arrivals bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS departures bigint NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS changes bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS stored jsonb NOT NULL DEFAULT '[]';
+ALTER TABLE tailor.epoch ADD COLUMN IF NOT EXISTS personal boolean NOT NULL DEFAULT true;
+COMMENT ON COLUMN tailor.epoch.personal IS 'whether each subject has one row, which goes on when what it says changes';
+COMMENT ON COLUMN tailor.chain.epoch IS 'the copy that the release was last brought up to date with';
+COMMENT ON COLUMN tailor.chain.edition IS 'rises with each policy under which the release is stored anew, and names its tables and views';
+COMMENT ON COLUMN tailor.chain.generation IS 'rises with whatever is written of the release';
+COMMENT ON COLUMN tailor.chain.version IS 'of the policy under which the release is stored';
+COMMENT ON COLUMN tailor.chain.arrivals IS 'subjects with rows of the copy that are not shown yet: too few to be a cohort';
+COMMENT ON COLUMN tailor.chain.departures IS 'subjects with rows that are shown still and the copy had no more: too few of their block';
+COMMENT ON COLUMN tailor.chain.changes IS 'subjects whose row is shown as it was: too few of their block have changed';
+COMMENT ON COLUMN tailor.chain.stored IS 'the risk of combinations of quasi-identifiers in the table as it was when the generation was made: for its owner';
 COMMENT ON TABLE tailor.chain IS 'the root partition that one audience is shown of a table: all its readers (table), or a project''s';
 COMMENT ON COLUMN tailor.chain.layout IS 'the way its release is stored; a proxy of another version stores it anew';
 

@@ -13,16 +13,16 @@ CREATE TABLE IF NOT EXISTS tailor.unprotected (
 COMMENT ON TABLE tailor.unprotected IS 'append-only: the policies that were taken away, and how finely each audience had been shown the table';
 COMMENT ON COLUMN tailor.unprotected.name IS 'the table''s name then; its number where it was gone already';
 
--- chain_7_g2_row is of the second generation of chain 7 after its first, whose names
--- have no number of it; so have all that earlier versions have stored.
+-- chain_7_g2_row is of the edition 2 of chain 7, after its first, whose names have no
+-- number of it; so have all that earlier versions have stored.
 CREATE OR REPLACE FUNCTION tailor.is_of_a_chain(relation name) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (
         SELECT FROM tailor.chain h JOIN tailor.protection p USING (relation)
         WHERE h.chain = substring(is_of_a_chain.relation FROM '^chain_([0-9]{1,9})(?:_|$)')::integer
-          AND (h.layout < 7 OR h.generation = coalesce(substring(is_of_a_chain.relation FROM '^chain_[0-9]+_g([0-9]{1,9})(?:_|$)')::integer, 0)))
+          AND (h.layout < 8 OR h.edition = coalesce(substring(is_of_a_chain.relation FROM '^chain_[0-9]+_g([0-9]{1,9})(?:_|$)')::integer, 0)))
 $$;
-COMMENT ON FUNCTION tailor.is_of_a_chain IS 'whether a name is of the present generation of a chain; for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.is_of_a_chain IS 'whether a name is of the present edition of a chain; for Tailor''s own routines only';
 
 -- Numbers in names are those of epochs and chains. A table that is gone keeps its
 -- policy, and with it what is stored, until tailor.unprotect.
@@ -58,7 +58,7 @@ BEGIN
     END LOOP;
     RETURN gone;
 END $$;
-COMMENT ON FUNCTION tailor.drop_earlier IS 'drops what is stored of earlier generations of a chain and nobody uses; whether nothing is left; for the proxy only';
+COMMENT ON FUNCTION tailor.drop_earlier IS 'drops what is stored of earlier editions of a chain and nobody uses; whether nothing is left; for the proxy only';
 
 -- What is in use stays, closed to everybody, to be dropped another time.
 CREATE OR REPLACE PROCEDURE tailor.drop_orphans()

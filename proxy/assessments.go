@@ -42,7 +42,5 @@ func (a *assessments) keep(root *ecg.Root, uses string, found *ecg.Assessment) {
 	if a.kept == nil || len(a.kept) >= maxAssessments {
 		a.kept = make(map[assessed]*ecg.Assessment)
 	}
-	without := *found
-	without.Partition = nil
-	a.kept[assessed{weak.Make(root), uses}] = &without
+	a.kept[assessed{weak.Make(root), uses}] = found
 }

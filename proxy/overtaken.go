@@ -92,7 +92,7 @@ func (s *session) recordBound(ctx context.Context, p *portal, record *audit.Reco
 		}
 	}
 	for _, bound := range p.bound.releases {
-		if r := snapshot.Current(bound.Relation); r.Epoch != bound.Relation.Epoch {
+		if r := snapshot.Current(bound.Relation); !bound.Stands(r) {
 			return nil, catalog.ErrOvertaken(r)
 		}
 	}

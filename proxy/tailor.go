@@ -277,7 +277,7 @@ func (d *decision) describe(record *audit.Record) {
 	for i, release := range d.releases {
 		a := d.assessments[i]
 		record.Relations = append(record.Relations, release.Relation.String())
-		record.Epoch, record.PolicyVersion = release.Relation.Epoch, release.Relation.Version
+		record.Epoch, record.PolicyVersion = release.Epoch, release.Relation.Version
 		record.Chain, record.Recoding = release.Chain, a.Recoding
 		record.Shows(release.Chain, release.Generation)
 		record.Stages = append(record.Stages, a.Stages...)

@@ -28,7 +28,7 @@ func ticketed(t *testing.T, p *proxied, user string) (*catalog.Catalog, *catalog
 		t.Fatal(err)
 	}
 	t.Cleanup(policies.Close)
-	return policies, release, fmt.Sprintf("SELECT age FROM tailor_release.%s LIMIT 1", catalog.ReleaseName(release.Chain, release.Generation))
+	return policies, release, fmt.Sprintf("SELECT age FROM tailor_release.%s LIMIT 1", catalog.ReleaseName(release.Chain, release.Edition))
 }
 
 // TestATicketIsForOneSessionOfAllTimes shows tickets of the right form, made with

@@ -155,11 +155,10 @@ FROM tailor.schedule s JOIN tailor.protection p USING (relation)
 WHERE s.failed = 0 AND p.active IS NOT NULL AND s.due < now() - interval '1 hour'`},
 	{"disk", `
 SELECT 'warning', s.relation::text,
-       format('%s hold %s of earlier copies, because no proxy has carried over what is shown to: %s', s.earlier_epochs, pg_size_pretty(s.earlier_bytes),
-              (SELECT string_agg(format('%s (since %s)', c.audience, c.changed::date), ', ' ORDER BY c.audience) FROM tailor.chain c WHERE c.relation = s.relation AND c.epoch <> p.epoch)),
-       format('Run tailor serve, or CALL tailor.forget_chains(%L); which gives up the guarantee over what was shown before.', s.relation::text)
-FROM tailor.storage s JOIN tailor.protection p USING (relation)
-WHERE s.earlier_epochs > 0 AND s.earlier_bytes > greatest(2 * s.copy_bytes, 100 * 1024 * 1024)`},
+       format('%s of a copy wait to be taken in by a proxy since %s: readers are shown what was before', pg_size_pretty(s.copy_bytes), e.created::timestamp(0)),
+       format('Run tailor serve; its log says what keeps it from taking in the copy of %s.', s.relation::text)
+FROM tailor.storage s JOIN tailor.protection p USING (relation) JOIN tailor.epoch e ON e.epoch = p.epoch
+WHERE s.behind > 0 AND e.created < now() - interval '1 hour'`},
 	{"drafts", `
 SELECT 'warning', p.relation::text, 'it has a draft of a policy and is not protected: nothing hides it', format('CALL tailor.activate(%L);', p.relation::text)
 FROM tailor.protection p WHERE p.active IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = p.relation)`},

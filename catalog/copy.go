@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -11,26 +10,34 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-// epoch is the stored copy of a relation as the engine sees it. It is
-// immutable: an epoch's tables are written once.
-type epoch struct {
-	number   int
-	rows     int
-	subjects int // distinct, with or without quasi-identifiers
-	// table holds the quasi-identifiers that blocks are made along, nil where the
-	// relation has no quasi-identifiers. Its rows are in the order of the copy's
-	// random row numbers.
+// copied is what the copy of a relation says of its dimensions: the hierarchies over
+// all values of the copy, and the leaves of each tuple as it is stored. A relation
+// without quasi-identifiers has none.
+type copied struct {
+	columns []anonymize.Column
+	leaves  [][]uint32 // [column][tuple as stored]
+}
+
+// cohort is a set of rows of a copy that is partitioned by itself.
+type cohort struct {
+	rows, subjects int // subjects: distinct ones
+	// table holds the dimensions, nil where the relation has none. Its rows are in the
+	// order of the copy's random row numbers.
 	table     *anonymize.Table
-	tuples    []uint32            // tuple as it is stored -> tuple of the table
+	stored    []uint32            // tuple of the table -> tuple as it is stored
 	sensitive map[string][]uint32 // column -> code of each row
 	kinds     map[string]int      // column -> distinct values
 }
 
-// Names of the copy's own columns. A blank cannot be typed by accident.
+// Names of the columns of copies and releases that nobody is shown. A blank cannot be
+// typed by accident. By person, key and nth a row is followed from copy to copy.
 const (
-	rowColumn     = `"tailor row"`
-	tupleColumn   = `"tailor tuple"`
-	subjectColumn = `"tailor subject"`
+	rowColumn    = `"tailor row"`
+	tupleColumn  = `"tailor tuple"`
+	personColumn = `"tailor person"`
+	keyColumn    = `"tailor key"`
+	nthColumn    = `"tailor nth"`
+	blockColumn  = `"tailor block"`
 )
 
 func ident(name string) string { return pgx.Identifier{name}.Sanitize() }
@@ -41,79 +48,53 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// epochOf returns the relation's present epoch, reading it once.
-func (c *Catalog) epochOf(ctx context.Context, r *Relation) (*epoch, error) {
-	c.mu.Lock()
-	e := c.epochs[r.Epoch]
-	c.mu.Unlock()
-	if e != nil {
-		return e, nil
-	}
-	// Whoever asks first reads for all, and is not to stop when it loses its
-	// own patience.
-	reading := c.reading.DoChan(strconv.Itoa(r.Epoch), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
-		e, err := loadEpoch(ctx, c.pool, r)
-		if err != nil {
-			return nil, err
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.epochs[r.Epoch] = e
-		return e, nil
-	})
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for epoch %d: %w", r.Epoch, ctx.Err())
-	case read := <-reading:
-		if read.Err != nil {
-			return nil, read.Err
-		}
-		return read.Val.(*epoch), nil
-	}
-}
-
-func loadEpoch(ctx context.Context, db querier, r *Relation) (*epoch, error) {
-	e := &epoch{number: r.Epoch, sensitive: make(map[string][]uint32), kinds: make(map[string]int)}
+// readCopy reads the tuples of a relation's present copy.
+func readCopy(ctx context.Context, db querier, r *Relation) (*copied, error) {
 	qids := r.Dimensions()
 	tuples, err := readTuples(ctx, db, r, qids)
 	if err != nil {
-		return nil, fmt.Errorf("read tuples of epoch %d: %w", r.Epoch, err)
-	}
-	tupleOfRow, subjectOfRow, err := readRows(ctx, db, r, e)
-	if err != nil {
-		return nil, fmt.Errorf("read rows of epoch %d: %w", r.Epoch, err)
-	}
-	e.rows, e.subjects = len(tupleOfRow), distinct(subjectOfRow)
-	for column, codes := range e.sensitive {
-		e.kinds[column] = distinct(codes)
-	}
-	if len(qids) == 0 || e.rows == 0 { // of nobody, nothing is shown (see assertFeasible)
-		return e, nil
+		return nil, fmt.Errorf("read tuples of copy %d: %w", r.Epoch, err)
 	}
 	columns, leaves, err := encode(qids, tuples)
 	if err != nil {
-		return nil, fmt.Errorf("epoch %d of %s: %w", r.Epoch, r, err)
+		return nil, fmt.Errorf("copy %d of %s: %w", r.Epoch, r, err)
 	}
-	byRow := make([][]uint32, len(qids))
-	for i := range qids {
+	return &copied{columns, leaves}, nil
+}
+
+// cohort reads those rows of the copy that a table of row numbers has in a group, or
+// the whole copy.
+func (k *copied) cohort(ctx context.Context, db querier, r *Relation, arriving string, group int) (*cohort, error) {
+	of := &cohort{sensitive: make(map[string][]uint32), kinds: make(map[string]int)}
+	tupleOfRow, subjectOfRow, err := readRows(ctx, db, r, of, arriving, group)
+	if err != nil {
+		return nil, fmt.Errorf("read rows of copy %d: %w", r.Epoch, err)
+	}
+	of.rows, of.subjects = len(tupleOfRow), distinct(subjectOfRow)
+	for column, codes := range of.sensitive {
+		of.kinds[column] = distinct(codes)
+	}
+	if len(k.columns) == 0 || of.rows == 0 {
+		return of, nil
+	}
+	byRow := make([][]uint32, len(k.columns))
+	for i := range byRow {
 		byRow[i] = make([]uint32, len(tupleOfRow))
 		for row, tuple := range tupleOfRow {
-			byRow[i][row] = leaves[i][tuple]
+			byRow[i][row] = k.leaves[i][tuple]
 		}
 	}
-	if unique(subjectOfRow) {
+	if of.rows == of.subjects {
 		subjectOfRow = nil // every row is a subject of its own: rows may be counted
 	}
-	if e.table, err = anonymize.NewTable(columns, byRow, subjectOfRow); err != nil {
+	if of.table, err = anonymize.NewTable(k.columns, byRow, subjectOfRow); err != nil {
 		return nil, err
 	}
-	e.tuples = make([]uint32, len(tuples[0]))
-	for row, tuple := range e.table.TupleOfRow() {
-		e.tuples[tupleOfRow[row]] = tuple
+	of.stored = make([]uint32, of.table.Tuples())
+	for row, tuple := range of.table.TupleOfRow() {
+		of.stored[tuple] = tupleOfRow[row]
 	}
-	return e, nil
+	return of, nil
 }
 
 // readTuples reads the values of every tuple as text, [column][tuple]; nil is
@@ -147,8 +128,7 @@ func readTuples(ctx context.Context, db querier, r *Relation, qids []*Column) ([
 	return out, err
 }
 
-// readingsOf are expressions for the columns as text. Copies of earlier versions
-// have the types of the table, whose casts can be functions of its owner.
+// readingsOf are expressions for the columns as text.
 func readingsOf(ctx context.Context, db querier, r *Relation, qids []*Column) ([]string, error) {
 	names := make([]string, len(qids))
 	for i, q := range qids {
@@ -208,17 +188,20 @@ func isInteger(pgType string) bool {
 	return pgType == "smallint" || pgType == "integer" || pgType == "bigint"
 }
 
-// readRows reads tuple and subject of every row, and the codes of the
-// sensitive columns that a requirement names.
-func readRows(ctx context.Context, db querier, r *Relation, e *epoch) (tupleOfRow, subjectOfRow []uint32, err error) {
-	list := []string{tupleColumn, subjectColumn}
+// readRows reads tuple and subject of some rows, and the codes of the sensitive
+// columns that a requirement names.
+func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving string, group int) (tupleOfRow, subjectOfRow []uint32, err error) {
+	list := []string{"e." + tupleColumn, "e." + personColumn}
 	var names []string
 	for _, q := range r.Requirements {
 		names = append(names, q.Column)
-		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY %s) - 1", ident(q.Column)))
+		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY e.%s) - 1", ident(q.Column)))
 	}
-	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM tailor_store.epoch_%d ORDER BY %s",
-		strings.Join(list, ", "), r.Epoch, rowColumn))
+	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
+	if arriving != wholeCopy {
+		from += fmt.Sprintf(" JOIN %s a USING (%s) WHERE a.cohort = %d", arriving, rowColumn, group)
+	}
+	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(list, ", "), from, rowColumn))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -227,11 +210,17 @@ func readRows(ctx context.Context, db querier, r *Relation, e *epoch) (tupleOfRo
 	for i := range values {
 		into[i] = &values[i]
 	}
+	persons := make(map[int64]uint32)
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		tupleOfRow = append(tupleOfRow, uint32(values[0]))
-		subjectOfRow = append(subjectOfRow, uint32(values[1]))
+		person, known := persons[values[1]]
+		if !known {
+			person = uint32(len(persons))
+			persons[values[1]] = person
+		}
+		subjectOfRow = append(subjectOfRow, person)
 		for i, name := range names {
-			e.sensitive[name] = append(e.sensitive[name], uint32(values[i+2]))
+			of.sensitive[name] = append(of.sensitive[name], uint32(values[i+2]))
 		}
 		return nil
 	})

@@ -1,0 +1,78 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// renew stores the release in tables of their own, with the rows of those that there
+// are: under another policy than it was stored by, or where its tables have no room for
+// a label. What was shown stays as it is. A column that has not been shown is shown to
+// blocks whose rows the copy all has: else it would set those apart who are gone.
+func (t *takingIn) renew(ctx context.Context, was *Relation) error {
+	from, gone := t.chain.table("row"), t.chain.table("gone")
+	t.chain.edition = max(t.chain.edition, t.chain.generation) + 1
+	for _, d := range t.dictionaries {
+		d.stored = 0
+	}
+	if err := createTables(ctx, t.tx, t.r, t.chain, t.dictionaries); err != nil {
+		return err
+	}
+	if err := storeEntries(ctx, t.tx, t.chain, t.dictionaries); err != nil {
+		return err
+	}
+	return execute(ctx, t.tx, t.renewal(was, from),
+		fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", t.chain.table("gone"), gone),
+		"ANALYZE "+t.chain.table("row"))
+}
+
+// renewal is the statement that copies rows. Rows of the copy are found by what both
+// policies show of them, since the hashes of the copy are of what the present one shows.
+func (t *takingIn) renewal(was *Relation, from string) string {
+	var common, mine, theirs []string
+	for _, name := range t.r.payload() {
+		if t.stays(was, name) && name != t.pseudonym() {
+			common, mine, theirs = append(common, name), append(mine, "r."+name), append(theirs, "e."+name)
+		}
+	}
+	alike := func(list []string) string { return fmt.Sprintf(`ROW(%s)::text COLLATE "C"`, strings.Join(list, ", ")) }
+	r, e := from+" r", fmt.Sprintf("tailor_store.epoch_%d e", t.r.Epoch)
+	changed := fmt.Sprintf("%s IS DISTINCT FROM %s", alike(mine), alike(theirs))
+	key := fmt.Sprintf(`CASE WHEN e.%[1]s IS NULL THEN r.%[2]s ELSE (CASE WHEN %[3]s THEN ~e.%[2]s ELSE e.%[2]s END & ~4294967295) | (r.%[2]s & 4294967295) END`,
+		personColumn, keyColumn, changed)
+	nth, match := "r."+nthColumn, t.same("e", "r")
+	if !t.personal {
+		place := fmt.Sprintf(`row_number() OVER (PARTITION BY %[1]s, %%s, %[2]s & 4294967295 ORDER BY %[2]s, %[3]s) AS "tailor place"`, personColumn, keyColumn, nthColumn)
+		r = fmt.Sprintf("(SELECT *, %s FROM %s) r", fmt.Sprintf(place, alike(mine)), r)
+		e = fmt.Sprintf("(SELECT *, %s FROM %s) e", fmt.Sprintf(place, alike(theirs)), e)
+		match = fmt.Sprintf(`e.%[1]s = r.%[1]s AND %[2]s = %[3]s AND e.%[4]s & 4294967295 = r.%[4]s & 4294967295 AND e."tailor place" = r."tailor place"`,
+			personColumn, alike(theirs), alike(mine), keyColumn)
+		changed, key, nth = "false", fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", keyColumn), fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", nthColumn)
+	}
+	list := []string{"r." + personColumn, key, nth, "r." + blockColumn}
+	if t.r.Parent != nil {
+		list = append(list, "r."+rowColumn)
+	}
+	for _, name := range t.r.payload() {
+		value := "r." + name
+		if !t.stays(was, name) {
+			value = fmt.Sprintf("CASE WHEN bool_and(e.%s IS NOT NULL AND NOT (%s)) OVER (PARTITION BY r.%s) THEN e.%s END", personColumn, changed, blockColumn, name)
+		}
+		list = append(list, value)
+	}
+	for _, name := range shownColumns(t.dictionaries) {
+		list = append(list, "r."+name)
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s LEFT JOIN %s ON %s ORDER BY gen_random_uuid()", t.chain.table("row"),
+		strings.Join(append(t.r.rowColumns(), shownColumns(t.dictionaries)...), ", "), strings.Join(list, ", "), r, e, match)
+}
+
+// stays says whether a column of the payload, by its quoted name, was shown by an
+// earlier policy as it is now.
+func (t *takingIn) stays(was *Relation, name string) bool {
+	now := slices.IndexFunc(t.r.Columns, func(c Column) bool { return ident(c.Name) == name })
+	then := was.Column(t.r.Columns[now].Name)
+	return then != nil && then.Visible() && then.Class != QuasiIdentifier && then.Type == t.r.Columns[now].Type
+}
