@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,14 +18,57 @@ import (
 // A stricter policy makes blocks join, and never regroups them: any other line than
 // one along which they were shown would tell people apart whom the blocks left together.
 
-// part is a block as it is coarsened: its people, and in each dimension the node that
-// covers them.
+// part is a block as it is coarsened: its people, and in each dimension how they are
+// shown.
 type part struct {
 	number int
 	into   *part // the part that it has joined
 	class  class
-	nodes  []anonymize.Node
-	alters bool // it is to be shown in another way
+	shown  []showing
+}
+
+// showing is how a part is shown in a dimension.
+type showing struct {
+	label  int            // its number, while that stays
+	node   anonymize.Node // of the present hierarchy; the root where it has no such label
+	found  bool           // it has
+	alters bool           // the node is to be shown, and not the label
+}
+
+// becomes has a node shown.
+func (s *showing) becomes(node anonymize.Node) { s.node, s.found, s.alters = node, true, true }
+
+// alters says whether a part is to be shown in another way.
+func (p *part) alters() bool {
+	return slices.ContainsFunc(p.shown, func(s showing) bool { return s.alters })
+}
+
+// entry is what a part is shown by in a dimension.
+func (t *takingIn) entry(p *part, dimension int) entry {
+	s, d := p.shown[dimension], t.dictionaries[dimension]
+	switch {
+	case s.alters:
+		return entryOf(d.column, t.copied.columns[dimension].Hierarchy, s.node)
+	case s.label == 0:
+		return entry{label: anonymize.Null}
+	}
+	return d.entries[s.label-1]
+}
+
+// enter numbers what parts are shown by. It says whether what there is of the release
+// has room for that.
+func (t *takingIn) enter(parts []*part) bool {
+	fits := true
+	for i, d := range t.dictionaries {
+		var entries []entry
+		for _, p := range parts {
+			if p.into == nil {
+				entries = append(entries, t.entry(p, i))
+			}
+		}
+		fits = d.add(entries) && fits
+	}
+	return fits
 }
 
 // whole is the part that a part has become.
@@ -38,7 +83,7 @@ func (p *part) whole() *part {
 // made under: blocks that fall short join others, and labels of hierarchies that have
 // changed are those of the present ones.
 func (t *takingIn) coarsen(ctx context.Context, was *Relation) error {
-	parts, err := t.parts(ctx)
+	parts, err := t.parts(ctx, "true")
 	if err != nil {
 		return err
 	}
@@ -49,21 +94,17 @@ func (t *takingIn) coarsen(ctx context.Context, was *Relation) error {
 	if t.r.recoding() == ecg.FullDomain {
 		t.level(parts)
 	}
-	entries := make(map[*part][]entry)
-	fits := true
 	for _, p := range parts {
-		w := p.whole()
-		if p == w && !t.needs().meets(&p.class) {
+		if p.into == nil && !t.needs().meets(&p.class) {
 			return &anonymize.UnmetError{Requirement: "the policy"}
 		}
-		if entries[w] == nil && (w.alters || p != w) {
-			for i, d := range t.dictionaries {
-				entries[w] = append(entries[w], entryOf(d.column, t.copied.columns[i].Hierarchy, w.nodes[i]))
-				fits = d.add(entries[w][i:]) && fits
-			}
-		}
 	}
-	if !fits {
+	return t.reshow(ctx, parts)
+}
+
+// reshow writes what is shown of the rows of parts that have changed.
+func (t *takingIn) reshow(ctx context.Context, parts []*part) error {
+	if !t.enter(parts) {
 		if err := t.renew(ctx, t.r); err != nil {
 			return err
 		}
@@ -71,11 +112,6 @@ func (t *takingIn) coarsen(ctx context.Context, was *Relation) error {
 	if err := storeEntries(ctx, t.tx, t.chain, t.dictionaries); err != nil {
 		return err
 	}
-	return t.reshow(ctx, parts, entries)
-}
-
-// reshow writes what is shown of the rows of parts that have changed.
-func (t *takingIn) reshow(ctx context.Context, parts []*part, entries map[*part][]entry) error {
 	placed, row := t.temporary("placed"), t.chain.table("row")
 	columns := []string{blockColumn + " integer", "becomes integer"}
 	sets := []string{blockColumn + " = p.becomes"}
@@ -90,13 +126,13 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part, entries map[*part]
 	err := copyInto(ctx, t.tx, placed, func(w *copyWriter) {
 		for _, p := range parts {
 			whole := p.whole()
-			if p == whole && entries[whole] == nil {
+			if p == whole && !p.alters() {
 				continue
 			}
 			w.number(p.number)
 			w.number(whole.number)
 			for i, d := range t.dictionaries {
-				w.number(d.number(entries[whole][i]))
+				w.number(d.number(t.entry(whole, i)))
 			}
 			w.end()
 		}
@@ -107,8 +143,9 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part, entries map[*part]
 	return execute(ctx, t.tx, "ANALYZE "+placed, fmt.Sprintf("UPDATE %s r SET %s FROM %s p WHERE r.%[4]s = p.%[4]s", row, commas(sets), placed, blockColumn), "DROP TABLE "+placed)
 }
 
-// parts reads the blocks of the release, with the nodes of their labels.
-func (t *takingIn) parts(ctx context.Context) ([]*part, error) {
+// parts reads the blocks of the release that meet a condition, with the nodes of their
+// labels.
+func (t *takingIn) parts(ctx context.Context, condition string) ([]*part, error) {
 	columns := []string{blockColumn, personColumn}
 	for _, d := range t.dictionaries {
 		columns = append(columns, d.own("number"))
@@ -116,7 +153,7 @@ func (t *takingIn) parts(ctx context.Context) ([]*part, error) {
 	for _, q := range t.r.Requirements {
 		columns = append(columns, fmt.Sprintf("hashtextextended(coalesce('=' || %s::text, ''), 0)", ident(q.Column)))
 	}
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY 1", commas(columns), t.chain.table("row")))
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s r WHERE %s ORDER BY 1", commas(columns), t.chain.table("row"), condition))
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +170,7 @@ func (t *takingIn) parts(ctx context.Context) ([]*part, error) {
 		if len(out) == 0 || out[len(out)-1].number != number {
 			p := &part{number: number}
 			for i := range dimensions {
-				node, found := find[i](int(values[2+i]))
-				p.nodes, p.alters = append(p.nodes, node), p.alters || !found
+				p.shown = append(p.shown, find[i](int(values[2+i])))
 			}
 			out = append(out, p)
 		}
@@ -145,9 +181,9 @@ func (t *takingIn) parts(ctx context.Context) ([]*part, error) {
 }
 
 // finders find, for each dimension, the node of the present hierarchy that a label by
-// its number is of; the root where there is none.
-func (t *takingIn) finders() []func(number int) (anonymize.Node, bool) {
-	var out []func(int) (anonymize.Node, bool)
+// its number is of.
+func (t *takingIn) finders() []func(number int) showing {
+	var out []func(int) showing
 	for i, d := range t.dictionaries {
 		h := t.copied.columns[i].Hierarchy
 		nodes := make(map[string]anonymize.Node)
@@ -159,15 +195,15 @@ func (t *takingIn) finders() []func(number int) (anonymize.Node, bool) {
 				}
 			}
 		}
-		out = append(out, func(number int) (anonymize.Node, bool) {
+		out = append(out, func(number int) showing {
 			label := anonymize.Null
 			if number > 0 {
 				label = d.entries[number-1].label
 			}
 			if node, found := nodes[label]; found {
-				return node, true
+				return showing{label: number, node: node, found: true}
 			}
-			return h.Root(), false
+			return showing{label: number, node: h.Root()}
 		})
 	}
 	return out
@@ -185,48 +221,98 @@ func (t *takingIn) label(ctx context.Context, was *Relation, parts []*part) erro
 	if len(changed) == 0 {
 		return nil
 	}
-	of := make(map[int]*part)
-	for _, p := range parts {
-		of[p.number] = p
-	}
-	type ends struct{ lo, hi uint32 }
-	covered := make(map[*part][]ends)
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT r.%s, e.%s FROM %s r JOIN tailor_store.epoch_%d e ON %s",
-		blockColumn, tupleColumn, t.chain.table("row"), t.r.Epoch, t.same("e", "r")))
-	if err != nil {
-		return err
-	}
-	var number int
-	var tuple uint32
-	_, err = pgx.ForEachRow(rows, []any{&number, &tuple}, func() error {
-		p := of[number]
-		known := covered[p] != nil
-		if !known {
-			covered[p] = make([]ends, len(changed))
-		}
-		for n, i := range changed {
-			leaf, e := t.copied.leaves[i][tuple], &covered[p][n]
-			if !known {
-				*e = ends{leaf, leaf}
-			}
-			e.lo, e.hi = min(e.lo, leaf), max(e.hi, leaf)
-		}
-		return nil
-	})
+	covered, err := t.covered(ctx, "true")
 	if err != nil {
 		return err
 	}
 	for _, p := range parts {
-		p.alters = true
-		for n, i := range changed {
+		for _, i := range changed {
 			h := t.copied.columns[i].Hierarchy
-			p.nodes[i] = h.Root() // nobody of the block is left to tell
-			if covered[p] != nil {
-				p.nodes[i] = h.Cover(covered[p][n].lo, covered[p][n].hi)
+			if values := covered[p.number]; values != nil {
+				p.shown[i].becomes(h.Cover(values[i].lo, values[i].hi))
+			} else { // nobody of the block is left to tell
+				p.shown[i].becomes(h.Root())
 			}
 		}
 	}
 	return nil
+}
+
+// span is the lowest and the highest leaf of some values.
+type span struct{ lo, hi uint32 }
+
+// covered are the values that the copy has of the people of blocks that meet a condition,
+// by block and dimension.
+func (t *takingIn) covered(ctx context.Context, condition string) (map[int][]span, error) {
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT r.%s, e.%s FROM %s r JOIN tailor_store.epoch_%d e ON %s WHERE %s",
+		blockColumn, tupleColumn, t.chain.table("row"), t.r.Epoch, t.same("e", "r"), condition))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int][]span)
+	var number int
+	var tuple uint32
+	_, err = pgx.ForEachRow(rows, []any{&number, &tuple}, func() error {
+		values, known := out[number]
+		if !known {
+			values = make([]span, len(t.copied.columns))
+			out[number] = values
+		}
+		for i := range values {
+			leaf := t.copied.leaves[i][tuple]
+			if !known {
+				values[i] = span{leaf, leaf}
+			}
+			values[i].lo, values[i].hi = min(values[i].lo, leaf), max(values[i].hi, leaf)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// follow has labels go with the people of a block whose quasi-identifiers have changed,
+// where that makes no label wider: those of a block who have grown a year older
+// together, say. Whoever else has moved is shown where he was: his block is no other
+// one, so that it is shared by the same people throughout.
+func (t *takingIn) follow(ctx context.Context) error {
+	if !t.personal || len(t.dictionaries) == 0 || len(t.copied.columns) == 0 {
+		return nil
+	}
+	row, of := t.chain.table("row"), fmt.Sprintf("tailor_store.epoch_%d", t.r.Epoch)
+	moved := fmt.Sprintf("(m.%[1]s & 4294967295) <> (n.%[1]s & 4294967295)", keyColumn)
+	condition := fmt.Sprintf("r.%[1]s IN (SELECT m.%[1]s FROM %[2]s m JOIN %[3]s n ON %[4]s WHERE %[5]s)", blockColumn, row, of, t.same("m", "n"), moved)
+	parts, err := t.parts(ctx, condition)
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	covered, err := t.covered(ctx, condition)
+	if err != nil {
+		return err
+	}
+	var settled []string
+	for _, p := range parts {
+		follows := true
+		for i := range t.dictionaries {
+			h, values, s := t.copied.columns[i].Hierarchy, covered[p.number][i], &p.shown[i]
+			first, last := h.Range(s.node)
+			switch now := h.Cover(values.lo, values.hi); {
+			case s.found && values.lo >= first && values.hi <= last:
+			case h.Share(now) <= h.Share(s.node):
+				s.becomes(now)
+			default:
+				follows = false
+			}
+		}
+		if follows {
+			settled = append(settled, strconv.Itoa(p.number))
+		}
+	}
+	if err := t.reshow(ctx, parts); err != nil {
+		return err
+	}
+	row = t.chain.table("row") // it may have been stored anew
+	return execute(ctx, t.tx, fmt.Sprintf(`UPDATE %[1]s m SET %[2]s = (m.%[2]s & ~4294967295) | (n.%[2]s & 4294967295) FROM %[3]s n
+		WHERE %[4]s AND %[5]s AND m.%[6]s = ANY ('{%[7]s}')`, row, keyColumn, of, t.same("m", "n"), moved, blockColumn, strings.Join(settled, ",")))
 }
 
 // level shows each dimension at the level of the widest label.
@@ -235,14 +321,14 @@ func (t *takingIn) level(parts []*part) {
 		h := t.copied.columns[i].Hierarchy
 		level := 0
 		for _, p := range parts {
-			level = max(level, p.whole().nodes[i].Level)
+			level = max(level, p.whole().shown[i].node.Level)
 		}
 		for _, p := range parts {
-			if p.into != nil || p.nodes[i].Level == level {
+			if p.into != nil || p.shown[i].node.Level == level {
 				continue
 			}
-			first, _ := h.Range(p.nodes[i])
-			p.nodes[i], p.alters = anonymize.Node{Level: level, Group: h.Generalize(first, level)}, true
+			first, _ := h.Range(p.shown[i].node)
+			p.shown[i].becomes(anonymize.Node{Level: level, Group: h.Generalize(first, level)})
 		}
 	}
 }
@@ -293,8 +379,8 @@ func (j joining) orders(parts []*part) []order {
 			for n := range j.dictionaries {
 				i := (d + n) % len(j.dictionaries)
 				h := j.copied.columns[i].Hierarchy
-				a, _ := h.Range(x.nodes[i])
-				b, _ := h.Range(y.nodes[i])
+				a, _ := h.Range(x.shown[i].node)
+				b, _ := h.Range(y.shown[i].node)
 				if order := cmp.Compare(a, b); order != 0 {
 					return order
 				}
@@ -344,16 +430,19 @@ func (j joining) growth(p, q *part) float64 {
 	growth := 0.0
 	for i := range j.dictionaries {
 		h := j.copied.columns[i].Hierarchy
-		together := h.Share(cover(h, p.nodes[i], q.nodes[i]))
-		growth += together*float64(p.class.all+q.class.all) - h.Share(p.nodes[i])*float64(p.class.all) - h.Share(q.nodes[i])*float64(q.class.all)
+		a, b := p.shown[i].node, q.shown[i].node
+		growth += h.Share(cover(h, a, b))*float64(p.class.all+q.class.all) - h.Share(a)*float64(p.class.all) - h.Share(b)*float64(q.class.all)
 	}
 	return growth
 }
 
 // join has a part join another.
 func (j joining) join(p, into *part) {
-	for i := range into.nodes {
-		into.nodes[i] = cover(j.copied.columns[i].Hierarchy, p.nodes[i], into.nodes[i])
+	for i := range into.shown {
+		mine, theirs := &into.shown[i], &p.shown[i]
+		if mine.alters || theirs.alters || mine.label != theirs.label {
+			mine.becomes(cover(j.copied.columns[i].Hierarchy, mine.node, theirs.node))
+		}
 	}
 	for person, rows := range p.class.rows {
 		into.class.rows[person] += rows
@@ -364,7 +453,7 @@ func (j joining) join(p, into *part) {
 			into.class.values[i][v] = struct{}{}
 		}
 	}
-	p.into, into.alters = into, true
+	p.into = into
 }
 
 // cover is the narrowest node that covers two.

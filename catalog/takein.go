@@ -57,6 +57,9 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 		}
 	}
 	if !first {
+		if err := t.follow(ctx); err != nil {
+			return fmt.Errorf("labels that follow: %w", err)
+		}
 		if err := t.part(ctx); err != nil {
 			return fmt.Errorf("departures and changes: %w", err)
 		}

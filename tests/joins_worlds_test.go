@@ -21,19 +21,15 @@ var singles = []string{
 // quasi-identifiers and belong to two subjects, wherever they are stored.
 func differing(t *testing.T, conn *pgx.Conn, table, key string, payload ...string) {
 	t.Helper()
-	var chain, epoch int
-	if err := conn.QueryRow(t.Context(), `SELECT chain, epoch FROM tailor.chain WHERE relation = $1::text::regclass`,
-		table).Scan(&chain, &epoch); err != nil {
-		t.Fatal(err)
-	}
+	chain := one[int](t, conn, `SELECT chain FROM tailor.chain WHERE relation = $1::text::regclass`, table)
 	var one, two string
 	if err := conn.QueryRow(t.Context(), fmt.Sprintf(`
 		WITH placed AS (%s) SELECT a.name, b.name FROM placed a JOIN placed b ON a.block = b.block AND a.tuple <> b.tuple AND a.subject <> b.subject
-		ORDER BY md5(a.name || b.name) LIMIT 1`, placed(t, conn, fmt.Sprint(chain), fmt.Sprint(epoch), key))).Scan(&one, &two); err != nil {
+		ORDER BY md5(a.name || b.name) LIMIT 1`, placed(t, conn, fmt.Sprint(chain), key))).Scan(&one, &two); err != nil {
 		t.Fatal(err)
 	}
 	columns := strings.Join(payload, ", ")
-	for _, relation := range []string{fmt.Sprintf("tailor_store.epoch_%d", epoch), fmt.Sprintf("tailor_store.chain_%d_row", chain), table} {
+	for _, relation := range []string{fmt.Sprintf("tailor_store.chain_%d_row", chain), table} {
 		tag, err := conn.Exec(t.Context(), fmt.Sprintf(`UPDATE %[1]s a SET (%[2]s) = (b.%[3]s) FROM %[1]s b
 			WHERE a.%[4]s IN ($1, $2) AND b.%[4]s IN ($1, $2) AND a.%[4]s <> b.%[4]s`,
 			relation, columns, strings.ReplaceAll(columns, ", ", ", b."), key), one, two)

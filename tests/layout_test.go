@@ -251,14 +251,15 @@ func unguarded(t *testing.T, direct *pgx.Conn, view string) string {
 	return without
 }
 
-// placed is a query for the rows of a copy, by a column that tells them apart: tuple
-// and subject, and what is the same where a release shows two alike.
-func placed(t *testing.T, conn *pgx.Conn, chain, epoch, key string) string {
+// placed is a query for the rows of a release, by a column that tells them apart: what
+// stands for their quasi-identifiers, the subject, and what is the same where the
+// release shows two alike.
+func placed(t *testing.T, conn *pgx.Conn, chain, key string) string {
 	t.Helper()
 	alike := one[string](t, conn, `SELECT string_agg(format('r.%I', attname), ', ')
 		FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname LIKE 'tailor number %'`, "tailor_store.chain_"+chain+"_row")
-	return fmt.Sprintf(`SELECT e.%[3]s AS name, e."tailor tuple" AS tuple, e."tailor subject" AS subject, ARRAY[%[4]s] AS block
-		FROM tailor_store.epoch_%[2]s e JOIN tailor_store.chain_%[1]s_row r USING (%[3]s)`, chain, epoch, key, alike)
+	return fmt.Sprintf(`SELECT r.%[2]s AS name, r."tailor key" & 4294967295 AS tuple, r."tailor person" AS subject, ARRAY[%[3]s] AS block
+		FROM tailor_store.chain_%[1]s_row r`, chain, key, alike)
 }
 
 // TestPostgreSQLExpectsFewGroups looks at a table, at a child whose rows are joined

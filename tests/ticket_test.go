@@ -66,9 +66,9 @@ func TestATicketIsForOneSessionOfAllTimes(t *testing.T) {
 		}
 	}
 	another := *release
-	another.Relation = &catalog.Relation{Epoch: release.Relation.Epoch + 1}
+	another.Edition++
 	if _, err := direct.Exec(t.Context(), policies.Ticket(text, session, []*catalog.Release{&another}), pgx.QueryExecModeSimpleProtocol); codeIn(err) != "40001" {
-		t.Errorf("another copy: %v, want 40001", err)
+		t.Errorf("another edition: %v, want 40001", err)
 	}
 }
 
