@@ -63,14 +63,6 @@ func stored(t *testing.T, direct *pgx.Conn, schema, except string) (bytes int64,
 	return bytes, tables
 }
 
-// ownSuperuser is a stand of the test's own, for its many roles, and a direct
-// connection to it.
-func ownSuperuser(t *testing.T, name string) (*stand, *pgx.Conn) {
-	t.Helper()
-	s, _ := ownStand(t, name)
-	return s, s.superuser(t)
-}
-
 // settle vacuums what was just made, so that nobody else does later: that would add
 // maps of free space and of what is visible.
 func settle(t *testing.T, direct *pgx.Conn, schema string) {
@@ -81,13 +73,21 @@ func settle(t *testing.T, direct *pgx.Conn, schema string) {
 	}
 }
 
-// TestAThousandReadersChangeNoLaterAnswer has one reader ask before and after
+// TestNewReaders is about readers who have never asked before, many of them: on a stand
+// of its own, for all these roles.
+func TestNewReaders(t *testing.T) {
+	s, _ := ownStand(t, "newcomers")
+	t.Run("a thousand change no later answer", func(t *testing.T) { changeNoLaterAnswer(t, s) })
+	t.Run("the first query is planned at once", func(t *testing.T) { arePlannedAtOnce(t, s) })
+}
+
+// changeNoLaterAnswer has one reader ask before and after
 // probes that read nothing, and after the random queries of a thousand others: every
 // answer has the same bytes, and the store of releases, too.
-func TestAThousandReadersChangeNoLaterAnswer(t *testing.T) {
+func changeNoLaterAnswer(t *testing.T, s *stand) {
 	const others, workers = 1000, 16
-	s, direct := ownSuperuser(t, "newcomers")
-	p := s.serve(t, "--max-clients", "200")
+	direct := s.superuser(t)
+	p := s.serve(t)
 	conn := connect(t, p.dsn(s.reader(t)))
 	queries := []string{
 		"SELECT * FROM patients", "SELECT token, age, zip, race FROM patients ORDER BY token",
@@ -173,50 +173,57 @@ func asksOnce(dsn, sql string) error {
 	return err
 }
 
-// TestTheFirstQueryOfANewReaderIsPlannedAtOnce asks the same random statement ten
-// times for each of 200 readers who have never asked before, and of half of them once more in
-// a session of its own: a server process answers its first query late, whoever asks. The record
-// of an answer says how long was planned over the release; what the client sees has the
-// rest in it. Bounds are generous, figures are logged.
-func TestTheFirstQueryOfANewReaderIsPlannedAtOnce(t *testing.T) {
+// arePlannedAtOnce has 200 readers who have never asked before ask a random statement,
+// a quarter of them ten times and once more in a session of its own: a server process
+// answers its first query late, whoever asks. The record of an answer says how long was
+// planned over the release; what the client sees has the rest in it. Bounds are
+// generous, and not on what other work of the machine decides; figures are logged.
+func arePlannedAtOnce(t *testing.T, s *stand) {
 	const newcomers, times = 200, 10
-	s, direct := ownSuperuser(t, "firsts")
+	direct := s.superuser(t)
 	p := s.serveBinary(t, plainBinary(t))
 	rowsOf(t, connect(t, p.dsn("researcher")), "SELECT count(*) FROM patients") // the root is made
 	names := admitMany(t, direct, "first", newcomers)
 	rng := rand.New(rand.NewPCG(6, 22))
 	var firsts, tenths, agains []time.Duration // as the client sees them
+	session := func(name, sql string, times int) (taken []time.Duration) {
+		conn := connect(t, p.dsnOf(name, "first"))
+		for range times {
+			began := time.Now()
+			rowsOf(t, conn, sql)
+			taken = append(taken, time.Since(began))
+		}
+		_ = conn.Close(t.Context())
+		return taken
+	}
 	for i, name := range names {
 		sources := hospitalSources()
 		sql := sources[rng.IntN(len(sources))].draw(rng) + " LIMIT 1"
-		for _, n := range []int{times, 1}[:1+(i+1)%2] { // of every other reader
-			conn := connect(t, p.dsnOf(name, "first"))
-			var taken []time.Duration
-			for range n {
-				began := time.Now()
-				rowsOf(t, conn, sql)
-				taken = append(taken, time.Since(began))
-			}
-			_ = conn.Close(t.Context())
-			if n == times {
-				firsts, tenths = append(firsts, taken[0]), append(tenths, taken[n-1])
-			} else {
-				agains = append(agains, taken[0])
-			}
+		if i%4 > 0 {
+			firsts = append(firsts, session(name, sql, 1)...)
+			continue
 		}
+		taken := session(name, sql, times)
+		firsts, tenths = append(firsts, taken[0]), append(tenths, taken[times-1])
+		agains = append(agains, session(name, sql, 1)...)
 	}
-	plans := make(map[string][]time.Duration) // by the records, of each reader in turn
+	var firstPlans, tenthPlans []time.Duration // by the records
+	seen := make(map[string]int)
 	for _, r := range p.records(t) {
-		if name := fmt.Sprint(r["principal"]); strings.HasPrefix(name, "first_") && r["verdict"] == "released" {
-			plans[name] = append(plans[name], time.Duration(r["plan_ms"].(float64)*float64(time.Millisecond)))
+		name := fmt.Sprint(r["principal"])
+		if !strings.HasPrefix(name, "first_") || r["verdict"] != "released" {
+			continue
+		}
+		plan := time.Duration(r["plan_ms"].(float64) * float64(time.Millisecond))
+		switch seen[name]++; seen[name] {
+		case 1:
+			firstPlans = append(firstPlans, plan)
+		case times:
+			tenthPlans = append(tenthPlans, plan)
 		}
 	}
-	var firstPlans, tenthPlans []time.Duration
-	for _, name := range names {
-		if len(plans[name]) < times {
-			t.Fatalf("%d records of %d queries", len(plans[name]), times)
-		}
-		firstPlans, tenthPlans = append(firstPlans, plans[name][0]), append(tenthPlans, plans[name][times-1])
+	if len(firstPlans) != newcomers || len(tenthPlans) != newcomers/4 {
+		t.Fatalf("%d and %d records of %d readers", len(firstPlans), len(tenthPlans), newcomers)
 	}
 	for _, d := range []struct {
 		what  string
@@ -238,7 +245,6 @@ func TestTheFirstQueryOfANewReaderIsPlannedAtOnce(t *testing.T) {
 		{"the median of planning", percentile(firstPlans, 50), 2 * time.Millisecond},
 		{"the 99th percentile of planning", percentile(firstPlans, 99), 20 * time.Millisecond},
 		{"what a first answer takes longer than one to a known reader", percentile(firsts, 50) - percentile(agains, 50), 10 * time.Millisecond},
-		{"what the 99th percentile of first answers takes longer than that", percentile(firsts, 99) - percentile(agains, 50), 100 * time.Millisecond},
 	} {
 		if bound.taken > bound.most {
 			t.Errorf("%s is %v, want at most %v", bound.claim, bound.taken, bound.most)

@@ -76,7 +76,7 @@ func adultRows() int {
 	if os.Getenv("TAILOR_SOAK") != "" {
 		return 1 << 20
 	}
-	return 6000
+	return 4000
 }
 
 func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }

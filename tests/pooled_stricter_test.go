@@ -6,57 +6,73 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// stricter has four readers ask at random before and after a policy is made stricter,
-// and pools what they were shown before and after, and after alone. The answers
-// before and after together tell no fewer people apart than the policy before allows.
-func stricter(t *testing.T, name string, k int, change string, before, after model) {
-	t.Helper()
-	const share = 0.5
-	direct := newFamily(t, name, k, "CALL tailor.max_share('visits', 0.5)")
-	p := serveDatabase(t, name)
-	conns := p.readers(t, direct, name, 4)
+// stricterSteps make the policy of a family stricter, one after the other.
+var stricterSteps = []struct {
+	name, change string
+	k, l         int // of every class after the step; l of patients only
+}{
+	{name: "as it was", k: 5},
+	{name: "a greater k", k: 7, change: `CALL tailor.protect('patients', 'id', 7); CALL tailor.protect('visits', 'patient_id', 7);
+		CALL tailor.protect('labs', 'patient_id', 7); CALL tailor.protect('deliveries', 'patient_id', 7);`},
+	{name: "l-diversity added", k: 7, l: 3, change: requireDiverse + ";"},
+}
+
+// TestAnswersBeforeAndAfterAStricterPolicyArePooled has four readers ask at random
+// before and after each step. After the step all classes meet the stricter policy; the
+// answers since the step before, and all there have been, tell no fewer people apart
+// than the policy allowed when they were given.
+func TestAnswersBeforeAndAfterAStricterPolicyArePooled(t *testing.T) {
+	direct := newFamily(t, "stricter", stricterSteps[0].k, "CALL tailor.max_share('visits', 0.5)")
+	p := serveDatabase(t, "stricter")
+	conns := p.readers(t, direct, "stricter_reader", 4)
 	sources := familySources()
-	together, alone := make(map[string]*pooled), make(map[string]*pooled)
+	before, ever := make(map[string]*pooled), make(map[string]*pooled)
 	for table, facts := range familyOf {
-		together[table] = newPooled(t, direct, facts)
-		alone[table] = together[table].again()
+		ever[table] = newPooled(t, direct, facts)
 	}
-	askInTurn(t, conns, 12, 3, sources, together)
-	exec1(t, direct, change+";"+activateFamily)
+	for i, step := range stricterSteps {
+		t.Run(step.name, func(t *testing.T) {
+			if i > 0 {
+				exec1(t, direct, step.change+activateFamily)
+				inForce(t, direct, conns[0], sources)
+			}
+			after := make(map[string]*pooled)
+			for table := range familyOf {
+				after[table] = ever[table].again()
+			}
+			askInTurn(t, conns, 10, 3, sources, after)           // the same in each step
+			askInTurn(t, conns, 10, 4+uint64(i), sources, after) // and others
+			for table, a := range after {
+				want := model{k: step.k}
+				if table == "patients" {
+					want.l = step.l
+				} else {
+					want.share = 0.5
+				}
+				a.assertMeets(t, table+", "+step.name, want)
+				ever[table].refineBy(a)
+				want.l = 0 // which the policy did not ask for from the beginning
+				want.k = stricterSteps[0].k
+				ever[table].assertMeets(t, table+", all answers", want)
+				if i > 0 {
+					want.k = stricterSteps[i-1].k
+					before[table].refineBy(a)
+					before[table].assertMeets(t, table+", before and after", want)
+				}
+				before[table] = a
+			}
+		})
+	}
+}
+
+// inForce waits until every release is of the present epoch.
+func inForce(t *testing.T, direct, conn *pgx.Conn, sources []source) {
+	t.Helper()
 	waitFor(t, func() bool {
 		for _, s := range sources {
-			_, _ = conns[0].Exec(t.Context(), "SELECT count(*) FROM "+s.of, pgx.QueryExecModeSimpleProtocol)
+			_, _ = conn.Exec(t.Context(), "SELECT count(*) FROM "+s.of, pgx.QueryExecModeSimpleProtocol)
 		}
-		_, _ = conns[0].Exec(t.Context(), "SELECT count(*) FROM diagnoses")
+		_, _ = conn.Exec(t.Context(), "SELECT count(*) FROM diagnoses", pgx.QueryExecModeSimpleProtocol)
 		return one[bool](t, direct, `SELECT bool_and(c.epoch = p.epoch) FROM tailor.chain c JOIN tailor.protection p USING (relation)`)
 	})
-	// The same queries again, and as many others.
-	askInTurn(t, conns, 12, 3, sources, alone)
-	askInTurn(t, conns, 12, 4, sources, alone)
-	for table, a := range alone {
-		// What two refinements tell together: a row is known by its classes in both.
-		shown := make([]uint64, len(a.class))
-		for row, class := range a.class {
-			shown[row] = uint64(class)
-		}
-		together[table].refine(shown)
-		models := [2]model{before, after}
-		if table != "patients" { // the others have no model of sensitive values
-			models[0].l, models[1].l = 0, 0
-			models[0].share, models[1].share = share, share
-		}
-		together[table].assertMeets(t, table+" before and after", models[0])
-		a.assertMeets(t, table+" after", models[1])
-	}
-}
-
-// TestAnswersBeforeAndAfterAGreaterKTogetherHoldTheSmaller makes k 7 of 5.
-func TestAnswersBeforeAndAfterAGreaterKTogetherHoldTheSmaller(t *testing.T) {
-	stricter(t, "stricter_k", 5, `CALL tailor.protect('patients', 'id', 7); CALL tailor.protect('visits', 'patient_id', 7);
-		CALL tailor.protect('labs', 'patient_id', 7); CALL tailor.protect('deliveries', 'patient_id', 7)`, model{k: 5}, model{k: 7})
-}
-
-// TestAnswersBeforeAndAfterAnAddedModelTogetherHoldK adds l-diversity where k is 7.
-func TestAnswersBeforeAndAfterAnAddedModelTogetherHoldK(t *testing.T) {
-	stricter(t, "stricter_l", 7, requireDiverse, model{k: 7}, model{k: 7, l: 3})
 }

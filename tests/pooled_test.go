@@ -203,6 +203,15 @@ func (p *pooled) refine(shown []uint64) {
 	p.classes = len(parts)
 }
 
+// refineBy adds what other answers about the same rows tell.
+func (p *pooled) refineBy(others *pooled) {
+	shown := make([]uint64, len(p.class))
+	for row, class := range others.class {
+		shown[row] = uint64(class)
+	}
+	p.refine(shown)
+}
+
 // model is what each class has to meet: distinct subjects, distinct sensitive values,
 // and the largest share of its rows that one subject owns; 0 asks for nothing.
 type model struct {

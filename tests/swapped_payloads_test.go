@@ -149,6 +149,7 @@ func TestPayloadsSwappedBeforeTheRootIsMadeChangeNoAnswer(t *testing.T) {
 		})
 	})
 	t.Run("family", func(t *testing.T) {
+		soakOnly(t)
 		conn := makeDatabase(t, "blind_family", familyTables)
 		if err := shared.install(t.Context(), "blind_family"); err != nil {
 			t.Fatal(err)
