@@ -222,6 +222,15 @@ type model struct {
 // assertMeets asserts that every class meets a model, and that there are classes.
 func (p *pooled) assertMeets(t *testing.T, claim string, want model) {
 	t.Helper()
+	summary, faults := p.check(want)
+	t.Logf("%s: %s", claim, summary)
+	for _, fault := range faults {
+		t.Errorf("%s: %s", claim, fault)
+	}
+}
+
+// check counts what every class holds, and says where that is not what a model wants.
+func (p *pooled) check(want model) (summary string, faults []string) {
 	type content struct {
 		rows      int
 		subjects  map[string]int
@@ -256,19 +265,61 @@ func (p *pooled) assertMeets(t *testing.T, claim string, want model) {
 			owned++
 		}
 	}
-	t.Logf("%s: %d rows, %d classes of %d subjects and %d sensitive values or more; nobody owns more than %.2f",
-		claim, len(p.class), p.classes, least, diverse, largest)
+	summary = fmt.Sprintf("%d rows, %d classes of %d subjects and %d sensitive values or more; nobody owns more than %.2f",
+		len(p.class), p.classes, least, diverse, largest)
 	if few > 0 {
-		t.Errorf("%s: %d subjects in classes of fewer than %d", claim, few, want.k)
+		faults = append(faults, fmt.Sprintf("%d subjects in classes of fewer than %d", few, want.k))
 	}
 	if alike > 0 {
-		t.Errorf("%s: %d subjects in classes with fewer than %d sensitive values", claim, alike, want.l)
+		faults = append(faults, fmt.Sprintf("%d subjects in classes with fewer than %d sensitive values", alike, want.l))
 	}
 	if owned > 0 {
-		t.Errorf("%s: in %d classes a subject owns more than %.2f of the rows", claim, owned, want.share)
+		faults = append(faults, fmt.Sprintf("in %d classes a subject owns more than %.2f of the rows", owned, want.share))
 	}
 	if p.classes < 10 {
-		t.Errorf("%s: %d classes are too few to check anything", claim, p.classes)
+		faults = append(faults, fmt.Sprintf("%d classes are too few to check anything", p.classes))
+	}
+	return summary, faults
+}
+
+// TestPoolingFindsWhatTwoPartitionsTellTogether is the checker's own test: two ways
+// to put a hundred rows into tens have k each by itself, and not together.
+func TestPoolingFindsWhatTwoPartitionsTellTogether(t *testing.T) {
+	rows := make([]fact, 100)
+	for n := range rows {
+		rows[n] = fact{subject: strconv.Itoa(n), sensitive: strconv.Itoa(n % 4)}
+	}
+	for _, n := range []int{10, 20, 30} { // one subject has four rows
+		rows[n].subject = rows[0].subject
+	}
+	by := func(block func(n int) int) (shown []uint64) {
+		for n := range rows {
+			shown = append(shown, uint64(block(n)))
+		}
+		return shown
+	}
+	nothing := &pooled{facts: rows, class: make([]int32, len(rows)), classes: 1}
+	want := model{k: 5, l: 2, share: 0.3}
+	tens, units, half := by(func(n int) int { return n / 10 }), by(func(n int) int { return n % 10 }), by(func(n int) int { return n / 50 })
+	for claim, test := range map[string]struct {
+		shown  [][]uint64
+		faults int
+	}{
+		"one partition":                               {[][]uint64{tens}, 0},
+		"one partition and its halves":                {[][]uint64{half, tens, half}, 0},
+		"another one, where a subject owns four rows": {[][]uint64{units}, 1},
+		"both":      {[][]uint64{tens, units}, 3},
+		"all alike": {[][]uint64{by(func(int) int { return 1 })}, 1},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			p := nothing.again()
+			for _, shown := range test.shown {
+				p.refine(shown)
+			}
+			if summary, faults := p.check(want); len(faults) != test.faults {
+				t.Errorf("%d faults, want %d: %s: %q", len(faults), test.faults, summary, faults)
+			}
+		})
 	}
 }
 

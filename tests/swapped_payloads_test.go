@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,7 @@ func swappedBeforeTheRoot(t *testing.T, prepared *pgx.Conn, activate string, tab
 		if outcome != "ok" {
 			t.Errorf("%s: %s", sql, outcome)
 		}
+		one, two = chainNumber.ReplaceAllString(one, "chain"), chainNumber.ReplaceAllString(two, "chain")
 		if one != two {
 			told++
 			if told <= 3 {
@@ -115,6 +117,9 @@ func swappedBeforeTheRoot(t *testing.T, prepared *pgx.Conn, activate string, tab
 		t.Errorf("%d of %d statements tell the databases apart", told, len(statements))
 	}
 }
+
+// chainNumber is of the table whose root happens to be made first.
+var chainNumber = regexp.MustCompile(`chain \d+`)
 
 // TestPayloadsSwappedBeforeTheRootIsMadeChangeNoAnswer swaps within blocks of the demo
 // and of a family, under policies whose models do not look at sensitive values.
