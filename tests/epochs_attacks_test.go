@@ -55,7 +55,7 @@ func difference(before, after map[string]int) (more, less map[string]int) {
 // least k people.
 func TestEpochsDifferToNobodyAlone(t *testing.T) {
 	r := openOffice(t, "epochs_differences").register(t, 2000)
-	trials := 3
+	trials := 2
 	if soak() {
 		trials = 50
 	}
@@ -306,7 +306,7 @@ func TestEpochsSurviveAKilledProxy(t *testing.T) {
 	r.check()
 }
 
-// TestEpochsUnderAStricterPolicy raises k between refreshes: what merges blocks does
+// TestEpochsUnderAStricterPolicy raises k between refreshes, and lowers it: what merges blocks does
 // not make them change together, for readers have seen them apart.
 func TestEpochsUnderAStricterPolicy(t *testing.T) {
 	office := openOffice(t, "epochs_stricter")
@@ -327,37 +327,34 @@ func TestEpochsUnderAStricterPolicy(t *testing.T) {
 		r.shows(many, true)
 		r.check()
 	})
-	t.Run("departures cross blocks that were merged", func(t *testing.T) {
+	t.Run("departures and changes cross blocks that were merged", func(t *testing.T) {
 		r := office.register(t, 2000)
 		apart := r.answers[0]
 		r.restrict(8)
-		// Cells of now whose people were in several before.
 		crossing := 0
-		for _, cell := range r.cells(8, 30) {
-			by := make(map[string][]string)
+		for _, cell := range r.cells(10, 40) {
+			parts := make(map[string][]string)
 			for _, token := range cell {
-				by[apart[token].labels] = append(by[apart[token].labels], token)
+				parts[apart[token].labels] = append(parts[apart[token].labels], token)
 			}
-			if len(by) < 2 {
+			var half []string // of each part
+			for _, part := range parts {
+				half = append(half, part[:len(part)/2]...)
+			}
+			if len(parts) < 2 || len(half) < 5 {
 				continue
 			}
-			var leave []string
-			for _, part := range by { // all but two of each
-				leave = append(leave, part[min(2, len(part)):]...)
-			}
-			if len(leave) < 8 {
-				continue
-			}
-			crossing++
-			if crossing%2 == 0 {
-				r.leave(leave)
+			if crossing++; crossing%2 == 0 {
+				r.leave(half)
 			} else {
-				r.change(leave)
+				r.change(half)
 			}
 		}
-		if crossing < 2 {
+		if crossing < 4 {
 			t.Fatalf("%d merged blocks: nothing is tested", crossing)
 		}
+		r.refresh()
+		r.restrict(5) // now there are enough in what was merged, and not in its parts
 		r.refresh()
 		r.check()
 	})

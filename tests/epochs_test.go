@@ -196,12 +196,22 @@ func TestEpochsTellNobodyApart(t *testing.T) {
 				r.t.Error("answers change")
 			}
 		}},
+		{"the policy is activated again while people wait", func(r *register) {
+			one, cell := r.arrive(1), r.cells(r.k, 3*r.k)[0]
+			r.leave(cell[:1])
+			r.change(cell[1:2])
+			r.restrict(5)
+			r.shows(one, false)
+			r.shows(cell, true)
+			r.showsChange(cell[1:2], false)
+			r.refresh()
+		}},
 		{"everybody leaves, and most return", func(r *register) {
 			all := sortedKeys(r.present)
 			r.leave(all)
 			r.refresh()
 			r.shows(all, false)
-			r.back(all[:1900])
+			r.back(all[:len(all)-100])
 			r.refresh()
 		}},
 
@@ -299,7 +309,7 @@ func TestEpochsTellNobodyApart(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := office.register(t, 2000)
+			r := office.register(t, 1200)
 			test.run(r)
 			r.check()
 		})
