@@ -109,6 +109,9 @@ func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn) error {
 			if err != nil {
 				return err
 			}
+			if c.hasLost(s) {
+				return errLost
+			}
 			if old := c.snapshot.Load(); !reflect.DeepEqual(old, s) {
 				c.snapshot.Store(s) // else plans made under the old one stay good
 				c.forget(s)
@@ -131,6 +134,9 @@ func (c *Catalog) Watch(ctx context.Context) {
 			return
 		}
 		c.snapshot.Store(nil)
+		if errors.Is(err, errLost) {
+			err = c.noteLoss(ctx)
+		}
 		c.log.Warn("catalog unavailable", "error", err)
 		select {
 		case <-ctx.Done():

@@ -119,6 +119,9 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 	if err != nil {
 		return nil, classified(err)
 	}
+	if chain.subjects == 0 { // all have left
+		return nil, assertFeasible(r, &cohort{})
+	}
 	return chain, nil
 }
 
@@ -210,12 +213,12 @@ func (r *Relation) cohortSize() int {
 }
 
 // chainState is a chain as a snapshot has it.
-type chainState struct{ Number, Edition, Copy int }
+type chainState struct{ Number, Edition, Generation int }
 
 // stands says whether a chain is that of a relation as a snapshot has it. A copy that
 // it has not been brought up to date with is no matter.
 func (c *Chain) stands(r *Relation) bool {
-	return c.policy == r.Version && (c.version == r.Catalog || slices.ContainsFunc(r.chains, func(s chainState) bool {
+	return c.policy == r.Version && (r.SetValued == nil || c.copy == r.Epoch) && (c.version == r.Catalog || slices.ContainsFunc(r.chains, func(s chainState) bool {
 		return s.Number == c.number && s.Edition == c.edition
 	}))
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -83,7 +81,10 @@ func (p *part) whole() *part {
 // made under: blocks that fall short join others, and labels of hierarchies that have
 // changed are those of the present ones.
 func (t *takingIn) coarsen(ctx context.Context, was *Relation) error {
-	parts, err := t.parts(ctx, "true")
+	if len(t.copied.columns) < len(t.dictionaries) {
+		return nil // the copy has nobody: those who are shown leave
+	}
+	parts, err := t.parts(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,9 +144,8 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part) error {
 	return execute(ctx, t.tx, "ANALYZE "+placed, fmt.Sprintf("UPDATE %s r SET %s FROM %s p WHERE r.%[4]s = p.%[4]s", row, commas(sets), placed, blockColumn), "DROP TABLE "+placed)
 }
 
-// parts reads the blocks of the release that meet a condition, with the nodes of their
-// labels.
-func (t *takingIn) parts(ctx context.Context, condition string) ([]*part, error) {
+// parts reads the blocks of the release, with the nodes of their labels.
+func (t *takingIn) parts(ctx context.Context) ([]*part, error) {
 	columns := []string{blockColumn, personColumn}
 	for _, d := range t.dictionaries {
 		columns = append(columns, d.own("number"))
@@ -153,7 +153,7 @@ func (t *takingIn) parts(ctx context.Context, condition string) ([]*part, error)
 	for _, q := range t.r.Requirements {
 		columns = append(columns, fmt.Sprintf("hashtextextended(coalesce('=' || %s::text, ''), 0)", ident(q.Column)))
 	}
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s r WHERE %s ORDER BY 1", commas(columns), t.chain.table("row"), condition))
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY 1", commas(columns), t.chain.table("row")))
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (t *takingIn) label(ctx context.Context, was *Relation, parts []*part) erro
 	if len(changed) == 0 {
 		return nil
 	}
-	covered, err := t.covered(ctx, "true")
+	covered, err := t.covered(ctx)
 	if err != nil {
 		return err
 	}
@@ -241,11 +241,10 @@ func (t *takingIn) label(ctx context.Context, was *Relation, parts []*part) erro
 // span is the lowest and the highest leaf of some values.
 type span struct{ lo, hi uint32 }
 
-// covered are the values that the copy has of the people of blocks that meet a condition,
-// by block and dimension.
-func (t *takingIn) covered(ctx context.Context, condition string) (map[int][]span, error) {
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT r.%s, e.%s FROM %s r JOIN tailor_store.epoch_%d e ON %s WHERE %s",
-		blockColumn, tupleColumn, t.chain.table("row"), t.r.Epoch, t.same("e", "r"), condition))
+// covered are the values that the copy has of the people of each block, by dimension.
+func (t *takingIn) covered(ctx context.Context) (map[int][]span, error) {
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT r.%s, e.%s FROM %s r JOIN tailor_store.epoch_%d e ON %s",
+		blockColumn, tupleColumn, t.chain.table("row"), t.r.Epoch, t.same("e", "r")))
 	if err != nil {
 		return nil, err
 	}
@@ -268,51 +267,6 @@ func (t *takingIn) covered(ctx context.Context, condition string) (map[int][]spa
 		return nil
 	})
 	return out, err
-}
-
-// follow has labels go with the people of a block whose quasi-identifiers have changed,
-// where that makes no label wider: those of a block who have grown a year older
-// together, say. Whoever else has moved is shown where he was: his block is no other
-// one, so that it is shared by the same people throughout.
-func (t *takingIn) follow(ctx context.Context) error {
-	if !t.personal || len(t.dictionaries) == 0 || len(t.copied.columns) == 0 {
-		return nil
-	}
-	row, of := t.chain.table("row"), fmt.Sprintf("tailor_store.epoch_%d", t.r.Epoch)
-	moved := fmt.Sprintf("(m.%[1]s & 4294967295) <> (n.%[1]s & 4294967295)", keyColumn)
-	condition := fmt.Sprintf("r.%[1]s IN (SELECT m.%[1]s FROM %[2]s m JOIN %[3]s n ON %[4]s WHERE %[5]s)", blockColumn, row, of, t.same("m", "n"), moved)
-	parts, err := t.parts(ctx, condition)
-	if err != nil || len(parts) == 0 {
-		return err
-	}
-	covered, err := t.covered(ctx, condition)
-	if err != nil {
-		return err
-	}
-	var settled []string
-	for _, p := range parts {
-		follows := true
-		for i := range t.dictionaries {
-			h, values, s := t.copied.columns[i].Hierarchy, covered[p.number][i], &p.shown[i]
-			first, last := h.Range(s.node)
-			switch now := h.Cover(values.lo, values.hi); {
-			case s.found && values.lo >= first && values.hi <= last:
-			case h.Share(now) <= h.Share(s.node):
-				s.becomes(now)
-			default:
-				follows = false
-			}
-		}
-		if follows {
-			settled = append(settled, strconv.Itoa(p.number))
-		}
-	}
-	if err := t.reshow(ctx, parts); err != nil {
-		return err
-	}
-	row = t.chain.table("row") // it may have been stored anew
-	return execute(ctx, t.tx, fmt.Sprintf(`UPDATE %[1]s m SET %[2]s = (m.%[2]s & ~4294967295) | (n.%[2]s & 4294967295) FROM %[3]s n
-		WHERE %[4]s AND %[5]s AND m.%[6]s = ANY ('{%[7]s}')`, row, keyColumn, of, t.same("m", "n"), moved, blockColumn, strings.Join(settled, ",")))
 }
 
 // level shows each dimension at the level of the widest label.

@@ -12,7 +12,7 @@ import (
 
 // copied is what the copy of a relation says of its dimensions: the hierarchies over
 // all values of the copy, and the leaves of each tuple as it is stored. A relation
-// without quasi-identifiers has none.
+// without quasi-identifiers has none, nor has a copy without rows.
 type copied struct {
 	columns []anonymize.Column
 	leaves  [][]uint32 // [column][tuple as stored]
@@ -30,7 +30,8 @@ type cohort struct {
 }
 
 // Names of the columns of copies and releases that nobody is shown. A blank cannot be
-// typed by accident. By person, key and nth a row is followed from copy to copy.
+// typed by accident. By person, key and nth a row is followed from copy to copy. A block
+// is of rows that are shown alike; those of a class have been so at all times.
 const (
 	rowColumn    = `"tailor row"`
 	tupleColumn  = `"tailor tuple"`
@@ -38,6 +39,7 @@ const (
 	keyColumn    = `"tailor key"`
 	nthColumn    = `"tailor nth"`
 	blockColumn  = `"tailor block"`
+	classColumn  = `"tailor class"`
 )
 
 func ident(name string) string { return pgx.Identifier{name}.Sanitize() }
@@ -54,6 +56,9 @@ func readCopy(ctx context.Context, db querier, r *Relation) (*copied, error) {
 	tuples, err := readTuples(ctx, db, r, qids)
 	if err != nil {
 		return nil, fmt.Errorf("read tuples of copy %d: %w", r.Epoch, err)
+	}
+	if len(qids) == 0 || len(tuples[0]) == 0 {
+		return &copied{}, nil
 	}
 	columns, leaves, err := encode(qids, tuples)
 	if err != nil {

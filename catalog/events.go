@@ -1,31 +1,37 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// standing is what the copy says of a row that is shown.
-type standing int
-
-const (
-	staying  standing = iota
-	leaving           // the copy has it no more
-	changing          // it has another payload
-)
-
-// member is a row of a block.
+// member is a row of a block of which something may become visible.
 type member struct {
-	person int64
-	standing
+	person, key int64
+	nth         int
+	class       int  // those with the same trajectory so far have one
+	leaves      bool // the copy has the row no more
+	// changes says, for each column of the payload, what the copy has in place of what is
+	// shown: unchanged, unseen, or which of the values that were shown before.
+	changes []int
 	// The sensitive values that models look at, as hashes: as they are shown, and as
 	// the copy has them.
 	shown, now []int64
 }
+
+// What the copy has in a column of the payload. A value that was shown before is told by
+// how many others have been shown since.
+const (
+	unchanged = iota
+	unseen
+	shownBefore
+)
 
 // block is a block of which some rows leave or change.
 type block struct {
@@ -33,24 +39,46 @@ type block struct {
 	members []member
 }
 
-// subjects counts those with a row of a standing.
-func (b *block) subjects(of standing) int {
-	persons := make(map[int64]struct{})
-	for i := range b.members {
-		if b.members[i].standing == of {
-			persons[b.members[i].person] = struct{}{}
-		}
-	}
-	return len(persons)
+// happening is what becomes visible of a block: that rows are gone, and what changed in
+// some columns.
+type happening struct {
+	leaves  bool
+	columns []bool
 }
 
-// happening is what becomes visible of a block.
-type happening struct {
-	block   int
-	leaves  bool // who leaves is gone
-	changes bool // what has changed is shown
-	splits  bool // who has changed is not all that is left
-	becomes int  // the number of the block of those who have changed
+func (h happening) any() bool { return h.leaves || slices.Contains(h.columns, true) }
+
+// outcome is what happens to a row: all that can be told of it.
+type outcome struct {
+	gone    bool
+	changes string // in the columns of which changes are shown
+}
+
+func (h happening) of(m *member) outcome {
+	if m.leaves && h.leaves {
+		return outcome{gone: true}
+	}
+	o := outcome{}
+	if m.changed(h) {
+		visible := make([]int, len(m.changes))
+		for i, what := range m.changes {
+			if h.columns[i] {
+				visible[i] = what
+			}
+		}
+		o.changes = fmt.Sprint(visible)
+	}
+	return o
+}
+
+// changed says whether a row is shown otherwise by what happens.
+func (m *member) changed(h happening) bool {
+	for i, what := range m.changes {
+		if what != unchanged && h.columns[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // needs is what each class of people must meet that is told apart by what happened to
@@ -59,6 +87,7 @@ type needs struct {
 	subjects  int
 	share     float64 // the most of a class's rows that one subject may own
 	diversity []int   // of each sensitive column
+	columns   []int   // its place in the payload
 }
 
 // needs of a relation. A gate that looks at an average is kept where no class is
@@ -73,6 +102,7 @@ func (t *takingIn) needs() needs {
 	}
 	for _, q := range t.r.Requirements {
 		n.diversity = append(n.diversity, int(q.Parameter))
+		n.columns = append(n.columns, slices.Index(t.followed(), ident(q.Column)))
 	}
 	return n
 }
@@ -108,7 +138,7 @@ func (n needs) meets(c *class) bool {
 		return false
 	}
 	for _, rows := range c.rows {
-		if float64(rows) > n.share*float64(c.all) && n.share < 1 {
+		if n.share < 1 && float64(rows) > n.share*float64(c.all) {
 			return false
 		}
 	}
@@ -120,49 +150,118 @@ func (n needs) meets(c *class) bool {
 	return true
 }
 
-// decide chooses what becomes visible of a block. Whoever knows of everybody when he
-// came, changed and went can tell apart those who leave, those who change and those
-// who do neither: each of these classes meets what the block meets, or nothing
-// happens.
-func (b *block) decide(n needs) happening {
-	for _, h := range []happening{{leaves: true, changes: true}, {changes: true}, {leaves: true}} {
-		var gone, before, after, rest class
-		for i := range b.members {
-			m := &b.members[i]
-			switch {
-			case m.standing == leaving && h.leaves:
-				gone.add(m.person, m.shown)
-			case m.standing == changing && h.changes:
-				before.add(m.person, m.shown)
-				after.add(m.person, m.now)
-			default:
-				rest.add(m.person, m.shown)
+// allows says whether something may happen to a block. Whoever knows of everybody when
+// he came and went, and sees what of the payload changes when, can tell apart those to
+// whom another thing happens: each such class meets what a block meets, by the values
+// that were shown and by those that will be. The same holds within each class that
+// could be told apart before, but for one to all of which the same happens.
+func (b *block) allows(h happening, n needs) bool {
+	type told struct{ before, after class }
+	all, within := make(map[outcome]*told), make(map[int]map[outcome]*told)
+	for i := range b.members {
+		m := &b.members[i]
+		o := h.of(m)
+		if within[m.class] == nil {
+			within[m.class] = make(map[outcome]*told)
+		}
+		then := slices.Clone(m.shown)
+		for i, column := range n.columns {
+			if !o.gone && column >= 0 && h.columns[column] {
+				then[i] = m.now[i]
 			}
 		}
-		h.leaves, h.changes, h.splits = gone.all > 0, after.all > 0, rest.all > 0
-		if (h.leaves || h.changes) && n.meets(&gone) && n.meets(&before) && n.meets(&after) && n.meets(&rest) {
-			return h
+		for _, of := range []map[outcome]*told{all, within[m.class]} {
+			if of[o] == nil {
+				of[o] = &told{}
+			}
+			of[o].before.add(m.person, m.shown)
+			of[o].after.add(m.person, then)
 		}
 	}
-	return happening{}
+	safe := func(of map[outcome]*told) bool {
+		for o, c := range of {
+			if !n.meets(&c.before) || !o.gone && !n.meets(&c.after) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, of := range within {
+		if len(of) > 1 && !safe(of) {
+			return false
+		}
+	}
+	return safe(all)
+}
+
+// decide chooses what becomes visible of a block: departures, and columns in the order of
+// how many have changed in them, as far as that is allowed.
+func (b *block) decide(n needs) happening {
+	columns := 0
+	for i := range b.members {
+		columns = max(columns, len(b.members[i].changes))
+	}
+	changed := make([]int, columns)
+	leaves := false
+	for i := range b.members {
+		leaves = leaves || b.members[i].leaves
+		for column, what := range b.members[i].changes {
+			if what != unchanged {
+				changed[column]++
+			}
+		}
+	}
+	h := happening{columns: make([]bool, columns)}
+	leave := func() {
+		if leaves && !h.leaves {
+			h.leaves = true
+			h.leaves = b.allows(h, n)
+		}
+	}
+	order := make([]int, columns)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(changed[y], changed[x]) })
+	leave()
+	for _, column := range order {
+		if changed[column] > 0 {
+			h.columns[column] = true
+			h.columns[column] = b.allows(h, n)
+		}
+	}
+	leave()
+	return h
+}
+
+// hashOf is an expression for a hash of a column's value.
+func hashOf(column string) string {
+	return fmt.Sprintf("hashtextextended(coalesce('=' || %s::text, ''), 0)", column)
 }
 
 // affected reads the blocks of which some rows leave or change.
 func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
-	pending := t.temporary("pending")
-	list := []string{"r." + blockColumn, "r." + personColumn, "CASE WHEN w.leaves IS NULL THEN 0 WHEN w.leaves THEN 1 ELSE 2 END"}
-	from := fmt.Sprintf("%[1]s r LEFT JOIN %[2]s w ON (w.%[3]s, w.%[4]s, w.%[5]s) = (r.%[3]s, r.%[4]s, r.%[5]s)",
-		t.chain.table("row"), pending, personColumn, keyColumn, nthColumn)
-	if len(t.r.Requirements) > 0 {
-		from += fmt.Sprintf(" LEFT JOIN tailor_store.epoch_%d e ON %s", t.r.Epoch, t.same("e", "r"))
+	past, err := t.past(ctx, t.temporary("pending"))
+	if err != nil {
+		return nil, err
 	}
+	list := []string{
+		"r." + blockColumn, "r." + personColumn, "r." + keyColumn, "r." + nthColumn, "r." + classColumn,
+		"CASE WHEN w.leaves IS NULL THEN 0 WHEN w.leaves THEN 1 ELSE 2 END",
+	}
+	from := fmt.Sprintf("%[1]s r LEFT JOIN %[2]s w ON (w.%[3]s, w.%[4]s, w.%[5]s) = (r.%[3]s, r.%[4]s, r.%[5]s) LEFT JOIN tailor_store.epoch_%[6]d e ON NOT w.leaves AND %[7]s",
+		t.chain.table("row"), t.temporary("pending"), personColumn, keyColumn, nthColumn, t.r.Epoch, t.same("e", "r"))
 	for _, q := range t.r.Requirements {
-		for _, of := range []string{"r", "e"} {
-			list = append(list, fmt.Sprintf("hashtextextended(coalesce('=' || %s.%s::text, ''), 0)", of, ident(q.Column)))
+		list = append(list, hashOf("r."+ident(q.Column)), fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", hashOf("e."+ident(q.Column))))
+	}
+	followed := t.followed()
+	for _, column := range followed {
+		for _, of := range []string{"r.", "e."} {
+			list = append(list, fmt.Sprintf("CASE WHEN NOT w.leaves THEN %s ELSE 0 END", hashOf(of+column)))
 		}
 	}
 	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE r.%[3]s IN (SELECT %[3]s FROM %[4]s) ORDER BY 1",
-		strings.Join(list, ", "), from, blockColumn, pending))
+		commas(list), from, blockColumn, t.temporary("pending")))
 	if err != nil {
 		return nil, err
 	}
@@ -176,12 +275,81 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 		if number := int(values[0]); len(out) == 0 || out[len(out)-1].number != number {
 			out = append(out, &block{number: number})
 		}
-		m := member{person: values[1], standing: standing(values[2])}
-		for i := 3; i < len(values); i += 2 {
-			m.shown, m.now = append(m.shown, values[i]), append(m.now, values[i+1])
+		m := member{person: values[1], key: values[2], nth: int(values[3]), class: int(values[4]), leaves: values[5] == 1}
+		rest := values[6:]
+		for range t.r.Requirements {
+			m.shown, m.now = append(m.shown, rest[0]), append(m.now, rest[1])
+			if values[5] != 2 {
+				m.now[len(m.now)-1] = rest[0]
+			}
+			rest = rest[2:]
+		}
+		for column := range followed {
+			m.changes = append(m.changes, unchanged)
+			if values[5] == 2 && rest[0] != rest[1] {
+				m.changes[column] = past.shownAs(m.person, column, rest[1])
+			}
+			rest = rest[2:]
 		}
 		b := out[len(out)-1]
 		b.members = append(b.members, m)
+		return nil
+	})
+	return out, err
+}
+
+// history is what was shown before, as hashes: by person and followed column, the latest
+// last.
+type history map[int64][][]int64
+
+// shownAs says which of the values that were shown before of a person in a column one is.
+func (past history) shownAs(person int64, column int, value int64) int {
+	var before []int64
+	if of := past[person]; of != nil {
+		before = of[column]
+	}
+	for i, earlier := range slices.Backward(before) {
+		if earlier == value {
+			return shownBefore + len(before) - 1 - i
+		}
+	}
+	return unseen
+}
+
+// followed are the columns of the payload that a person's row may show otherwise in
+// another copy, quoted.
+func (t *takingIn) followed() []string {
+	if !t.personal {
+		return nil
+	}
+	return slices.DeleteFunc(t.r.payload(), func(name string) bool { return name == t.pseudonym() })
+}
+
+// past reads what was shown before of people that a table has.
+func (t *takingIn) past(ctx context.Context, of string) (history, error) {
+	out := make(history)
+	places := make(map[int]int)
+	for place, name := range t.followed() {
+		for i := range t.r.Columns {
+			if ident(t.r.Columns[i].Name) == name {
+				places[t.r.Columns[i].Number] = place
+			}
+		}
+	}
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %[1]s, number, hash FROM %[2]s WHERE %[1]s IN (SELECT %[1]s FROM %[3]s) ORDER BY epoch",
+		personColumn, t.chain.table("past"), of))
+	if err != nil {
+		return nil, err
+	}
+	var person, hash int64
+	var number int
+	_, err = pgx.ForEachRow(rows, []any{&person, &number, &hash}, func() error {
+		if out[person] == nil {
+			out[person] = make([][]int64, len(places))
+		}
+		if place, shown := places[number]; shown {
+			out[person][place] = append(out[person][place], hash)
+		}
 		return nil
 	})
 	return out, err
@@ -201,6 +369,7 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 	checks := []string{
 		fmt.Sprintf("SELECT FROM %s GROUP BY %s HAVING NOT (%s)", row, blockColumn, strings.Join(holds, " AND ")),
 		fmt.Sprintf("SELECT FROM %s WHERE epoch = %d GROUP BY %s HAVING count(DISTINCT %s) < %d", t.chain.table("gone"), t.r.Epoch, blockColumn, personColumn, t.r.K),
+		fmt.Sprintf("SELECT FROM %[1]s GROUP BY %[2]s HAVING min(%[3]s) <> max(%[3]s)", row, classColumn, blockColumn),
 	}
 	if t.personal {
 		checks = append(checks, fmt.Sprintf("SELECT FROM %s GROUP BY %s HAVING count(*) > 1", row, personColumn))

@@ -69,6 +69,21 @@ func hold(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
 // errLost says that the database has a chain as it was before a commit of this proxy.
 var errLost = errors.New("the database has lost a commit")
 
+// hasLost says whether a snapshot has a chain as it was before what this proxy has seen
+// of it.
+func (c *Catalog) hasLost(s *Snapshot) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range s.protected {
+		for _, chain := range r.chains {
+			if chain.Generation < c.seen[chain.Number] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // noteLoss has the database count as restored, which stops all proxies until somebody
 // decides.
 func (c *Catalog) noteLoss(ctx context.Context) error {

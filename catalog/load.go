@@ -66,7 +66,7 @@ SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.p
                 (SELECT e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), 0),
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
                  FROM tailor.project j WHERE j.relation = p.relation), '[]'),
-       p.starts_anew, (SELECT jsonb_agg(jsonb_build_object('number', c.chain, 'edition', c.edition, 'copy', c.epoch) ORDER BY c.chain) FROM tailor.chain c WHERE c.relation = p.relation),
+       p.starts_anew, (SELECT jsonb_agg(jsonb_build_object('number', c.chain, 'edition', c.edition, 'generation', c.generation) ORDER BY c.chain) FROM tailor.chain c WHERE c.relation = p.relation),
        tailor.in_step(p.relation), ARRAY(SELECT f::oid FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1),
        ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
              WHERE a.attrelid = to_regclass('tailor_store.epoch_' || p.epoch) AND NOT l.collisdeterministic)

@@ -40,7 +40,7 @@ func LabelView(release string) string { return release + "_label" }
 
 // createTables makes the tables of an edition, without rows.
 func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []*dictionary) error {
-	list := []string{"e." + personColumn, "e." + keyColumn, "e." + nthColumn, "0 AS " + blockColumn}
+	list := []string{"e." + personColumn, "e." + keyColumn, "e." + nthColumn, "0 AS " + blockColumn, "0 AS " + classColumn}
 	if r.Parent != nil {
 		list = append(list, "e."+rowColumn)
 	}
@@ -53,8 +53,9 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 	}
 	statements := []string{
 		fmt.Sprintf("CREATE TABLE %s AS SELECT %s FROM tailor_store.epoch_%d e WITH NO DATA", chain.table("row"), strings.Join(list, ", "), r.Epoch),
-		fmt.Sprintf("CREATE TABLE %s (%[2]s bigint NOT NULL, %[3]s bigint NOT NULL, %[4]s integer NOT NULL, %[5]s integer NOT NULL, epoch integer NOT NULL)",
-			chain.table("gone"), personColumn, keyColumn, nthColumn, blockColumn),
+		fmt.Sprintf("CREATE TABLE %s (%[2]s bigint NOT NULL, %[3]s bigint NOT NULL, %[4]s integer NOT NULL, %[5]s integer NOT NULL, %[6]s integer NOT NULL, epoch integer NOT NULL)",
+			chain.table("gone"), personColumn, keyColumn, nthColumn, blockColumn, classColumn),
+		fmt.Sprintf("CREATE TABLE %s (%s bigint NOT NULL, number integer NOT NULL, hash bigint NOT NULL, epoch integer NOT NULL)", chain.table("past"), personColumn),
 	}
 	if len(dictionaries) > 0 {
 		statements = append(statements, fmt.Sprintf(
@@ -62,7 +63,7 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 			chain.table("entry")))
 		statements = append(statements, chain.createLists(dictionaries)...)
 	}
-	for _, table := range []string{"row", "gone"} {
+	for _, table := range []string{"row", "gone", "past"} {
 		// A publication of all tables would keep rows without a key from being changed.
 		statements = append(statements, fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL", chain.table(table)))
 	}
@@ -83,7 +84,7 @@ func (r *Relation) payload() []string {
 // rowColumns are the columns of a release's rows, in order, without the shown ones of
 // its dimensions.
 func (r *Relation) rowColumns() []string {
-	out := []string{personColumn, keyColumn, nthColumn, blockColumn}
+	out := []string{personColumn, keyColumn, nthColumn, blockColumn, classColumn}
 	if r.Parent != nil {
 		out = append(out, rowColumn)
 	}

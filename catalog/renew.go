@@ -12,7 +12,7 @@ import (
 // a label. What was shown stays as it is. A column that has not been shown is shown to
 // blocks whose rows the copy all has: else it would set those apart who are gone.
 func (t *takingIn) renew(ctx context.Context, was *Relation) error {
-	from, gone := t.chain.table("row"), t.chain.table("gone")
+	from, gone, past := t.chain.table("row"), t.chain.table("gone"), t.chain.table("past")
 	t.chain.edition = max(t.chain.edition, t.chain.generation) + 1
 	for _, d := range t.dictionaries {
 		d.stored = 0
@@ -25,6 +25,7 @@ func (t *takingIn) renew(ctx context.Context, was *Relation) error {
 	}
 	return execute(ctx, t.tx, t.renewal(was, from),
 		fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", t.chain.table("gone"), gone),
+		fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", t.chain.table("past"), past),
 		"ANALYZE "+t.chain.table("row"))
 }
 
@@ -51,7 +52,7 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 			personColumn, alike(theirs), alike(mine), keyColumn)
 		changed, key, nth = "false", fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", keyColumn), fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", nthColumn)
 	}
-	list := []string{"r." + personColumn, key, nth, "r." + blockColumn}
+	list := []string{"r." + personColumn, key, nth, "r." + blockColumn, "r." + classColumn}
 	if t.r.Parent != nil {
 		list = append(list, "r."+rowColumn)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,9 +59,6 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 		}
 	}
 	if !first {
-		if err := t.follow(ctx); err != nil {
-			return fmt.Errorf("labels that follow: %w", err)
-		}
 		if err := t.part(ctx); err != nil {
 			return fmt.Errorf("departures and changes: %w", err)
 		}
@@ -73,16 +72,15 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 // part lets those go who leave, and shows what has changed, where enough of a block
 // have.
 func (t *takingIn) part(ctx context.Context) error {
-	pending, event, row, of := t.temporary("pending"), t.temporary("event"), t.chain.table("row"), fmt.Sprintf("tailor_store.epoch_%d", t.r.Epoch)
+	pending := t.temporary("pending")
 	changed := "false"
 	if t.personal {
 		changed = fmt.Sprintf("(e.%[1]s >> 32) <> (r.%[1]s >> 32)", keyColumn)
 	}
 	err := execute(ctx, t.tx,
-		fmt.Sprintf(`CREATE TABLE %s AS SELECT r.%s, r.%s, r.%s, r.%s, e.%[2]s IS NULL AS leaves FROM %[6]s r LEFT JOIN %[7]s e ON %[8]s WHERE e.%[2]s IS NULL OR %[9]s`,
-			pending, personColumn, keyColumn, nthColumn, blockColumn, row, of, t.same("e", "r"), changed),
-		"ANALYZE "+pending,
-		fmt.Sprintf(`CREATE TABLE %s (%s integer, leaves boolean, changes boolean, becomes integer)`, event, blockColumn))
+		fmt.Sprintf(`CREATE TABLE %s AS SELECT r.%s, r.%s, r.%s, r.%s, e.%[2]s IS NULL AS leaves FROM %[6]s r LEFT JOIN tailor_store.epoch_%[7]d e ON %[8]s WHERE e.%[2]s IS NULL OR %[9]s`,
+			pending, personColumn, keyColumn, nthColumn, blockColumn, t.chain.table("row"), t.r.Epoch, t.same("e", "r"), changed),
+		"ANALYZE "+pending)
 	if err != nil {
 		return err
 	}
@@ -95,76 +93,153 @@ func (t *takingIn) part(ctx context.Context) error {
 		return err
 	}
 	needs := t.needs()
-	t.waiting = waiting{}
-	var events []happening
+	departures, changes := make(map[int64]bool), make(map[int64]bool) // who waits
+	var acts []act
 	for _, b := range blocks {
 		h := b.decide(needs)
-		if !h.leaves {
-			t.waiting.departures += b.subjects(leaving)
+		for i := range b.members {
+			m := &b.members[i]
+			if m.leaves && !h.leaves {
+				departures[m.person] = true
+			}
+			for column, what := range m.changes {
+				if what != unchanged && !h.columns[column] {
+					changes[m.person] = true
+				}
+			}
 		}
-		if !h.changes {
-			t.waiting.changes += b.subjects(changing)
+		if h.any() {
+			var more []act
+			more, next = b.acts(h, next)
+			acts = append(acts, more...)
 		}
-		if !h.leaves && !h.changes {
-			continue
-		}
-		h.block, h.becomes = b.number, b.number
-		if h.changes && h.splits {
-			h.becomes, next = next, next+1
-		}
-		events = append(events, h)
 	}
-	if len(events) > 0 {
-		if err := t.happen(ctx, events); err != nil {
+	t.waiting.departures, t.waiting.changes = len(departures), len(changes)
+	if len(acts) > 0 {
+		if err := t.happen(ctx, acts); err != nil {
 			return err
 		}
 	}
-	return execute(ctx, t.tx, fmt.Sprintf("DROP TABLE %s, %s", pending, event))
+	return execute(ctx, t.tx, "DROP TABLE "+pending)
 }
 
-// happen carries events out.
-func (t *takingIn) happen(ctx context.Context, events []happening) error {
-	pending, event, row, gone := t.temporary("pending"), t.temporary("event"), t.chain.table("row"), t.chain.table("gone")
-	err := copyInto(ctx, t.tx, event, func(w *copyWriter) {
-		for _, h := range events {
-			w.number(h.block)
-			w.boolean(h.leaves)
-			w.boolean(h.changes)
-			w.number(h.becomes)
+// act is what happens to a row: it goes, or is shown otherwise in some columns.
+type act struct {
+	*member
+	happening
+	block, class int // that it has then
+}
+
+// acts carry out what happens to a block. Rows to which nothing happens stay as they
+// are; to whom another thing happens, those are another block. next is a free number.
+func (b *block) acts(h happening, next int) ([]act, int) {
+	var out []act
+	blocks, classes := make(map[outcome]int), make(map[string]int)
+	number := func() int { next++; return next - 1 }
+	for i := range b.members {
+		m := &b.members[i]
+		o := h.of(m)
+		if o == (outcome{}) {
+			continue
+		}
+		if _, known := blocks[o]; !known {
+			blocks[o] = number()
+		}
+		within := fmt.Sprint(o, m.class)
+		if _, known := classes[within]; !known {
+			classes[within] = number()
+		}
+		out = append(out, act{m, h, blocks[o], classes[within]})
+	}
+	return out, next
+}
+
+// happen carries acts out.
+func (t *takingIn) happen(ctx context.Context, acts []act) error {
+	acting, row := t.temporary("acting"), t.chain.table("row")
+	followed := t.followed()
+	columns := []string{personColumn + " bigint", keyColumn + " bigint", nthColumn + " integer", "leaves boolean", "block integer", "class integer"}
+	for i := range followed {
+		columns = append(columns, fmt.Sprintf("changes_%d boolean", i))
+	}
+	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", acting, commas(columns))); err != nil {
+		return err
+	}
+	err := copyInto(ctx, t.tx, acting, func(w *copyWriter) {
+		for _, a := range acts {
+			w.number(int(a.person))
+			w.number(int(a.key))
+			w.number(a.nth)
+			w.boolean(a.member.leaves)
+			w.number(a.block)
+			w.number(a.class)
+			for i := range followed {
+				w.boolean(!a.member.leaves && a.columns[i] && a.changes[i] != unchanged)
+			}
 			w.end()
 		}
 	})
 	if err != nil {
 		return err
 	}
-	identified := fmt.Sprintf("(r.%[1]s, r.%[2]s, r.%[3]s) = (w.%[1]s, w.%[2]s, w.%[3]s) AND v.%[4]s = w.%[4]s", personColumn, keyColumn, nthColumn, blockColumn)
-	statements := []string{
-		"ANALYZE " + event,
-		fmt.Sprintf(`WITH gone AS (DELETE FROM %s r USING %s w, %s v WHERE %s AND w.leaves AND v.leaves RETURNING r.%s, r.%s, r.%s, r.%s)
-			INSERT INTO %s SELECT gone.*, %d FROM gone`, row, pending, event, identified, personColumn, keyColumn, nthColumn, blockColumn, gone, t.r.Epoch),
+	taken := fmt.Sprintf("DELETE FROM %s r USING %s a WHERE (r.%[3]s, r.%[4]s, r.%[5]s) = (a.%[3]s, a.%[4]s, a.%[5]s) AND", row, acting, personColumn, keyColumn, nthColumn)
+	var before, beforeChange []string
+	for i, name := range followed {
+		number := t.r.Columns[slices.IndexFunc(t.r.Columns, func(c Column) bool { return ident(c.Name) == name })].Number
+		before = append(before, fmt.Sprintf("(%d, %s, true)", number, hashOf("c."+name)))
+		beforeChange = append(beforeChange, fmt.Sprintf("(%d, %s, c.changes_%d)", number, hashOf("c."+name), i))
 	}
-	if t.personal {
-		// What is shown now is of the copy, except who it is about: labels, and the hash of
-		// the quasi-identifiers that they came from. The rows change their places.
-		list := []string{"c." + personColumn, fmt.Sprintf("(e.%[1]s & ~4294967295) | (c.%[1]s & 4294967295)", keyColumn), "c." + nthColumn, "c.becomes"}
+	remember := func(values []string) string {
+		if len(values) == 0 {
+			return ""
+		}
+		return fmt.Sprintf(", p AS (INSERT INTO %s SELECT c.%s, v.number, v.hash, %d FROM c CROSS JOIN LATERAL (VALUES %s) v (number, hash, changes) WHERE v.changes)",
+			t.chain.table("past"), personColumn, t.r.Epoch, commas(values))
+	}
+	statements := []string{
+		"ANALYZE " + acting,
+		fmt.Sprintf(`WITH c AS (%s a.leaves RETURNING r.*, a.block, a.class)%s INSERT INTO %s SELECT %s, %s, %s, block, class, %d FROM c`,
+			taken, remember(before), t.chain.table("gone"), personColumn, keyColumn, nthColumn, t.r.Epoch),
+	}
+	if len(followed) > 0 {
+		// The hash of the quasi-identifiers stays that of those which the labels came from.
+		list := []string{"q." + personColumn, fmt.Sprintf("(hashtext(ROW(%s)::text COLLATE \"C\")::bigint << 32) | (q.%s & 4294967295)", qualified("q.", followed), keyColumn),
+			"q." + nthColumn, "q.block", "q.class"}
 		if t.r.Parent != nil {
-			list = append(list, "c."+rowColumn)
+			list = append(list, "q."+rowColumn)
+		}
+		list = append(append(list, "q."+strings.Join(t.r.payload(), ", q.")), shownColumns(t.dictionaries)...)
+		inner := []string{"c." + personColumn, "c." + keyColumn, "c." + nthColumn, "c.block", "c.class"}
+		if t.r.Parent != nil {
+			inner = append(inner, "c."+rowColumn)
 		}
 		for _, name := range t.r.payload() {
-			from := "e."
-			if name == t.pseudonym() {
-				from = "c."
+			if i := slices.Index(followed, name); i >= 0 {
+				inner = append(inner, fmt.Sprintf("CASE WHEN c.changes_%d THEN e.%[2]s ELSE c.%[2]s END AS %[2]s", i, name))
+			} else {
+				inner = append(inner, "c."+name)
 			}
-			list = append(list, from+name)
 		}
-		for _, name := range shownColumns(t.dictionaries) {
-			list = append(list, "c."+name)
+		inner = append(inner, shownColumns(t.dictionaries)...)
+		changes := make([]string, len(followed))
+		for i := range followed {
+			changes[i] = fmt.Sprintf("a.changes_%d", i)
 		}
-		statements = append(statements, fmt.Sprintf(`WITH c AS (DELETE FROM %s r USING %s w, %s v WHERE %s AND NOT w.leaves AND v.changes RETURNING r.*, v.becomes)
-			INSERT INTO %[1]s (%[5]s) SELECT %[6]s FROM c JOIN tailor_store.epoch_%[7]d e USING (%[8]s) ORDER BY gen_random_uuid()`,
-			row, pending, event, identified, strings.Join(append(t.r.rowColumns(), shownColumns(t.dictionaries)...), ", "), strings.Join(list, ", "), t.r.Epoch, personColumn))
+		statements = append(statements, fmt.Sprintf(`WITH c AS (%s NOT a.leaves RETURNING r.*, a.block, a.class, %s)%s
+			INSERT INTO %s (%s) SELECT %s FROM (SELECT %s FROM c JOIN tailor_store.epoch_%d e ON e.%s = c.%[9]s) q ORDER BY gen_random_uuid()`,
+			taken, commas(changes), remember(beforeChange), row, commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)),
+			commas(list), commas(inner), t.r.Epoch, personColumn))
 	}
-	return execute(ctx, t.tx, statements...)
+	return execute(ctx, t.tx, append(statements, "DROP TABLE "+acting)...)
+}
+
+// qualified is a list of columns of a relation.
+func qualified(of string, columns []string) string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = of + c
+	}
+	return commas(out)
 }
 
 // pseudonym is the column that shows a number in place of the subject, quoted; "" for none.
@@ -177,10 +252,11 @@ func (t *takingIn) pseudonym() string {
 	return ""
 }
 
-// nextBlock is a number above those of all blocks that there are and were.
+// nextBlock is a number above those of all blocks and classes that there are and were.
 func (t *takingIn) nextBlock(ctx context.Context) (next int, err error) {
-	err = t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(max(b) + 1, 0) FROM (SELECT max(%[1]s) AS b FROM %[2]s UNION ALL SELECT max(%[1]s) FROM %[3]s) q`,
-		blockColumn, t.chain.table("row"), t.chain.table("gone"))).Scan(&next)
+	err = t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(max(b) + 1, 0) FROM (
+			SELECT max(greatest(%[1]s, %[2]s)) AS b FROM %[3]s UNION ALL SELECT max(greatest(%[1]s, %[2]s)) FROM %[4]s) q`,
+		blockColumn, classColumn, t.chain.table("row"), t.chain.table("gone"))).Scan(&next)
 	return next, err
 }
 
@@ -208,9 +284,9 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	arriving := t.temporary("arriving")
 	err := execute(ctx, t.tx,
 		fmt.Sprintf(`CREATE TABLE %s AS SELECT e.%s, e.%s, CASE WHEN g.%[3]s IS NULL THEN 0
-				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s, g.epoch) END::integer AS cohort
+				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s) END::integer AS cohort
 			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[6]s r ON %[7]s LEFT JOIN %[8]s g ON %[9]s WHERE r.%[3]s IS NULL`,
-			arriving, rowColumn, personColumn, blockColumn, t.r.Epoch, t.chain.table("row"), t.same("e", "r"), t.chain.table("gone"), t.same("e", "g")),
+			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"), t.same("e", "r"), t.chain.table("gone"), t.same("e", "g")),
 		"ANALYZE "+arriving)
 	if err != nil {
 		return err
@@ -219,22 +295,26 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	if err != nil {
 		return err
 	}
-	var cohorts []int
+	sizes := make(map[int]int)
 	var number, subjects int
-	_, err = pgx.ForEachRow(rows, []any{&number, &subjects}, func() error {
-		least := t.r.K
-		if number == newcomers {
-			least = t.r.cohortSize()
-		}
-		if subjects >= least {
-			cohorts = append(cohorts, number)
-		} else {
-			t.waiting.arrivals += subjects
-		}
-		return nil
-	})
+	_, err = pgx.ForEachRow(rows, []any{&number, &subjects}, func() error { sizes[number] = subjects; return nil })
 	if err != nil {
 		return err
+	}
+	if err := t.assertNewKeys(ctx, arriving, sizes[newcomers]); err != nil {
+		return err
+	}
+	back, err := t.together(ctx, arriving)
+	if err != nil {
+		return err
+	}
+	var cohorts []int
+	for _, number := range slices.Sorted(maps.Keys(sizes)) {
+		if number == newcomers && sizes[number] >= t.r.cohortSize() || back[number] {
+			cohorts = append(cohorts, number)
+		} else {
+			t.waiting.arrivals += sizes[number]
+		}
 	}
 	var placings []placing
 	next, err := t.nextBlock(ctx)
@@ -426,7 +506,7 @@ func (t *takingIn) insertion(arriving, placed string) string {
 		number = "row_number() OVER (ORDER BY gen_random_uuid()) - 1"
 		order = "gen_random_uuid()"
 	}
-	list := []string{"e." + personColumn, "e." + keyColumn, "e." + nthColumn, "p." + blockColumn}
+	list := []string{"e." + personColumn, "e." + keyColumn, "e." + nthColumn, "p." + blockColumn, "p." + blockColumn}
 	if t.r.Parent != nil {
 		list = append(list, fmt.Sprintf("(SELECT coalesce(max(%s) + 1, 0) FROM %s) + %s", rowColumn, row, number))
 	}

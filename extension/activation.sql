@@ -210,7 +210,7 @@ BEGIN
     SELECT coalesce(bool_and(c.personal), CASE WHEN single THEN true END) INTO personal FROM tailor.chain c WHERE c.relation = build_epoch.relation;
     IF NOT single THEN
         EXECUTE format('SELECT count(DISTINCT concat(b.%I)) FROM %s b', policy ->> 'subject', relation) INTO subjects;
-        IF personal AND total > subjects THEN
+        IF personal AND total > subjects AND policy -> 'rows' IS DISTINCT FROM 'false' THEN
             RAISE EXCEPTION 'table % has several rows for a subject, and had one so far', relation USING ERRCODE = '55000',
                 HINT = format('Mend the table. Or CALL tailor.forget_chains(%L), which gives up the guarantee over what was shown before, and tailor.activate.', relation);
         END IF;
@@ -603,7 +603,7 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table, to which the proxy carries what readers are shown';
 
-CREATE OR REPLACE PROCEDURE tailor.forget_chains(relation regclass)
+CREATE OR REPLACE PROCEDURE tailor.begin_anew(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     chain record;
@@ -611,16 +611,34 @@ DECLARE
 BEGIN
     CALL tailor.assert_owner(relation);
     -- The policy's row first: a proxy that is making a chain holds it.
-    UPDATE tailor.protection p SET starts_anew = true WHERE p.relation = forget_chains.relation;
-    FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = forget_chains.relation FOR UPDATE LOOP
+    UPDATE tailor.protection p SET starts_anew = true WHERE p.relation = begin_anew.relation;
+    FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = begin_anew.relation FOR UPDATE LOOP
         views := tailor.views_of(chain.number);
         CALL tailor.close_views(views);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;
     END LOOP;
     CALL tailor.drop_orphans();
     RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;
+    IF EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+               WHERE p.relation = begin_anew.relation AND v.policy ->> 'fingerprint' = tailor.fingerprint(p.relation)) THEN
+        BEGIN -- what is shown next is made from a copy; that may have to wait for another policy
+            CALL tailor.renew_copy(relation);
+        EXCEPTION WHEN OTHERS THEN
+            RAISE NOTICE 'table % is shown again after tailor.activate: %', relation, SQLERRM;
+        END;
+        UPDATE tailor.protection p SET starts_anew = true WHERE p.relation = begin_anew.relation;
+    END IF;
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
+END $$;
+COMMENT ON PROCEDURE tailor.begin_anew IS 'the part of tailor.forget_chains that writes';
+
+CREATE OR REPLACE PROCEDURE tailor.forget_chains(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.hold(relation);
+    CALL tailor.begin_anew(relation);
 END $$;
 COMMENT ON PROCEDURE tailor.forget_chains IS 'starts all chains of a table anew, giving up the guarantee over what was shown before';
 

@@ -130,23 +130,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION tailor.admit(integer, integer, integer) IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
 
--- Releases of earlier versions have no fence between what they admit and a reader's
--- own function. They are stored anew when they are next opened; until then the whole
--- view is one.
-DO $$
-DECLARE
-    stored record;
-BEGIN
-    FOR stored IN
-        SELECT v.oid::regclass AS name FROM tailor.chain c
-        JOIN pg_class v ON v.relname IN ('chain_' || c.chain, format('chain_%s_label', c.chain), format('chain_%s_parent', c.chain))
-        WHERE v.relnamespace = 'tailor_release'::regnamespace AND v.relkind = 'v' AND c.layout < 6
-          AND NOT 'security_barrier=true' = ANY (coalesce(v.reloptions, '{}'))
-    LOOP
-        EXECUTE format('ALTER VIEW %s SET (security_barrier)', stored.name);
-    END LOOP;
-END $$;
-
 -- Tells the proxies that names have changed: a view made a moment ago may read
 -- a protected table. Event triggers are for superusers; without one the proxies
 -- look by themselves every few seconds.
@@ -183,22 +166,3 @@ END $$;
 COMMENT ON PROCEDURE tailor.keep_no_samples IS 'lets ANALYZE sample no column of a copy; for Tailor''s own routines only';
 
 DROP PROCEDURE IF EXISTS tailor.expect_few(regclass);
-
--- Earlier versions sampled: what they made is forgotten by whoever may.
-DO $$
-DECLARE
-    stored record;
-BEGIN
-    IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
-        RETURN;
-    END IF;
-    FOR stored IN
-        SELECT c.oid FROM pg_class c
-        WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r' AND c.relname ~ '^((epoch|shape)_[0-9]+|chain_[0-9]+_block)$'
-          AND EXISTS (SELECT FROM pg_statistic s WHERE s.starelid = c.oid)
-    LOOP
-        CALL tailor.keep_no_samples(stored.oid::regclass);
-        DELETE FROM pg_statistic s USING pg_attribute a
-        WHERE s.starelid = stored.oid AND a.attrelid = s.starelid AND a.attnum = s.staattnum AND coalesce(a.attstattarget, -1) = 0;
-    END LOOP;
-END $$;

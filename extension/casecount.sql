@@ -26,7 +26,7 @@ BEGIN
         RAISE EXCEPTION 'tailor.case_count is answered through the proxy, for set-valued tables' USING ERRCODE = '42501',
             HINT = 'Connect to the proxy as a reader and name the table in quotes: tailor.case_count(''schema.table'', ARRAY[...]).';
     END IF;
-    PERFORM tailor.admit(release, number, (SELECT c.layout::integer FROM tailor.chain c WHERE c.chain = release));
+    PERFORM tailor.admit(release, coalesce(substring(relation::text FROM '_g([0-9]+)$')::integer, 0), (SELECT c.layout::integer FROM tailor.chain c WHERE c.chain = release));
     IF codes IS NULL OR array_position(codes, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a code is NULL' USING ERRCODE = '22004';
     END IF;

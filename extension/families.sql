@@ -27,7 +27,7 @@ COMMENT ON FUNCTION tailor.subject_digest IS 'by what a subject is followed from
 CREATE OR REPLACE FUNCTION tailor.person_digest(subject text, key bytea) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.substr(pg_catalog.sha256(
-        key OPERATOR(pg_catalog.||) pg_catalog.convert_to(subject, 'UTF8'))::text, 3, 16))::bit(64)::bigint
+        key OPERATOR(pg_catalog.||) pg_catalog.convert_to(subject, 'UTF8'))::pg_catalog.text, 3, 16))::pg_catalog.bit(64)::pg_catalog.int8
 $$;
 COMMENT ON FUNCTION tailor.person_digest IS 'the same in 64 bits, by which rows of releases are followed; for Tailor''s own routines only';
 

@@ -121,6 +121,19 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.max_share IS 'says which share of the rows of a block one subject may own at most, where subjects have several; 0.5 without it';
 
+CREATE OR REPLACE PROCEDURE tailor.cohort(relation regclass, subjects integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    IF subjects < 1 THEN
+        RAISE EXCEPTION 'a cohort has at least one subject' USING ERRCODE = '22023',
+            HINT = 'It never has fewer than k. The more there are, the less each of them loses, and the longer the first of them waits.';
+    END IF;
+    UPDATE tailor.protection p SET cohort = subjects WHERE p.relation = cohort.relation;
+END $$;
+COMMENT ON PROCEDURE tailor.cohort IS 'says how many subjects that nobody has been shown before are shown together; NULL: the larger of 100 and 20 k';
+
 CREATE OR REPLACE PROCEDURE tailor.gate(relation regclass, measure text, max_risk double precision)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

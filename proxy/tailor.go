@@ -281,7 +281,9 @@ func (d *decision) describe(record *audit.Record) {
 		record.Chain, record.Recoding = release.Chain, a.Recoding
 		record.Shows(release.Chain, release.Generation)
 		record.Stages = append(record.Stages, a.Stages...)
-		record.AggregateRisk = max(record.AggregateRisk, 1/float64(release.MinBlock))
+		if release.MinBlock > 0 { // else nobody is shown
+			record.AggregateRisk = max(record.AggregateRisk, 1/float64(release.MinBlock))
+		}
 		record.AggregateLoss = max(record.AggregateLoss, a.Loss)
 		if set := release.Relation.SetValued; set != nil {
 			record.K, record.M = release.Relation.K, set.M

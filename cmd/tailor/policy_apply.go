@@ -250,6 +250,11 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 			return err
 		}
 	}
+	if t.Cohort > 0 {
+		if err := call(`CALL tailor.cohort($1::text::regclass, $2)`, t.Name, t.Cohort); err != nil {
+			return err
+		}
+	}
 	if s := t.SetValued; s != nil {
 		if err := writeSetValued(ctx, tx, t.Name, s); err != nil {
 			return err

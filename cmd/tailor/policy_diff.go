@@ -32,6 +32,7 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	setting("recoding", now.Recoding, then.Recoding)
 	setting("gate", now.Gate.String(), then.Gate.String())
 	setting("max_share", share(now.MaxShare), share(then.MaxShare))
+	setting("cohort", optional(now.Cohort > 0, fmt.Sprint(now.Cohort)), optional(then.Cohort > 0, fmt.Sprint(then.Cohort)))
 	setting("set_valued", now.SetValued.String(), then.SetValued.String())
 	setting("chain", optional(now.Scope != "", now.Chain()), then.Chain())
 	setting("rows", shown(now.AggregateOnly), shown(then.AggregateOnly))

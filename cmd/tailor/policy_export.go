@@ -46,6 +46,7 @@ type document struct {
 	Rows     *bool      `json:"rows"` // nil: true
 	Gate     *policyfile.Gate
 	MaxShare float64 `json:"max_share"`
+	Cohort   int     `json:"cohort"`
 	// SetValued is the policy of a table whose codes are sets.
 	SetValued *policyfile.SetValued `json:"set_valued"`
 	Require   []struct {
@@ -123,7 +124,7 @@ func readerRoles(ctx context.Context, tx pgx.Tx) ([]string, error) {
 func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, error) {
 	t := &policyfile.Table{
 		Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed,
-		AggregateOnly: d.Rows != nil && !*d.Rows, Gate: d.Gate, MaxShare: d.MaxShare, SetValued: d.SetValued,
+		AggregateOnly: d.Rows != nil && !*d.Rows, Gate: d.Gate, MaxShare: d.MaxShare, Cohort: d.Cohort, SetValued: d.SetValued,
 	}
 	for _, q := range d.Require {
 		t.Require = append(t.Require, policyfile.Requirement{Model: q.Model, Column: q.Column, Parameter: q.Parameter})

@@ -32,6 +32,9 @@ type Table struct {
 	// MaxShare is the largest share of a block's rows that one subject may own; 0
 	// where the file is silent.
 	MaxShare float64
+	// Cohort is how many subjects that nobody has been shown before are shown
+	// together; 0 for the default.
+	Cohort int
 	// SetValued is set where the codes of a subject are a set.
 	SetValued *SetValued
 	Refresh   time.Duration // how often a proxy makes a new copy; 0 for never

@@ -44,6 +44,7 @@ tables:
     recoding: full_domain
     gate: {measure: below_k, max_risk: 0.05}
     max_share: 0.25
+    cohort: 250
     chain: {scope: table}
     rows: false
     refresh: 24h

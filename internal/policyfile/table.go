@@ -9,7 +9,7 @@ import (
 
 func (r *reader) table(f *File, e entry) Table {
 	t := Table{Name: e.key, Line: e.at.Line, Recoding: "auto", Scope: "table"}
-	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "max_share", "gate", "chain", "refresh", "readers", "set_valued"})
+	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "max_share", "cohort", "gate", "chain", "refresh", "readers", "set_valued"})
 	if k, ok := keys["subject"]; ok {
 		t.Subject = r.name(k.value, "subject")
 	}
@@ -42,6 +42,9 @@ func (r *reader) table(f *File, e entry) Table {
 		if t.MaxShare = r.number(k.value, "max_share"); len(r.faults) == before && (t.MaxShare <= 0 || t.MaxShare > 1) {
 			r.fault(k.value, "", "max_share must be above 0 and at most 1")
 		}
+	}
+	if k, ok := keys["cohort"]; ok {
+		t.Cohort = r.whole(k.value, "cohort", 1)
 	}
 	if k, ok := keys["refresh"]; ok {
 		t.Refresh = r.refresh(k.value)

@@ -55,6 +55,9 @@ func (t *Table) write(b *strings.Builder) {
 	if t.MaxShare > 0 {
 		fmt.Fprintf(b, "    max_share: %s\n", plainNumber(t.MaxShare))
 	}
+	if t.Cohort > 0 {
+		fmt.Fprintf(b, "    cohort: %d\n", t.Cohort)
+	}
 	fmt.Fprintf(b, "    chain: %s\n", t.Chain())
 	if t.AggregateOnly {
 		b.WriteString("    rows: false\n")
