@@ -103,13 +103,14 @@ func unavailable(cause error) *sqlstate.Error {
 }
 
 func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn) error {
+	seen := c.allSeen() // before the database says how it is
 	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
 			s, err := load(ctx, tx)
 			if err != nil {
 				return err
 			}
-			if c.hasLost(s) {
+			if s.lacks(seen) {
 				return errLost
 			}
 			if old := c.snapshot.Load(); !reflect.DeepEqual(old, s) {

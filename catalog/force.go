@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5"
 
@@ -69,14 +70,19 @@ func hold(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
 // errLost says that the database has a chain as it was before a commit of this proxy.
 var errLost = errors.New("the database has lost a commit")
 
-// hasLost says whether a snapshot has a chain as it was before what this proxy has seen
-// of it.
-func (c *Catalog) hasLost(s *Snapshot) bool {
+// allSeen are the generations in which this proxy has had chains.
+func (c *Catalog) allSeen() map[int]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return maps.Clone(c.seen)
+}
+
+// lacks says whether a snapshot has a chain as it was before a generation that has been
+// seen of it.
+func (s *Snapshot) lacks(seen map[int]int) bool {
 	for _, r := range s.protected {
 		for _, chain := range r.chains {
-			if chain.Generation < c.seen[chain.Number] {
+			if chain.Generation < seen[chain.Number] {
 				return true
 			}
 		}
