@@ -420,8 +420,9 @@ func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audienc
 func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored) error {
 	t := &takingIn{Catalog: c, tx: tx, r: r, audience: audience, chain: chain}
 	var there bool
-	err := tx.QueryRow(ctx, `SELECT e.personal, to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL FROM tailor.epoch e WHERE e.epoch = $1`, r.Epoch).
-		Scan(&t.personal, &there)
+	err := tx.QueryRow(ctx, `SELECT e.keyed, e.rows = e.subjects AND NOT EXISTS (SELECT FROM tailor.chain c WHERE c.chain = $2 AND c.rows <> c.subjects),
+			to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL
+		FROM tailor.epoch e WHERE e.epoch = $1`, r.Epoch, chain.number).Scan(&t.keyed, &t.oneRow, &there)
 	if err != nil {
 		return fmt.Errorf("read copy: %w", err)
 	}
@@ -434,8 +435,8 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 		if err := assertNoneBefore(ctx, tx, r); err != nil {
 			return err
 		}
-		err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, version, personal, blocks, min_block, layout)
-			VALUES ($1, $2, $3, $4, $5, 0, 0, $6) RETURNING chain`, r.OID, audience, r.Epoch, r.Version, t.personal, releaseLayout).Scan(&chain.number)
+		err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, version, keyed, blocks, min_block, layout)
+			VALUES ($1, $2, $3, $4, $5, 0, 0, $6) RETURNING chain`, r.OID, audience, r.Epoch, r.Version, t.keyed, releaseLayout).Scan(&chain.number)
 		if err != nil {
 			return fmt.Errorf("create chain: %w", err)
 		}
@@ -509,7 +510,7 @@ func (t *takingIn) note(ctx context.Context, first bool) error {
 		}
 	}
 	distinct := "count(*)"
-	if !t.personal {
+	if !t.oneRow {
 		distinct = fmt.Sprintf("count(DISTINCT %s)", personColumn)
 	}
 	row := c.table("row")

@@ -14,7 +14,7 @@ import (
 // member is a row of a block of which something may become visible.
 type member struct {
 	person, key int64
-	nth         int
+	nth         int64
 	class       int  // those with the same trajectory so far have one
 	leaves      bool // the copy has the row no more
 	// changes says, for each column of the payload, what the copy has in place of what is
@@ -97,7 +97,7 @@ func (t *takingIn) needs() needs {
 	if t.r.Gate == "average" && t.r.MaxRisk > 0 {
 		n.subjects = max(n.subjects, int(math.Ceil(1/t.r.MaxRisk)))
 	}
-	if !t.personal {
+	if !t.oneRow {
 		n.share = t.r.MaxShare
 	}
 	for _, q := range t.r.Requirements {
@@ -275,7 +275,7 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 		if number := int(values[0]); len(out) == 0 || out[len(out)-1].number != number {
 			out = append(out, &block{number: number})
 		}
-		m := member{person: values[1], key: values[2], nth: int(values[3]), class: int(values[4]), leaves: values[5] == 1}
+		m := member{person: values[1], key: values[2], nth: values[3], class: int(values[4]), leaves: values[5] == 1}
 		rest := values[6:]
 		for range t.r.Requirements {
 			m.shown, m.now = append(m.shown, rest[0]), append(m.now, rest[1])
@@ -287,7 +287,7 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 		for column := range followed {
 			m.changes = append(m.changes, unchanged)
 			if values[5] == 2 && rest[0] != rest[1] {
-				m.changes[column] = past.shownAs(m.person, column, rest[1])
+				m.changes[column] = past.shownAs(rowKey{m.person, m.nth}, column, rest[1])
 			}
 			rest = rest[2:]
 		}
@@ -298,14 +298,17 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 	return out, err
 }
 
-// history is what was shown before, as hashes: by person and followed column, the latest
-// last.
-type history map[int64][][]int64
+// rowKey is what a keyed row is known by.
+type rowKey struct{ person, nth int64 }
 
-// shownAs says which of the values that were shown before of a person in a column one is.
-func (past history) shownAs(person int64, column int, value int64) int {
+// history is what was shown before, as hashes: by row and followed column, the latest
+// last.
+type history map[rowKey][][]int64
+
+// shownAs says which of the values that were shown before of a row in a column one is.
+func (past history) shownAs(row rowKey, column int, value int64) int {
 	var before []int64
-	if of := past[person]; of != nil {
+	if of := past[row]; of != nil {
 		before = of[column]
 	}
 	for i, earlier := range slices.Backward(before) {
@@ -316,10 +319,10 @@ func (past history) shownAs(person int64, column int, value int64) int {
 	return unseen
 }
 
-// followed are the columns of the payload that a person's row may show otherwise in
-// another copy, quoted.
+// followed are the columns of the payload that a row may show otherwise in another
+// copy, quoted.
 func (t *takingIn) followed() []string {
-	if !t.personal {
+	if !t.keyed {
 		return nil
 	}
 	return slices.DeleteFunc(t.r.payload(), func(name string) bool { return name == t.pseudonym() })
@@ -336,19 +339,20 @@ func (t *takingIn) past(ctx context.Context, of string) (history, error) {
 			}
 		}
 	}
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %[1]s, number, hash FROM %[2]s WHERE %[1]s IN (SELECT %[1]s FROM %[3]s) ORDER BY epoch",
-		personColumn, t.chain.table("past"), of))
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %[1]s, %[2]s, number, hash FROM %[3]s WHERE (%[1]s, %[2]s) IN (SELECT %[1]s, %[2]s FROM %[4]s) ORDER BY epoch",
+		personColumn, nthColumn, t.chain.table("past"), of))
 	if err != nil {
 		return nil, err
 	}
-	var person, hash int64
+	var row rowKey
+	var hash int64
 	var number int
-	_, err = pgx.ForEachRow(rows, []any{&person, &number, &hash}, func() error {
-		if out[person] == nil {
-			out[person] = make([][]int64, len(places))
+	_, err = pgx.ForEachRow(rows, []any{&row.person, &row.nth, &number, &hash}, func() error {
+		if out[row] == nil {
+			out[row] = make([][]int64, len(places))
 		}
 		if place, shown := places[number]; shown {
-			out[person][place] = append(out[person][place], hash)
+			out[row][place] = append(out[row][place], hash)
 		}
 		return nil
 	})
@@ -359,7 +363,7 @@ func (t *takingIn) past(ctx context.Context, of string) (history, error) {
 // block who have gone together, are enough subjects and meet the other models.
 func (t *takingIn) assertSafe(ctx context.Context) error {
 	holds := []string{fmt.Sprintf("count(DISTINCT %s) >= %d", personColumn, t.r.K)}
-	if t.personal {
+	if t.oneRow {
 		holds[0] = fmt.Sprintf("count(*) >= %d", t.r.K)
 	}
 	for _, q := range t.r.Requirements {
@@ -371,9 +375,10 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 		fmt.Sprintf("SELECT FROM %s WHERE epoch = %d GROUP BY %s HAVING count(DISTINCT %s) < %d", t.chain.table("gone"), t.r.Epoch, blockColumn, personColumn, t.r.K),
 		fmt.Sprintf("SELECT FROM %[1]s GROUP BY %[2]s HAVING min(%[3]s) <> max(%[3]s)", row, classColumn, blockColumn),
 	}
-	if t.personal {
-		checks = append(checks, fmt.Sprintf("SELECT FROM %s GROUP BY %s HAVING count(*) > 1", row, personColumn))
-	} else {
+	if t.keyed {
+		checks = append(checks, fmt.Sprintf("SELECT FROM %s GROUP BY %s, %s HAVING count(*) > 1", row, personColumn, nthColumn))
+	}
+	if !t.oneRow {
 		checks = append(checks, fmt.Sprintf(`SELECT FROM (SELECT %[2]s, count(*) AS "tailor rows" FROM %[1]s GROUP BY %[2]s, %[3]s) t
 			GROUP BY %[2]s HAVING max("tailor rows") > %[4]g * sum("tailor rows")`, row, blockColumn, personColumn, t.r.MaxShare))
 	}

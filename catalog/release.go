@@ -53,9 +53,9 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 	}
 	statements := []string{
 		fmt.Sprintf("CREATE TABLE %s AS SELECT %s FROM tailor_store.epoch_%d e WITH NO DATA", chain.table("row"), strings.Join(list, ", "), r.Epoch),
-		fmt.Sprintf("CREATE TABLE %s (%[2]s bigint NOT NULL, %[3]s bigint NOT NULL, %[4]s integer NOT NULL, %[5]s integer NOT NULL, %[6]s integer NOT NULL, epoch integer NOT NULL)",
+		fmt.Sprintf("CREATE TABLE %s (%[2]s bigint NOT NULL, %[3]s bigint NOT NULL, %[4]s bigint NOT NULL, %[5]s integer NOT NULL, %[6]s integer NOT NULL, epoch integer NOT NULL)",
 			chain.table("gone"), personColumn, keyColumn, nthColumn, blockColumn, classColumn),
-		fmt.Sprintf("CREATE TABLE %s (%s bigint NOT NULL, number integer NOT NULL, hash bigint NOT NULL, epoch integer NOT NULL)", chain.table("past"), personColumn),
+		fmt.Sprintf("CREATE TABLE %s (%s bigint NOT NULL, %s bigint NOT NULL, number integer NOT NULL, hash bigint NOT NULL, epoch integer NOT NULL)", chain.table("past"), personColumn, nthColumn),
 	}
 	if len(dictionaries) > 0 {
 		statements = append(statements, fmt.Sprintf(

@@ -44,7 +44,7 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 	key := fmt.Sprintf(`CASE WHEN e.%[1]s IS NULL THEN r.%[2]s ELSE (CASE WHEN %[3]s THEN ~e.%[2]s ELSE e.%[2]s END & ~4294967295) | (r.%[2]s & 4294967295) END`,
 		personColumn, keyColumn, changed)
 	nth, match := "r."+nthColumn, t.same("e", "r")
-	if !t.personal {
+	if !t.keyed {
 		place := fmt.Sprintf(`row_number() OVER (PARTITION BY %[1]s, %%s, %[2]s & 4294967295 ORDER BY %[2]s, %[3]s) AS "tailor place"`, personColumn, keyColumn, nthColumn)
 		r = fmt.Sprintf("(SELECT *, %s FROM %s) r", fmt.Sprintf(place, alike(mine)), r)
 		e = fmt.Sprintf("(SELECT *, %s FROM %s) e", fmt.Sprintf(place, alike(theirs)), e)

@@ -29,7 +29,8 @@ type takingIn struct {
 	r            *Relation
 	audience     string
 	chain        *Chain
-	personal     bool // a person has one row, and keeps it when what it says changes
+	keyed        bool // a row goes on when what it says changes
+	oneRow       bool // a person has one
 	dictionaries []*dictionary
 	copied       *copied
 	measured     []ecg.StoredRisk // of the table as it is; nil where that has not been looked at
@@ -44,8 +45,8 @@ func (t *takingIn) temporary(part string) string { return t.chain.table(part) }
 
 // same is the condition that two rows are one, in two states of the table.
 func (t *takingIn) same(a, b string) string {
-	if t.personal {
-		return fmt.Sprintf("%s.%s = %s.%[2]s", a, personColumn, b)
+	if t.keyed {
+		return fmt.Sprintf("(%[1]s.%[3]s, %[1]s.%[4]s) = (%[2]s.%[3]s, %[2]s.%[4]s)", a, b, personColumn, nthColumn)
 	}
 	return fmt.Sprintf("(%[1]s.%[3]s, %[1]s.%[4]s, %[1]s.%[5]s) = (%[2]s.%[3]s, %[2]s.%[4]s, %[2]s.%[5]s)", a, b, personColumn, keyColumn, nthColumn)
 }
@@ -74,7 +75,7 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 func (t *takingIn) part(ctx context.Context) error {
 	pending := t.temporary("pending")
 	changed := "false"
-	if t.personal {
+	if t.keyed {
 		changed = fmt.Sprintf("(e.%[1]s >> 32) <> (r.%[1]s >> 32)", keyColumn)
 	}
 	err := execute(ctx, t.tx,
@@ -158,7 +159,7 @@ func (b *block) acts(h happening, next int) ([]act, int) {
 func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	acting, row := t.temporary("acting"), t.chain.table("row")
 	followed := t.followed()
-	columns := []string{personColumn + " bigint", keyColumn + " bigint", nthColumn + " integer", "leaves boolean", "block integer", "class integer"}
+	columns := []string{personColumn + " bigint", keyColumn + " bigint", nthColumn + " bigint", "leaves boolean", "block integer", "class integer"}
 	for i := range followed {
 		columns = append(columns, fmt.Sprintf("changes_%d boolean", i))
 	}
@@ -169,7 +170,7 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 		for _, a := range acts {
 			w.number(int(a.person))
 			w.number(int(a.key))
-			w.number(a.nth)
+			w.number(int(a.nth))
 			w.boolean(a.member.leaves)
 			w.number(a.block)
 			w.number(a.class)
@@ -193,8 +194,8 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 		if len(values) == 0 {
 			return ""
 		}
-		return fmt.Sprintf(", p AS (INSERT INTO %s SELECT c.%s, v.number, v.hash, %d FROM c CROSS JOIN LATERAL (VALUES %s) v (number, hash, changes) WHERE v.changes)",
-			t.chain.table("past"), personColumn, t.r.Epoch, commas(values))
+		return fmt.Sprintf(", p AS (INSERT INTO %s SELECT c.%s, c.%s, v.number, v.hash, %d FROM c CROSS JOIN LATERAL (VALUES %s) v (number, hash, changes) WHERE v.changes)",
+			t.chain.table("past"), personColumn, nthColumn, t.r.Epoch, commas(values))
 	}
 	statements := []string{
 		"ANALYZE " + acting,
@@ -226,9 +227,9 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 			changes[i] = fmt.Sprintf("a.changes_%d", i)
 		}
 		statements = append(statements, fmt.Sprintf(`WITH c AS (%s NOT a.leaves RETURNING r.*, a.block, a.class, %s)%s
-			INSERT INTO %s (%s) SELECT %s FROM (SELECT %s FROM c JOIN tailor_store.epoch_%d e ON e.%s = c.%[9]s) q ORDER BY gen_random_uuid()`,
+			INSERT INTO %s (%s) SELECT %s FROM (SELECT %s FROM c JOIN tailor_store.epoch_%d e ON %s) q ORDER BY gen_random_uuid()`,
 			taken, commas(changes), remember(beforeChange), row, commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)),
-			commas(list), commas(inner), t.r.Epoch, personColumn))
+			commas(list), commas(inner), t.r.Epoch, t.same("e", "c")))
 	}
 	return execute(ctx, t.tx, append(statements, "DROP TABLE "+acting)...)
 }
@@ -283,10 +284,10 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	}
 	arriving := t.temporary("arriving")
 	err := execute(ctx, t.tx,
-		fmt.Sprintf(`CREATE TABLE %s AS SELECT e.%s, e.%s, CASE WHEN g.%[3]s IS NULL THEN 0
+		fmt.Sprintf(`CREATE TABLE %s AS SELECT e.%s, e.%s, e.%[10]s, CASE WHEN g.%[3]s IS NULL THEN 0
 				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s) END::integer AS cohort
 			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[6]s r ON %[7]s LEFT JOIN %[8]s g ON %[9]s WHERE r.%[3]s IS NULL`,
-			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"), t.same("e", "r"), t.chain.table("gone"), t.same("e", "g")),
+			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"), t.same("e", "r"), t.chain.table("gone"), t.same("e", "g"), nthColumn),
 		"ANALYZE "+arriving)
 	if err != nil {
 		return err

@@ -128,7 +128,8 @@ DECLARE
     person   text; -- the subject as it is stored
     lender   text; -- and that of the parent
     single   boolean;
-    personal boolean;
+    keyed    boolean;
+    own_key  text; -- of a row, beside its subject
     subjects bigint;
     total    bigint;
     tuples   bigint;
@@ -142,7 +143,10 @@ BEGIN
     CALL tailor.assert_apart(relation);
     copied := ARRAY(
         SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
-        WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive') OR c ->> 'name' = policy ->> 'subject');
+        WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive') OR c ->> 'name' = policy ->> 'subject'
+      UNION
+        SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+        WHERE i.indrelid = relation AND i.indisprimary AND NOT policy ? 'set_valued');
     CALL tailor.assert_inert(relation, copied);
     CALL tailor.follow_subjects(relation, policy);
     IF version IS DISTINCT FROM (SELECT p.active FROM tailor.protection p WHERE p.relation = build_epoch.relation) THEN
@@ -182,6 +186,11 @@ BEGIN
     -- Where the column is a key, a row is a subject, and its random number will
     -- do for both.
     single := tailor.is_key(relation, (policy ->> 'subject')::name);
+    IF NOT single THEN
+        SELECT string_agg(format('b.%I', a.attname), ', ' ORDER BY a.attnum) INTO own_key
+            FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+            WHERE i.indrelid = relation AND i.indisprimary;
+    END IF;
     -- Types are those of the catalog, and a cast is made only to types whose
     -- casts are PostgreSQL's own.
     SELECT string_agg(CASE WHEN c ->> 'class' = 'direct_identifier'
@@ -205,16 +214,17 @@ BEGIN
         RETURN tailor.build_records(relation, version, policy);
     END IF;
 
-    -- Where a subject has one row, the row goes on when what it says changes; else each
-    -- row goes on as long as it says the same. What a chain began with, it keeps to.
-    SELECT coalesce(bool_and(c.personal), CASE WHEN single THEN true END) INTO personal FROM tailor.chain c WHERE c.relation = build_epoch.relation;
-    IF NOT single THEN
+    -- Where a subject has one row, or rows have a key, a row goes on when what it says
+    -- changes; else as long as it says the same. What a chain began with, it keeps to.
+    SELECT bool_and(c.keyed) INTO keyed FROM tailor.chain c WHERE c.relation = build_epoch.relation;
+    keyed := coalesce(keyed, CASE WHEN single OR own_key IS NOT NULL THEN true END);
+    IF NOT single AND own_key IS NULL THEN
         EXECUTE format('SELECT count(DISTINCT concat(b.%I)) FROM %s b', policy ->> 'subject', relation) INTO subjects;
-        IF personal AND total > subjects AND policy -> 'rows' IS DISTINCT FROM 'false' THEN
-            RAISE EXCEPTION 'table % has several rows for a subject, and had one so far', relation USING ERRCODE = '55000',
+        IF keyed AND total > subjects AND policy -> 'rows' IS DISTINCT FROM 'false' THEN
+            RAISE EXCEPTION 'table % has several rows for a subject and no primary key, and had one row for each, or a key, so far', relation USING ERRCODE = '55000',
                 HINT = format('Mend the table. Or CALL tailor.forget_chains(%L), which gives up the guarantee over what was shown before, and tailor.activate.', relation);
         END IF;
-        personal := coalesce(personal, total = subjects);
+        keyed := coalesce(keyed, total = subjects);
     END IF;
 
     number := nextval(pg_get_serial_sequence('tailor.epoch', 'epoch'));
@@ -238,7 +248,8 @@ BEGIN
              WHERE %4$s ORDER BY "tailor row"', person, relation, policy ->> 'subject', tailor.step(slot, relation, total, true))
              ELSE 'WHERE ' || tailor.step(slot, relation, total, true) END,
         tailor.step(slot, relation, total, false), format('ROW(%s)', hashed), format('ROW(%s)', situated),
-        CASE WHEN personal THEN '0' ELSE format('(row_number() OVER (PARTITION BY b."tailor person", ROW(%s)::text COLLATE "C"))::integer', concat_ws(', ', hashed, situated)) END,
+        CASE WHEN keyed THEN coalesce(format('hashtextextended(ROW(%s)::text COLLATE "C", 0)', own_key), '0::bigint')
+             ELSE format('row_number() OVER (PARTITION BY b."tailor person", ROW(%s)::text COLLATE "C")', concat_ws(', ', hashed, situated)) END,
         policy ->> 'subject');
     RAISE NOTICE 'table %: collecting the combinations of quasi-identifiers', relation;
     CALL tailor.note_progress(slot, relation, 3);
@@ -273,8 +284,8 @@ BEGIN
             HINT = 'Hide the subject column: several rows of one subject, linked, identify by their sequence.';
     END IF;
     CALL tailor.assert_one_row(relation, policy, total, subjects);
-    INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects, personal)
-        OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects, personal);
+    INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects, keyed)
+        OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects, keyed);
     CALL tailor.note_progress(slot, relation, 7);
     RAISE NOTICE 'table %: stored % rows of % subjects, % combinations of quasi-identifiers', relation, total, subjects,
         CASE WHEN qids IS NULL THEN 0 ELSE tuples END;

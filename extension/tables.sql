@@ -99,12 +99,12 @@ CREATE TABLE IF NOT EXISTS tailor.chain (
 );
 ALTER TABLE tailor.chain ADD COLUMN IF NOT EXISTS layout smallint NOT NULL DEFAULT 0;
 ALTER TABLE tailor.chain DROP COLUMN IF EXISTS partition,
-    ADD COLUMN IF NOT EXISTS edition integer NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS version integer, ADD COLUMN IF NOT EXISTS personal boolean NOT NULL DEFAULT true,
+    ADD COLUMN IF NOT EXISTS edition integer NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS version integer, ADD COLUMN IF NOT EXISTS keyed boolean NOT NULL DEFAULT true,
     ADD COLUMN IF NOT EXISTS rows bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS subjects bigint NOT NULL DEFAULT 0,
     ADD COLUMN IF NOT EXISTS arrivals bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS departures bigint NOT NULL DEFAULT 0,
     ADD COLUMN IF NOT EXISTS changes bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS stored jsonb NOT NULL DEFAULT '[]';
-ALTER TABLE tailor.epoch ADD COLUMN IF NOT EXISTS personal boolean NOT NULL DEFAULT true;
-COMMENT ON COLUMN tailor.epoch.personal IS 'whether each subject has one row, which goes on when what it says changes';
+ALTER TABLE tailor.epoch ADD COLUMN IF NOT EXISTS keyed boolean NOT NULL DEFAULT true;
+COMMENT ON COLUMN tailor.epoch.keyed IS 'whether a row goes on when what it says changes: it is known by its subject, or by a primary key';
 COMMENT ON COLUMN tailor.chain.epoch IS 'the copy that the release was last brought up to date with';
 COMMENT ON COLUMN tailor.chain.edition IS 'rises with each policy under which the release is stored anew, and names its tables and views';
 COMMENT ON COLUMN tailor.chain.generation IS 'rises with whatever is written of the release';
