@@ -60,7 +60,7 @@ func (t *turn) goBeside(from *side) {
 	defer t.mu.Unlock()
 	if !from.beside {
 		from.beside = true
-		t.session.course.loop.handOver()
+		t.loop.handOver()
 	}
 }
 
@@ -77,7 +77,7 @@ func (s *session) linger(do func() error) error {
 	if t == nil {
 		return do()
 	}
-	l := s.course.loop
+	l := s.loop
 	if t.isBeside(&t.client) {
 		return do()
 	}
@@ -108,14 +108,14 @@ func (l *loop) relieve() {
 // loop before it plans.
 func (s *session) isInCompany() bool {
 	t := s.turn
-	return t != nil && !t.isBeside(&t.client) && !s.course.loop.alone(t)
+	return t != nil && !t.isBeside(&t.client) && !s.loop.alone(t)
 }
 
 // alone says that a session has had the loop for itself, and that no other has
 // waited for records.
 func (l *loop) alone(t *turn) bool {
 	now := time.Now()
-	return l.latest == t && len(l.patient) == 0 && now.Sub(l.change) > solitude && t.session.proxy.company.consistsOf(t.session, now)
+	return l.latest == t && now.Sub(l.change) > solitude && t.session.proxy.company.consistsOf(t.session, now)
 }
 
 // waits says that what has come is to wait: what came before it is handled yet, or
@@ -126,19 +126,18 @@ func (t *turn) waits(from *side) bool {
 	if !from.beside && t.end == nil {
 		return false
 	}
-	t.session.course.loop.unwatch(from.socket)
+	t.loop.unwatch(from)
 	return true
 }
 
 // handled is the end of what was handled beside the loop.
 func (t *turn) handled(from *side, stays bool, reason error) {
-	l := t.session.course.loop
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !stays {
 		t.note(reason)
 	}
-	l.post(func() { l.resume(t, from) })
+	t.loop.post(func() { t.loop.resume(t, from) })
 }
 
 // left is the end of a side's being beside the loop. It returns why the session's

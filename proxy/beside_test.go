@@ -83,7 +83,7 @@ func (o *onLoop) failQuestion(t *testing.T) {
 // serves says whether the loop does what it is asked.
 func (o *onLoop) serves(patience time.Duration) bool {
 	ran := make(chan struct{})
-	o.course.loop.post(func() { close(ran) })
+	o.loop.post(func() { close(ran) })
 	select {
 	case <-ran:
 		return true
@@ -253,7 +253,7 @@ func TestWhoeverIsAloneLingersUntilRelieved(t *testing.T) {
 			t.Error("it did not linger")
 		}
 		if relieved {
-			if o.course.loop.relieve(); !o.serves(10 * time.Second) {
+			if o.loop.relieve(); !o.serves(10 * time.Second) {
 				t.Error("the loop is held by whom it was taken from")
 			}
 		}
@@ -262,7 +262,7 @@ func TestWhoeverIsAloneLingersUntilRelieved(t *testing.T) {
 		_, _ = o.server.Write(plainAnswer)
 		wantBytes(t, o.client, plainAnswer)
 	}
-	if o.course.loop.relieve(); !o.serves(10 * time.Second) { // nobody lingers any more
+	if o.loop.relieve(); !o.serves(10 * time.Second) { // nobody lingers any more
 		t.Error("the loop is gone")
 	}
 }

@@ -39,7 +39,7 @@ func (s *session) callHome(ctx context.Context) {
 	if !s.hasHome() {
 		return
 	}
-	alone := s.proxy.company.consistsOf(s, now) && s.course.loop.quiet(now)
+	alone := s.proxy.company.consistsOf(s, now) && s.loop.quiet(now)
 	if !alone && now.Sub(time.Unix(0, h.waited.Load())) < restlessness {
 		return
 	}
@@ -53,8 +53,7 @@ func (s *session) callHome(ctx context.Context) {
 
 // hasHome says whether a loop could serve the session.
 func (s *session) hasHome() bool {
-	_, plain := s.client.(*socket)
-	return plain && s.pool == nil && hasSocket(s.server.conn)
+	return s.pool == nil && hasSocket(s.client) && hasSocket(s.server.conn)
 }
 
 // stopsForHome says whether an error of reading from the client was the call. Then

@@ -28,29 +28,17 @@ func lives(t *testing.T, l *loop) *onLoop {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s.stop, o.ctx = cancel, ctx
 	context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })
-	begin(t, l, client, func(c *course, client *socket) {
-		s.course, s.client = c, client
-		for home, over := true, false; home && !over; {
-			if over, o.err = s.takeTurns(ctx); !over {
-				home = s.runDirections(ctx)
-			}
+	s.client, s.loop = client, l
+	s.in.source, s.out.to = client, client
+	s.server.frames.source, s.up.to = s.server.conn, s.server.conn
+	go func() {
+		for over := false; !over && s.runDirections(ctx); {
+			over, o.err = s.takeTurns(ctx)
 		}
-		c.leave()
 		_ = s.client.Close()
 		o.left <- true
-	})
-	go func() {
-		frames := newFrames(o.server)
-		for {
-			frame, err := frames.next()
-			if err != nil {
-				return
-			}
-			if frame[0] == 'Q' {
-				_, _ = o.server.Write(plainAnswer)
-			}
-		}
 	}()
+	go o.answersQueries()
 	t.Cleanup(func() { _, _ = o.client.Close(), o.server.Close() })
 	return o
 }

@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -11,31 +10,21 @@ import (
 	"time"
 )
 
-// loop serves connections on one goroutine, by turns, for as long as none of them
+// loop serves sessions on one goroutine, by turns, for as long as none of them
 // makes it wait. For a short statement the two goroutines that a session has
-// otherwise cost more than all else that is done for it, and for a login waking
-// them does.
+// otherwise cost more than all else that is done for it.
 type loop struct {
-	poll       poller
-	ring       int // end of a pipe that wakes the loop
-	bell       int // its other end
-	processors processors
-	keepAlive  func() net.KeepAliveConfig
-	done       chan struct{} // closed when the loop has ended
+	poll poller
+	ring int           // end of a pipe that wakes the loop
+	bell int           // its other end
+	done chan struct{} // closed when the loop has ended
 
 	// The loop's goroutine alone looks at these.
-	inquirer *inquirer // nil for none
-	members  map[descriptor]member
-	idle     []*carrier
-	patient  []*course // which wait until nobody else has anything to do
-	since    time.Time // when the first of them began to
-	// awakeUntil is the end of the time in which the next message of a course is
-	// likely to come.
-	awakeUntil time.Time
-	events     []syscall.EpollEvent // that have come
-	latest     member               // who had a turn
-	change     time.Time            // when it became the latest
-	ceded      time.Time            // when it was last Go's scheduler's turn
+	turns  map[descriptor]member // by either side
+	events []syscall.EpollEvent  // that have come
+	latest member                // who was taken
+	change time.Time             // when it became the latest
+	ceded  time.Time             // when it was last Go's scheduler's turn
 
 	lingering atomic.Pointer[turn] // which the loop waits with; nil for none
 	stirred   atomic.Int64         // when somebody last had a turn, in Unix nanoseconds
@@ -46,14 +35,16 @@ type loop struct {
 	closed  bool // its descriptors may be others'
 }
 
-// member is who has something to do where a descriptor can be read from. It may
-// hand the loop over and go on beside it; then it says so.
+// member is a turn. Were it not an interface, the compiler would take the loop and what
+// a session does on it for one recursion, and allocate all that is passed in it.
 type member interface {
+	// readable serves what can be read from. It may hand the loop over and go on beside
+	// it; then it says so.
 	readable(descriptor) (beside bool)
 }
 
 // newLoop makes a loop and lets it run until close.
-func newLoop(keepAlive func() net.KeepAliveConfig) (*loop, error) {
+func newLoop() (*loop, error) {
 	poll, err := newPoller()
 	if err != nil {
 		return nil, err
@@ -64,7 +55,7 @@ func newLoop(keepAlive func() net.KeepAliveConfig) (*loop, error) {
 		return nil, err
 	}
 	l := &loop{
-		processors: openProcessors(), poll: poll, ring: pipe[0], bell: pipe[1], keepAlive: keepAlive, done: make(chan struct{}), members: make(map[descriptor]member),
+		poll: poll, ring: pipe[0], bell: pipe[1], done: make(chan struct{}), turns: make(map[descriptor]member),
 		events: make([]syscall.EpollEvent, 128),
 	}
 	if err := poll.add(descriptor(l.ring)); err != nil {
@@ -90,7 +81,6 @@ func (l *loop) close() {
 
 func (l *loop) release() {
 	l.poll.close()
-	l.processors.close()
 	for _, fd := range []int{l.ring, l.bell} {
 		_ = syscall.Close(fd)
 	}
@@ -114,42 +104,37 @@ func (l *loop) post(do func()) {
 
 // What follows, up to run, is for the loop's goroutine.
 
-// watch makes the loop see when a course's socket can be read from.
-func (l *loop) watch(s *socket) error {
-	if s.plain != nil || s.closed { // the number is another's
-		return net.ErrClosed
-	}
-	if s.watched {
+// watch makes the loop see when a side of a session can be read from.
+func (l *loop) watch(t *turn, from *side) error {
+	if from.watched {
 		return nil
 	}
-	if err := l.poll.add(s.descriptor); err != nil {
+	if err := l.poll.add(from.descriptor); err != nil {
 		return err
 	}
-	s.watched, l.members[s.descriptor] = true, s
+	from.watched, l.turns[from.descriptor] = true, t
 	return nil
 }
 
 // unwatch ends what watch began.
-func (l *loop) unwatch(s *socket) {
-	s.watched = false
-	delete(l.members, s.descriptor)
-	_ = l.poll.remove(s.descriptor)
+func (l *loop) unwatch(from *side) {
+	if from.watched {
+		from.watched = false
+		delete(l.turns, from.descriptor)
+		_ = l.poll.remove(from.descriptor)
+	}
 }
 
-// stayAwake makes the loop look for what comes next, which is likely to come soon.
-func (l *loop) stayAwake() { l.awakeUntil = time.Now().Add(wakefulness) }
-
-// add gives a session its turns.
-func (l *loop) add(t *turn) error {
-	if err := errors.Join(l.watch(t.client.socket), l.watch(t.server.socket)); err != nil {
-		return err
-	}
-	l.members[t.client.descriptor], l.members[t.server.descriptor] = t, t
+// add gives a session its turns, unless it was asked to leave on its way.
+func (l *loop) add(t *turn) {
 	t.taken = true
+	if err := errors.Join(l.watch(t, &t.client), l.watch(t, &t.server)); err != nil || t.ctx.Err() != nil {
+		l.dismiss(t, errAsked)
+		return
+	}
 	if now := time.Now(); l.quiet(now) {
 		l.latest, l.change = t, now.Add(-solitude)
 	}
-	return nil
 }
 
 // resume goes on with a session of which something was handled beside the loop. It
@@ -163,11 +148,9 @@ func (l *loop) resume(t *turn, from *side) {
 	case !l.alone(t):
 		l.dismiss(t, errWaits)
 	default:
-		if err := l.watch(from.socket); err != nil {
+		if err := l.watch(t, from); err != nil {
 			l.dismiss(t, err)
-			return
 		}
-		l.members[from.descriptor] = t
 	}
 }
 
@@ -178,12 +161,9 @@ func (l *loop) dismiss(t *turn, reason error) {
 		return
 	}
 	t.taken = false
-	for _, from := range []*side{&t.client, &t.server} {
-		if from.watched {
-			l.members[from.descriptor] = from.socket
-		}
-	}
-	t.session.course.step()
+	l.unwatch(&t.client)
+	l.unwatch(&t.server)
+	close(t.over)
 }
 
 // handOver has another goroutine serve from now on: the present one, which is the
@@ -202,14 +182,12 @@ func (l *loop) run() {
 		for _, event := range l.events[:n] {
 			if event.Fd == int32(l.ring) {
 				if l.answerBell() {
-					l.inquirer.end()
-					l.retire()
 					close(l.done)
 					return
 				}
 				continue
 			}
-			m := l.members[descriptor(event.Fd)]
+			m := l.turns[descriptor(event.Fd)]
 			if m == nil { // it has left in this round
 				continue
 			}
@@ -221,61 +199,28 @@ func (l *loop) run() {
 				return
 			}
 		}
-		if len(l.patient) > 0 && (n == 0 || time.Since(l.since) > patience) {
-			ready := l.patient
-			l.patient = nil
-			for _, c := range ready {
-				c.step()
-			}
-		}
 	}
 }
 
 const (
-	// attention is how long the loop waits at the ready for the next event, and lull
-	// where somebody lets others go first, which they then have done.
+	// attention is how long the loop waits at the ready for the next event.
 	attention = 5 * time.Millisecond
-	lull      = time.Millisecond
-	// wakefulness is how long the loop looks for what a course waits for without
-	// sleeping: a client's next step in a login takes little longer than the loop would
-	// to fall asleep and be woken, which adds up over the steps. It sleeps where that
-	// would take a processor from others.
-	wakefulness = 40 * time.Microsecond
 	// stint is how long the loop goes on without Go's scheduler. After 10 ms the
 	// runtime's monitor would preempt it, and then look every 20 µs for some
-	// milliseconds whether there is more to preempt: 1,500 wakes a second in all, on
-	// processors that others want.
+	// milliseconds whether there is more to preempt.
 	stint = 8 * time.Millisecond
-	// patience is how long a course waits at most that lets others go first.
-	patience = 10 * time.Millisecond
 )
 
-// wait returns the events that have come; none where those may go on who let
-// others go first, or Go's runtime wants the processor.
+// wait returns the events that have come; none where Go's runtime wants the processor.
 func (l *loop) wait(events []syscall.EpollEvent) (came int, err error) {
-	now := time.Now()
-	if now.Sub(l.ceded) > stint {
+	if now := time.Now(); now.Sub(l.ceded) > stint {
 		l.ceded = now
 		runtime.Gosched()
 	}
-	if now.Before(l.awakeUntil) && !l.processors.spare() {
-		l.awakeUntil = now
-	}
-	var interrupted bool
-	for ; now.Before(l.awakeUntil); now = time.Now() {
-		if came, interrupted, err = l.poll.ready(events, 0); came > 0 || interrupted || err != nil {
-			return came, err
-		}
-	}
-	if len(l.patient) > 0 {
-		came, _, err = l.poll.ready(events, lull)
-		return came, err
-	}
-	came, interrupted, err = l.poll.ready(events, attention)
+	came, interrupted, err := l.poll.ready(events)
 	if came > 0 || interrupted || err != nil {
 		return came, err
 	}
-	l.retire()
 	defer func() { l.ceded = time.Now() }()
 	return l.poll.rest(events)
 }
@@ -300,7 +245,7 @@ func (l *loop) answerBell() (ends bool) {
 // of Go's while it waits for a moment, each brings one.
 func (p *Proxy) startLoops() error {
 	for range max(1, runtime.GOMAXPROCS(0)/2) {
-		l, err := newLoop(func() net.KeepAliveConfig { return keepAlive(p.running.Load().KeepAlive) })
+		l, err := newLoop()
 		if err != nil {
 			for _, made := range p.loops {
 				made.close()
@@ -308,7 +253,6 @@ func (p *Proxy) startLoops() error {
 			p.loops = nil
 			return err
 		}
-		l.post(func() { l.inquirer = p.inquirer(l) })
 		p.loops = append(p.loops, l)
 	}
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(p.loops))
@@ -322,3 +266,6 @@ func (p *Proxy) stopLoops() {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - len(p.loops))
 	p.loops = nil
 }
+
+// loopOf is the loop on which the next session may have its turns.
+func (p *Proxy) loopOf() *loop { return p.loops[p.next.Add(1)%uint32(len(p.loops))] }
