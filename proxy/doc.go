@@ -8,9 +8,9 @@
 //	client ─► statements ─► server   plan, assess, audit, then forward
 //	client ◄─ answers ◄──── server   forward whole buffers, watch completions
 //
-// Once it has lasted for a moment, and as long as all that it does passes or it is
-// alone, a session takes turns with others on one goroutine instead, which runs the same
-// code for both directions (see loop, beside and homecoming).
+// Once it has lasted for a moment, and as long as all that it does passes, a session
+// takes turns with others on one goroutine instead, which runs the same code for both
+// directions (see loop and homecoming).
 //
 // Where sessions share connections, one that is between transactions gives its
 // own to another that waits, and gets one again for its next message (see pooled).

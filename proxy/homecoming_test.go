@@ -20,6 +20,14 @@ var longQuery = framed('Q', append(bytes.Repeat([]byte(" "), maxStatement), 0))
 // over. Its server answers queries.
 func lives(t *testing.T, l *loop) *onLoop {
 	t.Helper()
+	o := begins(t, l)
+	go o.answersQueries()
+	return o
+}
+
+// begins is such a session with a server that says nothing by itself.
+func begins(t *testing.T, l *loop) *onLoop {
+	t.Helper()
 	s, _, _ := bareSession(nil, nil)
 	o := &onLoop{session: s, left: make(chan bool, 1)}
 	var client net.Conn
@@ -38,7 +46,6 @@ func lives(t *testing.T, l *loop) *onLoop {
 		_ = s.client.Close()
 		o.left <- true
 	}()
-	go o.answersQueries()
 	t.Cleanup(func() { _, _ = o.client.Close(), o.server.Close() })
 	return o
 }
@@ -63,7 +70,6 @@ func (o *onLoop) leaves(t *testing.T) {
 func TestASessionThatHasLeftComesHome(t *testing.T) {
 	o := lives(t, testLoop(t))
 	for range 3 {
-		o.leaves(t)
 		for deadline := time.Now().Add(10 * time.Second); !o.takesTurns(); time.Sleep(time.Millisecond) {
 			_, _ = o.client.Write(plainQuery)
 			wantBytes(t, o.client, plainAnswer)
@@ -71,14 +77,14 @@ func TestASessionThatHasLeftComesHome(t *testing.T) {
 				t.Fatal("it does not come home")
 			}
 		}
+		o.leaves(t)
 	}
 }
 
 func TestASessionWithHalfAMessageStaysAway(t *testing.T) {
 	o := lives(t, testLoop(t))
-	o.leaves(t)
 	for range 3 {
-		time.Sleep(restlessness + solitude)
+		time.Sleep(restlessness + settling)
 		_, _ = o.client.Write(append(plainQuery, plainQuery[:9]...))
 		wantBytes(t, o.client, plainAnswer)
 		time.Sleep(20 * time.Millisecond)

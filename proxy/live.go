@@ -65,9 +65,6 @@ func (p *Proxy) keepUp(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		for _, l := range p.loops {
-			l.relieve()
-		}
 		now := p.clock()
 		p.shelf.sweep(now)
 		if p.places.queued() > 0 {

@@ -1,11 +1,10 @@
 package proxy
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,27 +19,14 @@ type loop struct {
 	done chan struct{} // closed when the loop has ended
 
 	// The loop's goroutine alone looks at these.
-	turns  map[descriptor]member // by either side
-	events []syscall.EpollEvent  // that have come
-	latest member                // who was taken
-	change time.Time             // when it became the latest
-	ceded  time.Time             // when it was last Go's scheduler's turn
-
-	lingering atomic.Pointer[turn] // which the loop waits with; nil for none
-	stirred   atomic.Int64         // when somebody last had a turn, in Unix nanoseconds
+	turns  map[descriptor]*turn // by either side
+	events []syscall.EpollEvent // that have come
+	ceded  time.Time            // when it was last Go's scheduler's turn
 
 	mu      sync.Mutex
 	posted  []func() // to be done by the loop's goroutine
 	closing bool
 	closed  bool // its descriptors may be others'
-}
-
-// member is a turn. Were it not an interface, the compiler would take the loop and what
-// a session does on it for one recursion, and allocate all that is passed in it.
-type member interface {
-	// readable serves what can be read from. It may hand the loop over and go on beside
-	// it; then it says so.
-	readable(descriptor) (beside bool)
 }
 
 // newLoop makes a loop and lets it run until close.
@@ -55,7 +41,7 @@ func newLoop() (*loop, error) {
 		return nil, err
 	}
 	l := &loop{
-		poll: poll, ring: pipe[0], bell: pipe[1], done: make(chan struct{}), turns: make(map[descriptor]member),
+		poll: poll, ring: pipe[0], bell: pipe[1], done: make(chan struct{}), turns: make(map[descriptor]*turn),
 		events: make([]syscall.EpollEvent, 128),
 	}
 	if err := poll.add(descriptor(l.ring)); err != nil {
@@ -104,99 +90,53 @@ func (l *loop) post(do func()) {
 
 // What follows, up to run, is for the loop's goroutine.
 
-// watch makes the loop see when a side of a session can be read from.
-func (l *loop) watch(t *turn, from *side) error {
-	if from.watched {
-		return nil
-	}
-	if err := l.poll.add(from.descriptor); err != nil {
-		return err
-	}
-	from.watched, l.turns[from.descriptor] = true, t
-	return nil
-}
-
-// unwatch ends what watch began.
-func (l *loop) unwatch(from *side) {
-	if from.watched {
-		from.watched = false
-		delete(l.turns, from.descriptor)
-		_ = l.poll.remove(from.descriptor)
-	}
-}
-
 // add gives a session its turns, unless it was asked to leave on its way.
 func (l *loop) add(t *turn) {
 	t.taken = true
-	if err := errors.Join(l.watch(t, &t.client), l.watch(t, &t.server)); err != nil || t.ctx.Err() != nil {
+	err := t.ctx.Err()
+	for _, side := range []descriptor{t.client, t.server} {
+		l.turns[side] = t
+		err = cmp.Or(err, l.poll.add(side))
+	}
+	if err != nil {
 		l.dismiss(t, errAsked)
-		return
-	}
-	if now := time.Now(); l.quiet(now) {
-		l.latest, l.change = t, now.Add(-solitude)
 	}
 }
 
-// resume goes on with a session of which something was handled beside the loop. It
-// stays if it is alone; else what comes next may well take it beside the loop, too,
-// which goroutines of its own make cheaper.
-func (l *loop) resume(t *turn, from *side) {
-	switch reason := t.left(from); {
-	case !t.taken:
-	case reason != nil:
-		l.dismiss(t, reason)
-	case !l.alone(t):
-		l.dismiss(t, errWaits)
-	default:
-		if err := l.watch(t, from); err != nil {
-			l.dismiss(t, err)
-		}
-	}
-}
-
-// dismiss ends a session's turns, if it has them, for a reason: once what is
-// handled beside the loop has been.
+// dismiss ends a session's turns, if it has them, for a reason.
 func (l *loop) dismiss(t *turn, reason error) {
-	if !t.taken || !t.ends(reason) {
+	if !t.taken {
 		return
 	}
-	t.taken = false
-	l.unwatch(&t.client)
-	l.unwatch(&t.server)
+	t.taken, t.end = false, reason
+	for _, side := range []descriptor{t.client, t.server} {
+		delete(l.turns, side)
+		_ = l.poll.remove(side) // where it was not added, there is nothing to remove
+	}
 	close(t.over)
 }
 
-// handOver has another goroutine serve from now on: the present one, which is the
-// loop's no more, may wait. What has come and is not served yet will be reported
-// again.
-func (l *loop) handOver() { go l.run() }
-
-// run serves until close, or until it hands over.
+// run serves until close.
 func (l *loop) run() {
+	defer close(l.done)
 	for {
 		n, err := l.wait(l.events)
 		if err != nil { // a fault of the program: nobody here could be served any more
 			panic(fmt.Errorf("cannot poll: %w", err))
 		}
-		now := time.Now()
 		for _, event := range l.events[:n] {
 			if event.Fd == int32(l.ring) {
 				if l.answerBell() {
-					close(l.done)
 					return
 				}
 				continue
 			}
-			m := l.turns[descriptor(event.Fd)]
-			if m == nil { // it has left in this round
+			t := l.turns[descriptor(event.Fd)]
+			if t == nil { // it has left in this round
 				continue
 			}
-			l.stirred.Store(now.UnixNano())
-			if m != l.latest {
-				l.latest, l.change = m, now
-			}
-			if m.readable(descriptor(event.Fd)) {
-				return
+			if stays, reason := t.take(descriptor(event.Fd) == t.client); !stays {
+				l.dismiss(t, reason)
 			}
 		}
 	}

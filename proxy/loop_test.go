@@ -19,7 +19,7 @@ func TestASessionThatWasAskedIsNotTaken(t *testing.T) {
 	_, s.server.conn = sockets(t)
 	l := testLoop(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	turn := &turn{session: s, loop: l, ctx: ctx, ending: make(chan struct{}), over: make(chan struct{})}
+	turn := &turn{session: s, loop: l, ctx: ctx, over: make(chan struct{})}
 	if !s.board(turn) {
 		t.Fatal("the session does not come to the loop")
 	}
@@ -51,7 +51,7 @@ func TestConnectionsThatCannotBeGivenBackEndTheSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = other.Close() }()
-	if err := syscall.Dup3(int(other.Fd()), int(turn.server.descriptor), syscall.O_CLOEXEC); err != nil {
+	if err := syscall.Dup3(int(other.Fd()), int(turn.server), syscall.O_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.alight(turn); err == nil {

@@ -25,7 +25,6 @@ type Catalog interface {
 	Principal(ctx context.Context, name string) (*catalog.Principal, error)
 	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
 	Show(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
-	AtHand(r *catalog.Relation, p *catalog.Principal) bool
 	AssertStand(ctx context.Context, releases []*catalog.Release) error
 	AssertNoShadow(ctx context.Context, principal string, r *catalog.Relation) error
 	Owns(ctx context.Context, p *catalog.Principal, r *catalog.Relation) (bool, error)
@@ -33,9 +32,8 @@ type Catalog interface {
 }
 
 // Audit is where records go: Append returns once the record is durable, the
-// others at once. Prompt says that this waits for no more than a disk.
+// others at once.
 type Audit interface {
-	Prompt() bool
 	Append(ctx context.Context, r *audit.Record) error
 	Finish(r *audit.Record, o audit.Outcome)
 	Tidy() // when nobody waits
@@ -74,7 +72,6 @@ type Proxy struct {
 
 	assessments assessments
 	plans       *planner.Cache
-	company     company
 	principals  principals
 }
 

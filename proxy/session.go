@@ -146,7 +146,6 @@ func (s *session) run(ctx context.Context) {
 	defer spare()
 	s.proxy.live.add(s)
 	defer s.proxy.live.remove(s)
-	defer s.proxy.company.forget(s)
 	if s.proxy.draining.Load() {
 		s.stop(errShutdown)
 	}

@@ -5,33 +5,21 @@ import (
 	"errors"
 	"net"
 	"runtime/debug"
-	"sync"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // turn is a session's place on a loop. On it the session does what its two
 // goroutines would do, one message after the other. A message that takes its time
-// is handled beside the loop, as a goroutine would; the other side has its turns
-// meanwhile.
+// ends its turns.
 type turn struct {
 	session        *session
 	loop           *loop
 	ctx            context.Context
-	client, server side
-	taken          bool          // the loop serves it
-	over           chan struct{} // closed when it has done so
-
-	mu     sync.Mutex
-	end    error         // why the loop is done with it, or is to be once nothing is beside it
-	ending chan struct{} // closed when there is an end
-}
-
-// side is one of a session's connections on a loop.
-type side struct {
-	descriptor
-	watched bool // by the loop, which alone looks at it
-	beside  bool // what has come is handled beside the loop
+	client, server descriptor
+	taken          bool          // the loop serves it; for the loop's goroutine
+	end            error         // why the loop is done with it
+	over           chan struct{} // closed when it is
 }
 
 var (
@@ -118,26 +106,6 @@ func (t *turn) fromServer() error {
 	}
 }
 
-// readable serves the side that can be read from.
-func (t *turn) readable(d descriptor) (beside bool) {
-	from := &t.server
-	if d == t.client.descriptor {
-		from = &t.client
-	}
-	if t.waits(from) {
-		return false
-	}
-	stays, reason := t.take(from == &t.client)
-	if t.isBeside(from) {
-		t.handled(from, stays, reason)
-		return true
-	}
-	if !stays {
-		t.loop.dismiss(t, reason)
-	}
-	return false
-}
-
 // leave asks a session to leave.
 func (t *turn) leave() { t.loop.post(func() { t.loop.dismiss(t, errAsked) }) }
 
@@ -147,7 +115,7 @@ func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
 	if s.in.unread() || s.server.frames.unread() { // the loop wakes for what is to be read
 		return false, nil
 	}
-	t := &turn{session: s, loop: s.loop, ctx: ctx, ending: make(chan struct{}), over: make(chan struct{})}
+	t := &turn{session: s, loop: s.loop, ctx: ctx, over: make(chan struct{})}
 	if !s.board(t) {
 		return false, nil
 	}
@@ -165,10 +133,10 @@ func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
 // board takes the session's connections from Go's poller, and says whether it could:
 // they have to be plain.
 func (s *session) board(t *turn) (ok bool) {
-	if t.client.descriptor, ok = descriptorOf(s.client); !ok {
+	if t.client, ok = descriptorOf(s.client); !ok {
 		return false
 	}
-	if t.server.descriptor, ok = descriptorOf(s.server.conn); !ok {
+	if t.server, ok = descriptorOf(s.server.conn); !ok {
 		t.client.close()
 		return false
 	}
@@ -176,8 +144,8 @@ func (s *session) board(t *turn) (ok bool) {
 	defer s.touch.Unlock()
 	s.turn = t
 	_, _ = s.client.Close(), s.server.conn.Close()
-	s.in.source, s.out.to = t.client.descriptor, t.client.descriptor
-	s.server.frames.source, s.up.to = t.server.descriptor, t.server.descriptor
+	s.in.source, s.out.to = t.client, t.client
+	s.server.frames.source, s.up.to = t.server, t.server
 	s.out.whole, s.up.whole = true, true
 	s.in.brief, s.server.frames.brief = maxStatement, bufferBytes
 	return true
@@ -208,6 +176,9 @@ func (s *session) alight(t *turn) error {
 	s.in.brief, s.server.frames.brief = 0, 0
 	return err
 }
+
+// final says that a session ends with its turns.
+func final(reason error) bool { return reason != errWaits && reason != errFull && reason != errAsked }
 
 // failed is the end of a session in which an invariant is broken.
 func (s *session) failed() error {
