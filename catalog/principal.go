@@ -29,16 +29,10 @@ type Principal struct {
 	Settings string
 }
 
-// State is what a server says of itself. As long as one that writes shows the same
-// snapshot, no transaction that could have changed a catalog has ended. (A server in
-// recovery does not show all of them.)
-type State struct {
-	text string  // the same as long as nothing has changed; empty where that cannot be told
-	at   float64 // the server's time, in seconds since 1970
-}
-
-// selectState asks for it: what of a role may change by time alone, and of all else
-// whether it may have changed. It costs a small part of selectPrincipal.
+// selectState asks what of a role may change by time alone, and of all else whether
+// it may have changed: as long as a server that writes shows the same snapshot, no
+// transaction that could have changed a catalog has ended. (A server in recovery does
+// not show all of them.) It costs a small part of selectPrincipal.
 const selectState = `SELECT ` + serverState + `, date_part('epoch', now())`
 
 const serverState = `CASE WHEN pg_is_in_recovery() THEN '' ELSE concat(pg_current_snapshot(), ' ', pg_conf_load_time()) END`
@@ -105,9 +99,9 @@ type known struct {
 // no crash, after which a snapshot could come a second time.
 type stated struct {
 	Principal
-	state string    // the text of the server's; empty for one that tells nothing
-	until float64   // the time at which the verifier expires, as State has it
-	conn  *pgx.Conn // nil where there is one only, an Inquiry's
+	state string  // of the server; empty for one that tells nothing
+	until float64 // the server's time at which the verifier expires, in seconds since 1970
+	conn  *pgx.Conn
 }
 
 // last is what was read of a role on a connection, nil where that tells nothing
@@ -121,35 +115,26 @@ func (k *known) last(conn *pgx.Conn, name string) *stated {
 	return nil
 }
 
-// still is what was read of a role, where the connection shows the same state; else
-// nil.
-func (k *known) still(conn *pgx.Conn, name string, now State) *Principal {
-	if last := k.last(conn, name); last != nil && now.text == last.state && now.at < last.until {
-		return &last.Principal
-	}
-	return nil
-}
-
 // learn remembers what was read of a role.
-func (k *known) learn(now *stated) *Principal {
+func (k *known) learn(now *stated) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.byName == nil || len(k.byName) >= maxKnown {
 		k.byName = make(map[string]*stated)
 	}
 	k.byName[now.Name] = now
-	return &now.Principal
 }
 
 // principal reads a role, as far as it may have changed.
 func (k *known) principal(ctx context.Context, conn *pgx.Conn, name string) (*Principal, error) {
-	if k.last(conn, name) != nil {
-		var now State
-		if err := conn.QueryRow(ctx, selectState).Scan(&now.text, &now.at); err != nil {
+	if last := k.last(conn, name); last != nil {
+		var state string
+		var at float64
+		if err := conn.QueryRow(ctx, selectState).Scan(&state, &at); err != nil {
 			return nil, err
 		}
-		if p := k.still(conn, name, now); p != nil {
-			return p, nil
+		if state == last.state && at < last.until {
+			return &last.Principal, nil
 		}
 	}
 	now := &stated{Principal: Principal{Name: name}, conn: conn}
@@ -162,5 +147,6 @@ func (k *known) principal(ctx context.Context, conn *pgx.Conn, name string) (*Pr
 	if err := json.Unmarshal(projects, &now.Projects); err != nil {
 		return nil, fmt.Errorf("projects of role %q: %w", name, err)
 	}
-	return k.learn(now), nil
+	k.learn(now)
+	return &now.Principal, nil
 }

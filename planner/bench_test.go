@@ -32,7 +32,7 @@ func BenchmarkPlanning(b *testing.B) {
 		}
 		cache := planner.NewCache()
 		plain := session
-		if _, err := cache.Make(statement, plain, snapshot, func() {}); err != nil {
+		if _, err := cache.Make(statement, plain, snapshot); err != nil {
 			b.Fatal(err)
 		}
 		phases := []struct {
@@ -43,7 +43,7 @@ func BenchmarkPlanning(b *testing.B) {
 			{"scan", func() { _, _ = pg.Scan(statement) }},
 			{"parse", func() { _, _ = pg.Parse(statement) }},
 			{"new", func() { _, _ = planner.Make(statement, plain, snapshot) }},
-			{"cached", func() { _, _ = cache.Make(statement, plain, snapshot, func() {}) }},
+			{"cached", func() { _, _ = cache.Make(statement, plain, snapshot) }},
 			{"rewrite", func() { plan.Rewrite(release) }},
 		}
 		for _, phase := range phases {

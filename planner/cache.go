@@ -59,10 +59,9 @@ func NewCache() *Cache {
 }
 
 // Make is [Make], from memory where the text was planned before in an equal
-// session under the same snapshot. What takes longer begins with takesTime.
-func (c *Cache) Make(statement string, session Session, snapshot *catalog.Snapshot, takesTime func()) (*Plan, error) {
+// session under the same snapshot.
+func (c *Cache) Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan, error) {
 	if !snapshot.MayConcern(statement) || len(statement) > cachedTextBytes {
-		takesTime()
 		return Make(statement, session, snapshot)
 	}
 	key := cacheKey{
@@ -72,7 +71,6 @@ func (c *Cache) Make(statement string, session Session, snapshot *catalog.Snapsh
 	if p := c.find(key, snapshot); p != nil {
 		return p, nil
 	}
-	takesTime()
 	p, err := Make(statement, session, snapshot)
 	if err == nil {
 		c.keep(key, p, snapshot)

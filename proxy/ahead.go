@@ -106,7 +106,7 @@ func (s *session) prepareAhead(e *expected, d *decision, shared *ahead) error {
 	s.expect.add(&expected{kind: 'C', silent: true})
 	expect('P')
 	expect('B')
-	return errors.Join(send(s.up, &pgproto3.Close{ObjectType: 'S', Name: aheadName}, &pgproto3.Parse{Name: aheadName, Query: text}, bind), s.up.push())
+	return errors.Join(send(s.up, &pgproto3.Close{ObjectType: 'S', Name: aheadName}, &pgproto3.Parse{Name: aheadName, Query: text}, bind), s.up.Flush())
 }
 
 // leaveNothingAhead closes the statement where the connection is others' too. It

@@ -53,25 +53,25 @@ type admitted struct {
 }
 
 // admit lets a client prove that it is a role.
-func (p *Proxy) admit(ctx context.Context, c *course, method Authentication, conn net.Conn, in *frames, user string) (*admitted, error) {
+func (p *Proxy) admit(ctx context.Context, method Authentication, conn net.Conn, in *frames, user string) (*admitted, error) {
 	if method == SCRAM {
-		return p.admitByPassword(ctx, c, conn, in, user)
+		return p.admitByPassword(ctx, conn, in, user)
 	}
 	if err := method.vouch(conn, user); err != nil {
 		return nil, err
 	}
-	c.leave()
 	asked := time.Now()
-	principal, err := p.principals.find(ctx, p.catalog, user, p.clock)
+	principal, err := p.principals.find(ctx, p.catalog, user)
 	return &admitted{principal: principal, asked: asked}, err
 }
 
 // confirm asks the catalog again about a client that took long to prove who it is,
 // or had to wait in line: with a connection that was kept, PostgreSQL does not
 // look at the role.
-func (p *Proxy) confirm(ctx context.Context, c *course, client *admitted) (err error) {
-	if time.Since(client.asked) >= recentAge {
-		client.principal, client.asked, err = p.ask(ctx, c, client.principal.Name)()
+func (p *Proxy) confirm(ctx context.Context, client *admitted) (err error) {
+	if now := time.Now(); now.Sub(client.asked) >= recentAge {
+		client.asked = now
+		client.principal, err = p.principals.find(ctx, p.catalog, client.principal.Name)
 	}
 	return err
 }
@@ -95,23 +95,16 @@ func (a Authentication) vouch(conn net.Conn, user string) error {
 }
 
 // admitByPassword runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
-// Authentication"). Where logins rush in, the client is challenged with the salt that the
-// role had a moment ago and the catalog asked while it derives its keys from the
-// password, which takes it longest. Its proof counts for what the catalog says.
-func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, in *frames, user string) (*admitted, error) {
+// Authentication").
+func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, user string) (*admitted, error) {
 	binding := channelBinding(conn)
 	if err := offerSCRAM(conn, binding); err != nil {
 		return nil, err
 	}
 	asked := time.Now()
-	guess := p.principals.guess(user, p.clock())
-	principal := guess
-	var err error
-	if guess == nil {
-		c.leave()
-		if principal, err = p.principals.find(ctx, p.catalog, user, p.clock); err != nil {
-			return nil, err
-		}
+	principal, err := p.principals.find(ctx, p.catalog, user)
+	if err != nil {
+		return nil, err
 	}
 	stored, err := parseVerifier(principal.Verifier)
 	if err != nil {
@@ -121,62 +114,16 @@ func (p *Proxy) admitByPassword(ctx context.Context, c *course, conn net.Conn, i
 	if err != nil {
 		return nil, err
 	}
-	told := func() (*catalog.Principal, time.Time, error) { return principal, asked, nil }
-	if guess != nil {
-		told = p.ask(ctx, c, user)
-	}
-	var proof []byte
-	c.unhurried(func() { proof, err = passwordFrame(in) }) // it derives its keys
+	proof, err := passwordFrame(in)
 	if err != nil {
 		return nil, err
 	}
-	if principal, asked, err = told(); err != nil {
-		return nil, err
-	}
 	keys, last, err := conclude(proof, exchange)
-	if guess != nil && principal.Verifier != guess.Verifier {
-		err = misguided(err, principal)
-	}
 	var refused *sqlstate.Error
 	if errors.As(err, &refused) && refused.Code == sqlstate.InvalidPassword {
 		refused.Message = fmt.Sprintf("password authentication failed for user \"%s\"", user) // as PostgreSQL says it
 	}
 	return &admitted{principal, asked, keys, last}, err
-}
-
-// ask asks the catalog about a role: the loop asks by itself where it can, and the
-// course goes on meanwhile. told waits for the answer, and says when it was asked.
-func (p *Proxy) ask(ctx context.Context, c *course, user string) (told func() (*catalog.Principal, time.Time, error)) {
-	find := func() (found *catalog.Principal, asked time.Time, err error) {
-		asked = time.Now()
-		c.elsewhere(func() { found, err = p.principals.find(ctx, p.catalog, user, p.clock) })
-		return found, asked, err
-	}
-	inquired := c.inquire(user)
-	if inquired == nil {
-		found, asked, err := find()
-		return func() (*catalog.Principal, time.Time, error) { return found, asked, err }
-	}
-	return func() (*catalog.Principal, time.Time, error) {
-		if found := inquired.wait(ctx); found != nil {
-			return found, inquired.asked, nil
-		}
-		return find()
-	}
-}
-
-// misguided refuses a client that was challenged with a salt which is its role's
-// no longer. Who has proved to know the password of before, or logs in as a role
-// that may not, is wrong; a proof of the new password cannot be checked.
-func misguided(proof error, principal *catalog.Principal) error {
-	if proof == nil || principal.Verifier == "" {
-		return wrongPassword()
-	}
-	var known *sqlstate.Error
-	if errors.As(proof, &known) && known.Code == sqlstate.InvalidPassword {
-		return sqlstate.New(sqlstate.CannotConnectNow, "the role's password changed during the login").WithHint("Connect again.")
-	}
-	return proof
 }
 
 // offerSCRAM names the mechanisms.
@@ -211,7 +158,6 @@ func challenge(conn net.Conn, in *frames, stored verifier, binding []byte) (*scr
 	if err := send(conn, &pgproto3.AuthenticationSASLContinue{Data: []byte(text)}); err != nil {
 		return nil, err
 	}
-	exchange.prepare()
 	return exchange, nil
 }
 

@@ -13,7 +13,6 @@ type target struct {
 	work      *interrupts
 	server    []byte // nil while the session has no connection
 	delivered sync.WaitGroup
-	busy      int           // requests that are waited for
 	turn      chan struct{} // held by the request that is on its way to the server
 	next      chan struct{} // closed when the request that waits for its turn is delivered; nil for none
 }
@@ -53,19 +52,16 @@ func (c *cancels) register(ring keyring, length int, work *interrupts, server []
 }
 
 // forget takes a key back, and returns when no request with it is on its way:
-// whoever uses the server's connection next is not hit by it. waits is called
-// before it waits for one.
-func (c *cancels) forget(key string, waits func()) {
+// whoever uses the server's connection next is not hit by it.
+func (c *cancels) forget(key string) {
 	c.mu.Lock()
 	t := c.keys[key]
 	delete(c.keys, key)
-	busy := t != nil && t.busy > 0
 	if t != nil {
 		t.server = nil
 	}
 	c.mu.Unlock()
-	if busy {
-		waits()
+	if t != nil {
 		t.delivered.Wait()
 	}
 }
@@ -116,8 +112,7 @@ func (c *cancels) deliver(ctx context.Context, shown string, send func(server []
 	server := t.server
 	if err == nil && server != nil {
 		t.delivered.Add(1)
-		t.busy++
-		defer c.delivered(t)
+		defer t.delivered.Done()
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -128,14 +123,6 @@ func (c *cancels) deliver(ctx context.Context, shown string, send func(server []
 		return true, nil
 	}
 	return true, send(server)
-}
-
-// delivered says that a request has come to its end.
-func (c *cancels) delivered(t *target) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t.busy--
-	t.delivered.Done()
 }
 
 // take waits for the turn of a session's request and for a way that is free, and

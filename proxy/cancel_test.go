@@ -78,7 +78,7 @@ func TestACancelRequestThatWaitsDoesNotReachWhoComesNext(t *testing.T) {
 	}
 	forgotten := make(chan struct{})
 	go func() {
-		c.forget(key, func() {})
+		c.forget(key)
 		close(forgotten)
 	}()
 	for gone := false; !gone; {

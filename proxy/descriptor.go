@@ -20,22 +20,22 @@ var (
 // looks at.
 type descriptor int
 
-// descriptorOf takes a connection over from Go: who has the descriptor closes
-// the connection. ok is false for any but a plain socket.
+// hasSocket says whether a connection has a socket with nothing in between.
+func hasSocket(conn net.Conn) bool {
+	switch conn.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		return true
+	}
+	return false
+}
+
+// descriptorOf is another descriptor of a connection, which Go's poller still looks
+// at until the connection is closed. ok is false for any but a plain socket.
 func descriptorOf(conn net.Conn) (d descriptor, ok bool) {
 	if !hasSocket(conn) {
 		return 0, false
 	}
-	return copyOf(conn)
-}
-
-// copyOf is another descriptor of what has one, ok whether that could be had.
-func copyOf(owner any) (d descriptor, ok bool) {
-	plain, ok := owner.(syscall.Conn)
-	if !ok {
-		return 0, false
-	}
-	raw, err := plain.SyscallConn()
+	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return 0, false
 	}
@@ -51,11 +51,16 @@ func copyOf(owner any) (d descriptor, ok bool) {
 	return d, failed == nil && err == nil
 }
 
-// conn gives the connection back to Go, and closes the descriptor.
-func (d descriptor) conn() (net.Conn, error) {
+// conn gives the connection back to Go, and closes the descriptor. A peer that says
+// nothing for so long is probed.
+func (d descriptor) conn(silence time.Duration) (net.Conn, error) {
 	file := os.NewFile(uintptr(d), "")
 	defer func() { _ = file.Close() }()
-	return net.FileConn(file)
+	conn, err := net.FileConn(file)
+	if err == nil {
+		probe(conn, silence)
+	}
+	return conn, err
 }
 
 // Read fails with errAgain where it would block.
@@ -92,30 +97,6 @@ func (d descriptor) Write(p []byte) (written int, err error) {
 	}
 	return written, nil
 }
-
-// option is one of a socket.
-type option struct{ level, name, value int }
-
-// options are those that net.TCPConn sets where it accepts a connection.
-func options(c net.KeepAliveConfig) []option {
-	return []option{
-		{syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1},
-		{syscall.SOL_SOCKET, syscall.SO_KEEPALIVE, 1},
-		{syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE, seconds(c.Idle)},
-		{syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL, seconds(c.Interval)},
-		{syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT, c.Count},
-	}
-}
-
-// keepAlive sets them, and those of all whom a listener is going to accept.
-func (d descriptor) keepAlive(c net.KeepAliveConfig) {
-	for _, o := range options(c) {
-		_ = syscall.SetsockoptInt(int(d), o.level, o.name, o.value)
-	}
-}
-
-// seconds rounds up, as a time of less than one is none.
-func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // silent says that a connection is open and that nothing has come.
 func (d descriptor) silent() bool {

@@ -8,10 +8,9 @@
 //	client ─► statements ─► server   plan, assess, audit, then forward
 //	client ◄─ answers ◄──── server   forward whole buffers, watch completions
 //
-// As long as all that it does passes, or it is alone, a session takes turns with
-// others on one goroutine instead, which runs the same code for both directions (see
-// loop, beside and homecoming). The way of a connection, from its first packet to its end, is a course: on the loop
-// while it waits for nothing but its sockets, else on a goroutine of its own.
+// Once it has lasted for a moment, and as long as all that it does passes, a session
+// takes turns with others on one goroutine instead, which runs the same code for both
+// directions (see loop and homecoming).
 //
 // Where sessions share connections, one that is between transactions gives its
 // own to another that waits, and gets one again for its next message (see pooled).

@@ -31,7 +31,7 @@ func (s *session) planned(ctx context.Context, sent *look) (runs *look, resolved
 	}
 	runs = &look{text: resolved.SQL}
 	plan, err = s.plan(ctx, runs)
-	if err != nil && err != errWaits {
+	if err != nil {
 		placed := *sqlstate.From(err)
 		if placed.Position > 0 {
 			placed.Position = resolved.Position(placed.Position, sent.text)
@@ -97,9 +97,6 @@ func (s *session) askPrepared(ctx context.Context, name string) (*planner.Prepar
 	if errors.As(err, &known) {
 		return nil, known
 	}
-	if err == errWaits {
-		return nil, err
-	}
 	if err != nil {
 		return nil, unknown.Wrap(err)
 	}
@@ -122,13 +119,12 @@ func (s *session) askPrepared(ctx context.Context, name string) (*planner.Prepar
 // ask runs a query of the proxy's own on the client's session, which must not be
 // within a pipeline.
 func (s *session) ask(ctx context.Context, query string) (rows [][][]byte, err error) {
-	s.mayWait()
 	q := &internalQuery{done: make(chan error, 1), most: longestKept/keptPiece + 1}
 	s.expect.add(&expected{kind: 'Q', internal: q})
 	if err := send(s.up, &pgproto3.Query{String: query}); err != nil {
 		return nil, err
 	}
-	if err := s.flushQuestion(); err != nil {
+	if err := s.up.Flush(); err != nil {
 		return nil, err
 	}
 	timer := time.NewTimer(settingsPatience)
@@ -136,8 +132,6 @@ func (s *session) ask(ctx context.Context, query string) (rows [][][]byte, err e
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-s.ended():
-		return nil, errWaits
 	case <-timer.C:
 		return nil, errNotAnswered
 	case err := <-q.done:

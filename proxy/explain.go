@@ -26,7 +26,6 @@ func explainsTailor(text string) bool { return explanation.MatchString(text) }
 // A record that is given is durable when it returns. Nothing depends on who asks but
 // what is said of the table as it is: that is for its owner.
 func (s *session) explained(ctx context.Context, plan *planner.Plan, record *audit.Record) (text string, err error) {
-	s.mayWait()
 	ctx, done := s.work.during(ctx)
 	defer done()
 	snapshot, err := s.proxy.catalog.Snapshot()

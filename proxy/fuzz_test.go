@@ -66,7 +66,7 @@ func FuzzStartup(f *testing.F) {
 			_ = client.Close()
 		}()
 		go func() { _, _ = io.Copy(io.Discard, client) }()
-		_, _ = greet(context.Background(), nil, server, nil, false)
+		_, _ = greet(context.Background(), server, nil, false)
 		_ = server.Close()
 	})
 }

@@ -8,25 +8,28 @@ import (
 	"time"
 )
 
-// homecoming brings a session with goroutines of its own back to its loop, once it
-// asks for nothing any more that makes it wait, or nobody else has turns there. The
-// goroutine that forwards answers calls the other one, which stops where nothing is
+// homecoming brings a session with goroutines of its own to its loop, unless it has
+// asked for anything that may be protected: then it would leave again, and stays away.
+// The goroutine that forwards answers calls the other one, which stops where nothing is
 // under way, and lets the first stop too.
 type homecoming struct {
+	away    atomic.Bool // for good
 	called  atomic.Bool
-	stopped atomic.Bool  // the goroutine that forwards statements
-	waited  atomic.Int64 // when the session last waited for a record, in Unix nanoseconds
+	stopped atomic.Bool // the goroutine that forwards statements
 
 	// The rest belongs to the goroutine that forwards answers.
 	next time.Time // when it may be tried
 }
 
 // errHome ends a session's goroutines where it goes on by turns.
-var errHome = errors.New("the session goes back to its loop")
+var errHome = errors.New("the session goes to its loop")
 
-// restlessness is how long a session that could not go home stays away, and one
-// that is not alone after it last waited.
-const restlessness = 250 * time.Millisecond
+const (
+	// settling is how long a session stays away that has just begun, or left its loop.
+	settling = 50 * time.Millisecond
+	// restlessness is how long one does that could not go.
+	restlessness = 250 * time.Millisecond
+)
 
 // callHome asks the goroutine that forwards statements to stop, if the session is
 // to go home. The server has just said that it is ready.
@@ -36,11 +39,7 @@ func (s *session) callHome(ctx context.Context) {
 		return
 	}
 	h.next = now.Add(restlessness)
-	if !s.hasHome() {
-		return
-	}
-	alone := s.proxy.company.consistsOf(s, now) && s.course.loop.quiet(now)
-	if !alone && now.Sub(time.Unix(0, h.waited.Load())) < restlessness {
+	if h.away.Load() || !s.hasHome() {
 		return
 	}
 	h.called.Store(true)
@@ -53,8 +52,7 @@ func (s *session) callHome(ctx context.Context) {
 
 // hasHome says whether a loop could serve the session.
 func (s *session) hasHome() bool {
-	_, plain := s.client.(*socket)
-	return plain && s.pool == nil && hasSocket(s.server.conn)
+	return s.pool == nil && hasSocket(s.client) && hasSocket(s.server.conn)
 }
 
 // stopsForHome says whether an error of reading from the client was the call. Then
@@ -71,7 +69,7 @@ func (s *session) stopsForHome(ctx context.Context, err error) (stops, again boo
 		return false, false
 	}
 	_ = s.client.SetReadDeadline(time.Time{})
-	if s.expect.head() != nil {
+	if s.expect.head() != nil || h.away.Load() {
 		h.called.Store(false)
 		return false, true
 	}
@@ -104,7 +102,7 @@ func (s *session) settleDown(ctx context.Context) bool {
 	h := &s.homecoming
 	h.called.Store(false)
 	h.stopped.Store(false)
-	h.next = time.Now().Add(solitude)
+	h.next = time.Now().Add(settling)
 	s.touch.Lock()
 	defer s.touch.Unlock()
 	if ctx.Err() != nil {
@@ -120,6 +118,3 @@ func late(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
-
-// quiet says that nobody has had a turn on the loop for a while.
-func (l *loop) quiet(now time.Time) bool { return now.Sub(time.Unix(0, l.stirred.Load())) > solitude }

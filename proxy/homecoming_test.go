@@ -20,6 +20,14 @@ var longQuery = framed('Q', append(bytes.Repeat([]byte(" "), maxStatement), 0))
 // over. Its server answers queries.
 func lives(t *testing.T, l *loop) *onLoop {
 	t.Helper()
+	o := begins(t, l)
+	go o.answersQueries()
+	return o
+}
+
+// begins is such a session with a server that says nothing by itself.
+func begins(t *testing.T, l *loop) *onLoop {
+	t.Helper()
 	s, _, _ := bareSession(nil, nil)
 	o := &onLoop{session: s, left: make(chan bool, 1)}
 	var client net.Conn
@@ -28,28 +36,15 @@ func lives(t *testing.T, l *loop) *onLoop {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s.stop, o.ctx = cancel, ctx
 	context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })
-	begin(t, l, client, func(c *course, client *socket) {
-		s.course, s.client = c, client
-		for home, over := true, false; home && !over; {
-			if over, o.err = s.takeTurns(ctx); !over {
-				home = s.runDirections(ctx)
-			}
+	s.client, s.loop = client, l
+	s.in.source, s.out.to = client, client
+	s.server.frames.source, s.up.to = s.server.conn, s.server.conn
+	go func() {
+		for over := false; !over && s.runDirections(ctx); {
+			over, o.err = s.takeTurns(ctx)
 		}
-		c.leave()
 		_ = s.client.Close()
 		o.left <- true
-	})
-	go func() {
-		frames := newFrames(o.server)
-		for {
-			frame, err := frames.next()
-			if err != nil {
-				return
-			}
-			if frame[0] == 'Q' {
-				_, _ = o.server.Write(plainAnswer)
-			}
-		}
 	}()
 	t.Cleanup(func() { _, _ = o.client.Close(), o.server.Close() })
 	return o
@@ -75,7 +70,6 @@ func (o *onLoop) leaves(t *testing.T) {
 func TestASessionThatHasLeftComesHome(t *testing.T) {
 	o := lives(t, testLoop(t))
 	for range 3 {
-		o.leaves(t)
 		for deadline := time.Now().Add(10 * time.Second); !o.takesTurns(); time.Sleep(time.Millisecond) {
 			_, _ = o.client.Write(plainQuery)
 			wantBytes(t, o.client, plainAnswer)
@@ -83,14 +77,14 @@ func TestASessionThatHasLeftComesHome(t *testing.T) {
 				t.Fatal("it does not come home")
 			}
 		}
+		o.leaves(t)
 	}
 }
 
 func TestASessionWithHalfAMessageStaysAway(t *testing.T) {
 	o := lives(t, testLoop(t))
-	o.leaves(t)
 	for range 3 {
-		time.Sleep(restlessness + solitude)
+		time.Sleep(restlessness + settling)
 		_, _ = o.client.Write(append(plainQuery, plainQuery[:9]...))
 		wantBytes(t, o.client, plainAnswer)
 		time.Sleep(20 * time.Millisecond)

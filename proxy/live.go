@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -53,8 +52,8 @@ var (
 const upkeepInterval = time.Second
 
 // keepUp looks at the sessions from time to time until the context ends: it
-// hands over what they counted, ends idle ones, closes connections to the server
-// that nobody took up again, and gives memory back after a rush of logins.
+// hands over what they counted, ends idle ones, and closes connections to the server
+// that nobody took up again.
 func (p *Proxy) keepUp(ctx context.Context) {
 	defer p.shelf.shut()
 	ticker := time.NewTicker(upkeepInterval / 2)
@@ -66,14 +65,8 @@ func (p *Proxy) keepUp(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		for _, l := range p.loops {
-			l.relieve()
-		}
 		now := p.clock()
 		p.shelf.sweep(now)
-		if p.aftermath.over(now) {
-			go debug.FreeOSMemory() // which takes as long as there is memory
-		}
 		if p.places.queued() > 0 {
 			p.poke()
 		}

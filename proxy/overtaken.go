@@ -33,7 +33,6 @@ func (s *session) overtaken(e *expected, frame []byte) []byte {
 	if e.decision == nil || !strings.HasPrefix(code, "42") {
 		return frame
 	}
-	s.answerMayWait()
 	ctx, cancel := context.WithTimeout(context.Background(), standPatience)
 	defer cancel()
 	if err := s.proxy.catalog.AssertStand(ctx, e.decision.releases); err != nil {
@@ -97,7 +96,7 @@ func (s *session) recordBound(ctx context.Context, p *portal, record *audit.Reco
 		}
 	}
 	record.PlanMS = milliseconds(p.took)
-	err = s.recorded(ctx, p.bound, record, func(*decision) { sending = s.up.push() })
+	err = s.recorded(ctx, p.bound, record, func(*decision) { sending = s.up.Flush() })
 	if err == nil {
 		s.proxy.meters.released(record)
 	}

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"syscall"
-	"time"
 	"unsafe"
 )
 
@@ -24,7 +23,7 @@ func newPoller() (poller, error) {
 // the garbage collector does, gets it at once, by the signal that preempts
 // goroutines: epoll_wait never goes on after one; without signals it waits no
 // longer than the attention. Who calls this adds a processor for it (see startLoops).
-func (p poller) ready(events []syscall.EpollEvent, attention time.Duration) (came int, interrupted bool, err error) {
+func (p poller) ready(events []syscall.EpollEvent) (came int, interrupted bool, err error) {
 	// Whom the loop has just woken goes first: what they say then comes together, and
 	// wakes the loop once.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)

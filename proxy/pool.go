@@ -208,7 +208,6 @@ func (s *session) yield() (gave bool, err error) {
 	if u.from != s.proxy.running.Load() || u.clear() != nil || s.proxy.draining.Load() {
 		u.close()
 	} else {
-		u.use(s.course.release(u.conn))
 		s.proxy.shelf.put(u, s.proxy.clock(), keptFor)
 	}
 	s.proxy.places.leave()
@@ -239,7 +238,7 @@ func (s *session) wake(ctx context.Context) error {
 	working, cancel := context.WithTimeout(working, r.StartupTimeout+r.QueueTimeout)
 	defer cancel()
 	asked := time.Now()
-	principal, err := s.proxy.principals.find(working, s.proxy.catalog, s.principal.Name, s.proxy.clock)
+	principal, err := s.proxy.principals.find(working, s.proxy.catalog, s.principal.Name)
 	if err != nil {
 		return interrupted(working, err)
 	}
@@ -247,7 +246,7 @@ func (s *session) wake(ctx context.Context) error {
 	if s.changed(again.principal) {
 		return errChanged
 	}
-	u, err := s.proxy.server(working, r, nil, q.parameters, again)
+	u, err := s.proxy.server(working, r, q.parameters, again)
 	if err != nil {
 		return interrupted(working, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/hiatus-tailor/tailor/catalog"
@@ -22,10 +23,8 @@ import (
 type Catalog interface {
 	Snapshot() (*catalog.Snapshot, error)
 	Principal(ctx context.Context, name string) (*catalog.Principal, error)
-	Inquire(ctx context.Context) (*catalog.Inquiry, net.Conn, error)
 	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
 	Show(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
-	AtHand(r *catalog.Relation, p *catalog.Principal) bool
 	AssertStand(ctx context.Context, releases []*catalog.Release) error
 	AssertNoShadow(ctx context.Context, principal string, r *catalog.Relation) error
 	Owns(ctx context.Context, p *catalog.Principal, r *catalog.Relation) (bool, error)
@@ -33,9 +32,8 @@ type Catalog interface {
 }
 
 // Audit is where records go: Append returns once the record is durable, the
-// others at once. Prompt says that this waits for no more than a disk.
+// others at once.
 type Audit interface {
-	Prompt() bool
 	Append(ctx context.Context, r *audit.Record) error
 	Finish(r *audit.Record, o audit.Outcome)
 	Tidy() // when nobody waits
@@ -67,16 +65,14 @@ type Proxy struct {
 	meters  *meters
 	rushes  rushes
 	loops   []*loop
-	next    int // of the loops
+	next    atomic.Uint32 // of the loops
 	// starting bounds the connections that have not come to a session yet.
 	starting chan struct{}
 	draining atomic.Bool
 
 	assessments assessments
 	plans       *planner.Cache
-	company     company
 	principals  principals
-	aftermath   aftermath
 }
 
 // maxStarting is the number of connections at once that may be on their way to
@@ -106,7 +102,7 @@ func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock fu
 // Listen opens the listener that the configuration names.
 func (p *Proxy) Listen(ctx context.Context) (net.Listener, error) {
 	r := p.running.Load()
-	config := net.ListenConfig{KeepAliveConfig: keepAlive(r.KeepAlive)}
+	config := net.ListenConfig{KeepAlive: -1} // it is set for each who comes
 	return config.Listen(ctx, "tcp", r.Config.Listen)
 }
 
@@ -116,7 +112,10 @@ func (p *Proxy) Listen(ctx context.Context) (net.Listener, error) {
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
-	defer context.AfterFunc(ctx, func() { p.drain(hard, cut) })()
+	defer context.AfterFunc(ctx, func() {
+		_ = listener.Close()
+		p.drain(hard, cut)
+	})()
 	if err := p.startLoops(); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
@@ -130,42 +129,39 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 		sessions.Wait()
 		p.noteRushes()
 	}()
-	entrance, err := openDoor(p.loops[0], listener, p.log, func(d descriptor, from net.Addr) {
-		sessions.Add(1)
-		p.enter(d, from, listener.Addr(), func(c *course, s *socket) {
-			defer sessions.Done()
-			p.serve(ctx, hard, c, s)
-		})
+	err := p.letIn(listener, func(conn net.Conn) {
+		sessions.Go(func() { p.serve(ctx, hard, conn) })
 	})
-	if err != nil {
-		return fmt.Errorf("serve: %w", err)
-	}
-	defer entrance.close()
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil
-	case err := <-entrance.failed:
-		cut(errShutdown)
-		return fmt.Errorf("accept: %w", err)
 	}
+	cut(errShutdown)
+	return fmt.Errorf("accept: %w", err)
 }
 
-// enter begins the course of a connection on the loop whose turn it is. It is
-// called on the goroutine of the first.
-func (p *Proxy) enter(d descriptor, from, to net.Addr, run func(*course, *socket)) {
-	l := p.loops[p.next%len(p.loops)]
-	p.next++
-	s := &socket{descriptor: d, remote: from, local: to, keepAlive: l.keepAlive}
-	if l == p.loops[0] {
-		l.begin(s, run)
-		return
+// pause is how long nobody is let in where that has just failed.
+const pause = 10 * time.Millisecond
+
+// letIn accepts clients until the listener is closed, and returns why it is.
+func (p *Proxy) letIn(listener net.Listener, enter func(net.Conn)) error {
+	for {
+		conn, err := listener.Accept()
+		switch {
+		case err == nil:
+			probe(conn, p.running.Load().KeepAlive)
+			enter(conn)
+		case errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EINVAL): // the second, where another closed the socket
+			return err
+		default: // too many files, say
+			p.log.Warn("cannot accept", "error", err)
+			time.Sleep(pause)
+		}
 	}
-	l.post(func() { l.begin(s, run) })
 }
 
 // serve handles one connection from its first packet to its end. start ends
 // where no new sessions are wanted, hard where none are.
-func (p *Proxy) serve(start, hard context.Context, c *course, conn net.Conn) {
+func (p *Proxy) serve(start, hard context.Context, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -179,7 +175,7 @@ func (p *Proxy) serve(start, hard context.Context, c *course, conn net.Conn) {
 		_, _ = conn.Write(errorFrame("FATAL", sqlstate.From(tooMany())))
 		return
 	}
-	s, err := p.start(start, c, conn)
+	s, err := p.start(start, conn)
 	<-p.starting
 	if err != nil {
 		p.meters.logins["refused"].Add(1)
@@ -188,7 +184,6 @@ func (p *Proxy) serve(start, hard context.Context, c *course, conn net.Conn) {
 	}
 	if s != nil {
 		p.meters.logins["accepted"].Add(1)
-		p.aftermath.logins.Add(1)
 		defer p.seats.leave()
 		defer p.seats.exit(s.principal.Name)
 		s.run(hard)
@@ -197,7 +192,7 @@ func (p *Proxy) serve(start, hard context.Context, c *course, conn net.Conn) {
 
 // start takes a connection to a session, or delivers its cancel request. With a
 // session come a seat and an entry of its principal.
-func (p *Proxy) start(ctx context.Context, c *course, conn net.Conn) (*session, error) {
+func (p *Proxy) start(ctx context.Context, conn net.Conn) (*session, error) {
 	r := p.running.Load()
 	ctx, cancel := context.WithTimeout(ctx, r.StartupTimeout)
 	defer cancel()
@@ -208,24 +203,22 @@ func (p *Proxy) start(ctx context.Context, c *course, conn net.Conn) (*session, 
 			return nil, err
 		}
 	}
-	g, err := greet(ctx, c, conn, r.tls, r.TLS.Required)
+	g, err := greet(ctx, conn, r.tls, r.TLS.Required)
 	if err != nil {
 		return nil, on(g, err)
 	}
 	switch {
 	case g.passed != nil:
-		c.leave()
 		p.accept(ctx, r, g)
 		return nil, nil
 	case g.parameters == nil:
-		c.leave()
 		p.deliver(ctx, r, g)
 		return nil, nil
 	}
-	s, err := p.open(ctx, r, c, g)
+	s, err := p.open(ctx, r, g)
 	if err != nil {
 		p.recordLogin(g, err)
-		return nil, p.slowly(ctx, r, c, on(g, err))
+		return nil, p.slowly(ctx, r, on(g, err))
 	}
 	_ = g.conn.SetDeadline(time.Time{})
 	_ = s.server.conn.SetDeadline(time.Time{})
@@ -247,10 +240,9 @@ func (p *Proxy) recordLogin(g *greeting, err error) {
 }
 
 // slowly keeps back the answer to a wrong password.
-func (p *Proxy) slowly(ctx context.Context, r *running, c *course, err error) error {
+func (p *Proxy) slowly(ctx context.Context, r *running, err error) error {
 	var known *sqlstate.Error
 	if errors.As(err, &known) && (known.Code == sqlstate.InvalidPassword || known.Code == sqlstate.InvalidAuthorization) {
-		c.leave()
 		select {
 		case <-ctx.Done():
 		case <-time.After(r.WrongPasswordPause):

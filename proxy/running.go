@@ -54,3 +54,10 @@ func keepAlive(silence time.Duration) net.KeepAliveConfig {
 	const probes = 4
 	return net.KeepAliveConfig{Enable: true, Idle: silence, Interval: max(time.Second, silence/probes), Count: probes}
 }
+
+// probe sets that of a connection.
+func probe(conn net.Conn, silence time.Duration) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetKeepAliveConfig(keepAlive(silence))
+	}
+}

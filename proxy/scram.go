@@ -75,10 +75,6 @@ type scramExchange struct {
 	clientFirst string // without its GS2 header
 	header      string // the GS2 header and the channel binding
 	serverFirst string
-	// What the client's last message begins with, if it is right, and the signatures of
-	// both sides: they are made while the client derives its keys.
-	unproven                         string
-	clientSignature, serverSignature []byte
 }
 
 func wrongPassword() error {
@@ -122,31 +118,24 @@ func (v verifier) begin(clientFirst string, plus bool, binding []byte) (*scramEx
 	return e, e.serverFirst, nil
 }
 
-// prepare does what can be done before the client's proof is there.
-func (e *scramExchange) prepare() {
-	e.unproven = "c=" + base64.StdEncoding.EncodeToString([]byte(e.header)) + ",r=" + e.nonce
-	message := e.clientFirst + "," + e.serverFirst + "," + e.unproven
-	e.clientSignature, e.serverSignature = mac(e.verifier.storedKey, message), mac(e.verifier.serverKey, message)
-}
-
-// finish checks the client's proof, for which all has been prepared, and returns
-// its key with the server's signature.
+// finish checks the client's proof, and returns its key with the server's signature.
 func (e *scramExchange) finish(clientFinal string) (*scramKeys, string, error) {
 	unproven, proofText, ok := strings.Cut(clientFinal, ",p=")
 	if !ok {
 		return nil, "", malformedSCRAM()
 	}
 	proof, err := base64.StdEncoding.DecodeString(proofText)
-	if err != nil || len(proof) != sha256.Size || unproven != e.unproven {
+	if err != nil || len(proof) != sha256.Size || unproven != "c="+base64.StdEncoding.EncodeToString([]byte(e.header))+",r="+e.nonce {
 		return nil, "", malformedSCRAM()
 	}
+	message := e.clientFirst + "," + e.serverFirst + "," + unproven
 	clientKey := make([]byte, sha256.Size)
-	subtle.XORBytes(clientKey, proof, e.clientSignature)
+	subtle.XORBytes(clientKey, proof, mac(e.verifier.storedKey, message))
 	stored := sha256.Sum256(clientKey)
 	if subtle.ConstantTimeCompare(stored[:], e.verifier.storedKey) != 1 || e.verifier.mock {
 		return nil, "", wrongPassword()
 	}
-	signature := base64.StdEncoding.EncodeToString(e.serverSignature)
+	signature := base64.StdEncoding.EncodeToString(mac(e.verifier.serverKey, message))
 	return &scramKeys{clientKey, e.verifier}, "v=" + signature, nil
 }
 

@@ -39,7 +39,6 @@ func TestKeysTakenFromAClientsProofLogInElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exchange.prepare()
 	keys, signature, err := exchange.finish(final)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +58,6 @@ func TestKeysTakenFromAClientsProofLogInElsewhere(t *testing.T) {
 	if final, err = second.prove(challenge); err != nil {
 		t.Fatal(err)
 	}
-	exchange.prepare()
 	if _, _, err := exchange.finish(final); err != nil {
 		t.Errorf("the keys do not log in: %v", err)
 	}
@@ -99,7 +97,6 @@ func TestWrongProofsAreRefused(t *testing.T) {
 			if c.spoil != nil {
 				final = c.spoil(final)
 			}
-			exchange.prepare()
 			if keys, _, err := exchange.finish(final); err == nil || keys != nil {
 				t.Error("let in")
 			}

@@ -21,7 +21,7 @@ import (
 // session is one logged-in client with its connection to the server.
 type session struct {
 	proxy     *Proxy
-	course    *course
+	loop      *loop // on which it may have its turns
 	id        string
 	client    net.Conn
 	address   string // of the client
@@ -76,9 +76,8 @@ type session struct {
 
 // open authenticates a client and logs in to the server as its role. The
 // principal's entry is taken, and a seat: who has not proved who he is takes none
-// from others. It all happens on the course's loop where the role's logins rush
-// in, a connection to the server is kept, and nothing has to be waited for.
-func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*session, error) {
+// from others.
+func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, error) {
 	user := g.parameters["user"]
 	if err := assertParameters(g.parameters); err != nil {
 		return nil, err
@@ -88,19 +87,19 @@ func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*
 	}
 	in := newFrames(g.conn)
 	in.limit = maxStartup
-	client, err := p.admit(ctx, c, r.Authentication, g.conn, in, user)
+	client, err := p.admit(ctx, r.Authentication, g.conn, in, user)
 	if err != nil {
 		return nil, err
 	}
 	in.ofClient()
-	if err := p.seats.take(ctx, r.QueueTimeout, c.leave); err != nil {
+	if err := p.seats.take(ctx, r.QueueTimeout); err != nil {
 		return nil, err
 	}
 	if err := p.seats.enter(user); err != nil {
 		p.seats.leave()
 		return nil, err
 	}
-	server, err := p.server(ctx, r, c, g.parameters, client)
+	server, err := p.server(ctx, r, g.parameters, client)
 	if err != nil {
 		p.seats.exit(user)
 		p.seats.leave()
@@ -108,7 +107,7 @@ func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*
 	}
 	server.frames.ofServer()
 	s := &session{
-		proxy: p, course: c, id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(), server: server, principal: client.principal,
+		proxy: p, loop: p.loopOf(), id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(), server: server, principal: client.principal,
 		database: g.parameters["database"], keyring: r.peers.keyring, keyLength: shortSecret, in: in,
 		out: &sink{to: g.conn, meter: p.meters.toClients}, up: &sink{to: server.conn, meter: p.meters.toServer},
 		tally:     &tally{seed: p.seed},
@@ -132,14 +131,11 @@ func (p *Proxy) open(ctx context.Context, r *running, c *course, g *greeting) (*
 // run serves the session until one side ends it.
 func (s *session) run(ctx context.Context) {
 	defer s.leaveServer()
-	if s.pool != nil {
-		s.course.leave()
-	}
 	if s.server.served && s.pool == nil {
 		defer s.hurry()()
 	}
 	s.key = s.proxy.cancels.register(s.keyring, s.keyLength, &s.work, s.server.key)
-	defer s.proxy.cancels.forget(s.key, s.course.leave)
+	defer s.proxy.cancels.forget(s.key)
 	if err := s.welcome(s.key); err != nil {
 		s.end = err
 		return
@@ -150,21 +146,15 @@ func (s *session) run(ctx context.Context) {
 	defer spare()
 	s.proxy.live.add(s)
 	defer s.proxy.live.remove(s)
-	defer s.proxy.company.forget(s)
 	if s.proxy.draining.Load() {
 		s.stop(errShutdown)
 	}
 	err := s.guard(func() error { return s.begin(ctx) })
 	over := err != nil
-	for home := true; home && !over; {
-		if over, err = s.takeTurns(ctx); !over {
-			home = s.runDirections(ctx)
-		}
+	for !over && s.runDirections(ctx) {
+		over, err = s.takeTurns(ctx)
 	}
 	if over {
-		if err == errLeft && s.inRush() {
-			s.course.letOthersGoFirst() // the client's next login, say
-		}
 		spare()
 		s.flushRest()
 		s.stop(reason(err))
@@ -181,7 +171,6 @@ func (s *session) run(ctx context.Context) {
 // runDirections forwards with a goroutine for each direction until one ends, or
 // until the session goes home.
 func (s *session) runDirections(ctx context.Context) (home bool) {
-	s.course.leave()
 	s.settleDown(ctx)
 	if ctx.Err() != nil { // who interrupted it may have found it on the loop
 		s.interrupt(context.Cause(ctx))
@@ -252,7 +241,7 @@ func (s *session) interrupt(cause error) {
 		_ = s.server.conn.SetReadDeadline(past) // it may serve another
 		return
 	}
-	hangUp(s.server.conn)
+	_ = s.server.conn.Close()
 }
 
 // past is a deadline that ends what waits.

@@ -18,7 +18,6 @@ type silence struct{}
 
 func (silence) Append(context.Context, *audit.Record) error { return nil }
 func (silence) Finish(*audit.Record, audit.Outcome)         {}
-func (silence) Prompt() bool                                { return true }
 func (silence) Tidy()                                       {}
 func (silence) RefusedLogin(*audit.Record)                  {}
 

@@ -90,7 +90,6 @@ func (s *session) readSettings(ctx context.Context) error {
 
 // askSettings asks without waiting for the answer.
 func (s *session) askSettings() error {
-	s.mayWait()
 	q := &internalQuery{server: s.server, done: make(chan error, 1)}
 	text := selectSettings
 	if s.principal.Reader && s.server.session == "" { // others get no tickets
@@ -102,16 +101,7 @@ func (s *session) askSettings() error {
 	if err := send(s.up, &pgproto3.Query{String: text}); err != nil {
 		return err
 	}
-	return s.flushQuestion()
-}
-
-// flushQuestion sends what a message waits for. The error is errWaits where the
-// server takes no more now, and the loop would have to wait for it.
-func (s *session) flushQuestion() error {
-	if err := s.up.Flush(); err != errFull {
-		return err
-	}
-	return errWaits
+	return s.up.Flush()
 }
 
 // awaitSettings waits for an answer that is on its way.
@@ -121,16 +111,12 @@ func (s *session) awaitSettings(ctx context.Context) error {
 		return nil
 	}
 	s.asked = nil
-	s.mayWait()
 	timer := time.NewTimer(settingsPatience)
 	defer timer.Stop()
 	unreadable := sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be read")
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-s.ended():
-		s.asked = q
-		return errWaits
 	case <-timer.C:
 		return unreadable
 	case err := <-q.done:

@@ -23,6 +23,9 @@ const (
 	rushLogins   = 10
 	rushInterval = time.Second
 	rushMemory   = time.Minute // the next of who came so fast is taken for as fast
+	// recentAge is how long a login in a rush takes to come: what is known for less
+	// time is as good as new.
+	recentAge = rushInterval / rushLogins
 )
 
 // reuseAge is how old a connection to the server may become by reuse.
@@ -209,8 +212,8 @@ func kindOf(principal *catalog.Principal, parameters map[string]string) string {
 
 // server finds a connection to the server for a session, or makes one, once
 // there is a place for it. The place is the session's.
-func (p *Proxy) server(ctx context.Context, r *running, c *course, parameters map[string]string, client *admitted) (u *upstream, err error) {
-	if err := p.places.take(ctx, r.QueueTimeout, p.poke, c.leave); err != nil {
+func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]string, client *admitted) (u *upstream, err error) {
+	if err := p.places.take(ctx, r.QueueTimeout, p.poke); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -218,14 +221,14 @@ func (p *Proxy) server(ctx context.Context, r *running, c *course, parameters ma
 			p.places.leave()
 		}
 	}()
-	if err := p.confirm(ctx, c, client); err != nil {
+	if err := p.confirm(ctx, client); err != nil {
 		return nil, err
 	}
-	return p.connected(ctx, r, c, parameters, client.principal, client.keys)
+	return p.connected(ctx, r, parameters, client.principal, client.keys)
 }
 
 // connected finds a connection or makes one. Others that are only kept make way.
-func (p *Proxy) connected(ctx context.Context, r *running, c *course, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
+func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
 	key := ""
 	if r.Pool == PoolTransaction || r.ReuseTimeout > 0 && keys != nil {
 		key = kindOf(principal, parameters)
@@ -234,10 +237,6 @@ func (p *Proxy) connected(ctx context.Context, r *running, c *course, parameters
 			if u == nil {
 				break
 			}
-			u.use(c.adopt(u.conn))
-			if _, onLoop := u.conn.(*socket); !onLoop {
-				c.leave() // to look whether it is silent, and to close it, may take time
-			}
 			now := p.clock()
 			if u.from == r && now.Sub(u.born) < reuseAge && u.silent() && (now.Sub(u.keptSince) < recentAge || u.awake()) {
 				return u, nil
@@ -245,7 +244,6 @@ func (p *Proxy) connected(ctx context.Context, r *running, c *course, parameters
 			u.close()
 		}
 	}
-	c.leave()
 	u, err := p.connect(ctx, r, parameters, keys)
 	if err != nil {
 		return nil, err
@@ -308,7 +306,6 @@ func (s *session) leaveServer() {
 		return
 	}
 	u.remember()
-	u.use(s.course.release(u.conn))
 	s.proxy.shelf.put(u, s.proxy.clock(), r.ReuseTimeout)
 }
 
@@ -379,10 +376,7 @@ const cleared = "12C12DC3Z"
 // it says later goes to the next client.
 func (u *upstream) silent() bool {
 	_ = u.conn.SetDeadline(time.Time{})
-	switch conn := u.conn.(type) {
-	case *socket:
-		return conn.silent()
-	case syscall.Conn:
+	if conn, ok := u.conn.(syscall.Conn); ok {
 		return nothingToRead(conn)
 	}
 	_ = u.conn.SetReadDeadline(time.Now().Add(50 * time.Microsecond))

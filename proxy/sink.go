@@ -81,14 +81,6 @@ func (w *sink) bound() error {
 	return nil
 }
 
-// push writes what the receiver takes now. The rest is written by the next flush.
-func (w *sink) push() error {
-	if err := w.Flush(); err != errFull {
-		return err
-	}
-	return nil
-}
-
 // Flush writes everything. What a receiver that takes no more now has not got is
 // kept, and the error is errFull.
 func (w *sink) Flush() error {

@@ -37,14 +37,13 @@ type greeting struct {
 
 // greet reads the first packets of a connection. A client may ask for each kind
 // of encryption once, or begin with a TLS handshake.
-func greet(ctx context.Context, c *course, conn net.Conn, offered *tls.Config, required bool) (*greeting, error) {
+func greet(ctx context.Context, conn net.Conn, offered *tls.Config, required bool) (*greeting, error) {
 	head := make([]byte, 1)
 	if _, err := io.ReadFull(conn, head); err != nil {
 		return nil, err
 	}
 	plain := &begun{Conn: conn, head: head}
 	if head[0] == tlsHandshake {
-		c.leave()
 		return greetDirectly(ctx, plain, offered)
 	}
 	asked := make(map[uint32]bool)
@@ -60,7 +59,6 @@ func greet(ctx context.Context, c *course, conn net.Conn, offered *tls.Config, r
 			if _, err := conn.Write([]byte{'S'}); err != nil {
 				return nil, err
 			}
-			c.leave()
 			// What a client sends ahead of the handshake is taken for the
 			// handshake: nothing that came unencrypted is ever used.
 			return greetSecurely(ctx, conn, offered)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
@@ -55,9 +54,10 @@ func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.isInCompany() {
+	if s.turn != nil {
 		return nil, errWaits
 	}
+	s.homecoming.away.Store(true)
 	started := s.proxy.clock()
 	defer func() { s.proxy.meters.planning.Observe(s.proxy.clock().Sub(started)) }()
 	if err := s.readSettings(ctx); err != nil {
@@ -70,7 +70,7 @@ func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
 	}
 	plan, err := s.proxy.plans.Make(l.text, planner.Session{
 		Database: s.database, SearchPath: s.settings.searchPath, Values: s.settings.values, Temporary: s.settings.temporary,
-	}, snapshot, s.mayWait)
+	}, snapshot)
 	if err == nil && plan.Explain == "" && !s.principal.Reader {
 		return passing, nil
 	}
@@ -113,7 +113,6 @@ func reserved(text string) error {
 func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, error) {
 	ctx, done := s.work.during(ctx)
 	defer done()
-	ctx = s.waiting(ctx)
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err != nil {
 		return nil, err
@@ -147,9 +146,6 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 		if err != nil {
 			return nil, err
 		}
-		if !s.proxy.catalog.AtHand(r, reader) {
-			s.mayWait()
-		}
 		release, err := s.proxy.catalog.Release(ctx, r, reader)
 		if err == nil {
 			err = assertRecoding(release, s.settings.recoding)
@@ -175,7 +171,6 @@ func (s *session) readerOf(ctx context.Context, r *catalog.Relation) (*catalog.P
 	if r.Scope != "project" {
 		return s.principal, nil
 	}
-	s.mayWait()
 	return s.proxy.catalog.Principal(ctx, s.principal.Name)
 }
 
@@ -187,7 +182,6 @@ func (s *session) assessed(release *catalog.Release, asked string, branch func()
 	if found := s.proxy.assessments.find(release.Root, asked); found != nil {
 		return found, nil
 	}
-	s.mayWait()
 	found, err := release.Root.Assess(afresh(branch(), release))
 	if err == nil {
 		s.proxy.assessments.keep(release.Root, asked, found)
@@ -250,12 +244,7 @@ func (s *session) recorded(ctx context.Context, d *decision, record *audit.Recor
 
 // append makes a record durable.
 func (s *session) append(ctx context.Context, record *audit.Record) error {
-	s.homecoming.waited.Store(time.Now().UnixNano())
-	s.proxy.company.note(s)
-	if !s.proxy.audit.Prompt() {
-		s.mayWait()
-	}
-	if err := s.linger(func() error { return s.proxy.audit.Append(ctx, record) }); err != nil {
+	if err := s.proxy.audit.Append(ctx, record); err != nil {
 		return sqlstate.New(sqlstate.AuditUnavailable, "the audit log is unavailable").
 			WithHint("Protected tables are refused until it can be written; try again later.").Wrap(err)
 	}

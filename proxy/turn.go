@@ -3,31 +3,23 @@ package proxy
 import (
 	"context"
 	"errors"
+	"net"
 	"runtime/debug"
-	"sync"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // turn is a session's place on a loop. On it the session does what its two
 // goroutines would do, one message after the other. A message that takes its time
-// is handled beside the loop, as a goroutine would; the other side has its turns
-// meanwhile.
+// ends its turns.
 type turn struct {
 	session        *session
+	loop           *loop
 	ctx            context.Context
-	client, server side
-	taken          bool // the loop serves it
-
-	mu     sync.Mutex
-	end    error         // why the loop is done with it, or is to be once nothing is beside it
-	ending chan struct{} // closed when there is an end
-}
-
-// side is one of a session's connections on a loop.
-type side struct {
-	*socket
-	beside bool // what has come is handled beside the loop
+	client, server descriptor
+	taken          bool          // the loop serves it; for the loop's goroutine
+	end            error         // why the loop is done with it
+	over           chan struct{} // closed when it is
 }
 
 var (
@@ -114,89 +106,79 @@ func (t *turn) fromServer() error {
 	}
 }
 
-// readable serves the side that can be read from.
-func (t *turn) readable(d descriptor) (beside bool) {
-	from := &t.server
-	if d == t.client.descriptor {
-		from = &t.client
-	}
-	if t.waits(from) {
-		return false
-	}
-	stays, reason := t.take(from == &t.client)
-	if t.isBeside(from) {
-		t.handled(from, stays, reason)
-		return true
-	}
-	if !stays {
-		t.session.course.loop.dismiss(t, reason)
-	}
-	return false
-}
-
 // leave asks a session to leave.
-func (t *turn) leave() {
-	l := t.session.course.loop
-	l.post(func() { l.dismiss(t, errAsked) })
-}
+func (t *turn) leave() { t.loop.post(func() { t.loop.dismiss(t, errAsked) }) }
 
-// takeTurns serves the session on its course's loop, until it has ended or needs
-// goroutines of its own. over says that it has ended, and err why.
+// takeTurns serves the session on its loop, until it has ended or needs goroutines
+// of its own. over says that it has ended, and err why.
 func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
-	if s.pool != nil || s.in.unread() || s.server.frames.unread() { // the loop wakes for what is to be read
+	if s.in.unread() || s.server.frames.unread() { // the loop wakes for what is to be read
 		return false, nil
 	}
-	t := &turn{session: s, ctx: ctx, ending: make(chan struct{})}
+	t := &turn{session: s, loop: s.loop, ctx: ctx, over: make(chan struct{})}
 	if !s.board(t) {
 		return false, nil
 	}
-	why := s.course.takeTurns(t)
-	s.resume()
-	if final(why) {
-		return true, why
+	t.loop.post(func() { t.loop.add(t) })
+	<-t.over
+	if err := s.alight(t); err != nil {
+		return true, err
+	}
+	if final(t.end) {
+		return true, t.end
 	}
 	return ctx.Err() != nil, nil
 }
 
-// board brings the session's connections to the loop, and says whether it could:
+// board takes the session's connections from Go's poller, and says whether it could:
 // they have to be plain.
-func (s *session) board(t *turn) bool {
-	c := s.course
-	client, ok := s.client.(*socket)
-	if !ok || !hasSocket(s.server.conn) {
+func (s *session) board(t *turn) (ok bool) {
+	if t.client, ok = descriptorOf(s.client); !ok {
 		return false
 	}
-	s.touch.Lock()
-	ok = client.toDescriptor()
-	s.touch.Unlock()
-	if !ok {
+	if t.server, ok = descriptorOf(s.server.conn); !ok {
+		t.client.close()
 		return false
 	}
-	c.join()
 	s.touch.Lock()
 	defer s.touch.Unlock()
-	s.server.conn = c.adopt(s.server.conn)
-	if t.server.socket, ok = s.server.conn.(*socket); !ok {
-		return false
-	}
-	t.client.socket, s.turn = client, t
-	s.in.source, s.out.to = client.descriptor, client.descriptor
-	s.server.frames.source, s.up.to = t.server.descriptor, t.server.descriptor
+	s.turn = t
+	_, _ = s.client.Close(), s.server.conn.Close()
+	s.in.source, s.out.to = t.client, t.client
+	s.server.frames.source, s.up.to = t.server, t.server
 	s.out.whole, s.up.whole = true, true
 	s.in.brief, s.server.frames.brief = maxStatement, bufferBytes
 	return true
 }
 
-// resume goes on with the connections as they were.
-func (s *session) resume() {
+// alight gives the connections back. Where that fails both are closed.
+func (s *session) alight(t *turn) error {
+	silence := s.proxy.running.Load().KeepAlive
+	client, err := t.client.conn(silence)
+	server, failed := t.server.conn(silence)
 	s.touch.Lock()
 	defer s.touch.Unlock()
 	s.turn = nil
+	if err = errors.Join(err, failed); err == nil {
+		s.client, s.server.conn = client, server
+	} else {
+		for _, conn := range []net.Conn{client, server} {
+			if conn != nil {
+				_ = conn.Close()
+			}
+		}
+		err = sqlstate.New(sqlstate.InternalError, "the session's connections are lost").Wrap(err)
+	}
+	// The descriptors' numbers may be others' by now.
 	s.in.source, s.out.to = s.client, s.client
 	s.server.frames.source, s.up.to = s.server.conn, s.server.conn
 	s.out.whole, s.up.whole = false, false
 	s.in.brief, s.server.frames.brief = 0, 0
+	return err
 }
+
+// final says that a session ends with its turns.
+func final(reason error) bool { return reason != errWaits && reason != errFull && reason != errAsked }
 
 // failed is the end of a session in which an invariant is broken.
 func (s *session) failed() error {

@@ -29,17 +29,15 @@ func takesTurns(t *testing.T) *onLoop {
 	var client net.Conn
 	o.client, client = sockets(t)
 	o.server, s.server.conn = sockets(t)
-	l := testLoop(t)
+	s.client, s.loop = client, testLoop(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s.stop, o.ctx = cancel, ctx
 	context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })
-	begin(t, l, client, func(c *course, client *socket) {
-		s.course, s.client = c, client
+	go func() {
 		over, err := s.takeTurns(ctx)
-		c.leave()
 		o.err = err
 		o.left <- over
-	})
+	}()
 	t.Cleanup(func() { _, _ = o.client.Close(), o.server.Close() })
 	return o
 }
@@ -47,30 +45,12 @@ func takesTurns(t *testing.T) *onLoop {
 // testLoop is a loop until the test ends.
 func testLoop(t *testing.T) *loop {
 	t.Helper()
-	l, err := newLoop(func() net.KeepAliveConfig { return keepAlive(time.Minute) })
+	l, err := newLoop()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.close)
 	return l
-}
-
-// begin starts the course of a connection.
-func begin(t *testing.T, l *loop, conn net.Conn, run func(*course, *socket)) {
-	t.Helper()
-	s := socketOf(t, l, conn)
-	l.post(func() { l.begin(s, run) })
-}
-
-// socketOf takes a connection over from Go.
-func socketOf(t *testing.T, l *loop, conn net.Conn) *socket {
-	t.Helper()
-	d, ok := descriptorOf(conn)
-	if !ok {
-		t.Fatal("no plain connection")
-	}
-	_ = conn.Close()
-	return &socket{descriptor: d, remote: conn.RemoteAddr(), local: conn.LocalAddr(), keepAlive: l.keepAlive}
 }
 
 // sockets are both ends of a connection.
@@ -189,21 +169,16 @@ func TestWhatIsAtHandKeepsASessionOffTheLoop(t *testing.T) {
 	client, near := sockets(t)
 	_, s.server.conn = sockets(t)
 	_, _ = client.Write(append(framed('p', []byte("proof")), framed('Q', []byte("SELECT 1\x00"))...))
-	done := make(chan struct{})
-	begin(t, testLoop(t), near, func(c *course, near *socket) {
-		defer close(done)
-		s.course, s.client, s.in = c, near, newFrames(near)
-		if _, err := s.in.next(); err != nil {
-			t.Error(err)
-		}
-		if over, err := s.takeTurns(t.Context()); over || err != nil {
-			t.Errorf("over: %v, %v", over, err)
-		}
-		if frame, err := s.in.next(); err != nil || frame[0] != 'Q' {
-			t.Errorf("then came %q, %v", frame, err)
-		}
-	})
-	<-done
+	s.loop, s.client, s.in = testLoop(t), near, newFrames(near)
+	if _, err := s.in.next(); err != nil {
+		t.Error(err)
+	}
+	if over, err := s.takeTurns(t.Context()); over || err != nil {
+		t.Errorf("over: %v, %v", over, err)
+	}
+	if frame, err := s.in.next(); err != nil || frame[0] != 'Q' {
+		t.Errorf("then came %q, %v", frame, err)
+	}
 }
 
 // TestNothingIsWatchedThatHasLeft has sessions that leave the loop as soon as they
@@ -213,20 +188,14 @@ func TestNothingIsWatchedThatHasLeft(t *testing.T) {
 	long := framed('Q', append(bytes.Repeat([]byte(" "), maxStatement), 0))
 	for range 300 {
 		s, _, _ := bareSession(nil, nil)
-		client, near := sockets(t)
+		var client net.Conn
+		client, s.client = sockets(t)
 		_, s.server.conn = sockets(t)
+		s.loop = l
 		_, _ = client.Write(long)
-		done := make(chan struct{})
-		begin(t, l, near, func(c *course, near *socket) {
-			defer close(done)
-			s.course, s.client = c, near
-			over, _ := s.takeTurns(t.Context())
-			c.leave()
-			if over {
-				t.Error("the session is over")
-			}
-		})
-		<-done
+		if over, _ := s.takeTurns(t.Context()); over {
+			t.Error("the session is over")
+		}
 	}
 	watched, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", l.poll))
 	if n := bytes.Count(watched, []byte("tfd:")); err != nil || n != 1 {

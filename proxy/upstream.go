@@ -46,9 +46,6 @@ type upstream struct {
 	served         bool // another session before
 }
 
-// use makes a connection the one of the upstream.
-func (u *upstream) use(conn net.Conn) { u.conn, u.frames.source = conn, conn }
-
 // leaveTimeout bounds how long PostgreSQL may take to end a session.
 const leaveTimeout = time.Second
 

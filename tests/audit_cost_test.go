@@ -21,7 +21,6 @@ import (
 // noRecords is a sink that keeps nothing, which no configuration allows.
 type noRecords struct{}
 
-func (noRecords) Prompt() bool                                { return true }
 func (noRecords) Append(context.Context, *audit.Record) error { return nil }
 func (noRecords) Finish(*audit.Record, audit.Outcome)         {}
 func (noRecords) Tidy()                                       {}

@@ -3,36 +3,24 @@ package tests
 import (
 	"log/slog"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hiatus-tailor/tailor/catalog"
 )
 
-// asking asks about a role by name, again and again on one connection.
+// asking asks about a role by name, again and again on one catalog.
 type asking func(name string) *catalog.Principal
 
-// waysToAsk are both ways in which a catalog is asked.
-var waysToAsk = map[string]func(*testing.T) asking{"principal": asksForPrincipals, "inquiry": inquires}
-
-// anotherCatalog is one until the test ends.
-func anotherCatalog(t *testing.T) *catalog.Catalog {
+func asksForPrincipals(t *testing.T) asking {
 	t.Helper()
 	c, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("hospital"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return c
-}
-
-func asksForPrincipals(t *testing.T) asking {
-	c := anotherCatalog(t)
 	return func(name string) *catalog.Principal {
 		principal, err := c.Principal(t.Context(), name)
 		if err != nil {
@@ -42,67 +30,12 @@ func asksForPrincipals(t *testing.T) asking {
 	}
 }
 
-// inquires is what a proxy's loops do.
-func inquires(t *testing.T) asking {
-	inquiry, conn, err := anotherCatalog(t).Inquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	server := pgproto3.NewFrontend(conn, conn)
-	answer := func(question []byte, err error) [][]byte {
-		if err == nil {
-			_, err = conn.Write(question)
-		}
-		var row [][]byte
-		for err == nil {
-			var message pgproto3.BackendMessage
-			message, err = server.Receive()
-			switch message := message.(type) {
-			case *pgproto3.DataRow:
-				for _, value := range message.Values {
-					row = append(row, slices.Clone(value))
-				}
-			case *pgproto3.ErrorResponse:
-				t.Fatal(message.Message)
-			case *pgproto3.ReadyForQuery:
-				return row
-			}
-		}
-		t.Fatal(err)
-		return nil
-	}
-	return func(name string) *catalog.Principal {
-		if inquiry.Knows(name) {
-			now, err := inquiry.HearState(answer(inquiry.AskState(nil)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if found := inquiry.Still(name, now); found != nil {
-				return found
-			}
-		}
-		found, err := inquiry.HearPrincipal(name, answer(inquiry.AskPrincipal(nil, name)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return found
-	}
-}
-
 // TestWhatIsKnownOfARoleIsWhatIsTrue changes a role in all the ways there are, and
 // asks a catalog that knows it together with one that does not.
 func TestWhatIsKnownOfARoleIsWhatIsTrue(t *testing.T) {
-	for way, opens := range waysToAsk {
-		t.Run(way, func(t *testing.T) { knowsWhatIsTrue(t, opens) })
-	}
-}
-
-func knowsWhatIsTrue(t *testing.T, opens func(*testing.T) asking) {
 	user := shared.reader(t)
 	direct := shared.superuser(t)
-	ask := opens(t)
+	ask := asksForPrincipals(t)
 	before := *ask(user)
 	for _, change := range []struct {
 		statements string
@@ -145,14 +78,8 @@ func knowsWhatIsTrue(t *testing.T, opens func(*testing.T) asking) {
 // TestAnOpenTransactionHidesNoChange has the role changed by a transaction that is
 // open before, and after, the role is read.
 func TestAnOpenTransactionHidesNoChange(t *testing.T) {
-	for way, opens := range waysToAsk {
-		t.Run(way, func(t *testing.T) { seesWhatIsCommitted(t, opens) })
-	}
-}
-
-func seesWhatIsCommitted(t *testing.T, opens func(*testing.T) asking) {
 	user := shared.reader(t)
-	ask := opens(t)
+	ask := asksForPrincipals(t)
 	settings := func() string { return ask(user).Settings }
 	other, changes := shared.superuser(t), shared.superuser(t)
 	for _, begun := range []*pgx.Conn{other, changes} {
@@ -173,18 +100,9 @@ func seesWhatIsCommitted(t *testing.T, opens func(*testing.T) asking) {
 
 // TestWhatHasNotChangedIsNotReadAgain sees the very same answer given twice.
 func TestWhatHasNotChangedIsNotReadAgain(t *testing.T) {
-	for way, opens := range waysToAsk {
-		t.Run(way, func(t *testing.T) {
-			user, ask := shared.reader(t), opens(t)
-			var same bool
-			waitUntil := time.Now().Add(20 * time.Second) // other tests change the server, too
-			for !same && time.Now().Before(waitUntil) {
-				first := ask(user)
-				same = first == ask(user)
-			}
-			if !same {
-				t.Error("what is known of a role is never used")
-			}
-		})
-	}
+	user, ask := shared.reader(t), asksForPrincipals(t)
+	waitFor(t, func() bool { // other tests change the server, too
+		first := ask(user)
+		return first == ask(user)
+	})
 }

@@ -128,9 +128,6 @@ func (l *Log) release() {
 	}
 }
 
-// Prompt says that a record is durable as soon as a disk has it.
-func (l *Log) Prompt() bool { return !l.config.Table }
-
 // Append writes a record and returns once it is durable in every sink. Whoever
 // comes first writes what is queued by then, for the others too.
 func (l *Log) Append(ctx context.Context, r *Record) error {
