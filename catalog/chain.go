@@ -93,19 +93,6 @@ func (c *Catalog) Show(ctx context.Context, r *Relation, p *Principal) (*Release
 	return chain.release(r), nil
 }
 
-// AtHand says whether a principal's release of a relation can be returned without
-// waiting for the database.
-func (c *Catalog) AtHand(r *Relation, p *Principal) bool {
-	audience, err := audienceOf(r, p)
-	if err != nil {
-		return true
-	}
-	c.mu.Lock()
-	chain := c.chains[chainKey{r.OID, audience}]
-	c.mu.Unlock()
-	return chain != nil && chain.stands(r) && chain.lets(r.granteeFor(p), r.Lent())
-}
-
 // chainOf is the chain of a relation that a principal's audience has.
 func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chain, error) {
 	audience, err := audienceOf(r, p)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -117,6 +118,9 @@ func assertLends(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	return nil
 }
 
+// patience bounds the waiting for a grant.
+const patience = 2 * time.Minute
+
 // grant lets a principal read the chain's release, with what it shows of the
 // parent where that is lent.
 func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Principal) error {
@@ -124,7 +128,7 @@ func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Princ
 	if chain.lets(reader, r.Lent()) {
 		return nil
 	}
-	ctx, cancel := patiently(ctx)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		if err := hold(ctx, tx, r, chain); err != nil {
