@@ -416,6 +416,9 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 	if !there {
 		return errNoCopy(r)
 	}
+	if err := t.tell(ctx, makingBlocks); err != nil {
+		return err
+	}
 	first := chain.number == 0
 	switch {
 	case first:

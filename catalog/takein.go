@@ -35,10 +35,28 @@ type takingIn struct {
 	copied       *copied
 	measured     []ecg.StoredRisk // of the table as it is; nil where that has not been looked at
 	waiting      waiting
+	slot         *int // of tailor.progress; nil where all are taken
 }
 
 // waiting counts the subjects of whom the copy says something else than is shown.
 type waiting struct{ arrivals, departures, changes int }
+
+// Phases of tailor.progress, by their places in tailor.phases().
+const (
+	makingBlocks   = 9
+	writingRelease = 10
+)
+
+// tell says in tailor.progress what is being done.
+func (t *takingIn) tell(ctx context.Context, phase int) error {
+	if phase == makingBlocks {
+		if err := t.tx.QueryRow(ctx, `SELECT tailor.start_progress($1::oid::regclass)`, t.r.OID).Scan(&t.slot); err != nil {
+			return err
+		}
+	}
+	_, err := t.tx.Exec(ctx, `CALL tailor.note_progress($1, $2::oid::regclass, $3)`, t.slot, t.r.OID, phase)
+	return err
+}
 
 // temporary is a table of this transaction: it is dropped before that ends.
 func (t *takingIn) temporary(part string) string { return t.chain.table(part) }
@@ -432,6 +450,9 @@ func (p placing) entries(dictionaries []*dictionary) [][]entry {
 
 // admit shows rows by the blocks that they are placed in.
 func (t *takingIn) admit(ctx context.Context, arriving string, placings []placing) error {
+	if err := t.tell(ctx, writingRelease); err != nil {
+		return err
+	}
 	all := make([][][]entry, len(placings))
 	fits := true
 	for i, p := range placings {

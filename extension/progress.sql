@@ -27,7 +27,7 @@ END $$;
 CREATE OR REPLACE FUNCTION tailor.phases() RETURNS text[]
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ARRAY['counting rows', 'copying rows', 'collecting combinations', 'checking hierarchies', 'leaving quasi-identifiers out',
-                 'counting subjects', 'publishing', 'collecting codes']
+                 'counting subjects', 'publishing', 'collecting codes', 'making blocks', 'writing the release']
 $$;
 COMMENT ON FUNCTION tailor.phases IS 'what tailor.progress calls the phases of a copy';
 
@@ -107,4 +107,4 @@ BEGIN
              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
         LEFT JOIN pg_stat_activity a ON a.pid = l.pid';
 END $$;
-COMMENT ON VIEW tailor.progress IS 'copies that are being made by activations and refreshes: phase, rows read or stored, of how many, since when';
+COMMENT ON VIEW tailor.progress IS 'copies that are being made by activations and refreshes, and releases that are brought up to date with them: phase, rows read or stored, of how many, since when';

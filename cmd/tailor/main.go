@@ -34,6 +34,7 @@ var commands = []command{
 	{"hierarchy", "list hierarchies, and import them from files", runHierarchy},
 	{"install", "install or upgrade the SQL side in a database", runInstall},
 	{"policy", "keep policies in files: lint, plan, apply, export, seed", runPolicy},
+	{"refresh", "copy tables anew, and bring what readers are shown up to date", runRefresh},
 	{"serve", "run the proxy", runServe},
 	{"disassociate", "publish set-valued data with k^m-anonymity", runDisassociate},
 	{"report", "what was released to whom under which policy, as a page", runReport},

@@ -40,6 +40,9 @@ func applyPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error 
 	if err != nil {
 		return refusal(ctx, "apply the policy", err)
 	}
+	if err := bringUpToDate(ctx, conn, o.dsn, activated); err != nil {
+		return err
+	}
 	_, err = fmt.Fprintf(stdout, "applied: %d of %d tables activated%s\n", len(activated), len(f.Tables), listAfterColon(activated))
 	return err
 }

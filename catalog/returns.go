@@ -1,0 +1,91 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// together are the cohorts of arriving rows of people who may be shown again: all of
+// those who had one trajectory when they left are back, or enough of them are and
+// enough are not; and the copy has the same of all of them, compared with what was
+// shown.
+func (t *takingIn) together(ctx context.Context, arriving string) (map[int]bool, error) {
+	out := make(map[int]bool)
+	rows, err := t.tx.Query(ctx, fmt.Sprintf(`SELECT cohort, back, (SELECT count(DISTINCT o.%[1]s) FROM %[2]s o WHERE o.%[3]s = c.%[3]s)::integer - back
+		FROM (SELECT a.cohort, g.%[3]s, count(DISTINCT g.%[1]s)::integer AS back FROM %[4]s a JOIN tailor_store.epoch_%[5]d e USING (%[6]s) JOIN %[2]s g ON %[7]s
+			WHERE a.cohort <> %[8]d GROUP BY 1, 2) c`,
+		personColumn, t.chain.table("gone"), classColumn, arriving, t.r.Epoch, rowColumn, t.same("e", "g"), newcomers))
+	if err != nil {
+		return nil, err
+	}
+	var cohort, back, away int
+	_, err = pgx.ForEachRow(rows, []any{&cohort, &back, &away}, func() error {
+		// What was shown of those who stay away is not known any more, so that models cannot be asked.
+		out[cohort] = back >= t.r.K && (away == 0 || away >= t.r.K && len(t.r.Requirements) == 0 && t.oneRow)
+		return nil
+	})
+	if err != nil || len(out) == 0 || !t.keyed {
+		return out, err
+	}
+	past, err := t.past(ctx, arriving)
+	if err != nil {
+		return nil, err
+	}
+	followed := t.followed()
+	list := []string{"a.cohort", "a." + personColumn, "a." + nthColumn}
+	for _, column := range followed {
+		list = append(list, hashOf("e."+column))
+	}
+	rows, err = t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s a JOIN tailor_store.epoch_%d e USING (%s) WHERE a.cohort <> %d",
+		commas(list), arriving, t.r.Epoch, rowColumn, newcomers))
+	if err != nil {
+		return nil, err
+	}
+	values := make([]int64, len(list))
+	into := make([]any, len(list))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	same := make(map[int][]int)
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		cohort := int(values[0])
+		shown := make([]int, len(followed))
+		for i := range followed {
+			shown[i] = past.shownAs(rowKey{values[1], values[2]}, i, values[3+i])
+		}
+		if same[cohort] == nil {
+			same[cohort] = shown
+		}
+		out[cohort] = out[cohort] && slices.Equal(same[cohort], shown)
+		return nil
+	})
+	return out, err
+}
+
+// assertNewKeys fails where people seem to have got other keys: of those whom nobody has
+// seen before, many say what people say who are gone, and nobody else says. They
+// would be shown in two blocks.
+func (t *takingIn) assertNewKeys(ctx context.Context, arriving string, newcomersThere int) error {
+	if !t.keyed || newcomersThere < t.r.K {
+		return nil
+	}
+	var twice int
+	err := t.tx.QueryRow(ctx, fmt.Sprintf(`WITH told AS (SELECT %[1]s, min(%[2]s) AS %[2]s FROM %[3]s GROUP BY 1 HAVING count(*) = 1),
+			leaving AS (SELECT t.%[1]s FROM told t WHERE NOT EXISTS (SELECT FROM tailor_store.epoch_%[4]d e WHERE e.%[2]s = t.%[2]s)),
+			coming AS (SELECT e.%[1]s FROM %[5]s a JOIN tailor_store.epoch_%[4]d e USING (%[6]s) WHERE a.cohort = %[7]d GROUP BY 1 HAVING count(*) = 1)
+		SELECT count(*) FROM leaving JOIN coming USING (%[1]s)`,
+		keyColumn, personColumn, t.chain.table("row"), t.r.Epoch, arriving, rowColumn, newcomers)).Scan(&twice)
+	if err != nil {
+		return err
+	}
+	if twice >= t.r.K && 2*twice >= newcomersThere {
+		return sqlstate.New(sqlstate.PolicyStale, "%d of %d newcomers of table %q seem to be people who have been shown by other keys", twice, newcomersThere, t.r.Name).
+			WithHint("Give them their keys back and call tailor.refresh('%[1]s'). Or tailor.forget_chains('%[1]s') gives up the guarantee over what was shown before.", t.r)
+	}
+	return nil
+}
