@@ -9,9 +9,10 @@ import (
 	"github.com/hiatus-tailor/tailor/catalog"
 )
 
-// TestASnapshotOlderThanACopyGetsNoEmptyAnswer reads a release whose chain a refresh
-// has carried to a new copy, in a transaction that was there before: the view is the
-// new one, and its copy has no rows for that transaction.
+// TestASnapshotOlderThanACopyGetsNoEmptyAnswer reads a release in a transaction that was
+// there before what has become of it. After a refresh the view is the same, and the
+// transaction sees the rows that it began with. After an activation the view is another,
+// and its table has no rows for that transaction.
 func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	direct := makeDatabase(t, "older_snapshot", "")
 	if err := shared.install(t.Context(), "older_snapshot"); err != nil {
@@ -26,10 +27,10 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	}
 	t.Cleanup(policies.Close)
 	release := &catalog.Release{Relation: &catalog.Relation{}}
-	if err := direct.QueryRow(t.Context(), `SELECT chain, epoch FROM tailor.chain`).Scan(&release.Chain, &release.Relation.Epoch); err != nil {
+	if err := direct.QueryRow(t.Context(), `SELECT chain, edition FROM tailor.chain`).Scan(&release.Chain, &release.Edition); err != nil {
 		t.Fatal(err)
 	}
-	view := fmt.Sprintf("tailor_release.chain_%d", release.Chain)
+	view := "tailor_release." + catalog.ReleaseName(release.Chain, release.Edition)
 	past := connect(t, fmt.Sprintf("postgres://researcher:researcher@%s/older_snapshot?sslmode=disable", shared.cluster.Address()))
 	session := one[string](t, past, "SELECT tailor.session()")
 	texts := []string{"SELECT pay FROM " + view, "SELECT pay FROM generate_series(1, 1) LEFT JOIN (SELECT * FROM " + view + " OFFSET '0') r ON pay = pay OR pay IS NULL"} // as the planner writes it
@@ -41,26 +42,33 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	}
 	exec1(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 	exec1(t, past, "SELECT 1; SAVEPOINT here")
-	exec1(t, direct, "CALL tailor.refresh('public.kinds')")
-	waitFor(t, func() bool {
-		// What was planned before the proxy heard of the refresh is to be tried again.
-		if _, err := reader.Exec(t.Context(), "SELECT whole FROM kinds LIMIT 1"); err != nil && codeIn(err) != "40001" {
-			t.Fatal(err)
-		}
-		return one[int](t, direct, `SELECT epoch FROM tailor.chain`) > release.Relation.Epoch
-	})
-	for _, text := range texts { // the transaction goes on over the epoch that it began with
+	exec1(t, direct, "INSERT INTO kinds SELECT id + 10000, long, letters, many, whole, \"exact\", wide, \"real\", day, p, pay FROM kinds; CALL tailor.refresh('public.kinds')")
+	awaitTakenIn(t, direct, "kinds", reader)
+	if n := one[int](t, reader, "SELECT count(*) FROM kinds"); n != 4800 {
+		t.Errorf("%d rows after the refresh", n)
+	}
+	for _, text := range texts { // the transaction goes on over what it began with
 		if rows := rowsOf(t, past, planned(text)); len(rows) != 2400 {
-			t.Errorf("%s: %d rows of the epoch before", text, len(rows))
+			t.Errorf("%s: %d rows of the release as it was", text, len(rows))
 		}
 	}
+	exec1(t, direct, "CALL tailor.activate('public.kinds')")
+	awaitTakenIn(t, direct, "kinds", reader)
 	exec1(t, past, "SAVEPOINT here")
-	newer := view + "_g1"
-	release.Relation.Epoch = one[int](t, direct, `SELECT epoch FROM tailor.chain`)
-	for _, text := range append(texts, strings.ReplaceAll(texts[0], view, newer), strings.ReplaceAll(texts[1], view, newer)) {
-		if answers, err := past.PgConn().Exec(t.Context(), planned(text)).ReadAll(); codeIn(err) != "40001" {
-			t.Errorf("%s, planned on the copy of now: %d answers and %v, want 40001", text, len(answers), err)
+	if err := direct.QueryRow(t.Context(), `SELECT edition FROM tailor.chain`).Scan(&release.Edition); err != nil {
+		t.Fatal(err)
+	}
+	newer := "tailor_release." + catalog.ReleaseName(release.Chain, release.Edition)
+	if newer == view {
+		t.Fatal("an activation made no other edition")
+	}
+	for _, text := range texts {
+		for of, want := range map[string]string{view: "42501", newer: "40001"} { // an activation closes the views that there were
+			text := strings.ReplaceAll(text, view, of)
+			if answers, err := past.PgConn().Exec(t.Context(), planned(text)).ReadAll(); codeIn(err) != want {
+				t.Errorf("%s, planned on the edition of now: %d answers and %v, want %s", text, len(answers), err, want)
+			}
+			exec1(t, past, "ROLLBACK TO here")
 		}
-		exec1(t, past, "ROLLBACK TO here")
 	}
 }

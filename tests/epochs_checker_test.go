@@ -268,19 +268,19 @@ func (r *register) check() *timelines {
 	return h
 }
 
-// assertKept wants whoever is in two answers to have the same labels and values in
-// both, as long as the policy is the same.
+// assertKept wants whoever is in an answer and in the one before to have the same labels
+// and values in both, as long as the policy is the same. Who was away in between may come
+// back with others.
 func (r *register) assertKept() {
 	r.t.Helper()
-	first, relabelled, revalued := make(map[string]int), 0, 0
+	relabelled, revalued := 0, 0
 	for epoch, answer := range r.answers {
+		if epoch == 0 || r.ks[epoch-1] != r.ks[epoch] {
+			continue
+		}
 		for token, now := range answer {
-			at, is := first[token]
-			if !is || r.ks[at] != r.ks[epoch] {
-				first[token] = epoch
-				continue
-			}
-			switch before := r.answers[at][token]; {
+			switch before, is := r.answers[epoch-1][token]; {
+			case !is:
 			case before.labels != now.labels:
 				relabelled++
 			case before.values != now.values:

@@ -151,8 +151,10 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	}
 	first := epoch()
 	late(5) // runs were missed
+	var proxies []*proxied
 	for range 2 {
 		p := s.serve(t) // two proxies at once
+		proxies = append(proxies, p)
 		t.Cleanup(func() {
 			if t.Failed() {
 				t.Log(p.log)
@@ -188,15 +190,40 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 		t.Errorf("%d failures after a refresh by hand", n)
 	}
 
-	// Nobody reads: copies do not pile up.
+	// What nobody takes in does not pile up, and what has been taken in is not kept.
+	upToDate := func() {
+		t.Helper()
+		waitFor(t, func() bool {
+			return one[bool](t, super, `SELECT chains = 1 AND behind = 0 FROM tailor.storage WHERE relation = 'patients'::regclass`)
+		})
+	}
+	upToDate()
+	for _, p := range proxies {
+		p.stop(t)
+	}
+	copies := func() int {
+		return one[int](t, super, `SELECT count(*) FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace AND relname ~ '^epoch_' AND substring(relname FROM 7)::int IN (SELECT epoch FROM tailor.epoch WHERE relation = 'patients'::regclass)`)
+	}
+	const stored = `SELECT table_bytes > 0 AND (copy_bytes > 0) = $1 AND chain_bytes > 0 AND behind = $1::int AND chains = 1 FROM tailor.storage WHERE relation = 'patients'::regclass`
+	if n := copies(); n != 0 {
+		t.Errorf("%d copies are kept that have been taken in", n)
+	}
+	if !one[bool](t, dba, stored, false) {
+		t.Error("tailor.storage is wrong about a table whose copy has been taken in")
+	}
 	for range 4 {
 		exec1(t, dba, `CALL tailor.refresh('patients')`)
 	}
-	if n := one[int](t, super, `SELECT count(*) FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace AND relname ~ '^epoch_' AND substring(relname FROM 7)::int IN (SELECT epoch FROM tailor.epoch WHERE relation = 'patients'::regclass)`); n != 2 {
-		t.Errorf("%d copies are kept, want the present one and the one before", n)
+	if n := copies(); n != 1 {
+		t.Errorf("%d copies wait to be taken in, want the last of four", n)
 	}
-	if !one[bool](t, dba, `SELECT table_bytes > 0 AND copy_bytes > 0 AND earlier_bytes > 0 AND chains = 0 FROM tailor.storage WHERE relation = 'patients'::regclass`) {
-		t.Error("tailor.storage says that copies take no place")
+	if !one[bool](t, dba, stored, true) {
+		t.Error("tailor.storage is wrong about a table with a copy that waits")
+	}
+	s.serve(t)
+	upToDate()
+	if n := copies(); n != 0 {
+		t.Errorf("%d copies are kept after a proxy has come", n)
 	}
 	exec1(t, dba, `CALL tailor.schedule('patients', NULL)`)
 	if n := one[int](t, super, `SELECT count(*) FROM tailor.schedules`); n != 0 {

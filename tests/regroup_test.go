@@ -36,7 +36,7 @@ func TestNothingIsCutElsewhereAfterItWasMerged(t *testing.T) {
 	for i, test := range []struct {
 		name, change  string
 		before, after []string
-		epochs, long  bool
+		long          bool
 	}{
 		{
 			name: "a greater k", change: `CALL tailor.protect('public.patients', 'id', 6); CALL tailor.activate('public.patients')`,
@@ -59,20 +59,17 @@ func TestNothingIsCutElsewhereAfterItWasMerged(t *testing.T) {
 			before: []string{"age, zip"}, after: []string{"sex, race", "age"},
 		},
 		{
-			name: "a refresh after people have gone", epochs: true, change: `DELETE FROM visits WHERE patient_id % 9 = 0; DELETE FROM diagnoses WHERE patient_id % 9 = 0;
+			name: "a refresh after people have gone", change: `DELETE FROM visits WHERE patient_id % 9 = 0; DELETE FROM diagnoses WHERE patient_id % 9 = 0;
 				DELETE FROM patients WHERE id % 9 = 0; CALL tailor.refresh('public.patients')`,
 			before: []string{"age, zip, sex"}, after: []string{"age, zip, sex", "birth_date", "race"},
 		},
 		{
-			name: "a refresh with arrivals", epochs: true, change: `INSERT INTO patients SELECT id + 100000, name, ssn, birth_date, age, sex, race, zip, ward, diagnosis, cost FROM patients
+			name: "a refresh with arrivals", change: `INSERT INTO patients SELECT id + 100000, name, ssn, birth_date, age, sex, race, zip, ward, diagnosis, cost FROM patients
 				WHERE id % 33 = 0; CALL tailor.refresh('public.patients')`,
 			before: []string{"age, zip"}, after: []string{"age, zip", "sex, race", "birth_date"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if test.epochs {
-				awaitsEpochs(t)
-			}
 			s, owner := ownStand(t, fmt.Sprintf("regroup%d", i))
 			p := s.serve(t)
 			conn := connect(t, p.dsn(s.reader(t)))
