@@ -528,8 +528,9 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 		}
 		var document []byte
 		shown := &ecg.Shown{}
-		if err := tx.QueryRow(ctx, `SELECT blocks, min_block, stored FROM tailor.chain WHERE chain = $1`, chain.number).
-			Scan(&shown.Blocks, &shown.MinBlock, &document); err != nil {
+		subjects := "count(*)"
+		if err := tx.QueryRow(ctx, `SELECT blocks, min_block, stored, CASE WHEN rows = subjects THEN $2 ELSE $3 END FROM tailor.chain WHERE chain = $1`,
+			chain.number, subjects, fmt.Sprintf("count(DISTINCT %s)", personColumn)).Scan(&shown.Blocks, &shown.MinBlock, &document, &subjects); err != nil {
 			return err
 		}
 		var stored []ecg.StoredRisk
@@ -547,7 +548,7 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 			numbers = append(numbers, d.own("number"))
 		}
 		shown.Classes = make([][]uint32, len(numbers))
-		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s, count(*), count(DISTINCT %s) FROM %s GROUP BY %[1]s", commas(numbers), personColumn, chain.table("row")))
+		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s, count(*), %s FROM %s GROUP BY %[1]s", commas(numbers), subjects, chain.table("row")))
 		if err != nil {
 			return err
 		}
