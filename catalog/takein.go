@@ -222,8 +222,10 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	}
 	if len(followed) > 0 {
 		// The hash of the quasi-identifiers stays that of those which the labels came from.
-		list := []string{"q." + personColumn, fmt.Sprintf("(hashtext(ROW(%s)::text COLLATE \"C\")::bigint << 32) | (q.%s & 4294967295)", qualified("q.", followed), keyColumn),
-			"q." + nthColumn, "q.block", "q.class"}
+		list := []string{
+			"q." + personColumn, fmt.Sprintf("(hashtext(ROW(%s)::text COLLATE \"C\")::bigint << 32) | (q.%s & 4294967295)", qualified("q.", followed), keyColumn),
+			"q." + nthColumn, "q.block", "q.class",
+		}
 		if t.r.Parent != nil {
 			list = append(list, "q."+rowColumn)
 		}
@@ -483,7 +485,8 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 		numbers[i] = d.own("number") + " " + d.numberType()
 	}
 	err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, strings.Join(append([]string{
-		"cohort integer", tupleColumn + " integer", blockColumn + " integer"}, numbers...), ", ")))
+		"cohort integer", tupleColumn + " integer", blockColumn + " integer",
+	}, numbers...), ", ")))
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,9 @@ func TestEpochsBeyondPresence(t *testing.T) {
 			}
 			exec1(r.t, r.direct, "UPDATE "+r.table+" SET id = id + 500000 WHERE token = ANY($1)", all)
 			r.exec(`CALL tailor.refresh('$')`)
-			waitFor(r.t, func() bool { return strings.Contains(r.proxy.log.String(), "seem to be people who have been shown by other keys") })
+			waitFor(r.t, func() bool {
+				return strings.Contains(r.proxy.log.String(), "seem to be people who have been shown by other keys")
+			})
 			r.look()
 			twice := 0
 			for _, s := range r.answers[1] {

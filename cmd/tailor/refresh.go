@@ -99,8 +99,10 @@ func awaitUpToDate(ctx context.Context, conn *pgx.Conn, table string, stdout io.
 				coalesce(max(e.departures), 0), coalesce(max(e.changes), 0)
 			FROM tailor.epochs e WHERE e.relation = $1::text::regclass`, table).Scan(&behind, &shown, &arrivals, &departures, &changes)
 		if ctx.Err() != nil {
-			return &policyError{fmt.Sprintf("%s is copied, and no proxy has brought its release up to date in time", table),
-				"run tailor serve, whose log says what is in the way, or connect as a role that may act as tailor_owner"}
+			return &policyError{
+				fmt.Sprintf("%s is copied, and no proxy has brought its release up to date in time", table),
+				"run tailor serve, whose log says what is in the way, or connect as a role that may act as tailor_owner",
+			}
 		}
 		if err != nil {
 			return databaseFault(ctx, "look at "+table, err)
