@@ -32,10 +32,10 @@ func (t *takingIn) renew(ctx context.Context, was *Relation) error {
 // renewal is the statement that copies rows. Rows of the copy are found by what both
 // policies show of them, since the hashes of the copy are of what the present one shows.
 func (t *takingIn) renewal(was *Relation, from string) string {
-	var common, mine, theirs []string
+	var mine, theirs []string
 	for _, name := range t.r.payload() {
 		if t.stays(was, name) && name != t.pseudonym() {
-			common, mine, theirs = append(common, name), append(mine, "r."+name), append(theirs, "e."+name)
+			mine, theirs = append(mine, "r."+name), append(theirs, "e."+name)
 		}
 	}
 	alike := func(list []string) string { return fmt.Sprintf(`ROW(%s)::text COLLATE "C"`, strings.Join(list, ", ")) }
