@@ -419,6 +419,16 @@ func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audienc
 // takeIn makes a release, or brings it up to date with the relation's copy.
 func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored) error {
 	t := &takingIn{Catalog: c, tx: tx, r: r, audience: audience, chain: chain}
+	first := chain.number == 0
+	// What an earlier version has shown, no copy will mend.
+	if !first && was.layout < releaseLayout {
+		return errEarlier(r)
+	}
+	if first {
+		if err := assertNoneBefore(ctx, tx, r); err != nil {
+			return err
+		}
+	}
 	var there bool
 	err := tx.QueryRow(ctx, `SELECT e.personal, to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL FROM tailor.epoch e WHERE e.epoch = $1`, r.Epoch).
 		Scan(&t.personal, &there)
@@ -428,12 +438,7 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 	if !there {
 		return errNoCopy(r)
 	}
-	first := chain.number == 0
-	switch {
-	case first:
-		if err := assertNoneBefore(ctx, tx, r); err != nil {
-			return err
-		}
+	if first {
 		err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, version, personal, blocks, min_block, layout)
 			VALUES ($1, $2, $3, $4, $5, 0, 0, $6) RETURNING chain`, r.OID, audience, r.Epoch, r.Version, t.personal, releaseLayout).Scan(&chain.number)
 		if err != nil {
@@ -447,12 +452,8 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 		if err != nil {
 			return err
 		}
-	case was.layout < releaseLayout:
-		return errEarlier(r)
-	default:
-		if err := t.goOn(ctx, was); err != nil {
-			return err
-		}
+	} else if err := t.goOn(ctx, was); err != nil {
+		return err
 	}
 	return t.note(ctx, first)
 }
