@@ -406,6 +406,16 @@ func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audienc
 // takeIn makes a release, or brings it up to date with the relation's copy.
 func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored) error {
 	t := &takingIn{Catalog: c, tx: tx, r: r, audience: audience, chain: chain}
+	first := chain.number == 0
+	// What an earlier version has shown, no copy will mend.
+	if !first && was.layout < releaseLayout {
+		return errEarlier(r)
+	}
+	if first {
+		if err := assertNoneBefore(ctx, tx, r); err != nil {
+			return err
+		}
+	}
 	var there bool
 	err := tx.QueryRow(ctx, `SELECT e.keyed, e.rows = e.subjects AND NOT EXISTS (SELECT FROM tailor.chain c WHERE c.chain = $2 AND c.rows <> c.subjects),
 			to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL
@@ -419,12 +429,7 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 	if err := t.tell(ctx, makingBlocks); err != nil {
 		return err
 	}
-	first := chain.number == 0
-	switch {
-	case first:
-		if err := assertNoneBefore(ctx, tx, r); err != nil {
-			return err
-		}
+	if first {
 		err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, version, keyed, blocks, min_block, layout)
 			VALUES ($1, $2, $3, $4, $5, 0, 0, $6) RETURNING chain`, r.OID, audience, r.Epoch, r.Version, t.keyed, releaseLayout).Scan(&chain.number)
 		if err != nil {
@@ -438,12 +443,8 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 		if err != nil {
 			return err
 		}
-	case was.layout < releaseLayout:
-		return errEarlier(r)
-	default:
-		if err := t.goOn(ctx, was); err != nil {
-			return err
-		}
+	} else if err := t.goOn(ctx, was); err != nil {
+		return err
 	}
 	return t.note(ctx, first)
 }

@@ -63,10 +63,14 @@ COMMENT ON FUNCTION tailor.ticket IS 'the chains that a text may read, by the ti
 -- STABLE, so it sees the chain by the snapshot of the statement, which reads the rows and
 -- the chain's row by the same: older than the view, it would find one of them empty.
 DO $$
-BEGIN -- views of earlier versions, which name another number, are not read any more
-    IF EXISTS (SELECT FROM pg_proc p WHERE p.oid = to_regprocedure('tailor.admit(integer, integer, integer)') AND 'epoch' = ANY (p.proargnames)) THEN
-        DROP FUNCTION tailor.admit(integer, integer, integer) CASCADE;
-    END IF;
+DECLARE
+    earlier record;
+BEGIN -- and with it the views of earlier versions, which are not read any more
+    FOR earlier IN SELECT p.oid::regprocedure AS name FROM pg_proc p
+                   WHERE p.pronamespace = 'tailor'::regnamespace AND p.proname = 'admit' AND p.proargnames IS DISTINCT FROM ARRAY['chain', 'edition', 'layout']
+    LOOP
+        EXECUTE format('DROP FUNCTION %s CASCADE', earlier.name);
+    END LOOP;
 END $$;
 CREATE OR REPLACE FUNCTION tailor.admit(chain integer, edition integer, layout integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -118,20 +118,6 @@ func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
 		some = plans
 	}
 	showsNothingInJoins(t, direct, "fences", 8, some)
-
-	// As the version before fences has made them.
-	for _, view := range one[[]string](t, direct, `SELECT array_agg(oid::regclass::text) FROM pg_class WHERE relnamespace = 'tailor_release'::regnamespace`) {
-		definition := one[string](t, direct, `SELECT pg_get_viewdef($1::text::regclass)`, view)
-		exec1(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS %s", view, strings.NewReplacer("OFFSET '0'::bigint", "", ", 7)", ", 5)").Replace(definition)))
-	}
-	for _, table := range one[[]string](t, direct, `SELECT array_agg(oid::regclass::text) FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace AND relrowsecurity`) {
-		exec1(t, direct, fmt.Sprintf("DROP POLICY admitted ON %s; ALTER TABLE %[1]s DISABLE ROW LEVEL SECURITY", table))
-	}
-	exec1(t, direct, `UPDATE tailor.chain SET layout = 5`)
-	if err := shared.install(t.Context(), "fences"); err != nil {
-		t.Fatal(err)
-	}
-	showsNothingInJoins(t, direct, "fences", 8, plans[:1])
 }
 
 // TestPostgreSQLReadsAReleaseInParallel behind its fence, and where only aggregates

@@ -27,13 +27,21 @@ CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10], "lower": 0,
 CALL tailor.protect('public.old', 'id', 5);
 CALL tailor.classify('public.old', 'age', 'quasi_identifier', hierarchy => 'age');
 CALL tailor.classify('public.old', 'secret', 'sensitive');
-CALL tailor.activate('public.old');
-INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block) SELECT 'public.old', 'everyone', epoch, '\x01', 1, 300 FROM tailor.epoch`
+CALL tailor.activate('public.old')`
+
+// earlierChain is what version 0.1.0 shows by it.
+const earlierChain = `INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block) SELECT 'public.old', 'everyone', epoch, '\x01', 1, 300 FROM tailor.epoch;
+CREATE VIEW tailor_release.chain_1 AS SELECT e.* FROM tailor_store.epoch_1 e WHERE (SELECT tailor.admit(1, true));
+ALTER VIEW tailor_release.chain_1 OWNER TO tailor_owner;
+GRANT SELECT ON tailor_release.chain_1 TO tailor_reader`
+
+// presentChain is one of this version.
+const presentChain = `INSERT INTO tailor.chain (relation, audience, epoch, version, blocks, min_block, layout) SELECT 'public.old', 'table', epoch, 1, 1, 300, 8 FROM tailor.epoch`
 
 // keptPolicy is what must be the same after an upgrade.
 const keptPolicy = `SELECT jsonb_build_object('version', p.active, 'epoch', p.epoch, 'k', p.k,
 	'policies', (SELECT jsonb_agg(jsonb_build_array(v.version, v.policy)) FROM tailor.policy_version v),
-	'chains', (SELECT jsonb_agg(jsonb_build_array(c.chain, c.audience, c.epoch, c.partition, c.min_block)) FROM tailor.chain c))::text
+	'chains', (SELECT jsonb_agg(jsonb_build_array(c.chain, c.audience, c.epoch, c.generation, c.blocks, c.min_block)) FROM tailor.chain c))::text
 	FROM tailor.protection p`
 
 func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
@@ -52,6 +60,7 @@ func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
 			conn := connect(t, shared.cluster.SuperuserDSN(name))
 			exec1(t, conn, string(script))
 			exec1(t, conn, earlierPolicy)
+			exec1(t, conn, earlierChain)
 			before := one[string](t, conn, keptPolicy)
 			if _, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN(name), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "tailor install") {
 				t.Errorf("before the upgrade the proxy says %v", err)
@@ -70,7 +79,23 @@ func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
 			if one[bool](t, conn, `SELECT tailor.restored()`) {
 				t.Error("an upgrade is taken for a restore")
 			}
-			exec1(t, conn, `CALL tailor.activate('public.old')`)
+			// What it has shown is shown no more: that followed nobody to another copy.
+			if one[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'tailor_release'::regnamespace)
+				OR EXISTS (SELECT FROM pg_proc WHERE pronamespace = 'tailor'::regnamespace AND proname = 'admit' AND NOT 'edition' = ANY (proargnames))`) {
+				t.Error("a view of the earlier version is left, or what it asks")
+			}
+			reader := connect(t, serveDatabase(t, name).dsn(shared.reader(t)))
+			for _, call := range []string{``, `CALL tailor.refresh('public.old')`, `CALL tailor.activate('public.old')`} {
+				exec1(t, conn, call)
+				if hint := refusedSoon(t, reader, `SELECT age, secret FROM old`, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains('public.old')") {
+					t.Errorf("after %q: %s", call, hint)
+				}
+			}
+			exec1(t, conn, `CALL tailor.forget_chains('public.old')`)
+			answeredSoon(t, reader, `SELECT age, secret FROM old`)
+			if left := one[string](t, conn, `SELECT coalesce(string_agg(o::text, ', '), '') FROM tailor.orphans() o`); left != "" {
+				t.Errorf("left behind: %s", left)
+			}
 		})
 	}
 }
@@ -107,7 +132,7 @@ func client(t *testing.T, stdin []byte, name string, args ...string) []byte {
 // releasesAndChains is what a dump must keep. Numbers of tables differ.
 const releasesAndChains = `SELECT jsonb_build_object(
 	'policies', (SELECT jsonb_agg(jsonb_build_array(relation::text, version, policy) ORDER BY relation::text) FROM tailor.policies),
-	'chains', (SELECT jsonb_agg(to_jsonb(c) ORDER BY chain) FROM (SELECT chain, relation::text AS relation, audience, epoch, generation, md5(partition) FROM tailor.chain) c),
+	'chains', (SELECT jsonb_agg(to_jsonb(c) ORDER BY chain) FROM (SELECT chain, relation::text AS relation, audience, epoch, generation, edition, version, rows, subjects, blocks, min_block FROM tailor.chain) c),
 	'stored', (SELECT jsonb_agg(relname ORDER BY relname) FROM pg_class WHERE relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regnamespace) AND relkind IN ('r', 'v')),
 	'readers', (SELECT jsonb_agg(DISTINCT relacl::text) FROM pg_class WHERE relnamespace = 'tailor_release'::regnamespace),
 	'records', (SELECT count(*) FROM tailor.audit))::text`
@@ -219,10 +244,12 @@ func TestTheExtensionIsCreatedUpgradedAndDumped(t *testing.T) {
 		t.Errorf("version %s", v)
 	}
 	exec1(t, created, earlierPolicy)
+	exec1(t, created, presentChain)
 
 	upgraded := connect(t, cluster.SuperuserDSN("upgraded"))
 	exec1(t, upgraded, `CREATE EXTENSION tailor VERSION '0.1.0'`)
 	exec1(t, upgraded, earlierPolicy)
+	exec1(t, upgraded, earlierChain)
 	before := one[string](t, upgraded, keptPolicy)
 	exec1(t, upgraded, `ALTER EXTENSION tailor UPDATE`)
 	if after := one[string](t, upgraded, keptPolicy); after != shared03.Replace(before) || one[bool](t, upgraded, `SELECT tailor.restored()`) {

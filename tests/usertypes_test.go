@@ -236,9 +236,6 @@ WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regname
 		exec1(t, super, `UPDATE tailor.policy_version SET policy = replace(policy::text, '"type": "text", "class": "quasi_identifier"',
     '"type": "mallory.mood", "class": "quasi_identifier"')::jsonb
     WHERE relation = 'mallory.typed_0'::regclass`)
-		tuples := one[string](t, super, `SELECT 'tailor_store.tuples_' || epoch FROM tailor.protection
-    WHERE relation = 'mallory.typed_0'::regclass`)
-		exec1(t, super, `ALTER TABLE `+tuples+` ALTER mood TYPE mallory.mood USING mood::mallory.mood`)
 		for range 2 {
 			if err := s.install(t.Context(), "hospital"); err != nil {
 				t.Fatal(err)
@@ -249,10 +246,14 @@ WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regname
 			t.Errorf("the policy still has type %s", kind)
 		}
 		later := connect(t, s.serve(t).dsn(reader.Config().User))
-		waitFor(t, func() bool {
-			_, err := later.Exec(t.Context(), query)
-			return err == nil
-		})
+		for _, call := range []string{``, `CALL tailor.refresh('mallory.typed_0')`, `CALL tailor.activate('mallory.typed_0')`} {
+			exec1(t, mallory, call)
+			if hint := refusedSoon(t, later, query, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains('mallory.typed_0')") {
+				t.Errorf("after %q: %s", call, hint)
+			}
+		}
+		exec1(t, mallory, `CALL tailor.forget_chains('mallory.typed_0')`)
+		answeredSoon(t, later, query)
 		if after := rowsOf(t, later, query); !slices.Equal(after, before) {
 			t.Errorf("answered %q, before %q", after, before)
 		}
