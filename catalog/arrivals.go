@@ -1,0 +1,287 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/ecg"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// placing is a group of rows of the copy with the block that each of its tuples goes to.
+type placing struct {
+	cohort    int
+	of        *cohort
+	partition *anonymize.Partition // nil: all are one block
+	first     int                  // the number of its first block
+}
+
+// wholeCopy stands for the table of arriving rows where all of the copy arrive.
+const wholeCopy = ""
+
+// newcomers is the number of the cohort of those that nobody has been shown before;
+// those who come back are numbered behind it, by the block that they have left.
+const newcomers = 0
+
+// join shows rows that are not shown yet: those of subjects that are enough for a
+// cohort, and those of k subjects who have left one block together and come back.
+func (t *takingIn) join(ctx context.Context, first bool) error {
+	if first {
+		return t.begin(ctx)
+	}
+	arriving := t.temporary("arriving")
+	err := execute(ctx, t.tx,
+		fmt.Sprintf(`CREATE TABLE %s AS SELECT e.%s, e.%s, e.%[10]s, CASE WHEN g.%[3]s IS NULL THEN 0
+				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s) END::integer AS cohort
+			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[6]s r ON %[7]s LEFT JOIN %[8]s g ON %[9]s WHERE r.%[3]s IS NULL`,
+			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"), t.same("e", "r"), t.chain.table("gone"), t.same("e", "g"), nthColumn),
+		"ANALYZE "+arriving)
+	if err != nil {
+		return err
+	}
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT cohort, count(DISTINCT %s) FROM %s GROUP BY 1 ORDER BY 1", personColumn, arriving))
+	if err != nil {
+		return err
+	}
+	sizes := make(map[int]int)
+	var number, subjects int
+	_, err = pgx.ForEachRow(rows, []any{&number, &subjects}, func() error { sizes[number] = subjects; return nil })
+	if err != nil {
+		return err
+	}
+	if err := t.assertNewKeys(ctx, arriving, sizes[newcomers]); err != nil {
+		return err
+	}
+	back, err := t.together(ctx, arriving)
+	if err != nil {
+		return err
+	}
+	var cohorts []int
+	for _, number := range slices.Sorted(maps.Keys(sizes)) {
+		if number == newcomers && sizes[number] >= t.r.cohortSize() || back[number] {
+			cohorts = append(cohorts, number)
+		} else {
+			t.waiting.arrivals += sizes[number]
+		}
+	}
+	var placings []placing
+	next, err := t.nextBlock(ctx)
+	if err != nil {
+		return err
+	}
+	for _, number := range cohorts {
+		p, err := t.place(ctx, arriving, number)
+		if isUnmet(err) {
+			t.waiting.arrivals += p.of.subjects
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		p.first = next
+		next += p.blocks()
+		placings = append(placings, p)
+	}
+	if len(placings) > 0 {
+		if err := t.admit(ctx, arriving, placings); err != nil {
+			return err
+		}
+		err := execute(ctx, t.tx, fmt.Sprintf("DELETE FROM %s g USING tailor_store.epoch_%d e JOIN %s a USING (%s) WHERE %s AND a.cohort = ANY ('{%s}')",
+			t.chain.table("gone"), t.r.Epoch, arriving, rowColumn, t.same("e", "g"), numbersOf(placings)))
+		if err != nil {
+			return err
+		}
+	}
+	return execute(ctx, t.tx, "DROP TABLE "+arriving)
+}
+
+// begin shows the whole copy for the first time.
+func (t *takingIn) begin(ctx context.Context) error {
+	p, err := t.place(ctx, wholeCopy, newcomers)
+	if err != nil {
+		return err
+	}
+	if p.of.table != nil {
+		t.measured = ecg.StoredRisks(ctx, p.of.table, t.r.K)
+	}
+	return t.admit(ctx, wholeCopy, []placing{p})
+}
+
+func numbersOf(placings []placing) string {
+	var numbers []string
+	for _, p := range placings {
+		numbers = append(numbers, strconv.Itoa(p.cohort))
+	}
+	return strings.Join(numbers, ", ")
+}
+
+// isUnmet says that people cannot be shown by themselves: they wait for others.
+func isUnmet(err error) bool {
+	var unmet *anonymize.UnmetError
+	var known *sqlstate.Error
+	return errors.As(err, &unmet) || errors.As(err, &known) && known.Code == sqlstate.RiskTooHigh
+}
+
+func (p placing) blocks() int {
+	if p.partition == nil {
+		return 1
+	}
+	return p.partition.Blocks()
+}
+
+// place finds the blocks of a cohort. Who comes back is one block with those he left
+// with. It fails with an [*anonymize.UnmetError] where not even all together can be
+// shown.
+func (t *takingIn) place(ctx context.Context, arriving string, number int) (placing, error) {
+	of, err := t.copied.cohort(ctx, t.tx, t.r, arriving, number)
+	if err != nil {
+		return placing{}, err
+	}
+	p := placing{cohort: number, of: of}
+	if err := assertFeasible(t.r, of); err != nil {
+		return p, err
+	}
+	if of.table == nil {
+		return p, nil
+	}
+	started := time.Now()
+	log := t.log.With("relation", t.r.String(), "copy", t.r.Epoch, "audience", t.audience)
+	if number != newcomers {
+		p.partition = anonymize.NewPartition(of.table)
+		return p, p.partition.Assert(requirements(t.r, of))
+	}
+	log.Info("making a root", "subjects", of.subjects)
+	if p.partition, err = ecg.MakeRoot(ctx, of.table, t.r.rootPlan(t.audience, of)); err != nil {
+		return p, err
+	}
+	log.Info("made a root", "blocks", p.partition.Blocks(), "smallest", p.partition.MinBlock(), "duration", time.Since(started))
+	return p, nil
+}
+
+// entries are what each block of a placing is shown by, [dimension][block].
+func (p placing) entries(dictionaries []*dictionary) [][]entry {
+	out := make([][]entry, len(dictionaries))
+	for i, d := range dictionaries {
+		h := p.of.table.Columns()[i].Hierarchy
+		known := make(map[anonymize.Node]entry)
+		for block := range uint32(p.partition.Blocks()) {
+			node := p.partition.Cover(block, i)
+			e, ok := known[node]
+			if !ok {
+				e = entryOf(d.column, h, node)
+				known[node] = e
+			}
+			out[i] = append(out[i], e)
+		}
+	}
+	return out
+}
+
+// admit shows rows by the blocks that they are placed in.
+func (t *takingIn) admit(ctx context.Context, arriving string, placings []placing) error {
+	if err := t.tell(ctx, writingRelease); err != nil {
+		return err
+	}
+	all := make([][][]entry, len(placings))
+	fits := true
+	for i, p := range placings {
+		if p.partition == nil {
+			continue
+		}
+		all[i] = p.entries(t.dictionaries)
+		for n, d := range t.dictionaries {
+			fits = d.add(all[i][n]) && fits
+		}
+	}
+	switch {
+	case arriving == wholeCopy:
+		if err := createTables(ctx, t.tx, t.r, t.chain, t.dictionaries); err != nil {
+			return err
+		}
+	case !fits:
+		if err := t.renew(ctx, t.r); err != nil {
+			return err
+		}
+	}
+	if err := storeEntries(ctx, t.tx, t.chain, t.dictionaries); err != nil {
+		return err
+	}
+	placed := t.temporary("placed")
+	numbers := make([]string, len(t.dictionaries))
+	for i, d := range t.dictionaries {
+		numbers[i] = d.own("number") + " " + d.numberType()
+	}
+	err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, strings.Join(append([]string{
+		"cohort integer", tupleColumn + " integer", blockColumn + " integer",
+	}, numbers...), ", ")))
+	if err != nil {
+		return err
+	}
+	err = copyInto(ctx, t.tx, placed, func(w *copyWriter) {
+		for i, p := range placings {
+			if p.partition == nil {
+				w.number(p.cohort)
+				w.number(0)
+				w.number(p.first)
+				w.end()
+				continue
+			}
+			blockOf := p.partition.BlockOf()
+			for tuple, stored := range p.of.stored {
+				block := int(blockOf[tuple])
+				w.number(p.cohort)
+				w.number(int(stored))
+				w.number(p.first + block)
+				for n, d := range t.dictionaries {
+					w.number(d.number(all[i][n][block]))
+				}
+				w.end()
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return execute(ctx, t.tx, "ANALYZE "+placed, t.insertion(arriving, placed), "DROP TABLE "+placed)
+}
+
+// insertion is the statement that shows rows, in random order.
+func (t *takingIn) insertion(arriving, placed string) string {
+	row := t.chain.table("row")
+	from := fmt.Sprintf("tailor_store.epoch_%d e JOIN %s p USING (%s)", t.r.Epoch, placed, tupleColumn)
+	number, order := "e."+rowColumn, "e."+rowColumn
+	if arriving != wholeCopy {
+		from = fmt.Sprintf("tailor_store.epoch_%d e JOIN %s a USING (%s) JOIN %s p USING (cohort, %s)", t.r.Epoch, arriving, rowColumn, placed, tupleColumn)
+	}
+	if arriving != wholeCopy || t.r.Scope == "project" {
+		// In the order of the copy, the rows of two projects would lie beside each other.
+		number = "row_number() OVER (ORDER BY gen_random_uuid()) - 1"
+		order = "gen_random_uuid()"
+	}
+	list := []string{"e." + personColumn, "e." + keyColumn, "e." + nthColumn, "p." + blockColumn, "p." + blockColumn}
+	if t.r.Parent != nil {
+		list = append(list, fmt.Sprintf("(SELECT coalesce(max(%s) + 1, 0) FROM %s) + %s", rowColumn, row, number))
+	}
+	for _, name := range t.r.payload() {
+		value := "e." + name
+		if name == t.pseudonym() && arriving != wholeCopy {
+			// Who has a number keeps it; others get one above those that there are.
+			subject := t.r.Column(t.r.Subject)
+			value = fmt.Sprintf("coalesce(k.%[1]s, ((SELECT coalesce(max(%[1]s::bigint), 0) FROM %[2]s) + e.%[1]s::bigint)::%[3]s)", name, row, subject.Type)
+			from += fmt.Sprintf(" LEFT JOIN (SELECT DISTINCT ON (%[1]s) %[1]s, %[2]s FROM %[3]s ORDER BY %[1]s) k ON k.%[1]s = e.%[1]s", personColumn, name, row)
+		}
+		list = append(list, value)
+	}
+	shown, joins := t.chain.shownFrom(t.dictionaries)
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s%s ORDER BY %s", row,
+		strings.Join(append(t.r.rowColumns(), shownColumns(t.dictionaries)...), ", "), strings.Join(append(list, shown...), ", "), from, joins, order)
+}

@@ -1,0 +1,183 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// part lets those go who leave, and shows what has changed, where enough of a block
+// have.
+func (t *takingIn) part(ctx context.Context) error {
+	pending := t.temporary("pending")
+	changed := "false"
+	if t.keyed {
+		changed = fmt.Sprintf("(e.%[1]s >> 32) <> (r.%[1]s >> 32)", keyColumn)
+	}
+	err := execute(ctx, t.tx,
+		fmt.Sprintf(`CREATE TABLE %s AS SELECT r.%s, r.%s, r.%s, r.%s, e.%[2]s IS NULL AS leaves FROM %[6]s r LEFT JOIN tailor_store.epoch_%[7]d e ON %[8]s WHERE e.%[2]s IS NULL OR %[9]s`,
+			pending, personColumn, keyColumn, nthColumn, blockColumn, t.chain.table("row"), t.r.Epoch, t.same("e", "r"), changed),
+		"ANALYZE "+pending)
+	if err != nil {
+		return err
+	}
+	blocks, err := t.affected(ctx)
+	if err != nil {
+		return err
+	}
+	next, err := t.nextBlock(ctx)
+	if err != nil {
+		return err
+	}
+	needs := t.needs()
+	departures, changes := make(map[int64]bool), make(map[int64]bool) // who waits
+	var acts []act
+	for _, b := range blocks {
+		h := b.decide(needs)
+		for i := range b.members {
+			m := &b.members[i]
+			if m.leaves && !h.leaves {
+				departures[m.person] = true
+			}
+			for column, what := range m.changes {
+				if what != unchanged && !h.columns[column] {
+					changes[m.person] = true
+				}
+			}
+		}
+		if h.any() {
+			var more []act
+			more, next = b.acts(h, next)
+			acts = append(acts, more...)
+		}
+	}
+	t.waiting.departures, t.waiting.changes = len(departures), len(changes)
+	if len(acts) > 0 {
+		if err := t.happen(ctx, acts); err != nil {
+			return err
+		}
+	}
+	return execute(ctx, t.tx, "DROP TABLE "+pending)
+}
+
+// act is what happens to a row: it goes, or is shown otherwise in some columns.
+type act struct {
+	*member
+	happening
+	block, class int // that it has then
+}
+
+// acts carry out what happens to a block. Rows to which nothing happens stay as they
+// are; to whom another thing happens, those are another block. next is a free number.
+func (b *block) acts(h happening, next int) ([]act, int) {
+	var out []act
+	blocks, classes := make(map[outcome]int), make(map[string]int)
+	number := func() int { next++; return next - 1 }
+	for i := range b.members {
+		m := &b.members[i]
+		o := h.of(m)
+		if o == (outcome{}) {
+			continue
+		}
+		if _, known := blocks[o]; !known {
+			blocks[o] = number()
+		}
+		within := fmt.Sprint(o, m.class)
+		if _, known := classes[within]; !known {
+			classes[within] = number()
+		}
+		out = append(out, act{m, h, blocks[o], classes[within]})
+	}
+	return out, next
+}
+
+// happen carries acts out.
+func (t *takingIn) happen(ctx context.Context, acts []act) error {
+	acting, row := t.temporary("acting"), t.chain.table("row")
+	followed := t.followed()
+	columns := []string{personColumn + " bigint", keyColumn + " bigint", nthColumn + " bigint", "leaves boolean", "block integer", "class integer"}
+	for i := range followed {
+		columns = append(columns, fmt.Sprintf("changes_%d boolean", i))
+	}
+	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", acting, commas(columns))); err != nil {
+		return err
+	}
+	err := copyInto(ctx, t.tx, acting, func(w *copyWriter) {
+		for _, a := range acts {
+			w.number(int(a.person))
+			w.number(int(a.key))
+			w.number(int(a.nth))
+			w.boolean(a.member.leaves)
+			w.number(a.block)
+			w.number(a.class)
+			for i := range followed {
+				w.boolean(!a.member.leaves && a.columns[i] && a.changes[i] != unchanged)
+			}
+			w.end()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	taken := fmt.Sprintf("DELETE FROM %s r USING %s a WHERE (r.%[3]s, r.%[4]s, r.%[5]s) = (a.%[3]s, a.%[4]s, a.%[5]s) AND", row, acting, personColumn, keyColumn, nthColumn)
+	var before, beforeChange []string
+	for i, name := range followed {
+		number := t.r.Columns[slices.IndexFunc(t.r.Columns, func(c Column) bool { return ident(c.Name) == name })].Number
+		before = append(before, fmt.Sprintf("(%d, %s, true)", number, hashOf("c."+name)))
+		beforeChange = append(beforeChange, fmt.Sprintf("(%d, %s, c.changes_%d)", number, hashOf("c."+name), i))
+	}
+	remember := func(values []string) string {
+		if len(values) == 0 {
+			return ""
+		}
+		return fmt.Sprintf(", p AS (INSERT INTO %s SELECT c.%s, c.%s, v.number, v.hash, %d FROM c CROSS JOIN LATERAL (VALUES %s) v (number, hash, changes) WHERE v.changes)",
+			t.chain.table("past"), personColumn, nthColumn, t.r.Epoch, commas(values))
+	}
+	statements := []string{
+		"ANALYZE " + acting,
+		fmt.Sprintf(`WITH c AS (%s a.leaves RETURNING r.*, a.block, a.class)%s INSERT INTO %s SELECT %s, %s, %s, block, class, %d FROM c`,
+			taken, remember(before), t.chain.table("gone"), personColumn, keyColumn, nthColumn, t.r.Epoch),
+	}
+	if len(followed) > 0 {
+		// The hash of the quasi-identifiers stays that of those which the labels came from.
+		list := []string{
+			"q." + personColumn, fmt.Sprintf("(hashtext(ROW(%s)::text COLLATE \"C\")::bigint << 32) | (q.%s & 4294967295)", qualified("q.", followed), keyColumn),
+			"q." + nthColumn, "q.block", "q.class",
+		}
+		if t.r.Parent != nil {
+			list = append(list, "q."+rowColumn)
+		}
+		list = append(append(list, "q."+strings.Join(t.r.payload(), ", q.")), shownColumns(t.dictionaries)...)
+		inner := []string{"c." + personColumn, "c." + keyColumn, "c." + nthColumn, "c.block", "c.class"}
+		if t.r.Parent != nil {
+			inner = append(inner, "c."+rowColumn)
+		}
+		for _, name := range t.r.payload() {
+			if i := slices.Index(followed, name); i >= 0 {
+				inner = append(inner, fmt.Sprintf("CASE WHEN c.changes_%d THEN e.%[2]s ELSE c.%[2]s END AS %[2]s", i, name))
+			} else {
+				inner = append(inner, "c."+name)
+			}
+		}
+		inner = append(inner, shownColumns(t.dictionaries)...)
+		changes := make([]string, len(followed))
+		for i := range followed {
+			changes[i] = fmt.Sprintf("a.changes_%d", i)
+		}
+		statements = append(statements, fmt.Sprintf(`WITH c AS (%s NOT a.leaves RETURNING r.*, a.block, a.class, %s)%s
+			INSERT INTO %s (%s) SELECT %s FROM (SELECT %s FROM c JOIN tailor_store.epoch_%d e ON %s) q ORDER BY gen_random_uuid()`,
+			taken, commas(changes), remember(beforeChange), row, commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)),
+			commas(list), commas(inner), t.r.Epoch, t.same("e", "c")))
+	}
+	return execute(ctx, t.tx, append(statements, "DROP TABLE "+acting)...)
+}
+
+// qualified is a list of columns of a relation.
+func qualified(of string, columns []string) string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = of + c
+	}
+	return commas(out)
+}

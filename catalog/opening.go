@@ -1,0 +1,340 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/ecg"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// makingPatience bounds the work on a release.
+const makingPatience = 10 * time.Minute
+
+// openChain reads a chain. Where what is stored of it does not serve, it is made, or
+// brought up to date, under a lock for which other proxies wait, in one transaction:
+// whatever ends that before its commit leaves everything as it was.
+func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, serves func(stored) bool) (*Chain, error) {
+	if r.SetValued != nil {
+		if err := c.publish(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	chain := &Chain{version: r.Catalog, policy: r.Version, opened: time.Now(), granted: make(map[string]bool)}
+	written := false
+	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		was, err := c.readChain(ctx, tx, r, audience, chain)
+		if err != nil || serves(was) {
+			return err
+		}
+		if _, err := tx.Exec(ctx, impatient); err != nil {
+			return err
+		}
+		if err := assertInForce(ctx, tx, r); err != nil {
+			return err
+		}
+		// Somebody else may be making it.
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%ds'", int(makingPatience.Seconds()))); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `SELECT FROM tailor.epoch WHERE epoch = $1 FOR UPDATE`, r.Epoch); err != nil {
+			return fmt.Errorf("lock epoch %d: %w", r.Epoch, err)
+		}
+		if was, err = c.readChain(ctx, tx, r, audience, chain); err != nil || serves(was) {
+			return err
+		}
+		if was.copy > r.Epoch { // another proxy was told of the new copy first
+			return ErrOvertaken(r)
+		}
+		written = true
+		if r.SetValued != nil {
+			return c.showPublication(ctx, tx, r, audience, chain)
+		}
+		return c.takeIn(ctx, tx, r, audience, chain, was)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.SetValued == nil && chain.root == nil && len(r.QuasiIdentifiers()) > 0 {
+		if chain.root, err = c.readRoot(ctx, r, chain); err != nil {
+			return nil, err
+		}
+	}
+	if written {
+		c.log.Info("release brought up to date", "relation", r.String(), "audience", audience, "copy", chain.copy, "chain", chain.number)
+	}
+	return chain, nil
+}
+
+// stored is a chain as the database has it.
+type stored struct {
+	copy    int
+	version int
+	layout  int
+	current bool // stored as the policy that is in force and this version want it
+}
+
+// readChain reads the row of an audience's chain, if there is one.
+func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain) (was stored, err error) {
+	err = tx.QueryRow(ctx, `SELECT c.chain, c.epoch, c.generation, c.edition, c.layout, coalesce(c.version, 0), c.subjects, c.min_block,
+			c.version = $3 AND c.layout = $4 AND NOT tailor.restored()
+				AND EXISTS (SELECT FROM tailor.protection p WHERE p.relation = $1 AND p.active = $3)
+				AND (c.epoch = $5 OR NOT EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = $1))
+		FROM tailor.chain c WHERE c.relation = $1 AND c.audience = $2`, r.OID, audience, r.Version, releaseLayout, r.Epoch).
+		Scan(&chain.number, &chain.copy, &chain.generation, &chain.edition, &was.layout, &was.version, &chain.subjects, &chain.minBlock, &was.current)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return was, nil
+	}
+	if err != nil {
+		return was, fmt.Errorf("read chain: %w", err)
+	}
+	if chain.generation < c.lastSeen(chain.number) {
+		return was, errLost
+	}
+	was.copy = chain.copy
+	return was, nil
+}
+
+// takeIn makes a release, or brings it up to date with the relation's copy.
+func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored) error {
+	t := &takingIn{Catalog: c, tx: tx, r: r, audience: audience, chain: chain}
+	first := chain.number == 0
+	// What an earlier version has shown, no copy will mend.
+	if !first && was.layout < releaseLayout {
+		return errEarlier(r)
+	}
+	if first {
+		if err := assertNoneBefore(ctx, tx, r); err != nil {
+			return err
+		}
+	}
+	var there bool
+	err := tx.QueryRow(ctx, `SELECT e.keyed, e.rows = e.subjects AND NOT EXISTS (SELECT FROM tailor.chain c WHERE c.chain = $2 AND c.rows <> c.subjects),
+			to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL
+		FROM tailor.epoch e WHERE e.epoch = $1`, r.Epoch, chain.number).Scan(&t.keyed, &t.oneRow, &there)
+	if err != nil {
+		return fmt.Errorf("read copy: %w", err)
+	}
+	if !there {
+		return errNoCopy(r)
+	}
+	if err := t.tell(ctx, makingBlocks); err != nil {
+		return err
+	}
+	if first {
+		err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, version, keyed, blocks, min_block, layout)
+			VALUES ($1, $2, $3, $4, $5, 0, 0, $6) RETURNING chain`, r.OID, audience, r.Epoch, r.Version, t.keyed, releaseLayout).Scan(&chain.number)
+		if err != nil {
+			return fmt.Errorf("create chain: %w", err)
+		}
+		t.dictionaries = newDictionaries(r)
+		err = t.run(ctx, true)
+		if err == nil {
+			err = publishTables(ctx, tx, r, chain, t.dictionaries)
+		}
+		if err != nil {
+			return err
+		}
+	} else if err := t.goOn(ctx, was); err != nil {
+		return err
+	}
+	return t.note(ctx, first)
+}
+
+// goOn brings a release up to date that has been shown.
+func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
+	past := t.r
+	edition := t.chain.edition
+	if was.version != t.r.Version {
+		if past, err = loadPast(ctx, t.tx, t.r, was.version); err != nil {
+			return err
+		}
+		if !sameDimensions(t.r, past) {
+			return sqlstate.New(sqlstate.PolicyStale, "the quasi-identifiers of table %q have changed since this audience was shown it", t.r.Name).
+				WithHint("Restore them, or start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.")
+		}
+	}
+	if t.dictionaries, err = readDictionaries(ctx, t.tx, t.r, t.chain); err != nil {
+		return err
+	}
+	if past != t.r {
+		if t.copied, err = readCopy(ctx, t.tx, t.r); err != nil {
+			return err
+		}
+		if err := t.renew(ctx, past); err != nil {
+			return fmt.Errorf("renew: %w", err)
+		}
+		if err := t.coarsen(ctx, past); err != nil {
+			return fmt.Errorf("coarsen: %w", err)
+		}
+	}
+	if err := t.run(ctx, false); err != nil {
+		return err
+	}
+	if t.chain.edition != edition {
+		return publishTables(ctx, t.tx, t.r, t.chain, t.dictionaries)
+	}
+	return nil
+}
+
+// note writes what the chain has become, tells the proxies, and drops the copy when all
+// audiences are brought up to date with it.
+func (t *takingIn) note(ctx context.Context, first bool) error {
+	c := t.chain
+	if !first {
+		c.generation++
+	}
+	c.copy = t.r.Epoch
+	stored := []byte("[]") // not measured this time
+	var err error
+	if t.measured != nil {
+		if stored, err = json.Marshal(t.measured); err != nil {
+			return err
+		}
+	}
+	distinct := "count(*)"
+	if !t.oneRow {
+		distinct = fmt.Sprintf("count(DISTINCT %s)", personColumn)
+	}
+	row := c.table("row")
+	err = t.tx.QueryRow(ctx, fmt.Sprintf(`UPDATE tailor.chain SET epoch = $2, generation = $3, edition = $4, version = $5, layout = $6, changed = now(),
+			arrivals = $7, departures = $8, changes = $9, stored = CASE WHEN $10::jsonb = '[]' THEN stored ELSE $10 END,
+			(blocks, min_block, rows) = (SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0) FROM (SELECT %s AS n, count(*) AS r FROM %s GROUP BY %s) b),
+			subjects = (SELECT count(DISTINCT %s) FROM %[2]s)
+		WHERE chain = $1 RETURNING subjects, min_block`, distinct, row, blockColumn, personColumn),
+		c.number, t.r.Epoch, c.generation, c.edition, t.r.Version, releaseLayout, t.waiting.arrivals, t.waiting.departures, t.waiting.changes, stored).
+		Scan(&c.subjects, &c.minBlock)
+	if err != nil {
+		return fmt.Errorf("note what the chain has become: %w", err)
+	}
+	return execute(ctx, t.tx, "ANALYZE "+row, fmt.Sprintf("SELECT tailor.drop_copy(%d)", t.r.Epoch),
+		"SELECT nextval('tailor.catalog_version')", "SELECT pg_notify('tailor', 'policies')")
+}
+
+// readRoot reads what a release shows of its quasi-identifiers.
+func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg.Root, error) {
+	var root *ecg.Root
+	err := pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		dictionaries, err := readDictionaries(ctx, tx, r, chain)
+		if err != nil {
+			return err
+		}
+		var document []byte
+		shown := &ecg.Shown{}
+		subjects := "count(*)"
+		if err := tx.QueryRow(ctx, `SELECT blocks, min_block, stored, CASE WHEN rows = subjects THEN $2 ELSE $3 END FROM tailor.chain WHERE chain = $1`,
+			chain.number, subjects, fmt.Sprintf("count(DISTINCT %s)", personColumn)).Scan(&shown.Blocks, &shown.MinBlock, &document, &subjects); err != nil {
+			return err
+		}
+		var stored []ecg.StoredRisk
+		if err := json.Unmarshal(document, &stored); err != nil {
+			return err
+		}
+		var numbers []string
+		for _, d := range dictionaries {
+			shown.Attributes = append(shown.Attributes, d.column.Name)
+			labels := []ecg.Label{{Exact: true}}
+			for _, e := range d.entries {
+				labels = append(labels, e.lost)
+			}
+			shown.Labels = append(shown.Labels, labels)
+			numbers = append(numbers, d.own("number"))
+		}
+		shown.Classes = make([][]uint32, len(numbers))
+		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s, count(*), %s FROM %s GROUP BY %[1]s", commas(numbers), subjects, chain.table("row")))
+		if err != nil {
+			return err
+		}
+		values := make([]uint32, len(numbers)+2)
+		into := make([]any, len(values))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		_, err = pgx.ForEachRow(rows, into, func() error {
+			for i := range numbers {
+				shown.Classes[i] = append(shown.Classes[i], values[i])
+			}
+			shown.Rows, shown.Subjects = append(shown.Rows, values[len(numbers)]), append(shown.Subjects, values[len(numbers)+1])
+			return nil
+		})
+		root = ecg.NewRoot(shown, r.gate(), r.recoding(), stored)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read release: %w", err)
+	}
+	return root, nil
+}
+
+// errNoCopy says that a release waits for another copy: what there was has been taken in.
+func errNoCopy(r *Relation) error {
+	return sqlstate.New(sqlstate.CannotConnectNow, "table %q is made ready for you with its next copy", r.Name).
+		WithHint("A database administrator calls tailor.refresh('%s').", r)
+}
+
+// errEarlier refuses what an earlier version has shown: it did not remember of whom.
+func errEarlier(r *Relation) error {
+	return sqlstate.New(sqlstate.PolicyStale, "table %q was shown by an earlier version of Tailor, which followed nobody from one copy to the next", r.Name).
+		WithHint("A database administrator decides: tailor.forget_chains('%s') gives up the guarantee over what was shown before.", r)
+}
+
+// sameDimensions says whether what was shown under one policy can be carried to
+// another.
+func sameDimensions(now, past *Relation) bool {
+	return slices.EqualFunc(now.Dimensions(), past.Dimensions(), func(x, y *Column) bool {
+		return x.Name == y.Name && x.Type == y.Type
+	})
+}
+
+// errByMeans refuses what an earlier version showed by means of groups of blocks.
+// Labels of single blocks would tell what those means hold back.
+func errByMeans(r *Relation) error {
+	return &sqlstate.Error{
+		Code:    sqlstate.PolicyStale,
+		Message: fmt.Sprintf("table %q was shown by means of blocks, which this version cannot do", r.Name),
+		Detail:  "The labels that would be shown now tell values that those means hold back.",
+		Hint: fmt.Sprintf("Call tailor.activate('%[1]s'), after which ranges show their middle, and tailor.forget_chains('%[1]s'), "+
+			"which gives up the guarantee over what was shown before.", r),
+	}
+}
+
+// errUnsafe refuses what does not meet the policy.
+func errUnsafe(r *Relation, classes int) error {
+	return sqlstate.New(sqlstate.InternalError, "%d classes of what would be shown of table %q do not meet its policy", classes, r.Name).
+		WithHint("Nothing was released. This is a fault of Tailor: please report it.")
+}
+
+// assertNoneBefore fails where an earlier version has shown the relation to audiences
+// that there are no more: a root beside what they know would be a second partition of
+// the same people.
+func assertNoneBefore(ctx context.Context, tx pgx.Tx, r *Relation) error {
+	var earlier int
+	err := tx.QueryRow(ctx, `SELECT count(*) FROM tailor.chain WHERE relation = $1 AND audience <> 'table' AND NOT starts_with(audience, 'project ')`,
+		r.OID).Scan(&earlier)
+	if err != nil {
+		return fmt.Errorf("look for chains of earlier versions: %w", err)
+	}
+	if earlier > 0 {
+		return sqlstate.New(sqlstate.PolicyStale, "table %q was shown by an earlier version to %d audiences, each its own way", r.Name, earlier).
+			WithHint("A database administrator decides: tailor.forget_chains('%s') gives up the guarantee over what was shown before.", r)
+	}
+	return nil
+}
+
+// Owns says whether a principal has the rights of a relation's owner, who may
+// see whatever is in it.
+func (c *Catalog) Owns(ctx context.Context, p *Principal, r *Relation) (bool, error) {
+	var owns bool
+	err := c.pool.QueryRow(ctx, `SELECT pg_catalog.pg_has_role($1, c.relowner, 'USAGE') FROM pg_catalog.pg_class c WHERE c.oid = $2`,
+		p.Name, r.OID).Scan(&owns)
+	if err != nil {
+		return false, unavailable(fmt.Errorf("read owner: %w", err))
+	}
+	return owns, nil
+}
