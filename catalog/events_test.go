@@ -158,16 +158,22 @@ func TestWhatHappensMeetsTheModels(t *testing.T) {
 		return b
 	}
 	sick := func(i int) []int64 { return []int64{int64(i % 2)} }
-	if of(func(i int) member { return member{changes: []int{unchanged}, leaves: i%2 == 0, shown: sick(i), now: sick(i)} }).decide(n).any() {
+	if of(func(i int) member {
+		return member{changes: []int{unchanged}, leaves: i%2 == 0, shown: sick(i), now: sick(i)}
+	}).decide(n).any() {
 		t.Error("all of one diagnosis leave")
 	}
-	if !of(func(i int) member { return member{changes: []int{unchanged}, leaves: i < 3, shown: sick(i), now: sick(i)} }).decide(n).leaves {
+	if !of(func(i int) member {
+		return member{changes: []int{unchanged}, leaves: i < 3, shown: sick(i), now: sick(i)}
+	}).decide(n).leaves {
 		t.Error("people of two diagnoses may not leave")
 	}
 	if of(func(i int) member { return member{changes: []int{unseen}, shown: sick(i), now: []int64{9}} }).decide(n).any() {
 		t.Error("all get one diagnosis")
 	}
-	if !of(func(i int) member { return member{changes: []int{unseen}, shown: sick(i), now: []int64{int64(8 + i%2)}} }).decide(n).columns[0] {
+	if !of(func(i int) member {
+		return member{changes: []int{unseen}, shown: sick(i), now: []int64{int64(8 + i%2)}}
+	}).decide(n).columns[0] {
 		t.Error("all get one of two diagnoses, and nobody sees")
 	}
 }
