@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// releaseLayout is the present way to store a release. What an earlier version
-// of Tailor has stored in another way is stored again when it is first opened.
+// releaseLayout is the present way to store a release. What an earlier version of
+// Tailor has shown in another way is refused; a publication of codes is shown again.
 const releaseLayout = 8
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience

@@ -114,7 +114,7 @@ COMMENT ON COLUMN tailor.chain.departures IS 'subjects with rows that are shown 
 COMMENT ON COLUMN tailor.chain.changes IS 'subjects whose row is shown as it was: too few of their block have changed';
 COMMENT ON COLUMN tailor.chain.stored IS 'the risk of combinations of quasi-identifiers in the table as it was when the generation was made: for its owner';
 COMMENT ON TABLE tailor.chain IS 'the root partition that one audience is shown of a table: all its readers (table), or a project''s';
-COMMENT ON COLUMN tailor.chain.layout IS 'the way its release is stored; a proxy of another version stores it anew';
+COMMENT ON COLUMN tailor.chain.layout IS 'the way its release is stored; the proxy of another version refuses it, or publishes codes anew';
 
 CREATE TABLE IF NOT EXISTS tailor.project (
     name         text NOT NULL CHECK (name <> ''),

@@ -57,10 +57,15 @@ CALL tailor.protect('wards', 'id', 5); CALL tailor.classify('wards', 'ward', 'no
 		{"a schedule that fails", `CALL tailor.schedule('patients', '1 day'); UPDATE tailor.schedule SET failed = 3, failure = 'a reason'`, "schedules", "warning", "public.patients", ""},
 		{"a schedule that nobody keeps", `UPDATE tailor.schedule SET due = now() - interval '2 hours'`, "schedules", "warning", "public.patients", "CALL tailor.refresh('patients')"},
 		{
-			"a copy that waits to be taken in", `INSERT INTO tailor.chain (relation, audience, epoch, blocks, min_block) SELECT relation, 'table', epoch, 1, 50 FROM tailor.protection WHERE relation = 'wards'::regclass;
+			"a copy that waits to be taken in", `INSERT INTO tailor.chain (relation, audience, epoch, blocks, min_block, layout) SELECT relation, 'table', epoch, 1, 50, 8 FROM tailor.protection WHERE relation = 'wards'::regclass;
 CALL tailor.refresh('wards');
 UPDATE tailor.epoch e SET created = now() - interval '2 hours' FROM tailor.protection p WHERE p.epoch = e.epoch AND p.relation = 'wards'::regclass`, "disk", "warning", "public.wards",
 			"UPDATE tailor.chain c SET epoch = p.epoch FROM tailor.protection p WHERE p.relation = c.relation; DELETE FROM tailor.chain WHERE relation = 'wards'::regclass",
+		},
+		{
+			"a release of an earlier version", `INSERT INTO tailor.chain (relation, audience, epoch, blocks, min_block, layout)
+SELECT relation, 'table', epoch, 1, 50, 7 FROM tailor.protection WHERE relation = 'wards'::regclass`, "earlier releases", "serious", "public.wards",
+			"DELETE FROM tailor.chain WHERE relation = 'wards'::regclass",
 		},
 		{"a draft that protects nothing", `CREATE TABLE draft (id integer); CALL tailor.protect('draft', 'id', 5)`, "drafts", "warning", "public.draft", ""},
 		{"another version", `UPDATE tailor.installation SET version = '0.0.9'; CALL tailor.accept_restore()`, "version", "warning", "tailor.installation", "UPDATE tailor.installation SET version = '0.2.0'; CALL tailor.accept_restore()"},

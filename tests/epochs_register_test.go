@@ -229,7 +229,7 @@ func (r *register) restrict(k int) {
 func awaitTakenIn(t *testing.T, direct *pgx.Conn, relation string, readers ...*pgx.Conn) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for !one[bool](t, direct, `SELECT NOT EXISTS (SELECT FROM tailor.chain c JOIN tailor.protection p USING (relation)
+	for !one[bool](t, direct, `SELECT EXISTS (SELECT FROM tailor.chain WHERE relation = $1::text::regclass) AND NOT EXISTS (SELECT FROM tailor.chain c JOIN tailor.protection p USING (relation)
 			WHERE c.epoch < p.epoch AND p.relation = $1::text::regclass)`, relation) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: a new copy is not taken in", relation)

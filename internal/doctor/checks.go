@@ -130,6 +130,13 @@ SELECT 'serious', p.relation::text, CASE WHEN m THEN 'its policy shows columns b
 FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
 CROSS JOIN LATERAL (SELECT v.policy @? '$.columns[*] ? (@.representative == "mean")') shown (m)
 WHERE v.policy ->> 'fingerprint' IS DISTINCT FROM tailor.fingerprint(p.relation) AND EXISTS (SELECT FROM pg_class c WHERE c.oid = p.relation)`},
+	{"earlier releases", `
+SELECT 'serious', c.relation::text, 'it was shown by an earlier version of Tailor, which followed nobody from one copy to the next: every query is refused (KA004)',
+       format('CALL tailor.forget_chains(%L);', c.relation::text)
+FROM tailor.chain c JOIN tailor.protection p USING (relation)
+WHERE c.layout < 8 AND p.active IS NOT NULL AND NOT EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = c.relation)
+  AND EXISTS (SELECT FROM pg_class t WHERE t.oid = c.relation)
+GROUP BY c.relation`},
 	{"dropped tables", `
 SELECT 'warning', coalesce((SELECT u.relname::text FROM pg_class u WHERE u.oid = p.relation), p.relation::text),
        format('the table is gone; %s copies of it and %s releases are left, with %s', count(c.oid) FILTER (WHERE c.relname NOT LIKE 'chain%'),
