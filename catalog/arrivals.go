@@ -274,10 +274,8 @@ func (t *takingIn) insertion(arriving, placed string) string {
 	for _, name := range t.r.payload() {
 		value := "e." + name
 		if name == t.pseudonym() && arriving != wholeCopy {
-			// Who has a number keeps it; others get one above those that there are.
-			subject := t.r.Column(t.r.Subject)
-			value = fmt.Sprintf("coalesce(k.%[1]s, ((SELECT coalesce(max(%[1]s::bigint), 0) FROM %[2]s) + e.%[1]s::bigint)::%[3]s)", name, row, subject.Type)
-			from += fmt.Sprintf(" LEFT JOIN (SELECT DISTINCT ON (%[1]s) %[1]s, %[2]s FROM %[3]s ORDER BY %[1]s) k ON k.%[1]s = e.%[1]s", personColumn, name, row)
+			// A number that somebody had in an earlier cohort would tell in which of them he is.
+			value = fmt.Sprintf("((SELECT coalesce(max(%[1]s::bigint), 0) FROM %[2]s) + e.%[1]s::bigint)::%[3]s", name, row, t.r.Column(t.r.Subject).Type)
 		}
 		list = append(list, value)
 	}

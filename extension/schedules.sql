@@ -146,8 +146,9 @@ COMMENT ON FUNCTION tailor.drop_copy IS 'drops a copy that all audiences are bro
 CREATE OR REPLACE VIEW tailor.epochs AS
     SELECT c.relation, c.chain, c.audience, e.created AS copied, c.epoch <> p.epoch OR c.version <> p.active AS behind,
            c.rows, c.subjects, c.blocks, c.min_block, c.arrivals, c.departures, c.changes
-    FROM tailor.chain c JOIN tailor.protection p USING (relation) JOIN tailor.epoch e ON e.epoch = c.epoch;
-COMMENT ON VIEW tailor.epochs IS 'what is shown of each table: how it was at a time (copied), how many subjects, and how many wait: to be shown (arrivals), to go (departures), to be shown with what has changed (changes)';
+    FROM tailor.chain c JOIN tailor.protection p USING (relation) JOIN tailor.epoch e ON e.epoch = c.epoch
+    WHERE tailor.owns(c.relation);
+COMMENT ON VIEW tailor.epochs IS 'what is shown of each of one''s own tables: how it was at a time (copied), how many subjects, and how many wait: to be shown (arrivals), to go (departures), to be shown with what has changed (changes)';
 
 DROP VIEW IF EXISTS tailor.storage;
 CREATE OR REPLACE VIEW tailor.storage AS
