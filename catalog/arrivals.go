@@ -41,14 +41,14 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	arriving := t.temporary("arriving")
 	err := execute(ctx, t.tx,
 		fmt.Sprintf(`CREATE TABLE %s AS SELECT e.%s, e.%s, e.%[10]s, CASE WHEN g.%[3]s IS NULL THEN 0
-				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s) END::integer AS cohort
+				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s) END::integer AS "tailor cohort"
 			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[6]s r ON %[7]s LEFT JOIN %[8]s g ON %[9]s WHERE r.%[3]s IS NULL`,
 			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"), t.same("e", "r"), t.chain.table("gone"), t.same("e", "g"), nthColumn),
 		"ANALYZE "+arriving)
 	if err != nil {
 		return err
 	}
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT cohort, count(DISTINCT %s) FROM %s GROUP BY 1 ORDER BY 1", personColumn, arriving))
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT \"tailor cohort\", count(DISTINCT %s) FROM %s GROUP BY 1 ORDER BY 1", personColumn, arriving))
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 		if err := t.admit(ctx, arriving, placings); err != nil {
 			return err
 		}
-		err := execute(ctx, t.tx, fmt.Sprintf("DELETE FROM %s g USING tailor_store.epoch_%d e JOIN %s a USING (%s) WHERE %s AND a.cohort = ANY ('{%s}')",
+		err := execute(ctx, t.tx, fmt.Sprintf("DELETE FROM %s g USING tailor_store.epoch_%d e JOIN %s a USING (%s) WHERE %s AND a.\"tailor cohort\" = ANY ('{%s}')",
 			t.chain.table("gone"), t.r.Epoch, arriving, rowColumn, t.same("e", "g"), numbersOf(placings)))
 		if err != nil {
 			return err
@@ -221,7 +221,7 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 		numbers[i] = d.own("number") + " " + d.numberType()
 	}
 	err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, strings.Join(append([]string{
-		"cohort integer", tupleColumn + " integer", blockColumn + " integer",
+		`"tailor cohort" integer`, tupleColumn + " integer", blockColumn + " integer",
 	}, numbers...), ", ")))
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (t *takingIn) insertion(arriving, placed string) string {
 	from := fmt.Sprintf("tailor_store.epoch_%d e JOIN %s p USING (%s)", t.r.Epoch, placed, tupleColumn)
 	number, order := "e."+rowColumn, "e."+rowColumn
 	if arriving != wholeCopy {
-		from = fmt.Sprintf("tailor_store.epoch_%d e JOIN %s a USING (%s) JOIN %s p USING (cohort, %s)", t.r.Epoch, arriving, rowColumn, placed, tupleColumn)
+		from = fmt.Sprintf("tailor_store.epoch_%d e JOIN %s a USING (%s) JOIN %s p USING (\"tailor cohort\", %s)", t.r.Epoch, arriving, rowColumn, placed, tupleColumn)
 	}
 	if arriving != wholeCopy || t.r.Scope == "project" {
 		// In the order of the copy, the rows of two projects would lie beside each other.

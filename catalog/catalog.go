@@ -44,6 +44,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 		return nil, fmt.Errorf("service connection: %w", err)
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = "tailor"
+	config.ConnConfig.RuntimeParams["role"] = "tailor_owner" // who owns what is made, whoever makes it
 	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
 	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
 	// What has been shown must outlive the server, whatever others may lose.

@@ -274,7 +274,6 @@ func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain 
 	}
 	delete(c.unmade, key)
 	c.chains[key] = chain
-	c.seen[chain.number] = chain.generation
 	return chain, nil
 }
 

@@ -204,7 +204,7 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 	}
 	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
 	if arriving != wholeCopy {
-		from += fmt.Sprintf(" JOIN %s a USING (%s) WHERE a.cohort = %d", arriving, rowColumn, group)
+		from += fmt.Sprintf(" JOIN %s a USING (%s) WHERE a.\"tailor cohort\" = %d", arriving, rowColumn, group)
 	}
 	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(list, ", "), from, rowColumn))
 	if err != nil {

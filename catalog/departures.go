@@ -92,13 +92,17 @@ func (b *block) acts(h happening, next int) ([]act, int) {
 	return out, next
 }
 
+// changesColumn says of a row whether what has changed in a followed column is shown. No
+// column of a table has such a name.
+func changesColumn(i int) string { return fmt.Sprintf(`"tailor changes %d"`, i) }
+
 // happen carries acts out.
 func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	acting, row := t.temporary("acting"), t.chain.table("row")
 	followed := t.followed()
-	columns := []string{personColumn + " bigint", keyColumn + " bigint", nthColumn + " bigint", "leaves boolean", "block integer", "class integer"}
+	columns := []string{personColumn + " bigint", keyColumn + " bigint", nthColumn + " bigint", `"tailor leaves" boolean`, `"tailor new block" integer`, `"tailor new class" integer`}
 	for i := range followed {
-		columns = append(columns, fmt.Sprintf("changes_%d boolean", i))
+		columns = append(columns, changesColumn(i)+" boolean")
 	}
 	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", acting, commas(columns))); err != nil {
 		return err
@@ -125,7 +129,7 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	for i, name := range followed {
 		number := t.r.Columns[slices.IndexFunc(t.r.Columns, func(c Column) bool { return ident(c.Name) == name })].Number
 		before = append(before, fmt.Sprintf("(%d, %s, true)", number, hashOf("c."+name)))
-		beforeChange = append(beforeChange, fmt.Sprintf("(%d, %s, c.changes_%d)", number, hashOf("c."+name), i))
+		beforeChange = append(beforeChange, fmt.Sprintf("(%d, %s, c.%s)", number, hashOf("c."+name), changesColumn(i)))
 	}
 	remember := func(values []string) string {
 		if len(values) == 0 {
@@ -136,26 +140,26 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	}
 	statements := []string{
 		"ANALYZE " + acting,
-		fmt.Sprintf(`WITH c AS (%s a.leaves RETURNING r.*, a.block, a.class)%s INSERT INTO %s SELECT %s, %s, %s, block, class, %d FROM c`,
+		fmt.Sprintf(`WITH c AS (%s a."tailor leaves" RETURNING r.*, a."tailor new block", a."tailor new class")%s INSERT INTO %s SELECT %s, %s, %s, "tailor new block", "tailor new class", %d FROM c`,
 			taken, remember(before), t.chain.table("gone"), personColumn, keyColumn, nthColumn, t.r.Epoch),
 	}
 	if len(followed) > 0 {
 		// The hash of the quasi-identifiers stays that of those which the labels came from.
 		list := []string{
 			"q." + personColumn, fmt.Sprintf("(hashtext(ROW(%s)::text COLLATE \"C\")::bigint << 32) | (q.%s & 4294967295)", qualified("q.", followed), keyColumn),
-			"q." + nthColumn, "q.block", "q.class",
+			"q." + nthColumn, `q."tailor new block"`, `q."tailor new class"`,
 		}
 		if t.r.Parent != nil {
 			list = append(list, "q."+rowColumn)
 		}
 		list = append(append(list, "q."+strings.Join(t.r.payload(), ", q.")), shownColumns(t.dictionaries)...)
-		inner := []string{"c." + personColumn, "c." + keyColumn, "c." + nthColumn, "c.block", "c.class"}
+		inner := []string{"c." + personColumn, "c." + keyColumn, "c." + nthColumn, `c."tailor new block"`, `c."tailor new class"`}
 		if t.r.Parent != nil {
 			inner = append(inner, "c."+rowColumn)
 		}
 		for _, name := range t.r.payload() {
 			if i := slices.Index(followed, name); i >= 0 {
-				inner = append(inner, fmt.Sprintf("CASE WHEN c.changes_%d THEN e.%[2]s ELSE c.%[2]s END AS %[2]s", i, name))
+				inner = append(inner, fmt.Sprintf("CASE WHEN c.%s THEN e.%[2]s ELSE c.%[2]s END AS %[2]s", changesColumn(i), name))
 			} else {
 				inner = append(inner, "c."+name)
 			}
@@ -163,9 +167,9 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 		inner = append(inner, shownColumns(t.dictionaries)...)
 		changes := make([]string, len(followed))
 		for i := range followed {
-			changes[i] = fmt.Sprintf("a.changes_%d", i)
+			changes[i] = "a." + changesColumn(i)
 		}
-		statements = append(statements, fmt.Sprintf(`WITH c AS (%s NOT a.leaves RETURNING r.*, a.block, a.class, %s)%s
+		statements = append(statements, fmt.Sprintf(`WITH c AS (%s NOT a."tailor leaves" RETURNING r.*, a."tailor new block", a."tailor new class", %s)%s
 			INSERT INTO %s (%s) SELECT %s FROM (SELECT %s FROM c JOIN tailor_store.epoch_%d e ON %s) q ORDER BY gen_random_uuid()`,
 			taken, commas(changes), remember(beforeChange), row, commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)),
 			commas(list), commas(inner), t.r.Epoch, t.same("e", "c")))

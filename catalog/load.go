@@ -62,7 +62,7 @@ SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.p
        tailor.fingerprint(p.relation),
        coalesce((SELECT bool_and(c.rows = c.subjects) FROM tailor.chain c WHERE c.relation = p.relation AND c.version = p.active),
                 (SELECT e.rows = e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), false),
-       coalesce((SELECT CASE WHEN min(c.subjects) = max(c.subjects) THEN min(c.subjects) ELSE 0 END FROM tailor.chain c WHERE c.relation = p.relation AND c.version = p.active),
+       coalesce((SELECT CASE WHEN min(c.subjects) = max(c.subjects) THEN min(c.subjects) WHEN count(*) > 0 THEN 0 END FROM tailor.chain c WHERE c.relation = p.relation AND c.version = p.active),
                 (SELECT e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), 0),
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
                  FROM tailor.project j WHERE j.relation = p.relation), '[]'),

@@ -61,6 +61,9 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	c.seen[chain.number] = chain.generation // whatever the rest comes to
+	c.mu.Unlock()
 	if r.SetValued == nil && chain.root == nil && len(r.QuasiIdentifiers()) > 0 {
 		if chain.root, err = c.readRoot(ctx, r, chain); err != nil {
 			return nil, err

@@ -16,9 +16,9 @@ import (
 // shown.
 func (t *takingIn) together(ctx context.Context, arriving string) (map[int]bool, error) {
 	out := make(map[int]bool)
-	rows, err := t.tx.Query(ctx, fmt.Sprintf(`SELECT cohort, back, (SELECT count(DISTINCT o.%[1]s) FROM %[2]s o WHERE o.%[3]s = c.%[3]s)::integer - back
-		FROM (SELECT a.cohort, g.%[3]s, count(DISTINCT g.%[1]s)::integer AS back FROM %[4]s a JOIN tailor_store.epoch_%[5]d e USING (%[6]s) JOIN %[2]s g ON %[7]s
-			WHERE a.cohort <> %[8]d GROUP BY 1, 2) c`,
+	rows, err := t.tx.Query(ctx, fmt.Sprintf(`SELECT "tailor cohort", back, (SELECT count(DISTINCT o.%[1]s) FROM %[2]s o WHERE o.%[3]s = c.%[3]s)::integer - back
+		FROM (SELECT a."tailor cohort", g.%[3]s, count(DISTINCT g.%[1]s)::integer AS back FROM %[4]s a JOIN tailor_store.epoch_%[5]d e USING (%[6]s) JOIN %[2]s g ON %[7]s
+			WHERE a."tailor cohort" <> %[8]d GROUP BY 1, 2) c`,
 		personColumn, t.chain.table("gone"), classColumn, arriving, t.r.Epoch, rowColumn, t.same("e", "g"), newcomers))
 	if err != nil {
 		return nil, err
@@ -37,11 +37,11 @@ func (t *takingIn) together(ctx context.Context, arriving string) (map[int]bool,
 		return nil, err
 	}
 	followed := t.followed()
-	list := []string{"a.cohort", "a." + personColumn, "a." + nthColumn}
+	list := []string{"a.\"tailor cohort\"", "a." + personColumn, "a." + nthColumn}
 	for _, column := range followed {
 		list = append(list, hashOf("e."+column))
 	}
-	rows, err = t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s a JOIN tailor_store.epoch_%d e USING (%s) WHERE a.cohort <> %d",
+	rows, err = t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s a JOIN tailor_store.epoch_%d e USING (%s) WHERE a.\"tailor cohort\" <> %d",
 		commas(list), arriving, t.r.Epoch, rowColumn, newcomers))
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (t *takingIn) assertNewKeys(ctx context.Context, arriving string, newcomers
 	var twice int
 	err := t.tx.QueryRow(ctx, fmt.Sprintf(`WITH told AS (SELECT %[1]s, min(%[2]s) AS %[2]s FROM %[3]s GROUP BY 1 HAVING count(*) = 1),
 			leaving AS (SELECT t.%[1]s FROM told t WHERE NOT EXISTS (SELECT FROM tailor_store.epoch_%[4]d e WHERE e.%[2]s = t.%[2]s)),
-			coming AS (SELECT e.%[1]s FROM %[5]s a JOIN tailor_store.epoch_%[4]d e USING (%[6]s) WHERE a.cohort = %[7]d GROUP BY 1 HAVING count(*) = 1)
+			coming AS (SELECT e.%[1]s FROM %[5]s a JOIN tailor_store.epoch_%[4]d e USING (%[6]s) WHERE a."tailor cohort" = %[7]d GROUP BY 1 HAVING count(*) = 1)
 		SELECT count(*) FROM leaving JOIN coming USING (%[1]s)`,
 		keyColumn, personColumn, t.chain.table("row"), t.r.Epoch, arriving, rowColumn, newcomers)).Scan(&twice)
 	if err != nil {

@@ -132,7 +132,7 @@ var ownRoutine = regexp.MustCompile(`^[^"(\n]* tailor\.[a-z_]+\(`)
 // raises may hold values.
 func failure(err *pgconn.PgError) string {
 	if err.Routine != "exec_stmt_raise" || !ownRoutine.MatchString(err.Where) {
-		return "the server says SQLSTATE " + err.Code + err.Message + err.Where
+		return "the server says SQLSTATE " + err.Code
 	}
 	if err.Hint == "" {
 		return err.Message

@@ -115,7 +115,7 @@ func serveDatabase(t *testing.T, name string) *proxied {
 func swappable(t *testing.T, conn *pgx.Conn, user string) map[string]string {
 	t.Helper()
 	chain := one[string](t, conn, `SELECT chain::text FROM tailor.chain WHERE relation = 'public.patients'::regclass`)
-	v := map[string]string{"chain": chain, "view": "chain_" + chain}
+	v := map[string]string{"chain": chain, "view": "chain_" + chain, "epoch": one[string](t, conn, `SELECT epoch::text FROM tailor.chain WHERE chain::text = $1`, chain)}
 	v["token"] = one[string](t, conn, `SELECT token::text FROM patients WHERE ssn = $1`, hospital.CanarySSN)
 	v["other"] = one[string](t, conn, fmt.Sprintf(`
 		WITH placed AS (%s) SELECT o.name::text FROM placed c JOIN placed o ON o.block = c.block AND o.tuple <> c.tuple

@@ -48,7 +48,7 @@ func TestReadersCannotHoldUpAdministrators(t *testing.T) {
 		t.Error("no policy file can be applied")
 	}
 	exec1(t, dba, `BEGIN; CALL tailor.refresh('patients')`)
-	if n := one[int](t, super, `SELECT count(*) FROM tailor.progress`); n != 1 {
+	if n := one[int](t, super, `SELECT count(*) FROM tailor.progress WHERE pid <> pg_backend_pid() AND role = 'dba'`); n != 1 {
 		t.Errorf("%d copies in progress are seen, want 1", n)
 	}
 	exec1(t, dba, `COMMIT`)

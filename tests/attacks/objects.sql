@@ -36,8 +36,8 @@ SELECT query_to_xml('SELECT * FROM tailor' || '_store.epoch_{epoch}', true, fals
 -- 42501: the tuples
 DO $$ BEGIN PERFORM * FROM tailor_store.tuples_{epoch}; END $$
 
--- 42501: the partition
-SELECT query_to_xml('SELECT partition FROM tail' || 'or.chain', true, false, '')
+-- 42501: what is said of chains
+SELECT query_to_xml('SELECT stored FROM tail' || 'or.chain', true, false, '')
 
 -- 42501: the key of tickets
 SELECT query_to_xml('SELECT key FROM tail' || 'or.admission_key', true, false, '')
