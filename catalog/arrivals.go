@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -121,7 +120,7 @@ func numbersOf(placings []placing) string {
 	for _, p := range placings {
 		numbers = append(numbers, strconv.Itoa(p.cohort))
 	}
-	return strings.Join(numbers, ", ")
+	return commas(numbers)
 }
 
 // isUnmet says that people cannot be shown by themselves: they wait for others.
@@ -220,9 +219,9 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 	for i, d := range t.dictionaries {
 		numbers[i] = d.own("number") + " " + d.numberType()
 	}
-	err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, strings.Join(append([]string{
+	err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, commas(append([]string{
 		`"tailor cohort" integer`, tupleColumn + " integer", blockColumn + " integer",
-	}, numbers...), ", ")))
+	}, numbers...))))
 	if err != nil {
 		return err
 	}
@@ -281,5 +280,5 @@ func (t *takingIn) insertion(arriving, placed string) string {
 	}
 	shown, joins := t.chain.shownFrom(t.dictionaries)
 	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s%s ORDER BY %s", row,
-		strings.Join(append(t.r.rowColumns(), shownColumns(t.dictionaries)...), ", "), strings.Join(append(list, shown...), ", "), from, joins, order)
+		commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)), commas(append(list, shown...)), from, joins, order)
 }

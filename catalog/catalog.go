@@ -31,7 +31,7 @@ type Catalog struct {
 
 	mu       sync.Mutex
 	chains   map[chainKey]*Chain
-	unmade   map[chainKey]making // what cannot be made as things are
+	unmade   map[chainKey]notMade // what cannot be made as things are
 	openings map[chainKey]gate
 	seen     map[int]int // chain -> the last generation that was opened here
 }
@@ -57,7 +57,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	c := &Catalog{
 		pool: pool, log: log, listener: config.ConnConfig.Copy(),
 		chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate), seen: make(map[int]int),
-		told: make(map[uint32]unmade), unmade: make(map[chainKey]making),
+		told: make(map[uint32]unmade), unmade: make(map[chainKey]notMade),
 	}
 	if err := c.start(ctx); err != nil {
 		pool.Close()

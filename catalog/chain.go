@@ -47,8 +47,8 @@ type Chain struct {
 type Release struct {
 	Relation   *Relation
 	Chain      int
-	Edition    int
-	Generation int
+	Edition    int    // names the tables and views; rises with each policy
+	Generation int    // rises with whatever is written of the chain
 	Epoch      int    // the copy of the table that it is brought up to date with
 	View       string // in schema tailor_release
 	// WithParent says that the statement reads what the release shows of its
@@ -66,7 +66,7 @@ type Release struct {
 const impatient = "SET LOCAL lock_timeout = '20s'"
 
 // Release returns what a principal reads in place of a relation. All that a
-// statement waits for is at hand after the first of an epoch: it takes no lock
+// statement waits for is at hand after the first under a policy: it takes no lock
 // that another holds for longer than a look, and writes nothing. Errors are of
 // type *[sqlstate.Error].
 func (c *Catalog) Release(ctx context.Context, r *Relation, p *Principal) (*Release, error) {
@@ -203,17 +203,18 @@ type chainState struct{ Number, Edition, Generation int }
 // stands says whether a chain is that of a relation as a snapshot has it. A copy that
 // it has not been brought up to date with is no matter.
 func (c *Chain) stands(r *Relation) bool {
-	return c.policy == r.Version && (r.SetValued == nil || c.copy == r.Epoch) && (c.version == r.Catalog || slices.ContainsFunc(r.chains, func(s chainState) bool {
-		return s.Number == c.number && s.Edition == c.edition
-	}))
+	return c.policy == r.Version && (r.SetValued == nil || c.copy == r.Epoch) && (c.version == r.Catalog || r.has(c.number, c.edition))
+}
+
+// has says whether a snapshot has an edition of a chain.
+func (r *Relation) has(chain, edition int) bool {
+	return slices.ContainsFunc(r.chains, func(s chainState) bool { return s.Number == chain && s.Edition == edition })
 }
 
 // Stands says whether a release is still what a relation has, whatever has been taken
 // in since.
 func (r *Release) Stands(now *Relation) bool {
-	return now.Version == r.Relation.Version && (now.Catalog == r.Relation.Catalog || slices.ContainsFunc(now.chains, func(s chainState) bool {
-		return s.Number == r.Chain && s.Edition == r.Edition
-	}))
+	return now.Version == r.Relation.Version && (now.Catalog == r.Relation.Catalog || now.has(r.Chain, r.Edition))
 }
 
 // opened is the copy of a chain that stands, nil if there is none.
@@ -268,7 +269,7 @@ func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain 
 	key := chainKey{r.OID, audience}
 	if err != nil {
 		if known := classified(err); sqlstate.From(known).Code == sqlstate.RiskTooHigh {
-			c.unmade[key] = making{unmade{r.Version, r.Epoch}, known}
+			c.unmade[key] = notMade{unmade{r.Version, r.Epoch}, known}
 		}
 		return nil, err
 	}
@@ -297,8 +298,8 @@ func (c *Catalog) lastSeen(chain int) int {
 // unmade is a state of a relation in which no release can be made.
 type unmade struct{ policy, epoch int }
 
-// making is why a release cannot be made: it would take as long to find out again.
-type making struct {
+// notMade is why a release cannot be made: it would take as long to find out again.
+type notMade struct {
 	unmade
 	err error
 }

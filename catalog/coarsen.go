@@ -91,12 +91,13 @@ func (t *takingIn) coarsen(ctx context.Context, was *Relation) error {
 	if err := t.label(ctx, was, parts); err != nil {
 		return err
 	}
-	joining{takingIn: t, needs: t.needs()}.run(parts)
+	needs := t.needs()
+	joining{takingIn: t, needs: needs}.run(parts)
 	if t.r.recoding() == ecg.FullDomain {
 		t.level(parts)
 	}
 	for _, p := range parts {
-		if p.into == nil && !t.needs().meets(&p.class) {
+		if p.into == nil && !needs.meets(&p.class) {
 			return &anonymize.UnmetError{Requirement: "the policy"}
 		}
 	}
@@ -151,7 +152,7 @@ func (t *takingIn) parts(ctx context.Context) ([]*part, error) {
 		columns = append(columns, d.own("number"))
 	}
 	for _, q := range t.r.Requirements {
-		columns = append(columns, fmt.Sprintf("hashtextextended(coalesce('=' || %s::text, ''), 0)", ident(q.Column)))
+		columns = append(columns, hashOf(ident(q.Column)))
 	}
 	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY 1", commas(columns), t.chain.table("row")))
 	if err != nil {

@@ -85,7 +85,7 @@ func (m *member) changed(h happening) bool {
 // it.
 type needs struct {
 	subjects  int
-	share     float64 // the most of a class's rows that one subject may own
+	share     float64 // the most of a class's rows that one subject with several may own
 	diversity []int   // of each sensitive column
 	columns   []int   // its place in the payload
 }
@@ -138,7 +138,7 @@ func (n needs) meets(c *class) bool {
 		return false
 	}
 	for _, rows := range c.rows {
-		if n.share < 1 && float64(rows) > n.share*float64(c.all) {
+		if rows > 1 && float64(rows) > n.share*float64(c.all) {
 			return false
 		}
 	}
@@ -380,7 +380,7 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 	}
 	if !t.oneRow {
 		checks = append(checks, fmt.Sprintf(`SELECT FROM (SELECT %[2]s, count(*) AS "tailor rows" FROM %[1]s GROUP BY %[2]s, %[3]s) t
-			GROUP BY %[2]s HAVING max("tailor rows") > %[4]g * sum("tailor rows")`, row, blockColumn, personColumn, t.r.MaxShare))
+			GROUP BY %[2]s HAVING max("tailor rows") > greatest(1, %[4]g * sum("tailor rows"))`, row, blockColumn, personColumn, t.r.MaxShare))
 	}
 	for _, check := range checks {
 		var unsafe int

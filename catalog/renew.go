@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // renew stores the release in tables of their own, with the rows of those that there
@@ -38,7 +37,7 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 			mine, theirs = append(mine, "r."+name), append(theirs, "e."+name)
 		}
 	}
-	alike := func(list []string) string { return fmt.Sprintf(`ROW(%s)::text COLLATE "C"`, strings.Join(list, ", ")) }
+	alike := func(list []string) string { return fmt.Sprintf(`ROW(%s)::text COLLATE "C"`, commas(list)) }
 	r, e := from+" r", fmt.Sprintf("tailor_store.epoch_%d e", t.r.Epoch)
 	changed := fmt.Sprintf("%s IS DISTINCT FROM %s", alike(mine), alike(theirs))
 	key := fmt.Sprintf(`CASE WHEN e.%[1]s IS NULL THEN r.%[2]s ELSE (CASE WHEN %[3]s THEN ~e.%[2]s ELSE e.%[2]s END & ~4294967295) | (r.%[2]s & 4294967295) END`,
@@ -67,7 +66,7 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 		list = append(list, "r."+name)
 	}
 	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s LEFT JOIN %s ON %s ORDER BY gen_random_uuid()", t.chain.table("row"),
-		strings.Join(append(t.r.rowColumns(), shownColumns(t.dictionaries)...), ", "), strings.Join(list, ", "), r, e, match)
+		commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)), commas(list), r, e, match)
 }
 
 // stays says whether a column of the payload, by its quoted name, was shown by an

@@ -67,6 +67,47 @@ func (t *takingIn) together(ctx context.Context, arriving string) (map[int]bool,
 	return out, err
 }
 
+// rekey has rows go on that are in the copy by another key: a table that is loaded with
+// new numbers every night has the same rows, which would leave and arrive else, and be
+// shown in two blocks. Rows of a person are the same where they say the same; and of
+// those that are left over, where their quasi-identifiers do, with another payload.
+func (t *takingIn) rekey(ctx context.Context) error {
+	if !t.keyed {
+		return nil
+	}
+	row, gone := t.chain.table("row"), t.chain.table("gone")
+	var numbered bool // else rows are known by their subject alone
+	err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT FROM %[1]s WHERE %[3]s <> 0) OR EXISTS (SELECT FROM tailor_store.epoch_%[2]d WHERE %[3]s <> 0)",
+		row, t.r.Epoch, nthColumn)).Scan(&numbered)
+	if err != nil || !numbered {
+		return err
+	}
+	rows := func(table string) string {
+		return fmt.Sprintf("SELECT %s, %s, %s FROM %s", personColumn, keyColumn, nthColumn, table)
+	}
+	if err := t.rename(ctx, "("+rows(row)+" UNION ALL "+rows(gone)+")", "s."+keyColumn); err != nil {
+		return err
+	}
+	return t.rename(ctx, row, "(s."+keyColumn+" & 4294967295)")
+}
+
+// rename gives rows that are not in the copy the keys of rows of the copy that are not
+// among them, of the same person and alike in an expression, one for one.
+func (t *takingIn) rename(ctx context.Context, shown, alike string) error {
+	of, renamed := fmt.Sprintf("tailor_store.epoch_%d", t.r.Epoch), t.temporary("renamed")
+	without := func(some, others string) string {
+		return fmt.Sprintf("SELECT s.%[1]s, s.%[2]s, %[3]s AS alike, row_number() OVER (PARTITION BY s.%[1]s, %[3]s ORDER BY s.%[2]s) AS place FROM %[4]s s WHERE NOT EXISTS (SELECT FROM %[5]s o WHERE %[6]s)",
+			personColumn, nthColumn, alike, some, others, t.same("o", "s"))
+	}
+	statements := []string{fmt.Sprintf("CREATE TABLE %[1]s AS SELECT b.%[2]s, b.%[3]s, n.%[3]s AS becomes FROM (%[4]s) b JOIN (%[5]s) n USING (%[2]s, alike, place)",
+		renamed, personColumn, nthColumn, without(shown, of), without(of, shown))}
+	for _, part := range []string{"row", "gone", "past"} {
+		statements = append(statements, fmt.Sprintf("UPDATE %[1]s s SET %[3]s = m.becomes FROM %[4]s m WHERE (s.%[2]s, s.%[3]s) = (m.%[2]s, m.%[3]s)",
+			t.chain.table(part), personColumn, nthColumn, renamed))
+	}
+	return execute(ctx, t.tx, append(statements, "DROP TABLE "+renamed)...)
+}
+
 // assertNewKeys fails where people seem to have got other keys: of those whom nobody has
 // seen before, many say what people say who are gone, and nobody else says. They
 // would be shown in two blocks.

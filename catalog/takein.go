@@ -70,6 +70,9 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 		}
 	}
 	if !first {
+		if err := t.rekey(ctx); err != nil {
+			return fmt.Errorf("rows with other keys: %w", err)
+		}
 		if err := t.part(ctx); err != nil {
 			return fmt.Errorf("departures and changes: %w", err)
 		}

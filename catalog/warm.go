@@ -92,19 +92,15 @@ func (c *Catalog) prepare(ctx context.Context, r *Relation) error {
 	return nil
 }
 
-// BringUpToDate makes the releases of a table, named as in SQL, and takes its copy in.
-// Errors of type *[sqlstate.Error] say why that cannot be.
-func (c *Catalog) BringUpToDate(ctx context.Context, table string) error {
+// BringUpToDate makes the releases of a table, given by its number in pg_class, and
+// takes its copy in. Errors are of type *[sqlstate.Error].
+func (c *Catalog) BringUpToDate(ctx context.Context, table uint32) error {
 	snapshot, err := c.Snapshot()
 	if err != nil {
 		return err
 	}
-	var oid uint32
-	if err := c.pool.QueryRow(ctx, `SELECT coalesce(to_regclass($1)::oid, 0)`, table).Scan(&oid); err != nil {
-		return unavailable(err)
-	}
 	for _, r := range snapshot.relations() {
-		if r.OID != oid {
+		if r.OID != table {
 			continue
 		}
 		for _, audience := range r.audiences() {
@@ -114,7 +110,7 @@ func (c *Catalog) BringUpToDate(ctx context.Context, table string) error {
 		}
 		return nil
 	}
-	return sqlstate.New(sqlstate.UndefinedTable, "table %q has no policy in force", table).WithHint("CALL tailor.activate first.")
+	return sqlstate.New(sqlstate.UndefinedTable, "the table has no policy in force").WithHint("CALL tailor.activate first.")
 }
 
 // lingering is how long the release of an earlier generation stays for statements

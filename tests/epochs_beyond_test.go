@@ -170,6 +170,12 @@ func TestEpochsOfAChild(t *testing.T) {
 	refresh(`DELETE FROM $v WHERE person IN (SELECT person FROM $v ORDER BY md5(id::text) LIMIT 4)`)
 	refresh(`DELETE FROM $p WHERE id IN (SELECT id FROM $p ORDER BY md5(id || 'x') LIMIT 5)`)
 	refresh(`UPDATE $v SET fee = fee + 10000 WHERE id IN (SELECT id FROM $v ORDER BY md5(id || 'y') LIMIT 3)`)
+	// A load with new numbers: the rows are the same, also those that have changed.
+	before := one[int](t, r.reader, "SELECT count(*) FROM "+visits)
+	refresh(`UPDATE $v SET id = id + 1000000`)
+	if n := one[int](t, r.reader, "SELECT count(*) FROM "+visits); n != before {
+		t.Errorf("%d visits are shown after all have got other numbers, %d before", n, before)
+	}
 	refresh(fmt.Sprintf(insert, 2, 300))
 	fresh := 0
 	for mark, s := range answers[len(answers)-1] {

@@ -79,8 +79,12 @@ func bringUpToDate(ctx context.Context, conn *pgx.Conn, dsn string, tables []str
 	}
 	defer c.Close()
 	for _, table := range tables {
+		var number uint32
+		if err := conn.QueryRow(ctx, `SELECT $1::text::regclass::oid`, table).Scan(&number); err != nil {
+			return refusal(ctx, table, err)
+		}
 		var refused *sqlstate.Error
-		if err := c.BringUpToDate(ctx, table); errors.As(err, &refused) {
+		if err := c.BringUpToDate(ctx, number); errors.As(err, &refused) {
 			return &policyError{table + " is copied, and not shown: " + refused.Message, strings.TrimSuffix(refused.Hint, ".")}
 		} else if err != nil {
 			return databaseFault(ctx, "bring the release of "+table+" up to date", err)
