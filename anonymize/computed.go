@@ -21,10 +21,10 @@ type span struct {
 }
 
 // newComputed builds a hierarchy from placed values. levels is the number of
-// levels between the leaves and the root, which spans the domain: shares are
+// levels between the leaves and the root, which spans the domain d: shares are
 // measured against its extent in units. A NULL leaf is added where withNull is set
 // ([Hierarchy.WithNull]); there may then be no values.
-func newComputed(values []placed, levels int, root span, withNull bool) (*Hierarchy, error) {
+func newComputed(values []placed, levels int, root span, withNull bool, d domain) (*Hierarchy, error) {
 	if len(values) == 0 && !withNull {
 		return nil, &HierarchyError{Level: -1, Reason: "no values"}
 	}
@@ -38,7 +38,7 @@ func newComputed(values []placed, levels int, root span, withNull bool) (*Hierar
 		return 0
 	})
 	n := len(values)
-	h := &Hierarchy{codes: make(map[string]uint32, n), null: -1, units: true}
+	h := &Hierarchy{codes: make(map[string]uint32, n), null: -1, units: true, domain: d}
 	leaves := level{groupOf: make([]uint32, n), groups: make([]group, n)}
 	for i, v := range values {
 		if _, twice := h.codes[v.text]; twice {
@@ -46,7 +46,7 @@ func newComputed(values []placed, levels int, root span, withNull bool) (*Hierar
 		}
 		h.codes[v.text] = uint32(i)
 		leaves.groupOf[i] = uint32(i)
-		leaves.groups[i] = group{first: uint32(i), last: uint32(i), label: v.text, representative: v.text, hasRepr: true}
+		leaves.groups[i] = group{first: uint32(i), last: uint32(i), label: v.text, representative: v.text, hasRepr: true, low: v.at, high: v.at + d.step}
 	}
 	h.levels = append(h.levels, leaves)
 	for l := range levels {
@@ -56,6 +56,7 @@ func newComputed(values []placed, levels int, root span, withNull bool) (*Hierar
 		groupOf: make([]uint32, n),
 		groups: []group{{
 			last: uint32(max(n, 1) - 1), label: Top, representative: root.representative, hasRepr: root.representative != "", share: 1,
+			low: root.low, high: root.high,
 		}},
 	})
 	if withNull {
@@ -72,6 +73,7 @@ func computedLevel(values []placed, l int, root span) level {
 			lv.groups = append(lv.groups, group{
 				first: uint32(i), label: s.label, representative: s.representative,
 				hasRepr: s.representative != "", share: min(1, (s.high-s.low)/(root.high-root.low)),
+				low: max(s.low, root.low), high: min(s.high, root.high),
 			})
 		}
 		lv.groups[len(lv.groups)-1].last = uint32(i)

@@ -91,7 +91,7 @@ func (d Dates) Build(values []string, withNull bool) (*Hierarchy, error) {
 	}
 	end := upper.AddDate(0, 0, 1)
 	root := span{low: days(lower), high: days(end), representative: middleDay(lower, end)}
-	return newComputed(all, len(d.Levels), root, withNull)
+	return newComputed(all, len(d.Levels), root, withNull, domain{step: 1, text: dayText})
 }
 
 // check validates the levels and the bounds.
@@ -121,6 +121,9 @@ func (d Dates) check() (lower, upper time.Time, err error) {
 
 // days counts days since 1970-01-01.
 func days(t time.Time) float64 { return float64(t.Unix() / 86400) }
+
+// dayText is the day that [days] counts.
+func dayText(at float64) string { return time.Unix(int64(at)*86400, 0).UTC().Format(dayLayout) }
 
 func middleDay(first, next time.Time) string {
 	return first.AddDate(0, 0, int(days(next)-days(first)-1)/2).Format(dayLayout)

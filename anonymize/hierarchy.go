@@ -32,6 +32,7 @@ type Hierarchy struct {
 	levels []level
 	null   int64 // leaf code of NULL, or -1
 	units  bool  // shares count units of ranges, not leaves
+	domain domain
 }
 
 // level is one level of the hierarchy, leaf to group and group to properties.
@@ -48,6 +49,7 @@ type group struct {
 	representative string
 	hasRepr        bool
 	share          float64
+	low, high      float64 // the part of a measured domain, high exclusive
 }
 
 // Height is the number of levels, the leaves and the root included. A
@@ -156,7 +158,7 @@ func NewHierarchy(paths [][]string) (*Hierarchy, error) {
 		return nil, err
 	}
 	ordered := nestedOrder(paths, height)
-	h := &Hierarchy{codes: make(map[string]uint32, len(ordered)), null: -1}
+	h := &Hierarchy{codes: make(map[string]uint32, len(ordered)), null: -1, domain: domain{listed: true}}
 	for i, p := range ordered {
 		h.codes[p[0]] = uint32(i)
 	}

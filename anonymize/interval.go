@@ -44,7 +44,11 @@ func (iv Interval) Build(values []string, withNull bool) (*Hierarchy, error) {
 		all[i] = placed{text: text, at: v, nodes: nodes}
 	}
 	root := span{low: iv.Lower, high: iv.upperEdge(), representative: iv.middle(iv.Lower, iv.upperEdge())}
-	return newComputed(all, len(iv.Widths), root, withNull)
+	d := domain{text: number}
+	if iv.Integer {
+		d.step = 1
+	}
+	return newComputed(all, len(iv.Widths), root, withNull, d)
 }
 
 // upperEdge is the exclusive upper end of the domain.

@@ -14,7 +14,7 @@ func (h *Hierarchy) WithNull() *Hierarchy {
 		return h
 	}
 	n := uint32(h.Leaves())
-	e := &Hierarchy{codes: maps.Clone(h.codes), null: int64(n), units: h.units}
+	e := &Hierarchy{codes: maps.Clone(h.codes), null: int64(n), units: h.units, domain: h.domain}
 	levels := h.levels
 	if len(levels) == 1 { // a single leaf is its own root: the root moves up
 		levels = append(append([]level(nil), levels...), levels[0])

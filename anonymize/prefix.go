@@ -37,7 +37,7 @@ func (p Prefix) Build(values []string, withNull bool) (*Hierarchy, error) {
 			}
 		}
 	}
-	h, err := newComputed(all, len(p.Keep), span{high: float64(max(1, len(sorted))), representative: Top}, withNull)
+	h, err := newComputed(all, len(p.Keep), span{high: float64(max(1, len(sorted))), representative: Top}, withNull, domain{})
 	if err != nil {
 		return nil, err
 	}
