@@ -166,7 +166,7 @@ func (t *takingIn) place(ctx context.Context, arriving string, number int) (plac
 	return p, nil
 }
 
-// entries are what each block of a placing is shown by, [dimension][block].
+// entries are what each block of a placing is labelled by, [dimension][block].
 func (p placing) entries(dictionaries []*dictionary) [][]entry {
 	out := make([][]entry, len(dictionaries))
 	for i, d := range dictionaries {
@@ -185,20 +185,48 @@ func (p placing) entries(dictionaries []*dictionary) [][]entry {
 	return out
 }
 
+// draw finds what each row of a placing shows in place of its values, by dimension; nil
+// where that follows from the label. The margins of a cohort are published with it; of
+// people who come back there are too few for one.
+func (t *takingIn) draw(ctx context.Context, p placing) ([]*anonymize.Values, error) {
+	out := make([]*anonymize.Values, len(t.dictionaries))
+	if p.partition == nil {
+		return out, nil
+	}
+	sketch := p.partition.Sketch()
+	for i, d := range t.dictionaries {
+		if !t.r.draws(d.column) {
+			continue
+		}
+		var m *anonymize.Margin
+		if p.cohort == newcomers && !d.column.NoMargin {
+			m = p.of.table.Margin(i, t.r.K, t.r.MaxShare)
+			if err := t.publishMargin(ctx, t.r.Epoch, d, p.of.table.Columns()[i].Hierarchy, m); err != nil {
+				return nil, err
+			}
+		}
+		out[i] = sketch.Draw(i, m, newChance())
+	}
+	return out, nil
+}
+
 // admit shows rows by the blocks that they are placed in.
 func (t *takingIn) admit(ctx context.Context, arriving string, placings []placing) error {
 	if err := t.tell(ctx, writingRelease); err != nil {
 		return err
 	}
-	all := make([][][]entry, len(placings))
+	labels, values := make([][][]entry, len(placings)), make([][]*anonymize.Values, len(placings))
 	fits := true
 	for i, p := range placings {
-		if p.partition == nil {
-			continue
+		if p.partition != nil {
+			labels[i] = p.entries(t.dictionaries)
+			for n, d := range t.dictionaries {
+				fits = d.add(labels[i][n]) && fits
+			}
 		}
-		all[i] = p.entries(t.dictionaries)
-		for n, d := range t.dictionaries {
-			fits = d.add(all[i][n]) && fits
+		var err error
+		if values[i], err = t.draw(ctx, p); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -215,36 +243,16 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 		return err
 	}
 	placed := t.temporary("placed")
-	numbers := make([]string, len(t.dictionaries))
-	for i, d := range t.dictionaries {
-		numbers[i] = d.own("number") + " " + d.numberType()
+	columns := []string{rowColumn + " integer", blockColumn + " integer"}
+	for _, d := range t.dictionaries {
+		columns = append(columns, d.own("number")+" "+d.numberType(), d.own("value")+" "+d.column.ReleaseType())
 	}
-	err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, commas(append([]string{
-		`"tailor cohort" integer`, tupleColumn + " integer", blockColumn + " integer",
-	}, numbers...))))
-	if err != nil {
+	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, commas(columns))); err != nil {
 		return err
 	}
-	err = copyInto(ctx, t.tx, placed, func(w *copyWriter) {
+	err := copyInto(ctx, t.tx, placed, func(w *copyWriter) {
 		for i, p := range placings {
-			if p.partition == nil {
-				w.number(p.cohort)
-				w.number(0)
-				w.number(p.first)
-				w.end()
-				continue
-			}
-			blockOf := p.partition.BlockOf()
-			for tuple, stored := range p.of.stored {
-				block := int(blockOf[tuple])
-				w.number(p.cohort)
-				w.number(int(stored))
-				w.number(p.first + block)
-				for n, d := range t.dictionaries {
-					w.number(d.number(all[i][n][block]))
-				}
-				w.end()
-			}
+			t.writePlaced(w, p, labels[i], values[i])
 		}
 	})
 	if err != nil {
@@ -253,14 +261,38 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 	return execute(ctx, t.tx, "ANALYZE "+placed, t.insertion(arriving, placed), "DROP TABLE "+placed)
 }
 
+// writePlaced writes, for each row of a placing, its number in the copy, its block, and
+// the numbers and values that it is shown by.
+func (t *takingIn) writePlaced(w *copyWriter, p placing, labels [][]entry, values []*anonymize.Values) {
+	taken := make([]int, p.blocks())
+	for row, number := range p.of.numbers {
+		block := 0
+		if p.partition != nil {
+			block = int(p.partition.BlockOf()[p.of.table.TupleOfRow()[row]])
+		}
+		w.number(int(number))
+		w.number(p.first + block)
+		for i, d := range t.dictionaries {
+			e := labels[i][block]
+			w.number(d.number(e))
+			switch v := values[i]; {
+			case v == nil && e.valued:
+				w.text(e.value)
+			case v == nil || v.Of[block][taken[block]] == 0:
+				w.null()
+			default:
+				w.text(v.Texts[v.Of[block][taken[block]]])
+			}
+		}
+		w.end()
+		taken[block]++
+	}
+}
+
 // insertion is the statement that shows rows, in random order.
 func (t *takingIn) insertion(arriving, placed string) string {
 	row := t.chain.table("row")
-	from := fmt.Sprintf("tailor_store.epoch_%d e JOIN %s p USING (%s)", t.r.Epoch, placed, tupleColumn)
 	number, order := "e."+rowColumn, "e."+rowColumn
-	if arriving != wholeCopy {
-		from = fmt.Sprintf("tailor_store.epoch_%d e JOIN %s a USING (%s) JOIN %s p USING (\"tailor cohort\", %s)", t.r.Epoch, arriving, rowColumn, placed, tupleColumn)
-	}
 	if arriving != wholeCopy || t.r.Scope == "project" {
 		// In the order of the copy, the rows of two projects would lie beside each other.
 		number = "row_number() OVER (ORDER BY gen_random_uuid()) - 1"
@@ -278,7 +310,10 @@ func (t *takingIn) insertion(arriving, placed string) string {
 		}
 		list = append(list, value)
 	}
-	shown, joins := t.chain.shownFrom(t.dictionaries)
-	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s%s ORDER BY %s", row,
-		commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)), commas(append(list, shown...)), from, joins, order)
+	shown := shownColumns(t.dictionaries)
+	for _, name := range shown {
+		list = append(list, "p."+name)
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM tailor_store.epoch_%d e JOIN %s p USING (%s) ORDER BY %s", row,
+		commas(append(t.r.rowColumns(), shown...)), commas(list), t.r.Epoch, placed, rowColumn, order)
 }

@@ -48,7 +48,7 @@ func (t *takingIn) entry(p *part, dimension int) entry {
 	case s.alters:
 		return entryOf(d.column, t.copied.columns[dimension].Hierarchy, s.node)
 	case s.label == 0:
-		return entry{label: anonymize.Null}
+		return entry{}
 	}
 	return d.entries[s.label-1]
 }
@@ -88,7 +88,11 @@ func (t *takingIn) coarsen(ctx context.Context, was *Relation) error {
 	if err != nil {
 		return err
 	}
-	if err := t.label(ctx, was, parts); err != nil {
+	changed, err := t.label(ctx, was, parts)
+	if err != nil {
+		return err
+	}
+	if err := t.poolMargins(ctx, changed); err != nil {
 		return err
 	}
 	needs := t.needs()
@@ -101,11 +105,15 @@ func (t *takingIn) coarsen(ctx context.Context, was *Relation) error {
 			return &anonymize.UnmetError{Requirement: "the policy"}
 		}
 	}
-	return t.reshow(ctx, parts)
+	if err := t.reshow(ctx, parts, changed); err != nil {
+		return err
+	}
+	return t.showMiddles(ctx, was)
 }
 
-// reshow writes what is shown of the rows of parts that have changed.
-func (t *takingIn) reshow(ctx context.Context, parts []*part) error {
+// reshow writes what is shown of the rows of parts that have changed. changed are the
+// dimensions that have another hierarchy.
+func (t *takingIn) reshow(ctx context.Context, parts []*part, changed []int) error {
 	if !t.enter(parts) {
 		if err := t.renew(ctx, t.r); err != nil {
 			return err
@@ -117,10 +125,12 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part) error {
 	placed, row := t.temporary("placed"), t.chain.table("row")
 	columns := []string{blockColumn + " integer", "becomes integer"}
 	sets := []string{blockColumn + " = p.becomes"}
-	for _, d := range t.dictionaries {
-		columns = append(columns, d.own("number")+" "+d.numberType())
-		sets = append(sets, fmt.Sprintf("%[1]s = p.%[1]s", d.own("number")),
-			fmt.Sprintf("%s = (SELECT value::%s FROM %s WHERE dimension = %d AND number = p.%s)", d.own("value"), d.column.ReleaseType(), t.chain.table("entry"), d.column.Number, d.own("number")))
+	for i, d := range t.dictionaries {
+		columns = append(columns, d.own("number")+" "+d.numberType(), altersColumn(i)+" boolean")
+		sets = append(sets, fmt.Sprintf("%[1]s = p.%[1]s", d.own("number")))
+		if !t.r.draws(d.column) {
+			sets = append(sets, fmt.Sprintf("%s = (SELECT value::%s FROM %s WHERE dimension = %d AND number = p.%s)", d.own("value"), d.column.ReleaseType(), t.chain.table("entry"), d.column.Number, d.own("number")))
+		}
 	}
 	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, commas(columns))); err != nil {
 		return err
@@ -135,6 +145,7 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part) error {
 			w.number(whole.number)
 			for i, d := range t.dictionaries {
 				w.number(d.number(t.entry(whole, i)))
+				w.boolean(whole.shown[i].alters)
 			}
 			w.end()
 		}
@@ -142,7 +153,23 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part) error {
 	if err != nil {
 		return err
 	}
-	return execute(ctx, t.tx, "ANALYZE "+placed, fmt.Sprintf("UPDATE %s r SET %s FROM %s p WHERE r.%[4]s = p.%[4]s", row, commas(sets), placed, blockColumn), "DROP TABLE "+placed)
+	err = execute(ctx, t.tx, "ANALYZE "+placed, fmt.Sprintf("UPDATE %s r SET %s FROM %s p WHERE r.%[4]s = p.%[4]s", row, commas(sets), placed, blockColumn))
+	if err != nil {
+		return err
+	}
+	for i, d := range t.dictionaries {
+		switch {
+		case !t.r.draws(d.column):
+		case slices.Contains(changed, i):
+			err = t.redraw(ctx, parts, i)
+		default:
+			err = t.reshuffle(ctx, placed, i)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return execute(ctx, t.tx, "DROP TABLE "+placed)
 }
 
 // parts reads the blocks of the release, with the nodes of their labels.
@@ -171,7 +198,7 @@ func (t *takingIn) parts(ctx context.Context) ([]*part, error) {
 		if len(out) == 0 || out[len(out)-1].number != number {
 			p := &part{number: number}
 			for i := range dimensions {
-				p.shown = append(p.shown, find[i](int(values[2+i])))
+				p.shown = append(p.shown, t.showing(i, int(values[2+i]), find[i]))
 			}
 			out = append(out, p)
 		}
@@ -181,11 +208,10 @@ func (t *takingIn) parts(ctx context.Context) ([]*part, error) {
 	return out, err
 }
 
-// finders find, for each dimension, the node of the present hierarchy that a label by
-// its number is of.
-func (t *takingIn) finders() []func(number int) showing {
-	var out []func(int) showing
-	for i, d := range t.dictionaries {
+// finders find, for each dimension, the node of the present hierarchy that has a label.
+func (t *takingIn) finders() []func(label string) (anonymize.Node, bool) {
+	var out []func(string) (anonymize.Node, bool)
+	for i := range t.dictionaries {
 		h := t.copied.columns[i].Hierarchy
 		nodes := make(map[string]anonymize.Node)
 		for level := range h.Height() {
@@ -196,35 +222,43 @@ func (t *takingIn) finders() []func(number int) showing {
 				}
 			}
 		}
-		out = append(out, func(number int) showing {
-			label := anonymize.Null
-			if number > 0 {
-				label = d.entries[number-1].label
-			}
-			if node, found := nodes[label]; found {
-				return showing{label: number, node: node, found: true}
-			}
-			return showing{label: number, node: h.Root()}
+		out = append(out, func(label string) (anonymize.Node, bool) {
+			node, found := nodes[label]
+			return node, found
 		})
 	}
 	return out
 }
 
+// showing is how a dimension shows a label by its number.
+func (t *takingIn) showing(dimension, number int, find func(label string) (anonymize.Node, bool)) showing {
+	h := t.copied.columns[dimension].Hierarchy
+	s := showing{label: number, node: h.Root()}
+	if number > 0 {
+		if node, found := find(t.dictionaries[dimension].entries[number-1].label); found {
+			s.node, s.found = node, true
+		}
+	} else if leaf, ok := h.NullCode(); ok {
+		s.node, s.found = anonymize.Node{Group: leaf}, true
+	}
+	return s
+}
+
 // label finds the nodes of blocks again in the dimensions whose hierarchies have
-// changed: those that cover the values that the copy has of the blocks' people.
-func (t *takingIn) label(ctx context.Context, was *Relation, parts []*part) error {
-	var changed []int
+// changed, which it returns: those that cover the values that the copy has of the
+// blocks' people.
+func (t *takingIn) label(ctx context.Context, was *Relation, parts []*part) (changed []int, err error) {
 	for i, q := range t.r.Dimensions() {
 		if !reflect.DeepEqual(q.Hierarchy, was.Dimensions()[i].Hierarchy) {
 			changed = append(changed, i)
 		}
 	}
 	if len(changed) == 0 {
-		return nil
+		return nil, nil
 	}
 	covered, err := t.covered(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, p := range parts {
 		for _, i := range changed {
@@ -236,7 +270,7 @@ func (t *takingIn) label(ctx context.Context, was *Relation, parts []*part) erro
 			}
 		}
 	}
-	return nil
+	return changed, nil
 }
 
 // span is the lowest and the highest leaf of some values.

@@ -20,11 +20,11 @@ type copied struct {
 
 // cohort is a set of rows of a copy that is partitioned by itself.
 type cohort struct {
-	rows, subjects int // subjects: distinct ones
+	rows, subjects int      // subjects: distinct ones
+	numbers        []uint32 // of the rows in the copy, in order
 	// table holds the dimensions, nil where the relation has none. Its rows are in the
 	// order of the copy's random row numbers.
 	table     *anonymize.Table
-	stored    []uint32            // tuple of the table -> tuple as it is stored
 	sensitive map[string][]uint32 // column -> code of each row
 	kinds     map[string]int      // column -> distinct values
 }
@@ -92,14 +92,8 @@ func (k *copied) cohort(ctx context.Context, db querier, r *Relation, arriving s
 	if of.rows == of.subjects {
 		subjectOfRow = nil // every row is a subject of its own: rows may be counted
 	}
-	if of.table, err = anonymize.NewTable(k.columns, byRow, subjectOfRow); err != nil {
-		return nil, err
-	}
-	of.stored = make([]uint32, of.table.Tuples())
-	for row, tuple := range of.table.TupleOfRow() {
-		of.stored[tuple] = tupleOfRow[row]
-	}
-	return of, nil
+	of.table, err = anonymize.NewTable(k.columns, byRow, subjectOfRow)
+	return of, err
 }
 
 // readTuples reads the values of every tuple as text, [column][tuple]; nil is
@@ -196,7 +190,7 @@ func isInteger(pgType string) bool {
 // readRows reads tuple and subject of some rows, and the codes of the sensitive
 // columns that a requirement names.
 func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving string, group int) (tupleOfRow, subjectOfRow []uint32, err error) {
-	list := []string{"e." + tupleColumn, "e." + personColumn}
+	list := []string{"e." + rowColumn, "e." + tupleColumn, "e." + personColumn}
 	var names []string
 	for _, q := range r.Requirements {
 		names = append(names, q.Column)
@@ -217,15 +211,16 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 	}
 	persons := make(map[int64]uint32)
 	_, err = pgx.ForEachRow(rows, into, func() error {
-		tupleOfRow = append(tupleOfRow, uint32(values[0]))
-		person, known := persons[values[1]]
+		of.numbers = append(of.numbers, uint32(values[0]))
+		tupleOfRow = append(tupleOfRow, uint32(values[1]))
+		person, known := persons[values[2]]
 		if !known {
 			person = uint32(len(persons))
-			persons[values[1]] = person
+			persons[values[2]] = person
 		}
 		subjectOfRow = append(subjectOfRow, person)
 		for i, name := range names {
-			of.sensitive[name] = append(of.sensitive[name], uint32(values[i+2]))
+			of.sensitive[name] = append(of.sensitive[name], uint32(values[i+3]))
 		}
 		return nil
 	})

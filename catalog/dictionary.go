@@ -14,8 +14,8 @@ import (
 
 // dictionary is what a release shows of one dimension: the labels of its blocks,
 // with the values that stand for them. The number of a label is its place, from 1:
-// labels that came together are in order, those with a value first. Where a text is
-// NULL its number is 0.
+// labels that came together are in order, those with a value first. The number of NULL,
+// which has no label, is 0.
 //
 // A list of labels is PostgreSQL's name[], text of a fixed length that is found
 // without a walk, or JSON where some label of the hierarchy is too long for a name.
@@ -29,17 +29,23 @@ type dictionary struct {
 	stored  int              // entries that the release has already
 }
 
-// entry is a label with the value that stands for it, if any, and with what is lost
-// where a cell shows it.
+// entry is a label with the value that stands for it, if any, the ends of what it covers,
+// if it is of a measured domain, and what is lost where a cell shows it. That of NULL has
+// no label.
 type entry struct {
 	label, value string
 	valued       bool
+	low, high    string
+	bounded      bool
 	lost         ecg.Label
 }
 
 // shown is an entry without what is lost by it: two nodes of one label and value are
 // shown alike.
 func (e entry) shown() entry { return entry{label: e.label, value: e.value, valued: e.valued} }
+
+// isNull says that the entry stands for NULL.
+func (e entry) isNull() bool { return e.label == "" && !e.valued }
 
 // compare orders entries as a dictionary holds them.
 func (e entry) compare(o entry) int {
@@ -54,8 +60,12 @@ func (e entry) compare(o entry) int {
 
 // entryOf is what a column shows of a node.
 func entryOf(q *Column, h *anonymize.Hierarchy, node anonymize.Node) entry {
+	if first, last := h.Range(node); first == last && isNullOf(h, first) {
+		return entry{lost: ecg.Label{Exact: true}}
+	}
 	e := entry{label: h.Label(node), lost: ecg.Label{Share: h.Share(node), Exact: node.Level == 0}}
 	e.value, e.valued = released(q, h, node)
+	e.low, e.high, e.bounded = h.Bounds(node)
 	return e
 }
 
@@ -73,20 +83,18 @@ func newDictionaries(r *Relation) []*dictionary {
 // is of the release has room for them.
 func (d *dictionary) add(entries []entry) bool {
 	fits := true
-	lost := make(map[entry]ecg.Label)
+	fresh := make(map[entry]entry)
 	for _, e := range entries {
-		if d.numbers[e.shown()] != 0 || d.isText() && !e.valued {
+		if d.numbers[e.shown()] != 0 || e.isNull() {
 			continue
 		}
-		known, twice := lost[e.shown()]
-		if twice {
-			e.lost = ecg.Label{Share: max(e.lost.Share, known.Share), Exact: e.lost.Exact && known.Exact}
+		if known, twice := fresh[e.shown()]; twice {
+			e.lost = ecg.Label{Share: max(e.lost.Share, known.lost.Share), Exact: e.lost.Exact && known.lost.Exact}
 		}
-		lost[e.shown()] = e.lost
+		fresh[e.shown()] = e
 	}
 	var more []entry
-	for e, l := range lost {
-		e.lost = l
+	for _, e := range fresh {
 		more = append(more, e)
 		if d.named && !fitsName(e.label) {
 			d.named, fits = false, false
@@ -106,15 +114,16 @@ func (d *dictionary) add(entries []entry) bool {
 // number is that of an entry, which the dictionary has.
 func (d *dictionary) number(e entry) int { return int(d.numbers[e.shown()]) }
 
-// released is the value of the column's own type that stands for a node: the
-// label for text, the value itself for a leaf, the middle of a range for
-// numbers and dates, and nothing (NULL) where the type has no such value.
+func isNullOf(h *anonymize.Hierarchy, leaf uint32) bool {
+	null, ok := h.NullCode()
+	return ok && leaf == null
+}
+
+// released is the value of the column's own type that stands for a node, by which rows
+// are sorted that show labels: the label for text, the value itself for a leaf, the
+// middle of a range for numbers and dates, and nothing where the type has no such value.
+// Where values are not drawn, it is what rows show.
 func released(q *Column, h *anonymize.Hierarchy, node anonymize.Node) (string, bool) {
-	if null, ok := h.NullCode(); ok {
-		if first, last := h.Range(node); first == null && last == null {
-			return "", false
-		}
-	}
 	if q.Category == "S" {
 		return h.Label(node), true
 	}
@@ -132,11 +141,13 @@ var fixed = []string{
 // isFixed says whether the values that releases show of the column have one length.
 func (c *Column) isFixed() bool { return slices.Contains(fixed, c.ReleaseType()) }
 
-// isText says that the column shows its labels themselves.
-func (d *dictionary) isText() bool { return d.column.Category == "S" }
-
 // isFixed says that the values by their numbers are an array.
-func (d *dictionary) isFixed() bool { return !d.isText() && d.column.isFixed() }
+func (d *dictionary) isFixed() bool { return d.column.Category != "S" && d.column.isFixed() }
+
+// IsMeasured says that labels of the column have ends, which are values of its type.
+func (c *Column) IsMeasured() bool {
+	return c.Category != "S" && c.Hierarchy != nil && (c.Hierarchy.Kind == "interval" || c.Hierarchy.Kind == "date")
+}
 
 // own names a column of the release's tables.
 func (d *dictionary) own(part string) string {
@@ -161,17 +172,25 @@ type list struct {
 // lists are those of the dictionary.
 func (d *dictionary) lists() []list {
 	var out []list
+	array := func(part, of, typ string) {
+		out = append(out, list{d.own(part), typ + "[]", true, fmt.Sprintf("coalesce(array_agg(%s::%s ORDER BY number), '{}')", of, typ)})
+	}
 	if d.named {
-		out = append(out, list{d.own("names"), "name[]", true, "coalesce(array_agg(label::name ORDER BY number), '{}')"})
+		array("names", "label", "name")
 	}
 	if !d.named || d.listed {
 		out = append(out, list{ident(d.column.LabelColumn()), "jsonb", false, "'[null]'::jsonb || coalesce(jsonb_agg(label ORDER BY number), '[]')"})
 	}
-	if d.listed && d.isFixed() {
-		out = append(out, list{
-			d.own("values"), d.column.ReleaseType() + "[]", true,
-			fmt.Sprintf("coalesce(array_agg(value::%s ORDER BY number), '{}')", d.column.ReleaseType()),
-		})
+	if !d.listed {
+		return out
+	}
+	array("exact", "exact", "boolean")
+	if d.isFixed() {
+		array("values", "value", d.column.ReleaseType())
+	}
+	if d.column.IsMeasured() {
+		array("low", "low", d.column.ReleaseType())
+		array("high", "high", d.column.ReleaseType())
 	}
 	return out
 }
@@ -182,16 +201,13 @@ func inMemory(release, function, column, nothing string) string {
 	return fmt.Sprintf("(SELECT pg_catalog.%s(%s, %s) FROM tailor_store.%s_label)", function, column, nothing, release)
 }
 
-// label is the label of a row. The label of a text is its value, or NULL's.
+// label is the label of a row, NULL for NULL.
 func (d *dictionary) label(release string) string {
-	switch number := "e." + d.own("number"); {
-	case d.isText():
-		return fmt.Sprintf("COALESCE(e.%s, '%s')", d.own("value"), anonymize.Null)
-	case d.named:
+	number := "e." + d.own("number")
+	if d.named {
 		return fmt.Sprintf(`(%s[%s])::text COLLATE pg_catalog."default"`, inMemory(release, "array_cat", d.own("names"), "'{}'::name[]"), number)
-	default:
-		return fmt.Sprintf(`%s OPERATOR(pg_catalog.->>) %s::integer`, inMemory(release, "jsonb_concat", ident(d.column.LabelColumn()), "'[]'"), number)
 	}
+	return fmt.Sprintf(`%s OPERATOR(pg_catalog.->>) %s::integer`, inMemory(release, "jsonb_concat", ident(d.column.LabelColumn()), "'[]'"), number)
 }
 
 // longestName is the most bytes that PostgreSQL's type name holds.

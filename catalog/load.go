@@ -45,15 +45,17 @@ type columnDocument struct {
 	Class     Class          `json:"class"`
 	Action    string         `json:"action"`
 	Hierarchy *HierarchySpec `json:"hierarchy"`
-	// Representative is "mean" in policies that earlier versions stored for columns
-	// shown by means of blocks, and absent in all others.
+	// Representative is "middle" where rows show the middle of their label, and "mean" in
+	// policies that earlier versions stored for columns shown by means of blocks.
 	Representative string `json:"representative"`
+	Margins        *bool  `json:"margins"` // nil: true
 }
 
 func (c *columnDocument) column() Column {
 	return Column{
 		Name: c.Name, Number: c.Number, Type: c.Type, Category: c.Category, Class: c.Class,
 		Pseudonym: c.Class == DirectIdentifier && c.Action == "pseudonym", Hierarchy: c.Hierarchy,
+		Middle: c.Representative == "middle", NoMargin: c.Margins != nil && !*c.Margins,
 	}
 }
 

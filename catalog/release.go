@@ -12,7 +12,7 @@ import (
 
 // releaseLayout is the present way to store a release. What an earlier version of
 // Tailor has shown in another way is refused; a publication of codes is shown again.
-const releaseLayout = 8
+const releaseLayout = 9
 
 // ReleaseName is the view, in schema tailor_release, that a chain's audience
 // reads. Each edition has a view and tables of its own: who still reads those of
@@ -59,7 +59,7 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 	}
 	if len(dictionaries) > 0 {
 		statements = append(statements, fmt.Sprintf(
-			"CREATE TABLE %s (dimension integer, number integer, label text NOT NULL, value text, exact boolean NOT NULL, share float8 NOT NULL, PRIMARY KEY (dimension, number))",
+			"CREATE TABLE %s (dimension integer, number integer, label text NOT NULL, value text, low text, high text, exact boolean NOT NULL, share float8 NOT NULL, PRIMARY KEY (dimension, number))",
 			chain.table("entry")))
 		statements = append(statements, chain.createLists(dictionaries)...)
 	}
@@ -98,17 +98,6 @@ func shownColumns(dictionaries []*dictionary) []string {
 		out = append(out, d.own("number"), d.own("value"))
 	}
 	return out
-}
-
-// shownFrom are the shown columns as they follow from the numbers that a placing has,
-// and the joins by which.
-func (c *Chain) shownFrom(dictionaries []*dictionary) (list []string, joins string) {
-	for _, d := range dictionaries {
-		list = append(list, "p."+d.own("number"), fmt.Sprintf("%s.value", d.own("entry")))
-		joins += fmt.Sprintf(" LEFT JOIN (SELECT number, value::%s AS value FROM %s WHERE dimension = %d) %s ON %[4]s.number = p.%[5]s",
-			d.column.ReleaseType(), c.table("entry"), d.column.Number, d.own("entry"), d.own("number"))
-	}
-	return list, joins
 }
 
 // execute runs statements in turn.
@@ -193,11 +182,9 @@ func storeEntries(ctx context.Context, tx pgx.Tx, chain *Chain, dictionaries []*
 				w.number(d.column.Number)
 				w.number(d.stored + i + 1)
 				w.text(e.label)
-				if e.valued {
-					w.text(e.value)
-				} else {
-					w.null()
-				}
+				w.textOrNull(e.value, e.valued)
+				w.textOrNull(e.low, e.bounded)
+				w.textOrNull(e.high, e.bounded)
 				w.boolean(e.lost.Exact)
 				w.real(e.lost.Share)
 				w.end()
@@ -241,13 +228,13 @@ func readDictionaries(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain)
 		d.wide = wide[d.own("number")]
 		of[d.column.Number] = d
 	}
-	rows, err = tx.Query(ctx, fmt.Sprintf("SELECT dimension, label, coalesce(value, ''), value IS NOT NULL, share, exact FROM %s ORDER BY dimension, number", chain.table("entry")))
+	rows, err = tx.Query(ctx, fmt.Sprintf("SELECT dimension, label, coalesce(value, ''), value IS NOT NULL, coalesce(low, ''), coalesce(high, ''), low IS NOT NULL, share, exact FROM %s ORDER BY dimension, number", chain.table("entry")))
 	if err != nil {
 		return nil, err
 	}
 	var dimension int
 	var e entry
-	_, err = pgx.ForEachRow(rows, []any{&dimension, &e.label, &e.value, &e.valued, &e.lost.Share, &e.lost.Exact}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&dimension, &e.label, &e.value, &e.valued, &e.low, &e.high, &e.bounded, &e.lost.Share, &e.lost.Exact}, func() error {
 		d := of[dimension]
 		if d == nil {
 			return fmt.Errorf("release %s has a dimension %d, which its policy has not", chain.name(), dimension)
@@ -372,8 +359,8 @@ func (c *Chain) createParentView(r *Relation, dictionaries []*dictionary) string
 }
 
 // createLabelView is the statement that defines the one row with the labels of
-// each numbered column, and with values that are stored as an array: the number of a
-// label is its place there, from 1. An array that has been joined to another is read
+// each numbered column, whether they are exact, the ends of what they cover, and values
+// that are stored as an array: the number of a label is its place there, from 1. An array that has been joined to another is read
 // from memory.
 func (c *Chain) createLabelView(r *Relation, dictionaries []*dictionary) string {
 	var list []string
@@ -382,8 +369,16 @@ func (c *Chain) createLabelView(r *Relation, dictionaries []*dictionary) string 
 			continue
 		}
 		list = append(list, fmt.Sprintf("pg_catalog.jsonb_concat(%[1]s, '[]') AS %[1]s", ident(d.column.LabelColumn())))
+		array := func(part, column string) {
+			list = append(list, fmt.Sprintf("pg_catalog.array_cat(%s, '{}') AS %s", d.own(part), ident(column)))
+		}
+		array("exact", d.column.ExactColumn())
 		if d.isFixed() {
-			list = append(list, fmt.Sprintf("pg_catalog.array_cat(%s, '{}') AS %s", d.own("values"), ident(d.column.ValuesColumn())))
+			array("values", d.column.ValuesColumn())
+		}
+		if d.column.IsMeasured() {
+			array("low", d.column.LowColumn())
+			array("high", d.column.HighColumn())
 		}
 	}
 	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.%s_label WHERE %s%s) c",

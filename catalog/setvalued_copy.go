@@ -49,6 +49,14 @@ func (w *copyWriter) null() {
 	w.buffer = append(w.buffer, `\N`...)
 }
 
+func (w *copyWriter) textOrNull(value string, ok bool) {
+	if ok {
+		w.text(value)
+	} else {
+		w.null()
+	}
+}
+
 // items writes an array of numbers.
 func (w *copyWriter) items(items []published.Item) {
 	w.field()

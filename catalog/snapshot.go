@@ -33,6 +33,9 @@ type Column struct {
 	// Nondeterministic says that the copy compares the column by a collation
 	// for which unequal texts can be equal; LIKE fails for it.
 	Nondeterministic bool
+	// Middle says that rows show what stands for their label, and not a value drawn from
+	// what it covers; NoMargin that the column's distribution is secret.
+	Middle, NoMargin bool
 	stored           string // name in the copy where it is not Name
 }
 
@@ -62,6 +65,17 @@ func (c *Column) NumberColumn() string { return fmt.Sprintf("tailor_number_%d", 
 // ValuesColumn is the name, beside the labels by their numbers, of the array of the
 // values that stand for them.
 func (c *Column) ValuesColumn() string { return fmt.Sprintf("tailor_value_%d", c.Number) }
+
+// ExactColumn, LowColumn and HighColumn are the names, beside the labels by their
+// numbers, of the arrays that say whether a label is the value itself, and of the ends of
+// what it covers.
+func (c *Column) ExactColumn() string { return fmt.Sprintf("tailor_exact_%d", c.Number) }
+
+// LowColumn is described with [Column.ExactColumn].
+func (c *Column) LowColumn() string { return fmt.Sprintf("tailor_low_%d", c.Number) }
+
+// HighColumn is described with [Column.ExactColumn].
+func (c *Column) HighColumn() string { return fmt.Sprintf("tailor_high_%d", c.Number) }
 
 // ReleaseType is the type of the column in a release: the column's own, or
 // text where labels do not fit a type for text of limited length.

@@ -31,6 +31,9 @@ type Use struct {
 	// Condition is the fragment of the query in which it stands, without
 	// literals.
 	Condition string
+	// Exactly says that the value itself is needed: it is compared with =, joined or
+	// grouped by. A range of values or an average needs less.
+	Exactly bool
 }
 
 // Compose orders the uses of each table into stages, in the order of the
@@ -71,8 +74,22 @@ func Compose(tables []string, uses []Use, follows string) [][]Stage {
 			previous = s.Name
 			branches[i] = append(branches[i], s)
 		}
+		if n := len(branches[i]); n > 0 {
+			branches[i][n-1].Exactly = exactly(table, uses)
+		}
 	}
 	return branches
+}
+
+// exactly are the attributes of a table whose values themselves are needed.
+func exactly(table string, uses []Use) []string {
+	var out []string
+	for _, u := range uses {
+		if u.Table == table && u.Exactly && !slices.Contains(out, u.Attribute) {
+			out = append(out, u.Attribute)
+		}
+	}
+	return out
 }
 
 // joined is the condition of a stage: the fragments of its uses.

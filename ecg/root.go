@@ -164,7 +164,7 @@ func NewRoot(s *Shown, gate Gate, recoding string, stored []StoredRisk) *Root {
 // shown. It depends on the root alone, not on who asks or what was asked before.
 // It fails with an [*UnknownAttributeError].
 func (r *Root) Assess(stages []Stage) (*Assessment, error) {
-	a := &Assessment{Stages: stages, Recoding: "none", Gate: r.Gate, LossOf: make(map[string]float64)}
+	a := &Assessment{Stages: stages, Recoding: "none", Gate: r.Gate, LossOf: make(map[string]float64), CoarseOf: make(map[string]float64)}
 	everything := r.values(r.all())
 	for i := range stages {
 		s := &stages[i]
@@ -190,8 +190,13 @@ func (r *Root) Assess(stages []Stage) (*Assessment, error) {
 		a.Loss = s.Loss
 	}
 	if len(stages) > 0 {
-		for _, name := range stages[len(stages)-1].Attributes {
-			a.LossOf[name] = r.Loss(name)
+		last := stages[len(stages)-1]
+		for _, name := range last.Attributes {
+			of := r.values([]int{slices.Index(r.Shown.Attributes, name)})
+			a.LossOf[name], a.CoarseOf[name] = of.Loss, of.Modified
+			if of.Modified > 0 && slices.Contains(last.Exactly, name) {
+				a.Estimated = append(a.Estimated, name)
+			}
 		}
 	}
 	return a, nil

@@ -10,6 +10,10 @@ type Stage struct {
 	Attributes []string `json:"qids"`      // the combination so far, in order of use
 	Condition  string   `json:"condition"` // what is new at this stage, without literals
 
+	// Exactly are, at the last stage of a branch, the attributes that the query compares
+	// with =, joins or groups by.
+	Exactly []string `json:"-"`
+
 	// Action says what was done: "none" where the combination could be shown
 	// as it is, "kept" where the chain has been refined for it before,
 	// "generalize" where a candidate was chosen.

@@ -28,6 +28,11 @@ type Assessment struct {
 	Loss      float64
 	LossOf    map[string]float64
 	LossOfAll float64
+	// CoarseOf is the share of the rows whose value of an attribute is not the table's,
+	// and Estimated are the attributes with such rows that the query compares with =, joins
+	// or groups by: an estimate places those rows.
+	CoarseOf  map[string]float64
+	Estimated []string
 	// Score is the running sum of local risks after the last stage.
 	Score float64
 }

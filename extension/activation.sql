@@ -14,6 +14,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                         'name', a.attname, 'number', a.attnum, 'type', format_type(s.stored, s.stored_modifier),
                         'category', t.typcategory, 'class', c.class, 'action', c.action,
                         'shared_fact', nullif(c.shared_fact, 'refused'),
+                        'representative', nullif(c.shown_as, 'raked'), 'margins', CASE WHEN NOT c.margins THEN false END,
                         'hierarchy', CASE WHEN h.name IS NOT NULL THEN jsonb_build_object('name', h.name, 'kind', h.kind, 'definition', h.definition) END))
                         ORDER BY a.attnum)
                     FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s JOIN pg_type t ON t.oid = s.stored

@@ -31,7 +31,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         'k', greatest((v.policy ->> 'k')::integer, CASE WHEN v.policy #>> '{gate,measure}' = 'highest'
                       THEN least(ceil(1 / (v.policy #>> '{gate,max_risk}')::float8), 2147483647)::integer END),
         'columns', (SELECT jsonb_agg(jsonb_build_object('name', q -> 'name', 'number', q -> 'number', 'type', q -> 'type',
-                                     'category', q -> 'category', 'hierarchy', q -> 'hierarchy') ORDER BY (q ->> 'number')::integer)
+                                     'category', q -> 'category', 'hierarchy', q -> 'hierarchy')
+                                     || jsonb_strip_nulls(jsonb_build_object('representative', q -> 'representative', 'margins', q -> 'margins')) ORDER BY (q ->> 'number')::integer)
                     FROM jsonb_array_elements(v.policy -> 'columns') q WHERE q ->> 'class' = 'quasi_identifier'))
     FROM (SELECT array_agg(f) AS found FROM tailor.parents(parent_of.relation, (parent_of.policy ->> 'subject')::name) f) p
     JOIN tailor.protection o ON o.relation = p.found[1] AND cardinality(p.found) = 1

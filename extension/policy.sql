@@ -116,31 +116,9 @@ BEGIN
     INSERT INTO tailor.classification VALUES (relation, column_name, class, hierarchy, action)
         ON CONFLICT ON CONSTRAINT classification_pkey DO UPDATE
         SET class = excluded.class, hierarchy = excluded.hierarchy, action = excluded.action,
-            shared_fact = excluded.shared_fact;
+            shared_fact = excluded.shared_fact, shown_as = excluded.shown_as, margins = excluded.margins;
 END $$;
 COMMENT ON PROCEDURE tailor.classify IS 'says what a column is; a column without a class is hidden';
-
-CREATE OR REPLACE PROCEDURE tailor.represent(relation regclass, column_name name, representative text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    CALL tailor.assert_owner(relation);
-    CALL tailor.assert_protected(relation);
-    CALL tailor.assert_column(relation, column_name);
-    IF representative = 'mean' THEN
-        RAISE EXCEPTION 'representative: mean is gone' USING ERRCODE = '0A000',
-            DETAIL = 'Values calibrated to published margins are to replace means of blocks.',
-            HINT = 'Leave it out: ranges then show their middle.';
-    END IF;
-    IF representative IS DISTINCT FROM 'middle' THEN
-        RAISE EXCEPTION 'unknown representative "%"', representative USING ERRCODE = '22023', HINT = 'The only representative is middle.';
-    END IF;
-    IF NOT EXISTS (SELECT FROM tailor.classification c
-                   WHERE c.relation = represent.relation AND c.column_name = represent.column_name AND c.class = 'quasi_identifier') THEN
-        RAISE EXCEPTION 'column "%" of table % is not classified as quasi_identifier', column_name, relation USING ERRCODE = '22023',
-            HINT = 'A representative is what stands for a label; call tailor.classify first.';
-    END IF;
-END $$;
-COMMENT ON PROCEDURE tailor.represent IS 'says which value stands for a label of a quasi-identifier: its middle, as without the call';
 
 CREATE OR REPLACE PROCEDURE tailor.require(relation regclass, model text, column_name name, parameter integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

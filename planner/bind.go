@@ -30,7 +30,8 @@ type binder struct {
 	alone    bool                // the text holds one statement
 	cells    *cells              // of the statement at hand, nil where rows may be shown
 	keyed    keyed
-	at       int // offset of the reference being bound, -1 for none
+	at       int  // offset of the reference being bound, -1 for none
+	exactly  bool // what is being bound is compared with =
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to
@@ -46,23 +47,18 @@ type boundQuery struct {
 	carried []bool
 	// listEnd is the offset behind the target list, where labels are added.
 	listEnd int
-	// grouping is where the labels of grouped columns are added, -1 for none.
+	// grouping is where the labels of grouped columns are added if aggregates are answered
+	// only, -1 for none.
 	grouping int
 	grouped  []origin
+	// keys are the quasi-identifiers that the query is grouped by as they stand.
+	keys []origin
 	// places are where the target list, GROUP BY and ORDER BY name columns by
 	// themselves.
 	places []place
-	// only is the entry of FROM where that has no other, so that every row is one
-	// of its rows.
-	only *entry
-	// merging says how labels come out of a query that makes one row of
-	// several.
-	merging merging
 	// whole is the refusal of carrying labels, for a query whose row is used as a
 	// value: it would have columns that the client does not know of.
 	whole error
-	// side is the arm of an INTERSECT or EXCEPT that its rows are of, 0 for none.
-	side int
 }
 
 // selectStmt binds a query inside an outer scope. top says that its rows are
@@ -80,13 +76,22 @@ func (b *binder) selectStmt(s *pg.SelectStmt, outer *scope, top bool) (*boundQue
 		return nil, err
 	}
 	bound.text = b.source
-	switch {
-	case b.session.Values:
+	merges := mergesRows(s)
+	if b.session.Values || merges && (!top || s.Op != pg.SetOperation_SETOP_NONE) {
 		bound.forgetLabels()
-	case !top && mergesRows(s) && hasLabels(bound.columns):
-		b.mergeLabels(s, sc, bound)
 	}
-	return bound, b.tail(s, sc, bound)
+	if err := b.tail(s, sc, bound); err != nil {
+		return nil, err
+	}
+	if merges && b.cells == nil {
+		bound.keepNumbered(s)
+	}
+	for _, o := range bound.keys {
+		if !bound.shows(o) {
+			b.useExactly(o, ecg.Group)
+		}
+	}
+	return bound, nil
 }
 
 func (b *binder) selectBody(s *pg.SelectStmt, sc *scope, top bool) (*boundQuery, error) {
@@ -131,6 +136,30 @@ func mergesRows(s *pg.SelectStmt) bool {
 	}
 	plain := len(s.DistinctClause) > 0 && s.DistinctClause[0].GetNode() == nil
 	return plain || len(s.GroupClause) > 0
+}
+
+// keepNumbered leaves the labels of those columns of a query that merges rows by which
+// it can be grouped: others show the values that it is grouped by.
+func (q *boundQuery) keepNumbered(s *pg.SelectStmt) {
+	if len(s.GroupClause) == 0 {
+		q.grouped = q.labels // DISTINCT
+	}
+	q.columns = slices.Clone(q.columns)
+	for i := range q.columns {
+		if q.columns[i].qid != nil && !q.byNumber(q.labels[i]) {
+			q.columns[i].qid = nil
+		}
+	}
+}
+
+// shows says whether the label of a column is shown.
+func (q *boundQuery) shows(o origin) bool {
+	for i, label := range q.labels {
+		if label == o && q.columns[i].qid != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // forgetLabels leaves only the values of the columns.
@@ -234,7 +263,15 @@ func (b *binder) use(o origin, place ecg.Place) {
 	if child := o.entry.via; child != nil {
 		table, attribute = child, child.Parent.Lends(attribute)
 	}
-	b.plan.note(ecg.Use{Place: place, Table: table.String(), Attribute: attribute, Condition: condition})
+	b.plan.note(ecg.Use{Place: place, Table: table.String(), Attribute: attribute, Condition: condition, Exactly: b.exactly || place == ecg.Join})
+}
+
+// useExactly notes that the values of a quasi-identifier themselves matter.
+func (b *binder) useExactly(o origin, place ecg.Place) {
+	was := b.exactly
+	b.exactly = true
+	b.use(o, place)
+	b.exactly = was
 }
 
 // useAll notes those of some columns that are quasi-identifiers.
@@ -265,6 +302,9 @@ func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 			if err := b.expression(target.Val, sc, ecg.Projection); err != nil {
 				return nil, err
 			}
+		}
+		if err := b.nameLabelCall(target); err != nil {
+			return nil, err
 		}
 		c := column{name: target.Name, provenance: provenance{kind: Computed}}
 		if c.name == "" {

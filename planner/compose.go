@@ -60,27 +60,3 @@ func (b *binder) concerns(node *pg.Node, sc *scope) bool {
 		return err != nil || b.protects(name)
 	})
 }
-
-// setOperation binds both arms; a column stays a quasi-identifier where it is
-// one in each arm.
-func (b *binder) setOperation(s *pg.SelectStmt, sc *scope, top bool) (*boundQuery, error) {
-	left, err := b.selectStmt(s.Larg, sc, top)
-	if err != nil {
-		return nil, err
-	}
-	right, err := b.selectStmt(s.Rarg, sc, top)
-	if err != nil {
-		return nil, err
-	}
-	bound := &boundQuery{arms: []*boundQuery{left, right}, known: left.known && right.known, grouping: -1}
-	for i, c := range left.columns {
-		if !bound.known || len(left.columns) != len(right.columns) || right.columns[i].qid == nil {
-			c.qid = nil
-		}
-		if i < len(right.columns) {
-			c.provenance = more(c.provenance, right.columns[i].provenance)
-		}
-		bound.add(c, origin{})
-	}
-	return bound, b.spend(bound)
-}

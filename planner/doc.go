@@ -13,22 +13,21 @@
 //
 // # Labels
 //
-// A quasi-identifier that reaches the client bare is shown as its label, which
-// its release holds beside its value. Two labels can share a value, so a label
-// can be a finer key than its value. What it is a key of follows one rule:
+// Everything in a statement works on values. With tailor.representation = 'label' a
+// quasi-identifier that reaches the client as itself is shown as its label, which its
+// release holds beside its value:
 //
-//   - At the outermost level, with the arms of its own set operation, the rows
-//     are what the client sees: DISTINCT, GROUP BY, UNION, INTERSECT and EXCEPT
-//     tell rows apart by the labels shown, and give one row a label.
-//   - Inside a subquery or WITH they work on values as PostgreSQL would, and a
-//     row shows the labels of all rows that it was made of. Elsewhere a label is handed out where
-//     the client is shown it, and nowhere else.
-//   - Where a query is grouped by a label that is shown and a column is named by
-//     itself only, the number of the label stands in place of the column
-//     (groupkey.go): labels and values are then looked up once for each group.
+//   - Of a row of the release, however many queries hand it on.
+//   - Of a group, or of a row of SELECT DISTINCT, of the outermost query, if the column is
+//     named by itself only: the number of the label then stands in place of the column
+//     (groupkey.go), and groups are by label.
+//   - Elsewhere rows have been merged by value (in a subquery, by UNION, where the column
+//     is computed with), and the value is shown.
 //   - A column merged by USING has the label of the side that keeps all rows,
 //     of either side of an inner join, and none of a full join.
-//   - With tailor.representation = 'value' no label is read at all.
+//
+// tailor.label, tailor.exact and tailor.bounds (labelcall.go) say in any statement how a
+// column is shown.
 //
 // # Statements prepared by SQL
 //

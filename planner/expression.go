@@ -32,7 +32,11 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 		if err := b.ownOperator(n.AExpr.Name, int(n.AExpr.Location)); err != nil {
 			return err
 		}
-		return b.all(sc, place, n.AExpr.Lexpr, n.AExpr.Rexpr)
+		was := b.exactly
+		b.exactly = was || comparesExactly(n.AExpr)
+		err := b.all(sc, place, n.AExpr.Lexpr, n.AExpr.Rexpr)
+		b.exactly = was
+		return err
 	case *pg.Node_BoolExpr:
 		return b.all(sc, place, n.BoolExpr.Args...)
 	case *pg.Node_TypeCast:
@@ -93,6 +97,19 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 	return b.notUnderstood(node)
 }
 
+// comparesExactly says whether an expression compares values for being equal.
+func comparesExactly(e *pg.A_Expr) bool {
+	switch e.Kind {
+	case pg.A_Expr_Kind_AEXPR_OP, pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL, pg.A_Expr_Kind_AEXPR_IN,
+		pg.A_Expr_Kind_AEXPR_DISTINCT, pg.A_Expr_Kind_AEXPR_NOT_DISTINCT, pg.A_Expr_Kind_AEXPR_NULLIF:
+		name := last(e.Name)
+		return name == "=" || name == "<>" || name == "!="
+	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE:
+		return true
+	}
+	return false
+}
+
 func (b *binder) all(sc *scope, place ecg.Place, nodes ...*pg.Node) error {
 	for _, n := range nodes {
 		if err := b.expression(n, sc, place); err != nil {
@@ -116,6 +133,9 @@ func (b *binder) window(w *pg.WindowDef, sc *scope, place ecg.Place) error {
 }
 
 func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
+	if b.isLabelCall(f) {
+		return b.labelCall(f, sc, place)
+	}
 	if err := b.harmless(f); err != nil {
 		return err
 	}

@@ -21,8 +21,12 @@ var update = flag.Bool("update", false, "rewrite the expected plans")
 
 // hospitalSnapshot is the demo's policy as the planner sees it.
 func hospitalSnapshot() *catalog.Snapshot {
-	hierarchy := &catalog.HierarchySpec{Name: "h", Kind: "prefix"}
+	prefix, interval := &catalog.HierarchySpec{Name: "h", Kind: "prefix"}, &catalog.HierarchySpec{Name: "i", Kind: "interval"}
 	qid := func(name, pgType, category string, number int) catalog.Column {
+		hierarchy := prefix
+		if category != "S" {
+			hierarchy = interval
+		}
 		return catalog.Column{
 			Name: name, Number: number, Type: pgType, Category: category,
 			Class: catalog.QuasiIdentifier, Hierarchy: hierarchy,

@@ -8,13 +8,10 @@ import (
 	"github.com/hiatus-tailor/tailor/ecg"
 )
 
-// groupClause binds GROUP BY and HAVING. A grouped quasi-identifier that is
-// shown is grouped by its label too, where two nodes can share a representative.
+// groupClause binds GROUP BY and HAVING, and notes the quasi-identifiers that the query
+// is grouped by.
 func (b *binder) groupClause(s *pg.SelectStmt, sc *scope, bound *boundQuery) error {
-	sets, merges := false, len(sc.merges) > 0
-	if len(sc.entries) == 1 {
-		bound.only = sc.entries[0]
-	}
+	sets := false
 	for _, node := range s.GroupClause {
 		sets = sets || node.GetGroupingSet() != nil
 		if err := b.expression(node, sc, ecg.Group); err != nil {
@@ -26,8 +23,12 @@ func (b *binder) groupClause(s *pg.SelectStmt, sc *scope, bound *boundQuery) err
 				return err
 			}
 			if o.qid() == nil {
+				if err := b.groupedBy(item, s, sc, bound); err != nil {
+					return err
+				}
 				continue
 			}
+			bound.keys = append(bound.keys, o)
 			b.namesKey(item, sc, bound, place{origin: o, written: written})
 			if !slices.Contains(bound.grouped, o) {
 				bound.grouped = append(bound.grouped, o)
@@ -35,18 +36,44 @@ func (b *binder) groupClause(s *pg.SelectStmt, sc *scope, bound *boundQuery) err
 		}
 	}
 	if sets {
-		bound.merging.aggregate, bound.merging.sets = true, true
-	}
-	if bound.merging.sets && merges {
 		bound.forgetLabels() // GROUPING() takes what is grouped by as it is written
 	}
-	if len(bound.grouped) > 0 && !sets {
+	if len(bound.grouped) > 0 && b.cells != nil {
 		bound.grouping = b.groupByStart(start(s.GroupClause[0]))
 	}
 	if err := b.expression(s.HavingClause, sc, ecg.Group); err != nil {
 		return err
 	}
 	return b.all(sc, ecg.Projection, s.WindowClause...)
+}
+
+// groupedBy notes what a grouping expression computes from, where it is no column: itself,
+// or the output column whose number or name it is.
+func (b *binder) groupedBy(item *pg.Node, s *pg.SelectStmt, sc *scope, bound *boundQuery) error {
+	computed := item
+	at := -1
+	if c := item.GetAConst(); c != nil && c.GetIval() != nil {
+		at = int(c.GetIval().Ival) - 1
+	} else if ref := item.GetColumnRef(); ref != nil && len(refNames(ref)) == 1 {
+		at = slices.IndexFunc(bound.columns, func(c column) bool { return c.name == refNames(ref)[0] })
+	}
+	if at >= 0 && at < len(s.TargetList) && len(s.TargetList) == len(bound.columns) {
+		computed = s.TargetList[at].GetResTarget().GetVal()
+	}
+	var failed error
+	visit(computed, func(ref *pg.ColumnRef) {
+		if isStar(ref) || b.keyed.keys[ref] != nil {
+			return
+		}
+		r, err := b.resolve(sc, ref)
+		failed = err
+		for _, o := range r.all() {
+			if o.qid() != nil {
+				b.useExactly(o, ecg.Group)
+			}
+		}
+	})
+	return failed
 }
 
 // unpacked lists the expressions of a grouping item: (a, b) groups by both.

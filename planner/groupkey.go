@@ -7,11 +7,10 @@ import (
 )
 
 // place is where a query names a column by itself: in its target list, in GROUP BY or
-// in ORDER BY. A grouped quasi-identifier that its query names nowhere else behind
-// WHERE is grouped by the number of its label in place of its value: in GROUP BY
-// stands the number, and in the other places what the number stands for, looked up
-// once for each group. Groups are the same, since labels with the same value are
-// groups of their own, and a label has one value.
+// in ORDER BY. A query whose rows are the answer, which merges rows by a quasi-identifier,
+// and which names that nowhere else behind WHERE, merges them by the number of its label
+// in place of its value: in GROUP BY stands the number, and in the other places what the
+// number stands for, looked up once for each group.
 type place struct {
 	origin
 	start, end int
@@ -82,15 +81,12 @@ func (b *binder) namesKey(item *pg.Node, sc *scope, q *boundQuery, p place) {
 }
 
 // byNumber says whether the query is grouped by the number of a column's label and
-// not by the column. Inside of others it works on values, so it is where a value
-// tells the label.
+// not by the column.
 func (q *boundQuery) byNumber(o origin) bool {
-	switch {
-	case q.merging.sets || !slices.Contains(q.grouped, o):
+	if o.qid() == nil || !slices.Contains(q.grouped, o) {
 		return false
-	case o.entry.relation == nil || o.entry.via != nil || !o.entry.relation.Lists(o.qid()):
-		return false
-	case q.merging.aggregate && !q.told(o):
+	}
+	if o.entry.relation == nil || o.entry.via != nil || !o.entry.relation.Lists(o.qid()) {
 		return false
 	}
 	alone := 0
@@ -102,7 +98,7 @@ func (q *boundQuery) byNumber(o origin) bool {
 	return o.entry.mentions == nil || alone == o.entry.mentions[o.at]
 }
 
-// isText says that the values of a quasi-identifier are its labels, and NULL.
+// isText says that what labels of a quasi-identifier stand for is themselves.
 func isText(o origin) bool { return o.qid().Category == "S" }
 
 // groupByNumber edits the places of a column that the query groups by number.
@@ -155,16 +151,7 @@ func (o origin) valueByNumber() []edit {
 	return o.listed(o.qid().ValuesColumn(), "", "["+o.number()+"]")
 }
 
-// labelByNumber is the label of a number. That of a text's NULL is not listed;
-// a row that a join has added has neither number nor label.
-func (q *boundQuery) labelByNumber(o origin) []edit {
-	label := o.qid().LabelColumn()
-	found := " OPERATOR(pg_catalog.->>) " + o.number()
-	switch {
-	case !isText(o):
-		return o.listed(label, "", found)
-	case o.entry == q.only:
-		return o.listed(label, "COALESCE(", found+", "+nullLabel+")")
-	}
-	return o.listed(label, "COALESCE(", found+", CASE WHEN "+o.number()+" IS NOT NULL THEN "+nullLabel+" END)")
+// labelByNumber is the label of a number. NULL, and a row that a join has added, has none.
+func (o origin) labelByNumber() []edit {
+	return o.listed(o.qid().LabelColumn(), "", " OPERATOR(pg_catalog.->>) "+o.number())
 }

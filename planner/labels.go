@@ -7,7 +7,6 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 
-	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -45,10 +44,6 @@ func (b *binder) carry(q *boundQuery, at int) {
 	if q.carried == nil {
 		q.carried = make([]bool, len(q.columns))
 		b.carrying = append(b.carrying, q)
-		if q.merging.sides.told() {
-			q.arms[0].markSides(1)
-			q.arms[1].markSides(2)
-		}
 	}
 	if q.carried[at] {
 		return
@@ -118,14 +113,6 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 	if q.whole != nil {
 		return q.whole
 	}
-	if q.merging.wrapped {
-		if err := b.openWrap(q); err != nil {
-			return err
-		}
-		if err := b.closeWrap(q); err != nil {
-			return err
-		}
-	}
 	if len(q.arms) > 0 {
 		return nil
 	}
@@ -149,10 +136,6 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 		if q.byNumber(o) && !slices.Contains(numbered, o) {
 			numbered = append(numbered, o)
 		}
-	}
-	if q.side > 0 && !q.merging.wrapped {
-		list = append(list, edit{text: fmt.Sprintf(", %d", q.side)})
-		width++
 	}
 	if width > maxColumns {
 		return b.tooManyColumns(width)
@@ -178,42 +161,15 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 
 // labelParts is the expression for a column's label in the query's target list,
 // and what the query is to group by for it besides what it is grouped by as it
-// stands, "" for nothing. A number is cheaper to group by than its label, which is
-// then looked up once for each group.
+// stands, "" for nothing.
 func (q *boundQuery) labelParts(o origin) (parts []edit, key string) {
 	switch {
 	case q.byNumber(o):
-		return q.labelByNumber(o), ""
-	case !slices.Contains(q.grouped, o) || q.merging.sets:
-		return []edit{{text: q.labelOf(o)}}, ""
-	case q.told(o):
-		return []edit{{text: fmt.Sprintf("COALESCE(%s, %s)", o.value(), nullLabel)}}, ""
-	case q.merging.aggregate:
-		return []edit{{text: q.labelOf(o)}}, ""
-	case o.entry.relation == nil || o.entry.via != nil || !o.entry.relation.Numbers(o.qid()):
+		return o.labelByNumber(), ""
+	case slices.Contains(q.grouped, o): // where aggregates are answered only
 		return []edit{{text: o.label()}}, o.label()
 	}
-	return q.labelByNumber(o), o.number()
-}
-
-// nullLabel is the label of a text's NULL, as SQL has it.
-const nullLabel = "'" + anonymize.Null + "'"
-
-// told says whether the value of a grouped column tells its label: a text is its
-// own label, and NULL, unless a join has made it, is shown as NULL's.
-func (q *boundQuery) told(o origin) bool {
-	return o.entry == q.only && o.entry.relation != nil && isText(o)
-}
-
-// labelOf is that expression where the query groups by nothing for it.
-func (q *boundQuery) labelOf(o origin) string {
-	switch {
-	case q.merging.sets:
-		return fmt.Sprintf("CASE WHEN GROUPING(%s) = 0 THEN %s END", o.value(), joined(o.label()))
-	case q.merging.aggregate:
-		return joined(o.label())
-	}
-	return o.label()
+	return []edit{{text: o.label()}}, ""
 }
 
 // value is the reference to the column itself.

@@ -293,6 +293,7 @@ func (p *Plan) note(use ecg.Use) {
 		if use.Condition != "" && !strings.Contains(known.Condition, use.Condition) && len(known.Condition) < longestFragment {
 			known.Condition = strings.TrimPrefix(known.Condition+"; "+use.Condition, "; ")
 		}
+		known.Exactly = known.Exactly || use.Exactly
 		return
 	}
 	p.Uses = append(p.Uses, use)

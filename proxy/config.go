@@ -49,6 +49,9 @@ type Config struct {
 	// ProxyProtocol says that each connection begins with a PROXY header, from
 	// a balancer that nobody can go round.
 	ProxyProtocol bool
+	// Terminals are the programs, by application_name, that show people labels unless
+	// they ask for something else; others get values.
+	Terminals []string
 	// WrongPasswordPause is how long the answer to a failed login takes.
 	WrongPasswordPause time.Duration
 }
@@ -60,7 +63,7 @@ func DefaultConfig() Config {
 		TLS: ClientTLS{MinVersion: "1.2"}, UpstreamTLS: UpstreamTLS{Mode: TLSDisable}, Authentication: SCRAM, Pool: PoolSession,
 		StartupTimeout: 30 * time.Second, MaxClients: 1000, QueueTimeout: 10 * time.Second,
 		DrainTimeout: 10 * time.Second, ReuseTimeout: 15 * time.Second, KeepAlive: time.Minute,
-		WrongPasswordPause: time.Second,
+		Terminals: []string{"psql", "pgcli", "usql"}, WrongPasswordPause: time.Second,
 	}
 }
 

@@ -26,9 +26,9 @@ func errorFrame(severity string, e *sqlstate.Error) []byte {
 }
 
 // noticeFrame encodes a NOTICE.
-func noticeFrame(message string) []byte {
+func noticeFrame(message, detail, hint string) []byte {
 	frame, err := encode(&pgproto3.NoticeResponse{
-		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: "00000", Message: message,
+		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: "00000", Message: message, Detail: detail, Hint: hint,
 	})
 	if err != nil {
 		return nil

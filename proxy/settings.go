@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,13 +21,14 @@ import (
 // reader's own chains is read: one that is out of date confuses, and discloses
 // nothing.
 type settings struct {
-	searchPath []string
-	values     bool                // tailor.representation = 'value'
-	notices    bool                // tailor.notices
-	recoding   string              // tailor.recoding, "" for the policy's own
-	project    string              // tailor.project, "" for none
-	temporary  map[string][]string // columns of temporary relations
-	invalid    error               // of the first of them that has a value it cannot have
+	searchPath     []string
+	representation string              // tailor.representation, "" for auto
+	application    string              // application_name
+	notices        bool                // tailor.notices
+	recoding       string              // tailor.recoding, "" for the policy's own
+	project        string              // tailor.project, "" for none
+	temporary      map[string][]string // columns of temporary relations
+	invalid        error               // of the first of them that has a value it cannot have
 }
 
 // selectSettings reads them where the statement itself would.
@@ -37,7 +39,20 @@ const selectSettings = `SELECT pg_catalog.array_to_string(pg_catalog.current_sch
 	` pg_catalog.left(pg_catalog.current_setting('tailor.project', true), 1000),` +
 	` CASE WHEN pg_catalog.pg_my_temp_schema() <> 0 THEN (SELECT pg_catalog.json_object_agg(c.relname, array(` +
 	`SELECT a.attname FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum))` +
-	` FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema() AND c.relkind IN ('r', 'v', 'p')) END`
+	` FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema() AND c.relkind IN ('r', 'v', 'p')) END,` +
+	` pg_catalog.current_setting('application_name')`
+
+// values says whether quasi-identifiers are shown as values of their own type: labels
+// are for people who sit at a terminal.
+func (s *settings) values(terminals []string) bool {
+	switch s.representation {
+	case "label":
+		return false
+	case "value":
+		return true
+	}
+	return !slices.Contains(terminals, s.application)
+}
 
 const (
 	// settingsPatience bounds how long the server may take to tell its settings.
@@ -141,7 +156,7 @@ func (s *session) awaitSettings(ctx context.Context) error {
 
 // settings reads the answer to selectSettings.
 func (q *internalQuery) settings() (settings, error) {
-	if len(q.row) < 6 {
+	if len(q.row) < 7 {
 		return settings{}, cmp.Or(q.failure, errNotAnswered)
 	}
 	var temporary map[string][]string
@@ -151,11 +166,12 @@ func (q *internalQuery) settings() (settings, error) {
 		}
 	}
 	told := settings{
-		searchPath: strings.Split(string(q.row[0]), "\n"),
-		project:    string(q.row[4]),
-		temporary:  temporary,
+		searchPath:  strings.Split(string(q.row[0]), "\n"),
+		project:     string(q.row[4]),
+		temporary:   temporary,
+		application: string(q.row[6]),
 	}
-	told.values = told.parameter("tailor.representation", q.row[1]) == "value"
+	told.representation = told.parameter("tailor.representation", q.row[1])
 	told.notices = told.parameter("tailor.notices", q.row[2]) != "off"
 	told.recoding = told.parameter("tailor.recoding", q.row[3])
 	return told, nil
@@ -174,8 +190,8 @@ func (s *settings) parameter(name string, told []byte) string {
 
 // identify notes what the server was asked beside the settings.
 func (u *upstream) identify(q *internalQuery) {
-	if len(q.row) > 6 {
-		u.session = string(q.row[6])
+	if len(q.row) > 7 {
+		u.session = string(q.row[7])
 	}
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
 		}
 	}
 	plan, err := s.proxy.plans.Make(l.text, planner.Session{
-		Database: s.database, SearchPath: s.settings.searchPath, Values: s.settings.values, Temporary: s.settings.temporary,
+		Database: s.database, SearchPath: s.settings.searchPath, Values: s.settings.values(s.proxy.running.Load().Terminals), Temporary: s.settings.temporary,
 	}, snapshot)
 	if err == nil && plan.Explain == "" && !s.principal.Reader {
 		return passing, nil
@@ -236,7 +237,11 @@ func (s *session) recorded(ctx context.Context, d *decision, record *audit.Recor
 	record.Verdict = audit.Released
 	d.describe(record)
 	if s.settings.notices {
-		d.notice = noticeFrame(d.wording())
+		message, detail, hint := d.wording()
+		if slices.Contains(s.proxy.running.Load().Terminals, s.settings.application) {
+			detail = "" // for programs
+		}
+		d.notice = noticeFrame(message, detail, hint)
 	}
 	meanwhile(d)
 	return s.append(ctx, record)
@@ -283,9 +288,11 @@ func (d *decision) describe(record *audit.Record) {
 	}
 }
 
-// wording is the notice: what was generalized and what was lost.
-func (d *decision) wording() string {
+// wording is the notice: what was generalized and what was lost, for people and, as its
+// detail, for programs; and where an estimate places rows, with a hint.
+func (d *decision) wording() (message, detail, hint string) {
 	var parts []string
+	var documents []noticed
 	for i, release := range d.releases {
 		a := d.assessments[i]
 		if set := release.Relation.SetValued; set != nil {
@@ -296,14 +303,48 @@ func (d *decision) wording() string {
 			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized", release.Relation.Name))
 			continue
 		}
-		var attributes []string
+		document := noticed{Relation: release.Relation.String(), MinBlock: release.MinBlock, Loss: a.Loss}
+		var attributes, estimated []string
 		for _, name := range a.Stages[len(a.Stages)-1].Attributes {
-			attributes = append(attributes, fmt.Sprintf("%s %s", name, percent(a.LossOf[name])))
+			document.Columns = append(document.Columns, noticedColumn{name, a.LossOf[name], a.CoarseOf[name], slices.Contains(a.Estimated, name)})
+			if a.CoarseOf[name] == 0 {
+				attributes = append(attributes, name+" exact")
+			} else {
+				attributes = append(attributes, fmt.Sprintf("%s %s, coarse in %s of rows", name, percent(a.LossOf[name]), percent(a.CoarseOf[name])))
+			}
 		}
-		parts = append(parts, fmt.Sprintf("%s: generalized by blocks of at least %d subjects, information loss %s (%s)",
-			release.Relation.Name, release.MinBlock, percent(a.Loss), strings.Join(attributes, ", ")))
+		for _, name := range a.Estimated {
+			estimated = append(estimated, fmt.Sprintf("%s of its rows by %s", percent(a.CoarseOf[name]), name))
+		}
+		part := fmt.Sprintf("%s: generalized by blocks of at least %d subjects, information loss %s (%s)",
+			release.Relation.Name, release.MinBlock, percent(a.Loss), strings.Join(attributes, "; "))
+		if len(estimated) > 0 {
+			part += "; an estimate places " + strings.Join(estimated, ", ")
+			hint = "Small counts may be far off where columns are compared with =, joined or grouped by: tailor.exact(column) tells which rows are certain."
+		}
+		parts, documents = append(parts, part), append(documents, document)
 	}
-	return strings.Join(parts, "; ")
+	if documents != nil {
+		if text, err := json.Marshal(documents); err == nil {
+			detail = string(text)
+		}
+	}
+	return strings.Join(parts, "; "), detail, hint
+}
+
+// noticed is what a notice tells programs of one relation.
+type noticed struct {
+	Relation string          `json:"relation"`
+	MinBlock int             `json:"min_block"`
+	Loss     float64         `json:"loss"`
+	Columns  []noticedColumn `json:"columns"`
+}
+
+type noticedColumn struct {
+	Name      string  `json:"name"`
+	Loss      float64 `json:"loss"`
+	Coarse    float64 `json:"coarse"`    // the share of rows whose value is not the table's
+	Estimated bool    `json:"estimated"` // such rows are compared with =, joined or grouped by
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

@@ -299,7 +299,7 @@ func (p *proxied) kill() {
 }
 
 func (p *proxied) dsn(user string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", user, user, p.address, p.database)
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable&application_name=psql", user, user, p.address, p.database)
 }
 
 // psql runs one command line of psql and returns what it printed.

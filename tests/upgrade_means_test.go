@@ -139,7 +139,7 @@ func TestARepresentativeIsTheMiddle(t *testing.T) {
 	exec1(t, direct, townPayPolicy)
 	for _, c := range []struct{ call, code, names string }{
 		{`CALL tailor.represent('staff', 'pay', 'mean')`, "0A000", "representative: mean is gone"},
-		{`CALL tailor.represent('staff', 'pay', 'mean')`, "0A000", "Leave it out: ranges then show their middle."},
+		{`CALL tailor.represent('staff', 'pay', 'mean')`, "0A000", "Leave it out: values are then raked."},
 		{`CALL tailor.represent('staff', 'pay', 'median')`, "22023", "unknown representative"},
 		{`CALL tailor.represent('staff', 'pay', NULL)`, "22023", "unknown representative"},
 		{`CALL tailor.represent('leave', 'day', 'middle')`, "22023", "not classified as quasi_identifier"},

@@ -225,6 +225,18 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 		}
 	}
 	for _, c := range t.Columns {
+		if !c.Middle && !c.NoMargins {
+			continue
+		}
+		representative := "raked"
+		if c.Middle {
+			representative = "middle"
+		}
+		if err := call(`CALL tailor.represent($1::text::regclass, $2, $3, $4)`, t.Name, c.Name, representative, !c.NoMargins); err != nil {
+			return err
+		}
+	}
+	for _, c := range t.Columns {
 		if !c.SharedFact {
 			continue
 		}

@@ -60,7 +60,10 @@ type document struct {
 		Action string `json:"action"`
 		// SharedFact is "accepted" or absent.
 		SharedFact string `json:"shared_fact"`
-		Hierarchy  *struct {
+		// Representative is "middle" or absent.
+		Representative string `json:"representative"`
+		Margins        *bool  `json:"margins"` // nil: true
+		Hierarchy      *struct {
 			Name       string          `json:"name"`
 			Kind       string          `json:"kind"`
 			Definition json.RawMessage `json:"definition"`
@@ -135,6 +138,7 @@ func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, er
 		}
 		column := policyfile.Column{
 			Name: c.Name, Class: c.Class, Action: c.Action, SharedFact: c.SharedFact == "accepted",
+			Middle: c.Representative == "middle", NoMargins: c.Margins != nil && !*c.Margins,
 		}
 		if c.Hierarchy != nil {
 			h, err := policyfile.FromDefinition(c.Hierarchy.Name, c.Hierarchy.Kind, c.Hierarchy.Definition)

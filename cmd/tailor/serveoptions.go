@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/hiatus-tailor/tailor/internal/audit"
@@ -64,6 +65,10 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 	flags.DurationVar(&c.ReuseTimeout, "upstream-reuse", c.ReuseTimeout, "`TIME` that PostgreSQL's side of a session is kept where logins rush in; 0 for never")
 	flags.DurationVar(&c.KeepAlive, "keepalive", c.KeepAlive, "`TIME` of silence after which a peer is probed")
 	flags.DurationVar(&c.WrongPasswordPause, "wrong-password-pause", c.WrongPasswordPause, "`TIME` that the answer to a failed login takes")
+	flags.Func("terminals", "`NAME,…` of programs, by application_name, that show labels if not told otherwise (psql,pgcli,usql)", func(s string) error {
+		c.Terminals = strings.Split(s, ",")
+		return nil
+	})
 	flags.BoolVar(&c.ProxyProtocol, "proxy-protocol", false, "expect a PROXY header before each connection")
 
 	flags.StringVar(&o.metrics, "metrics", "", "`HOST:PORT` for /metrics, /healthz and /readyz; empty for none")

@@ -134,7 +134,7 @@ WHERE v.policy ->> 'fingerprint' IS DISTINCT FROM tailor.fingerprint(p.relation)
 SELECT 'serious', c.relation::text, 'it was shown by an earlier version of Tailor, which followed nobody from one copy to the next: every query is refused (KA004)',
        format('CALL tailor.forget_chains(%L);', c.relation::text)
 FROM tailor.chain c JOIN tailor.protection p USING (relation)
-WHERE c.layout < 8 AND p.active IS NOT NULL AND NOT EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = c.relation)
+WHERE c.layout < 9 AND p.active IS NOT NULL AND NOT EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = c.relation)
   AND EXISTS (SELECT FROM pg_class t WHERE t.oid = c.relation)
 GROUP BY c.relation`},
 	{"dropped tables", `

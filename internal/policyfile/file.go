@@ -55,6 +55,10 @@ type Column struct {
 	// SharedFact is the key shared_fact: accepted. The column is shown although
 	// another table tells of the same subjects what it tells.
 	SharedFact bool
+	// Middle is the key representative: middle. Rows show the middle of their label.
+	Middle bool
+	// NoMargins is the key margins: false. The column's distribution is not published.
+	NoMargins bool
 	// Remark is written behind the column as a comment. It is not read back.
 	Remark string
 }
@@ -123,7 +127,7 @@ func (f Fault) String() string {
 var (
 	classes   = []string{"direct_identifier", "quasi_identifier", "sensitive", "non_sensitive"}
 	actions   = []string{"hide", "pseudonym"}
-	values    = []string{"middle"}
+	values    = []string{"raked", "middle"}
 	shared    = []string{"refused", "accepted"}
 	recodings = []string{"auto", "local", "full_domain", "cell"}
 	scopes    = []string{"table", "project"}

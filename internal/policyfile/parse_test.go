@@ -185,7 +185,7 @@ var faulty = []struct {
 	{"an unknown word on a shared fact", "{class: sensitive}", "{class: sensitive, shared_fact: maybe}", "15:48", "unknown shared_fact", true},
 	{"a shared fact of a quasi-identifier", "hierarchy: age}", "hierarchy: age, shared_fact: accepted}", "14:54", "is not shown exact", true},
 	{"a shared fact of a hidden column", "{class: direct_identifier}", "{class: direct_identifier, shared_fact: accepted}", "13:38", "is not shown exact", true},
-	{"means", "hierarchy: age}", "hierarchy: age, representative: mean}", "14:70", "representative: mean is gone; leave it out: ranges then show their middle", true},
+	{"means", "hierarchy: age}", "hierarchy: age, representative: mean}", "14:70", "representative: mean is gone; leave it out: values are then raked to margins", true},
 	{"an unknown action", "{class: direct_identifier}", "{class: direct_identifier, action: drop}", "13:46", "unknown action", true},
 	{"an action of a sensitive column", "{class: sensitive}", "{class: sensitive, action: pseudonym}", "15:35", "has an action", true},
 	{"a pseudonym of another column", "      illness:", "      name: {class: direct_identifier, action: pseudonym}\n      illness:", "15:48", "cannot have a pseudonym", false},

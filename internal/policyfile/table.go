@@ -70,7 +70,7 @@ func (r *reader) columns(f *File, t *Table, e entry) []Column {
 
 func (r *reader) column(f *File, t *Table, e entry) Column {
 	c := Column{Name: e.key, Line: e.at.Line, Action: "hide"}
-	keys := r.keys(e.value, "column "+e.key, []string{"class"}, []string{"action", "hierarchy", "representative", "shared_fact"})
+	keys := r.keys(e.value, "column "+e.key, []string{"class"}, []string{"action", "hierarchy", "representative", "margins", "shared_fact"})
 	if k, ok := keys["class"]; ok {
 		c.Class = r.word(k.value, "class", classes)
 	}
@@ -96,10 +96,16 @@ func (r *reader) column(f *File, t *Table, e entry) Column {
 		case c.Class != "" && c.Class != "quasi_identifier":
 			r.fault(k.at, "leave it out", "column %q is no quasi-identifier and has a representative", e.key)
 		case k.value.Value == "mean":
-			r.fault(k.value, "leave it out: ranges then show their middle", "representative: mean is gone")
+			r.fault(k.value, "leave it out: values are then raked to margins", "representative: mean is gone")
 		default:
-			r.word(k.value, "representative", values)
+			c.Middle = r.word(k.value, "representative", values) == "middle"
 		}
+	}
+	if k, ok := keys["margins"]; ok {
+		if c.Class != "" && c.Class != "quasi_identifier" {
+			r.fault(k.at, "leave it out", "column %q is no quasi-identifier and has margins", e.key)
+		}
+		c.NoMargins = r.no(k.value, "margins")
 	}
 	if k, ok := keys["shared_fact"]; ok {
 		c.SharedFact = r.word(k.value, "shared_fact", shared) == "accepted"

@@ -104,6 +104,12 @@ func (c Column) String() string {
 	if c.Hierarchy != "" {
 		s += ", hierarchy: " + Scalar(c.Hierarchy)
 	}
+	if c.Middle {
+		s += ", representative: middle"
+	}
+	if c.NoMargins {
+		s += ", margins: false"
+	}
 	if c.SharedFact {
 		s += ", shared_fact: accepted"
 	}

@@ -1,1 +1,1 @@
-SELECT t.sex, row_to_json(t) FROM (SELECT sex, count(*) AS n FROM patients GROUP BY sex) t
+SELECT t.sex, row_to_json(t) FROM (SELECT sex, age FROM patients) t

@@ -1,0 +1,175 @@
+package catalog
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+)
+
+// draws says whether rows show values of a column that are drawn from what their labels
+// cover. Where only aggregates are answered, conditions act on whole blocks.
+func (r *Relation) draws(c *Column) bool { return !c.Middle && !r.AggregateOnly }
+
+// newChance is randomness from the operating system, which is not kept.
+func newChance() *rand.Rand {
+	var seed [32]byte
+	for i := range 4 {
+		var word [8]byte
+		_, _ = crand.Read(word[:]) // it never fails
+		binary.LittleEndian.PutUint64(seed[8*i:], binary.LittleEndian.Uint64(word[:]))
+	}
+	return rand.New(rand.NewChaCha8(seed))
+}
+
+// publishMargin stores the margin of a cohort, which is named by the copy that it came with.
+func (t *takingIn) publishMargin(ctx context.Context, cohort int, d *dictionary, h *anonymize.Hierarchy, m *anonymize.Margin) error {
+	return copyInto(ctx, t.tx, "tailor.margin (chain, cohort, dimension, column_name, label, subjects, rows)", func(w *copyWriter) {
+		for _, c := range m.Cells {
+			w.number(t.chain.number)
+			w.number(cohort)
+			w.number(d.column.Number)
+			w.text(d.column.Name)
+			e := entryOf(d.column, h, c.Node)
+			w.textOrNull(e.label, !e.isNull())
+			w.number(c.Subjects)
+			w.number(c.Rows)
+			w.end()
+		}
+	})
+}
+
+// poolMargins joins the cells of published margins that are too small for another policy.
+// Those of a column whose hierarchy has changed, or whose distribution has become secret,
+// are withdrawn.
+func (t *takingIn) poolMargins(ctx context.Context, changed []int) error {
+	find := t.finders()
+	for i, d := range t.dictionaries {
+		h := t.copied.columns[i].Hierarchy
+		cohorts, err := t.margins(ctx, d, h, find[i])
+		if err != nil {
+			return err
+		}
+		_, err = t.tx.Exec(ctx, `DELETE FROM tailor.margin WHERE chain = $1 AND dimension = $2`, t.chain.number, d.column.Number)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(changed, i) || d.column.NoMargin {
+			continue
+		}
+		for cohort, m := range cohorts {
+			if m == nil {
+				continue
+			}
+			if err := t.publishMargin(ctx, cohort, d, h, m.Pool(h, t.r.K, t.r.MaxShare)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// margins reads the margins of a column, by cohort; nil where the present hierarchy has
+// not all of its nodes, so that it cannot be pooled.
+func (t *takingIn) margins(ctx context.Context, d *dictionary, h *anonymize.Hierarchy, find func(label string) (anonymize.Node, bool)) (map[int]*anonymize.Margin, error) {
+	rows, err := t.tx.Query(ctx, `SELECT cohort, label, subjects, rows FROM tailor.margin WHERE chain = $1 AND dimension = $2 ORDER BY cohort, label`,
+		t.chain.number, d.column.Number)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int]*anonymize.Margin)
+	var cohort int
+	var label *string
+	var c anonymize.Cell
+	_, err = pgx.ForEachRow(rows, []any{&cohort, &label, &c.Subjects, &c.Rows}, func() error {
+		m, known := out[cohort]
+		if !known {
+			m = &anonymize.Margin{}
+		}
+		found := false
+		if label != nil {
+			c.Node, found = find(*label)
+		} else if leaf, ok := h.NullCode(); ok {
+			c.Node, found = anonymize.Node{Group: leaf}, true
+		}
+		if m != nil && found {
+			m.Cells = append(m.Cells, c)
+		} else {
+			m = nil
+		}
+		out[cohort] = m
+		return nil
+	})
+	return out, err
+}
+
+// reshuffle has rows of blocks whose labels have become wider in a column show values in
+// another order: as they were, they would tell the labels before. block is a table of the
+// blocks, which has for each dimension whether its label is another one.
+func (t *takingIn) reshuffle(ctx context.Context, blocks string, dimension int) error {
+	d := t.dictionaries[dimension]
+	return execute(ctx, t.tx, fmt.Sprintf(`WITH r AS MATERIALIZED (SELECT r.ctid AS place, r.%[1]s AS number, r.%[2]s AS value,
+				row_number() OVER (PARTITION BY r.%[1]s ORDER BY gen_random_uuid()) AS one, row_number() OVER (PARTITION BY r.%[1]s ORDER BY gen_random_uuid()) AS other
+			FROM %[3]s r WHERE r.%[4]s IN (SELECT becomes FROM %[5]s WHERE %[6]s))
+		UPDATE %[3]s r SET %[2]s = y.value FROM r x JOIN r y ON x.number = y.number AND x.one = y.other WHERE r.ctid = x.place`,
+		d.own("number"), d.own("value"), t.chain.table("row"), blockColumn, blocks, altersColumn(dimension)))
+}
+
+// altersColumn says of a block whether its label in a dimension is another one.
+func altersColumn(dimension int) string { return fmt.Sprintf(`"tailor alters %d"`, dimension) }
+
+// redraw spreads values of blocks evenly over their labels, which another hierarchy has
+// given them.
+func (t *takingIn) redraw(ctx context.Context, parts []*part, dimension int) error {
+	d, drawn := t.dictionaries[dimension], t.temporary("drawn")
+	s := &anonymize.Sketch{Hierarchies: []*anonymize.Hierarchy{t.copied.columns[dimension].Hierarchy}}
+	var blocks []int
+	for _, p := range parts {
+		if p.into == nil {
+			blocks, s.Rows = append(blocks, p.number), append(s.Rows, p.class.all)
+			s.Labels = append(s.Labels, []anonymize.Node{p.shown[dimension].node})
+		}
+	}
+	values := s.Draw(0, nil, newChance())
+	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s integer, place integer, value %s)", drawn, blockColumn, d.column.ReleaseType())); err != nil {
+		return err
+	}
+	err := copyInto(ctx, t.tx, drawn, func(w *copyWriter) {
+		for i, block := range blocks {
+			for row, value := range values.Of[i] {
+				w.number(block)
+				w.number(row + 1)
+				w.textOrNull(values.Texts[value], value > 0)
+				w.end()
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return execute(ctx, t.tx, "ANALYZE "+drawn, fmt.Sprintf(`UPDATE %[1]s r SET %[2]s = w.value
+		FROM (SELECT ctid AS id, %[3]s, row_number() OVER (PARTITION BY %[3]s ORDER BY gen_random_uuid()) AS place FROM %[1]s) o JOIN %[4]s w USING (%[3]s, place) WHERE r.ctid = o.id`,
+		t.chain.table("row"), d.own("value"), blockColumn, drawn), "DROP TABLE "+drawn)
+}
+
+// showMiddles has rows show what stands for their labels in columns whose values were
+// drawn and are to be no more. The other way round, cohorts that come next are drawn.
+func (t *takingIn) showMiddles(ctx context.Context, was *Relation) error {
+	for i, d := range t.dictionaries {
+		if t.r.draws(d.column) || !was.draws(was.Dimensions()[i]) {
+			continue
+		}
+		err := execute(ctx, t.tx, fmt.Sprintf("UPDATE %s r SET %s = (SELECT value::%s FROM %s WHERE dimension = %d AND number = r.%s)", t.chain.table("row"),
+			d.own("value"), d.column.ReleaseType(), t.chain.table("entry"), d.column.Number, d.own("number")))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

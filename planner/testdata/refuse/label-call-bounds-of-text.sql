@@ -1,0 +1,1 @@
+SELECT tailor.bounds(zip) FROM patients

@@ -1,0 +1,1 @@
+SELECT tailor.label(age + 1) FROM patients

@@ -1,0 +1,1 @@
+SELECT tailor.exact(name) FROM patients

@@ -1,0 +1,1 @@
+SELECT tailor.label(diagnosis) FROM patients

@@ -1,0 +1,1 @@
+SELECT tailor.label(q.age) FROM (SELECT age FROM patients) q
