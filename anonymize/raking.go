@@ -38,7 +38,7 @@ type Values struct {
 }
 
 // Draw draws a value for each row of a column: one that the label of its block covers, in
-// proportions raked to a margin (iterative proportional fitting, [DemingStephan1940]), so
+// proportions raked to a margin (iterative proportional fitting, [Deming1940]), so
 // that all values together meet the margin as exactly as rounding allows. A nil margin
 // spreads values evenly.
 //

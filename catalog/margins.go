@@ -4,6 +4,7 @@ import (
 	"context"
 	crand "crypto/rand"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -172,4 +173,26 @@ func (t *takingIn) showMiddles(ctx context.Context, was *Relation) error {
 		}
 	}
 	return nil
+}
+
+// columnStatistics is how a release shows a column.
+type columnStatistics struct {
+	Exact float64 `json:"exact"` // the share of rows whose value is the table's
+	Loss  float64 `json:"loss"`  // the mean share of the domain that a label covers
+}
+
+// statistics sums up how the release shows each dimension, by its number.
+func (t *takingIn) statistics(ctx context.Context) ([]byte, error) {
+	of := make(map[int]columnStatistics)
+	for _, d := range t.dictionaries {
+		var s columnStatistics
+		err := t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(n) FILTER (WHERE coalesce(e.exact, true)) / sum(n), 0)::float8, coalesce(sum(n * e.share) / sum(n), 0)::float8
+			FROM (SELECT %[1]s AS number, count(*) AS n FROM %[2]s GROUP BY 1) r LEFT JOIN %[3]s e ON e.dimension = %[4]d AND e.number = r.number`,
+			d.own("number"), t.chain.table("row"), t.chain.table("entry"), d.column.Number)).Scan(&s.Exact, &s.Loss)
+		if err != nil {
+			return nil, err
+		}
+		of[d.column.Number] = s
+	}
+	return json.Marshal(of)
 }

@@ -206,12 +206,16 @@ func (t *takingIn) note(ctx context.Context, first bool) error {
 		distinct = fmt.Sprintf("count(DISTINCT %s)", personColumn)
 	}
 	row := c.table("row")
+	columns, err := t.statistics(ctx)
+	if err != nil {
+		return fmt.Errorf("sum up columns: %w", err)
+	}
 	err = t.tx.QueryRow(ctx, fmt.Sprintf(`UPDATE tailor.chain SET epoch = $2, generation = $3, edition = $4, version = $5, layout = $6, changed = now(),
-			arrivals = $7, departures = $8, changes = $9, stored = CASE WHEN $10::jsonb = '[]' THEN stored ELSE $10 END,
+			arrivals = $7, departures = $8, changes = $9, columns = $11, stored = CASE WHEN $10::jsonb = '[]' THEN stored ELSE $10 END,
 			(blocks, min_block, rows) = (SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0) FROM (SELECT %s AS n, count(*) AS r FROM %s GROUP BY %s) b),
 			subjects = (SELECT count(DISTINCT %s) FROM %[2]s)
 		WHERE chain = $1 RETURNING subjects, min_block`, distinct, row, blockColumn, personColumn),
-		c.number, t.r.Epoch, c.generation, c.edition, t.r.Version, releaseLayout, t.waiting.arrivals, t.waiting.departures, t.waiting.changes, stored).
+		c.number, t.r.Epoch, c.generation, c.edition, t.r.Version, releaseLayout, t.waiting.arrivals, t.waiting.departures, t.waiting.changes, stored, columns).
 		Scan(&c.subjects, &c.minBlock)
 	if err != nil {
 		return fmt.Errorf("note what the chain has become: %w", err)

@@ -205,6 +205,9 @@ type Snapshot struct {
 	beyond    bool            // a name is not ASCII: PostgreSQL folds and encodes it its own way
 }
 
+// ResearchSchema is where the released shape of each protected relation is listed.
+const ResearchSchema = "research"
+
 // NewSnapshot makes a snapshot. The research schema's name of each protected
 // relation is added by itself.
 func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *Snapshot {
@@ -213,7 +216,7 @@ func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *
 	for _, r := range protected {
 		r.Catalog = version
 		s.protected[Name{r.Schema, r.Name}] = r
-		s.protected[Name{"research", r.Name}] = r
+		s.protected[Name{ResearchSchema, r.Name}] = r
 		for _, parent := range r.References {
 			s.linked[r.OID], s.linked[parent] = true, true
 		}

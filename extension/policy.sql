@@ -229,6 +229,18 @@ BEGIN
     END IF;
     EXECUTE format('GRANT tailor_reader TO %I', role)
         || CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN ' WITH INHERIT TRUE' ELSE '' END;
+    -- Tools that list what is in the path find the released shape first.
+    IF NOT EXISTS (SELECT FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
+                   WHERE r.rolname = role AND array_to_string(s.setconfig, E'\n') ~ '(^|\n)search_path=') THEN
+        BEGIN
+            EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = research, %s', role, current_database(),
+                           coalesce((SELECT substr(c, length('search_path=') + 1) FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) c
+                                     JOIN pg_database d ON d.oid = s.setdatabase AND d.datname = current_database()
+                                     WHERE s.setrole = 0 AND c LIKE 'search_path=%'), '"$user", public'));
+        EXCEPTION WHEN insufficient_privilege THEN
+            RAISE NOTICE 'role "%" keeps its search path: tools list released tables in the schema research', role;
+        END;
+    END IF;
     PERFORM pg_notify('tailor', 'readers');
 END $$;
 COMMENT ON PROCEDURE tailor.grant_reader IS 'makes a role a reader: protected tables reach it as releases only';

@@ -102,7 +102,9 @@ ALTER TABLE tailor.chain DROP COLUMN IF EXISTS partition,
     ADD COLUMN IF NOT EXISTS edition integer NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS version integer, ADD COLUMN IF NOT EXISTS keyed boolean NOT NULL DEFAULT true,
     ADD COLUMN IF NOT EXISTS rows bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS subjects bigint NOT NULL DEFAULT 0,
     ADD COLUMN IF NOT EXISTS arrivals bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS departures bigint NOT NULL DEFAULT 0,
-    ADD COLUMN IF NOT EXISTS changes bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS stored jsonb NOT NULL DEFAULT '[]';
+    ADD COLUMN IF NOT EXISTS changes bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS stored jsonb NOT NULL DEFAULT '[]',
+    ADD COLUMN IF NOT EXISTS columns jsonb NOT NULL DEFAULT '{}';
+COMMENT ON COLUMN tailor.chain.columns IS 'of each dimension, the share of rows that are exact, and the loss';
 ALTER TABLE tailor.epoch ADD COLUMN IF NOT EXISTS keyed boolean NOT NULL DEFAULT true;
 COMMENT ON COLUMN tailor.epoch.keyed IS 'whether a row goes on when what it says changes: it is known by its subject, or by a primary key';
 COMMENT ON COLUMN tailor.chain.epoch IS 'the copy that the release was last brought up to date with';

@@ -58,16 +58,36 @@ COMMENT ON COLUMN tailor.margin.dimension IS 'the number of the column, as in th
 COMMENT ON COLUMN tailor.margin.label IS
     'a value, or a label: each value counts under the narrowest label that covers it; NULL for NULL';
 
--- What the asking role may read of releases.
-CREATE OR REPLACE VIEW research.tailor_margins AS
-    SELECT n.nspname::text AS table_schema, c.relname::text AS table_name, m.column_name, m.cohort, m.label,
-           m.subjects, m.rows
-    FROM tailor.margin m JOIN tailor.chain h USING (chain)
-    JOIN pg_class c ON c.oid = h.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+-- Names of releases that the asking role may read.
+CREATE OR REPLACE VIEW tailor.readable AS
+    SELECT h.chain, h.relation, n.nspname::text AS table_schema, c.relname::text AS table_name, h.columns, h.version
+    FROM tailor.chain h JOIN pg_class c ON c.oid = h.relation JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_class v ON v.relnamespace = 'tailor_release'::regnamespace
          AND v.relname = concat('chain_', h.chain, CASE WHEN h.edition > 0 THEN '_g' || h.edition END)
     WHERE has_table_privilege(current_user, v.oid, 'SELECT');
+COMMENT ON VIEW tailor.readable IS 'for Tailor''s own views only';
+
+CREATE OR REPLACE VIEW research.tailor_margins AS
+    SELECT r.table_schema, r.table_name, m.column_name, m.cohort, m.label, m.subjects, m.rows
+    FROM tailor.margin m JOIN tailor.readable r USING (chain);
 COMMENT ON VIEW research.tailor_margins IS
-    'how many subjects have which value of a quasi-identifier: each value counts under the narrowest label listed that covers it';
+    'how many subjects have which value of a quasi-identifier: each counts under the narrowest label listed that covers it';
+
+CREATE OR REPLACE VIEW research.tailor_columns AS
+    SELECT r.table_schema, r.table_name, c ->> 'name' AS column_name, c ->> 'type' AS data_type,
+           CASE c ->> 'class' WHEN 'direct_identifier' THEN 'pseudonym' ELSE c ->> 'class' END AS class,
+           c #>> '{hierarchy,name}' AS hierarchy, coalesce(c ->> 'representative', CASE WHEN c ? 'hierarchy' THEN 'raked' END) AS value_is,
+           CASE WHEN c ? 'hierarchy' THEN (r.columns #>> ARRAY[c ->> 'number', 'exact'])::float8 ELSE 1 END AS exact,
+           CASE WHEN c ? 'hierarchy' THEN (r.columns #>> ARRAY[c ->> 'number', 'loss'])::float8 ELSE 0 END AS loss
+    FROM tailor.readable r JOIN tailor.policy_version v USING (relation, version)
+    CROSS JOIN LATERAL jsonb_array_elements(v.policy -> 'columns') c
+    WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
+       OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym');
+COMMENT ON VIEW research.tailor_columns IS 'the columns that a reader is shown, and how exact they are';
+COMMENT ON COLUMN research.tailor_columns.value_is IS
+    'raked: drawn from what the label covers, so that all values together meet the margin; middle: the middle of the label';
+COMMENT ON COLUMN research.tailor_columns.exact IS 'the share of rows whose value is the one that the table has';
+COMMENT ON COLUMN research.tailor_columns.loss IS 'the mean share of the domain that a label covers';
 ALTER VIEW research.tailor_margins OWNER TO tailor_owner;
-GRANT SELECT ON research.tailor_margins TO tailor_reader;
+ALTER VIEW research.tailor_columns OWNER TO tailor_owner;
+GRANT SELECT ON research.tailor_margins, research.tailor_columns TO tailor_reader;

@@ -265,7 +265,7 @@ func (l *fromList) keyOf(ref *pg.ColumnRef) *standing {
 		found = holder(l.tables, name)
 	case len(qualifier) == 1 || len(qualifier) == 2:
 		for _, t := range l.tables {
-			if t.alias != qualifier[len(qualifier)-1] || (len(qualifier) == 2 && t.schema != qualifier[0]) {
+			if t.alias != qualifier[len(qualifier)-1] || (len(qualifier) == 2 && !isIn(qualifier[0], t.schema, t.relation)) {
 				continue
 			}
 			if found != nil {

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
@@ -48,12 +49,18 @@ func (s *scope) named(qualifier []string) *entry {
 	n := len(qualifier)
 	for ; s != nil; s = s.parent {
 		for _, e := range s.entries {
-			if e.alias == qualifier[n-1] && (n == 1 || e.schema == qualifier[n-2]) {
+			if e.alias == qualifier[n-1] && (n == 1 || isIn(qualifier[n-2], e.schema, e.relation)) {
 				return e
 			}
 		}
 	}
 	return nil
+}
+
+// isIn says whether a schema is that of an unaliased relation: a protected one is found by
+// that of its table, and in the schema research.
+func isIn(name, schema string, r *catalog.Relation) bool {
+	return name == schema || schema != "" && r != nil && (name == r.Schema || name == catalog.ResearchSchema)
 }
 
 // reaches says whether an entry's alias, written in this scope, means it.

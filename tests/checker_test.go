@@ -58,7 +58,7 @@ func (d disclosed) smallestClass() int {
 // covers the person's value.
 func assertTruthful(t *testing.T, direct *pgx.Conn, d disclosed, at, column int, name string) {
 	t.Helper()
-	rows, err := direct.Query(t.Context(), fmt.Sprintf(`SELECT token::text, coalesce(%s::text, 'NULL') FROM patients`, name))
+	rows, err := direct.Query(t.Context(), fmt.Sprintf(`SELECT token::text, coalesce(%s::text, '(null)') FROM patients`, name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,7 @@ func TestJoinsDoNotTellPayloadsApart(t *testing.T) {
 			}
 		}
 	}
+	exec1(t, c.direct, asMiddles("CALL tailor.activate('patients'); CALL tailor.activate('encounters')"))
 	first := &world{proxied: c.proxied}
 	first.transcript(t, "researcher", statements)
 	settled, _ := first.transcript(t, "researcher", statements)

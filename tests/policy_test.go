@@ -377,7 +377,7 @@ CALL tailor.protect('town.plain', 'id', 5); CALL tailor.classify('town.plain', '
 	first := export()
 	for _, want := range []string{
 		"seed: [[age, zip]]", `"town.\"Odd Table\"":`, `"on": {class: non_sensitive}`, "odd day", "action: pseudonym",
-		"gate: {measure: average, max_risk: 0.125}", "refresh: 36h", "age: {class: quasi_identifier, hierarchy: builtin.age}",
+		"gate: {measure: average, max_risk: 0.125}", "refresh: 36h", "age: {class: quasi_identifier, hierarchy: builtin.age, representative: middle}",
 		"set_valued: {column: illness, m: 2, constraints: {aa: [illness 3], b: [illness 2, illness 1]}, sensitive: [illness 0], diversity: 2}",
 	} {
 		if !strings.Contains(first, want) {

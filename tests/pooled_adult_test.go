@@ -105,7 +105,7 @@ func adultSources() []source {
 func TestReadersOfAdultWhoPoolTheirAnswers(t *testing.T) {
 	const occupations = 3
 	direct := newAdult(t, "pooled_adult", adultRows())
-	exec1(t, direct, fmt.Sprintf(`CALL tailor.require('adult', 'l_diversity', 'occupation', %d); CALL tailor.activate('adult')`, occupations))
+	exec1(t, direct, asMiddles(fmt.Sprintf(`CALL tailor.require('adult', 'l_diversity', 'occupation', %d); CALL tailor.activate('adult')`, occupations)))
 	p := serveDatabase(t, "pooled_adult")
 	conns := p.readers(t, direct, "adult_reader", 10)
 	sources := adultSources()
