@@ -1,0 +1,481 @@
+package fidelity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// AnswerLimit is the most that is kept of an answer, in bytes.
+const AnswerLimit = 64 << 20
+
+// cellBytes is what a cell costs besides its text.
+const cellBytes = 24
+
+// grace is how long a server that does not keep its statement_timeout is waited for.
+const grace = 5 * time.Second
+
+var (
+	errTooLarge = fmt.Errorf(
+		"the answer is larger than %d MB; ask for groups, or for fewer of them",
+		AnswerLimit>>20,
+	)
+	errTimeout = errors.New("no answer within the time limit")
+)
+
+// Connect opens a connection.
+type Connect func(context.Context) (*pgx.Conn, error)
+
+// side is one of the two places where queries run. A connection that a query has broken is made
+// again for the next one.
+type side struct {
+	connect  Connect
+	settings string // SQL that a new connection begins with
+	readOnly bool
+	timeout  time.Duration
+	conn     *pgx.Conn
+}
+
+// ready returns an open connection.
+func (s *side) ready(ctx context.Context) (*pgx.Conn, error) {
+	if s.conn != nil && !s.conn.IsClosed() {
+		return s.conn, nil
+	}
+	s.awaitCancelled()
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Exec(ctx, s.settings, pgx.QueryExecModeSimpleProtocol); err != nil {
+		_ = conn.Close(ctx)
+		return nil, err
+	}
+	s.conn = conn
+	return conn, nil
+}
+
+// close ends the connection.
+func (s *side) close() {
+	if s.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		_ = s.conn.Close(ctx)
+		s.awaitCancelled()
+	}
+}
+
+// awaitCancelled waits until the server has been asked to end what a broken connection has left
+// it with.
+func (s *side) awaitCancelled() {
+	if s.conn == nil {
+		return
+	}
+	select {
+	case <-s.conn.PgConn().CleanupDone():
+	case <-time.After(grace):
+	}
+}
+
+// run asks a query. Where the table itself is asked, nothing that the query does stays.
+func (s *side) run(ctx context.Context, sql string) (*Answer, time.Duration, error) {
+	conn, err := s.ready(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, s.timeout+grace, errTimeout)
+	defer cancel()
+	if s.readOnly {
+		if _, err := conn.Exec(limited, "BEGIN READ ONLY", pgx.QueryExecModeSimpleProtocol); err != nil {
+			return nil, 0, err
+		}
+		defer func() { _, _ = conn.Exec(limited, "ROLLBACK", pgx.QueryExecModeSimpleProtocol) }()
+	}
+	start := time.Now()
+	answer, err := read(limited, cancel, conn, sql)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil && !errors.Is(err, errTooLarge) {
+		err = errTimeout
+	}
+	return answer, time.Since(start), err
+}
+
+// read collects an answer of one statement, up to AnswerLimit.
+func read(ctx context.Context, cancel func(), conn *pgx.Conn, sql string) (*Answer, error) {
+	result := conn.PgConn().ExecParams(ctx, sql, nil, nil, nil, nil)
+	answer := &Answer{}
+	bytes := 0
+	for result.NextRow() {
+		values := result.Values()
+		row := make([][]byte, len(values))
+		for i, v := range values {
+			bytes += cellBytes + len(v)
+			if v != nil {
+				row[i] = append(make([]byte, 0, len(v)), v...)
+			}
+		}
+		if bytes > AnswerLimit {
+			cancel() // which ends the connection and the statement
+			_, _ = result.Close()
+			return nil, errTooLarge
+		}
+		answer.Rows = append(answer.Rows, row)
+	}
+	for _, f := range result.FieldDescriptions() {
+		answer.Columns = append(answer.Columns, Column{Name: f.Name, Type: f.DataTypeOID})
+	}
+	_, err := result.Close()
+	return answer, err
+}
+
+// Runner runs workloads on tables and on their releases.
+type Runner struct {
+	// Timeout is how long a query may take on each side, AtLeast how many people a group has
+	// that is not small.
+	Timeout time.Duration
+	AtLeast float64
+	// Progress is told of each query before it runs; nil for nobody.
+	Progress func(q Query, of int)
+
+	tables, releases side
+	aggregates       map[string]bool
+	quasi            []Use // all quasi-identifiers, without places; none if the role may not ask
+}
+
+// Fault is an error about the two connections, with what to do about it.
+type Fault struct{ What, Remedy string }
+
+func (f *Fault) Error() string { return f.What + "; " + f.Remedy }
+
+// Open connects with a database as the owner of tables, and through a proxy as a reader.
+func (r *Runner) Open(ctx context.Context, tables, releases Connect) error {
+	const common = `SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'postgres';
+		SET extra_float_digits = 1;`
+	limit := fmt.Sprintf(`SET statement_timeout = %d;`, r.Timeout.Milliseconds())
+	r.releases = side{connect: releases, timeout: r.Timeout, settings: common + limit +
+		`SET tailor.representation = 'value'; SET tailor.notices = off`}
+	r.tables = side{connect: tables, timeout: r.Timeout, readOnly: true, settings: common + limit}
+	reader, err := r.releases.ready(ctx)
+	if err != nil {
+		return err
+	}
+	zone, path, there, err := r.askReader(ctx, reader)
+	if err != nil {
+		return err
+	}
+	owner, err := r.tables.ready(ctx)
+	if err != nil {
+		return err
+	}
+	if err := askOwner(ctx, owner, there); err != nil {
+		return err
+	}
+	// Names and times mean the same on both sides: what they mean to the reader.
+	const same = `SELECT set_config('TimeZone', $1, false), set_config('search_path', $2, false)`
+	if _, err := owner.Exec(ctx, same, zone, path); err != nil {
+		return err
+	}
+	r.tables.settings += fmt.Sprintf(
+		`; SET TimeZone = %s; SELECT set_config('search_path', %s, false)`,
+		quoted(zone),
+		quoted(path),
+	)
+	return r.readCatalog(ctx, owner)
+}
+
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// Close ends the connections.
+func (r *Runner) Close() {
+	r.tables.close()
+	r.releases.close()
+}
+
+// whichDatabase names a database: its cluster, and its number and name there.
+const whichDatabase = `SELECT concat(
+		(SELECT system_identifier FROM pg_catalog.pg_control_system()), ' ', d.oid, ' ', d.datname)
+	FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()`
+
+// askReader asserts that a connection is a reader's, through a proxy.
+func (r *Runner) askReader(
+	ctx context.Context,
+	conn *pgx.Conn,
+) (zone, path, database string, err error) {
+	var reads, superuser bool
+	err = conn.QueryRow(
+		ctx,
+		`SELECT pg_catalog.current_setting('TimeZone'), pg_catalog.current_setting('search_path'),
+			coalesce(pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER'), false), r.rolsuper
+		FROM pg_catalog.pg_roles r LEFT JOIN pg_catalog.pg_roles g ON g.rolname = 'tailor_reader'
+		WHERE r.rolname = CURRENT_USER`,
+	).Scan(
+		&zone,
+		&path,
+		&reads,
+		&superuser,
+	)
+	if err != nil {
+		return "", "", "", err
+	}
+	if !reads || superuser {
+		return "", "", "", &Fault{
+			"the role of --proxy is no reader: it would be shown tables and not releases",
+			"connect as a reader, which CALL tailor.grant_reader('ROLE') makes",
+		}
+	}
+	var server *pgconn.PgError
+	if _, err := explained(ctx, conn, "SELECT 1"); errors.As(err, &server) {
+		return "", "", "", &Fault{
+			"--proxy leads to PostgreSQL and not to a proxy",
+			"give host and port of tailor serve",
+		}
+	} else if err != nil {
+		return "", "", "", err
+	}
+	err = conn.QueryRow(ctx, whichDatabase).Scan(&database)
+	return zone, path, database, err
+}
+
+// askOwner asserts that a connection is with a database, and shows tables as they are.
+func askOwner(ctx context.Context, conn *pgx.Conn, database string) error {
+	var here string
+	if err := conn.QueryRow(ctx, whichDatabase).Scan(&here); err != nil {
+		return err
+	}
+	if here != database {
+		return &Fault{
+			"--dsn and --proxy lead to different databases",
+			"give both the database that the proxy is run for",
+		}
+	}
+	var reads bool
+	err := conn.QueryRow(
+		ctx,
+		`SELECT pg_catalog.pg_has_role(r.oid, 'tailor_reader', 'MEMBER') AND NOT r.rolsuper
+		FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER`,
+	).Scan(
+		&reads,
+	)
+	if err == nil && reads {
+		return &Fault{
+			"the role of --dsn is a reader, and may not see the tables",
+			"connect as the owner of the tables",
+		}
+	}
+	return err
+}
+
+// readCatalog reads which functions are aggregates, and which columns quasi-identifiers.
+func (r *Runner) readCatalog(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(
+		ctx,
+		`SELECT DISTINCT proname::text FROM pg_catalog.pg_proc WHERE prokind = 'a'`,
+	)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	r.aggregates = make(map[string]bool, len(names))
+	for _, n := range names {
+		r.aggregates[n] = true
+	}
+	rows, err = conn.Query(ctx, `SELECT n.nspname || '.' || c.relname, item ->> 'name', ''
+		FROM tailor.policies p JOIN pg_catalog.pg_class c ON c.oid = p.relation
+			JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
+			pg_catalog.jsonb_array_elements(p.policy -> 'columns') items (item)
+		WHERE item ->> 'class' = 'quasi_identifier' ORDER BY 1, 2`)
+	if err == nil {
+		r.quasi, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Use])
+	}
+	if server := (*pgconn.PgError)(nil); errors.As(err, &server) &&
+		server.Code == "42501" { // no member of tailor_admin
+		return nil
+	}
+	return err
+}
+
+// explained asks which quasi-identifiers a query uses.
+func explained(ctx context.Context, conn *pgx.Conn, sql string) (*explanation, error) {
+	result := conn.PgConn().ExecParams(
+		ctx,
+		"EXPLAIN (TAILOR, FORMAT JSON) "+sql,
+		nil,
+		nil,
+		nil,
+		nil,
+	).Read()
+	if result.Err != nil {
+		return nil, result.Err
+	}
+	if len(result.Rows) != 1 || len(result.Rows[0]) != 1 {
+		return nil, errors.New("EXPLAIN (TAILOR) has no document")
+	}
+	var e explanation
+	if err := json.Unmarshal(result.Rows[0][0], &e); err != nil {
+		return nil, fmt.Errorf("read the account of a query: %w", err)
+	}
+	return &e, nil
+}
+
+// explanation is what is read of EXPLAIN (TAILOR, FORMAT JSON).
+type explanation struct {
+	Tables []struct {
+		Table  string
+		Loss   float64
+		Stages []struct {
+			Place      string
+			Attributes []string `json:"qids"`
+		}
+	}
+}
+
+// uses lists each quasi-identifier with the first place where it acts.
+func (e *explanation) uses() []Use {
+	out := []Use{}
+	for _, t := range e.Tables {
+		seen := make(map[string]bool)
+		for _, s := range t.Stages {
+			for _, column := range s.Attributes {
+				if !seen[column] {
+					seen[column] = true
+					out = append(out, Use{Table: t.Table, Column: column, Place: s.Place})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Run asks each query on both sides. A query that fails is reported, and the others go on; the
+// error is of the context, or of a connection that cannot be made again.
+func (r *Runner) Run(ctx context.Context, queries []Query) (*Report, error) {
+	report := &Report{
+		Note:      Note,
+		AtLeast:   r.AtLeast,
+		TimeoutMS: r.Timeout.Milliseconds(),
+		Queries:   []Result{},
+	}
+	for _, q := range queries {
+		if r.Progress != nil {
+			r.Progress(q, len(queries))
+		}
+		result, err := r.query(ctx, q)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		report.Queries = append(report.Queries, *result)
+	}
+	report.sumUp()
+	return report, nil
+}
+
+// query runs one query.
+func (r *Runner) query(ctx context.Context, q Query) (*Result, error) {
+	result := &Result{Number: q.Number, Line: q.Line, Name: q.Name, SQL: q.SQL, Uses: []Use{}}
+	statement, err := ReadStatement(q.SQL, func(name string) bool { return r.aggregates[name] })
+	if err != nil {
+		result.Outcome, result.Reason = SyntaxError, err.Error()
+		if errors.Is(err, ErrNoQuery) {
+			result.Outcome = NoQuery
+		}
+		return result, nil
+	}
+	reader, err := r.releases.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	account, err := explained(ctx, reader, q.SQL)
+	switch {
+	case err != nil: // the reason comes with the answer
+		result.Uses = r.named(statement, result.Uses)
+	case len(account.Tables) == 0:
+		result.Outcome, result.Reason = Unprotected, "it reads no protected table"
+		return result, nil
+	default:
+		result.Uses = r.named(statement, account.uses())
+	}
+	truth, took, trueErr := r.tables.run(ctx, q.SQL)
+	result.TrueMS = milliseconds(took)
+	release, took, releaseErr := r.releases.run(ctx, q.SQL)
+	result.ReleaseMS = milliseconds(took)
+	result.TrueError, result.ReleaseError = r.failure(trueErr, true), r.failure(releaseErr, false)
+	switch {
+	case result.TrueError == nil && result.ReleaseError == nil:
+		result.Comparison, err = Compare(truth, release, statement, r.AtLeast)
+		result.Outcome = Compared
+		if err != nil {
+			result.Outcome, result.Reason = NotComparable, strings.TrimPrefix(
+				err.Error(),
+				ErrNotComparable.Error()+": ",
+			)
+		}
+	case result.TrueError == nil && isRefusal(result.ReleaseError.SQLState):
+		result.Outcome, result.Reason = Refused, result.ReleaseError.Message
+	default:
+		result.Outcome, result.Reason = Failed, result.failed()
+	}
+	return result, nil
+}
+
+// named adds to the uses of a plan the quasi-identifiers that a query names and the plan has not:
+// all of a query that is refused, and the parent's of a join that the child's plan leaves out.
+func (r *Runner) named(s *Statement, planned []Use) []Use {
+	out := planned
+	for _, u := range r.quasi {
+		isPlanned := slices.ContainsFunc(planned, func(p Use) bool { return p.Column == u.Column })
+		_, table, _ := strings.Cut(u.Table, ".")
+		if !isPlanned && slices.Contains(s.Tables, table) && slices.Contains(s.Columns, u.Column) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// isRefusal says whether an SQLSTATE means that releases do not answer a query.
+func isRefusal(code string) bool {
+	switch code {
+	case "0A000", "42501", "KA001", "KA004":
+		return true
+	}
+	return false
+}
+
+// failure words an error. Of what PostgreSQL says of the tables only messages about names, syntax
+// and limits are kept: others may quote data that the report has no use for.
+func (r *Runner) failure(err error, ofTables bool) *Failure {
+	var server *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &server):
+		return &Failure{Message: err.Error()}
+	case server.Code == "57014":
+		return &Failure{
+			SQLState: server.Code,
+			Message:  fmt.Sprintf("not done within %v", r.Timeout),
+			Hint:     "--statement-timeout gives it longer.",
+		}
+	case ofTables && server.Code == "42501":
+		return &Failure{
+			SQLState: server.Code,
+			Message:  server.Message,
+			Hint:     "--dsn needs the rights of the tables' owner.",
+		}
+	case ofTables && !strings.HasPrefix(server.Code, "42"):
+		return &Failure{SQLState: server.Code, Message: "PostgreSQL failed the query on the table"}
+	}
+	return &Failure{SQLState: server.Code, Message: server.Message, Hint: server.Hint}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
