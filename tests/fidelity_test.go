@@ -20,7 +20,12 @@ type fidelityReport struct {
 	Note             string
 	Database, Reader string
 	AtLeast          float64 `json:"at_least"`
-	Summary          struct {
+	Releases         []struct {
+		Table    string
+		Subjects int
+		Waiting  *int
+	}
+	Summary struct {
 		Queries  int
 		Outcomes map[string]int
 		Groups   fidelityGroups
@@ -117,6 +122,10 @@ func TestFidelityComparesReleasesWithTables(t *testing.T) {
 	if r.Database != "hospital" || r.Reader != p.reader(t) || r.AtLeast != 50 ||
 		!strings.Contains(r.Note, "holds true figures") {
 		t.Errorf("the head of the report: %+v", r)
+	}
+	if len(r.Releases) < 2 || r.Releases[1].Table != "public.patients" ||
+		r.Releases[1].Subjects != patients || r.Releases[1].Waiting == nil {
+		t.Errorf("releases %+v", r.Releases)
 	}
 	if o := r.Summary.Outcomes; r.Summary.Queries != 12 || o["compared"] != 10 || o["refused"] != 2 ||
 		o["failed"] != 0 {

@@ -118,6 +118,7 @@ func TestColumnsAreKeysOrMeasures(t *testing.T) {
 		},
 		{"a cast of a count", "SELECT count(*)::int, sex FROM t GROUP BY sex", "b", "a", "a"},
 		{"people before rows", "SELECT count(*), count(DISTINCT id) FROM t", "", "a b", "b"},
+		{"people before rows that follow", "SELECT count(DISTINCT id), count(*) FROM t", "", "a b", "a"},
 		{"a window function", "SELECT sex, rank() OVER (ORDER BY sex) FROM t", "a", "b", ""},
 		{
 			"a subquery in FROM",
@@ -140,6 +141,7 @@ func TestColumnsAreKeysOrMeasures(t *testing.T) {
 			"SELECT 'all', count(*) FROM t UNION ALL SELECT sex, count(*) FROM t GROUP BY sex",
 			"a", "b", "b",
 		},
+		{"one arm of UNION", "SELECT sex, 0 FROM t UNION SELECT 'x', count(*) FROM t", "a", "b", ""},
 		{"distinct numbers", "SELECT DISTINCT age, zip FROM t", "a b", "", ""},
 		{"grouped without an aggregate", "SELECT age, zip FROM t GROUP BY age, zip", "a b", "", ""},
 		{"a list: numbers are measures", "SELECT id, x FROM t", "", "a b", ""},

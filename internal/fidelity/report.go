@@ -33,9 +33,21 @@ type Report struct {
 	Reader    string    `json:"reader"`
 	AtLeast   float64   `json:"at_least"`
 	TimeoutMS int64     `json:"statement_timeout_ms"`
-	Summary   Summary   `json:"summary"`
-	Columns   []Cost    `json:"columns"`
-	Queries   []Result  `json:"queries"`
+	// Releases are those of the tables that the owner's role owns: what has changed since they were
+	// copied counts as error.
+	Releases []Release `json:"releases"`
+	Summary  Summary   `json:"summary"`
+	Columns  []Cost    `json:"columns"`
+	Queries  []Result  `json:"queries"`
+}
+
+// Release is what an audience is shown of a table.
+type Release struct {
+	Table    string    `json:"table"`
+	Audience string    `json:"audience"`
+	Copied   time.Time `json:"copied"`   // when the table was as it is shown
+	Subjects int64     `json:"subjects"` // who are shown
+	Waiting  int64     `json:"waiting"`  // who wait to be shown, to go, or to be shown as they are now
 }
 
 // Summary is over all queries that were compared. Large and Small pool their cells.

@@ -175,8 +175,31 @@ func (r *Runner) readCatalog(ctx context.Context, conn *pgx.Conn) error {
 	if err == nil {
 		r.quasi, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Use])
 	}
-	if server := (*pgconn.PgError)(nil); errors.As(err, &server) &&
-		server.Code == "42501" { // no member of tailor_admin
+	return unlessForbidden(err) // of who is no member of tailor_admin
+}
+
+// shown lists the releases of the owner's tables, some of which are made for the first query.
+func (r *Runner) shown(ctx context.Context) ([]Release, error) {
+	conn, err := r.tables.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := conn.Query(ctx, `
+		SELECT n.nspname || '.' || c.relname, e.audience, e.copied, e.subjects,
+			e.arrivals + e.departures + e.changes
+		FROM tailor.epochs e JOIN pg_catalog.pg_class c ON c.oid = e.relation
+			JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace ORDER BY 1, 2`)
+	out := []Release{}
+	if err == nil {
+		out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Release])
+	}
+	return out, unlessForbidden(err)
+}
+
+// unlessForbidden is an error other than that of missing rights.
+func unlessForbidden(err error) error {
+	var server *pgconn.PgError
+	if errors.As(err, &server) && server.Code == "42501" {
 		return nil
 	}
 	return err
@@ -257,7 +280,9 @@ func (r *Runner) Run(ctx context.Context, queries []Query) (*Report, error) {
 		report.Queries = append(report.Queries, *result)
 	}
 	report.sumUp()
-	return report, nil
+	var err error
+	report.Releases, err = r.shown(ctx)
+	return report, err
 }
 
 // query runs one query.

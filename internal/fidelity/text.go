@@ -23,6 +23,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	p.line("cells of at least %g people: %s", r.AtLeast, figures(&s.Large))
 	p.line("smaller cells: %s", figures(&s.Small))
 	p.line("groups: %s\n", coverage(s.Groups))
+	p.releases(r.Releases)
 	p.queries(r)
 	p.columns(r.Columns)
 	p.reasons(r.Queries)
@@ -45,6 +46,17 @@ func (p *page) table(header string, rows []string) {
 	}
 	_ = t.Flush() // a Builder takes everything
 	p.line("")
+}
+
+// releases says of when releases are: what has changed since counts as error.
+func (p *page) releases(releases []Release) {
+	for _, r := range releases {
+		p.line("%s is shown as of %s, %d people; %d wait to be shown as they are", shown(r.Table),
+			r.Copied.Local().Format("2006-01-02 15:04"), r.Subjects, r.Waiting)
+	}
+	if releases != nil {
+		p.line("")
+	}
 }
 
 // textName is how much of a query's name stands in a table.

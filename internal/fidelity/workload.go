@@ -79,12 +79,13 @@ type splitter struct {
 	number  int
 	name    string
 	nameEnd int // of the last comment of the block that the name begins
+	ended   int // where the last statement ended
 }
 
-// comment notes a comment above a statement. A blank line between two of them starts another
-// block.
+// comment notes a comment above a statement, not one behind the last statement on its line. A
+// blank line between two of them starts another block.
 func (w *splitter) comment(start, end int) {
-	if w.begin >= 0 {
+	if w.begin >= 0 || w.ended > 0 && !strings.Contains(w.text[w.ended:start], "\n") {
 		return
 	}
 	if w.name == "" || strings.Count(w.text[w.nameEnd:start], "\n") > 1 {
@@ -108,7 +109,7 @@ func (w *splitter) end(out []Query, at int) []Query {
 			Name: shortened(name, nameLength), SQL: sql,
 		})
 	}
-	w.begin, w.name, w.nameEnd = -1, "", 0
+	w.begin, w.name, w.nameEnd, w.ended = -1, "", 0, at
 	return out
 }
 

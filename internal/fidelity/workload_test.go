@@ -19,7 +19,8 @@ SELECT ';' AS "a;b" -- not a name; not an end
 FROM patients /* nor; this */;
 
 /* By sex */
-SELECT 1 WHERE 'ä' <> $$;$$;
+SELECT 1 WHERE 'ä' <> $$;$$; SELECT 2; -- not the next one's name
+SELECT 3;
 SELECT 'no end`
 	want := []fidelity.Query{
 		{1, 6, "Everybody", "SELECT count(*) FROM patients"},
@@ -30,7 +31,9 @@ SELECT 'no end`
 			"SELECT ';' AS \"a;b\" -- not a name; not an end\nFROM patients /* nor; this */",
 		},
 		{3, 12, "By sex", "SELECT 1 WHERE 'ä' <> $$;$$"},
-		{4, 13, "SELECT 'no end", "SELECT 'no end"},
+		{4, 12, "SELECT 2", "SELECT 2"},
+		{5, 13, "SELECT 3", "SELECT 3"},
+		{6, 14, "SELECT 'no end", "SELECT 'no end"},
 	}
 	got := fidelity.ReadWorkload(file)
 	if len(got) != len(want) {
