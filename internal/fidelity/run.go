@@ -2,10 +2,8 @@ package fidelity
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -175,7 +173,7 @@ func (r *Runner) readCatalog(ctx context.Context, conn *pgx.Conn) error {
 	if err == nil {
 		r.quasi, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Use])
 	}
-	return unlessForbidden(err) // of who is no member of tailor_admin
+	return unlessForbidden(err) // forbidden to roles that are no members of tailor_admin
 }
 
 // shown lists the releases of the owner's tables, some of which are made for the first query.
@@ -206,55 +204,16 @@ func unlessForbidden(err error) error {
 }
 
 // explained asks which quasi-identifiers a query uses.
-func explained(ctx context.Context, conn *pgx.Conn, sql string) (*explanation, error) {
-	result := conn.PgConn().ExecParams(
-		ctx,
-		"EXPLAIN (TAILOR, FORMAT JSON) "+sql,
-		nil,
-		nil,
-		nil,
-		nil,
-	).Read()
+func explained(ctx context.Context, conn *pgx.Conn, sql string) (*Explanation, error) {
+	const explain = "EXPLAIN (TAILOR, FORMAT JSON) "
+	result := conn.PgConn().ExecParams(ctx, explain+sql, nil, nil, nil, nil).Read()
 	if result.Err != nil {
 		return nil, result.Err
 	}
 	if len(result.Rows) != 1 || len(result.Rows[0]) != 1 {
 		return nil, errors.New("EXPLAIN (TAILOR) has no document")
 	}
-	var e explanation
-	if err := json.Unmarshal(result.Rows[0][0], &e); err != nil {
-		return nil, fmt.Errorf("read the account of a query: %w", err)
-	}
-	return &e, nil
-}
-
-// explanation is what is read of EXPLAIN (TAILOR, FORMAT JSON).
-type explanation struct {
-	Tables []struct {
-		Table  string
-		Loss   float64
-		Stages []struct {
-			Place      string
-			Attributes []string `json:"qids"`
-		}
-	}
-}
-
-// uses lists each quasi-identifier with the first place where it acts.
-func (e *explanation) uses() []Use {
-	out := []Use{}
-	for _, t := range e.Tables {
-		seen := make(map[string]bool)
-		for _, s := range t.Stages {
-			for _, column := range s.Attributes {
-				if !seen[column] {
-					seen[column] = true
-					out = append(out, Use{Table: t.Table, Column: column, Place: s.Place})
-				}
-			}
-		}
-	}
-	return out
+	return ReadExplanation(result.Rows[0][0])
 }
 
 // Run asks each query on both sides. A query that fails is reported, and the others go on; the
@@ -303,12 +262,12 @@ func (r *Runner) query(ctx context.Context, q Query) (*Result, error) {
 	account, err := explained(ctx, reader, q.SQL)
 	switch {
 	case err != nil: // the reason comes with the answer
-		result.Uses = r.named(statement, result.Uses)
+		result.Uses = UsesOf(nil, statement, r.quasi)
 	case len(account.Tables) == 0:
 		result.Outcome, result.Reason = Unprotected, "it reads no protected table"
 		return result, nil
 	default:
-		result.Uses = r.named(statement, account.uses())
+		result.Uses = UsesOf(account, statement, r.quasi)
 	}
 	truth, took, trueErr := r.tables.run(ctx, q.SQL)
 	result.TrueMS = milliseconds(took)
@@ -331,20 +290,6 @@ func (r *Runner) query(ctx context.Context, q Query) (*Result, error) {
 		result.Outcome, result.Reason = Failed, result.failed()
 	}
 	return result, nil
-}
-
-// named adds to the uses of a plan the quasi-identifiers that a query names and the plan has not:
-// all of a query that is refused, and the parent's of a join that the child's plan leaves out.
-func (r *Runner) named(s *Statement, planned []Use) []Use {
-	out := planned
-	for _, u := range r.quasi {
-		isPlanned := slices.ContainsFunc(planned, func(p Use) bool { return p.Column == u.Column })
-		_, table, _ := strings.Cut(u.Table, ".")
-		if !isPlanned && slices.Contains(s.Tables, table) && slices.Contains(s.Columns, u.Column) {
-			out = append(out, u)
-		}
-	}
-	return out
 }
 
 // isRefusal says whether an SQLSTATE means that releases do not answer a query.
