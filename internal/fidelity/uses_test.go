@@ -20,7 +20,7 @@ func TestUsesAreThoseOfThePlanAndOfTheText(t *testing.T) {
 		claim, document, sql string
 		want                 []fidelity.Use
 	}{
-		{"a parent's column", joined, "SELECT p.age FROM patients p, visits WHERE day > $1", []fidelity.Use{
+		{"a parent's column", joined, "SELECT p.age FROM patients p, visits v", []fidelity.Use{
 			{Table: "public.visits", Column: "day", Place: "scan"},
 			{Table: "public.patients", Column: "age", Place: "group"},
 		}},
@@ -32,6 +32,14 @@ func TestUsesAreThoseOfThePlanAndOfTheText(t *testing.T) {
 			"SELECT p.sex FROM visits JOIN patients p ON p.id = patient_id",
 			[]fidelity.Use{
 				{Table: "public.patients", Column: "sex"},
+			},
+		},
+		{
+			"a planned column of two tables' name",
+			`{"tables": [{"table": "public.staff", "stages": [{"place": "scan", "qids": ["age"]}]}]}`,
+			"SELECT count(*) FROM staff, patients WHERE staff.age > 60",
+			[]fidelity.Use{
+				{Table: "public.staff", Column: "age", Place: "scan"},
 			},
 		},
 		{"nothing", `{"tables": []}`, "SELECT age FROM other", []fidelity.Use{}},
