@@ -64,7 +64,7 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 	c.mu.Lock()
 	c.seen[chain.number] = chain.generation // whatever the rest comes to
 	c.mu.Unlock()
-	if r.SetValued == nil && chain.root == nil && len(r.QuasiIdentifiers()) > 0 {
+	if r.SetValued == nil && chain.root == nil && len(r.Dimensions()) > 0 {
 		if chain.root, err = c.readRoot(ctx, r, chain); err != nil {
 			return nil, err
 		}

@@ -18,10 +18,11 @@ type Chart struct {
 	Lines       []Line
 }
 
-// Line is a named series of points, drawn in order.
+// Line is a named series of points, drawn in order. Dots leaves out the line between them.
 type Line struct {
 	Name   string
 	Points [][2]float64
+	Dots   bool
 }
 
 // Measures of the drawing, in pixels.
@@ -129,7 +130,9 @@ func (c *Chart) line(b *strings.Builder, i int, l *Line, x, y *axis) {
 	for _, p := range l.Points {
 		path = append(path, fmt.Sprintf("%.1f,%.1f", x.at(p[0]), y.at(p[1])))
 	}
-	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(path, " "), colour)
+	if !l.Dots {
+		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(path, " "), colour)
+	}
 	for _, p := range l.Points {
 		mark(b, i, x.at(p[0]), y.at(p[1]), colour)
 	}

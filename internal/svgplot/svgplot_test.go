@@ -16,6 +16,7 @@ func TestAChartIsWellFormedAndHasALinePerSeries(t *testing.T) {
 		Lines: []svgplot.Line{
 			{Name: "one", Points: [][2]float64{{2, 0.01}, {25, 0.5}}},
 			{Name: "two", Points: [][2]float64{{2, 0.02}, {25, 0.02}}},
+			{Name: "three", Points: [][2]float64{{2, 0.03}, {25, 0.03}}, Dots: true},
 		},
 	}
 	var b strings.Builder
@@ -23,7 +24,7 @@ func TestAChartIsWellFormedAndHasALinePerSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := xml.NewDecoder(strings.NewReader(b.String()))
-	lines := 0
+	lines, circles := 0, 0
 	for {
 		token, err := in.Token()
 		if errors.Is(err, io.EOF) {
@@ -34,9 +35,12 @@ func TestAChartIsWellFormedAndHasALinePerSeries(t *testing.T) {
 		}
 		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "polyline" {
 			lines++
+		} else if ok && e.Name.Local == "circle" {
+			circles++
 		}
 	}
-	if lines != 2 || strings.Contains(b.String(), "NaN") {
-		t.Errorf("%d lines in %s", lines, b.String())
+	// The circles of the first and the third series, each with one in the legend.
+	if lines != 2 || circles != 6 || strings.Contains(b.String(), "NaN") {
+		t.Errorf("%d lines and %d circles in %s", lines, circles, b.String())
 	}
 }

@@ -1,0 +1,170 @@
+package tests
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hiatus-tailor/tailor/internal/fidelity"
+)
+
+func TestFidelityWritesFilesForTheirOwnerOnly(t *testing.T) {
+	p := shared.serve(t)
+	for format, wants := range map[string][]string{
+		"text": {"WORST CELLS", "refused", "public.patients.age", "42501 permission denied for column"},
+		"html": {"<svg", "</html>", "Single years of age", "42501 permission denied for column"},
+		"json": {`"outcome": "refused"`},
+	} {
+		out := filepath.Join(t.TempDir(), "fidelity")
+		code, stdout, stderr := tool(
+			t,
+			fidelityArgs(t, p, "--workload", hospitalWorkload, "--format", format, "--out", out)...)
+		raw, err := os.ReadFile(out)
+		if err != nil || code != 0 || stdout != "" || stderr != "" {
+			t.Fatalf("%s: exit %d, %q, %q, %v", format, code, stdout, stderr, err)
+		}
+		if info, err := os.Stat(out); err != nil || info.Mode() != fs.FileMode(0o600) {
+			t.Errorf("%s: mode %v, %v", format, info.Mode(), err)
+		}
+		for _, want := range append(wants, fidelity.Note) {
+			if !strings.Contains(string(raw), want) {
+				t.Errorf("%s: no %q in\n%s", format, want, raw)
+			}
+		}
+		if strings.Contains(string(raw), "<script") {
+			t.Errorf("%s has a script", format)
+		}
+	}
+}
+
+func TestFidelitySaysWhatIsWrong(t *testing.T) {
+	p := shared.serve(t)
+	reader, address := p.reader(t), p.cluster.Address()
+	direct := func(user string) string {
+		return fmt.Sprintf("postgres://%[1]s:%[1]s@%[2]s/hospital?sslmode=disable", user, address)
+	}
+	workload := workloadFile(t, "SELECT count(*) FROM patients")
+	for _, c := range []struct {
+		claim, dsn, proxy, workload string
+		more                        []string
+		code                        int
+		fault                       string
+	}{
+		{"no owner", "", p.dsn(reader), workload, nil, 2, "--dsn is missing"},
+		{"no proxy", direct("dba"), "", workload, nil, 2, "--proxy is missing"},
+		{"no workload", direct("dba"), p.dsn(reader), "", nil, 2, "--workload is missing"},
+		{
+			"an unknown format", direct("dba"), p.dsn(reader), workload,
+			[]string{"--format", "xml"},
+			2, "none of text, json, html",
+		},
+		{
+			"nobody at least", direct("dba"), p.dsn(reader), workload,
+			[]string{"--at-least", "0"},
+			2, "--at-least",
+		},
+		{
+			"no time", direct("dba"), p.dsn(reader), workload,
+			[]string{"--statement-timeout", "0"},
+			2, "--statement-timeout",
+		},
+		{
+			"a wrong password", "postgres://dba:nonsense@" + address + "/hospital?sslmode=disable",
+			p.dsn(reader), workload,
+			nil, 1, "28P01; check user, password and database of --dsn",
+		},
+		{
+			"a DSN that is none", "host=a port=nonsense", p.dsn(reader), workload,
+			nil, 2, "the DSN cannot be read",
+		},
+		{
+			"no proxy there", direct("dba"), "postgres://x:nonsense@127.0.0.1:1/hospital", workload,
+			nil, 1, "check --proxy",
+		},
+		{
+			"PostgreSQL for the proxy", direct("dba"), direct(reader), workload,
+			nil, 1, "leads to PostgreSQL and not to a proxy",
+		},
+		{"an owner for the reader", direct("dba"), p.dsn("dba"), workload, nil, 1, "is no reader"},
+		{
+			"a reader for the owner", direct(reader), p.dsn(reader), workload,
+			nil, 1, "connect as the owner",
+		},
+		{
+			"two databases", strings.Replace(direct("dba"), "/hospital", "/postgres", 1),
+			p.dsn(reader), workload,
+			nil, 1, "different databases",
+		},
+		{
+			"an empty workload", direct("dba"), p.dsn(reader), workloadFile(t, "-- nothing\n;"),
+			nil, 1, "holds no query",
+		},
+		{
+			"no file", direct("dba"), p.dsn(reader), filepath.Join(t.TempDir(), "none.sql"),
+			nil, 1, "no such file",
+		},
+		{
+			"no folder for the report", direct("dba"), p.dsn(reader), workload,
+			[]string{"--out", filepath.Join(t.TempDir(), "a", "b")},
+			1, "no such file",
+		},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			code, stdout, stderr := tool(
+				t,
+				append(
+					[]string{"fidelity", "--dsn", c.dsn, "--proxy", c.proxy, "--workload", c.workload},
+					c.more...)...)
+			if code != c.code || stdout != "" || !strings.Contains(stderr, c.fault) ||
+				strings.Count(stderr, "\n") != 1 ||
+				!strings.Contains(stderr, "; ") {
+				t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+			}
+			if strings.Contains(stderr, "nonsense") {
+				t.Errorf("a password is shown: %s", stderr)
+			}
+		})
+	}
+	if code, stdout, _ := tool(t, "fidelity", "--help"); code != 0 ||
+		!strings.Contains(stdout, "-at-least") ||
+		!strings.Contains(stdout, "docs/policies.md") {
+		t.Errorf("help: exit %d, %s", code, stdout)
+	}
+}
+
+func TestFidelityCanBeInterrupted(t *testing.T) {
+	p := shared.serve(t)
+	direct := p.superuser(t)
+	out := filepath.Join(t.TempDir(), "report")
+	workload := workloadFile(
+		t,
+		"SELECT count(*) AS interrupted FROM patients, generate_series(1, 1000000000)",
+	)
+	cmd := exec.CommandContext(
+		t.Context(),
+		binary,
+		fidelityArgs(t, p, "--workload", workload, "--out", out)...)
+	said := &safeBuffer{}
+	cmd.Stderr = said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const running = `SELECT count(*) > 0 FROM pg_stat_activity 
+		WHERE query LIKE '%AS interrupted%' AND state = 'active' AND pid <> pg_backend_pid()`
+	waitFor(t, func() bool { return one[bool](t, direct, running) })
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 1 ||
+		!strings.Contains(said.String(), "interrupted; nothing was written") {
+		t.Errorf("exit %d, %s", code, said)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a report was written")
+	}
+	waitFor(t, func() bool { return !one[bool](t, direct, running) })
+}
