@@ -32,7 +32,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class c CROSS JOIN LATERAL substring(c.relname FROM '^[a-z]+_([0-9]{1,9})(?:_[a-z0-9]+)*$') n (number)
     WHERE c.relkind IN ('r', 'v') AND c.relowner = 'tailor_owner'::regrole
       AND CASE c.relnamespace
-          WHEN 'research'::regnamespace THEN c.relkind = 'v' AND NOT EXISTS (
+          WHEN 'research'::regnamespace THEN c.relkind = 'v' AND c.relname NOT IN ('tailor_margins', 'tailor_columns') AND NOT EXISTS (
               SELECT FROM tailor.protection p JOIN pg_class t ON t.oid = p.relation WHERE p.active IS NOT NULL AND t.relname = c.relname)
           WHEN 'tailor_release'::regnamespace THEN NOT tailor.is_of_a_chain(c.relname)
           WHEN 'tailor_store'::regnamespace THEN n.number IS NOT NULL AND CASE WHEN starts_with(c.relname, 'chain_')

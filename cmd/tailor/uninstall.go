@@ -137,6 +137,7 @@ homes AS (
 const foreignObjects = `WITH RECURSIVE ` + goneObjects + `
 SELECT pg_describe_object(classid, objid, 0) FROM homes
 WHERE home IS NOT NULL AND home NOT IN (SELECT oid FROM ours) AND home <> 'pg_toast'::regnamespace AND follows IS NOT TRUE
+   AND NOT (home = to_regnamespace('research') AND owner = (SELECT oid FROM pg_roles WHERE rolname = 'tailor_owner'))
    OR classid = 'pg_class'::regclass AND home IN (SELECT oid FROM ours) AND owner <> (SELECT oid FROM pg_roles WHERE rolname = 'tailor_owner')
    OR classid = 'pg_proc'::regclass AND home IN (SELECT oid FROM ours WHERE nspname <> 'tailor')
    OR classid = 'pg_type'::regclass AND home IN (SELECT oid FROM ours) AND follows IS NOT TRUE
@@ -273,6 +274,8 @@ func (p *removalPlan) findSettings(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT split_part(c, '=', 1), coalesce(r.rolname, ''), coalesce(d.datname, '')
 		FROM pg_db_role_setting s LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase, unnest(s.setconfig) c
 		WHERE c LIKE 'tailor.%' AND coalesce(r.rolname, '') <> ALL ($2) AND (d.datname = current_database() OR s.setdatabase = 0 AND $1)
+		   OR c LIKE 'search_path=research, %' AND d.datname = current_database() AND r.oid IN (
+		      SELECT m.member FROM pg_auth_members m JOIN pg_roles t ON t.oid = m.roleid WHERE t.rolname = 'tailor_reader')
 		ORDER BY 1, 2, 3`, last, serviceRoles)
 	if err != nil {
 		return err
