@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -166,20 +167,29 @@ func (t *takingIn) place(ctx context.Context, arriving string, number int) (plac
 	return p, nil
 }
 
-// entries are what each block of a placing is labelled by, [dimension][block].
-func (p placing) entries(dictionaries []*dictionary) [][]entry {
-	out := make([][]entry, len(dictionaries))
+// labels are what the blocks of a placing are labelled by in one dimension.
+type labels struct {
+	distinct []entry
+	of       []uint32 // [block] -> place in distinct
+}
+
+func (l labels) entry(block int) entry { return l.distinct[l.of[block]] }
+
+// labels finds them in each dimension.
+func (p placing) labels(dictionaries []*dictionary) []labels {
+	out := make([]labels, len(dictionaries))
 	for i, d := range dictionaries {
 		h := p.of.table.Columns()[i].Hierarchy
-		known := make(map[anonymize.Node]entry)
+		known := make(map[anonymize.Node]uint32)
 		for block := range uint32(p.partition.Blocks()) {
 			node := p.partition.Cover(block, i)
-			e, ok := known[node]
+			place, ok := known[node]
 			if !ok {
-				e = entryOf(d.column, h, node)
-				known[node] = e
+				place = uint32(len(known))
+				known[node] = place
+				out[i].distinct = append(out[i].distinct, entryOf(d.column, h, node))
 			}
-			out[i] = append(out[i], e)
+			out[i].of = append(out[i].of, place)
 		}
 	}
 	return out
@@ -189,23 +199,31 @@ func (p placing) entries(dictionaries []*dictionary) [][]entry {
 // where that follows from the label. The margins of a cohort are published with it; of
 // people who come back there are too few for one.
 func (t *takingIn) draw(ctx context.Context, p placing) ([]*anonymize.Values, error) {
-	out := make([]*anonymize.Values, len(t.dictionaries))
+	out, margins := make([]*anonymize.Values, len(t.dictionaries)), make([]*anonymize.Margin, len(t.dictionaries))
 	if p.partition == nil {
 		return out, nil
 	}
 	sketch := p.partition.Sketch()
+	var drawing sync.WaitGroup
 	for i, d := range t.dictionaries {
 		if !t.r.draws(d.column) {
 			continue
 		}
-		var m *anonymize.Margin
-		if p.cohort == newcomers && !d.column.NoMargin {
-			m = p.of.table.Margin(i, t.r.K, t.r.MaxShare)
-			if err := t.publishMargin(ctx, t.r.Epoch, d, p.of.table.Columns()[i].Hierarchy, m); err != nil {
-				return nil, err
+		drawing.Go(func() {
+			if p.cohort == newcomers && !d.column.NoMargin {
+				margins[i] = p.of.table.Margin(i, t.r.K, t.r.MaxShare)
 			}
+			out[i] = sketch.Draw(i, margins[i], newChance())
+		})
+	}
+	drawing.Wait()
+	for i, d := range t.dictionaries {
+		if margins[i] == nil {
+			continue
 		}
-		out[i] = sketch.Draw(i, m, newChance())
+		if err := t.publishMargin(ctx, t.r.Epoch, d, p.of.table.Columns()[i].Hierarchy, margins[i]); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -215,13 +233,13 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 	if err := t.tell(ctx, writingRelease); err != nil {
 		return err
 	}
-	labels, values := make([][][]entry, len(placings)), make([][]*anonymize.Values, len(placings))
+	shown, values := make([][]labels, len(placings)), make([][]*anonymize.Values, len(placings))
 	fits := true
 	for i, p := range placings {
 		if p.partition != nil {
-			labels[i] = p.entries(t.dictionaries)
+			shown[i] = p.labels(t.dictionaries)
 			for n, d := range t.dictionaries {
-				fits = d.add(labels[i][n]) && fits
+				fits = d.add(shown[i][n].distinct) && fits
 			}
 		}
 		var err error
@@ -252,7 +270,7 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 	}
 	err := copyInto(ctx, t.tx, placed, func(w *copyWriter) {
 		for i, p := range placings {
-			t.writePlaced(w, p, labels[i], values[i])
+			t.writePlaced(w, p, shown[i], values[i])
 		}
 	})
 	if err != nil {
@@ -263,8 +281,14 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 
 // writePlaced writes, for each row of a placing, its number in the copy, its block, and
 // the numbers and values that it is shown by.
-func (t *takingIn) writePlaced(w *copyWriter, p placing, labels [][]entry, values []*anonymize.Values) {
-	taken := make([]int, p.blocks())
+func (t *takingIn) writePlaced(w *copyWriter, p placing, shown []labels, values []*anonymize.Values) {
+	taken := make([]int32, p.blocks())
+	numbers := make([][]int, len(shown))
+	for i, d := range t.dictionaries {
+		for _, e := range shown[i].distinct {
+			numbers[i] = append(numbers[i], d.number(e))
+		}
+	}
 	for row, number := range p.of.numbers {
 		block := 0
 		if p.partition != nil {
@@ -272,16 +296,14 @@ func (t *takingIn) writePlaced(w *copyWriter, p placing, labels [][]entry, value
 		}
 		w.number(int(number))
 		w.number(p.first + block)
-		for i, d := range t.dictionaries {
-			e := labels[i][block]
-			w.number(d.number(e))
-			switch v := values[i]; {
-			case v == nil && e.valued:
-				w.text(e.value)
-			case v == nil || v.Of[block][taken[block]] == 0:
-				w.null()
-			default:
-				w.text(v.Texts[v.Of[block][taken[block]]])
+		for i := range shown {
+			w.number(numbers[i][shown[i].of[block]])
+			if v := values[i]; v != nil {
+				place := v.Of[block][taken[block]]
+				w.textOrNull(v.Texts[place], place > 0)
+			} else {
+				e := shown[i].entry(block)
+				w.textOrNull(e.value, e.valued)
 			}
 		}
 		w.end()
