@@ -22,7 +22,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
         || CASE WHEN p.max_share <> 0.5 THEN jsonb_build_object('max_share', p.max_share) ELSE '{}' END
         || CASE WHEN p.cohort IS NOT NULL THEN jsonb_build_object('cohort', p.cohort) ELSE '{}' END
-        || coalesce(tailor.draft_set_valued(p.relation), '{}'))
+        || tailor.draft_effects(p.relation) || coalesce(tailor.draft_set_valued(p.relation), '{}'))
     FROM tailor.protection p WHERE p.relation = draft.relation AND tailor.owns(p.relation)
 $$;
 COMMENT ON FUNCTION tailor.draft IS 'the policy of one''s own table as it would be activated; NULL for others';
@@ -433,6 +433,7 @@ BEGIN
     END IF;
     CALL tailor.assert_set_valued(relation, policy);
     CALL tailor.assert_rows(relation, policy);
+    CALL tailor.assert_effects(relation, policy);
     FOR problem IN
         SELECT c ->> 'class' AS class FROM jsonb_array_elements(policy -> 'columns') c
         WHERE c ->> 'name' = policy ->> 'subject' AND c ->> 'class' <> 'direct_identifier'

@@ -33,6 +33,8 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	setting("gate", now.Gate.String(), then.Gate.String())
 	setting("max_share", share(now.MaxShare), share(then.MaxShare))
 	setting("cohort", optional(now.Cohort > 0, fmt.Sprint(now.Cohort)), optional(then.Cohort > 0, fmt.Sprint(then.Cohort)))
+	setting("departures", optional(now.DeparturesAtOnce, "at_once"), optional(then.DeparturesAtOnce, "at_once"))
+	setting("changes", optional(now.ChangesAtOnce, "at_once"), optional(then.ChangesAtOnce, "at_once"))
 	setting("set_valued", now.SetValued.String(), then.SetValued.String())
 	setting("chain", optional(now.Scope != "", now.Chain()), then.Chain())
 	setting("rows", shown(now.AggregateOnly), shown(then.AggregateOnly))
