@@ -101,7 +101,8 @@ func (b *block) acts(h happening, next int, inPlace bool) ([]act, int) {
 		if _, known := classes[within]; !known {
 			classes[within] = number()
 		}
-		out = append(out, act{member: m, happening: h, block: blocks[o], class: classes[within], goes: o.gone})
+		a := act{member: m, happening: h, block: blocks[o], class: classes[within], goes: o.gone}
+		out = append(out, a)
 	}
 	return out, next
 }
@@ -114,7 +115,10 @@ func changesColumn(i int) string { return fmt.Sprintf(`"tailor changes %d"`, i) 
 func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	acting, row := t.temporary("acting"), t.chain.table("row")
 	followed := t.followed()
-	columns := []string{personColumn + " bigint", keyColumn + " bigint", nthColumn + " bigint", `"tailor goes" boolean`, `"tailor with copy" integer`, `"tailor new block" integer`, `"tailor new class" integer`}
+	columns := []string{
+		personColumn + " bigint", keyColumn + " bigint", nthColumn + " bigint", `"tailor goes" boolean`,
+		`"tailor with copy" integer`, `"tailor new block" integer`, `"tailor new class" integer`,
+	}
 	for i := range followed {
 		columns = append(columns, changesColumn(i)+" boolean")
 	}
@@ -154,14 +158,17 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 		if len(values) == 0 {
 			return ""
 		}
-		return fmt.Sprintf(", p AS (INSERT INTO %s SELECT c.%s, c.%s, v.number, v.hash, %d FROM c CROSS JOIN LATERAL (VALUES %s) v (number, hash, changes) WHERE v.changes AND %s)",
+		return fmt.Sprintf(`, p AS (INSERT INTO %s SELECT c.%s, c.%s, v.number, v.hash, %d
+				FROM c CROSS JOIN LATERAL (VALUES %s) v (number, hash, changes) WHERE v.changes AND %s)`,
 			t.chain.table("past"), personColumn, nthColumn, t.r.Epoch, commas(values), which)
 	}
 	statements := []string{
 		"ANALYZE " + acting,
-		fmt.Sprintf(`WITH c AS (%s a."tailor goes" RETURNING r.*, a."tailor with copy", a."tailor new block", a."tailor new class")%s
+		fmt.Sprintf(`WITH c AS (%s a."tailor goes"
+				RETURNING r.*, a."tailor with copy", a."tailor new block", a."tailor new class")%s
 			INSERT INTO %s SELECT %s, %s, %s, "tailor new block", "tailor new class", "tailor with copy" FROM c`,
-			taken, remember(before, fmt.Sprintf(`c."tailor with copy" <> %d`, forGood)), t.chain.table("gone"), personColumn, keyColumn, nthColumn),
+			taken, remember(before, fmt.Sprintf(`c."tailor with copy" <> %d`, forGood)),
+			t.chain.table("gone"), personColumn, keyColumn, nthColumn),
 	}
 	if len(followed) > 0 {
 		// The hash of the quasi-identifiers stays that of those which the labels came from.

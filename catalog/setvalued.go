@@ -66,7 +66,8 @@ func (c *Catalog) publish(ctx context.Context, r *Relation) error {
 			return err
 		}
 		var there bool
-		err = tx.QueryRow(ctx, `SELECT to_regclass('tailor_store.records_' || $1::integer) IS NOT NULL`, r.Epoch).Scan(&there)
+		err = tx.QueryRow(ctx, `SELECT to_regclass('tailor_store.records_' || $1::integer) IS NOT NULL`,
+			r.Epoch).Scan(&there)
 		if err != nil {
 			return err
 		}

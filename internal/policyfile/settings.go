@@ -184,7 +184,8 @@ func (r *reader) together(t *Table, keys map[string]entry) {
 	}
 	for _, name := range []string{"departures", "changes"} {
 		if k, ok := keys[name]; ok && k.value.Value == "at_once" {
-			r.fault(k.value, "leave it out: codes are published anew from each copy", "a set-valued table has no %s at once", name)
+			r.fault(k.value, "leave it out: codes are published anew from each copy",
+				"a set-valued table has no %s at once", name)
 		}
 	}
 	if t.AggregateOnly {
