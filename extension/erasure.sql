@@ -312,6 +312,32 @@ END $$;
 COMMENT ON PROCEDURE tailor.erase_from_copies IS 'takes a person out of the copies that are not '
     'taken in yet; for Tailor''s own routines only';
 
+-- A copy of codes that has lost a record may have too few changes left to be published
+-- beside what is published (tailor.assert_enough_changed): then that stays.
+CREATE OR REPLACE PROCEDURE tailor.keep_published(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    copy  integer := (SELECT p.epoch FROM tailor.protection p
+                      WHERE p.relation = keep_published.relation);
+    shown integer := (SELECT max(c.epoch) FROM tailor.chain c
+                      JOIN tailor.publication u USING (epoch)
+                      WHERE c.relation = keep_published.relation);
+    k     integer := (SELECT u.k FROM tailor.publication u WHERE u.epoch = shown);
+BEGIN
+    IF shown IS NULL OR to_regclass(format('tailor_store.records_%s', copy)) IS NULL THEN
+        RETURN;
+    END IF;
+    BEGIN
+        CALL tailor.assert_enough_changed(relation, copy, k);
+    EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        UPDATE tailor.protection p SET epoch = shown WHERE p.relation = keep_published.relation;
+        EXECUTE format('DROP TABLE IF EXISTS tailor_store.records_%1$s, tailor_store.digest_%1$s,
+                            tailor_store.shape_%1$s', copy);
+    END;
+END $$;
+COMMENT ON PROCEDURE tailor.keep_published IS 'drops a copy of codes that may not be published '
+    'any more; for Tailor''s own routines only';
+
 -- A publication of codes cannot lose a record: it is of clusters of people. So it is
 -- withdrawn, and its readers get 57P03 until the next copy is published. One that is
 -- not published yet goes on without the person.
@@ -367,7 +393,9 @@ BEGIN
                  WHERE epoch = %1$s', found.epoch);
         END IF;
     END LOOP;
-    IF acting AND withdrawn THEN
+    IF acting AND NOT withdrawn THEN
+        CALL tailor.keep_published(relation);
+    ELSIF acting THEN
         INSERT INTO tailor.withheld (relation, key, subject)
             SELECT erase_from_publications.relation, tailor.subject_digest('', k.key), g
             FROM tailor.subject_key k, unnest(going) g WHERE g <> digest;
@@ -379,7 +407,7 @@ BEGIN
         views := ARRAY(SELECT unnest(tailor.views_of(c.chain)) FROM tailor.chain c
                        WHERE c.relation = erase_from_publications.relation);
         CALL tailor.close_views(views);
-    ELSIF NOT acting AND withdrawn THEN
+    ELSIF withdrawn THEN
         RAISE NOTICE 'table %: the publication of codes is withdrawn until the next copy',
             relation USING HINT = format('CALL tailor.refresh(%L);', relation);
         IF departures = 'with_block' THEN
@@ -389,7 +417,7 @@ BEGIN
             RAISE NOTICE 'table %: whoever compares answers from before and after sees '
                 'what this person''s codes are', relation;
         END IF;
-    ELSIF NOT acting THEN
+    ELSE
         RAISE NOTICE 'table %: no codes of this person are published, and none will be', relation;
     END IF;
     RETURN cardinality(going) - 1;

@@ -31,8 +31,9 @@ func TestAtOnceDeparturesTakeEffect(t *testing.T) {
 	direct, notices := noticing(t, shared.cluster.SuperuserDSN("atonce_departures"))
 	office.direct = direct
 	r := office.register(t, 1200, `CALL tailor.departures('$', 'at_once')`)
-	if told := strings.Join(*notices, "\n"); !strings.Contains(told, "this assumes that nobody but the table's owner knows who leaves") || strings.Contains(told, "whose change") {
-		t.Errorf("activation says %q", told)
+	assertTold(t, notices, "this assumes that nobody but the table's owner knows who leaves")
+	if strings.Contains(strings.Join(*notices, "\n"), "whose change") {
+		t.Errorf("activation says %q", *notices)
 	}
 	crowd, other := r.crowd(0), r.crowd(1)
 	cell := r.cells(r.k, r.k)[0]
@@ -84,8 +85,9 @@ func TestAtOnceChangesTakeEffect(t *testing.T) {
 	direct, notices := noticing(t, shared.cluster.SuperuserDSN("atonce_changes"))
 	office.direct = direct
 	r := office.register(t, 1200, `CALL tailor.changes('$', 'at_once')`)
-	if told := strings.Join(*notices, "\n"); !strings.Contains(told, "this assumes that nobody but the table's owner knows whose change") || strings.Contains(told, "who leaves") {
-		t.Errorf("activation says %q", told)
+	assertTold(t, notices, "this assumes that nobody but the table's owner knows whose change")
+	if strings.Contains(strings.Join(*notices, "\n"), "who leaves") {
+		t.Errorf("activation says %q", *notices)
 	}
 	five := r.strangers(6)
 	r.change(five[:5])
@@ -95,10 +97,11 @@ func TestAtOnceChangesTakeEffect(t *testing.T) {
 	r.shows(five[5:], true)
 	r.change(five[:2])
 	cell := r.cells(r.k, 2*r.k-1)[1]
-	there := slices.DeleteFunc(slices.Clone(cell), func(token string) bool { return !r.present[token] })
+	isGone := func(token string) bool { return !r.present[token] }
+	there := slices.DeleteFunc(slices.Clone(cell), isGone)
 	r.leave(there)
 	r.refresh()
-	r.showsChange(slices.DeleteFunc(five[:2], func(token string) bool { return !r.present[token] }), true)
+	r.showsChange(slices.DeleteFunc(five[:2], isGone), true)
 	r.shows(there, false)
 	r.assertNoneSmall()
 }
@@ -108,18 +111,9 @@ func TestAtOnceChangesTakeEffect(t *testing.T) {
 func TestAtOnceKeepsTheModels(t *testing.T) {
 	office := openOffice(t, "atonce_diverse")
 	start := func(t *testing.T) (r *register, alike, rest []string) {
-		r = office.register(t, 800, `CALL tailor.require('$', 'l_diversity', 'diagnosis', 2)`, `CALL tailor.departures('$', 'at_once')`, `CALL tailor.changes('$', 'at_once')`)
-		crowd := r.crowd(0)
-		by := make(map[string][]string)
-		for _, token := range crowd {
-			by[r.people[token].diagnosis] = append(by[r.people[token].diagnosis], token)
-		}
-		for _, tokens := range by {
-			if len(tokens) > len(alike) {
-				alike = tokens
-			}
-		}
-		rest = slices.DeleteFunc(crowd, func(token string) bool { return slices.Contains(alike, token) })
+		r = office.register(t, 800, diverse, `CALL tailor.departures('$', 'at_once')`,
+			`CALL tailor.changes('$', 'at_once')`)
+		alike, rest = r.alike(r.crowd(0))
 		return r, alike, rest
 	}
 	t.Run("all get one diagnosis", func(t *testing.T) {
@@ -137,7 +131,7 @@ func TestAtOnceKeepsTheModels(t *testing.T) {
 			}
 		}
 		if cost != len(alike) {
-			t.Errorf("the new costs of %d of %d people are shown, of whom only the diagnosis may not be", cost, len(alike))
+			t.Errorf("%d of %d new costs are shown, of people whose diagnoses may not be", cost, len(alike))
 		}
 		r.assertNoneSmall()
 	})
@@ -152,16 +146,22 @@ func TestAtOnceKeepsTheModels(t *testing.T) {
 
 // TestAtOnceIsRefusedForCodes, which are published anew from each copy.
 func TestAtOnceIsRefusedForCodes(t *testing.T) {
-	direct := makeDatabase(t, "atonce_codes", `CREATE TABLE codes (id text PRIMARY KEY, codes text[]); INSERT INTO codes SELECT n, ARRAY['c' || n % 7] FROM generate_series(1, 300) n`)
+	direct := makeDatabase(t, "atonce_codes", `
+		CREATE TABLE codes (id text PRIMARY KEY, codes text[]);
+		INSERT INTO codes SELECT n, ARRAY['c' || n % 7] FROM generate_series(1, 300) n`)
 	if err := shared.install(t.Context(), "atonce_codes"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `CALL tailor.protect('codes', 'id', 5); CALL tailor.classify('codes', 'id', 'direct_identifier');
-		CALL tailor.set_valued('codes', column_name => 'codes'); CALL tailor.departures('codes', 'at_once')`)
+	exec1(t, direct, `CALL tailor.protect('codes', 'id', 5);
+		CALL tailor.classify('codes', 'id', 'direct_identifier');
+		CALL tailor.set_valued('codes', column_name => 'codes');
+		CALL tailor.departures('codes', 'at_once')`)
 	if _, err := direct.Exec(t.Context(), `CALL tailor.activate('codes')`); codeIn(err) != "0A000" {
 		t.Errorf("departures at once of codes: %v", err)
 	}
-	for _, wrong := range []string{`CALL tailor.departures('codes', 'soon')`, `CALL tailor.changes('codes', NULL)`} {
+	for _, wrong := range []string{
+		`CALL tailor.departures('codes', 'soon')`, `CALL tailor.changes('codes', NULL)`,
+	} {
 		if _, err := direct.Exec(t.Context(), wrong); codeIn(err) != "22023" {
 			t.Errorf("%s: %v", wrong, err)
 		}
