@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS tailor.erased (
     name        text NOT NULL,
     key         uuid NOT NULL,
     subject     uuid NOT NULL,
-    departures  text NOT NULL,
+    departures  text NOT NULL CHECK (departures IN ('with_block', 'at_once')),
     others      bigint NOT NULL,
     author      name NOT NULL DEFAULT session_user,
     created     timestamptz NOT NULL DEFAULT now()
