@@ -42,8 +42,8 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	err := execute(ctx, t.tx,
 		fmt.Sprintf(`CREATE TABLE %s AS SELECT e.%s, e.%s, e.%[10]s, CASE WHEN g.%[3]s IS NULL THEN 0
 				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s) END::integer AS "tailor cohort"
-			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[6]s r ON %[7]s LEFT JOIN %[8]s g ON %[9]s WHERE r.%[3]s IS NULL`,
-			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"), t.same("e", "r"), t.chain.table("gone"), t.same("e", "g"), nthColumn),
+			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[6]s r ON %[7]s LEFT JOIN %[8]s g ON %[9]s WHERE r.%[3]s IS NULL AND g.epoch IS DISTINCT FROM %[11]d`,
+			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"), t.same("e", "r"), t.chain.table("gone"), t.same("e", "g"), nthColumn, forGood),
 		"ANALYZE "+arriving)
 	if err != nil {
 		return err

@@ -211,6 +211,14 @@ func (r *Relation) has(chain, edition int) bool {
 	return slices.ContainsFunc(r.chains, func(s chainState) bool { return s.Number == chain && s.Edition == edition })
 }
 
+// hasLater says whether a snapshot knows of more that was written of a chain: somebody
+// was erased, or another proxy has taken a copy in.
+func (r *Relation) hasLater(c *Chain) bool {
+	return slices.ContainsFunc(r.chains, func(s chainState) bool {
+		return s.Number == c.number && s.Generation > c.generation
+	})
+}
+
 // Stands says whether a release is still what a relation has, whatever has been taken
 // in since.
 func (r *Release) Stands(now *Relation) bool {

@@ -34,7 +34,15 @@ func (t *takingIn) part(ctx context.Context) error {
 	departures, changes := make(map[int64]bool), make(map[int64]bool) // who waits
 	var acts []act
 	for _, b := range blocks {
+		if t.r.DeparturesAtOnce {
+			var gone []act
+			gone, next = b.goAtOnce(needs, next)
+			acts = append(acts, gone...)
+		}
 		h := b.decide(needs)
+		if t.r.ChangesAtOnce {
+			h = b.changeAtOnce(h, needs)
+		}
 		for i := range b.members {
 			m := &b.members[i]
 			if m.leaves && !h.leaves {
@@ -48,7 +56,7 @@ func (t *takingIn) part(ctx context.Context) error {
 		}
 		if h.any() {
 			var more []act
-			more, next = b.acts(h, next)
+			more, next = b.acts(h, next, t.r.ChangesAtOnce)
 			acts = append(acts, more...)
 		}
 	}
@@ -65,12 +73,14 @@ func (t *takingIn) part(ctx context.Context) error {
 type act struct {
 	*member
 	happening
-	block, class int // that it has then
+	block, class  int // that it has then
+	goes, forGood bool
 }
 
 // acts carry out what happens to a block. Rows to which nothing happens stay as they
-// are; to whom another thing happens, those are another block. next is a free number.
-func (b *block) acts(h happening, next int) ([]act, int) {
+// are; to whom another thing happens, those are another block, but for changes that
+// take effect in place: nobody is told whose those are. next is a free number.
+func (b *block) acts(h happening, next int, inPlace bool) ([]act, int) {
 	var out []act
 	blocks, classes := make(map[outcome]int), make(map[string]int)
 	number := func() int { next++; return next - 1 }
@@ -80,6 +90,10 @@ func (b *block) acts(h happening, next int) ([]act, int) {
 		if o == (outcome{}) {
 			continue
 		}
+		if inPlace && !o.gone {
+			out = append(out, act{member: m, happening: h, block: b.number, class: m.class})
+			continue
+		}
 		if _, known := blocks[o]; !known {
 			blocks[o] = number()
 		}
@@ -87,7 +101,8 @@ func (b *block) acts(h happening, next int) ([]act, int) {
 		if _, known := classes[within]; !known {
 			classes[within] = number()
 		}
-		out = append(out, act{m, h, blocks[o], classes[within]})
+		a := act{member: m, happening: h, block: blocks[o], class: classes[within], goes: o.gone}
+		out = append(out, a)
 	}
 	return out, next
 }
@@ -100,7 +115,10 @@ func changesColumn(i int) string { return fmt.Sprintf(`"tailor changes %d"`, i) 
 func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	acting, row := t.temporary("acting"), t.chain.table("row")
 	followed := t.followed()
-	columns := []string{personColumn + " bigint", keyColumn + " bigint", nthColumn + " bigint", `"tailor leaves" boolean`, `"tailor new block" integer`, `"tailor new class" integer`}
+	columns := []string{
+		personColumn + " bigint", keyColumn + " bigint", nthColumn + " bigint", `"tailor goes" boolean`,
+		`"tailor with copy" integer`, `"tailor new block" integer`, `"tailor new class" integer`,
+	}
 	for i := range followed {
 		columns = append(columns, changesColumn(i)+" boolean")
 	}
@@ -112,11 +130,16 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 			w.number(int(a.person))
 			w.number(int(a.key))
 			w.number(int(a.nth))
-			w.boolean(a.member.leaves)
+			w.boolean(a.goes)
+			copied := t.r.Epoch
+			if a.forGood {
+				copied = forGood
+			}
+			w.number(copied)
 			w.number(a.block)
 			w.number(a.class)
 			for i := range followed {
-				w.boolean(!a.member.leaves && a.columns[i] && a.changes[i] != unchanged)
+				w.boolean(!a.goes && a.columns[i] && a.changes[i] != unchanged)
 			}
 			w.end()
 		}
@@ -131,17 +154,21 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 		before = append(before, fmt.Sprintf("(%d, %s, true)", number, hashOf("c."+name)))
 		beforeChange = append(beforeChange, fmt.Sprintf("(%d, %s, c.%s)", number, hashOf("c."+name), changesColumn(i)))
 	}
-	remember := func(values []string) string {
+	remember := func(values []string, which string) string {
 		if len(values) == 0 {
 			return ""
 		}
-		return fmt.Sprintf(", p AS (INSERT INTO %s SELECT c.%s, c.%s, v.number, v.hash, %d FROM c CROSS JOIN LATERAL (VALUES %s) v (number, hash, changes) WHERE v.changes)",
-			t.chain.table("past"), personColumn, nthColumn, t.r.Epoch, commas(values))
+		return fmt.Sprintf(`, p AS (INSERT INTO %s SELECT c.%s, c.%s, v.number, v.hash, %d
+				FROM c CROSS JOIN LATERAL (VALUES %s) v (number, hash, changes) WHERE v.changes AND %s)`,
+			t.chain.table("past"), personColumn, nthColumn, t.r.Epoch, commas(values), which)
 	}
 	statements := []string{
 		"ANALYZE " + acting,
-		fmt.Sprintf(`WITH c AS (%s a."tailor leaves" RETURNING r.*, a."tailor new block", a."tailor new class")%s INSERT INTO %s SELECT %s, %s, %s, "tailor new block", "tailor new class", %d FROM c`,
-			taken, remember(before), t.chain.table("gone"), personColumn, keyColumn, nthColumn, t.r.Epoch),
+		fmt.Sprintf(`WITH c AS (%s a."tailor goes"
+				RETURNING r.*, a."tailor with copy", a."tailor new block", a."tailor new class")%s
+			INSERT INTO %s SELECT %s, %s, %s, "tailor new block", "tailor new class", "tailor with copy" FROM c`,
+			taken, remember(before, fmt.Sprintf(`c."tailor with copy" <> %d`, forGood)),
+			t.chain.table("gone"), personColumn, keyColumn, nthColumn),
 	}
 	if len(followed) > 0 {
 		// The hash of the quasi-identifiers stays that of those which the labels came from.
@@ -169,9 +196,9 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 		for i := range followed {
 			changes[i] = "a." + changesColumn(i)
 		}
-		statements = append(statements, fmt.Sprintf(`WITH c AS (%s NOT a."tailor leaves" RETURNING r.*, a."tailor new block", a."tailor new class", %s)%s
+		statements = append(statements, fmt.Sprintf(`WITH c AS (%s NOT a."tailor goes" RETURNING r.*, a."tailor new block", a."tailor new class", %s)%s
 			INSERT INTO %s (%s) SELECT %s FROM (SELECT %s FROM c JOIN tailor_store.epoch_%d e ON %s) q ORDER BY gen_random_uuid()`,
-			taken, commas(changes), remember(beforeChange), row, commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)),
+			taken, commas(changes), remember(beforeChange, "true"), row, commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)),
 			commas(list), commas(inner), t.r.Epoch, t.same("e", "c")))
 	}
 	return execute(ctx, t.tx, append(statements, "DROP TABLE "+acting)...)

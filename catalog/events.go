@@ -81,6 +81,17 @@ func (m *member) changed(h happening) bool {
 	return false
 }
 
+// then are the sensitive values of a row once what changed in some columns is shown.
+func (m *member) then(columns []bool, n needs) []int64 {
+	out := slices.Clone(m.shown)
+	for i, column := range n.columns {
+		if column >= 0 && columns[column] {
+			out[i] = m.now[i]
+		}
+	}
+	return out
+}
+
 // needs is what each class of people must meet that is told apart by what happened to
 // it.
 type needs struct {
@@ -164,11 +175,9 @@ func (b *block) allows(h happening, n needs) bool {
 		if within[m.class] == nil {
 			within[m.class] = make(map[outcome]*told)
 		}
-		then := slices.Clone(m.shown)
-		for i, column := range n.columns {
-			if !o.gone && column >= 0 && h.columns[column] {
-				then[i] = m.now[i]
-			}
+		then := m.shown
+		if !o.gone {
+			then = m.then(h.columns, n)
 		}
 		for _, of := range []map[outcome]*told{all, within[m.class]} {
 			if of[o] == nil {

@@ -93,7 +93,7 @@ func TestWhatHappensToABlockTellsNobodyApart(t *testing.T) {
 				}
 				happened++
 				var acts []act
-				acts, next = b.acts(h, next)
+				acts, next = b.acts(h, next, false)
 				for _, a := range acts {
 					l := people[a.person]
 					if a.member.leaves {

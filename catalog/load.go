@@ -29,12 +29,14 @@ type policyDocument struct {
 		Measure string  `json:"measure"`
 		MaxRisk float64 `json:"max_risk"`
 	} `json:"gate"`
-	MaxShare  float64          `json:"max_share"` // 0: DefaultShare
-	Cohort    int              `json:"cohort"`
-	Seed      [][]string       `json:"seed"`
-	SetValued *SetValued       `json:"set_valued"`
-	Parent    *parentDocument  `json:"parent"`
-	Columns   []columnDocument `json:"columns"`
+	MaxShare   float64          `json:"max_share"` // 0: DefaultShare
+	Cohort     int              `json:"cohort"`
+	Departures string           `json:"departures"` // "": batch
+	Changes    string           `json:"changes"`
+	Seed       [][]string       `json:"seed"`
+	SetValued  *SetValued       `json:"set_valued"`
+	Parent     *parentDocument  `json:"parent"`
+	Columns    []columnDocument `json:"columns"`
 }
 
 type columnDocument struct {
@@ -197,6 +199,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 		r.Seeds = append(r.Seeds, Seed{Name: policySeed, Combinations: p.Seed})
 	}
 	r.MaxShare, r.Cohort = cmp.Or(p.MaxShare, DefaultShare), p.Cohort
+	r.DeparturesAtOnce, r.ChangesAtOnce = p.Departures == "at_once", p.Changes == "at_once"
 	r.SetValued = p.SetValued
 	r.AggregateOnly = p.Rows != nil && !*p.Rows
 	for _, q := range p.Require {

@@ -88,7 +88,9 @@ func (t *takingIn) rekey(ctx context.Context) error {
 	if err := t.rename(ctx, "("+rows(row)+" UNION ALL "+rows(gone)+")", "s."+keyColumn); err != nil {
 		return err
 	}
-	return t.rename(ctx, row, "(s."+keyColumn+" & 4294967295)")
+	// Rows that have gone for good stay so, whatever else they have come to say.
+	still := fmt.Sprintf("(%s UNION ALL %s WHERE epoch = %d)", rows(row), rows(gone), forGood)
+	return t.rename(ctx, still, "(s."+keyColumn+" & 4294967295)")
 }
 
 // rename gives rows that are not in the copy the keys of rows of the copy that are not

@@ -65,6 +65,15 @@ func (c *Catalog) publish(ctx context.Context, r *Relation) error {
 		if err != nil || done {
 			return err
 		}
+		var there bool
+		err = tx.QueryRow(ctx, `SELECT to_regclass('tailor_store.records_' || $1::integer) IS NOT NULL`,
+			r.Epoch).Scan(&there)
+		if err != nil {
+			return err
+		}
+		if !there { // withdrawn, since somebody was erased
+			return errNoCopy(r)
+		}
 		return c.publishEpoch(ctx, tx, r)
 	})
 }

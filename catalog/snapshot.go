@@ -117,7 +117,11 @@ type Relation struct {
 	MaxShare float64
 	// Cohort is how many subjects that nobody has been shown before are shown
 	// together, 0 for the default.
-	Cohort  int
+	Cohort int
+	// DeparturesAtOnce says that who leaves goes with the next copy, whatever the block,
+	// and ChangesAtOnce that changed payloads are shown so.
+	DeparturesAtOnce, ChangesAtOnce bool
+
 	Seeds   []Seed // of the policy and of projects
 	Columns []Column
 	// SetValued is set where the codes of a subject are published as a set.

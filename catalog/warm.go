@@ -77,7 +77,7 @@ func (c *Catalog) prepare(ctx context.Context, r *Relation) error {
 		if err != nil {
 			return err
 		}
-		if chain.copy != r.Epoch {
+		if chain.copy != r.Epoch || r.hasLater(chain) {
 			if chain, err = c.bringUp(ctx, r, audience); err != nil {
 				return err
 			}

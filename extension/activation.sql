@@ -23,7 +23,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
         || CASE WHEN p.max_share <> 0.5 THEN jsonb_build_object('max_share', p.max_share) ELSE '{}' END
         || CASE WHEN p.cohort IS NOT NULL THEN jsonb_build_object('cohort', p.cohort) ELSE '{}' END
-        || coalesce(tailor.draft_set_valued(p.relation), '{}'))
+        || tailor.draft_effects(p.relation) || coalesce(tailor.draft_set_valued(p.relation), '{}'))
     FROM tailor.protection p WHERE p.relation = draft.relation AND tailor.owns(p.relation)
 $$;
 COMMENT ON FUNCTION tailor.draft IS 'the policy of one''s own table as it would be activated; NULL for others';
@@ -150,6 +150,7 @@ BEGIN
         WHERE i.indrelid = relation AND i.indisprimary AND NOT policy ? 'set_valued');
     CALL tailor.assert_inert(relation, copied);
     CALL tailor.follow_subjects(relation, policy);
+    CALL tailor.assert_erased_known(relation);
     IF version IS DISTINCT FROM (SELECT p.active FROM tailor.protection p WHERE p.relation = build_epoch.relation) THEN
         CALL tailor.assert_no_shared_facts(relation, policy);
     END IF;
@@ -238,7 +239,7 @@ BEGIN
                 (hashtext((%10$s)::text COLLATE "C")::bigint << 32) | (hashtext((%11$s)::text COLLATE "C")::bigint & 4294967295) AS "tailor key", %12$s AS "tailor nth"%2$s %3$s
          FROM (SELECT row_number() OVER (ORDER BY "tailor random") AS "tailor row", %4$s d.*
                FROM (SELECT gen_random_uuid() AS "tailor random", (%5$s)::integer AS "tailor tuple",
-                            tailor.person_digest(concat(b.%13$I), (SELECT k.key FROM tailor.subject_key k)) AS "tailor person", %6$s FROM %7$s WHERE %9$s) d) b %8$s',
+                            tailor.person_digest(concat(b.%13$I), (SELECT k.key FROM tailor.subject_key k)) AS "tailor person", %6$s FROM %7$s WHERE %9$s%14$s) d) b %8$s',
         number, CASE WHEN payload IS NULL THEN '' ELSE ', ' || payload END, originals,
         CASE WHEN single THEN 'row_number() OVER (ORDER BY "tailor random") AS "tailor pseudonym",' ELSE '' END,
         CASE WHEN qids IS NULL THEN '0' ELSE format('dense_rank() OVER (ORDER BY %s) - 1', qids) END,
@@ -251,7 +252,7 @@ BEGIN
         tailor.step(slot, relation, total, false), format('ROW(%s)', hashed), format('ROW(%s)', situated),
         CASE WHEN keyed THEN coalesce(format('hashtextextended(ROW(%s)::text COLLATE "C", 0)', own_key), '0::bigint')
              ELSE format('row_number() OVER (PARTITION BY b."tailor person", ROW(%s)::text COLLATE "C")', concat_ws(', ', hashed, situated)) END,
-        policy ->> 'subject');
+        policy ->> 'subject', tailor.unless_erased(relation, (policy ->> 'subject')::name));
     RAISE NOTICE 'table %: collecting the combinations of quasi-identifiers', relation;
     CALL tailor.note_progress(slot, relation, 3);
     EXECUTE format(
@@ -434,6 +435,7 @@ BEGIN
     END IF;
     CALL tailor.assert_set_valued(relation, policy);
     CALL tailor.assert_rows(relation, policy);
+    CALL tailor.assert_effects(relation, policy);
     FOR problem IN
         SELECT c ->> 'class' AS class FROM jsonb_array_elements(policy -> 'columns') c
         WHERE c ->> 'name' = policy ->> 'subject' AND c ->> 'class' <> 'direct_identifier'
@@ -629,6 +631,7 @@ BEGIN
         CALL tailor.close_views(views);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;
     END LOOP;
+    DELETE FROM tailor.withheld w WHERE w.relation = begin_anew.relation;
     CALL tailor.drop_orphans();
     RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;
     IF EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active

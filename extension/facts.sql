@@ -84,10 +84,11 @@ BEGIN
          FROM (SELECT *%2$s
                FROM (SELECT tailor.subject_digest(concat(b.%3$I), k.key) AS subject,
                             row_number() OVER (PARTITION BY tailor.subject_digest(concat(b.%3$I), k.key) ORDER BY md5(b.ctid::text)) AS nth%1$s
-                     FROM %4$s b, tailor.subject_key k WHERE tailor.subject_digest(concat(b.%3$I), k.key) <= $2) q
+                     FROM %4$s b, tailor.subject_key k WHERE tailor.subject_digest(concat(b.%3$I), k.key) <= $2%6$s) q
                WHERE nth <= 8) r
          CROSS JOIN LATERAL (VALUES %5$s) v (name, fact, coarse) CROSS JOIN tailor.subject_key k
-         WHERE v.fact <> '''' GROUP BY v.name', read, ranks, policy ->> 'subject', relation, facts)
+         WHERE v.fact <> '''' GROUP BY v.name', read, ranks, policy ->> 'subject', relation, facts,
+        tailor.unless_erased(relation, (policy ->> 'subject')::name))
         USING identity, digests[least(5000, cardinality(digests))];
 END $$;
 COMMENT ON PROCEDURE tailor.keep_facts IS 'keeps what columns that are shown exact say of the subjects with the 5000 lowest digests; for Tailor''s own routines only';

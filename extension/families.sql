@@ -154,6 +154,8 @@ BEGIN
             UPDATE tailor.shown_family f
                 SET names = other.names || f.names, subjects = tailor.lowest_digests(VARIADIC f.subjects || CASE WHEN other.comparable THEN other.subjects END)
                 WHERE f.protection = own.identity;
+            UPDATE tailor.erased e SET protection = own.identity
+                WHERE e.protection = other.protection;
             DELETE FROM tailor.shown_family f WHERE f.protection = other.protection;
         END IF;
     END LOOP;

@@ -24,7 +24,7 @@ BEGIN
         EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_owner', object.name);
         -- The procedures of an administrator, and what they call with his rights.
         IF object.proname IN (
-            'protect', 'define_hierarchy', 'classify', 'require', 'set_valued', 'chain_scope', 'seed', 'project', 'join_project', 'leave_project', 'max_share', 'cohort', 'gate', 'recode', 'rows', 'represent', 'shared_fact', 'schedule', 'clear_draft',
+            'protect', 'define_hierarchy', 'classify', 'require', 'set_valued', 'chain_scope', 'seed', 'project', 'join_project', 'leave_project', 'max_share', 'cohort', 'departures', 'changes', 'erase', 'write_erasure', 'tables_about', 'gate', 'recode', 'rows', 'represent', 'shared_fact', 'schedule', 'clear_draft',
             'draft', 'grant_reader', 'activate', 'unprotect', 'remove_policy', 'orphans', 'drop_orphans', 'refresh', 'forget_chains', 'restored', 'fingerprint',
             'computed_columns', 'stored_type', 'phases', 'key_columns', 'write_protection', 'write_hierarchy', 'put_in_force', 'renew_copy', 'begin_anew', 'apply_alone',
             'owns', 'assert_owner', 'parents', 'in_step', 'hold', 'family', 'ancestors', 'lineage', 'members', 'reader_roles', 'ways', 'unreachable') THEN
@@ -33,5 +33,5 @@ BEGIN
     END LOOP;
 END $$;
 GRANT EXECUTE ON FUNCTION tailor.admit(integer, integer, integer), tailor.session(), tailor.unreachable(text), tailor.left_out(integer, bigint, numeric, bigint), tailor.shows(integer, bigint, bigint[]), tailor.operators_of_others(), tailor.case_count(regclass, text[]) TO tailor_reader;
-GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.progress, tailor.schedules, tailor.epochs, tailor.storage, tailor.unprotected, tailor.audit, tailor.audit_lines,
+GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.progress, tailor.schedules, tailor.epochs, tailor.erasures, tailor.storage, tailor.unprotected, tailor.audit, tailor.audit_lines,
     tailor.audit_heads TO tailor_admin;

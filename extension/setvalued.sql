@@ -195,14 +195,20 @@ BEGIN
     END IF;
 
     number := nextval(pg_get_serial_sequence('tailor.epoch', 'epoch'));
-    source := CASE WHEN arrays THEN 'SELECT %1$s AS subject, u.code::text AS code FROM %2$s b CROSS JOIN unnest(b.%3$I) u (code)'
-                   ELSE 'SELECT %1$s AS subject, b.%3$I::text AS code FROM %2$s b' END;
+    source := CASE WHEN arrays THEN 'SELECT %1$s AS subject, concat(b.%4$I) AS called, u.code::text AS code
+                                     FROM %2$s b CROSS JOIN unnest(b.%3$I) u (code) WHERE true%5$s'
+                   ELSE 'SELECT %1$s AS subject, concat(b.%4$I) AS called, b.%3$I::text AS code
+                         FROM %2$s b WHERE true%5$s' END;
     EXECUTE format(
         'CREATE TABLE tailor_store.records_%s AS
          WITH codes AS MATERIALIZED (SELECT * FROM (%s) q WHERE code IS NOT NULL), subjects AS (
-             SELECT subject, (row_number() OVER (ORDER BY gen_random_uuid()))::integer AS number FROM codes GROUP BY subject)
-         SELECT s.number AS "tailor subject", c.code AS "tailor code", md5(s.subject::text)::uuid AS "tailor key"
-         FROM codes c JOIN subjects s ON s.subject = c.subject ORDER BY 1', number, format(source, person, relation, code));
+             SELECT subject, (row_number() OVER (ORDER BY gen_random_uuid()))::integer AS number,
+                    tailor.subject_digest(min(called), (SELECT k.key FROM tailor.subject_key k)) AS digest
+             FROM codes GROUP BY subject)
+         SELECT s.number AS "tailor subject", c.code AS "tailor code", s.digest AS "tailor key"
+         FROM codes c JOIN subjects s ON s.subject = c.subject ORDER BY 1',
+        number,
+        format(source, person, relation, code, subject, tailor.unless_erased(relation, subject)));
     EXECUTE format(
         'CREATE TABLE tailor_store.digest_%1$s AS
          SELECT "tailor key", md5(array_agg("tailor code" ORDER BY "tailor code" COLLATE "C")::text)::uuid AS "tailor codes"

@@ -270,6 +270,16 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 			return err
 		}
 	}
+	if t.DeparturesAtOnce {
+		if err := call(`CALL tailor.departures($1::text::regclass, 'at_once')`, t.Name); err != nil {
+			return err
+		}
+	}
+	if t.ChangesAtOnce {
+		if err := call(`CALL tailor.changes($1::text::regclass, 'at_once')`, t.Name); err != nil {
+			return err
+		}
+	}
 	if s := t.SetValued; s != nil {
 		if err := writeSetValued(ctx, tx, t.Name, s); err != nil {
 			return err

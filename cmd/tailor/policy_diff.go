@@ -33,6 +33,8 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	setting("gate", now.Gate.String(), then.Gate.String())
 	setting("max_share", share(now.MaxShare), share(then.MaxShare))
 	setting("cohort", optional(now.Cohort > 0, fmt.Sprint(now.Cohort)), optional(then.Cohort > 0, fmt.Sprint(then.Cohort)))
+	setting("departures", atOnce(now.DeparturesAtOnce), atOnce(then.DeparturesAtOnce))
+	setting("changes", atOnce(now.ChangesAtOnce), atOnce(then.ChangesAtOnce))
 	setting("set_valued", now.SetValued.String(), then.SetValued.String())
 	setting("chain", optional(now.Scope != "", now.Chain()), then.Chain())
 	setting("rows", shown(now.AggregateOnly), shown(then.AggregateOnly))
@@ -63,6 +65,9 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 
 // share is the value of the key max_share, where it is there.
 func share(of float64) string { return optional(of > 0, strconv.FormatFloat(of, 'f', -1, 64)) }
+
+// atOnce is the value of the keys departures and changes, if it is not at its default.
+func atOnce(effect bool) string { return optional(effect, "at_once") }
 
 // shown is the value of the key rows, where it is not at its default.
 func shown(aggregateOnly bool) string { return optional(aggregateOnly, "false") }

@@ -35,6 +35,8 @@ type Table struct {
 	// Cohort is how many subjects that nobody has been shown before are shown
 	// together; 0 for the default.
 	Cohort int
+	// DeparturesAtOnce and ChangesAtOnce are the keys departures and changes: at_once.
+	DeparturesAtOnce, ChangesAtOnce bool
 	// SetValued is set where the codes of a subject are a set.
 	SetValued *SetValued
 	Refresh   time.Duration // how often a proxy makes a new copy; 0 for never
@@ -130,6 +132,7 @@ var (
 	values    = []string{"raked", "middle"}
 	shared    = []string{"refused", "accepted"}
 	recodings = []string{"auto", "local", "full_domain", "cell"}
+	effects   = []string{"batch", "at_once"}
 	scopes    = []string{"table", "project"}
 	measures  = []string{"highest", "average", "below_k", "unique"}
 	models    = []string{"l_diversity"}

@@ -45,6 +45,8 @@ tables:
     gate: {measure: below_k, max_risk: 0.05}
     max_share: 0.25
     cohort: 250
+    departures: at_once
+    changes: at_once
     chain: {scope: table}
     rows: false
     refresh: 24h

@@ -182,6 +182,12 @@ func (r *reader) together(t *Table, keys map[string]entry) {
 			r.fault(k.at, "leave it out; sensitive and diversity of set_valued stand for it", "a set-valued table has no use for %q", name)
 		}
 	}
+	for _, name := range []string{"departures", "changes"} {
+		if k, ok := keys[name]; ok && k.value.Value == "at_once" {
+			r.fault(k.value, "leave it out: codes are published anew from each copy",
+				"a set-valued table has no %s at once", name)
+		}
+	}
 	if t.AggregateOnly {
 		r.fault(keys["rows"].at, "leave it out: what is published is safe to be shown", "a set-valued table shows its codes")
 	}

@@ -58,6 +58,12 @@ func (t *Table) write(b *strings.Builder) {
 	if t.Cohort > 0 {
 		fmt.Fprintf(b, "    cohort: %d\n", t.Cohort)
 	}
+	if t.DeparturesAtOnce {
+		b.WriteString("    departures: at_once\n")
+	}
+	if t.ChangesAtOnce {
+		b.WriteString("    changes: at_once\n")
+	}
 	fmt.Fprintf(b, "    chain: %s\n", t.Chain())
 	if t.AggregateOnly {
 		b.WriteString("    rows: false\n")

@@ -1,0 +1,74 @@
+package catalog
+
+// A policy may let departures, or changed payloads, take effect at once, whatever the
+// block.
+//
+// Attacker: knows everybody's quasi-identifiers, and not who leaves, comes back or gets
+// another payload when. Precondition: nobody but the table's owner knows that. Property:
+// what appears, vanishes or changes is of somebody of a block that is enough subjects
+// and meets the models before and after. Test: TestAtOnce….
+//
+// A block that is not enough without those who leave goes as a whole. Rows that go where
+// the rules for everybody would have them wait go for good: of one that came back alone,
+// labels and payload together would tell in which two blocks its person was.
+
+// forGood is the copy with which rows have gone that do not come back, in chain_N_gone.
+const forGood = 0
+
+// goAtOnce takes those out of a block who leave, unless that is allowed anyway, and the
+// others as well where they cannot be shown by themselves. next is a free number.
+func (b *block) goAtOnce(n needs, next int) ([]act, int) {
+	var leaving, staying []member
+	var rest class
+	columns := 0
+	for i := range b.members {
+		m := b.members[i]
+		columns = max(columns, len(m.changes))
+		if m.leaves {
+			leaving = append(leaving, m)
+			continue
+		}
+		staying = append(staying, m)
+		rest.add(m.person, m.shown)
+	}
+	if len(leaving) == 0 || b.allows(happening{leaves: true, columns: make([]bool, columns)}, n) {
+		return nil, next
+	}
+	if !n.meets(&rest) {
+		leaving, staying = append(leaving, staying...), nil
+	}
+	b.members = staying
+	out := make([]act, len(leaving))
+	for i := range leaving {
+		out[i] = act{member: &leaving[i], block: next, class: next, goes: true, forGood: true}
+	}
+	return out, next + 1
+}
+
+// changeAtOnce has all changes shown of a block's rows that stay, or those columns of
+// them with which the block still meets the models.
+func (b *block) changeAtOnce(h happening, n needs) happening {
+	shows := func(columns []bool) bool {
+		var after class
+		for i := range b.members {
+			m := &b.members[i]
+			if !m.leaves || !h.leaves {
+				after.add(m.person, m.then(columns, n))
+			}
+		}
+		return n.meets(&after)
+	}
+	all := make([]bool, len(h.columns))
+	for i := range all {
+		all[i] = true
+	}
+	if shows(all) {
+		return happening{leaves: h.leaves, columns: all}
+	}
+	some := make([]bool, len(h.columns))
+	for i := range some {
+		some[i] = true
+		some[i] = shows(some)
+	}
+	return happening{leaves: h.leaves, columns: some}
+}

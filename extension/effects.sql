@@ -1,0 +1,75 @@
+-- What takes effect at once ------------------------------------------------------
+--
+-- Departures and changed payloads wait until enough of a block leave or change, because
+-- whoever knows that a person did would see what the person's row held. If nobody but the
+-- table's owner knows, they may take effect with the next copy (catalog/atonce.go).
+
+ALTER TABLE tailor.protection
+    ADD COLUMN IF NOT EXISTS departures text NOT NULL DEFAULT 'batch'
+        CHECK (departures IN ('batch', 'at_once')),
+    ADD COLUMN IF NOT EXISTS changes text NOT NULL DEFAULT 'batch'
+        CHECK (changes IN ('batch', 'at_once'));
+COMMENT ON COLUMN tailor.protection.departures IS
+    'whether who leaves is shown until enough of the block leave (batch), or goes at once';
+COMMENT ON COLUMN tailor.protection.changes IS
+    'whether changed payloads wait until enough of the block change (batch), or are shown at once';
+
+CREATE OR REPLACE PROCEDURE tailor.departures(relation regclass, effect text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    IF effect IS NULL OR effect NOT IN ('batch', 'at_once') THEN
+        RAISE EXCEPTION 'departures take effect batch or at_once, not "%"', effect
+            USING ERRCODE = '22023';
+    END IF;
+    UPDATE tailor.protection p SET departures = effect WHERE p.relation = departures.relation;
+END $$;
+COMMENT ON PROCEDURE tailor.departures IS
+    'says when who leaves is not shown any more: with enough of the block (batch), or at once';
+
+CREATE OR REPLACE PROCEDURE tailor.changes(relation regclass, effect text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    IF effect IS NULL OR effect NOT IN ('batch', 'at_once') THEN
+        RAISE EXCEPTION 'changes take effect batch or at_once, not "%"', effect
+            USING ERRCODE = '22023';
+    END IF;
+    UPDATE tailor.protection p SET changes = effect WHERE p.relation = changes.relation;
+END $$;
+COMMENT ON PROCEDURE tailor.changes IS
+    'says when changed payloads are shown: with enough of the block (batch), or at once';
+
+CREATE OR REPLACE FUNCTION tailor.draft_effects(relation regclass) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jsonb_strip_nulls(jsonb_build_object(
+        'departures', nullif(p.departures, 'batch'), 'changes', nullif(p.changes, 'batch')))
+    FROM tailor.protection p WHERE p.relation = draft_effects.relation
+$$;
+COMMENT ON FUNCTION tailor.draft_effects IS
+    'what tailor.draft says of departures and changes that take effect at once';
+
+CREATE OR REPLACE PROCEDURE tailor.assert_effects(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF policy ? 'set_valued' AND policy ?| ARRAY['departures', 'changes'] THEN
+        RAISE EXCEPTION 'the set-valued table % is published anew from each copy', relation
+            USING ERRCODE = '0A000', HINT = 'Departures and changes are batch there: '
+                'a publication that differs in fewer than k subjects is refused.';
+    END IF;
+    IF policy ? 'departures' THEN
+        RAISE NOTICE 'table %: who leaves is not shown from the next copy on; this assumes '
+            'that nobody but the table''s owner knows who leaves', relation
+            USING HINT = 'Whoever knows it sees, by comparing answers, what the row held.';
+    END IF;
+    IF policy ? 'changes' THEN
+        RAISE NOTICE 'table %: changed payloads are shown from the next copy on; this assumes '
+            'that nobody but the table''s owner knows whose change', relation
+            USING HINT = 'Whoever knows it sees, by comparing answers, '
+                'what the row held and what it holds.';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_effects IS
+    'says what departures and changes at once assume, and fails where they cannot be';
