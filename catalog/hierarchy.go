@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -87,11 +88,14 @@ func (h *HierarchySpec) build(values []string, withNull, integer bool) (*anonymi
 		}
 		return anonymize.Prefix{Keep: d.Keep}.Build(values, withNull)
 	case "date":
-		d := dateDefinition{Lower: defaultLowerDay, Upper: defaultUpperDay}
+		var d dateDefinition
 		if err := h.decode(&d); err != nil {
 			return nil, err
 		}
-		return anonymize.Dates{Levels: d.Levels, Lower: d.Lower, Upper: d.Upper}.Build(values, withNull)
+		wide := d.Lower == "" && d.Upper == ""
+		return anonymize.Dates{
+			Levels: d.Levels, Lower: cmp.Or(d.Lower, defaultLowerDay), Upper: cmp.Or(d.Upper, defaultUpperDay), Wide: wide,
+		}.Build(values, withNull)
 	case "table":
 		var d tableDefinition
 		if err := h.decode(&d); err != nil {

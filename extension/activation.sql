@@ -301,7 +301,7 @@ CREATE OR REPLACE FUNCTION tailor.unreachable(relation text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'table % is read through the proxy', relation
-        USING ERRCODE = '0A000', HINT = 'Connect to the proxy; it answers with the release that is meant for you.';
+        USING ERRCODE = '42501', HINT = 'Connect to the proxy, which answers with the release that is meant for you. Ask again where it has not heard of a new policy yet.';
 END $$;
 COMMENT ON FUNCTION tailor.unreachable IS 'fails: the released shape of a table holds no rows';
 
@@ -314,6 +314,7 @@ DECLARE
                          WHERE v.relation = publish_shape.relation AND v.version = publish_shape.version);
     table_name name := (SELECT relname FROM pg_class WHERE oid = relation);
     shape      text;
+    described  record;
 BEGIN
     CALL tailor.assert_owner(relation);
     SELECT string_agg(format('NULL::%s AS %I', CASE WHEN t.typcategory = 'S' THEN 'text' ELSE format_type(s.stored, s.stored_modifier) END, a.attname),
@@ -335,6 +336,16 @@ BEGIN
     EXECUTE format('GRANT SELECT ON research.%I TO tailor_reader', table_name);
     EXECUTE format('COMMENT ON VIEW research.%I IS %L', table_name,
                    format('released shape of %s; ask for it by either name through the proxy', relation));
+    FOR described IN
+        SELECT c ->> 'name' AS name, CASE c ->> 'class'
+                   WHEN 'direct_identifier' THEN 'pseudonym: a random number for each subject'
+                   WHEN 'quasi_identifier' THEN format('quasi-identifier, by hierarchy %s; research.tailor_columns says how exact it is', c #>> '{hierarchy,name}')
+                   ELSE replace(c ->> 'class', '_', '-') || ', as it is' END AS comment
+        FROM jsonb_array_elements(policy -> 'columns') c
+        JOIN pg_attribute a ON a.attrelid = format('research.%I', table_name)::regclass AND a.attname = c ->> 'name' AND NOT a.attisdropped
+    LOOP
+        EXECUTE format('COMMENT ON COLUMN research.%I.%I IS %L', table_name, described.name, described.comment);
+    END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.publish_shape IS 'makes the view research.<table>; for Tailor''s own routines only';
 

@@ -193,8 +193,8 @@ func (s *step) hold(t *testing.T, conn *pgx.Conn, chain int) (release func()) {
 	return func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }
 }
 
-// TestKillingTheProxyAtAnyStepLosesNothing kills it 50 times: five times at each
-// step of publishing a release, where somebody is seen to wait, and at any
+// TestKillingTheProxyAtAnyStepLosesNothing kills it at each
+// step, five times with TAILOR_SOAK=1, of publishing a release, where somebody is seen to wait, and at any
 // moment. A proxy that is killed reports no race: it does without the detector.
 func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 	own, err := newStand(filepath.Join(stands, "killed"))
@@ -207,12 +207,16 @@ func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 	undetected := plainBinary(t)
 	p := own.serveIn(t, undetected, audit, nil)
 	var witnesses []*witness
-	for i := range 50 {
+	rounds := 1
+	if soaks() {
+		rounds = 5
+	}
+	for i := range rounds*len(steps) + rounds {
 		w := &witness{user: fmt.Sprintf("killed_%d", i+1)}
 		exec1(t, direct, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD '%[1]s'`, w.user))
 		exec1(t, direct, `CALL tailor.grant_reader($1)`, w.user)
 		at := step{before: "any moment"}
-		if i < 5*len(steps) {
+		if i < rounds*len(steps) {
 			at = steps[i%len(steps)]
 		}
 		chain := 0
@@ -278,7 +282,7 @@ func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 	}
 }
 
-// TestCrashesOfTheServerLoseNoRelease ends PostgreSQL 20 times as a power cut
+// TestCrashesOfTheServerLoseNoRelease ends PostgreSQL many times as a power cut
 // would, while releases are published and read.
 func TestCrashesOfTheServerLoseNoRelease(t *testing.T) {
 	own, err := newStand(filepath.Join(stands, "crashing"))
@@ -290,7 +294,10 @@ func TestCrashesOfTheServerLoseNoRelease(t *testing.T) {
 	p := own.serveBinary(t, plainBinary(t), "--audit-log", audit)
 	user := own.reader(t)
 	w := &witness{user: user}
-	crashes := 20
+	crashes := 8
+	if soaks() {
+		crashes = 20
+	}
 	for i := range crashes {
 		sql := ladder[i*len(ladder)/crashes]
 		done := make(chan struct{})

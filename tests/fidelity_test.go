@@ -123,8 +123,13 @@ func TestFidelityComparesReleasesWithTables(t *testing.T) {
 		!strings.Contains(r.Note, "holds true figures") {
 		t.Errorf("the head of the report: %+v", r)
 	}
-	if len(r.Releases) < 2 || r.Releases[1].Table != "public.patients" ||
-		r.Releases[1].Subjects != patients || r.Releases[1].Waiting == nil {
+	people := 0
+	for _, release := range r.Releases {
+		if release.Table == "public.patients" && release.Waiting != nil {
+			people = release.Subjects
+		}
+	}
+	if people != patients {
 		t.Errorf("releases %+v", r.Releases)
 	}
 	if o := r.Summary.Outcomes; r.Summary.Queries != 12 || o["compared"] != 10 || o["refused"] != 2 ||

@@ -132,7 +132,7 @@ func TestRefusals(t *testing.T) {
 		{"a release is not read by its own name", `SELECT * FROM tailor_release.chain_1`, "42501"},
 		{"a release is not read through the search path", `SET search_path = tailor_release; SELECT * FROM tailor_release.chain_1`, "42501"},
 		{"verifiers cannot be read", `SELECT tailor.verifier('dba')`, "42501"},
-		{"a query in a string reads under the reader's role", `SELECT query_to_xml('SELECT name FROM patients', true, true, '')`, "42501"},
+		{"a query in a string reads under the reader's role", `SELECT query_to_xml('SELECT name FROM public.patients', true, true, '')`, "42501"},
 		{"escaped names are recognized", `SELECT U&"n\0061me" FROM U&"p\0061tients"`, "0A000"},
 		{"an unknown column is PostgreSQL's own error", `SELECT nothing FROM patients`, "42703"},
 		{"a syntax error is PostgreSQL's own error", `SELECT age FROM patients WHERE`, "42601"},

@@ -20,10 +20,13 @@ import (
 // soakOnly skips what takes long.
 func soakOnly(t *testing.T) {
 	t.Helper()
-	if os.Getenv("TAILOR_SOAK") == "" {
+	if !soaks() {
 		t.Skip("takes long; set TAILOR_SOAK=1")
 	}
 }
+
+// soaks says that tests may take long.
+func soaks() bool { return os.Getenv("TAILOR_SOAK") != "" }
 
 // plain starts a proxy for faults without the race detector.
 func plain(t *testing.T, flags ...string) (p *proxied, dsn string) {
