@@ -286,11 +286,13 @@ func TestValuesOfDomains(t *testing.T) {
 	}{
 		"a range of whole numbers, whatever the data have": {
 			interval(anonymize.Interval{Widths: []float64{10}, Lower: 0, Upper: 99, Integer: true}, "31"),
-			anonymize.Node{Level: 1}, nil, 10, func(v string) bool { n, err := strconv.Atoi(v); return err == nil && 30 <= n && n <= 39 },
+			anonymize.Node{Level: 1},
+			nil, 10, func(v string) bool { n, err := strconv.Atoi(v); return err == nil && 30 <= n && n <= 39 },
 		},
 		"a range of dense numbers": {
 			interval(anonymize.Interval{Widths: []float64{10}, Lower: 0, Upper: 100}, "31.5"),
-			anonymize.Node{Level: 1}, nil, 100, func(v string) bool {
+			anonymize.Node{Level: 1},
+			nil, 100, func(v string) bool {
 				n, err := strconv.ParseFloat(v, 64)
 				return err == nil && 30 <= n && n < 40
 			},
@@ -300,7 +302,8 @@ func TestValuesOfDomains(t *testing.T) {
 			codes, anonymize.Node{Level: 1}, nil, 1, func(v string) bool { return v == "10***" },
 		},
 		"codes that it does": {
-			codes, anonymize.Node{Level: 1},
+			codes,
+			anonymize.Node{Level: 1},
 			&anonymize.Margin{Cells: []anonymize.Cell{{Node: anonymize.Node{Group: 1}, Rows: 600, Subjects: 600}, {Node: anonymize.Node{Level: 2}, Rows: 400, Subjects: 400}}},
 			2, func(v string) bool { return v == "10***" || v == "10117" },
 		},

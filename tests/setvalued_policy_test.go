@@ -183,7 +183,8 @@ func refusesStatements(t *testing.T, s *stand) {
 		{"the stored form", "42501", "SELECT form FROM tailor.publication", direct},
 		{"the stored rows", "42501", fmt.Sprintf("SELECT * FROM tailor_store.epoch_%d", epoch), direct},
 		{"the stored digests", "42501", fmt.Sprintf("SELECT * FROM tailor_store.digest_%d", epoch), direct},
-		{"the table itself", "42501", "SELECT * FROM public.stated", direct}, {"its shape", "42501", "SELECT * FROM stated", direct},
+		{"the table itself", "42501", "SELECT * FROM public.stated", direct},
+		{"its shape", "42501", "SELECT * FROM stated", direct},
 		{"another's ticket", "42501", fmt.Sprintf("SELECT * FROM tailor.case_count('tailor_release.chain_%[1]d', '{}')\n/* tailor %[1]d %064d */", chain, 0), direct},
 	} {
 		t.Run(test.claim, func(t *testing.T) {

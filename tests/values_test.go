@@ -183,8 +183,10 @@ func TestWhatAColumnShowsFollowsThePolicy(t *testing.T) {
 		t.Errorf("%d cells of margins that are not to be published", n)
 	}
 	for _, wrong := range []struct{ sql, code string }{
-		{`CALL tailor.represent('people', 'born', 'mode')`, "22023"}, {`CALL tailor.represent('people', 'diagnosis', 'raked')`, "22023"},
-		{`CALL tailor.represent('people', 'born', 'raked', NULL)`, "22023"}, {`CALL tailor.represent('people', 'nobody', 'raked')`, "42703"},
+		{`CALL tailor.represent('people', 'born', 'mode')`, "22023"},
+		{`CALL tailor.represent('people', 'diagnosis', 'raked')`, "22023"},
+		{`CALL tailor.represent('people', 'born', 'raked', NULL)`, "22023"},
+		{`CALL tailor.represent('people', 'nobody', 'raked')`, "42703"},
 	} {
 		if _, err := direct.Exec(t.Context(), wrong.sql); codeIn(err) != wrong.code {
 			t.Errorf("%s: %v, want %s", wrong.sql, err, wrong.code)

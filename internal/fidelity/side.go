@@ -67,15 +67,25 @@ func (s *side) close() {
 	}
 }
 
-// awaitCancelled waits until the server has been asked to end what a broken connection has left
-// it with.
+// awaitCancelled waits until the server has ended what a broken connection has left it with. It
+// asks again from time to time: a server that has just begun with a statement does not listen.
 func (s *side) awaitCancelled() {
 	if s.conn == nil {
 		return
 	}
-	select {
-	case <-s.conn.PgConn().CleanupDone():
-	case <-time.After(grace):
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		select {
+		case <-s.conn.PgConn().CleanupDone():
+			return
+		case <-ctx.Done():
+			return
+		case <-again.C:
+			_ = s.conn.PgConn().CancelRequest(ctx)
+		}
 	}
 }
 
