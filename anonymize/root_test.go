@@ -292,3 +292,30 @@ func TestARootIsNotTrappedByItsFirstCut(t *testing.T) {
 		t.Errorf("%d blocks, loss of a place %.2f; want the 12 groups", root.Blocks(), root.Loss([]int{1}))
 	}
 }
+
+// TestBlindCutsWithholdLittle counts the rows of blocks, cut by k alone, that have fewer
+// different occupations than a model asks for.
+func TestBlindCutsWithholdLittle(t *testing.T) {
+	data := loadBlockData(t, "arx/adult", "adult", 7)
+	table := data.table(t)
+	p := root(t, table, anonymize.RootPlan{Requirements: blockK(5)})
+	for l, most := range map[int]float64{2: 0.02, 3: 0.1} {
+		withheld := 0
+		for block := range uint32(p.Blocks()) {
+			different := make(map[uint32]bool)
+			for _, tuple := range p.Tuples(block) {
+				for _, row := range table.RowsOf(tuple) {
+					different[data.others["occupation"][row]] = true
+				}
+			}
+			if len(different) < l {
+				withheld += p.Rows(block)
+			}
+		}
+		share := float64(withheld) / float64(table.Rows())
+		t.Logf("l = %d: withheld in %.4f of the rows", l, share)
+		if share > most {
+			t.Errorf("l = %d: withheld in %.4f of the rows", l, share)
+		}
+	}
+}

@@ -262,6 +262,9 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 	}
 	placed := t.temporary("placed")
 	columns := []string{rowColumn + " integer", blockColumn + " integer"}
+	for i := range t.r.Requirements {
+		columns = append(columns, withheldColumn(i)+" boolean")
+	}
 	for _, d := range t.dictionaries {
 		columns = append(columns, d.own("number")+" "+d.numberType(), d.own("value")+" "+d.column.ReleaseType())
 	}
@@ -282,7 +285,7 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 // writePlaced writes, for each row of a placing, its number in the copy, its block, and
 // the numbers and values that it is shown by.
 func (t *takingIn) writePlaced(w *copyWriter, p placing, shown []labels, values []*anonymize.Values) {
-	taken := make([]int32, p.blocks())
+	taken, withheld := make([]int32, p.blocks()), p.withheld(t.r)
 	numbers := make([][]int, len(shown))
 	for i, d := range t.dictionaries {
 		for _, e := range shown[i].distinct {
@@ -296,6 +299,9 @@ func (t *takingIn) writePlaced(w *copyWriter, p placing, shown []labels, values 
 		}
 		w.number(int(number))
 		w.number(p.first + block)
+		for _, q := range t.r.Requirements {
+			w.boolean(withheld != nil && withheld[q.Column][block])
+		}
 		for i := range shown {
 			w.number(numbers[i][shown[i].of[block]])
 			if v := values[i]; v != nil {
@@ -310,6 +316,9 @@ func (t *takingIn) writePlaced(w *copyWriter, p placing, shown []labels, values 
 		taken[block]++
 	}
 }
+
+// withheldColumn says of a row whether the value of which a requirement asks is not shown.
+func withheldColumn(i int) string { return fmt.Sprintf(`"tailor withheld %d"`, i) }
 
 // insertion is the statement that shows rows, in random order.
 func (t *takingIn) insertion(arriving, placed string) string {
@@ -326,6 +335,11 @@ func (t *takingIn) insertion(arriving, placed string) string {
 	}
 	for _, name := range t.r.payload() {
 		value := "e." + name
+		for i, q := range t.r.Requirements {
+			if name == ident(q.Column) {
+				value = fmt.Sprintf("CASE WHEN NOT p.%s THEN %s END", withheldColumn(i), value)
+			}
+		}
 		if name == t.pseudonym() && arriving != wholeCopy {
 			// A number that somebody had in an earlier cohort would tell in which of them he is.
 			value = fmt.Sprintf("((SELECT coalesce(max(%[1]s::bigint), 0) FROM %[2]s) + e.%[1]s::bigint)::%[3]s", name, row, t.r.Column(t.r.Subject).Type)

@@ -163,7 +163,7 @@ func assertFeasible(r *Relation, e *cohort) error {
 		unmet = fmt.Sprintf("%d-anonymity", r.K)
 	}
 	for _, q := range r.Requirements {
-		if e.kinds[q.Column] < int(q.Parameter) {
+		if !r.BlindCuts && e.kinds[q.Column] < int(q.Parameter) {
 			unmet = fmt.Sprintf("%d-diversity of %q", int(q.Parameter), q.Column)
 		}
 	}
@@ -174,11 +174,14 @@ func assertFeasible(r *Relation, e *cohort) error {
 		WithHint("The table as a whole does not meet %s.", unmet)
 }
 
-// requirements are the privacy models of a relation over a cohort.
+// requirements are the privacy models that a relation is cut by, over a cohort.
 func requirements(r *Relation, e *cohort) []anonymize.Requirement {
 	out := []anonymize.Requirement{anonymize.BlockK{K: r.K}}
 	if e.rows != e.subjects {
 		out = append(out, anonymize.BlockMaxShare{Share: r.MaxShare})
+	}
+	if r.BlindCuts {
+		return out
 	}
 	for _, q := range r.Requirements {
 		out = append(out, anonymize.BlockDistinctL{

@@ -99,12 +99,15 @@ type needs struct {
 	share     float64 // the most of a class's rows that one subject with several may own
 	diversity []int   // of each sensitive column
 	columns   []int   // its place in the payload
+	// blind says that values can be withheld, which nothing then stands for.
+	blind   bool
+	nothing int64
 }
 
 // needs of a relation. A gate that looks at an average is kept where no class is
 // smaller than the average may be.
 func (t *takingIn) needs() needs {
-	n := needs{subjects: t.r.K, share: 1}
+	n := needs{subjects: t.r.K, share: 1, blind: t.r.BlindCuts, nothing: t.hashOfNull}
 	if t.r.Gate == "average" && t.r.MaxRisk > 0 {
 		n.subjects = max(n.subjects, int(math.Ceil(1/t.r.MaxRisk)))
 	}
@@ -154,7 +157,13 @@ func (n needs) meets(c *class) bool {
 		}
 	}
 	for i, least := range n.diversity {
-		if len(c.values[i]) < least {
+		different := len(c.values[i])
+		if _, withheld := c.values[i][n.nothing]; n.blind && withheld {
+			if different--; different == 0 {
+				continue
+			}
+		}
+		if different < least {
 			return false
 		}
 	}
@@ -376,7 +385,7 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 		holds[0] = fmt.Sprintf("count(*) >= %d", t.r.K)
 	}
 	for _, q := range t.r.Requirements {
-		holds = append(holds, fmt.Sprintf("count(DISTINCT %[1]s) + (count(*) > count(%[1]s))::integer >= %[2]d", ident(q.Column), int(q.Parameter)))
+		holds = append(holds, t.r.diverse(q))
 	}
 	row := t.chain.table("row")
 	checks := []string{
@@ -401,4 +410,12 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// diverse is the condition that a group of rows meets a model.
+func (r *Relation) diverse(q Requirement) string {
+	if r.BlindCuts {
+		return fmt.Sprintf("(count(DISTINCT %[1]s) >= %[2]d OR count(%[1]s) = 0)", ident(q.Column), int(q.Parameter))
+	}
+	return fmt.Sprintf("count(DISTINCT %[1]s) + (count(*) > count(%[1]s))::integer >= %[2]d", ident(q.Column), int(q.Parameter))
 }

@@ -177,3 +177,26 @@ func TestWhatHappensMeetsTheModels(t *testing.T) {
 		t.Error("all get one of two diagnoses, and nobody sees")
 	}
 }
+
+func TestWithheldValuesMeetModels(t *testing.T) {
+	const nothing = 7
+	blind := needs{subjects: 2, share: 1, diversity: []int{2}, columns: []int{0}, blind: true, nothing: nothing}
+	for claim, c := range map[string]struct {
+		values []int64
+		meets  bool
+	}{
+		"all withheld":                    {[]int64{nothing, nothing}, true},
+		"one value beside withheld ones":  {[]int64{nothing, nothing, 1}, false},
+		"two values beside withheld ones": {[]int64{nothing, 1, 2}, true},
+		"two values":                      {[]int64{1, 2}, true},
+		"one value":                       {[]int64{1, 1}, false},
+	} {
+		var of class
+		for person, value := range c.values {
+			of.add(int64(person), []int64{value})
+		}
+		if got := blind.meets(&of); got != c.meets {
+			t.Errorf("%s: meets the model: %t", claim, got)
+		}
+	}
+}

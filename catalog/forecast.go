@@ -25,6 +25,9 @@ type Forecast struct {
 	RawRisk, Risk float64
 	Loss          float64 // mean over the quasi-identifiers
 	Losses        []float64
+	// Withheld is the share of the rows whose value of a column is not shown, if blocks are
+	// cut by k alone.
+	Withheld map[string]float64
 	// Uncovered names the quasi-identifiers whose hierarchy has no place for
 	// some value, each with the reason. The figures are then missing.
 	Uncovered []string
@@ -86,7 +89,7 @@ func (f *Forecast) measure(ctx context.Context, r *Relation, e *cohort) error {
 	if err != nil {
 		return err
 	}
-	f.Risk = 1 / float64(p.MinBlock())
+	f.Risk, f.Withheld = 1/float64(p.MinBlock()), withheldShare(r, e, p)
 	var all []int
 	for i := range e.table.Columns() {
 		f.Losses, all = append(f.Losses, p.Loss([]int{i})), append(all, i)

@@ -31,6 +31,7 @@ type policyDocument struct {
 	} `json:"gate"`
 	MaxShare   float64          `json:"max_share"` // 0: DefaultShare
 	Cohort     int              `json:"cohort"`
+	Cuts       string           `json:"cuts"`       // "": by models
 	Departures string           `json:"departures"` // "": batch
 	Changes    string           `json:"changes"`
 	Seed       [][]string       `json:"seed"`
@@ -199,6 +200,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 		r.Seeds = append(r.Seeds, Seed{Name: policySeed, Combinations: p.Seed})
 	}
 	r.MaxShare, r.Cohort = cmp.Or(p.MaxShare, DefaultShare), p.Cohort
+	r.BlindCuts = p.Cuts == "blind"
 	r.DeparturesAtOnce, r.ChangesAtOnce = p.Departures == "at_once", p.Changes == "at_once"
 	r.SetValued = p.SetValued
 	r.AggregateOnly = p.Rows != nil && !*p.Rows

@@ -127,6 +127,9 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 	if !there {
 		return errNoCopy(r)
 	}
+	if t.hashOfNull, err = t.nothing(ctx); err != nil {
+		return err
+	}
 	if err := t.tell(ctx, makingBlocks); err != nil {
 		return err
 	}

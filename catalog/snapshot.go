@@ -118,6 +118,9 @@ type Relation struct {
 	// Cohort is how many subjects that nobody has been shown before are shown
 	// together, 0 for the default.
 	Cohort int
+	// BlindCuts says that blocks are cut by k alone, and values withheld where a block fails
+	// a model.
+	BlindCuts bool
 	// DeparturesAtOnce says that who leaves goes with the next copy, whatever the block,
 	// and ChangesAtOnce that changed payloads are shown so.
 	DeparturesAtOnce, ChangesAtOnce bool

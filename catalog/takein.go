@@ -27,7 +27,8 @@ type takingIn struct {
 	copied       *copied
 	measured     []ecg.StoredRisk // of the table as it is; nil where that has not been looked at
 	waiting      waiting
-	slot         *int // of tailor.progress; nil where all are taken
+	hashOfNull   int64 // as payloads are hashed
+	slot         *int  // of tailor.progress; nil where all are taken
 }
 
 // waiting counts the subjects of whom the copy says something else than is shown.

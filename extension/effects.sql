@@ -42,14 +42,35 @@ END $$;
 COMMENT ON PROCEDURE tailor.changes IS
     'says when changed payloads are shown: with enough of the block (batch), or at once';
 
+ALTER TABLE tailor.protection
+    ADD COLUMN IF NOT EXISTS cuts text NOT NULL DEFAULT 'by_models'
+        CHECK (cuts IN ('by_models', 'blind'));
+COMMENT ON COLUMN tailor.protection.cuts IS
+    'whether blocks are cut so that they meet the models, or by k alone: sensitive values are then '
+    'withheld where a block fails one';
+
+CREATE OR REPLACE PROCEDURE tailor.cuts(relation regclass, cuts text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    IF cuts IS NULL OR cuts NOT IN ('by_models', 'blind') THEN
+        RAISE EXCEPTION 'blocks are cut by_models or blind, not "%"', cuts USING ERRCODE = '22023';
+    END IF;
+    UPDATE tailor.protection p SET cuts = cuts.cuts WHERE p.relation = cuts.relation;
+END $$;
+COMMENT ON PROCEDURE tailor.cuts IS
+    'says whether cuts may look at sensitive values (by_models), or values are withheld (blind)';
+
 CREATE OR REPLACE FUNCTION tailor.draft_effects(relation regclass) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_strip_nulls(jsonb_build_object(
-        'departures', nullif(p.departures, 'batch'), 'changes', nullif(p.changes, 'batch')))
+        'departures', nullif(p.departures, 'batch'), 'changes', nullif(p.changes, 'batch'),
+        'cuts', nullif(p.cuts, 'by_models')))
     FROM tailor.protection p WHERE p.relation = draft_effects.relation
 $$;
 COMMENT ON FUNCTION tailor.draft_effects IS
-    'what tailor.draft says of departures and changes that take effect at once';
+    'what tailor.draft says of departures, changes and cuts that are not as they are by default';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_effects(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

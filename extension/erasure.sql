@@ -128,8 +128,9 @@ BEGIN
     IF policy #>> '{gate,measure}' IN ('highest', 'average') THEN
         least := greatest(least, ceil(1 / (policy #>> '{gate,max_risk}')::float8)::bigint);
     END IF;
-    SELECT coalesce(string_agg(format(
-            ' AND count(DISTINCT %1$I) + (count(*) > count(%1$I))::integer >= %2$s',
+    SELECT coalesce(string_agg(format(CASE WHEN policy ->> 'cuts' = 'blind'
+            THEN ' AND (count(DISTINCT %1$I) >= %2$s OR count(%1$I) = 0)'
+            ELSE ' AND count(DISTINCT %1$I) + (count(*) > count(%1$I))::integer >= %2$s' END,
             r ->> 'column', r ->> 'parameter'), ''), '')
         INTO models FROM jsonb_array_elements(policy -> 'require') r;
     EXECUTE format(

@@ -82,7 +82,7 @@ func makeDatabase(t *testing.T, name, script string) *pgx.Conn {
 // chance.
 func asMiddles(policy string) string {
 	const activation = "CALL tailor.activate("
-	return strings.Replace(policy, activation, "UPDATE tailor.classification SET shown_as = 'middle';\n"+activation, 1)
+	return strings.Replace(policy, activation, "UPDATE tailor.classification SET shown_as = 'middle' WHERE class = 'quasi_identifier';\n"+activation, 1)
 }
 
 // protectCorpus makes a database with the corpus' hospital, protected.

@@ -270,6 +270,11 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 			return err
 		}
 	}
+	if t.BlindCuts {
+		if err := call(`CALL tailor.cuts($1::text::regclass, 'blind')`, t.Name); err != nil {
+			return err
+		}
+	}
 	if t.DeparturesAtOnce {
 		if err := call(`CALL tailor.departures($1::text::regclass, 'at_once')`, t.Name); err != nil {
 			return err

@@ -33,6 +33,7 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	setting("gate", now.Gate.String(), then.Gate.String())
 	setting("max_share", share(now.MaxShare), share(then.MaxShare))
 	setting("cohort", optional(now.Cohort > 0, fmt.Sprint(now.Cohort)), optional(then.Cohort > 0, fmt.Sprint(then.Cohort)))
+	setting("cuts", optional(now.BlindCuts, "blind"), optional(then.BlindCuts, "blind"))
 	setting("departures", atOnce(now.DeparturesAtOnce), atOnce(then.DeparturesAtOnce))
 	setting("changes", atOnce(now.ChangesAtOnce), atOnce(then.ChangesAtOnce))
 	setting("set_valued", now.SetValued.String(), then.SetValued.String())

@@ -47,6 +47,8 @@ type document struct {
 	Gate     *policyfile.Gate
 	MaxShare float64 `json:"max_share"`
 	Cohort   int     `json:"cohort"`
+	// Cuts is "blind" or absent.
+	Cuts string `json:"cuts"`
 	// Departures and Changes are "at_once" or absent.
 	Departures string `json:"departures"`
 	Changes    string `json:"changes"`
@@ -131,7 +133,7 @@ func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, er
 	t := &policyfile.Table{
 		Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed,
 		AggregateOnly: d.Rows != nil && !*d.Rows, Gate: d.Gate, MaxShare: d.MaxShare, Cohort: d.Cohort, SetValued: d.SetValued,
-		DeparturesAtOnce: d.Departures == "at_once", ChangesAtOnce: d.Changes == "at_once",
+		BlindCuts: d.Cuts == "blind", DeparturesAtOnce: d.Departures == "at_once", ChangesAtOnce: d.Changes == "at_once",
 	}
 	for _, q := range d.Require {
 		t.Require = append(t.Require, policyfile.Requirement{Model: q.Model, Column: q.Column, Parameter: q.Parameter})

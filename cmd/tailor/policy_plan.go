@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"maps"
 	"slices"
 	"strings"
 
@@ -199,6 +200,9 @@ func (p *comparison) figures(ctx context.Context, t, now *policyfile.Table, r *c
 	}
 	p.line("  loss if everything is asked for: %.1f %% then (%s)%s", 100*then.Loss, strings.Join(losses, ", "),
 		before(func(f *catalog.Forecast) string { return fmt.Sprintf("%.1f %%", 100*f.Loss) }))
+	for _, column := range slices.Sorted(maps.Keys(then.Withheld)) {
+		p.line("  %s is withheld in %.1f %% of the rows then", column, 100*then.Withheld[column])
+	}
 	return nil
 }
 
@@ -228,6 +232,7 @@ func risk(v float64) string {
 func (p *comparison) forecast(ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation) (*catalog.Forecast, error) {
 	relation := *r
 	relation.Subject, relation.K, relation.Recoding, relation.Scope = t.Subject, t.K, t.Recoding, t.Scope
+	relation.BlindCuts = t.BlindCuts
 	relation.MaxShare = cmp.Or(t.MaxShare, catalog.DefaultShare)
 	relation.Seeds = []catalog.Seed{{Combinations: t.Seed}} // the policy's own has no name
 	relation.Requirements = nil

@@ -35,6 +35,8 @@ type Table struct {
 	// Cohort is how many subjects that nobody has been shown before are shown
 	// together; 0 for the default.
 	Cohort int
+	// BlindCuts is the key cuts: blind.
+	BlindCuts bool
 	// DeparturesAtOnce and ChangesAtOnce are the keys departures and changes: at_once.
 	DeparturesAtOnce, ChangesAtOnce bool
 	// SetValued is set where the codes of a subject are a set.
@@ -131,6 +133,7 @@ var (
 	actions   = []string{"hide", "pseudonym"}
 	values    = []string{"raked", "middle"}
 	shared    = []string{"refused", "accepted"}
+	cuts      = []string{"by_models", "blind"}
 	recodings = []string{"auto", "local", "full_domain", "cell"}
 	effects   = []string{"batch", "at_once"}
 	scopes    = []string{"table", "project"}

@@ -9,7 +9,7 @@ import (
 
 func (r *reader) table(f *File, e entry) Table {
 	t := Table{Name: e.key, Line: e.at.Line, Recoding: "auto", Scope: "table"}
-	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "max_share", "cohort", "departures", "changes", "gate", "chain", "refresh", "readers", "set_valued"})
+	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "max_share", "cohort", "cuts", "departures", "changes", "gate", "chain", "refresh", "readers", "set_valued"})
 	if k, ok := keys["subject"]; ok {
 		t.Subject = r.name(k.value, "subject")
 	}
@@ -45,6 +45,9 @@ func (r *reader) table(f *File, e entry) Table {
 	}
 	if k, ok := keys["cohort"]; ok {
 		t.Cohort = r.whole(k.value, "cohort", 1)
+	}
+	if k, ok := keys["cuts"]; ok {
+		t.BlindCuts = r.word(k.value, "cuts", cuts) == "blind"
 	}
 	if k, ok := keys["departures"]; ok {
 		t.DeparturesAtOnce = r.word(k.value, "departures", effects) == "at_once"

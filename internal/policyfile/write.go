@@ -58,6 +58,9 @@ func (t *Table) write(b *strings.Builder) {
 	if t.Cohort > 0 {
 		fmt.Fprintf(b, "    cohort: %d\n", t.Cohort)
 	}
+	if t.BlindCuts {
+		b.WriteString("    cuts: blind\n")
+	}
 	if t.DeparturesAtOnce {
 		b.WriteString("    departures: at_once\n")
 	}
