@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
