@@ -35,6 +35,8 @@ type Chain struct {
 	copy       int   // the epoch that it is brought up to date with
 	subjects   int
 	minBlock   int
+	copied     time.Time // when that copy was made
+	arrivals   int       // subjects who wait to be shown
 	root       *ecg.Root // nil where the relation has no quasi-identifiers
 	opened     time.Time
 	alone      atomic.Bool // nothing is left of earlier editions
@@ -58,6 +60,10 @@ type Release struct {
 	// MinBlock is the number of subjects in the smallest block, or of those that
 	// may be one of whom m codes are known.
 	MinBlock int
+	// Copied is when the copy was made that is shown, and Arrivals how many subjects of it
+	// are not shown yet.
+	Copied   time.Time
+	Arrivals int
 	Root     *ecg.Root // nil where the relation has no quasi-identifiers
 }
 
@@ -114,7 +120,7 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 func (c *Chain) release(r *Relation) *Release {
 	return &Release{
 		Relation: r, Chain: c.number, Edition: c.edition, Generation: c.generation, Epoch: c.copy,
-		View: c.name(), Subjects: c.subjects, MinBlock: c.minBlock, Root: c.root,
+		View: c.name(), Subjects: c.subjects, MinBlock: c.minBlock, Copied: c.copied, Arrivals: c.arrivals, Root: c.root,
 	}
 }
 

@@ -86,11 +86,12 @@ type stored struct {
 // readChain reads the row of an audience's chain, if there is one.
 func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain) (was stored, err error) {
 	err = tx.QueryRow(ctx, `SELECT c.chain, c.epoch, c.generation, c.edition, c.layout, coalesce(c.version, 0), c.subjects, c.min_block,
+			coalesce((SELECT e.created FROM tailor.epoch e WHERE e.epoch = c.epoch), c.changed), c.arrivals,
 			c.version = $3 AND c.layout = $4 AND NOT tailor.restored()
 				AND EXISTS (SELECT FROM tailor.protection p WHERE p.relation = $1 AND p.active = $3)
 				AND (c.epoch = $5 OR NOT EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = $1))
 		FROM tailor.chain c WHERE c.relation = $1 AND c.audience = $2`, r.OID, audience, r.Version, releaseLayout, r.Epoch).
-		Scan(&chain.number, &chain.copy, &chain.generation, &chain.edition, &was.layout, &was.version, &chain.subjects, &chain.minBlock, &was.current)
+		Scan(&chain.number, &chain.copy, &chain.generation, &chain.edition, &was.layout, &was.version, &chain.subjects, &chain.minBlock, &chain.copied, &chain.arrivals, &was.current)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return was, nil
 	}
@@ -217,9 +218,9 @@ func (t *takingIn) note(ctx context.Context, first bool) error {
 			arrivals = $7, departures = $8, changes = $9, columns = $11, stored = CASE WHEN $10::jsonb = '[]' THEN stored ELSE $10 END,
 			(blocks, min_block, rows) = (SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0) FROM (SELECT %s AS n, count(*) AS r FROM %s GROUP BY %s) b),
 			subjects = (SELECT count(DISTINCT %s) FROM %[2]s)
-		WHERE chain = $1 RETURNING subjects, min_block`, distinct, row, blockColumn, personColumn),
+		WHERE chain = $1 RETURNING subjects, min_block, arrivals, (SELECT e.created FROM tailor.epoch e WHERE e.epoch = $2)`, distinct, row, blockColumn, personColumn),
 		c.number, t.r.Epoch, c.generation, c.edition, t.r.Version, releaseLayout, t.waiting.arrivals, t.waiting.departures, t.waiting.changes, stored, columns).
-		Scan(&c.subjects, &c.minBlock)
+		Scan(&c.subjects, &c.minBlock, &c.arrivals, &c.copied)
 	if err != nil {
 		return fmt.Errorf("note what the chain has become: %w", err)
 	}

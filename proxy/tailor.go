@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
@@ -303,7 +304,10 @@ func (d *decision) wording() (message, detail, hint string) {
 			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized", release.Relation.Name))
 			continue
 		}
-		document := noticed{Relation: release.Relation.String(), MinBlock: release.MinBlock, Loss: a.Loss}
+		document := noticed{Relation: release.Relation.String(), MinBlock: release.MinBlock, Loss: a.Loss, AsOf: release.Copied.UTC()}
+		if release.Arrivals >= release.Relation.K {
+			document.Waiting = release.Arrivals
+		}
 		var attributes, estimated []string
 		for _, name := range a.Stages[len(a.Stages)-1].Attributes {
 			document.Columns = append(document.Columns, noticedColumn{name, a.LossOf[name], a.CoarseOf[name], slices.Contains(a.Estimated, name)})
@@ -322,6 +326,9 @@ func (d *decision) wording() (message, detail, hint string) {
 			part += "; an estimate places " + strings.Join(estimated, ", ")
 			hint = "Small counts may be far off where columns are compared with =, joined or grouped by: tailor.exact(column) tells which rows are certain."
 		}
+		if document.Waiting > 0 {
+			part += fmt.Sprintf("; %d newcomers are not shown yet", document.Waiting)
+		}
 		parts, documents = append(parts, part), append(documents, document)
 	}
 	if documents != nil {
@@ -337,6 +344,8 @@ type noticed struct {
 	Relation string          `json:"relation"`
 	MinBlock int             `json:"min_block"`
 	Loss     float64         `json:"loss"`
+	AsOf     time.Time       `json:"as_of"`             // when the copy was made that is shown
+	Waiting  int             `json:"waiting,omitempty"` // newcomers who are not shown yet, if they are k or more
 	Columns  []noticedColumn `json:"columns"`
 }
 

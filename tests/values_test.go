@@ -201,6 +201,21 @@ func TestValuesStayAndAreExchangedWhereLabelsWiden(t *testing.T) {
 	conn := connect(t, p.program("researcher"))
 	const all = "SELECT token, age, zip, born, weight, member FROM people ORDER BY token"
 	before := rowsOf(t, conn, all)
+	exec1(t, direct, `INSERT INTO people SELECT 20000 + g, 40, '10071', '1980-01-01', 70, true, 'd1' FROM generate_series(1, 7) g`)
+	exec1(t, direct, `CALL tailor.refresh('people')`)
+	waitFor(t, func() bool {
+		config := conn.Config().Copy()
+		said := ""
+		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { said = n.Message + n.Detail }
+		asks, err := pgx.ConnectConfig(t.Context(), config)
+		if err != nil {
+			return false
+		}
+		defer func() { _ = asks.Close(t.Context()) }()
+		_, err = asks.Exec(t.Context(), "SELECT age FROM people LIMIT 1", pgx.QueryExecModeSimpleProtocol)
+		return err == nil && strings.Contains(said, "7 newcomers are not shown yet") && strings.Contains(said, `"waiting":7`)
+	})
+	exec1(t, direct, `DELETE FROM people WHERE id > 20000`)
 	exec1(t, direct, `INSERT INTO people SELECT 10000 + g, g % 90, '10071', date '1950-01-01' + g * 17, 70, true, 'd1' FROM generate_series(1, 400) g`)
 	exec1(t, direct, `CALL tailor.refresh('people')`)
 	waitFor(t, func() bool { return one[int64](t, conn, "SELECT count(*) FROM people") == 3400 })
