@@ -12,7 +12,7 @@ import (
 // hospital over its releases and its tables. With TAILOR_SOAK=1 the hospital is as large
 // as the demo's.
 func TestAnalysesComeOutAsInTheTables(t *testing.T) {
-	people, most := 12000, 0.30
+	people, most := 8000, 0.35
 	if os.Getenv("TAILOR_SOAK") != "" {
 		people, most = 50000, 0.25
 	}

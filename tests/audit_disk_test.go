@@ -128,8 +128,8 @@ func (s *stand) serveIn(t *testing.T, binary, path string, wrap []string, flags 
 // proxy in the midst of it, again and again. Whatever was answered is recorded.
 func TestNoAnswerIsWithoutItsRecordWhereTheProxyIsKilled(t *testing.T) {
 	const sessions = 3
-	kills := 12
-	if os.Getenv("TAILOR_SOAK") != "" {
+	kills := 6
+	if soaks() {
 		kills = 100
 	}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

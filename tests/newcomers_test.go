@@ -173,13 +173,17 @@ func asksOnce(dsn, sql string) error {
 	return err
 }
 
-// arePlannedAtOnce has 200 readers who have never asked before ask a random statement,
+// arePlannedAtOnce has many readers who have never asked before ask a random statement,
 // a quarter of them ten times and once more in a session of its own: a server process
 // answers its first query late, whoever asks. The record of an answer says how long was
 // planned over the release; what the client sees has the rest in it. Bounds are
 // generous, and not on what other work of the machine decides; figures are logged.
 func arePlannedAtOnce(t *testing.T, s *stand) {
-	const newcomers, times = 200, 10
+	const times = 10
+	newcomers := 80
+	if soaks() {
+		newcomers = 200
+	}
 	direct := s.superuser(t)
 	p := s.serveBinary(t, plainBinary(t))
 	rowsOf(t, connect(t, p.dsn("researcher")), "SELECT count(*) FROM patients") // the root is made

@@ -99,7 +99,7 @@ func adultSources() []source {
 	return []source{alone, alone, byCountry, byAge}
 }
 
-// TestReadersOfAdultWhoPoolTheirAnswers has ten readers ask twenty random queries each
+// TestReadersOfAdultWhoPoolTheirAnswers has ten readers ask random queries
 // and pool all answers: no class below k, none with fewer occupations than the policy
 // says, and none that one query for everything would not have told apart.
 func TestReadersOfAdultWhoPoolTheirAnswers(t *testing.T) {
@@ -111,14 +111,22 @@ func TestReadersOfAdultWhoPoolTheirAnswers(t *testing.T) {
 	sources := adultSources()
 
 	all := newPooled(t, direct, `SELECT token, id::text, occupation FROM adult`)
-	shown := askInTurn(t, conns, 20, 1, sources, map[string]*pooled{"adult": all})
-	t.Logf("%d rows in 200 answers", shown)
+	shown := askInTurn(t, conns, queriesEach(), 1, sources, map[string]*pooled{"adult": all})
+	t.Logf("%d rows in the answers", shown)
 	all.assertMeets(t, "adult", model{k: k, l: occupations})
 
 	once := all.again()
 	exec1(t, conns[0], "SET tailor.representation = 'label'")
 	once.answer(t, conns[0], sources[0].everything())
 	if all.classes > once.classes {
-		t.Errorf("200 answers tell %d classes apart, one about everything %d", all.classes, once.classes)
+		t.Errorf("the answers tell %d classes apart, one about everything %d", all.classes, once.classes)
 	}
+}
+
+// queriesEach is how many random queries each of ten readers asks who pool their answers.
+func queriesEach() int {
+	if soaks() {
+		return 20
+	}
+	return 8
 }

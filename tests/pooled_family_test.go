@@ -168,8 +168,8 @@ func TestReadersOfAFamilyWhoPoolTheirAnswers(t *testing.T) {
 	for table, facts := range familyOf {
 		all[table] = newPooled(t, direct, facts)
 	}
-	shown := askInTurn(t, conns, 20, 2, sources, all)
-	t.Logf("%d rows in 200 answers", shown)
+	shown := askInTurn(t, conns, queriesEach(), 2, sources, all)
+	t.Logf("%d rows in the answers", shown)
 	all["patients"].assertMeets(t, "patients", model{k: k, l: 3})
 	all["visits"].assertMeets(t, "visits", model{k: k, share: 0.3})
 	all["labs"].assertMeets(t, "labs", model{k: k, share: 0.5})
@@ -186,7 +186,7 @@ func TestReadersOfAFamilyWhoPoolTheirAnswers(t *testing.T) {
 		once[table] = all[table].again()
 		once[table].answer(t, conns[0], s.everything())
 		if all[table].classes > once[table].classes {
-			t.Errorf("%s: 200 answers tell %d classes apart, one about everything %d", table, all[table].classes, once[table].classes)
+			t.Errorf("%s: the answers tell %d classes apart, one about everything %d", table, all[table].classes, once[table].classes)
 		}
 	}
 	onePublication(t, direct, conns)
