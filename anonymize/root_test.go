@@ -296,6 +296,9 @@ func TestARootIsNotTrappedByItsFirstCut(t *testing.T) {
 // TestBlindCutsWithholdLittle counts the rows of blocks, cut by k alone, that have fewer
 // different occupations than a model asks for.
 func TestBlindCutsWithholdLittle(t *testing.T) {
+	if raceDetector {
+		t.Skip("takes long: make test begins with it")
+	}
 	data := loadBlockData(t, "arx/adult", "adult", 7)
 	table := data.table(t)
 	p := root(t, table, anonymize.RootPlan{Requirements: blockK(5)})

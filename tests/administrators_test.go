@@ -349,7 +349,7 @@ func refusesShape(t *testing.T, s *stand) {
 		`SELECT age FROM research.patients WHERE age > 5`,
 		`SELECT FROM research.patients p JOIN numbers n ON n.n = p.age`,
 	} {
-		refused(t, direct, "0A000", sql)
+		refused(t, direct, "42501", sql)
 	}
 	// Tools list the columns.
 	if n := one[int](t, direct, `SELECT count(*) FROM information_schema.columns WHERE table_schema = 'research' AND table_name = 'patients'`); n < 5 {
