@@ -2,7 +2,6 @@ package anonymize
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -12,14 +11,10 @@ const dayLayout = "2006-01-02"
 // Dates describes a hierarchy over calendar days. Levels, from narrow to wide,
 // are out of "week", "month", "quarter", "year", "decade", "century"; "week"
 // nests in none of the others and stands alone. Lower and Upper (ISO days)
-// bound the domain; they come from the policy, never from the data. Wide says that the
-// policy names no bounds: Lower and Upper are then what is allowed at all, and the domain
-// is the units of the widest level, years if that is less, from that of the first day to
-// that of the last. So much is told of these two, and no day.
+// bound the domain; they come from the policy, never from the data.
 type Dates struct {
 	Levels       []string
 	Lower, Upper string
-	Wide         bool
 }
 
 // calendar orders the units and says how each cuts the line of days.
@@ -94,30 +89,9 @@ func (d Dates) Build(values []string, withNull bool) (*Hierarchy, error) {
 			}
 		}
 	}
-	if d.Wide && len(values) > 0 {
-		lower, upper = d.around(values, lower, upper)
-	}
 	end := upper.AddDate(0, 0, 1)
 	root := span{low: days(lower), high: days(end), representative: middleDay(lower, end)}
 	return newComputed(all, len(d.Levels), root, withNull, domain{step: 1, text: dayText})
-}
-
-// around are the first and the last day of the units that hold all values, within bounds.
-func (d Dates) around(values []string, lower, upper time.Time) (first, last time.Time) {
-	unit := calendar["year"]
-	if n := len(d.Levels); n > 0 && calendar[d.Levels[n-1]].rank > unit.rank {
-		unit = calendar[d.Levels[n-1]]
-	}
-	low, _ := time.Parse(dayLayout, slices.Min(values)) // in the form that sorts as days do
-	high, _ := time.Parse(dayLayout, slices.Max(values))
-	first, last = unit.start(low), unit.next(unit.start(high)).AddDate(0, 0, -1)
-	if first.Before(lower) {
-		first = lower
-	}
-	if last.After(upper) {
-		last = upper
-	}
-	return first, last
 }
 
 // check validates the levels and the bounds.

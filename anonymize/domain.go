@@ -145,18 +145,6 @@ func dense(p reach, place float64) float64 {
 	return max(p.low, math.Floor((p.low+place*(p.high-p.low))/unit)*unit)
 }
 
-// NodeOf finds a node by its label: the narrowest that has it.
-func (h *Hierarchy) NodeOf(label string) (Node, bool) {
-	for level := range h.levels {
-		for group := range h.levels[level].groups {
-			if h.levels[level].groups[group].label == label {
-				return Node{Level: level, Group: uint32(group)}, true
-			}
-		}
-	}
-	return Node{}, false
-}
-
 // Bounds are the least and the greatest value of a node of a measured domain, ok is
 // false for others. Of dense values the greatest is the end of the range.
 func (h *Hierarchy) Bounds(n Node) (low, high string, ok bool) {

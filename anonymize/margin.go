@@ -7,17 +7,22 @@ import "slices"
 // that covers it.
 //
 // Guarantee: each cell holds k subjects or more, none of whom owns more than a share of
-// its rows; so does every union of cells. Precondition: the cohort has k subjects.
-// Attacker: has no register; to who has one, a margin says nothing. Test:
-// TestMarginsHaveNoCellBelowK.
-type Margin struct{ Cells []Cell }
+// its rows; so does every union of cells. A cohort of which that cannot be said as a whole
+// has no cells. Attacker: has no register; to who has one, a margin says nothing. Tests:
+// TestMarginsHaveNoCellBelowK, TestMarginsThatWereReadCountNobodyTwice.
+type Margin struct {
+	Cells []Cell
+	// SeveralRows says that a subject may have rows in several cells.
+	SeveralRows bool
+}
 
-// Cell is a cell of a [Margin].
+// Cell is a cell of a [Margin]. Of a margin that was read and pooled, Subjects is a lower
+// bound if subjects have several rows.
 type Cell struct {
 	Node           Node
 	Rows, Subjects int
 
-	of map[uint32]int // rows of each subject; nil where each has one, or they are not known
+	of map[uint32]int // rows of each subject, if they have several; nil if that is not known
 }
 
 // Margin counts the values of a column. Cells with fewer than k subjects, or of whose
@@ -42,7 +47,10 @@ func (t *Table) Margin(column, k int, maxShare float64) *Margin {
 		c.of[t.subjectOfRow[row]]++
 		c.Subjects = len(c.of)
 	}
-	m := &Margin{Cells: slices.DeleteFunc(leaves, func(c Cell) bool { return c.Rows == 0 })}
+	m := &Margin{
+		Cells:       slices.DeleteFunc(leaves, func(c Cell) bool { return c.Rows == 0 }),
+		SeveralRows: t.subjectOfRow != nil,
+	}
 	return m.Pool(h, k, maxShare)
 }
 
@@ -68,7 +76,7 @@ func (m *Margin) Pool(h *Hierarchy, k int, maxShare float64) *Margin {
 	for _, c := range m.Cells {
 		levels[c.Node.Level][c.Node.Group] = c
 	}
-	out := &Margin{}
+	out := &Margin{SeveralRows: m.SeveralRows}
 	root := h.Root()
 	for level := range root.Level {
 		for _, group := range sortedKeys(levels[level]) {
@@ -83,16 +91,16 @@ func (m *Margin) Pool(h *Hierarchy, k int, maxShare float64) *Margin {
 			if !there {
 				above.Node = Node{Level: level + 1, Group: up}
 			}
-			levels[level+1][up] = above.join(c)
+			levels[level+1][up] = m.join(above, c)
 		}
 	}
 	rest, there := levels[root.Level][root.Group]
 	for there && !enough(&rest) && len(out.Cells) > 0 {
 		i := out.smallestOutermost(h)
-		rest = rest.join(out.Cells[i])
+		rest = m.join(rest, out.Cells[i])
 		out.Cells = slices.Delete(out.Cells, i, i+1)
 	}
-	if there {
+	if there && enough(&rest) {
 		out.Cells = append(out.Cells, rest)
 	}
 	return out
@@ -120,14 +128,13 @@ func sortedKeys(cells map[uint32]Cell) []uint32 {
 	return keys
 }
 
-// join adds the rows of another cell.
-func (c Cell) join(o Cell) Cell {
-	several := c.of != nil || o.of != nil || c.Rows != c.Subjects || o.Rows != o.Subjects
+// join is a cell with the rows of another one.
+func (m *Margin) join(c, o Cell) Cell {
 	c.Rows += o.Rows
 	switch {
 	case c.Subjects == 0:
 		c.Subjects, c.of = o.Subjects, o.of
-	case !several:
+	case !m.SeveralRows:
 		c.Subjects += o.Subjects
 	case c.of == nil || o.of == nil:
 		c.Subjects, c.of = max(c.Subjects, o.Subjects), nil

@@ -39,8 +39,8 @@ type Values struct {
 
 // Draw draws a value for each row of a column: one that the label of its block covers, in
 // proportions raked to a margin (iterative proportional fitting, [Deming1940]), so
-// that all values together meet the margin as exactly as rounding allows. A nil margin
-// spreads values evenly.
+// that all values together meet the margin as exactly as rounding allows. A margin that is
+// nil or has no cells spreads values evenly.
 //
 // Values of one label are spread evenly over its cells, over each cell's values, and over
 // blocks in the order of their other labels, so that any part of the release that other
@@ -160,7 +160,7 @@ const (
 
 // rake divides the rows of each label among the cells of a margin.
 func (h *Hierarchy) rake(groups []labelled, m *Margin) [][]share {
-	if m == nil {
+	if m == nil || len(m.Cells) == 0 {
 		m = &Margin{Cells: []Cell{{Node: h.Root()}}}
 	}
 	cells := h.index(m)

@@ -90,6 +90,36 @@ func TestMarginsHaveNoCellBelowK(t *testing.T) {
 	}
 }
 
+// TestMarginsThatWereReadCountNobodyTwice pools margins of which only the numbers are
+// known, as they are published.
+func TestMarginsThatWereReadCountNobodyTwice(t *testing.T) {
+	h, err := anonymize.Interval{Widths: []float64{10}, Lower: 0, Upper: 39, Integer: true}.Build([]string{"1", "2", "11", "12"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Six people have a row in each of two cells.
+	read := anonymize.Margin{Cells: []anonymize.Cell{{Node: anonymize.Node{Group: 0}, Rows: 6, Subjects: 6}, {Node: anonymize.Node{Group: 1}, Rows: 6, Subjects: 6}}}
+	for claim, c := range map[string]struct {
+		several bool
+		k       int
+		cells   int
+	}{
+		"each has one row, of 12 that are asked for":        {false, 12, 1},
+		"each has one row, and too few":                     {false, 13, 0},
+		"they have several rows, and may be the same":       {true, 12, 0},
+		"they have several rows, and each cell has as many": {true, 6, 2},
+	} {
+		read.SeveralRows = c.several
+		if got := read.Pool(h, c.k, 1); len(got.Cells) != c.cells {
+			t.Errorf("%s: %d cells, want %d", claim, len(got.Cells), c.cells)
+		}
+	}
+	s := &anonymize.Sketch{Hierarchies: []*anonymize.Hierarchy{h}, Rows: []int{40}, Labels: [][]anonymize.Node{{{Level: 1}}}}
+	if values := s.Draw(0, &anonymize.Margin{}, chance(1)); len(values.Texts) != 11 {
+		t.Errorf("without a cell, a range of ten has %d values", len(values.Texts)-1)
+	}
+}
+
 // adultRoot is the root of Adult with its margins.
 func adultRoot(t testing.TB) (*anonymize.Table, *anonymize.Partition, []*anonymize.Margin) {
 	t.Helper()

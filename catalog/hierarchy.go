@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -88,14 +87,11 @@ func (h *HierarchySpec) build(values []string, withNull, integer bool) (*anonymi
 		}
 		return anonymize.Prefix{Keep: d.Keep}.Build(values, withNull)
 	case "date":
-		var d dateDefinition
+		d := dateDefinition{Lower: defaultLowerDay, Upper: defaultUpperDay}
 		if err := h.decode(&d); err != nil {
 			return nil, err
 		}
-		wide := d.Lower == "" && d.Upper == ""
-		return anonymize.Dates{
-			Levels: d.Levels, Lower: cmp.Or(d.Lower, defaultLowerDay), Upper: cmp.Or(d.Upper, defaultUpperDay), Wide: wide,
-		}.Build(values, withNull)
+		return anonymize.Dates{Levels: d.Levels, Lower: d.Lower, Upper: d.Upper}.Build(values, withNull)
 	case "table":
 		var d tableDefinition
 		if err := h.decode(&d); err != nil {
