@@ -92,7 +92,7 @@ func (t *takingIn) coarsen(ctx context.Context, was *Relation) error {
 	if err != nil {
 		return err
 	}
-	if err := t.poolMargins(ctx, changed); err != nil {
+	if err := t.poolMargins(ctx, was, changed); err != nil {
 		return err
 	}
 	needs := t.needs()
@@ -105,10 +105,7 @@ func (t *takingIn) coarsen(ctx context.Context, was *Relation) error {
 			return &anonymize.UnmetError{Requirement: "the policy"}
 		}
 	}
-	if err := t.reshow(ctx, parts, changed); err != nil {
-		return err
-	}
-	return t.showMiddles(ctx, was)
+	return t.reshow(ctx, parts, changed)
 }
 
 // reshow writes what is shown of the rows of parts that have changed. changed are the

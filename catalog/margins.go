@@ -46,22 +46,44 @@ func (t *takingIn) publishMargin(ctx context.Context, cohort int, d *dictionary,
 	})
 }
 
+// withdrawMargins withdraws what is not to be published any more: margins of columns whose
+// distribution has become secret, and all of a table of which the policy lets subjects own
+// less of a cell, since nobody knows any more who owns how much.
+func (t *takingIn) withdrawMargins(ctx context.Context, was *Relation) error {
+	for _, d := range t.dictionaries {
+		if !d.column.NoMargin && (t.oneRow || t.r.MaxShare >= was.MaxShare) {
+			continue
+		}
+		if err := t.dropMargins(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *takingIn) dropMargins(ctx context.Context, d *dictionary) error {
+	_, err := t.tx.Exec(ctx, `DELETE FROM tailor.margin WHERE chain = $1 AND dimension = $2`,
+		t.chain.number, d.column.Number)
+	return err
+}
+
 // poolMargins joins the cells of published margins that are too small for another policy.
-// Those of a column whose hierarchy has changed, or whose distribution has become secret,
-// are withdrawn.
-func (t *takingIn) poolMargins(ctx context.Context, changed []int) error {
+// Those of columns whose hierarchy has changed are withdrawn.
+func (t *takingIn) poolMargins(ctx context.Context, was *Relation, changed []int) error {
 	find := t.finders()
 	for i, d := range t.dictionaries {
+		if t.r.K <= was.K && !slices.Contains(changed, i) {
+			continue
+		}
 		h := t.copied.columns[i].Hierarchy
 		cohorts, err := t.margins(ctx, d, h, find[i])
 		if err != nil {
 			return err
 		}
-		_, err = t.tx.Exec(ctx, `DELETE FROM tailor.margin WHERE chain = $1 AND dimension = $2`, t.chain.number, d.column.Number)
-		if err != nil {
+		if err := t.dropMargins(ctx, d); err != nil {
 			return err
 		}
-		if slices.Contains(changed, i) || d.column.NoMargin {
+		if slices.Contains(changed, i) {
 			continue
 		}
 		for cohort, m := range cohorts {
@@ -76,37 +98,41 @@ func (t *takingIn) poolMargins(ctx context.Context, changed []int) error {
 	return nil
 }
 
-// margins reads the margins of a column, by cohort; nil where the present hierarchy has
-// not all of its nodes, so that it cannot be pooled.
-func (t *takingIn) margins(ctx context.Context, d *dictionary, h *anonymize.Hierarchy, find func(label string) (anonymize.Node, bool)) (map[int]*anonymize.Margin, error) {
-	rows, err := t.tx.Query(ctx, `SELECT cohort, label, subjects, rows FROM tailor.margin WHERE chain = $1 AND dimension = $2 ORDER BY cohort, label`,
-		t.chain.number, d.column.Number)
+// margins reads the margins of a column, by cohort; nil if it is not certain which nodes of
+// the present hierarchy the labels of its cells are, so that they cannot be joined.
+func (t *takingIn) margins(
+	ctx context.Context, d *dictionary, h *anonymize.Hierarchy, find func(string) (anonymize.Node, bool),
+) (map[int]*anonymize.Margin, error) {
+	rows, err := t.tx.Query(ctx, `SELECT cohort, label, subjects, rows FROM tailor.margin
+		WHERE chain = $1 AND dimension = $2 ORDER BY cohort, label`, t.chain.number, d.column.Number)
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[int]*anonymize.Margin)
+	out, uncertain := make(map[int]*anonymize.Margin), make(map[int]bool)
 	var cohort int
 	var label *string
 	var c anonymize.Cell
 	_, err = pgx.ForEachRow(rows, []any{&cohort, &label, &c.Subjects, &c.Rows}, func() error {
-		m, known := out[cohort]
-		if !known {
-			m = &anonymize.Margin{}
-		}
 		found := false
 		if label != nil {
 			c.Node, found = find(*label)
 		} else if leaf, ok := h.NullCode(); ok {
 			c.Node, found = anonymize.Node{Group: leaf}, true
 		}
-		if m != nil && found {
-			m.Cells = append(m.Cells, c)
-		} else {
-			m = nil
+		if out[cohort] == nil {
+			out[cohort] = &anonymize.Margin{SeveralRows: !t.oneRow}
 		}
-		out[cohort] = m
+		m := out[cohort]
+		twice := slices.ContainsFunc(m.Cells, func(o anonymize.Cell) bool { return o.Node == c.Node })
+		uncertain[cohort] = uncertain[cohort] || !found || twice
+		m.Cells = append(m.Cells, c)
 		return nil
 	})
+	for cohort := range uncertain {
+		if uncertain[cohort] {
+			out[cohort] = nil
+		}
+	}
 	return out, err
 }
 
@@ -181,7 +207,8 @@ type columnStatistics struct {
 	Loss  float64 `json:"loss"`  // the mean share of the domain that a label covers
 }
 
-// statistics sums up how the release shows each dimension, by its number.
+// statistics sums up how the release shows each dimension, and each column of which values
+// may be withheld, by its number.
 func (t *takingIn) statistics(ctx context.Context) ([]byte, error) {
 	of := make(map[int]columnStatistics)
 	for _, d := range t.dictionaries {
@@ -193,6 +220,18 @@ func (t *takingIn) statistics(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 		of[d.column.Number] = s
+	}
+	if t.r.BlindCuts {
+		for _, q := range t.r.Requirements {
+			column := t.r.Column(q.Column)
+			s := columnStatistics{}
+			err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT coalesce(count(%s)::float8 / nullif(count(*), 0), 0) FROM %s",
+				ident(q.Column), t.chain.table("row"))).Scan(&s.Exact)
+			if err != nil {
+				return nil, err
+			}
+			of[column.Number] = s
+		}
 	}
 	return json.Marshal(of)
 }

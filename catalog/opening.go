@@ -177,6 +177,12 @@ func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
 		if err := t.renew(ctx, past); err != nil {
 			return fmt.Errorf("renew: %w", err)
 		}
+		if err := t.withdrawMargins(ctx, past); err != nil {
+			return fmt.Errorf("withdraw margins: %w", err)
+		}
+		if err := t.showMiddles(ctx, past); err != nil {
+			return fmt.Errorf("show middles: %w", err)
+		}
 		if err := t.coarsen(ctx, past); err != nil {
 			return fmt.Errorf("coarsen: %w", err)
 		}

@@ -14,34 +14,6 @@ COMMENT ON COLUMN tailor.protection.departures IS
 COMMENT ON COLUMN tailor.protection.changes IS
     'whether changed payloads wait until enough of the block change (batch), or are shown at once';
 
-CREATE OR REPLACE PROCEDURE tailor.departures(relation regclass, effect text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    CALL tailor.assert_owner(relation);
-    CALL tailor.assert_protected(relation);
-    IF effect IS NULL OR effect NOT IN ('batch', 'at_once') THEN
-        RAISE EXCEPTION 'departures take effect batch or at_once, not "%"', effect
-            USING ERRCODE = '22023';
-    END IF;
-    UPDATE tailor.protection p SET departures = effect WHERE p.relation = departures.relation;
-END $$;
-COMMENT ON PROCEDURE tailor.departures IS
-    'says when who leaves is not shown any more: with enough of the block (batch), or at once';
-
-CREATE OR REPLACE PROCEDURE tailor.changes(relation regclass, effect text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    CALL tailor.assert_owner(relation);
-    CALL tailor.assert_protected(relation);
-    IF effect IS NULL OR effect NOT IN ('batch', 'at_once') THEN
-        RAISE EXCEPTION 'changes take effect batch or at_once, not "%"', effect
-            USING ERRCODE = '22023';
-    END IF;
-    UPDATE tailor.protection p SET changes = effect WHERE p.relation = changes.relation;
-END $$;
-COMMENT ON PROCEDURE tailor.changes IS
-    'says when changed payloads are shown: with enough of the block (batch), or at once';
-
 ALTER TABLE tailor.protection
     ADD COLUMN IF NOT EXISTS cuts text NOT NULL DEFAULT 'by_models'
         CHECK (cuts IN ('by_models', 'blind'));
@@ -49,15 +21,42 @@ COMMENT ON COLUMN tailor.protection.cuts IS
     'whether blocks are cut so that they meet the models, or by k alone: sensitive values are then '
     'withheld where a block fails one';
 
-CREATE OR REPLACE PROCEDURE tailor.cuts(relation regclass, cuts text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE PROCEDURE tailor.write_setting(
+    relation regclass, setting name, value text, allowed text[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
-    IF cuts IS NULL OR cuts NOT IN ('by_models', 'blind') THEN
-        RAISE EXCEPTION 'blocks are cut by_models or blind, not "%"', cuts USING ERRCODE = '22023';
+    IF value IS NULL OR value <> ALL (allowed) THEN
+        RAISE EXCEPTION '% cannot be "%"', setting, value USING ERRCODE = '22023',
+            HINT = 'It is ' || array_to_string(allowed, ' or ') || '.';
     END IF;
-    UPDATE tailor.protection p SET cuts = cuts.cuts WHERE p.relation = cuts.relation;
+    EXECUTE format('UPDATE tailor.protection p SET %I = $2 WHERE p.relation = $1', setting)
+        USING relation, value;
+END $$;
+COMMENT ON PROCEDURE tailor.write_setting IS
+    'writes a setting of a draft that has one of some values; for Tailor''s own routines only';
+
+CREATE OR REPLACE PROCEDURE tailor.departures(relation regclass, effect text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.write_setting(relation, 'departures', effect, '{batch,at_once}');
+END $$;
+COMMENT ON PROCEDURE tailor.departures IS
+    'says when who leaves is not shown any more: with enough of the block (batch), or at once';
+
+CREATE OR REPLACE PROCEDURE tailor.changes(relation regclass, effect text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.write_setting(relation, 'changes', effect, '{batch,at_once}');
+END $$;
+COMMENT ON PROCEDURE tailor.changes IS
+    'says when changed payloads are shown: with enough of the block (batch), or at once';
+
+CREATE OR REPLACE PROCEDURE tailor.cuts(relation regclass, cuts text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.write_setting(relation, 'cuts', cuts, '{by_models,blind}');
 END $$;
 COMMENT ON PROCEDURE tailor.cuts IS
     'says whether cuts may look at sensitive values (by_models), or values are withheld (blind)';

@@ -77,8 +77,8 @@ CREATE OR REPLACE VIEW research.tailor_columns AS
     SELECT r.table_schema, r.table_name, c ->> 'name' AS column_name, c ->> 'type' AS data_type,
            CASE c ->> 'class' WHEN 'direct_identifier' THEN 'pseudonym' ELSE c ->> 'class' END AS class,
            c #>> '{hierarchy,name}' AS hierarchy, coalesce(c ->> 'representative', CASE WHEN c ? 'hierarchy' THEN 'raked' END) AS value_is,
-           CASE WHEN c ? 'hierarchy' THEN (r.columns #>> ARRAY[c ->> 'number', 'exact'])::float8 ELSE 1 END AS exact,
-           CASE WHEN c ? 'hierarchy' THEN (r.columns #>> ARRAY[c ->> 'number', 'loss'])::float8 ELSE 0 END AS loss
+           coalesce((r.columns #>> ARRAY[c ->> 'number', 'exact'])::float8, 1) AS exact,
+           coalesce((r.columns #>> ARRAY[c ->> 'number', 'loss'])::float8, 0) AS loss
     FROM tailor.readable r JOIN tailor.policy_version v USING (relation, version)
     CROSS JOIN LATERAL jsonb_array_elements(v.policy -> 'columns') c
     WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
@@ -86,7 +86,8 @@ CREATE OR REPLACE VIEW research.tailor_columns AS
 COMMENT ON VIEW research.tailor_columns IS 'the columns that a reader is shown, and how exact they are';
 COMMENT ON COLUMN research.tailor_columns.value_is IS
     'raked: drawn from what the label covers, so that all values together meet the margin; middle: the middle of the label';
-COMMENT ON COLUMN research.tailor_columns.exact IS 'the share of rows whose value is the one that the table has';
+COMMENT ON COLUMN research.tailor_columns.exact IS
+    'the share of rows whose value is the one that the table has; of one that may be withheld, of those that have one';
 COMMENT ON COLUMN research.tailor_columns.loss IS 'the mean share of the domain that a label covers';
 ALTER VIEW research.tailor_margins OWNER TO tailor_owner;
 ALTER VIEW research.tailor_columns OWNER TO tailor_owner;

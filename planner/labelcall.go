@@ -43,6 +43,9 @@ func (b *binder) labelCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if len(f.Args) != 1 || f.Args[0].GetColumnRef() == nil || isStar(f.Args[0].GetColumnRef()) {
 		return refuse("of anything but a column")
 	}
+	if f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggOrder != nil || f.FuncVariadic {
+		return refuse("as an aggregate or over a window")
+	}
 	r, err := b.resolve(sc, f.Args[0].GetColumnRef())
 	if err != nil {
 		return err

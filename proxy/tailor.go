@@ -238,11 +238,8 @@ func (s *session) recorded(ctx context.Context, d *decision, record *audit.Recor
 	record.Verdict = audit.Released
 	d.describe(record)
 	if s.settings.notices {
-		message, detail, hint := d.wording()
-		if slices.Contains(s.proxy.running.Load().Terminals, s.settings.application) {
-			detail = "" // for programs
-		}
-		d.notice = noticeFrame(message, detail, hint)
+		program := !slices.Contains(s.proxy.running.Load().Terminals, s.settings.application)
+		d.notice = noticeFrame(d.wording(program))
 	}
 	meanwhile(d)
 	return s.append(ctx, record)
@@ -289,9 +286,9 @@ func (d *decision) describe(record *audit.Record) {
 	}
 }
 
-// wording is the notice: what was generalized and what was lost, for people and, as its
-// detail, for programs; and where an estimate places rows, with a hint.
-func (d *decision) wording() (message, detail, hint string) {
+// wording is the notice: what was generalized and what was lost, and where an estimate
+// places rows, with a hint. For a program it is said once more, as JSON, in the detail.
+func (d *decision) wording(program bool) (message, detail, hint string) {
 	var parts []string
 	var documents []noticed
 	for i, release := range d.releases {
@@ -331,7 +328,7 @@ func (d *decision) wording() (message, detail, hint string) {
 		}
 		parts, documents = append(parts, part), append(documents, document)
 	}
-	if documents != nil {
+	if program && documents != nil {
 		if text, err := json.Marshal(documents); err == nil {
 			detail = string(text)
 		}

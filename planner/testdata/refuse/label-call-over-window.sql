@@ -1,0 +1,1 @@
+SELECT tailor.exact(age) OVER (PARTITION BY name) FROM patients
