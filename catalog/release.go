@@ -361,8 +361,8 @@ func (c *Chain) createParentView(r *Relation, dictionaries []*dictionary) string
 
 // createLabelView is the statement that defines the one row with the labels of
 // each numbered column, whether they are exact, the ends of what they cover, and values
-// that are stored as an array: the number of a label is its place there, from 1. An array that has been joined to another is read
-// from memory.
+// that are stored as an array: the number of a label is its place there, from 1. An array
+// that has been joined to another is read from memory.
 func (c *Chain) createLabelView(r *Relation, dictionaries []*dictionary) string {
 	var list []string
 	for _, d := range dictionaries {

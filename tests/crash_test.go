@@ -193,9 +193,9 @@ func (s *step) hold(t *testing.T, conn *pgx.Conn, chain int) (release func()) {
 	return func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }
 }
 
-// TestKillingTheProxyAtAnyStepLosesNothing kills it at each
-// step, five times with TAILOR_SOAK=1, of publishing a release, where somebody is seen to wait, and at any
-// moment. A proxy that is killed reports no race: it does without the detector.
+// TestKillingTheProxyAtAnyStepLosesNothing kills it at each step of publishing a release,
+// where somebody is seen to wait, and at any moment; five times with TAILOR_SOAK=1. A proxy
+// that is killed reports no race: it does without the detector.
 func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 	own, err := newStand(filepath.Join(stands, "killed"))
 	if err != nil {
