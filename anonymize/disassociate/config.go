@@ -3,6 +3,7 @@ package disassociate
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Refinement says how codes leave the item chunks (REFINE).
@@ -68,6 +69,13 @@ type Config struct {
 	// number of its records that hold any one sensitive code, for readers who
 	// know that number from elsewhere.
 	StrictDiversity bool
+	// Groups are lists of records that clusters lie within, such as those that share
+	// quasi-identifiers: whoever knows the group and M codes of a record finds K
+	// candidates. Every record stands in one of them, in the order in which scoped
+	// refinement looks for neighbours. nil: all records are one group.
+	Groups [][]int32
+	// MayBeEmpty says that records may have no codes, and that readers know it.
+	MayBeEmpty bool
 }
 
 // Default is the configuration for k and m without constraints or sensitive
@@ -101,4 +109,33 @@ func (c *Config) Validate() error {
 		faults = append(faults, errors.New("refinement must be none, joint or scoped"))
 	}
 	return errors.Join(faults...)
+}
+
+// groups are those of a data set, or all of its records.
+func (c *Config) groups(d *Dataset) [][]int32 {
+	if c.Groups != nil {
+		return c.Groups
+	}
+	all := make([]int32, d.Len())
+	for i := range all {
+		all[i] = int32(i)
+	}
+	return [][]int32{all}
+}
+
+// assertGroups fails unless each record is in one group.
+func (c *Config) assertGroups(d *Dataset) error {
+	seen := make([]bool, d.Len())
+	for _, records := range c.groups(d) {
+		for _, r := range records {
+			if r < 0 || int(r) >= len(seen) || seen[r] {
+				return fmt.Errorf("record %d does not exist, or is in two groups", r)
+			}
+			seen[r] = true
+		}
+	}
+	if missing := slices.Index(seen, false); missing >= 0 {
+		return fmt.Errorf("record %d is in no group", missing)
+	}
+	return nil
 }

@@ -16,7 +16,7 @@ import (
 // code string" is a comparison of numbers.
 type Item = published.Item
 
-// Dataset is a list of records, each a non-empty set of codes. It is immutable
+// Dataset is a list of records, each a set of codes. It is immutable
 // and safe for concurrent use.
 type Dataset struct {
 	codes []published.Code
@@ -24,12 +24,16 @@ type Dataset struct {
 	items []Item   // ascending within a record
 }
 
-// ErrEmptyRecord is returned for a record without codes: nothing about it can
-// be published, and the empty-record rule needs records that hold something.
+// ErrEmptyRecord is returned for a record without codes: unless readers are told that
+// there are such (Config.MayBeEmpty), nothing about it can be published, and the
+// empty-record rule needs records that hold something.
 var ErrEmptyRecord = errors.New("record without codes")
 
 // Builder collects the records of a [Dataset]. The zero value is ready.
 type Builder struct {
+	// MayBeEmpty takes records without codes.
+	MayBeEmpty bool
+
 	item  map[published.Code]Item
 	codes []published.Code
 	start []uint32
@@ -40,7 +44,7 @@ type Builder struct {
 // Add appends a record. A code that stands n times in it becomes n codes, see
 // [published.Code]. It fails with [ErrEmptyRecord].
 func (b *Builder) Add(codes ...string) error {
-	if len(codes) == 0 {
+	if len(codes) == 0 && !b.MayBeEmpty {
 		return ErrEmptyRecord
 	}
 	if len(b.items)+len(codes) > math.MaxInt32 {

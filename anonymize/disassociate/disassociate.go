@@ -52,6 +52,9 @@ func Disassociate(ctx context.Context, d *Dataset, cfg Config, rng *rand.Rand, p
 	if progress == nil {
 		progress = func(Stage, int, int) {}
 	}
+	if err := cfg.assertGroups(d); err != nil {
+		return nil, err
+	}
 	r, err := assignRoles(d, &cfg)
 	if err != nil {
 		return nil, err
@@ -83,22 +86,30 @@ func Disassociate(ctx context.Context, d *Dataset, cfg Config, rng *rand.Rand, p
 
 // partition makes clusters and cuts them: HORPART and VERPART.
 func partition(ctx context.Context, d *Dataset, cfg *Config, r *roles, progress Progress) ([]cluster, error) {
-	groups, err := horpart(ctx, d, r, cfg.MaxCluster, func(done int) { progress(Clustering, done, d.Len()) })
-	if err != nil {
-		return nil, err
-	}
-	ends, err := mergeLeaves(d, r, cfg, groups)
-	if err != nil {
-		return nil, err
+	records := make([]int32, 0, d.Len())
+	var ends []int
+	for h, groups := newHorizontal(d, r, cfg.MaxCluster), cfg.groups(d); len(groups) > 0; groups = groups[1:] {
+		found, err := h.part(ctx, groups[0], func(done int) { progress(Clustering, len(records)+done, d.Len()) })
+		if err != nil {
+			return nil, err
+		}
+		own, err := mergeLeaves(d, r, cfg, found)
+		if err != nil {
+			return nil, err
+		}
+		for _, end := range own {
+			ends = append(ends, len(records)+end)
+		}
+		records = append(records, found.records...)
 	}
 	clusters := make([]cluster, len(ends))
 	newWorker := func() *vertical { return newVertical(cfg, r) }
-	err = forEach(ctx, len(ends), newWorker, func(v *vertical, p int) {
+	err := forEach(ctx, len(ends), newWorker, func(v *vertical, p int) {
 		begin := 0
 		if p > 0 {
 			begin = ends[p-1]
 		}
-		clusters[p] = v.cut(d, groups.records[begin:ends[p]])
+		clusters[p] = v.cut(d, records[begin:ends[p]])
 	}, func(done int) { progress(Partitioning, done, len(ends)) })
 	return clusters, err
 }
@@ -117,7 +128,8 @@ func refine(ctx context.Context, d *Dataset, cfg *Config, r *roles, clusters []c
 // promise is what the form says of itself.
 func promise(cfg *Config, r *roles) published.Promise {
 	p := published.Promise{
-		K: cfg.K, M: cfg.M, Diversity: cfg.Diversity, StrictDiversity: cfg.StrictDiversity,
+		K: cfg.K, M: cfg.M, Diversity: cfg.Diversity, StrictDiversity: cfg.StrictDiversity, MayBeEmpty: cfg.MayBeEmpty,
+		Held: cfg.Refine == RefineScoped,
 	}
 	for it, sensitive := range r.sensitive {
 		if sensitive {

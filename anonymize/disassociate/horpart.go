@@ -55,8 +55,18 @@ type horizontal struct {
 	taken   []int32
 }
 
-// horpart groups the records of a data set. A part smaller than limit is a
-// leaf; another is split into the records with and without its most frequent
+// newHorizontal is scratch space for groups of records of a data set.
+func newHorizontal(d *Dataset, r *roles, limit int) *horizontal {
+	h := &horizontal{
+		data: d, roles: r, limit: limit,
+		ignored: make([]bool, len(d.codes)),
+		level:   make([]int32, d.Len()),
+	}
+	copy(h.ignored, r.sensitive)
+	return h
+}
+
+// part groups records of the data set. A part smaller than limit is a leaf; another is split into the records with and without its most frequent
 // code. A code of the constraint of the last split comes first, then a code of
 // any constraint, then any code; sensitive codes do not count.
 //
@@ -66,22 +76,13 @@ type horizontal struct {
 //
 // Cost: each level of nesting reads the codes of its records a few times, so
 // O(codes × depth), plus a logarithmic factor for the queue.
-func horpart(ctx context.Context, d *Dataset, r *roles, limit int, progress func(done int)) (*leaves, error) {
-	h := &horizontal{
-		data: d, roles: r, limit: limit,
-		ignored: make([]bool, len(d.codes)),
-		level:   make([]int32, d.Len()),
-	}
-	copy(h.ignored, r.sensitive)
-	all := make([]int32, d.Len())
-	for i := range all {
-		all[i] = int32(i)
-	}
-	if len(all) < limit {
-		h.out.add(all)
+func (h *horizontal) part(ctx context.Context, records []int32, progress func(done int)) (*leaves, error) {
+	h.out = leaves{records: h.out.records[:0], ends: h.out.ends[:0]}
+	if len(records) < h.limit {
+		h.out.add(records)
 		return &h.out, nil
 	}
-	h.push(0, all, none, none)
+	h.push(0, records, none, none)
 	for depth, splits := 0, 0; depth >= 0; splits++ {
 		if splits%1024 == 0 {
 			if err := ctx.Err(); err != nil {

@@ -12,9 +12,10 @@ type shared struct {
 // mayLeave says whether a cluster may give one more code of its item chunk to
 // a shared chunk, with left codes still there: the last one only where the
 // record chunks alone keep the records from being empty. What shared chunks
-// hold does not help, as it may belong to another cluster.
+// hold does not help, as it may belong to another cluster. Where records may be empty,
+// any may.
 func (c *cluster) mayLeave(left int, cfg *Config) bool {
-	return left > 1 || emptyRuleHolds(len(c.records), c.nonEmpty, len(c.chunks), cfg.K, cfg.M)
+	return left > 1 || cfg.MayBeEmpty || emptyRuleHolds(len(c.records), c.nonEmpty, len(c.chunks), cfg.K, cfg.M)
 }
 
 // removeItems takes codes, ascending, out of the item chunk.

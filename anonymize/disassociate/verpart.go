@@ -17,17 +17,18 @@ type cluster struct {
 // vertical runs VERPART ([Loukides2014]) on one cluster at a
 // time. It is scratch space of one worker.
 type vertical struct {
-	k, m  int
-	roles *roles
-	cols  *columns
-	check chunkCheck
-	lead  map[int32]int32 // constraint -> its first column in the order
-	left  map[int32]int   // constraint -> its columns that are not placed yet
+	k, m       int
+	mayBeEmpty bool
+	roles      *roles
+	cols       *columns
+	check      chunkCheck
+	lead       map[int32]int32 // constraint -> its first column in the order
+	left       map[int32]int   // constraint -> its columns that are not placed yet
 }
 
 func newVertical(cfg *Config, r *roles) *vertical {
 	return &vertical{
-		k: cfg.K, m: cfg.M, roles: r, cols: newColumns(len(r.constraint)),
+		k: cfg.K, m: cfg.M, mayBeEmpty: cfg.MayBeEmpty, roles: r, cols: newColumns(len(r.constraint)),
 		check: chunkCheck{k: cfg.K, m: cfg.M},
 		lead:  make(map[int32]int32), left: make(map[int32]int),
 	}
@@ -53,7 +54,7 @@ func (v *vertical) cut(d *Dataset, records []int32) cluster {
 	}
 	chunks := v.chunks(frequent)
 	c.nonEmpty = v.nonEmpty(chunks)
-	if len(rare) == 0 && !emptyRuleHolds(len(records), c.nonEmpty, len(chunks), v.k, v.m) {
+	if len(rare) == 0 && !v.mayBeEmpty && !emptyRuleHolds(len(records), c.nonEmpty, len(chunks), v.k, v.m) {
 		var moved int32
 		chunks, moved = v.dropLeastFrequent(chunks)
 		rare = append(rare, moved)

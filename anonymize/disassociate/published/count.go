@@ -84,13 +84,16 @@ func (x *Index) inCluster(cluster int32, parts []part) (Estimate, limit) {
 	for i := range parts {
 		p := &parts[i]
 		n, slots := x.support(p)
-		e.Expected *= float64(n) / float64(slots)
+		e.Expected *= x.share(p, n, slots)
 		least, most := n, n
 		switch p.kind {
 		case inItemChunk:
 			most = size
 		case inSharedChunk:
 			least, most = max(0, n-(slots-size)), min(n, size)
+			if s := &x.form.Shared[p.chunk]; x.form.heldBy(s) {
+				least, most = max(1, least), min(n-(len(s.Scope)-1), size)
+			}
 			if by.chunk < 0 || n < by.support {
 				by = limit{chunk: p.chunk, support: n}
 			}
@@ -100,6 +103,29 @@ func (x *Index) inCluster(cluster int32, parts []part) (Estimate, limit) {
 	}
 	e.Lower = max(0, together)
 	return e, by
+}
+
+// share is the expected share of a cluster's records that have what n of slots records
+// of a part's chunk have.
+func (x *Index) share(p *part, n, slots int) float64 {
+	if p.kind == inSharedChunk {
+		if s := &x.form.Shared[p.chunk]; x.form.heldBy(s) {
+			return s.heldShare(x.form.Clusters[p.cluster].Size, slots)
+		}
+	}
+	return float64(n) / float64(slots)
+}
+
+// heldShare is the expected share of the records of a cluster that have the code of a
+// shared chunk over slots records, of which each cluster has one: the others fall to the
+// other records alike.
+func (s *SharedChunk) heldShare(size, slots int) float64 {
+	held, scope := float64(s.NonEmpty()), float64(len(s.Scope))
+	expected := 1.0
+	if slots > len(s.Scope) {
+		expected += (held - scope) * float64(size-1) / (float64(slots) - scope)
+	}
+	return expected / float64(size)
 }
 
 // CountAny is the expected number of records with at least one of codes, over
@@ -127,11 +153,11 @@ func (x *Index) CountAny(codes []string) float64 {
 		size := float64(x.form.Clusters[p].Size)
 		missed := 1.0
 		for i := range parts {
-			slots := size
+			slots := x.form.Clusters[p].Size
 			if parts[i].kind == inSharedChunk {
-				slots = float64(x.slots[parts[i].chunk])
+				slots = x.slots[parts[i].chunk]
 			}
-			missed *= 1 - float64(x.supportAny(&parts[i]))/slots
+			missed *= 1 - x.share(&parts[i], x.supportAny(&parts[i]), slots)
 		}
 		total += size * (1 - missed)
 	}

@@ -39,6 +39,11 @@ type Promise struct {
 	// StrictDiversity holds the bound even for a reader who knows how many
 	// records of the cluster hold the sensitive code.
 	StrictDiversity bool
+	// MayBeEmpty says that there are records without codes, or may be.
+	MayBeEmpty bool
+	// Held says that each cluster in the scope of a shared chunk of one code has a
+	// record with it.
+	Held bool
 	// Sensitive lists the sensitive codes, ascending.
 	Sensitive []Item
 }
@@ -78,6 +83,9 @@ type SharedChunk struct {
 	Scope []int32 // indexes of clusters, ascending
 	Chunk
 }
+
+// heldBy says whether each cluster of a shared chunk's scope has its one code.
+func (f *Form) heldBy(s *SharedChunk) bool { return f.Promise.Held && len(s.Codes) == 1 }
 
 // maxRecords is the largest number of records of a form.
 const maxRecords = math.MaxInt32
@@ -211,6 +219,9 @@ func (f *Form) Check() error {
 		}
 		if err := f.checkChunk(&s.Chunk, slots, where); err != nil {
 			return err
+		}
+		if f.heldBy(s) && s.NonEmpty() < len(s.Scope) {
+			return &MalformedError{where, "fewer records with its code than clusters that have it"}
 		}
 	}
 	return nil

@@ -14,7 +14,10 @@ type Record []Item
 // other chunks; each code of an item chunk goes to one record of the cluster,
 // an empty one if there is; records that are still empty then take a
 // sub-record from one that has several. Records are listed by cluster, in
-// random order within it; none is empty.
+// random order within it; none is empty, unless the form says that some may be.
+//
+// Where each cluster in the scope of a shared chunk has its code, one copy goes to each
+// before the others go anywhere.
 //
 // How often a code of an item chunk occurs is not published. Drawing it
 // uniformly from what is possible would overstate it several times, so it is
@@ -28,7 +31,7 @@ func (f *Form) Reconstruct(rng *rand.Rand) []Record {
 	}
 	d.hands = make([][]hand, d.begin[len(f.Clusters)])
 	for s := range f.Shared {
-		d.deal(&f.Shared[s].Chunk, d.scope(f.Shared[s].Scope), -1)
+		d.dealShared(&f.Shared[s])
 	}
 	for p := range f.Clusters {
 		own := d.scope([]int32{int32(p)})
@@ -36,7 +39,9 @@ func (f *Form) Reconstruct(rng *rand.Rand) []Record {
 			d.deal(&f.Clusters[p].Record[i], own, i)
 		}
 		d.dealItems(p, own)
-		d.fillEmpty(p, own)
+		if !f.Promise.MayBeEmpty {
+			d.fillEmpty(p, own)
+		}
 	}
 	records := make([]Record, len(d.hands))
 	for slot, hands := range d.hands {
@@ -89,11 +94,42 @@ func (d *dealing) deal(c *Chunk, slots []int, chunk int) {
 	}
 }
 
+// dealShared gives the sub-records of a shared chunk to slots of their own.
+func (d *dealing) dealShared(s *SharedChunk) {
+	slots := d.scope(s.Scope)
+	if !d.form.heldBy(s) {
+		d.deal(&s.Chunk, slots, -1)
+		return
+	}
+	var chosen []int
+	rest := slots[:0]
+	at := 0
+	for _, p := range s.Scope {
+		own := slots[at : at+d.form.Clusters[p].Size]
+		at += len(own)
+		one := d.rng.IntN(len(own))
+		chosen = append(chosen, own[one])
+		own[one] = own[0]
+		rest = append(rest, own[1:]...)
+	}
+	for i := range s.NonEmpty() - len(s.Scope) {
+		j := i + d.rng.IntN(len(rest)-i)
+		rest[i], rest[j] = rest[j], rest[i]
+		chosen = append(chosen, rest[i])
+	}
+	for _, slot := range chosen {
+		d.hands[slot] = append(d.hands[slot], hand{-1, s.Sub[0].Items})
+	}
+}
+
 // dealItems gives each code of an item chunk to one slot.
 func (d *dealing) dealItems(p int, own []int) {
 	items := d.form.Clusters[p].Items
 	for i := range items {
-		slot, empty := d.emptySlot(own)
+		slot, empty := 0, false
+		if !d.form.Promise.MayBeEmpty {
+			slot, empty = d.emptySlot(own)
+		}
 		if !empty {
 			slot = own[d.rng.IntN(len(own))]
 		}

@@ -87,6 +87,11 @@ func (w *worker) cluster(p int) {
 			w.broken(CodeMissing, p, -1)
 		}
 	}
+	for _, s := range w.sharedOf[p] {
+		if codes := w.form.Shared[s].Codes; w.form.Promise.Held && len(codes) == 1 && w.held[codes[0]] == 0 {
+			w.broken(CodeMissing, p, int(s))
+		}
+	}
 	slices.SortStableFunc(w.own, func(a, b occurrence) int { return cmp.Compare(a.chunk, b.chunk) })
 	rest := w.own
 	for i := range c.Record {
@@ -158,7 +163,7 @@ func (w *worker) sizes(p int) {
 	if c.Size < need {
 		w.broken(ClusterTooSmall, p, -1)
 	}
-	if len(c.Items) == 0 {
+	if len(c.Items) == 0 && !promise.MayBeEmpty {
 		filled := 0
 		for i := range c.Record {
 			filled += c.Record[i].NonEmpty()
