@@ -64,10 +64,14 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 	c.mu.Lock()
 	c.seen[chain.number] = chain.generation // whatever the rest comes to
 	c.mu.Unlock()
-	if r.SetValued == nil && chain.root == nil && len(r.Dimensions()) > 0 {
-		if chain.root, err = c.readRoot(ctx, r, chain); err != nil {
-			return nil, err
-		}
+	switch {
+	case r.IsJoint():
+		chain.root, err = c.readGroups(ctx, r, chain)
+	case r.SetValued == nil && chain.root == nil && len(r.Dimensions()) > 0:
+		chain.root, err = c.readRoot(ctx, r, chain)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if written {
 		c.log.Info("release brought up to date", "relation", r.String(), "audience", audience, "copy", chain.copy, "chain", chain.number)

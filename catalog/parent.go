@@ -8,6 +8,7 @@ import "fmt"
 // that a join along the key is a relation with one partition: the child's.
 type Parent struct {
 	Schema, Name string
+	Subject      string // its key
 	// Columns are the parent's quasi-identifiers, in the parent's own names and
 	// numbers.
 	Columns []Column
@@ -35,6 +36,7 @@ func (r *Relation) Lent() bool { return r.Parent != nil && r.Parent.InStep }
 type parentDocument struct {
 	Schema  string           `json:"schema"`
 	Name    string           `json:"name"`
+	Subject string           `json:"subject"`
 	Scope   string           `json:"scope"`
 	K       int              `json:"k"`
 	Columns []columnDocument `json:"columns"`
@@ -43,7 +45,7 @@ type parentDocument struct {
 // borrow takes what the policy says of the parent.
 func (r *Relation) borrow(d *parentDocument) {
 	p := &Parent{
-		Schema: d.Schema, Name: d.Name, InStep: true,
+		Schema: d.Schema, Name: d.Name, Subject: d.Subject, InStep: true,
 		Narrow: r.Scope == "project" && d.Scope != "project",
 	}
 	for i := range d.Columns {

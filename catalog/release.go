@@ -339,7 +339,7 @@ func (c *Chain) createView(r *Relation, dictionaries []*dictionary) string {
 			list = append(list, fmt.Sprintf("e.%s AS %s", d.own("number"), ident(d.column.NumberColumn())))
 		}
 	}
-	if r.Parent != nil {
+	if r.Parent != nil && !r.IsJoint() {
 		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	}
 	return c.viewOver(r, c.number, c.name(), list)

@@ -25,7 +25,17 @@ type SetValued struct {
 	Constraints map[string][]string `json:"constraints"`
 	Sensitive   []string            `json:"sensitive"`
 	Diversity   int                 `json:"diversity"` // 0 without sensitive codes
+	Joint       *Joint              `json:"joint"`     // nil: codes are published by themselves
 }
+
+// Joint says that codes are published together with quasi-identifiers of the parent.
+type Joint struct {
+	Columns   []string `json:"columns"`    // the most important first
+	GroupSize int      `json:"group_size"` // 0 for the default
+}
+
+// IsJoint says whether codes are published together with quasi-identifiers of the parent.
+func (r *Relation) IsJoint() bool { return r.SetValued != nil && r.SetValued.Joint != nil }
 
 // config is how the table is published. The bound on sensitive codes holds for
 // readers who know how many subjects of a cluster have one.
@@ -95,7 +105,11 @@ func (c *Catalog) showPublication(ctx context.Context, tx pgx.Tx, r *Relation, a
 		chain.edition = max(chain.edition, chain.generation-1) + 1
 	}
 	chain.copy, chain.minBlock = r.Epoch, r.K // candidates for whoever knows m codes
-	if err := execute(ctx, tx, chain.createView(r, nil)); err != nil {
+	views := []string{chain.createView(r, nil)}
+	if r.IsJoint() {
+		views = append(views, chain.createPeopleView(r))
+	}
+	if err := execute(ctx, tx, views...); err != nil {
 		return fmt.Errorf("create release: %w", err)
 	}
 	if r.Scope != "project" {
@@ -136,14 +150,21 @@ func (c *Catalog) publishEpoch(ctx context.Context, tx pgx.Tx, r *Relation) erro
 	started := time.Now()
 	log := c.log.With("relation", r.String(), "epoch", r.Epoch)
 	log.Info("publishing set-valued table")
-	records, err := readRecords(ctx, tx, r.Epoch)
+	var people *people
+	if r.IsJoint() {
+		var err error
+		if people, err = readPeople(ctx, tx, r); err != nil {
+			return fmt.Errorf("group subjects of epoch %d: %w", r.Epoch, err)
+		}
+	}
+	records, err := readRecords(ctx, tx, r.Epoch, people)
 	if err != nil {
 		return fmt.Errorf("read records of epoch %d: %w", r.Epoch, err)
 	}
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails: crypto/rand ends the process instead
 	var stage disassociate.Stage
-	p, err := disassociated(ctx, records, r.config(), mathrand.New(mathrand.NewChaCha8(seed)), func(s disassociate.Stage, _, total int) {
+	p, err := disassociated(ctx, records, people, r.config(), mathrand.New(mathrand.NewChaCha8(seed)), func(s disassociate.Stage, _, total int) {
 		if s != stage {
 			stage = s
 			log.Debug("publishing set-valued table", "stage", string(s), "steps", total)
@@ -152,7 +173,11 @@ func (c *Catalog) publishEpoch(ctx context.Context, tx pgx.Tx, r *Relation) erro
 	if err != nil {
 		return fmt.Errorf("publish epoch %d: %w", r.Epoch, err)
 	}
-	if err := p.store(ctx, tx, r); err != nil {
+	err = p.store(ctx, tx, r)
+	if err == nil && people != nil {
+		err = p.storePeople(ctx, tx, r, people)
+	}
+	if err != nil {
 		return fmt.Errorf("store publication of epoch %d: %w", r.Epoch, err)
 	}
 	log.Info("published set-valued table", "records", len(p.records), "clusters", len(p.form.Clusters), "duration", time.Since(started))
@@ -166,6 +191,7 @@ type publication struct {
 	encoded []byte
 	records []publishedRecord // in random order
 	cells   []cell            // every code of every record, in random order
+	members [][]int32         // of a joint publication: the records of each group, by their places
 }
 
 // cell is one code of a record.
@@ -187,12 +213,21 @@ type publishedRecord struct {
 // records again tells nothing new, whatever the seed. What is verified, against
 // the records, is the form as it has been encoded, and everything that a reader
 // is ever shown is made from that.
-func disassociated(ctx context.Context, records [][]string, cfg disassociate.Config, rng *mathrand.Rand, progress disassociate.Progress) (*publication, error) {
+//
+// The records of a joint publication are in groups: those that share their labels.
+func disassociated(
+	ctx context.Context, records [][]string, groups *people, cfg disassociate.Config, rng *mathrand.Rand, progress disassociate.Progress,
+) (*publication, error) {
 	for _, codes := range records {
 		slices.Sort(codes)
 	}
-	slices.SortFunc(records, slices.Compare)
-	var builder disassociate.Builder
+	if groups == nil {
+		slices.SortFunc(records, slices.Compare)
+	} else {
+		cfg.Groups = groups.sorted(records)
+		cfg.MayBeEmpty = slices.ContainsFunc(records, func(codes []string) bool { return len(codes) == 0 })
+	}
+	builder := disassociate.Builder{MayBeEmpty: cfg.MayBeEmpty}
 	for _, codes := range records {
 		if err := builder.Add(codes...); err != nil {
 			return nil, err
@@ -218,7 +253,12 @@ func disassociated(ctx context.Context, records [][]string, cfg disassociate.Con
 	if err := report.Err(); err != nil {
 		return nil, err
 	}
-	p := &publication{form: form, encoded: encoded.Bytes(), records: numbered(form.Reconstruct(rng), rng)}
+	p := &publication{form: form, encoded: encoded.Bytes()}
+	var place []int32 // of each record of the reconstruction, after shuffling
+	p.records, place = numbered(form.Reconstruct(rng), rng)
+	if groups != nil {
+		p.members = groups.members(form, result.ClusterOf, place)
+	}
 	for i := range p.records {
 		for _, it := range p.records[i].items {
 			p.cells = append(p.cells, cell{int32(i), it})
@@ -228,9 +268,12 @@ func disassociated(ctx context.Context, records [][]string, cfg disassociate.Con
 	return p, nil
 }
 
-// numbered gives each record a random number of its own and shuffles them.
-func numbered(records []published.Record, rng *mathrand.Rand) []publishedRecord {
-	out := make([]publishedRecord, len(records))
+// numbered gives each record a random number of its own and shuffles them. It says where
+// each has got.
+func numbered(records []published.Record, rng *mathrand.Rand) (out []publishedRecord, place []int32) {
+	out = make([]publishedRecord, len(records))
+	place = make([]int32, len(records))
+	order := rng.Perm(len(records))
 	taken := make(map[int32]bool, len(records))
 	for i, items := range records {
 		number := 1 + rng.Int32N(maxPseudonym)
@@ -238,10 +281,10 @@ func numbered(records []published.Record, rng *mathrand.Rand) []publishedRecord 
 			number = 1 + rng.Int32N(maxPseudonym)
 		}
 		taken[number] = true
-		out[i] = publishedRecord{number, items}
+		at := order[i]
+		out[at], place[i] = publishedRecord{number, items}, int32(at)
 	}
-	rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
-	return out
+	return out, place
 }
 
 // maxPseudonym is the largest number of a published record: whole numbers of

@@ -8,17 +8,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// readRecords reads the codes of every subject of an epoch.
-func readRecords(ctx context.Context, tx pgx.Tx, epochNumber int) ([][]string, error) {
+// readRecords reads the codes of every subject of an epoch; those of a joint publication
+// by the subjects' numbers.
+func readRecords(ctx context.Context, tx pgx.Tx, epochNumber int, people *people) ([][]string, error) {
 	rows, err := tx.Query(ctx, fmt.Sprintf(
 		`SELECT "tailor subject", "tailor code" FROM tailor_store.records_%d ORDER BY 1`, epochNumber))
 	if err != nil {
 		return nil, err
 	}
 	var records [][]string
+	if people != nil {
+		records = make([][]string, len(people.groupOf))
+	}
 	var subject, last int32
 	var code string
 	_, err = pgx.ForEachRow(rows, []any{&subject, &code}, func() error {
+		if people != nil {
+			records[subject-1] = append(records[subject-1], code)
+			return nil
+		}
 		if len(records) == 0 || subject != last {
 			records, last = append(records, nil), subject
 		}
@@ -67,6 +75,7 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 		"CREATE INDEX ON tailor_store.subrecord_%[1]d (chunk)",
 		"ANALYZE tailor_store.epoch_%[1]d, tailor_store.item_%[1]d, tailor_store.place_%[1]d, tailor_store.subrecord_%[1]d",
 		"DROP TABLE tailor_store.records_%[1]d",
+		"DROP TABLE IF EXISTS tailor_store.demographics_%[1]d",
 	} {
 		if _, err := tx.Exec(ctx, fmt.Sprintf(s, number)); err != nil {
 			return err
@@ -80,7 +89,7 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 // dropPublication removes what is stored of an epoch, unless somebody reads it.
 func dropPublication(ctx context.Context, tx pgx.Tx, epochNumber int) error {
 	var tables []string
-	for _, name := range []string{"item", "place", "subrecord", "digest", "records", "shape"} {
+	for _, name := range []string{"item", "place", "subrecord", "digest", "records", "shape", "people", "demographics"} {
 		tables = append(tables, fmt.Sprintf("tailor_store.%s_%d", name, epochNumber))
 	}
 	var gone bool

@@ -333,7 +333,7 @@ BEGIN
     EXCEPTION WHEN object_not_in_prerequisite_state THEN
         UPDATE tailor.protection p SET epoch = shown WHERE p.relation = keep_published.relation;
         EXECUTE format('DROP TABLE IF EXISTS tailor_store.records_%1$s, tailor_store.digest_%1$s,
-                            tailor_store.shape_%1$s', copy);
+                            tailor_store.shape_%1$s, tailor_store.demographics_%1$s', copy);
     END;
 END $$;
 COMMENT ON PROCEDURE tailor.keep_published IS 'drops a copy of codes that may not be published '
@@ -376,16 +376,18 @@ BEGIN
         END IF;
         IF acting AND found.published AND there THEN
             DELETE FROM tailor.publication u WHERE u.epoch = found.epoch;
-            FOREACH part IN ARRAY ARRAY['epoch', 'item', 'place', 'subrecord', 'digest'] LOOP
+            FOREACH part IN ARRAY ARRAY['epoch', 'people', 'item', 'place', 'subrecord', 'digest'] LOOP
                 part := format('tailor_store.%s_%s', part, found.epoch);
                 IF to_regclass(part) IS NOT NULL THEN
                     EXECUTE 'DELETE FROM ' || part;
                 END IF;
             END LOOP;
         ELSIF acting AND NOT found.published THEN
-            FOREACH part IN ARRAY ARRAY['records', 'digest'] LOOP
-                EXECUTE format('DELETE FROM tailor_store.%s_%s WHERE "tailor key" = ANY ($1)',
-                               part, found.epoch) USING going;
+            FOREACH part IN ARRAY ARRAY['records', 'digest', 'demographics'] LOOP
+                part := format('tailor_store.%s_%s', part, found.epoch);
+                IF to_regclass(part) IS NOT NULL THEN
+                    EXECUTE format('DELETE FROM %s WHERE "tailor key" = ANY ($1)', part) USING going;
+                END IF;
             END LOOP;
             EXECUTE format(
                 'UPDATE tailor.epoch SET (rows, subjects) = (

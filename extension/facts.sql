@@ -44,9 +44,9 @@ CREATE OR REPLACE FUNCTION tailor.exact_columns(policy jsonb) RETURNS TABLE (nam
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT c ->> 'name', c ->> 'shared_fact' IS NOT DISTINCT FROM 'accepted'
     FROM jsonb_array_elements(policy -> 'columns') c
-    WHERE c ->> 'class' IN ('sensitive', 'non_sensitive') AND NOT policy ? 'set_valued'
+    WHERE c ->> 'class' IN ('sensitive', 'non_sensitive') AND (NOT policy ? 'set_valued' OR policy @? '$.set_valued.joint')
 $$;
-COMMENT ON FUNCTION tailor.exact_columns IS 'the columns that a policy shows as they are. The codes of a set-valued table are not: k^m-anonymity counts them among what is known';
+COMMENT ON FUNCTION tailor.exact_columns IS 'the columns that a policy shows as they are. The codes of a set-valued table are not, unless they are shown beside columns of the parent: k^m-anonymity counts them among what is known';
 
 -- Called as tailor.follow_subjects is. A cast is made only between PostgreSQL's own types.
 CREATE OR REPLACE PROCEDURE tailor.keep_facts(identity uuid, relation regclass, policy jsonb, digests uuid[])
@@ -151,6 +151,32 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enab
 $$;
 COMMENT ON FUNCTION tailor.compare_facts IS 'whether two columns of the same subjects tell of each other, how many subjects were looked at and what was seen; for Tailor''s own routines only';
 
+-- The codes of a joint publication are told by another column where subjects with one
+-- value have a code in common that few others have. Of values of fewer than 20 subjects
+-- nothing is said.
+CREATE OR REPLACE FUNCTION tailor.compare_codes(one uuid, codes name, other uuid, there name,
+    OUT subjects bigint, OUT agreement float8, OUT agreement_by_chance float8, OUT told float8, OUT told_by_chance float8, OUT alike boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_nestloop = off AS $$
+    WITH a AS MATERIALIZED (
+        SELECT DISTINCT u.subject, u.fact FROM tailor.shown_fact f, unnest(f.subjects, f.facts) u (subject, fact)
+        WHERE f.protection = one AND f.column_name = codes),
+    b AS MATERIALIZED (
+        SELECT DISTINCT ON (u.subject) u.subject, u.coarse
+        FROM tailor.shown_fact f, unnest(f.subjects, f.coarse) WITH ORDINALITY u (subject, coarse, nth)
+        WHERE f.protection = other AND f.column_name = there ORDER BY u.subject, u.nth),
+    people AS MATERIALIZED (
+        SELECT b.*, count(*) OVER (PARTITION BY b.coarse)::float8 AS nv, count(*) OVER ()::float8 AS n
+        FROM b WHERE EXISTS (SELECT FROM a WHERE a.subject = b.subject)),
+    pairs AS (
+        SELECT p.coarse, min(p.nv) AS nv, count(*) / min(p.nv) AS seen, sum(count(*)) OVER (PARTITION BY a.fact) / min(p.n) AS chance
+        FROM people p JOIN a USING (subject) GROUP BY p.coarse, a.fact),
+    best AS (
+        SELECT DISTINCT ON (coarse) nv, seen, chance FROM pairs WHERE nv >= 20 ORDER BY coarse, seen - chance DESC),
+    measured AS (SELECT sum(nv) AS n, sum(nv * seen) / sum(nv) AS seen, sum(nv * chance) / sum(nv) AS chance FROM best)
+    SELECT (SELECT count(*) FROM people), NULL::float8, NULL::float8, m.seen, m.chance, tailor.far_beyond(m.seen, m.chance, m.n, 0.5) FROM measured m
+$$;
+COMMENT ON FUNCTION tailor.compare_codes IS 'whether a column of the same subjects tells which codes they have, as tailor.compare_facts; for Tailor''s own routines only';
+
 -- Keys that are given in sequence agree with those of anybody. Two tables of the
 -- same people are sound together where neither tells what the other one tells.
 CREATE OR REPLACE FUNCTION tailor.unlike(one uuid, other uuid) RETURNS boolean
@@ -181,13 +207,19 @@ BEGIN
         SELECT count(*) AS pairs, min(format('%I and %I', f.here, f.there)) AS first,
                string_agg(format('%I and %I: ', f.here, f.there) || concat_ws(' ',
                    CASE WHEN f.here = f.there THEN 'one name.' END,
-                   CASE WHEN f.alike THEN format('%s subjects looked at; the same is said of %s %% (by chance %s %%), %s %% are guessed right from each other (by chance %s %%).',
-                       f.subjects, round(100 * f.agreement), round(100 * f.agreement_by_chance),
+                   CASE WHEN f.alike THEN format('%s subjects looked at;%s %s %% are guessed right from each other (by chance %s %%).',
+                       f.subjects, CASE WHEN f.agreement IS NOT NULL THEN format(' the same is said of %s %% (by chance %s %%),', round(100 * f.agreement), round(100 * f.agreement_by_chance)) END,
                        coalesce(round(100 * f.told), 0), coalesce(round(100 * f.told_by_chance), 0)) END), ' ' ORDER BY f.alike DESC, f.here, f.there) AS detail
             INTO found
             FROM (SELECT a.name AS here, b.name AS there, l.*
                   FROM tailor.exact_columns(policy) a CROSS JOIN tailor.exact_columns(other.policy) b
-                  CROSS JOIN LATERAL tailor.compare_facts(other.here, a.name, other.identity, b.name) l
+                  CROSS JOIN LATERAL (
+                      SELECT * FROM tailor.compare_facts(other.here, a.name, other.identity, b.name)
+                          WHERE policy ? 'set_valued' = (other.policy ? 'set_valued')
+                    UNION ALL SELECT * FROM tailor.compare_codes(other.here, a.name, other.identity, b.name)
+                          WHERE policy ? 'set_valued' AND NOT other.policy ? 'set_valued'
+                    UNION ALL SELECT * FROM tailor.compare_codes(other.identity, b.name, other.here, a.name)
+                          WHERE NOT policy ? 'set_valued' AND other.policy ? 'set_valued') l
                   WHERE NOT a.accepted AND NOT b.accepted) f
             WHERE f.here = f.there AND other.tied OR f.alike AND other.owned;
         IF found.pairs > 0 THEN

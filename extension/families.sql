@@ -115,7 +115,7 @@ BEGIN
                    WHEN kept.subjects IS NOT NULL THEN ARRAY(SELECT unnest(digests) EXCEPT SELECT unnest(kept.subjects)) END;
     INSERT INTO tailor.shown_family AS f (protection, names, owner, key, subjects, exact)
         SELECT own.identity, ARRAY[called], pg_get_userbyid(holder), tailor.subject_digest('', k.key), digests,
-               CASE WHEN NOT policy ? 'set_valued' THEN ARRAY(SELECT e.name FROM tailor.exact_columns(policy) e) END
+               CASE WHEN NOT policy ? 'set_valued' OR policy @? '$.set_valued.joint' THEN ARRAY(SELECT e.name FROM tailor.exact_columns(policy) e) END
         FROM tailor.subject_key k
         ON CONFLICT (protection) DO UPDATE SET
             names = array_remove(f.names, called) || called, owner = excluded.owner, key = excluded.key, exact = excluded.exact, changed = now(),

@@ -33,18 +33,19 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         'columns', (SELECT jsonb_agg(jsonb_build_object('name', q -> 'name', 'number', q -> 'number', 'type', q -> 'type',
                                      'category', q -> 'category', 'hierarchy', q -> 'hierarchy')
                                      || jsonb_strip_nulls(jsonb_build_object('representative', q -> 'representative', 'margins', q -> 'margins')) ORDER BY (q ->> 'number')::integer)
-                    FROM jsonb_array_elements(v.policy -> 'columns') q WHERE q ->> 'class' = 'quasi_identifier'))
+                    FROM jsonb_array_elements(v.policy -> 'columns') q WHERE q ->> 'class' = 'quasi_identifier'
+                      AND (NOT parent_of.policy ? 'set_valued' OR parent_of.policy #> '{set_valued,joint,columns}' ? (q ->> 'name'))))
     FROM (SELECT array_agg(f) AS found FROM tailor.parents(parent_of.relation, (parent_of.policy ->> 'subject')::name) f) p
     JOIN tailor.protection o ON o.relation = p.found[1] AND cardinality(p.found) = 1
     JOIN tailor.policy_version v ON v.relation = o.relation AND v.version = o.active
     JOIN pg_class c ON c.oid = o.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE v.policy ->> 'fingerprint' = tailor.fingerprint(o.relation) AND NOT parent_of.policy ? 'set_valued'
+    WHERE v.policy ->> 'fingerprint' = tailor.fingerprint(o.relation) AND (NOT parent_of.policy ? 'set_valued' OR parent_of.policy @? '$.set_valued.joint')
       -- An earlier version showed the parent by means of blocks: labels over the
       -- child's blocks would tell parts of what those means are of.
       AND NOT EXISTS (SELECT FROM tailor.chain h JOIN tailor.epoch e USING (epoch)
                       JOIN tailor.policy_version m ON m.relation = e.relation AND m.version = e.version
                       WHERE h.relation = o.relation AND m.policy @? '$.columns[*] ? (@.representative == "mean")')
-      AND (parent_of.policy @? '$.columns[*] ? (@.class == "quasi_identifier")' OR NOT parent_of.policy @? '$.columns[*] ? (@.action == "pseudonym")')
+      AND (parent_of.policy @? '$.columns[*] ? (@.class == "quasi_identifier")' OR parent_of.policy ? 'set_valued' OR NOT parent_of.policy @? '$.columns[*] ? (@.action == "pseudonym")')
 $$;
 COMMENT ON FUNCTION tailor.parent_of IS 'the table whose quasi-identifiers a policy borrows, with them; NULL for none, and while that table is out of step with its policy';
 

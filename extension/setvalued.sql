@@ -14,6 +14,13 @@ CREATE TABLE IF NOT EXISTS tailor.set_valued (
     sensitive   text[],
     diversity   integer
 );
+ALTER TABLE tailor.set_valued
+    ADD COLUMN IF NOT EXISTS joint name[],
+    ADD COLUMN IF NOT EXISTS group_size integer;
+COMMENT ON COLUMN tailor.set_valued.joint IS
+    'quasi-identifiers of the parent that codes are published together with; NULL for none';
+COMMENT ON COLUMN tailor.set_valued.group_size IS
+    'how many subjects share their labels at least; NULL for 40 k';
 COMMENT ON TABLE tailor.set_valued IS 'draft: tables of which the codes of a subject form a set; k is that of tailor.protection';
 
 CREATE TABLE IF NOT EXISTS tailor.publication (
@@ -26,6 +33,8 @@ CREATE TABLE IF NOT EXISTS tailor.publication (
     created     timestamptz NOT NULL DEFAULT now(),
     form        text NOT NULL
 );
+ALTER TABLE tailor.publication ADD COLUMN IF NOT EXISTS shown jsonb;
+COMMENT ON COLUMN tailor.publication.shown IS 'the labels of the groups of a joint publication';
 COMMENT ON TABLE tailor.publication IS 'what is published of an epoch of a set-valued table, written once; safe to be shown in full';
 
 CREATE OR REPLACE PROCEDURE tailor.set_valued(relation regclass, column_name name, m integer DEFAULT 2,
@@ -60,7 +69,8 @@ BEGIN
         RAISE EXCEPTION 'sensitive codes and a diversity of at least 2 belong together' USING ERRCODE = '22023',
             HINT = 'A subject is linked to a sensitive code with a probability of at most 1/diversity.';
     END IF;
-    INSERT INTO tailor.set_valued VALUES (relation, column_name, m, constraints, sensitive, diversity)
+    INSERT INTO tailor.set_valued (relation, column_name, m, constraints, sensitive, diversity)
+        VALUES (relation, column_name, m, constraints, sensitive, diversity)
         ON CONFLICT ON CONSTRAINT set_valued_pkey DO UPDATE
         SET column_name = excluded.column_name, m = excluded.m, constraints = excluded.constraints,
             sensitive = excluded.sensitive, diversity = excluded.diversity;
@@ -68,10 +78,37 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.set_valued IS 'says that the codes of a column are a set for each subject, published once an epoch with k^m-anonymity; column_name => NULL takes it back';
 
+-- Codes together with quasi-identifiers of the parent: (k, k^m)-anonymity.
+CREATE OR REPLACE PROCEDURE tailor.joint(
+    relation regclass, columns name[], group_size integer DEFAULT NULL)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    IF columns IS NOT NULL AND (cardinality(columns) = 0 OR array_position(columns, NULL) IS NOT NULL
+            OR cardinality(columns) > (SELECT count(DISTINCT c) FROM unnest(columns) c)) THEN
+        RAISE EXCEPTION 'columns must be names, each once' USING ERRCODE = '22023',
+            HINT = 'Name quasi-identifiers of the parent, the most important first; NULL for none.';
+    END IF;
+    IF group_size < 2 THEN
+        RAISE EXCEPTION 'group_size must be at least 2' USING ERRCODE = '22023',
+            HINT = 'It is how many subjects share their labels at least; NULL for 40 k.';
+    END IF;
+    UPDATE tailor.set_valued s SET joint = columns, group_size = joint.group_size
+        WHERE s.relation = joint.relation;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'table % is not set-valued', relation USING ERRCODE = '55000',
+            HINT = 'Call tailor.set_valued first.';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.joint IS
+    'says together with which quasi-identifiers of the parent codes are published; NULL for none';
+
 CREATE OR REPLACE FUNCTION tailor.draft_set_valued(relation regclass) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('set_valued', jsonb_strip_nulls(jsonb_build_object(
-        'column', s.column_name, 'm', s.m, 'constraints', s.constraints, 'sensitive', to_jsonb(s.sensitive), 'diversity', s.diversity)))
+        'column', s.column_name, 'm', s.m, 'constraints', s.constraints, 'sensitive', to_jsonb(s.sensitive), 'diversity', s.diversity,
+        'joint', CASE WHEN s.joint IS NOT NULL THEN jsonb_build_object('columns', to_jsonb(s.joint), 'group_size', s.group_size) END)))
     FROM tailor.set_valued s WHERE s.relation = draft_set_valued.relation
 $$;
 COMMENT ON FUNCTION tailor.draft_set_valued IS 'what tailor.draft says of a set-valued table; NULL for others';
@@ -79,9 +116,56 @@ COMMENT ON FUNCTION tailor.draft_set_valued IS 'what tailor.draft says of a set-
 -- What another publication would be made of, as far as the policy says.
 CREATE OR REPLACE FUNCTION tailor.publishes(policy jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN policy ? 'set_valued' THEN (policy -> 'set_valued') || jsonb_build_object('k', policy -> 'k', 'subject', policy -> 'subject') END
+    SELECT CASE WHEN policy ? 'set_valued' THEN (policy -> 'set_valued') || jsonb_build_object('k', policy -> 'k', 'subject', policy -> 'subject')
+        || CASE WHEN policy @? '$.set_valued.joint' THEN jsonb_build_object('parent', policy -> 'parent') ELSE '{}' END END
 $$;
 COMMENT ON FUNCTION tailor.publishes IS 'the part of a policy that decides how a set-valued table is published; NULL for others';
+
+CREATE OR REPLACE PROCEDURE tailor.assert_joint(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    parent  regclass := to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'));
+    missing text;
+    types   regtype[];
+BEGIN
+    IF NOT policy @? '$.set_valued.joint' THEN
+        RETURN;
+    END IF;
+    IF parent IS NULL THEN
+        RAISE EXCEPTION 'table % has no parent that its codes could be published together with', relation
+            USING ERRCODE = '0A000', HINT = 'A foreign key from the subject to that of one active table of the same owner '
+                'with a row for each subject makes it the parent; activate it first.';
+    END IF;
+    SELECT string_agg(format('"%s"', j), ', ') INTO missing
+        FROM jsonb_array_elements_text(policy #> '{set_valued,joint,columns}') j
+        WHERE NOT policy #> '{parent,columns}' @> jsonb_build_array(jsonb_build_object('name', j));
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION 'column % is no quasi-identifier of table %', missing, parent
+            USING ERRCODE = '42703', HINT = 'Codes are published together with quasi-identifiers of the parent.';
+    END IF;
+    SELECT array_agg(a.atttypid::regtype) INTO types FROM pg_attribute a
+        WHERE (a.attrelid, a.attname) IN ((relation, policy ->> 'subject'), (parent, policy #>> '{parent,subject}'));
+    IF types[1] <> types[2] OR types[1] NOT IN ('int4', 'int8', 'numeric', 'text') THEN
+        RAISE EXCEPTION 'the subjects of % and % are of types that cannot be random numbers', relation, parent
+            USING ERRCODE = '0A000', HINT = 'Both must be integer, bigint, numeric or text.';
+    END IF;
+    IF NOT policy -> 'columns' @> jsonb_build_array(jsonb_build_object('name', policy ->> 'subject', 'action', 'pseudonym')) THEN
+        RAISE EXCEPTION 'the subject of table % must be shown as a pseudonym', relation USING ERRCODE = '0A000',
+            HINT = format('CALL tailor.classify(%L, %L, %L, action => %L);', relation, policy ->> 'subject', 'direct_identifier', 'pseudonym');
+    END IF;
+    IF policy @? '$.set_valued.sensitive' THEN
+        RAISE EXCEPTION 'sensitive codes cannot be published together with other columns' USING ERRCODE = '0A000',
+            HINT = 'Leave out sensitive and diversity, or tailor.joint.';
+    END IF;
+    IF (policy #>> '{set_valued,joint,group_size}')::integer < (policy ->> 'k')::integer THEN
+        RAISE EXCEPTION 'group_size of table % is below k', relation USING ERRCODE = '22023';
+    END IF;
+    IF policy ->> 'scope' = 'project' OR policy #>> '{parent,scope}' = 'project' THEN
+        RAISE EXCEPTION 'codes of projects cannot be published together with other columns' USING ERRCODE = '0A000',
+            HINT = format('CALL tailor.chain_scope(%L, ''table'');', relation);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_joint IS 'fails unless the joint publication of a draft can be made';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_set_valued(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -120,6 +204,7 @@ BEGIN
                 HINT = 'Classify it as direct_identifier, which hides it: it would link the codes of one subject again.';
         END IF;
     END LOOP;
+    CALL tailor.assert_joint(relation, policy);
     IF jsonb_array_length(policy -> 'require') > 0 THEN
         RAISE EXCEPTION 'the set-valued table % has no blocks that could meet %', relation, policy #>> '{require,0,model}' USING ERRCODE = '0A000',
             HINT = 'Pass sensitive => and diversity => to tailor.set_valued.';
@@ -151,6 +236,28 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_enough_changed IS 'fails where a new publication would differ from an earlier one in fewer than k subjects';
 
+-- Groups of another joint publication would intersect with those of the one before.
+CREATE OR REPLACE PROCEDURE tailor.assert_unchanged(relation regclass, number integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    earlier integer;
+    same    boolean;
+BEGIN
+    FOR earlier IN SELECT DISTINCT c.epoch FROM tailor.chain c WHERE c.relation = assert_unchanged.relation LOOP
+        same := to_regclass(format('tailor_store.digest_%s', earlier)) IS NOT NULL;
+        IF same THEN
+            EXECUTE format('SELECT NOT EXISTS (SELECT FROM tailor_store.digest_%s a FULL JOIN tailor_store.digest_%s b USING ("tailor key")
+                            WHERE a."tailor codes" IS DISTINCT FROM b."tailor codes")', earlier, number) INTO same;
+        END IF;
+        IF NOT same THEN
+            RAISE EXCEPTION 'table % stays as it has been published together with its parent', relation USING ERRCODE = '55000',
+                DETAIL = 'Codes or columns have changed, and two joint publications of the same subjects could be intersected.',
+                HINT = format('CALL tailor.forget_chains(%L), which gives up the guarantee over what was shown before, publishes them as they are now.', relation);
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_unchanged IS 'fails where a new joint publication would differ from an earlier one';
+
 -- Stores what a publication is made from: the codes of each subject under a
 -- random number. The proxy drops it in the transaction that publishes, so that
 -- an epoch cannot be published a second time. Until then there is no table
@@ -169,6 +276,9 @@ DECLARE
     subjects  bigint;
     left_out  bigint;
     earlier   integer;
+    parent    regclass; -- of a joint publication
+    qids      text;     -- its columns there, as text
+    names     text;     -- as they are stored
 BEGIN
     SELECT t.typcategory = 'A' INTO arrays FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
         WHERE a.attrelid = relation AND a.attname = code AND a.attnum > 0 AND NOT a.attisdropped;
@@ -199,6 +309,21 @@ BEGIN
                                      FROM %2$s b CROSS JOIN unnest(b.%3$I) u (code) WHERE true%5$s'
                    ELSE 'SELECT %1$s AS subject, concat(b.%4$I) AS called, b.%3$I::text AS code
                          FROM %2$s b WHERE true%5$s' END;
+    IF policy @? '$.set_valued.joint' THEN
+        -- All subjects of the parent, whether they have codes or not.
+        parent := to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'));
+        SELECT string_agg(format('(%s)::text AS %I', s.reading, tailor.borrowed(c)), ', '), string_agg(quote_ident(tailor.borrowed(c)), ', ')
+            INTO qids, names
+            FROM jsonb_array_elements(policy #> '{parent,columns}') c
+            JOIN pg_attribute a ON a.attrelid = parent AND a.attname = c ->> 'name' AND NOT a.attisdropped
+            CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('b.%I', a.attname)) s;
+        EXECUTE format(
+            'CREATE TABLE tailor_store.demographics_%s AS
+             SELECT (row_number() OVER (ORDER BY gen_random_uuid()))::integer AS "tailor subject",
+                    tailor.subject_digest(concat(b.%I), (SELECT k.key FROM tailor.subject_key k)) AS "tailor key", %s
+             FROM %s b WHERE true%s',
+            number, policy #>> '{parent,subject}', qids, parent, tailor.unless_erased(parent, (policy #>> '{parent,subject}')::name));
+    END IF;
     EXECUTE format(
         'CREATE TABLE tailor_store.records_%s AS
          WITH codes AS MATERIALIZED (SELECT * FROM (%s) q WHERE code IS NOT NULL), subjects AS (
@@ -213,19 +338,37 @@ BEGIN
         'CREATE TABLE tailor_store.digest_%1$s AS
          SELECT "tailor key", md5(array_agg("tailor code" ORDER BY "tailor code" COLLATE "C")::text)::uuid AS "tailor codes"
          FROM tailor_store.records_%1$s GROUP BY "tailor key"', number);
-    CALL tailor.assert_enough_changed(relation, number, (policy ->> 'k')::integer);
+    IF parent IS NOT NULL THEN
+        -- The subjects' numbers are those of the parent's rows. Who has none yet waits.
+        EXECUTE format('UPDATE tailor_store.records_%1$s r SET "tailor subject" = d."tailor subject"
+                        FROM tailor_store.demographics_%1$s d WHERE d."tailor key" = r."tailor key"', number);
+        EXECUTE format('DELETE FROM tailor_store.records_%1$s r WHERE NOT EXISTS (
+                            SELECT FROM tailor_store.demographics_%1$s d WHERE d."tailor key" = r."tailor key")', number);
+        EXECUTE format('ALTER TABLE tailor_store.digest_%s RENAME TO of_codes_%1$s', number);
+        EXECUTE format('CREATE TABLE tailor_store.digest_%1$s AS
+                        SELECT d."tailor key", md5(ROW(%2$s, c."tailor codes")::text)::uuid AS "tailor codes"
+                        FROM tailor_store.demographics_%1$s d LEFT JOIN tailor_store.of_codes_%1$s c USING ("tailor key")', number, names);
+        EXECUTE format('DROP TABLE tailor_store.of_codes_%s', number);
+        CALL tailor.assert_unchanged(relation, number);
+    ELSE
+        CALL tailor.assert_enough_changed(relation, number, (policy ->> 'k')::integer);
+    END IF;
     EXECUTE format(
         'CREATE TABLE tailor_store.shape_%s AS
          SELECT 0 AS "tailor row", 0 AS "tailor tuple", 0 AS "tailor subject", %s b.%I FROM %s b WITH NO DATA',
         number, coalesce(pseudonym, ''), code, relation);
     CALL tailor.keep_no_samples(format('tailor_store.shape_%s', number)::regclass);
     EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.records_%s', number) INTO total, subjects;
+    IF parent IS NOT NULL THEN
+        EXECUTE format('SELECT count(*) FROM tailor_store.demographics_%s', number) INTO subjects;
+    END IF;
     INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
         OVERRIDING SYSTEM VALUE VALUES (number, build_records.relation, build_records.version, total, 1, subjects);
     -- An epoch that nobody asked for will never be published.
     FOR earlier IN SELECT e.epoch FROM tailor.epoch e WHERE e.relation = build_records.relation AND e.epoch < number LOOP
         CONTINUE WHEN EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = earlier);
-        EXECUTE format('DROP TABLE IF EXISTS tailor_store.records_%1$s, tailor_store.shape_%1$s, tailor_store.digest_%1$s', earlier);
+        EXECUTE format('DROP TABLE IF EXISTS tailor_store.records_%1$s, tailor_store.shape_%1$s, tailor_store.digest_%1$s,
+                            tailor_store.demographics_%1$s', earlier);
     END LOOP;
     RETURN number;
 END $$;

@@ -30,6 +30,9 @@ type binder struct {
 	alone    bool                // the text holds one statement
 	cells    *cells              // of the statement at hand, nil where rows may be shown
 	keyed    keyed
+	// joint are the parents that are read together with their codes in the statement at
+	// hand, each with the relation of the codes.
+	joint map[*catalog.Relation]*catalog.Relation
 	at       int  // offset of the reference being bound, -1 for none
 	exactly  bool // what is being bound is compared with =
 }

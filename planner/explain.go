@@ -56,6 +56,7 @@ func (b *binder) explain(e *pg.ExplainStmt, alone bool) error {
 	if err != nil || concerned == "" {
 		return err
 	}
+	b.joint = b.readJointly(found)
 	query := e.Query.GetSelectStmt()
 	if query == nil {
 		return b.refuseStatement(e.Query, concerned)

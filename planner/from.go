@@ -71,16 +71,21 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 		return sqlstate.New(sqlstate.InvalidColumnReference, "table %q has %d columns available but %d columns specified", alias, len(e.columns), n).
 			At(b.statement, int(rv.Location))
 	}
+	codes := b.joint[r]
+	if codes != nil {
+		jointEntry(e, codes)
+	}
 	e.columns = renamed(e.columns, true, rv.Alias.GetColnames())
 	sc.entries = append(sc.entries, e)
 	if err := b.spendColumns(len(r.Columns)); err != nil {
 		return err
 	}
+	if codes != nil {
+		return b.replaceParent(rv, r, codes, alias)
+	}
 	if child := b.keyed.parents[rv]; child != nil {
 		lentEntry(e, child)
-		b.plan.lends(r)
-		b.plan.Joined = append(b.plan.Joined, child)
-		return b.replaceName(rv, edit{relation: child, parent: true}, alias)
+		return b.replaceParent(rv, r, child, alias)
 	}
 	if err := b.read(r, int(rv.Location)); err != nil {
 		return err
@@ -118,6 +123,16 @@ func releaseEntry(r *catalog.Relation, rv *pg.RangeVar, alias, schema string) *e
 // under the name that the statement's columns refer to.
 func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias string) error {
 	return b.replaceName(rv, edit{relation: r}, alias)
+}
+
+// replaceParent edits the name of a protected relation into that of what the release of
+// another shows of it.
+func (b *binder) replaceParent(rv *pg.RangeVar, r, child *catalog.Relation, alias string) error {
+	b.plan.lends(r)
+	if !slices.Contains(b.plan.Joined, child) {
+		b.plan.Joined = append(b.plan.Joined, child)
+	}
+	return b.replaceName(rv, edit{relation: child, parent: true}, alias)
 }
 
 // replaceName puts an edit in place of a relation's name.

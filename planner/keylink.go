@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"strings"
+
 	pg "github.com/pganalyze/pg_query_go/v5"
 
 	"github.com/hiatus-tailor/tailor/catalog"
@@ -90,6 +92,11 @@ func lentEntry(e *entry, child *catalog.Relation) {
 
 // notLent refuses a column of the parent that is no quasi-identifier.
 func (b *binder) notLent(ref *pg.ColumnRef, e *entry, name string) error {
+	if e.via.IsJoint() {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "column %q of table %q is not shown together with %q", name, e.relation.Name, e.via.Name).
+			WithHint("The codes are published together with %s.", strings.Join(e.via.SetValued.Joint.Columns, ", ")).
+			At(b.statement, int(ref.Location))
+	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "column %q of table %q is not shown in a join with %q", name, e.relation.Name, e.via.Name).
 		WithHint("A join shows of %q its quasi-identifiers only: values that both tables' own answers show would link rows of the one to rows of the other.", e.relation.Name).
 		At(b.statement, int(ref.Location))

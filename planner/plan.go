@@ -190,6 +190,7 @@ func (b *binder) statementPlan(s *pg.RawStmt, found survey, changed bool) error 
 		return b.refuseAfterChange(start)
 	}
 	b.keeps, b.reading = c.kept, nil
+	b.joint = b.readJointly(found)
 	if err := b.openCells(s.Stmt, found, c); err != nil {
 		return err
 	}

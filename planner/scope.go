@@ -119,7 +119,7 @@ func (b *binder) ownName(rv *pg.RangeVar) bool {
 // hides says whether a protected relation has a column that is not shown.
 func (b *binder) hides(e *entry, name string) bool {
 	if c := e.relation.Column(name); c != nil {
-		return !c.Visible() || (e.via != nil && c.Class != catalog.QuasiIdentifier)
+		return !c.Visible() || e.via != nil && (c.Class != catalog.QuasiIdentifier || e.via.IsJoint() && e.find(name) < 0)
 	}
 	return slices.Contains(systemColumns, name)
 }

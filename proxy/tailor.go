@@ -293,15 +293,22 @@ func (d *decision) wording(program bool) (message, detail, hint string) {
 	var documents []noticed
 	for i, release := range d.releases {
 		a := d.assessments[i]
-		if set := release.Relation.SetValued; set != nil {
+		set := release.Relation.SetValued
+		if set != nil {
 			parts = append(parts, disassociatedWording(release.Relation.Name, release.Relation.K, set.M))
-			continue
+			if len(a.Stages) == 0 {
+				continue
+			}
 		}
 		if len(a.Stages) == 0 {
 			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized", release.Relation.Name))
 			continue
 		}
-		document := noticed{Relation: release.Relation.String(), MinBlock: release.MinBlock, Loss: a.Loss, AsOf: release.Copied.UTC()}
+		name, smallest, blocks := release.Relation.Name, release.MinBlock, "blocks"
+		if set != nil {
+			name, smallest, blocks = release.Relation.Parent.Name, release.Root.Shown.MinBlock, "groups"
+		}
+		document := noticed{Relation: release.Relation.String(), MinBlock: smallest, Loss: a.Loss, AsOf: release.Copied.UTC()}
 		if release.Arrivals >= release.Relation.K {
 			document.Waiting = release.Arrivals
 		}
@@ -317,8 +324,8 @@ func (d *decision) wording(program bool) (message, detail, hint string) {
 		for _, name := range a.Estimated {
 			estimated = append(estimated, fmt.Sprintf("%s of its rows by %s", percent(a.CoarseOf[name]), name))
 		}
-		part := fmt.Sprintf("%s: generalized by blocks of at least %d subjects, information loss %s (%s)",
-			release.Relation.Name, release.MinBlock, percent(a.Loss), strings.Join(attributes, "; "))
+		part := fmt.Sprintf("%s: generalized by %s of at least %d subjects, information loss %s (%s)",
+			name, blocks, smallest, percent(a.Loss), strings.Join(attributes, "; "))
 		if len(estimated) > 0 {
 			part += "; an estimate places " + strings.Join(estimated, ", ")
 			hint = "Small counts may be far off where columns are compared with =, joined or grouped by: tailor.exact(column) tells which rows are certain."

@@ -162,7 +162,7 @@ func (g *generator) patient(id int) *patient {
 	condition := conditions[g.condition(p.age)]
 	p.diagnosis, p.ward = condition.name, condition.ward
 	p.cost = float64(int(100*(200+g.ExpFloat64()*2500))) / 100
-	p.conditions = g.codes(condition.code)
+	p.conditions = g.codes()
 	if id == canaryID {
 		p.name, p.ssn = CanaryName, CanarySSN
 	}
@@ -210,11 +210,12 @@ func (g *generator) condition(age int) int {
 	}
 }
 
-// codes draws up to eight further ICD-9-CM codes beside the main one.
-func (g *generator) codes(main string) []string {
-	codes := []string{main}
-	seen := map[string]bool{main: true}
-	for range g.IntN(8) {
+// codes draws up to eight ICD-9-CM codes of further conditions, which the main one, shown
+// with the patient, says nothing of.
+func (g *generator) codes() []string {
+	var codes []string
+	seen := make(map[string]bool)
+	for range g.IntN(9) {
 		if c := conditions[weighted(g.Rand, conditionWeights)].code; !seen[c] {
 			seen[c] = true
 			codes = append(codes, c)

@@ -27,6 +27,7 @@ CALL tailor.shared_fact('public.visits', 'cost', 'accepted');
 CALL tailor.protect('public.diagnoses', subject => 'patient_id', k => 5);
 CALL tailor.classify('public.diagnoses', 'patient_id', 'direct_identifier', action => 'pseudonym');
 CALL tailor.set_valued('public.diagnoses', column_name => 'code', m => 2);
+CALL tailor.joint('public.diagnoses', ARRAY['sex', 'age', 'zip']);
 
 CALL tailor.grant_reader('researcher');
 CALL tailor.activate('public.patients');

@@ -19,6 +19,7 @@ CREATE TABLE visits (
     ward        text NOT NULL,
     cost        numeric(10, 2) NOT NULL
 );
+-- Further conditions than the diagnosis of the patient.
 CREATE TABLE diagnoses (
     patient_id  integer NOT NULL REFERENCES patients,
     code        text NOT NULL,

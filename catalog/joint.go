@@ -1,0 +1,255 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/anonymize/disassociate/published"
+	"github.com/hiatus-tailor/tailor/ecg"
+)
+
+// Codes can be published together with quasi-identifiers of the parent: its subjects are
+// parted into groups along these, and codes are disassociated within groups. Whoever
+// knows the columns and m codes of a subject finds k records that may be its own,
+// (k, k^m)-anonymity (docs/decisions/joint.md).
+
+// people are the subjects of a joint publication in their groups.
+type people struct {
+	partition *anonymize.Partition // its blocks are the groups
+	groupOf   []uint32             // of each subject
+	order     []uint32             // of groups: near ones share what is rare
+}
+
+// groupsOf is how many subjects share their labels at least.
+func (r *Relation) groupSize() int { return max(r.K, cmp.Or(r.SetValued.Joint.GroupSize, 40*r.K)) }
+
+// readPeople parts the subjects of an epoch into groups.
+func readPeople(ctx context.Context, tx pgx.Tx, r *Relation) (*people, error) {
+	dimensions := r.Dimensions()
+	var names []string
+	for _, d := range dimensions {
+		names = append(names, ident(d.storedName()))
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT %s FROM tailor_store.demographics_%d ORDER BY "tailor subject"`, commas(names), r.Epoch))
+	if err != nil {
+		return nil, err
+	}
+	texts := make([][]*string, len(dimensions))
+	values := make([]*string, len(dimensions))
+	into := make([]any, len(dimensions))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		for i := range values {
+			texts[i] = append(texts[i], values[i])
+			values[i] = nil
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(texts) == 0 || len(texts[0]) == 0 {
+		return nil, &anonymize.UnmetError{Requirement: fmt.Sprintf("%d-anonymity", r.groupSize())}
+	}
+	columns, leaves, err := encode(dimensions, texts)
+	if err != nil {
+		return nil, err
+	}
+	table, err := anonymize.NewTable(columns, leaves, nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &people{}
+	p.partition, err = ecg.MakeRoot(ctx, table, ecg.RootPlan{
+		Requirements: []anonymize.Requirement{anonymize.BlockK{K: r.groupSize()}},
+		Gate:         ecg.HighestRisk(r.groupSize()), Recoding: ecg.Local,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, tuple := range table.TupleOfRow() {
+		p.groupOf = append(p.groupOf, p.partition.BlockOf()[tuple])
+	}
+	p.sort(r)
+	return p, nil
+}
+
+// sort puts groups next to each other whose labels are near: by the columns that matter
+// most first, in the order of their values.
+func (p *people) sort(r *Relation) {
+	var columns []int
+	for _, name := range r.SetValued.Joint.Columns {
+		columns = append(columns, p.partition.Table().Column(r.Parent.Lends(name)))
+	}
+	for g := range uint32(p.partition.Blocks()) {
+		p.order = append(p.order, g)
+	}
+	slices.SortFunc(p.order, func(x, y uint32) int {
+		for _, column := range columns {
+			h := p.partition.Table().Columns()[column].Hierarchy
+			firstX, lastX := h.Range(p.partition.Cover(x, column))
+			firstY, lastY := h.Range(p.partition.Cover(y, column))
+			if c := cmp.Or(cmp.Compare(firstX, firstY), cmp.Compare(lastX, lastY)); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+}
+
+// sorted lists the records of each group, in order. Nothing but their codes decides
+// which comes first.
+func (p *people) sorted(records [][]string) [][]int32 {
+	of := make([][]int32, p.partition.Blocks())
+	for subject, group := range p.groupOf {
+		of[group] = append(of[group], int32(subject))
+	}
+	var out [][]int32
+	for _, group := range p.order {
+		slices.SortFunc(of[group], func(x, y int32) int { return slices.Compare(records[x], records[y]) })
+		out = append(out, of[group])
+	}
+	return out
+}
+
+// members are the places of each group's records, which reconstruction lists by cluster
+// and place says where they have got.
+func (p *people) members(form *published.Form, clusterOf, place []int32) [][]int32 {
+	groupOf := make([]uint32, len(form.Clusters))
+	for subject, cluster := range clusterOf {
+		groupOf[cluster] = p.groupOf[subject]
+	}
+	out := make([][]int32, p.partition.Blocks())
+	at := 0
+	for cluster := range form.Clusters {
+		for range form.Clusters[cluster].Size {
+			out[groupOf[cluster]] = append(out[groupOf[cluster]], place[at])
+			at++
+		}
+	}
+	return out
+}
+
+// storePeople writes, for each record of a joint publication, the labels of its group
+// and the values that it shows, and what the groups come to.
+func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, of *people) error {
+	var columns []string
+	dimensions := r.Dimensions()
+	for _, d := range dimensions {
+		columns = append(columns, fmt.Sprintf("%s %s, %s text", ident(d.Name), d.ReleaseType(), ident(d.LabelColumn())))
+	}
+	err := execute(ctx, tx, fmt.Sprintf("CREATE TABLE tailor_store.people_%d (%s integer, %s)", r.Epoch, rowColumn, commas(columns)))
+	if err != nil {
+		return err
+	}
+	sketch, shown := of.partition.Sketch(), newDictionaries(r)
+	values, labels := make([]*anonymize.Values, len(dimensions)), make([]labels, len(dimensions))
+	chance := newChance()
+	for i, d := range dimensions {
+		var margin *anonymize.Margin
+		if !d.NoMargin {
+			margin = of.partition.Table().Margin(i, r.K, 1)
+		}
+		if r.draws(d) {
+			values[i] = sketch.Draw(i, margin, chance)
+		}
+	}
+	for i, l := range (placing{partition: of.partition, of: &cohort{table: of.partition.Table()}}).labels(shown) {
+		shown[i].add(l.distinct)
+		labels[i] = l
+	}
+	err = copyInto(ctx, tx, fmt.Sprintf("tailor_store.people_%d", r.Epoch), func(w *copyWriter) {
+		// In the order of the records, which is random.
+		type member struct{ group, nth int }
+		memberOf := make([]member, len(p.records))
+		for group, places := range p.members {
+			for nth, place := range places {
+				memberOf[place] = member{group, nth}
+			}
+		}
+		for place, m := range memberOf {
+			w.number(int(p.records[place].number))
+			for i := range dimensions {
+				e := labels[i].entry(m.group)
+				if v := values[i]; v != nil {
+					at := v.Of[m.group][m.nth]
+					w.textOrNull(v.Texts[at], at > 0)
+				} else {
+					w.textOrNull(e.value, e.valued)
+				}
+				w.textOrNull(e.label, !e.isNull())
+			}
+			w.end()
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("people: %w", err)
+	}
+	groups := &ecg.Shown{Blocks: of.partition.Blocks(), MinBlock: of.partition.MinBlock(), Classes: make([][]uint32, len(dimensions))}
+	for i, d := range shown {
+		groups.Attributes = append(groups.Attributes, d.column.Name)
+		lost := []ecg.Label{{Exact: true}}
+		for _, e := range d.entries {
+			lost = append(lost, e.lost)
+		}
+		groups.Labels = append(groups.Labels, lost)
+		for g := range of.partition.Blocks() {
+			groups.Classes[i] = append(groups.Classes[i], uint32(d.number(labels[i].entry(g))))
+		}
+	}
+	for g := range uint32(of.partition.Blocks()) {
+		groups.Rows = append(groups.Rows, uint32(of.partition.Rows(g)))
+		groups.Subjects = append(groups.Subjects, uint32(of.partition.Subjects(g)))
+	}
+	document, err := json.Marshal(groups)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "UPDATE tailor.publication SET shown = $2 WHERE epoch = $1", r.Epoch, document)
+	if err != nil {
+		return err
+	}
+	return execute(ctx, tx, fmt.Sprintf("ALTER TABLE tailor_store.people_%d ADD PRIMARY KEY (%s)", r.Epoch, rowColumn),
+		fmt.Sprintf("ANALYZE tailor_store.people_%d", r.Epoch))
+}
+
+// readGroups reads what a joint publication shows of its columns.
+func (c *Catalog) readGroups(ctx context.Context, r *Relation, chain *Chain) (*ecg.Root, error) {
+	var document []byte
+	err := c.pool.QueryRow(ctx, "SELECT shown FROM tailor.publication WHERE epoch = $1", chain.copy).Scan(&document)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrOvertaken(r) // withdrawn since
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read groups: %w", err)
+	}
+	shown := &ecg.Shown{}
+	if err := json.Unmarshal(document, shown); err != nil {
+		return nil, fmt.Errorf("read groups: %w", err)
+	}
+	return ecg.NewRoot(shown, ecg.HighestRisk(r.groupSize()), ecg.Local, nil), nil
+}
+
+// createPeopleView is the statement that defines what a joint publication shows of the
+// parent: a row for each of its subjects, under the parent's own names.
+func (c *Chain) createPeopleView(r *Relation) string {
+	subject := r.Column(r.Subject)
+	list := []string{fmt.Sprintf("e.%s::%s AS %s", rowColumn, subject.Type, ident(r.Parent.Subject))}
+	var labels []string
+	for i := range r.borrowed {
+		column := &r.Parent.Columns[i]
+		list = append(list, fmt.Sprintf("e.%s AS %s", ident(r.borrowed[i].Name), ident(column.Name)))
+		labels = append(labels, fmt.Sprintf("e.%s AS %s", ident(r.borrowed[i].LabelColumn()), ident(column.LabelColumn())))
+	}
+	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.people_%d WHERE %s%s) e",
+		ParentView(c.name()), commas(append(list, labels...)), r.Epoch, c.admitted(parentAdmission(c.number)), fence)
+}
