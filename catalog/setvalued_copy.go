@@ -147,13 +147,18 @@ const (
 // shared chunks are numbered as writeSubRecords numbers them; a code of an item
 // chunk is a chunk of its own, with a negative number.
 func (p *publication) writePlaces(w *copyWriter) {
-	place := func(it published.Item, cluster int, kind string, chunk, slots int) {
+	place := func(it published.Item, cluster int, kind string, chunk, slots int, share float64) {
 		w.number(int(it))
 		w.number(cluster)
 		w.number(p.form.Clusters[cluster].Size)
 		w.text(kind)
 		w.number(chunk)
 		w.number(slots)
+		if share > 0 {
+			w.real(share)
+		} else {
+			w.null()
+		}
 		w.end()
 	}
 	chunk := 0
@@ -161,19 +166,19 @@ func (p *publication) writePlaces(w *copyWriter) {
 		c := &p.form.Clusters[cluster]
 		for i := range c.Record {
 			for _, it := range c.Record[i].Codes {
-				place(it, cluster, inRecordChunk, chunk, c.Size)
+				place(it, cluster, inRecordChunk, chunk, c.Size, 0)
 			}
 			chunk++
 		}
 		for _, it := range c.Items {
-			place(it, cluster, inItemChunk, -1-int(it), c.Size)
+			place(it, cluster, inItemChunk, -1-int(it), c.Size, 0)
 		}
 	}
 	for i := range p.form.Shared {
 		s := &p.form.Shared[i]
 		for _, cluster := range s.Scope {
 			for _, it := range s.Codes {
-				place(it, int(cluster), inSharedChunk, chunk, s.NonEmpty()+s.Empty)
+				place(it, int(cluster), inSharedChunk, chunk, s.NonEmpty()+s.Empty, s.Share(p.form.Clusters[cluster].Size))
 			}
 		}
 		chunk++

@@ -45,7 +45,7 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 		"ALTER TABLE tailor_store.shape_%[1]d RENAME TO epoch_%[1]d",
 		`CREATE TABLE tailor_store.item_%[1]d (item integer NOT NULL, code text COLLATE "C" NOT NULL, nth integer NOT NULL)`,
 		`CREATE TABLE tailor_store.place_%[1]d (item integer NOT NULL, cluster integer NOT NULL, size integer NOT NULL,
-			kind "char" NOT NULL, chunk integer NOT NULL, slots integer NOT NULL)`,
+			kind "char" NOT NULL, chunk integer NOT NULL, slots integer NOT NULL, share double precision)`,
 		"CREATE TABLE tailor_store.subrecord_%[1]d (chunk integer NOT NULL, items integer[] NOT NULL, records integer NOT NULL)",
 	} {
 		if _, err := tx.Exec(ctx, fmt.Sprintf(s, number)); err != nil {

@@ -10,6 +10,19 @@
 -- subrecord_N  the distinct sub-records of each chunk, with their number
 -- item_N       codes by text and occurrence within a record
 
+-- share, where it is not NULL, is the expected share of the cluster's records that have a
+-- code: publications of earlier versions have none.
+DO $$
+DECLARE
+    earlier regclass;
+BEGIN
+    FOR earlier IN SELECT c.oid FROM pg_class c
+                   WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relname ~ '^place_[0-9]+$'
+                     AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'share') LOOP
+        EXECUTE format('ALTER TABLE %s ADD COLUMN share double precision', earlier);
+    END LOOP;
+END $$;
+
 CREATE OR REPLACE AGGREGATE tailor.product(double precision) (SFUNC = float8mul, STYPE = double precision, INITCOND = '1');
 
 CREATE OR REPLACE FUNCTION tailor.case_count(relation regclass, codes text[],
@@ -47,7 +60,7 @@ BEGIN
         WITH whole AS (
             SELECT cluster FROM tailor_store.place_%1$s WHERE item = ANY ($1) GROUP BY cluster HAVING count(*) = cardinality($1)),
         parts AS MATERIALIZED (
-            SELECT cluster, size, kind, chunk, slots, array_agg(item ORDER BY item) AS items
+            SELECT cluster, size, kind, chunk, slots, min(share) AS share, array_agg(item ORDER BY item) AS items
             FROM tailor_store.place_%1$s JOIN whole USING (cluster) WHERE item = ANY ($1)
             GROUP BY cluster, size, kind, chunk, slots),
         supports AS MATERIALIZED (
@@ -61,7 +74,7 @@ BEGIN
             FROM parts p LEFT JOIN supports s ON s.chunk = p.chunk AND s.items = p.items),
         clusters AS (
             SELECT cluster, count(*) = 1 AND bool_and(kind = 's') AS shared,
-                   size * tailor.product(n::double precision / slots) AS expected,
+                   size * tailor.product(coalesce(share, n::double precision / slots)) AS expected,
                    greatest(0, sum(least) - (count(*) - 1) * size) AS lower, min(most) AS upper,
                    -- The rarest shared chunk limits all clusters of its scope together.
                    (array_agg(chunk ORDER BY n, items) FILTER (WHERE kind = 's'))[1] AS chunk,

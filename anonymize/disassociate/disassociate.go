@@ -129,7 +129,6 @@ func refine(ctx context.Context, d *Dataset, cfg *Config, r *roles, clusters []c
 func promise(cfg *Config, r *roles) published.Promise {
 	p := published.Promise{
 		K: cfg.K, M: cfg.M, Diversity: cfg.Diversity, StrictDiversity: cfg.StrictDiversity, MayBeEmpty: cfg.MayBeEmpty,
-		Held: cfg.Refine == RefineScoped,
 	}
 	for it, sensitive := range r.sensitive {
 		if sensitive {

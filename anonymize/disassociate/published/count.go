@@ -91,9 +91,6 @@ func (x *Index) inCluster(cluster int32, parts []part) (Estimate, limit) {
 			most = size
 		case inSharedChunk:
 			least, most = max(0, n-(slots-size)), min(n, size)
-			if s := &x.form.Shared[p.chunk]; x.form.heldBy(s) {
-				least, most = max(1, least), min(n-(len(s.Scope)-1), size)
-			}
 			if by.chunk < 0 || n < by.support {
 				by = limit{chunk: p.chunk, support: n}
 			}
@@ -109,21 +106,24 @@ func (x *Index) inCluster(cluster int32, parts []part) (Estimate, limit) {
 // of a part's chunk have.
 func (x *Index) share(p *part, n, slots int) float64 {
 	if p.kind == inSharedChunk {
-		if s := &x.form.Shared[p.chunk]; x.form.heldBy(s) {
-			return s.heldShare(x.form.Clusters[p.cluster].Size, slots)
+		if share := x.form.Shared[p.chunk].Share(x.form.Clusters[p.cluster].Size); share > 0 {
+			return share
 		}
 	}
 	return float64(n) / float64(slots)
 }
 
-// heldShare is the expected share of the records of a cluster that have the code of a
-// shared chunk over slots records, of which each cluster has one: the others fall to the
-// other records alike.
-func (s *SharedChunk) heldShare(size, slots int) float64 {
-	held, scope := float64(s.NonEmpty()), float64(len(s.Scope))
+// Share is the expected share of the records of a cluster of some size that have the one
+// code of a shared chunk, 0 for a chunk of several: each cluster has the code once, and
+// the rest falls to the other records alike.
+func (s *SharedChunk) Share(size int) float64 {
+	if !s.spreads() {
+		return 0
+	}
+	held, scope, slots := s.NonEmpty(), len(s.Scope), s.NonEmpty()+s.Empty
 	expected := 1.0
-	if slots > len(s.Scope) {
-		expected += (held - scope) * float64(size-1) / (float64(slots) - scope)
+	if slots > scope {
+		expected += float64((held-scope)*(size-1)) / float64(slots-scope)
 	}
 	return expected / float64(size)
 }

@@ -41,9 +41,6 @@ type Promise struct {
 	StrictDiversity bool
 	// MayBeEmpty says that there are records without codes, or may be.
 	MayBeEmpty bool
-	// Held says that each cluster in the scope of a shared chunk of one code has a
-	// record with it.
-	Held bool
 	// Sensitive lists the sensitive codes, ascending.
 	Sensitive []Item
 }
@@ -84,8 +81,9 @@ type SharedChunk struct {
 	Chunk
 }
 
-// heldBy says whether each cluster of a shared chunk's scope has its one code.
-func (f *Form) heldBy(s *SharedChunk) bool { return f.Promise.Held && len(s.Codes) == 1 }
+// spreads says whether reconstruction gives the code of a shared chunk to each cluster
+// of its scope before it gives it to one of them twice: each had it in its item chunk.
+func (s *SharedChunk) spreads() bool { return len(s.Codes) == 1 && s.NonEmpty() >= len(s.Scope) }
 
 // maxRecords is the largest number of records of a form.
 const maxRecords = math.MaxInt32
@@ -219,9 +217,6 @@ func (f *Form) Check() error {
 		}
 		if err := f.checkChunk(&s.Chunk, slots, where); err != nil {
 			return err
-		}
-		if f.heldBy(s) && s.NonEmpty() < len(s.Scope) {
-			return &MalformedError{where, "fewer records with its code than clusters that have it"}
 		}
 	}
 	return nil

@@ -20,7 +20,6 @@ type (
 		Diversity       int           `json:"diversity"`
 		StrictDiversity bool          `json:"strict_diversity,omitempty"`
 		MayBeEmpty      bool          `json:"may_be_empty,omitempty"`
-		Held            bool          `json:"held,omitempty"`
 		Sensitive       []Code        `json:"sensitive,omitempty"`
 		Clusters        []clusterJSON `json:"clusters"`
 		Shared          []chunkJSON   `json:"shared_chunks"`
@@ -76,7 +75,6 @@ func (f *Form) Encode(w io.Writer) error {
 	out := formJSON{
 		Version: formatVersion, K: f.Promise.K, M: f.Promise.M,
 		Diversity: f.Promise.Diversity, StrictDiversity: f.Promise.StrictDiversity, MayBeEmpty: f.Promise.MayBeEmpty,
-		Held:      f.Promise.Held,
 		Sensitive: f.names(f.Promise.Sensitive),
 		Clusters:  make([]clusterJSON, len(f.Clusters)),
 		Shared:    make([]chunkJSON, len(f.Shared)),
@@ -129,7 +127,6 @@ func Decode(r io.Reader) (*Form, error) {
 	f := &Form{
 		Promise: Promise{
 			K: in.K, M: in.M, Diversity: in.Diversity, StrictDiversity: in.StrictDiversity, MayBeEmpty: in.MayBeEmpty,
-			Held:      in.Held,
 			Sensitive: d.items(in.Sensitive),
 		},
 		Codes:    d.codes,

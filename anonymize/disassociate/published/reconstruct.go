@@ -16,8 +16,8 @@ type Record []Item
 // sub-record from one that has several. Records are listed by cluster, in
 // random order within it; none is empty, unless the form says that some may be.
 //
-// Where each cluster in the scope of a shared chunk has its code, one copy goes to each
-// before the others go anywhere.
+// A code that is shared alone goes to each cluster of its scope before it goes to one of
+// them twice: that is a reading like others, and the likeliest.
 //
 // How often a code of an item chunk occurs is not published. Drawing it
 // uniformly from what is possible would overstate it several times, so it is
@@ -97,7 +97,7 @@ func (d *dealing) deal(c *Chunk, slots []int, chunk int) {
 // dealShared gives the sub-records of a shared chunk to slots of their own.
 func (d *dealing) dealShared(s *SharedChunk) {
 	slots := d.scope(s.Scope)
-	if !d.form.heldBy(s) {
+	if !s.spreads() {
 		d.deal(&s.Chunk, slots, -1)
 		return
 	}

@@ -87,11 +87,6 @@ func (w *worker) cluster(p int) {
 			w.broken(CodeMissing, p, -1)
 		}
 	}
-	for _, s := range w.sharedOf[p] {
-		if codes := w.form.Shared[s].Codes; w.form.Promise.Held && len(codes) == 1 && w.held[codes[0]] == 0 {
-			w.broken(CodeMissing, p, int(s))
-		}
-	}
 	slices.SortStableFunc(w.own, func(a, b occurrence) int { return cmp.Compare(a.chunk, b.chunk) })
 	rest := w.own
 	for i := range c.Record {

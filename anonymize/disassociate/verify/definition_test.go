@@ -20,15 +20,16 @@ func soak(trials int) int {
 	return trials
 }
 
-// randomData makes a few records over a few codes.
-func randomData(t testing.TB, rng *rand.Rand, records, codes int) *disassociate.Dataset {
+// randomData makes a few records over a few codes. mayBeEmpty says that some have none.
+func randomData(t testing.TB, rng *rand.Rand, records, codes int, mayBeEmpty bool) *disassociate.Dataset {
 	t.Helper()
-	var b disassociate.Builder
+	b := disassociate.Builder{MayBeEmpty: mayBeEmpty}
 	for range records {
 		var record []string
-		for len(record) == 0 {
+		for again := true; again; again = len(record) == 0 && !mayBeEmpty {
+			record = nil
 			for c := range codes {
-				if rng.IntN(codes) < 2 || rng.IntN(codes) > 2*c {
+				if (!mayBeEmpty || rng.IntN(3) > 0) && (rng.IntN(codes) < 2 || rng.IntN(codes) > 2*c) {
 					record = append(record, string(rune('a'+c)))
 				}
 			}
@@ -72,7 +73,8 @@ func everySet(items, set []published.Item, left int, holds func([]published.Item
 func TestRandomDataMeetsTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for trial := range soak(300) {
-		d := randomData(t, rng, 4+rng.IntN(6), 3+rng.IntN(4))
+		mayBeEmpty := rng.IntN(2) == 0
+		d := randomData(t, rng, 4+rng.IntN(6), 3+rng.IntN(4), mayBeEmpty)
 		k, m := 2, 1+rng.IntN(3)
 		if rng.IntN(4) == 0 && d.Len() >= 6 {
 			k = 3
@@ -81,17 +83,52 @@ func TestRandomDataMeetsTheDefinition(t *testing.T) {
 			disassociate.RefineNone, disassociate.RefineJoint, disassociate.RefineScoped,
 		} {
 			cfg := disassociate.Default(k, m)
-			cfg.Refine = refine
+			cfg.Refine, cfg.MayBeEmpty = refine, mayBeEmpty
+			if d.Len() >= 2*k && rng.IntN(2) == 0 {
+				cfg.Groups = twoGroups(rng, d.Len(), k)
+			}
 			cfg.Constraints = []disassociate.Constraint{{Name: "u", Codes: []string{"b", "d"}}}
 			res, err := disassociate.Disassociate(t.Context(), d, cfg, rng, nil)
 			if err != nil {
 				t.Fatalf("trial %d, %s: %v", trial, refine, err)
+			}
+			for _, group := range cfg.Groups {
+				for cluster := range int32(len(res.Form.Clusters)) {
+					inside := func(r int32) bool { return slices.Contains(group, r) }
+					members := membersOf(res.ClusterOf, cluster)
+					if slices.ContainsFunc(members, inside) && !allOf(members, inside) {
+						t.Fatalf("trial %d, %s: a cluster has records of two groups", trial, refine)
+					}
+				}
 			}
 			if !keepsGuarantee(res.Form, d, res.ClusterOf) {
 				t.Fatalf("trial %d, k=%d m=%d %s: guarantee broken: %+v", trial, k, m, refine, res.Form)
 			}
 		}
 	}
+}
+
+// twoGroups parts records into two groups of k or more.
+func twoGroups(rng *rand.Rand, records, k int) [][]int32 {
+	var all []int32
+	for _, r := range rng.Perm(records) {
+		all = append(all, int32(r))
+	}
+	cut := k + rng.IntN(records-2*k+1)
+	return [][]int32{all[:cut], all[cut:]}
+}
+
+func membersOf(clusterOf []int32, cluster int32) (out []int32) {
+	for r, of := range clusterOf {
+		if of == cluster {
+			out = append(out, int32(r))
+		}
+	}
+	return out
+}
+
+func allOf(list []int32, is func(int32) bool) bool {
+	return !slices.ContainsFunc(list, func(r int32) bool { return !is(r) })
 }
 
 // TestWhatTheVerifierAcceptsMeetsTheDefinition makes forms at random, most of
@@ -101,7 +138,7 @@ func TestWhatTheVerifierAcceptsMeetsTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	accepted, rightlyRefused := 0, 0
 	for range soak(4000) {
-		d := randomData(t, rng, 4+rng.IntN(4), 3+rng.IntN(2))
+		d := randomData(t, rng, 4+rng.IntN(4), 3+rng.IntN(2), false)
 		f, clusterOf := randomForm(d, rng)
 		report, err := verify.Check(t.Context(), f, d, clusterOf)
 		if err != nil {

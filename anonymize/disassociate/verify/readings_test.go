@@ -31,7 +31,7 @@ func newReadings(f *published.Form) *readings {
 }
 
 // allow says whether some reading has k records of cluster p that hold all of
-// set, and no empty record.
+// set, and no empty record unless there may be.
 func (r *readings) allow(p int, set []published.Item) bool {
 	r.p, r.want = p, nil
 	for _, it := range set {
@@ -148,7 +148,7 @@ func (r *readings) complete(seen []published.Item) bool {
 		}
 	}
 	for q := range r.form.Clusters {
-		if len(r.form.Clusters[q].Items) > 0 {
+		if r.form.Promise.MayBeEmpty || len(r.form.Clusters[q].Items) > 0 {
 			continue // its codes can fill any record
 		}
 		for _, record := range r.span(q) {
