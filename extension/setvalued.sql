@@ -124,7 +124,8 @@ COMMENT ON FUNCTION tailor.publishes IS 'the part of a policy that decides how a
 CREATE OR REPLACE PROCEDURE tailor.assert_joint(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    parent  regclass := to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'));
+    parent  regclass := CASE WHEN policy ? 'parent'
+        THEN to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}')) END;
     missing text;
     types   regtype[];
 BEGIN

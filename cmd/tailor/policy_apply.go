@@ -321,6 +321,14 @@ func writeSetValued(ctx context.Context, tx pgx.Tx, table string, s *policyfile.
 	}
 	_, err := tx.Exec(ctx, `CALL tailor.set_valued($1::text::regclass, $2, m => $3, constraints => $4::text::jsonb, sensitive => $5, diversity => $6)`,
 		table, s.Column, s.M, constraints, s.Sensitive, diversity)
+	if err != nil || s.Joint == nil {
+		return err
+	}
+	var size *int
+	if s.Joint.GroupSize > 0 {
+		size = &s.Joint.GroupSize
+	}
+	_, err = tx.Exec(ctx, `CALL tailor.joint($1::text::regclass, $2::name[], $3)`, table, s.Joint.Columns, size)
 	return err
 }
 

@@ -63,6 +63,15 @@ tables:
     set_valued: {column: code, m: 2, constraints: {heart: [I50], pressure: ["401.1", "401.9"]}, sensitive: ["042"], diversity: 3}
     columns:
       code: {class: sensitive}
+  public.drugs:
+    subject: id
+    k: 5
+    recoding: auto
+    chain: {scope: table}
+    set_valued: {column: code, m: 2, joint: {columns: [age, "on"], group_size: 200}}
+    columns:
+      id: {class: direct_identifier, action: pseudonym}
+      code: {class: sensitive}
 `
 
 func TestWhatIsWrittenIsReadBackAsItWas(t *testing.T) {
@@ -239,6 +248,10 @@ var faulty = []struct {
 	{"a risk above 1", "    recoding: auto", "    gate: {measure: average, max_risk: 1.5}", "9:40", "at most 1", true},
 	{"a refresh without a unit", "    recoding: auto", "    refresh: 24", "9:14", "no span of time", true},
 	{"a refresh of nothing", "    recoding: auto", "    refresh: 0h", "9:14", "no span of time", true},
+	{"a joint publication without columns", "    recoding: auto", "    set_valued: {column: illness, m: 2, joint: {group_size: 50}}", "9:48", `no "columns"`, true},
+	{"a joint column twice", "    recoding: auto", "    set_valued: {column: illness, m: 2, joint: {columns: [age, age]}}", "9:64", "stands twice", true},
+	{"a joint group below k", "    recoding: auto", "    set_valued: {column: illness, m: 2, joint: {columns: [age], group_size: 2}}", "9:77", "below k", true},
+	{"a joint publication of sensitive codes", "    recoding: auto", "    set_valued: {column: illness, m: 2, sensitive: [a], diversity: 2, joint: {columns: [age]}}", "9:71", "sensitive codes", true},
 	{"a set-valued table without m", "    recoding: auto", "    set_valued: {column: illness}", "9:17", `no "m"`, true},
 	{"an m of 0", "    recoding: auto", "    set_valued: {column: illness, m: 0}", "9:38", "at least 1", true},
 	{"a set-valued column without a class", "    recoding: auto", "    set_valued: {column: disease, m: 2}", "9:26", "is not a sensitive column", true},

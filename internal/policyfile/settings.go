@@ -32,6 +32,21 @@ type SetValued struct {
 	Constraints map[string][]string `json:"constraints"`
 	Sensitive   []string            `json:"sensitive"`
 	Diversity   int                 `json:"diversity"`
+	Joint       *Joint              `json:"joint"` // nil: codes are published by themselves
+}
+
+// Joint says that codes are published together with quasi-identifiers of the parent.
+type Joint struct {
+	Columns   []string `json:"columns"`    // of the parent, the most important first
+	GroupSize int      `json:"group_size"` // 0 where the file is silent
+}
+
+func (j *Joint) String() string {
+	s := "{columns: " + flowList(j.Columns)
+	if j.GroupSize > 0 {
+		s += fmt.Sprintf(", group_size: %d", j.GroupSize)
+	}
+	return s + "}"
 }
 
 func (s *SetValued) String() string {
@@ -49,6 +64,9 @@ func (s *SetValued) String() string {
 	}
 	if len(s.Sensitive) > 0 {
 		parts = append(parts, "sensitive: "+flowList(s.Sensitive), fmt.Sprintf("diversity: %d", s.Diversity))
+	}
+	if s.Joint != nil {
+		parts = append(parts, "joint: "+s.Joint.String())
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
@@ -69,7 +87,7 @@ func (r *reader) gate(n *yaml.Node) *Gate {
 }
 
 func (r *reader) setValued(t *Table, e entry) *SetValued {
-	keys := r.keys(e.value, "set_valued", []string{"column", "m"}, []string{"constraints", "sensitive", "diversity"})
+	keys := r.keys(e.value, "set_valued", []string{"column", "m"}, []string{"constraints", "sensitive", "diversity", "joint"})
 	s := &SetValued{}
 	if k, ok := keys["column"]; ok {
 		s.Column = r.name(k.value, "column")
@@ -96,6 +114,12 @@ func (r *reader) setValued(t *Table, e entry) *SetValued {
 	if hasSensitive != hasDiversity {
 		r.fault(e.at, "a subject is linked to a sensitive code with a probability of at most 1/diversity", "sensitive and diversity belong together")
 	}
+	if k, ok := keys["joint"]; ok {
+		s.Joint = r.joint(t, k.value)
+		if hasSensitive {
+			r.fault(k.at, "leave out sensitive and diversity, or joint", "sensitive codes cannot be published together with other columns")
+		}
+	}
 	for _, c := range t.Columns {
 		if c.Name != s.Column && slices.Contains([]string{"quasi_identifier", "sensitive", "non_sensitive"}, c.Class) {
 			r.faults = append(r.faults, Fault{
@@ -105,6 +129,29 @@ func (r *reader) setValued(t *Table, e entry) *SetValued {
 		}
 	}
 	return s
+}
+
+func (r *reader) joint(t *Table, n *yaml.Node) *Joint {
+	keys := r.keys(n, "joint", []string{"columns"}, []string{"group_size"})
+	j := &Joint{}
+	if k, ok := keys["columns"]; ok {
+		for _, item := range r.sequence(k.value, "columns") {
+			name := r.name(item, "a column of joint")
+			if slices.Contains(j.Columns, name) {
+				r.fault(item, "name each once", "column %q stands twice", name)
+			}
+			j.Columns = append(j.Columns, name)
+		}
+		if len(j.Columns) == 0 && k.value.Kind == yaml.SequenceNode {
+			r.fault(k.value, "name quasi-identifiers of the parent, or leave joint out", "no columns")
+		}
+	}
+	if k, ok := keys["group_size"]; ok {
+		if j.GroupSize = r.whole(k.value, "group_size", 2); j.GroupSize > 0 && j.GroupSize < t.K {
+			r.fault(k.value, "leave it out for 40 k", "group_size is below k")
+		}
+	}
+	return j
 }
 
 func (r *reader) constraints(n *yaml.Node) map[string][]string {
