@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,7 +105,20 @@ func hospitalSnapshot() *catalog.Snapshot {
 	rota := child(19, "rota") // of staff, who answer with aggregates only
 	rota.References = []uint32{5}
 	rota.Borrow(&catalog.Parent{Schema: "public", Name: "staff", InStep: true, Columns: staff.Columns[1:3]}, 5)
-	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions, lab, staff, shifts, encounters, stays, transfers, audits, rota}, map[catalog.Name]*catalog.Other{
+	// Published together with age and sex of the patients.
+	drugs := &catalog.Relation{
+		OID: 20, Schema: "public", Name: "drugs", Subject: "patient_id", K: 5, References: []uint32{1},
+		SetValued: &catalog.SetValued{Column: "code", M: 2, Joint: &catalog.Joint{Columns: []string{"sex", "age"}}},
+		Columns: []catalog.Column{
+			{Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier, Pseudonym: true},
+			{Name: "code", Number: 2, Type: "text", Class: catalog.Sensitive},
+		},
+	}
+	both := lent(true, false)
+	both.Subject = "id"
+	both.Columns = slices.DeleteFunc(both.Columns, func(c catalog.Column) bool { return c.Name != "age" && c.Name != "sex" })
+	drugs.Borrow(both, 5)
+	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions, lab, staff, shifts, encounters, stays, transfers, audits, rota, drugs}, map[catalog.Name]*catalog.Other{
 		{Schema: "public", Name: "zip_city"}:     {Columns: []string{"zip", "city"}},
 		{Schema: "public", Name: "names"}:        {Columns: []string{"name", "n"}},
 		{Schema: "public", Name: "cities"}:       {Columns: []string{"city", "population"}},

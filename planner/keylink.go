@@ -94,7 +94,7 @@ func lentEntry(e *entry, child *catalog.Relation) {
 func (b *binder) notLent(ref *pg.ColumnRef, e *entry, name string) error {
 	if e.via.IsJoint() {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "column %q of table %q is not shown together with %q", name, e.relation.Name, e.via.Name).
-			WithHint("The codes are published together with %s.", strings.Join(e.via.SetValued.Joint.Columns, ", ")).
+			WithHint("The codes are published together with %s. Ask for other columns in a statement of their own.", strings.Join(e.via.SetValued.Joint.Columns, ", ")).
 			At(b.statement, int(ref.Location))
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "column %q of table %q is not shown in a join with %q", name, e.relation.Name, e.via.Name).

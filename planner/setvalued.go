@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -174,12 +175,27 @@ func (b *binder) read(r *catalog.Relation, at int) error {
 	b.plan.reads(r)
 	b.reading = append(b.reading, r)
 	for _, set := range b.reading {
-		if set.SetValued != nil && slices.ContainsFunc(b.reading, func(other *catalog.Relation) bool { return other != set }) {
-			return sqlstate.New(sqlstate.FeatureNotSupported,
-				"the set-valued table %q cannot be read together with another protected table", set.Name).
-				WithHint("Its subjects are published under random numbers that no other table has, so that codes are not linked to quasi-identifiers. Ask each table by itself.").
-				At(b.statement, at)
+		for _, other := range b.reading {
+			if set.SetValued != nil && other != set {
+				return sqlstate.New(sqlstate.FeatureNotSupported,
+					"the set-valued table %q cannot be read together with the protected table %q", set.Name, other.Name).
+					WithHint("Its subjects are published under random numbers that %q does not have. %s", other.Name, published(set, other)).
+					At(b.statement, at)
+			}
 		}
 	}
 	return nil
+}
+
+// published says what to do where codes are not published together with another relation.
+func published(set, other *catalog.Relation) string {
+	if set.IsJoint() || !slices.Contains(set.References, other.OID) {
+		return "Ask each table by itself."
+	}
+	var columns []string
+	for _, q := range other.QuasiIdentifiers() {
+		columns = append(columns, fmt.Sprintf("'%s'", q.Name))
+	}
+	return fmt.Sprintf("Ask each table by itself; or a database administrator has both published together, with those of these columns that matter most: "+
+		"CALL tailor.joint('%s', ARRAY[%s]), then tailor.activate.", set, strings.Join(columns, ", "))
 }

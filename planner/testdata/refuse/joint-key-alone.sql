@@ -1,0 +1,1 @@
+SELECT (SELECT count(*) FROM drugs), (SELECT max(cost) FROM patients)

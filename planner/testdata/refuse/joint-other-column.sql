@@ -1,0 +1,1 @@
+SELECT zip FROM patients, drugs

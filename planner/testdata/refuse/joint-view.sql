@@ -1,0 +1,1 @@
+SELECT count(*) FROM elderly e, drugs d WHERE e.zip = d.code

@@ -1,0 +1,1 @@
+SELECT code, count(DISTINCT patient_id) FROM drugs GROUP BY code
