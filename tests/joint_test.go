@@ -148,19 +148,19 @@ func answersLinkedQuestions(t *testing.T, s *stand) {
 		t.Errorf("the record names %v, %v; want %v", relations, err, want)
 	}
 	for sql, code := range map[string]string{
-		"SELECT p.cost FROM linked p JOIN linked_codes c ON c.person = p.id":                                               "42501",
-		"SELECT p.zip FROM linked p JOIN linked_codes c ON c.person = p.id":                                                "42501",
-		"SELECT zip FROM linked, linked_codes":                                                                             "42501",
-		"SELECT p.ctid FROM linked p JOIN linked_codes c ON c.person = p.id":                                               "42501",
-		"SELECT * FROM linked p JOIN linked_codes c ON c.person = p.id JOIN patients x ON x.age = p.age":                   "0A000",
-		"SELECT tailor.label(age), count(*) FROM patients, linked_codes GROUP BY 1":                                        "0A000",
-		"SELECT * FROM tailor_release.chain_2_parent":                                                                      "42501",
-		"SELECT count(*) FROM linked p JOIN linked_codes c ON c.person = p.id AND p.cost > 10":                             "42501",
-		"SELECT to_jsonb(p) ? 'cost' FROM linked p JOIN linked_codes c ON c.person = p.id WHERE (p).cost IS NOT NULL":      "0A000",
-		"SELECT count(*) FROM linked p WHERE EXISTS (SELECT FROM linked_codes c WHERE c.person = p.id) AND p.cost > 1":     "42501",
-		"EXPLAIN (TAILOR) SELECT cost FROM linked p JOIN linked_codes c ON c.person = p.id":                                "42501",
-		"SELECT p.id FROM linked p":                                                                                        "42501",
-		"SELECT count(*) FROM linked p WHERE p.id IN (1, 2)":                                                               "42501",
+		"SELECT p.cost FROM linked p JOIN linked_codes c ON c.person = p.id":                                           "42501",
+		"SELECT p.zip FROM linked p JOIN linked_codes c ON c.person = p.id":                                            "42501",
+		"SELECT zip FROM linked, linked_codes":                                                                         "42501",
+		"SELECT p.ctid FROM linked p JOIN linked_codes c ON c.person = p.id":                                           "42501",
+		"SELECT * FROM linked p JOIN linked_codes c ON c.person = p.id JOIN patients x ON x.age = p.age":               "0A000",
+		"SELECT tailor.label(age), count(*) FROM patients, linked_codes GROUP BY 1":                                    "0A000",
+		"SELECT * FROM tailor_release.chain_2_parent":                                                                  "42501",
+		"SELECT count(*) FROM linked p JOIN linked_codes c ON c.person = p.id AND p.cost > 10":                         "42501",
+		"SELECT to_jsonb(p) ? 'cost' FROM linked p JOIN linked_codes c ON c.person = p.id WHERE (p).cost IS NOT NULL":  "0A000",
+		"SELECT count(*) FROM linked p WHERE EXISTS (SELECT FROM linked_codes c WHERE c.person = p.id) AND p.cost > 1": "42501",
+		"EXPLAIN (TAILOR) SELECT cost FROM linked p JOIN linked_codes c ON c.person = p.id":                            "42501",
+		"SELECT p.id FROM linked p":                          "42501",
+		"SELECT count(*) FROM linked p WHERE p.id IN (1, 2)": "42501",
 		"SELECT * FROM linked p WHERE EXISTS (SELECT FROM linked_codes c, patients x WHERE c.person = p.id AND x.age = 1)": "0A000",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); codeIn(err) != code {
@@ -330,15 +330,15 @@ func refusesJoint(t *testing.T, s *stand) {
 	owner := s.as(t, "dba")
 	c := enroll(t, owner, "refused", 300)
 	for call, code := range map[string]string{
-		`CALL tailor.joint('refused', ARRAY['age'])`:                      "55000",
-		`CALL tailor.joint('refused_codes', '{}')`:                        "22023",
-		`CALL tailor.joint('refused_codes', ARRAY['age', 'age'])`:         "22023",
-		`CALL tailor.joint('refused_codes', ARRAY['age', NULL])`:          "22023",
-		`CALL tailor.joint('refused_codes', ARRAY['age'], 1)`:             "22023",
-		`CALL tailor.joint('refused_codes', ARRAY['cost'])`:               "42703",
-		`CALL tailor.joint('refused_codes', ARRAY['nothing'])`:            "42703",
-		`CALL tailor.joint('refused_codes', ARRAY['age'], 4)`:             "22023",
-		`CALL tailor.classify('refused_codes', 'person', 'direct_identifier'); CALL tailor.joint('refused_codes', ARRAY['age'])`:                       "0A000",
+		`CALL tailor.joint('refused', ARRAY['age'])`:                                                                             "55000",
+		`CALL tailor.joint('refused_codes', '{}')`:                                                                               "22023",
+		`CALL tailor.joint('refused_codes', ARRAY['age', 'age'])`:                                                                "22023",
+		`CALL tailor.joint('refused_codes', ARRAY['age', NULL])`:                                                                 "22023",
+		`CALL tailor.joint('refused_codes', ARRAY['age'], 1)`:                                                                    "22023",
+		`CALL tailor.joint('refused_codes', ARRAY['cost'])`:                                                                      "42703",
+		`CALL tailor.joint('refused_codes', ARRAY['nothing'])`:                                                                   "42703",
+		`CALL tailor.joint('refused_codes', ARRAY['age'], 4)`:                                                                    "22023",
+		`CALL tailor.classify('refused_codes', 'person', 'direct_identifier'); CALL tailor.joint('refused_codes', ARRAY['age'])`: "0A000",
 		`CALL tailor.set_valued('refused_codes', 'code', sensitive => ARRAY['C03'], diversity => 3); CALL tailor.joint('refused_codes', ARRAY['age'])`: "0A000",
 		`ALTER TABLE refused_codes DROP CONSTRAINT refused_codes_person_fkey; CALL tailor.joint('refused_codes', ARRAY['age'])`:                        "0A000",
 	} {
