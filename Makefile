@@ -9,14 +9,20 @@ SEARCHES := -run 'PublishedOptima|BestFirstStopped|LosesNoMore|LoseNoMore|EveryB
 RELEASES := -run 'Snapshot|Attacks|Admitted|Release|NoJoin|Joined|Joins|Lends|SetValued|Upgraded|Cursors|Execute|Ticket|Kept|Labels|ExpectsFew' ./tests
 VERSIONS := 14 16 17 18
 
-.PHONY: demo test test-versions lint build bench bench-proxy compat soak prepare prepare-test
+.PHONY: demo test test-packages test-end-to-end test-versions lint build bench bench-proxy compat soak prepare prepare-test
 
 demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
 	./bin/tailor demo $(ARGS)
 
-test: prepare-test ## every test, race detector on
+test: prepare-test ## every test
+	$(MAKE) --jobs=2 --output-sync=target test-end-to-end test-packages
+
+test-end-to-end: # proxies run with the race detector where sessions meet
+	$(GO) test -timeout 30m ./tests
+
+test-packages:
 	$(GO) test $(SEARCHES)
-	$(GO) test -race -timeout 30m ./tests ./... # the longest first, the others beside it
+	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /tests$$)
 
 test-versions: prepare ## the tests of releases on other versions of PostgreSQL, whose binaries come by npm; VERSIONS=18 for one
 	for version in $(VERSIONS); do \

@@ -39,7 +39,7 @@ func TestAFullDiskRefusesProtectedQueriesUntilThereIsRoom(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p := shared.serveIn(t, binary, path, c.wrap, c.flags...)
+			p := shared.serveIn(t, proxyFor(t), path, c.wrap, c.flags...)
 			user := shared.reader(t)
 			conn := connect(t, p.dsn(user))
 			ask := func(sql string) string {
@@ -138,7 +138,7 @@ func TestNoAnswerIsWithoutItsRecordWhereTheProxyIsKilled(t *testing.T) {
 	answered := map[string]bool{} // by the alias that only this statement has
 	long := strings.Repeat("c", 40)
 	for round := range kills {
-		p := shared.serveIn(t, binary, path, nil, "--audit-file-bytes", "1048576")
+		p := shared.serveIn(t, proxyFor(t), path, nil, "--audit-file-bytes", "1048576")
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		begun := make(chan struct{}, sessions*1000)
@@ -179,7 +179,7 @@ func TestNoAnswerIsWithoutItsRecordWhereTheProxyIsKilled(t *testing.T) {
 		group.Wait()
 	}
 	// A start mends what the last kill left.
-	shared.serveIn(t, binary, path, nil).stop(t)
+	shared.serveIn(t, proxyFor(t), path, nil).stop(t)
 	out, stderr, code := tailor(t, "audit", "--verify", "--file", path)
 	if code != 0 || strings.Count(out, "chain ") != 1 {
 		t.Errorf("exit code %d, want one whole chain: %s %s", code, out, stderr)

@@ -109,9 +109,9 @@ func TestKillingTheProxyWhileItTakesACopyInShowsNoHalf(t *testing.T) {
 	t.Cleanup(own.cluster.Stop)
 	s := &takenIn{stand: own, direct: own.superuser(t), holder: own.superuser(t)}
 	exec1(t, s.direct, waitsAtEachWrite)
-	undetected, user := plainBinary(t), own.reader(t)
+	user := own.reader(t)
 	const asked, labels = `SELECT token, cost FROM patients`, `SELECT token, age, zip, sex, race, birth_date FROM patients`
-	p := own.serveBinary(t, undetected)
+	p := own.serveBinary(t, binary)
 	first := make(disclosed)
 	first.answer(t, connect(t, p.dsn(user)), labels)
 	s.note(t)
@@ -176,7 +176,7 @@ func TestKillingTheProxyWhileItTakesACopyInShowsNoHalf(t *testing.T) {
 			}
 		}
 		release()
-		p = own.serveBinary(t, undetected)
+		p = own.serveBinary(t, binary)
 		look()
 		awaitTakenIn(t, s.direct, "patients")
 		people, complete, err := attempt(t, p.dsn(user), asked)

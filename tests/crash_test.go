@@ -204,8 +204,7 @@ func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 	t.Cleanup(own.cluster.Stop)
 	direct, holder := own.superuser(t), own.superuser(t)
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
-	undetected := plainBinary(t)
-	p := own.serveIn(t, undetected, audit, nil)
+	p := own.serveIn(t, binary, audit, nil)
 	var witnesses []*witness
 	rounds := 1
 	if soaks() {
@@ -268,7 +267,7 @@ func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 		if complete && len(people) != patients {
 			t.Errorf("kill %d: an answer of %d rows came to its end, of %d patients", i+1, len(people), patients)
 		}
-		p = own.serveIn(t, undetected, audit, nil)
+		p = own.serveIn(t, binary, audit, nil)
 		w.note(sql, people)
 		witnesses = append(witnesses, w)
 	}
@@ -291,7 +290,7 @@ func TestCrashesOfTheServerLoseNoRelease(t *testing.T) {
 	}
 	t.Cleanup(own.cluster.Stop)
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
-	p := own.serveBinary(t, plainBinary(t), "--audit-log", audit)
+	p := own.serveBinary(t, binary, "--audit-log", audit)
 	user := own.reader(t)
 	w := &witness{user: user}
 	crashes := 8

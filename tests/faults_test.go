@@ -58,7 +58,7 @@ func (p *proxied) leaksNothing(t *testing.T, fault func()) {
 // faulty starts a proxy for faults, and returns the DSN of a reader of its own.
 func faulty(t *testing.T, flags ...string) (p *proxied, dsn string) {
 	t.Helper()
-	return faultyOf(t, binary, flags...)
+	return faultyOf(t, proxyFor(t), flags...)
 }
 
 func faultyOf(t *testing.T, binary string, flags ...string) (p *proxied, dsn string) {

@@ -185,7 +185,7 @@ func arePlannedAtOnce(t *testing.T, s *stand) {
 		newcomers = 200
 	}
 	direct := s.superuser(t)
-	p := s.serveBinary(t, plainBinary(t))
+	p := s.serveBinary(t, binary)
 	rowsOf(t, connect(t, p.dsn("researcher")), "SELECT count(*) FROM patients") // the root is made
 	names := admitMany(t, direct, "first", newcomers)
 	rng := rand.New(rand.NewPCG(6, 22))

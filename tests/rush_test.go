@@ -31,7 +31,7 @@ func soaks() bool { return os.Getenv("TAILOR_SOAK") != "" }
 // plain starts a proxy for faults without the race detector.
 func plain(t *testing.T, flags ...string) (p *proxied, dsn string) {
 	t.Helper()
-	return faultyOf(t, plainBinary(t), flags...)
+	return faultyOf(t, binary, flags...)
 }
 
 // TestTenThousandConnectionsAtOnceAreServedOrRefused holds all of them open

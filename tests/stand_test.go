@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,8 +25,21 @@ import (
 // patients is the size of the test hospital.
 const patients = 4000
 
-// binary is the tailor under test, built by TestMain with the race detector.
-var binary string
+// binary is the tailor under test, and raced the same built with the race detector, which
+// makes a proxy start and answer several times more slowly.
+var binary, raced string
+
+// sessionsMeet are the tests whose proxies run with the race detector: those of many
+// sessions at once, of what they share and of how they end. With TAILOR_SOAK=1 all do.
+var sessionsMeet = regexp.MustCompile(`Pool|Shar|Cancel|Kill|Load|Rush|AtOnce|InARow|Pipeline|Session|Clients|Connection|Login|Reload|HangUp|Wait|Peer|Overt|Record|Copy|Leave|Many`)
+
+// proxyFor is the tailor that a test's proxy runs.
+func proxyFor(t *testing.T) string {
+	if soaks() || sessionsMeet.MatchString(t.Name()) {
+		return raced
+	}
+	return binary
+}
 
 // stand is a test stand: a PostgreSQL with the hospital, ready to be served.
 type stand struct {
@@ -49,27 +63,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withoutDetector builds the tailor without the race detector.
-var withoutDetector = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(stands, "tailor-plain")
-	output, err := exec.Command("go", "build", "-o", path, "../cmd/tailor").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build: %w: %s", err, output)
-	}
-	return path, nil
-})
-
-// plainBinary is for tests that measure or have no use for the race detector,
-// which bounds the number of goroutines and takes memory and time of its own.
-func plainBinary(t *testing.T) string {
-	t.Helper()
-	path, err := withoutDetector()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 func run(m *testing.M) (int, error) {
 	dir, err := os.MkdirTemp("", "tailor-test-")
 	if err != nil {
@@ -85,11 +78,16 @@ func run(m *testing.M) (int, error) {
 	if err := os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0")); err != nil {
 		return 1, err
 	}
-	binary = filepath.Join(dir, "tailor")
-	// The engine, whose own tests run with the race detector, takes ten times as long with it.
-	build := exec.Command("go", "build", "-race", "-gcflags=github.com/hiatus-tailor/tailor/anonymize=-race=false", "-o", binary, "../cmd/tailor")
-	if output, err := build.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build: %w: %s", err, output)
+	binary, raced = filepath.Join(dir, "tailor"), filepath.Join(dir, "raced", "tailor")
+	for _, arguments := range [][]string{
+		{"-o", binary},
+		// The engine, whose own tests run with the race detector, takes ten times as long with it.
+		{"-race", "-gcflags=github.com/hiatus-tailor/tailor/anonymize=-race=false", "-o", raced},
+	} {
+		build := exec.Command("go", append(append([]string{"build"}, arguments...), "../cmd/tailor")...)
+		if output, err := build.CombinedOutput(); err != nil {
+			return 1, fmt.Errorf("build: %w: %s", err, output)
+		}
 	}
 	if err := prepareStands(); err != nil {
 		return 1, err
@@ -249,7 +247,7 @@ type proxied struct {
 // serve starts a proxy that ends with the test. flags are added to its own.
 func (s *stand) serve(t *testing.T, flags ...string) *proxied {
 	t.Helper()
-	return s.serveBinary(t, binary, flags...)
+	return s.serveBinary(t, proxyFor(t), flags...)
 }
 
 // serveBinary is serve with a tailor of the caller's.
