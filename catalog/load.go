@@ -31,7 +31,8 @@ type policyDocument struct {
 	} `json:"gate"`
 	MaxShare   float64          `json:"max_share"` // 0: DefaultShare
 	Cohort     int              `json:"cohort"`
-	Cuts       string           `json:"cuts"`       // "": by models
+	Cuts       string           `json:"cuts"` // "": by models
+	Indexes    Indexes          `json:"indexes"`
 	Departures string           `json:"departures"` // "": batch
 	Changes    string           `json:"changes"`
 	Seed       [][]string       `json:"seed"`
@@ -201,6 +202,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 	}
 	r.MaxShare, r.Cohort = cmp.Or(p.MaxShare, DefaultShare), p.Cohort
 	r.BlindCuts = p.Cuts == "blind"
+	r.Indexes = p.Indexes
 	r.DeparturesAtOnce, r.ChangesAtOnce = p.Departures == "at_once", p.Changes == "at_once"
 	r.SetValued = p.SetValued
 	r.AggregateOnly = p.Rows != nil && !*p.Rows

@@ -268,7 +268,7 @@ func (c *Chain) createLists(dictionaries []*dictionary) []string {
 }
 
 // indexedColumns are the columns of a release that stand for those that an index
-// of the table begins with.
+// of the table begins with, more or fewer as the policy says.
 func indexedColumns(ctx context.Context, tx pgx.Tx, r *Relation, dictionaries []*dictionary) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT DISTINCT a.attname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
@@ -281,11 +281,13 @@ func indexedColumns(ctx context.Context, tx pgx.Tx, r *Relation, dictionaries []
 	if err != nil {
 		return nil, err
 	}
+	names = append(names, r.Indexes.Add...)
+	slices.Sort(names)
 	var out []string
-	for _, name := range names {
+	for _, name := range slices.Compact(names) {
 		c := r.Column(name)
 		switch {
-		case c == nil || !c.Visible():
+		case c == nil || !c.Visible() || slices.Contains(r.Indexes.Drop, name):
 		case c.Class != QuasiIdentifier:
 			out = append(out, ident(name))
 		default:

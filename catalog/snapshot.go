@@ -97,6 +97,13 @@ type Requirement struct {
 // the policy says nothing.
 const DefaultShare = 0.5
 
+// Indexes are the columns of releases that are indexed although the table has no index
+// that begins with them, and those that are not although it has one.
+type Indexes struct {
+	Add  []string `json:"add"`
+	Drop []string `json:"drop"`
+}
+
 // Relation is a protected table under its active policy.
 type Relation struct {
 	OID          uint32
@@ -124,6 +131,7 @@ type Relation struct {
 	// DeparturesAtOnce says that who leaves goes with the next copy, whatever the block,
 	// and ChangesAtOnce that changed payloads are shown so.
 	DeparturesAtOnce, ChangesAtOnce bool
+	Indexes                         Indexes
 
 	Seeds   []Seed // of the policy and of projects
 	Columns []Column

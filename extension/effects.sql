@@ -21,6 +21,35 @@ COMMENT ON COLUMN tailor.protection.cuts IS
     'whether blocks are cut so that they meet the models, or by k alone: sensitive values are then '
     'withheld where a block fails one';
 
+ALTER TABLE tailor.protection
+    ADD COLUMN IF NOT EXISTS indexed name[] NOT NULL DEFAULT '{}',
+    ADD COLUMN IF NOT EXISTS unindexed name[] NOT NULL DEFAULT '{}';
+COMMENT ON COLUMN tailor.protection.indexed IS
+    'columns that releases have an index on although the table has none';
+COMMENT ON COLUMN tailor.protection.unindexed IS
+    'columns that releases have no index on although the table has one';
+
+CREATE OR REPLACE PROCEDURE tailor.indexes(
+    relation regclass, add name[] DEFAULT '{}', "drop" name[] DEFAULT '{}')
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    column_name name;
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    IF add && "drop" THEN
+        RAISE EXCEPTION 'a column is both in add and in drop' USING ERRCODE = '22023',
+            HINT = 'Name it in one of them.';
+    END IF;
+    FOREACH column_name IN ARRAY coalesce(add, '{}') || coalesce("drop", '{}') LOOP
+        CALL tailor.assert_column(relation, column_name);
+    END LOOP;
+    UPDATE tailor.protection p SET indexed = coalesce(add, '{}'), unindexed = coalesce("drop", '{}')
+        WHERE p.relation = indexes.relation;
+END $$;
+COMMENT ON PROCEDURE tailor.indexes IS
+    'says which columns of releases are indexed besides, or in spite of, those of the table';
+
 CREATE OR REPLACE PROCEDURE tailor.write_setting(
     relation regclass, setting name, value text, allowed text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -65,11 +94,13 @@ CREATE OR REPLACE FUNCTION tailor.draft_effects(relation regclass) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_strip_nulls(jsonb_build_object(
         'departures', nullif(p.departures, 'batch'), 'changes', nullif(p.changes, 'batch'),
-        'cuts', nullif(p.cuts, 'by_models')))
+        'cuts', nullif(p.cuts, 'by_models'),
+        'indexes', CASE WHEN p.indexed || p.unindexed <> '{}'
+                        THEN jsonb_build_object('add', to_jsonb(p.indexed), 'drop', to_jsonb(p.unindexed)) END))
     FROM tailor.protection p WHERE p.relation = draft_effects.relation
 $$;
 COMMENT ON FUNCTION tailor.draft_effects IS
-    'what tailor.draft says of departures, changes and cuts that are not as they are by default';
+    'what tailor.draft says of departures, changes, cuts and indexes that are not as they are by default';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_effects(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -78,6 +109,11 @@ BEGIN
         RAISE EXCEPTION 'the set-valued table % is published anew from each copy', relation
             USING ERRCODE = '0A000', HINT = 'Departures and changes are batch there: '
                 'a publication that differs in fewer than k subjects is refused.';
+    END IF;
+    IF EXISTS (SELECT FROM jsonb_array_elements_text(policy #> '{indexes,add}') i
+               WHERE NOT policy -> 'columns' @? format('$[*] ? (@.name == %s && @.class != "direct_identifier")', to_json(i))::jsonpath) THEN
+        RAISE EXCEPTION 'an index of table % is on a column that no release has', relation
+            USING ERRCODE = '22023', HINT = 'CALL tailor.indexes for columns that are shown.';
     END IF;
     IF policy ? 'departures' THEN
         RAISE NOTICE 'table %: who leaves is not shown from the next copy on; this assumes '

@@ -172,7 +172,7 @@ BEGIN
     DELETE FROM tailor.classification c WHERE c.relation = clear_draft.relation;
     DELETE FROM tailor.requirement r WHERE r.relation = clear_draft.relation;
     DELETE FROM tailor.set_valued s WHERE s.relation = clear_draft.relation;
-    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT, rows = DEFAULT, max_share = DEFAULT, cohort = NULL, departures = DEFAULT, changes = DEFAULT, cuts = DEFAULT, gate = NULL, max_risk = NULL WHERE p.relation = clear_draft.relation;
+    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT, rows = DEFAULT, max_share = DEFAULT, cohort = NULL, departures = DEFAULT, changes = DEFAULT, cuts = DEFAULT, indexed = DEFAULT, unindexed = DEFAULT, gate = NULL, max_risk = NULL WHERE p.relation = clear_draft.relation;
 END $$;
 COMMENT ON PROCEDURE tailor.clear_draft IS 'empties the draft of a policy but for subject and k; the policy in force stays';
 

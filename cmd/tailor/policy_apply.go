@@ -285,6 +285,11 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 			return err
 		}
 	}
+	if x := t.Indexes; x != nil {
+		if err := call(`CALL tailor.indexes($1::text::regclass, coalesce($2::name[], '{}'), coalesce($3::name[], '{}'))`, t.Name, x.Add, x.Drop); err != nil {
+			return err
+		}
+	}
 	if s := t.SetValued; s != nil {
 		if err := writeSetValued(ctx, tx, t.Name, s); err != nil {
 			return err

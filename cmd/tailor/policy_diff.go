@@ -36,6 +36,7 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	setting("cuts", optional(now.BlindCuts, "blind"), optional(then.BlindCuts, "blind"))
 	setting("departures", atOnce(now.DeparturesAtOnce), atOnce(then.DeparturesAtOnce))
 	setting("changes", atOnce(now.ChangesAtOnce), atOnce(then.ChangesAtOnce))
+	setting("indexes", now.Indexes.String(), then.Indexes.String())
 	setting("set_valued", now.SetValued.String(), then.SetValued.String())
 	setting("chain", optional(now.Scope != "", now.Chain()), then.Chain())
 	setting("rows", shown(now.AggregateOnly), shown(then.AggregateOnly))

@@ -50,8 +50,9 @@ type document struct {
 	// Cuts is "blind" or absent.
 	Cuts string `json:"cuts"`
 	// Departures and Changes are "at_once" or absent.
-	Departures string `json:"departures"`
-	Changes    string `json:"changes"`
+	Departures string              `json:"departures"`
+	Changes    string              `json:"changes"`
+	Indexes    *policyfile.Indexes `json:"indexes"`
 	// SetValued is the policy of a table whose codes are sets.
 	SetValued *policyfile.SetValued `json:"set_valued"`
 	Require   []struct {
@@ -132,7 +133,7 @@ func readerRoles(ctx context.Context, tx pgx.Tx) ([]string, error) {
 func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, error) {
 	t := &policyfile.Table{
 		Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed,
-		AggregateOnly: d.Rows != nil && !*d.Rows, Gate: d.Gate, MaxShare: d.MaxShare, Cohort: d.Cohort, SetValued: d.SetValued,
+		AggregateOnly: d.Rows != nil && !*d.Rows, Gate: d.Gate, MaxShare: d.MaxShare, Cohort: d.Cohort, Indexes: d.Indexes, SetValued: d.SetValued,
 		BlindCuts: d.Cuts == "blind", DeparturesAtOnce: d.Departures == "at_once", ChangesAtOnce: d.Changes == "at_once",
 	}
 	for _, q := range d.Require {

@@ -39,6 +39,9 @@ type Table struct {
 	BlindCuts bool
 	// DeparturesAtOnce and ChangesAtOnce are the keys departures and changes: at_once.
 	DeparturesAtOnce, ChangesAtOnce bool
+	// Indexes adds columns that releases have indexes on, or takes some away; nil where
+	// the file is silent.
+	Indexes *Indexes
 	// SetValued is set where the codes of a subject are a set.
 	SetValued *SetValued
 	Refresh   time.Duration // how often a proxy makes a new copy; 0 for never

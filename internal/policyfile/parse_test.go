@@ -60,6 +60,7 @@ tables:
     recoding: auto
     chain: {scope: project}
     refresh: 7d
+    indexes: {add: [code], drop: [day]}
     set_valued: {column: code, m: 2, constraints: {heart: [I50], pressure: ["401.1", "401.9"]}, sensitive: ["042"], diversity: 3}
     columns:
       code: {class: sensitive}
@@ -248,6 +249,8 @@ var faulty = []struct {
 	{"a risk above 1", "    recoding: auto", "    gate: {measure: average, max_risk: 1.5}", "9:40", "at most 1", true},
 	{"a refresh without a unit", "    recoding: auto", "    refresh: 24", "9:14", "no span of time", true},
 	{"a refresh of nothing", "    recoding: auto", "    refresh: 0h", "9:14", "no span of time", true},
+	{"an index of a column that is hidden", "    recoding: auto", "    indexes: {add: [name]}", "9:21", "in no release", false},
+	{"an index that is added and dropped", "    recoding: auto", "    indexes: {add: [age], drop: [age]}", "9:34", "stands twice", false},
 	{"a joint publication without columns", "    recoding: auto", "    set_valued: {column: illness, m: 2, joint: {group_size: 50}}", "9:48", `no "columns"`, true},
 	{"a joint column twice", "    recoding: auto", "    set_valued: {column: illness, m: 2, joint: {columns: [age, age]}}", "9:64", "stands twice", true},
 	{"a joint group below k", "    recoding: auto", "    set_valued: {column: illness, m: 2, joint: {columns: [age], group_size: 2}}", "9:77", "below k", true},

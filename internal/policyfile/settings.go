@@ -25,6 +25,52 @@ func (g *Gate) String() string {
 	return fmt.Sprintf("{measure: %s, max_risk: %s}", g.Measure, plainNumber(g.MaxRisk))
 }
 
+// Indexes are columns that releases have an index on besides those that the table has one
+// on, and columns that they have none on.
+type Indexes struct {
+	Add  []string `json:"add"`
+	Drop []string `json:"drop"`
+}
+
+func (x *Indexes) String() string {
+	if x == nil {
+		return ""
+	}
+	var parts []string
+	if len(x.Add) > 0 {
+		parts = append(parts, "add: "+flowList(x.Add))
+	}
+	if len(x.Drop) > 0 {
+		parts = append(parts, "drop: "+flowList(x.Drop))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func (r *reader) indexes(t *Table, e entry) *Indexes {
+	keys := r.keys(e.value, "indexes", nil, []string{"add", "drop"})
+	x := &Indexes{}
+	for name, list := range map[string]*[]string{"add": &x.Add, "drop": &x.Drop} {
+		k, ok := keys[name]
+		if !ok {
+			continue
+		}
+		for _, item := range r.sequence(k.value, name) {
+			column := r.name(item, "a column of "+name)
+			switch c := t.Column(column); {
+			case slices.Contains(x.Add, column) || slices.Contains(x.Drop, column):
+				r.fault(item, "name each once", "column %q stands twice", column)
+			case column != "" && name == "add" && (c == nil || c.Class == "direct_identifier"):
+				r.fault(item, "index columns that are shown", "column %q is in no release", column)
+			}
+			*list = append(*list, column)
+		}
+	}
+	if len(x.Add)+len(x.Drop) == 0 {
+		return nil
+	}
+	return x
+}
+
 // SetValued says that the codes of a column are a set for each subject.
 type SetValued struct {
 	Column      string              `json:"column"`

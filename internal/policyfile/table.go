@@ -9,7 +9,7 @@ import (
 
 func (r *reader) table(f *File, e entry) Table {
 	t := Table{Name: e.key, Line: e.at.Line, Recoding: "auto", Scope: "table"}
-	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "max_share", "cohort", "cuts", "departures", "changes", "gate", "chain", "refresh", "readers", "set_valued"})
+	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "max_share", "cohort", "cuts", "departures", "changes", "gate", "chain", "refresh", "readers", "indexes", "set_valued"})
 	if k, ok := keys["subject"]; ok {
 		t.Subject = r.name(k.value, "subject")
 	}
@@ -54,6 +54,9 @@ func (r *reader) table(f *File, e entry) Table {
 	}
 	if k, ok := keys["changes"]; ok {
 		t.ChangesAtOnce = r.word(k.value, "changes", effects) == "at_once"
+	}
+	if k, ok := keys["indexes"]; ok {
+		t.Indexes = r.indexes(&t, k)
 	}
 	if k, ok := keys["refresh"]; ok {
 		t.Refresh = r.refresh(k.value)

@@ -77,6 +77,9 @@ func (t *Table) write(b *strings.Builder) {
 	if t.Readers != nil {
 		fmt.Fprintf(b, "    readers: %s\n", flowList(t.Readers))
 	}
+	if t.Indexes != nil {
+		fmt.Fprintf(b, "    indexes: %s\n", t.Indexes)
+	}
 	if t.SetValued != nil {
 		fmt.Fprintf(b, "    set_valued: %s\n", t.SetValued)
 	}

@@ -1,0 +1,38 @@
+package tests
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestAPolicySaysWhatIsIndexed looks at the indexes of a release under three policies.
+func TestAPolicySaysWhatIsIndexed(t *testing.T) {
+	direct, p := wardOf(t, "indexed", `CREATE INDEX ON people (born); CALL tailor.indexes('people', add => ARRAY['zip', 'diagnosis'])`)
+	conn := connect(t, p.dsn("researcher"))
+	indexed := func() (out []string) {
+		t.Helper()
+		rowsOf(t, conn, `SELECT count(*) FROM people`)
+		for _, row := range rowsOf(t, direct, `SELECT coalesce((SELECT c.attname FROM pg_attribute c WHERE c.attrelid = 'people'::regclass AND c.attnum = substring(a.attname FROM 'tailor value ([0-9]+)')::int), a.attname)
+				FROM tailor.chain h JOIN pg_class r ON r.oid = format('tailor_store.chain_%s%s_row', h.chain, CASE WHEN h.edition > 0 THEN '_g' || h.edition END)::regclass
+				JOIN pg_index i ON i.indrelid = r.oid JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = i.indkey[0]
+				WHERE h.relation = 'people'::regclass`) {
+			out = append(out, row)
+		}
+		slices.Sort(out)
+		return out
+	}
+	if got, want := indexed(), []string{"born", "diagnosis", "zip"}; !slices.Equal(got, want) {
+		t.Errorf("indexes on %v, want %v", got, want)
+	}
+	exec1(t, direct, `CALL tailor.indexes('people', "drop" => ARRAY['born'], add => ARRAY['zip']); CALL tailor.activate('people')`)
+	waitFor(t, func() bool { return slices.Equal(indexed(), []string{"zip"}) })
+	for sql, code := range map[string]string{
+		`CALL tailor.indexes('people', add => ARRAY['nobody'])`:                      "42703",
+		`CALL tailor.indexes('people', add => ARRAY['zip'], "drop" => ARRAY['zip'])`: "22023",
+		`CALL tailor.indexes('people', add => ARRAY[(SELECT p.subject FROM tailor.protection p WHERE relation = 'people'::regclass)]); CALL tailor.activate('people')`: "22023",
+	} {
+		if _, err := direct.Exec(t.Context(), sql); codeIn(err) != code {
+			t.Errorf("%s: %v, want %s", sql, err, code)
+		}
+	}
+}
