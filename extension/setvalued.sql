@@ -213,6 +213,8 @@ BEGIN
         'CREATE TABLE tailor_store.digest_%1$s AS
          SELECT "tailor key", md5(array_agg("tailor code" ORDER BY "tailor code" COLLATE "C")::text)::uuid AS "tailor codes"
          FROM tailor_store.records_%1$s GROUP BY "tailor key"', number);
+    EXECUTE format('ALTER TABLE tailor_store.records_%s REPLICA IDENTITY FULL', number);
+    EXECUTE format('ALTER TABLE tailor_store.digest_%s REPLICA IDENTITY FULL', number);
     CALL tailor.assert_enough_changed(relation, number, (policy ->> 'k')::integer);
     EXECUTE format(
         'CREATE TABLE tailor_store.shape_%s AS
