@@ -73,6 +73,8 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 		"ALTER TABLE tailor_store.item_%[1]d ADD PRIMARY KEY (code, nth)",
 		"ALTER TABLE tailor_store.place_%[1]d ADD PRIMARY KEY (item, cluster)",
 		"CREATE INDEX ON tailor_store.subrecord_%[1]d (chunk)",
+		"ALTER TABLE tailor_store.subrecord_%[1]d REPLICA IDENTITY FULL", // an erasure takes rows
+		"ALTER TABLE tailor_store.epoch_%[1]d REPLICA IDENTITY FULL",
 		"ANALYZE tailor_store.epoch_%[1]d, tailor_store.item_%[1]d, tailor_store.place_%[1]d, tailor_store.subrecord_%[1]d",
 		"DROP TABLE tailor_store.records_%[1]d",
 		"DROP TABLE IF EXISTS tailor_store.demographics_%[1]d",

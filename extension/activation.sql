@@ -275,6 +275,9 @@ BEGIN
         EXECUTE format('ALTER TABLE tailor_store.copy_%1$s RENAME TO epoch_%1$s', number);
     END IF;
     CALL tailor.note_progress(slot, relation, 6);
+    -- Erasures take rows from both, be it from what a publication of all tables has.
+    EXECUTE format('ALTER TABLE tailor_store.epoch_%s REPLICA IDENTITY FULL', number);
+    EXECUTE format('ALTER TABLE tailor_store.tuples_%s REPLICA IDENTITY FULL', number);
     CALL tailor.keep_no_samples(format('tailor_store.epoch_%s', number)::regclass);
     EXECUTE format('ANALYZE tailor_store.epoch_%s', number);
 

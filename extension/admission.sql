@@ -14,9 +14,10 @@ GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
 -- What tells this session from all others, also from one whose process has the
 -- same number later. The statistics show the start of other roles' processes to
 -- superusers only, hence the rights of whoever installs; without them the number
--- must do. It is asked where pg_backend_pid can be: never in a parallel worker.
+-- must do. It is asked where pg_backend_pid can be: never in a parallel worker, to which
+-- PostgreSQL since version 17 would give whatever is marked as safe there.
 CREATE OR REPLACE FUNCTION tailor.session() RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (SELECT concat(pg_backend_pid(), ' ', encode(timestamptz_send(a.backend_start), 'hex')) FROM pg_stat_get_activity(pg_backend_pid()) a);
 END $$;
@@ -26,7 +27,7 @@ COMMENT ON FUNCTION tailor.session IS 'number and start of the session''s proces
 -- returns into its plans as a constant, and these are the process's own. Nobody can
 -- set it, and it ends with the process.
 CREATE OR REPLACE FUNCTION tailor.own_session() RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN tailor.session();
 END $$;
@@ -36,7 +37,7 @@ COMMENT ON FUNCTION tailor.own_session IS 'tailor.session() as a constant of the
 -- made none for this text in this session. The key is a column of a query here and no
 -- variable: plans show values of variables, and readers can have plans shown.
 CREATE OR REPLACE FUNCTION tailor.ticket(query text) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lead   CONSTANT text := E'\n/* tailor ';
     -- What stands behind the last lead; a regular expression would cost ten times as much.
@@ -62,6 +63,8 @@ COMMENT ON FUNCTION tailor.ticket IS 'the chains that a text may read, by the ti
 -- A view tells the edition that it is of and the layout that it reads. This function is
 -- STABLE, so it sees the chain by the snapshot of the statement, which reads the rows and
 -- the chain's row by the same: older than the view, it would find one of them empty.
+-- A parallel worker has another number than its session, no cursors, and knows nothing of
+-- the functions that have called its query.
 DO $$
 DECLARE
     earlier record;
@@ -73,7 +76,7 @@ BEGIN -- and with it the views of earlier versions, which are not read any more
     END LOOP;
 END $$;
 CREATE OR REPLACE FUNCTION tailor.admit(chain integer, edition integer, layout integer) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     seen   integer; -- the chain's edition, if it is in the view's layout
     holds  boolean;

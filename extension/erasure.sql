@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS tailor.withheld (
 COMMENT ON TABLE tailor.withheld IS 'people whose codes are not published again, because '
     'somebody was erased with them; until tailor.forget_chains';
 
-CREATE OR REPLACE VIEW tailor.erasures AS
+CREATE OR REPLACE VIEW tailor.erasures WITH (security_barrier = true) AS
     SELECT p.relation, e.name, e.created AS erased, e.departures, e.others, e.author
     FROM tailor.erased e LEFT JOIN tailor.protection p ON p.identity = e.protection
     WHERE tailor.owns(p.relation) OR pg_has_role(session_user, 'tailor_owner', 'MEMBER');
@@ -553,7 +553,9 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.write_erasure IS 'the part of tailor.erase that writes';
 
--- The key is read as the column's type, and the table asked, with the caller's rights.
+-- The key is read as the type that copies have for the column's, and the table asked, with
+-- the caller's rights: a domain of whoever owns a table that refers to this one would run
+-- its constraints with them.
 -- Settings are those of tailor.build_epoch: a key is followed by how it is written.
 CREATE OR REPLACE PROCEDURE tailor.erase(
     relation regclass, subject text, departures text DEFAULT 'with_block')
@@ -577,11 +579,20 @@ BEGIN
         RAISE EXCEPTION 'the subject to erase is NULL' USING ERRCODE = '22004';
     END IF;
     FOR about IN
-        SELECT t.part, t.subject, format_type(a.atttypid, a.atttypmod) AS type
+        SELECT t.part, t.subject, format_type(s.stored, s.stored_modifier) AS type,
+               o.rolsuper AS inert
         FROM tailor.tables_about(erase.relation) t JOIN pg_attribute a
             ON a.attrelid = t.part AND a.attname = t.subject AND a.attnum > 0 AND NOT a.attisdropped
+        CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s
+        JOIN pg_type k ON k.oid = s.stored JOIN pg_roles o ON o.oid = k.typowner
         ORDER BY t.part <> erase.relation, t.part
     LOOP
+        CALL tailor.assert_owner(about.part);
+        IF NOT about.inert THEN
+            RAISE EXCEPTION 'column "%" of table % is of type %, which is not a superuser''s',
+                about.subject, about.part, about.type USING ERRCODE = '42501',
+                HINT = 'Reading a value of it may run functions of the type.';
+        END IF;
         BEGIN
             EXECUTE format('SELECT concat($1::%s)', about.type) INTO called USING erase.subject;
         EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN

@@ -82,7 +82,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.accept_restore IS 'lets the proxy serve chains that came from a dump, a copy or a standby; what was shown since is not part of them';
 
 -- A publication of all tables, or of these schemas, would keep rows without a key
--- from being changed. Copies are written once and keep what they have.
+-- from being changed.
 DO $$
 DECLARE
     keyless record;
@@ -90,7 +90,7 @@ BEGIN
     FOR keyless IN
         SELECT c.oid::regclass AS name FROM pg_class c
         WHERE c.relkind = 'r' AND c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
-          AND (c.relnamespace = 'tailor'::regnamespace OR c.relnamespace = 'tailor_store'::regnamespace AND c.relname ~ '^chain_[0-9]+_row$')
+          AND (c.relnamespace = 'tailor'::regnamespace OR c.relnamespace = 'tailor_store'::regnamespace AND c.relname ~ '^(chain_[0-9]+_row|(epoch|tuples|records|digest|subrecord)_[0-9]+)$')
     LOOP
         EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', keyless.name);
     END LOOP;

@@ -170,7 +170,8 @@ $$;
 COMMENT ON FUNCTION tailor.function_ways IS 'SECURITY DEFINER routines that readers may call and whose owner can read a table; whether they name it';
 
 -- Roles that can read or write whatever they like, Tailor's own tables included,
--- make themselves or others so, or end the sessions of others and of the proxy.
+-- make themselves or others so, or end the sessions of others and of the proxy. The
+-- owner of the database sets what all sessions in it begin with, search_path as well.
 -- tailor doctor has the same list.
 CREATE OR REPLACE FUNCTION tailor.powers(readers name[]) RETURNS TABLE (reader name, role name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -178,6 +179,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_roles u JOIN pg_roles r ON CASE WHEN u.rolsuper THEN r.oid = u.oid ELSE pg_has_role(u.oid, r.oid, 'MEMBER') END
     WHERE u.rolname = ANY (readers)
       AND (r.rolsuper OR r.rolbypassrls OR r.rolreplication OR r.rolcreaterole
+           OR r.oid = (SELECT d.datdba FROM pg_database d WHERE d.datname = current_database())
            OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_write_all_data', 'pg_maintain', 'pg_read_server_files',
                             'pg_write_server_files', 'pg_execute_server_program', 'pg_signal_backend'))
     ORDER BY r.oid <> u.oid, u.rolname, r.rolname

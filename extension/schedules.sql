@@ -143,7 +143,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION tailor.drop_copy IS 'drops a copy that all audiences are brought up to date with; for the proxy only';
 
-CREATE OR REPLACE VIEW tailor.epochs AS
+CREATE OR REPLACE VIEW tailor.epochs WITH (security_barrier = true) AS
     SELECT c.relation, c.chain, c.audience, e.created AS copied, c.epoch <> p.epoch OR c.version <> p.active AS behind,
            c.rows, c.subjects, c.blocks, c.min_block, c.arrivals, c.departures, c.changes
     FROM tailor.chain c JOIN tailor.protection p USING (relation) JOIN tailor.epoch e ON e.epoch = c.epoch

@@ -339,7 +339,10 @@ BEGIN
         'CREATE TABLE tailor_store.digest_%1$s AS
          SELECT "tailor key", md5(array_agg("tailor code" ORDER BY "tailor code" COLLATE "C")::text)::uuid AS "tailor codes"
          FROM tailor_store.records_%1$s GROUP BY "tailor key"', number);
+    -- A publication of all tables would keep rows without a key from being changed.
+    EXECUTE format('ALTER TABLE tailor_store.records_%s REPLICA IDENTITY FULL', number);
     IF parent IS NOT NULL THEN
+        EXECUTE format('ALTER TABLE tailor_store.demographics_%s REPLICA IDENTITY FULL', number);
         -- The subjects' numbers are those of the parent's rows. Who has none yet waits.
         EXECUTE format('UPDATE tailor_store.records_%1$s r SET "tailor subject" = d."tailor subject"
                         FROM tailor_store.demographics_%1$s d WHERE d."tailor key" = r."tailor key"', number);
@@ -350,6 +353,9 @@ BEGIN
                         SELECT d."tailor key", md5(ROW(%2$s, c."tailor codes")::text)::uuid AS "tailor codes"
                         FROM tailor_store.demographics_%1$s d LEFT JOIN tailor_store.of_codes_%1$s c USING ("tailor key")', number, names);
         EXECUTE format('DROP TABLE tailor_store.of_codes_%s', number);
+    END IF;
+    EXECUTE format('ALTER TABLE tailor_store.digest_%s REPLICA IDENTITY FULL', number);
+    IF parent IS NOT NULL THEN
         CALL tailor.assert_unchanged(relation, number);
     ELSE
         CALL tailor.assert_enough_changed(relation, number, (policy ->> 'k')::integer);

@@ -67,13 +67,14 @@ CREATE OR REPLACE VIEW tailor.readable AS
     WHERE has_table_privilege(current_user, v.oid, 'SELECT');
 COMMENT ON VIEW tailor.readable IS 'for Tailor''s own views only';
 
-CREATE OR REPLACE VIEW research.tailor_margins AS
+-- A function of a reader's own is shown nothing of what another audience reads.
+CREATE OR REPLACE VIEW research.tailor_margins WITH (security_barrier = true) AS
     SELECT r.table_schema, r.table_name, m.column_name, m.cohort, m.label, m.subjects, m.rows
     FROM tailor.margin m JOIN tailor.readable r USING (chain);
 COMMENT ON VIEW research.tailor_margins IS
     'how many subjects have which value of a quasi-identifier: each counts under the narrowest label listed that covers it';
 
-CREATE OR REPLACE VIEW research.tailor_columns AS
+CREATE OR REPLACE VIEW research.tailor_columns WITH (security_barrier = true) AS
     SELECT r.table_schema, r.table_name, c ->> 'name' AS column_name, c ->> 'type' AS data_type,
            CASE c ->> 'class' WHEN 'direct_identifier' THEN 'pseudonym' ELSE c ->> 'class' END AS class,
            c #>> '{hierarchy,name}' AS hierarchy, coalesce(c ->> 'representative', CASE WHEN c ? 'hierarchy' THEN 'raked' END) AS value_is,

@@ -71,15 +71,22 @@ func (s *session) assertHolds(more int) error {
 		WithHint("Close what is no longer needed: with texts and names they may take %d MB.", maxHeld>>20)
 }
 
-// weigh is how much is held. Statements that the server refused to prepare go.
+// weigh is how much is held. Statements that the server refused to prepare go. A portal
+// has its statement for as long as it is there, whatever the statement's name stands for.
 func (n *names) weigh() (held int) {
+	counted := make(map[*prepared]bool, len(n.statements))
 	for name := range n.statements {
 		for p := n.latest(name); p != nil; p = p.before {
 			held += len(name) + p.weight()
+			counted[p] = true
 		}
 	}
-	for name, p := range n.portals {
-		held += len(name) + p.weight()
+	for name, portal := range n.portals {
+		held += len(name) + portal.weight()
+		for p := portal.prepared; p != nil && !counted[p]; p = p.before {
+			held += p.weight()
+			counted[p] = true
+		}
 	}
 	for name := range n.cursors {
 		held += len(name) + cursorWeight

@@ -327,7 +327,22 @@ func TestEraseIsTheOwners(t *testing.T) {
 	if codeIn(err) != "42501" {
 		t.Errorf("an erasure from somebody else's table: %v", err)
 	}
-	exec1(t, r.direct, `CALL tailor.unprotect('strange')`)
+	// Nor does its domain run anything with the rights of who erases.
+	exec1(t, r.direct, `CREATE FUNCTION runs(anyelement) RETURNS boolean LANGUAGE plpgsql AS $$
+		BEGIN IF current_user = 'erase_owner' THEN RAISE 'ran as %', current_user; END IF; RETURN true; END $$;
+		CREATE DOMAIN running AS int CHECK (runs(VALUE)); ALTER TABLE strange ALTER id TYPE running`)
+	for _, granted := range []string{"", "GRANT erase_stranger TO erase_owner"} {
+		exec1(t, r.direct, granted)
+		_, err := owner.Exec(t.Context(), "BEGIN")
+		if err == nil {
+			_, err = owner.Exec(t.Context(), strings.ReplaceAll(erase, "$", r.table))
+		}
+		if (err == nil) != (granted != "") || codeIn(err) == "P0001" {
+			t.Errorf("beside a domain of somebody else's, %q: %v", granted, err)
+		}
+		exec1(t, owner, "ROLLBACK")
+	}
+	exec1(t, r.direct, `REVOKE erase_stranger FROM erase_owner; CALL tailor.unprotect('strange')`)
 	r.direct = owner
 	r.exec(fmt.Sprintf(`CALL tailor.erase('$', ' %s')`, id)) // as the column's type reads it
 	r.direct = office.direct

@@ -138,6 +138,42 @@ func TestPostgreSQLReadsAReleaseInParallel(t *testing.T) {
 	}
 }
 
+// TestNoParallelWorkerIsAskedToAdmit: since version 17 PostgreSQL gives a whole subquery to
+// a worker, which is not the session that the ticket is for.
+func TestNoParallelWorkerIsAskedToAdmit(t *testing.T) {
+	direct := makeDatabase(t, "workers", fenced)
+	if err := shared.install(t.Context(), "workers"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, fencedPolicy)
+	reader := connect(t, serveDatabase(t, "workers").dsn("researcher"))
+	force := "debug_parallel_query"
+	if one[int](t, direct, `SELECT current_setting('server_version_num')::integer`) < 160000 {
+		force = "force_parallel_mode"
+	}
+	for _, sql := range []string{
+		`SELECT zip, count(*) FROM people GROUP BY zip ORDER BY 1`,
+		`SELECT count(*) FROM (SELECT age FROM people UNION ALL SELECT age FROM people) x`,
+		`SELECT count(*) FROM people p JOIN (SELECT age, count(*) FROM people GROUP BY age) x USING (age)`,
+		`SELECT day, count(*) FROM visits v JOIN people p ON v.person = p.id GROUP BY day ORDER BY 1`,
+		`SELECT count(*) FROM beds b LEFT JOIN (SELECT ward, max(zip) FROM people GROUP BY ward) x USING (ward)`,
+		`SELECT code, count(*) FROM codes GROUP BY code ORDER BY 1`,
+		`SELECT age, avg(amount) FROM pay GROUP BY age ORDER BY age`,
+	} {
+		want := rowsOf(t, reader, sql)
+		for _, parallel := range []string{
+			`SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0`,
+			`SET ` + force + ` = on`,
+		} {
+			exec1(t, reader, parallel)
+			if got := rowsOf(t, reader, sql); !slices.Equal(got, want) {
+				t.Errorf("%s: %s: %.200q, want %.200q", parallel, sql, got, want)
+			}
+			exec1(t, reader, `RESET ALL`)
+		}
+	}
+}
+
 // showsNothingInJoins asks every view of a database's releases in all forms past the
 // proxy, as the researcher, who has a function that tells what it is shown.
 func showsNothingInJoins(t *testing.T, direct *pgx.Conn, database string, views int, plans []string) {

@@ -168,3 +168,39 @@ func TestFidelityCanBeInterrupted(t *testing.T) {
 	}
 	waitFor(t, func() bool { return !one[bool](t, direct, running) })
 }
+
+// TestFidelityRunsNoReadersCode has a reader whose sessions look into a schema of the reader's
+// own first, where a function fails if it runs as anybody else.
+func TestFidelityRunsNoReadersCode(t *testing.T) {
+	p := shared.serve(t)
+	reader := p.reader(t)
+	super := shared.superuser(t)
+	exec1(t, super, fmt.Sprintf(`CREATE SCHEMA lab_%[1]s AUTHORIZATION %[1]s`, reader))
+	own := connect(t, fmt.Sprintf("postgres://%[1]s:%[1]s@%[2]s/hospital?sslmode=disable", reader, p.cluster.Address()))
+	exec1(t, own, fmt.Sprintf(`SET search_path = lab_%[1]s;
+GRANT USAGE ON SCHEMA lab_%[1]s TO PUBLIC;
+CREATE FUNCTION upper(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+	IF current_user <> '%[1]s' THEN RAISE 'caught'; END IF;
+	RETURN pg_catalog.upper($1); END $$;
+ALTER ROLE %[1]s IN DATABASE hospital SET search_path = lab_%[1]s, pg_catalog, public`, reader))
+	workload := workloadFile(t, "SELECT sex, count(*) FROM patients WHERE upper(sex) = 'MALE' GROUP BY sex")
+	run := func() (int, string) {
+		code, stdout, stderr := tool(t, "fidelity", "--proxy", p.dsn(reader), "--workload", workload,
+			"--dsn", fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", p.cluster.Address()))
+		return code, stdout + stderr
+	}
+	refused := func(claim string) {
+		t.Helper()
+		if code, told := run(); code != 1 || !strings.Contains(told, "schema lab_"+reader) ||
+			strings.Contains(told, "P0001") {
+			t.Errorf("%s: exit %d, %s", claim, code, told)
+		}
+	}
+	refused("a schema of the reader's")
+	exec1(t, super, fmt.Sprintf(`ALTER SCHEMA lab_%[1]s OWNER TO dba; REVOKE ALL ON SCHEMA lab_%[1]s FROM %[1]s`, reader))
+	refused("a function of the reader's")
+	exec1(t, super, fmt.Sprintf(`DROP FUNCTION lab_%[1]s.upper(text)`, reader))
+	if code, told := run(); code != 0 || !strings.Contains(told, "1 compared") {
+		t.Errorf("with nothing of the reader's: exit %d, %s", code, told)
+	}
+}

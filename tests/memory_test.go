@@ -99,6 +99,27 @@ func floods() []flood {
 			next: func(i int) []byte { return inOneGo(bindMessage(name(i), "s"), sync) },
 		},
 		{
+			claim: "portals of statements that are gone", first: simpleQuery("BEGIN"), times: 400,
+			next: func(i int) []byte {
+				text := "SELECT 1 /* " + name(i) + long[:200<<10] + " */"
+				return inOneGo(parseMessage("", text), bindMessage(name(i), ""))
+			},
+		},
+		{
+			claim: "portals of protected statements that are gone", first: simpleQuery("BEGIN"), times: 300,
+			next: func(i int) []byte {
+				text := "SELECT age FROM patients /* " + name(i) + long[:100<<10] + " */"
+				return inOneGo(parseMessage("", text), bindMessage(name(i), ""))
+			},
+		},
+		{
+			claim: "types of statements that are gone", first: simpleQuery("BEGIN"), times: 200,
+			next: func(i int) []byte {
+				types := "\xff\xff" + strings.Repeat("\x00", 4*65535)
+				return inOneGo(frame('P', "\x00SELECT 1\x00", types), bindMessage(name(i), ""))
+			},
+		},
+		{
 			claim: "statements that cannot be prepared", times: 10000,
 			next: func(i int) []byte {
 				return inOneGo(parseMessage(name(i), "SELECT nothing /* "+long[:5000]+" */"), sync)

@@ -93,6 +93,13 @@ GRANT "x%[1]s_group" TO "x%[1]s_member"; CALL tailor.grant_reader('x%[1]s_later'
 		refusedFor(t, super, "pg_write_all_data", `CALL tailor.grant_reader('newcomer')`)
 		exec1(t, super, `REVOKE pg_write_all_data FROM tailor_reader`)
 	})
+	t.Run("the owner of the database", func(t *testing.T) {
+		exec1(t, super, `CREATE ROLE landlord; CREATE ROLE tenant; GRANT landlord TO tenant;
+ALTER DATABASE hospital OWNER TO landlord`)
+		refusedFor(t, super, "landlord", `CALL tailor.grant_reader('landlord')`)
+		refusedFor(t, super, "landlord", `CALL tailor.grant_reader('tenant')`)
+		exec1(t, super, `ALTER DATABASE hospital OWNER TO dba; CALL tailor.grant_reader('tenant')`)
+	})
 	t.Run("harmless roles are no hindrance", func(t *testing.T) {
 		exec1(t, super, `CREATE ROLE harmless;
 GRANT pg_read_all_settings TO harmless;

@@ -135,6 +135,9 @@ func WithoutLiterals(text string) (string, bool) {
 		}
 	}
 	normal, err := pg.Normalize(text)
+	if err == nil {
+		normal, err = withoutRest(normal)
+	}
 	if err != nil {
 		return unreadable, false
 	}

@@ -54,6 +54,16 @@ WHERE r.rolsuper OR r.oid = c.relowner OR starts_with(r.rolname, 'pg_')
    -- The role's own privilege, not one that it has by another.
    OR EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee IN (0, r.oid))
    OR EXISTS (SELECT FROM pg_attribute t CROSS JOIN aclexplode(t.attacl) a WHERE t.attrelid = c.oid AND a.grantee IN (0, r.oid))`},
+	{"writers", protectedParts + `
+SELECT 'warning', p.part::text, format('reader %I can write rows of its own, and knows who the others of their blocks are', min(r.rolname::text)),
+       format('REVOKE INSERT, UPDATE ON %s FROM %s;', p.part, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+FROM protected p JOIN pg_class c ON c.oid = p.part
+CROSS JOIN LATERAL (
+    SELECT x.grantee, x.privilege_type FROM aclexplode(c.relacl) x
+  UNION SELECT x.grantee, x.privilege_type FROM pg_attribute t CROSS JOIN aclexplode(t.attacl) x WHERE t.attrelid = c.oid) a
+JOIN plain r ON CASE a.grantee WHEN 0 THEN true ELSE pg_has_role(r.oid, a.grantee, 'MEMBER') END
+WHERE a.privilege_type IN ('INSERT', 'UPDATE') AND a.grantee <> c.relowner
+GROUP BY p.part, a.grantee`},
 	{"stores", protectedParts + `
 SELECT DISTINCT 'serious', c.oid::regclass::text, format('reader %I can read or write what releases are made from', r.rolname), format('REVOKE ALL ON %s FROM PUBLIC, %I;', c.oid::regclass, r.rolname)
 FROM pg_class c CROSS JOIN plain r
@@ -61,11 +71,14 @@ WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor'::regnamespace) A
   AND (has_any_column_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE, REFERENCES') OR has_table_privilege(r.oid, c.oid, 'DELETE, TRUNCATE, TRIGGER'))`},
 	{"powers", protectedParts + `
 SELECT 'serious', p.rolname::text, format('reader is or can become %I, which bypasses privileges', r.rolname),
-       CASE WHEN r.oid = p.oid THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;', r.rolname)
+       CASE WHEN r.oid = p.oid AND r.oid = (SELECT d.datdba FROM pg_database d WHERE d.datname = current_database())
+            THEN format('ALTER DATABASE %I OWNER TO %I;', current_database(), (SELECT o.rolname FROM pg_roles o WHERE o.oid = 10))
+            WHEN r.oid = p.oid THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;', r.rolname)
             ELSE format('REVOKE %I FROM %s;', r.rolname, (SELECT string_agg(DISTINCT m.member::regrole::text, ', ') FROM pg_auth_members m
                                                           WHERE m.roleid = r.oid AND pg_has_role(p.oid, m.member, 'MEMBER'))) END
 FROM people p JOIN pg_roles r ON CASE WHEN p.rolsuper THEN r.oid = p.oid ELSE pg_has_role(p.oid, r.oid, 'MEMBER') END
 WHERE r.rolsuper OR r.rolbypassrls OR r.rolreplication OR r.rolcreaterole
+   OR r.oid = (SELECT d.datdba FROM pg_database d WHERE d.datname = current_database())
    OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_write_all_data', 'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_maintain', 'pg_signal_backend')`},
 	{"inheritance", protectedParts + `
 SELECT 'warning', p.rolname::text, format('it is a reader by %I, does not inherit its privileges, and can read no release', r.rolname),

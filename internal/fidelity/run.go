@@ -58,6 +58,9 @@ func (r *Runner) Open(ctx context.Context, tables, releases Connect) error {
 	if _, err := owner.Exec(ctx, same, zone, path); err != nil {
 		return err
 	}
+	if err := assertNobodysCode(ctx, owner); err != nil {
+		return err
+	}
 	r.tables.settings += fmt.Sprintf(
 		`; SET TimeZone = %s; SELECT set_config('search_path', %s, false)`,
 		quoted(zone),
@@ -143,6 +146,32 @@ func askOwner(ctx context.Context, conn *pgx.Conn, database string) error {
 		return &Fault{
 			"the role of --dsn is a reader, and may not see the tables",
 			"connect as the owner of the tables",
+		}
+	}
+	return err
+}
+
+// assertNobodysCode refuses a search path on which readers have functions or operators, or can
+// make some: queries would call them with the rights of the owner. Attacker: a reader, who sets
+// what the reader's sessions begin with. TestFidelityRunsNoReadersCode checks it. Nothing here
+// is looked up on the path.
+func assertNobodysCode(ctx context.Context, owner *pgx.Conn) error {
+	var schema *string
+	err := owner.QueryRow(ctx, `
+		SELECT pg_catalog.min(pg_catalog.quote_ident(n.nspname))
+		FROM pg_catalog.unnest(pg_catalog.current_schemas(true)) s (name)
+		JOIN pg_catalog.pg_namespace n ON n.nspname OPERATOR(pg_catalog.=) s.name
+		JOIN pg_catalog.pg_roles r
+			ON NOT r.rolsuper AND pg_catalog.pg_has_role(r.oid, 'tailor_reader', 'MEMBER')
+		WHERE pg_catalog.has_schema_privilege(r.oid, n.oid, 'CREATE')
+		   OR EXISTS (SELECT FROM pg_catalog.pg_proc p
+		              WHERE p.pronamespace OPERATOR(pg_catalog.=) n.oid
+		                AND p.proowner OPERATOR(pg_catalog.=) r.oid)`).Scan(&schema)
+	if err == nil && schema != nil {
+		return &Fault{
+			"readers have functions, or can make some, in the schema " + *schema +
+				" of the reader's search path, and these would run as the role of --dsn",
+			"take CREATE on it from readers and PUBLIC, or set another search_path for the reader",
 		}
 	}
 	return err

@@ -106,3 +106,8 @@ SELECT count(*) FROM patients; DO $$ BEGIN EXECUTE 'DECLARE other CURSOR WITH HO
 DECLARE mine CURSOR WITH HOLD FOR SELECT 1
 SELECT count(*) FROM patients
 FETCH ALL FROM mine
+
+-- 42P03: a cursor in the place of the proxy's own portal
+BEGIN
+DO $$ BEGIN EXECUTE 'DECLARE tailor_' || 'own_query CURSOR FOR SELECT age FROM tailor_rel' || 'ease.{view}'; END $$
+SELECT count(*) FROM patients

@@ -97,3 +97,8 @@ EXECUTE q
 PREPARE q AS SELECT token, age, zip FROM patients WHERE zip = '{zip}'
 EXECUTE q
 SELECT name, from_sql, statement ~ 'tailor [-0-9,]+ [0-9a-f]{64}' FROM pg_prepared_statements
+
+-- ok: the proxy's own statement, given to another text in a block
+SELECT count(*) FROM patients
+DO $$ BEGIN EXECUTE 'DEALLOCATE tailor_' || 'own_query'; EXECUTE 'PREPARE tailor_' || 'own_query AS SELECT age FROM tailor_rel' || 'ease.{view}'; END $$
+SELECT count(*) FROM patients
