@@ -214,7 +214,7 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "UPDATE tailor.publication SET shown = $2 WHERE epoch = $1", r.Epoch, document)
+	_, err = tx.Exec(ctx, "UPDATE tailor.publication SET groups = $2 WHERE epoch = $1", r.Epoch, document)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 // readGroups reads what a joint publication shows of its columns.
 func (c *Catalog) readGroups(ctx context.Context, r *Relation, chain *Chain) (*ecg.Root, error) {
 	var document []byte
-	err := c.pool.QueryRow(ctx, "SELECT shown FROM tailor.publication WHERE epoch = $1", chain.copy).Scan(&document)
+	err := c.pool.QueryRow(ctx, "SELECT groups FROM tailor.publication WHERE epoch = $1", chain.copy).Scan(&document)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, ErrOvertaken(r) // withdrawn since
 	}

@@ -33,8 +33,8 @@ CREATE TABLE IF NOT EXISTS tailor.publication (
     created     timestamptz NOT NULL DEFAULT now(),
     form        text NOT NULL
 );
-ALTER TABLE tailor.publication ADD COLUMN IF NOT EXISTS shown jsonb;
-COMMENT ON COLUMN tailor.publication.shown IS 'the labels of the groups of a joint publication';
+ALTER TABLE tailor.publication ADD COLUMN IF NOT EXISTS groups jsonb;
+COMMENT ON COLUMN tailor.publication.groups IS 'the labels of the groups of a joint publication';
 COMMENT ON TABLE tailor.publication IS 'what is published of an epoch of a set-valued table, written once; safe to be shown in full';
 
 CREATE OR REPLACE PROCEDURE tailor.set_valued(relation regclass, column_name name, m integer DEFAULT 2,
