@@ -118,15 +118,20 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 			return err
 		}
 	}
-	var there bool
+	var there, differs bool
 	err := tx.QueryRow(ctx, `SELECT e.keyed, e.rows = e.subjects AND NOT EXISTS (SELECT FROM tailor.chain c WHERE c.chain = $2 AND c.rows <> c.subjects),
-			to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL
-		FROM tailor.epoch e WHERE e.epoch = $1`, r.Epoch, chain.number).Scan(&t.keyed, &t.oneRow, &there)
+			to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL,
+			e.chain IS NOT NULL, coalesce((e.chain, e.generation) = ($2, $3::integer), true)
+		FROM tailor.epoch e WHERE e.epoch = $1`, r.Epoch, chain.number, chain.generation).
+		Scan(&t.keyed, &t.oneRow, &there, &t.partial, &differs)
 	if err != nil {
 		return fmt.Errorf("read copy: %w", err)
 	}
-	if !there {
+	switch {
+	case !there || first && t.partial:
 		return errNoCopy(r)
+	case !differs || t.partial && was.version != r.Version:
+		return errPastCopy(r)
 	}
 	if t.hashOfNull, err = t.nothing(ctx); err != nil {
 		return err
@@ -293,6 +298,13 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 func errNoCopy(r *Relation) error {
 	return sqlstate.New(sqlstate.CannotConnectNow, "table %q is made ready for you with its next copy", r.Name).
 		WithHint("A database administrator calls tailor.refresh('%s').", r)
+}
+
+// errPastCopy says that a copy has what differs from another state of the release than
+// there is: of the rest nobody knows whether it is in the table.
+func errPastCopy(r *Relation) error {
+	return sqlstate.New(sqlstate.PolicyStale, "what is shown of table %q has changed since its last copy was begun", r.Name).
+		WithHint("Call tailor.refresh('%s').", r)
 }
 
 // errEarlier refuses what an earlier version has shown: it did not remember of whom.

@@ -25,6 +25,7 @@ type takingIn struct {
 	oneRow       bool // a person has one
 	dictionaries []*dictionary
 	copied       *copied
+	partial      bool             // the copy has what differs from the release, and no other rows
 	measured     []ecg.StoredRisk // of the table as it is; nil where that has not been looked at
 	waiting      waiting
 	hashOfNull   int64 // as payloads are hashed
@@ -71,6 +72,9 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 		}
 	}
 	if !first {
+		if err := t.findAbsent(ctx); err != nil {
+			return fmt.Errorf("rows that are gone: %w", err)
+		}
 		if err := t.rekey(ctx); err != nil {
 			return fmt.Errorf("rows with other keys: %w", err)
 		}
@@ -80,6 +84,11 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 	}
 	if err := t.join(ctx, first); err != nil {
 		return err
+	}
+	if !first && !t.partial {
+		if err := execute(ctx, t.tx, "DROP TABLE "+t.absent()); err != nil {
+			return err
+		}
 	}
 	return t.assertSafe(ctx)
 }
