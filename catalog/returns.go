@@ -75,10 +75,9 @@ func (t *takingIn) rekey(ctx context.Context) error {
 	if !t.keyed {
 		return nil
 	}
-	var numbered bool // else rows are known by their subject alone
 	err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT FROM %[1]s WHERE %[3]s <> 0) OR EXISTS (SELECT FROM tailor_store.epoch_%[2]d WHERE %[3]s <> 0)",
-		t.chain.table("row"), t.r.Epoch, nthColumn)).Scan(&numbered)
-	if err != nil || !numbered {
+		t.chain.table("row"), t.r.Epoch, nthColumn)).Scan(&t.numbered)
+	if err != nil || !t.numbered {
 		return err
 	}
 	if err := t.rename(ctx, "true", "s."+keyColumn); err != nil {
@@ -107,8 +106,9 @@ func (t *takingIn) rename(ctx context.Context, which, alike string) error {
 			row_number() OVER (PARTITION BY s.%[1]s, %[3]s ORDER BY s.%[2]s) AS place FROM (%[4]s) s`,
 			personColumn, nthColumn, alike, rows)
 	}
-	statements := []string{fmt.Sprintf("CREATE TABLE %[1]s AS SELECT b.%[2]s, b.%[3]s, n.%[3]s AS becomes FROM (%[4]s) b JOIN (%[5]s) n USING (%[2]s, alike, place)",
-		renamed, personColumn, nthColumn, placed(missing), placed(coming)),
+	statements := []string{
+		fmt.Sprintf("CREATE TABLE %[1]s AS SELECT b.%[2]s, b.%[3]s, n.%[3]s AS becomes FROM (%[4]s) b JOIN (%[5]s) n USING (%[2]s, alike, place)",
+			renamed, personColumn, nthColumn, placed(missing), placed(coming)),
 		fmt.Sprintf("DELETE FROM %[1]s s USING %[2]s m WHERE (s.%[3]s, s.%[4]s) = (m.%[3]s, m.%[4]s)",
 			t.absent(), renamed, personColumn, nthColumn),
 	}
@@ -130,12 +130,13 @@ func (t *takingIn) assertNewKeys(ctx context.Context, arriving string, newcomers
 	err := t.tx.QueryRow(ctx, fmt.Sprintf(`WITH coming AS MATERIALIZED (
 				SELECT e.%[1]s FROM %[5]s a JOIN tailor_store.epoch_%[4]d e USING (%[6]s)
 				WHERE a."tailor cohort" = %[7]d GROUP BY 1 HAVING count(*) = 1),
-			told AS (SELECT %[1]s, min(%[2]s) AS %[2]s FROM %[3]s
-				WHERE %[1]s IN (SELECT %[1]s FROM coming) GROUP BY 1 HAVING count(*) = 1)
+			alike AS MATERIALIZED (SELECT DISTINCT %[1]s FROM %[8]s JOIN coming USING (%[1]s)),
+			told AS MATERIALIZED (SELECT %[1]s, min(%[2]s) AS %[2]s FROM %[3]s
+				WHERE %[1]s IN (SELECT %[1]s FROM alike) GROUP BY 1 HAVING count(*) = 1)
 		SELECT count(*) FROM told t
 		WHERE NOT EXISTS (SELECT FROM tailor_store.epoch_%[4]d e WHERE e.%[2]s = t.%[2]s)
-		  AND t.%[2]s NOT IN (SELECT r.%[2]s FROM %[3]s r JOIN told USING (%[2]s)
-			WHERE NOT EXISTS (SELECT FROM %[8]s a WHERE %[9]s))`,
+		  AND t.%[2]s NOT IN (SELECT r.%[2]s FROM %[3]s r WHERE r.%[2]s IN (SELECT %[2]s FROM told)
+			AND NOT EXISTS (SELECT FROM %[8]s a WHERE %[9]s))`,
 		keyColumn, personColumn, t.chain.table("row"), t.r.Epoch, arriving, rowColumn, newcomers,
 		t.absent(), t.same("a", "r"))).Scan(&twice)
 	if err != nil {

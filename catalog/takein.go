@@ -23,11 +23,13 @@ type takingIn struct {
 	chain        *Chain
 	keyed        bool // a row goes on when what it says changes
 	oneRow       bool // a person has one
+	numbered     bool // rows are known by a number beside their subject
 	dictionaries []*dictionary
 	copied       *copied
 	partial      bool             // the copy has what differs from the release, and no other rows
 	measured     []ecg.StoredRisk // of the table as it is; nil where that has not been looked at
 	waiting      waiting
+	sums         sums
 	hashOfNull   int64 // as payloads are hashed
 	slot         *int  // of tailor.progress; nil where all are taken
 }

@@ -246,7 +246,8 @@ BEGIN
                   WHEN own_key IS NULL THEN '0::bigint'
                   ELSE format('hashtextextended(ROW(%s)::text COLLATE "C", 0)', own_key) END;
     key := format('(hashtext(%s)::bigint << 32) | (hashtext(%s)::bigint & 4294967295)', hashed, situated);
-    reading := format('tailor.person_digest(concat(b.%I), (SELECT k.key FROM tailor.subject_key k)) AS "tailor person", %s FROM %s',
+    -- A join, and no subquery, for which PostgreSQL would have no other process digest rows.
+    reading := format('tailor.person_digest(concat(b.%I), k.key) AS "tailor person", %s FROM %s JOIN tailor.subject_key k ON k.single',
                       policy ->> 'subject', fetched, source);
     IF shown.chain IS NULL THEN
         RAISE NOTICE 'table %: copying the rows in random order', relation;

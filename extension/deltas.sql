@@ -100,7 +100,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         JOIN pg_type t ON t.oid = s.stored)
     SELECT format(
         'SELECT ((SELECT count(*) FROM tailor_store.epoch_%s) + i - 1)::integer, %s
-         FROM (SELECT %s) x, unnest(%s) WITH ORDINALITY u(%s, i)',
+         FROM (SELECT %s OFFSET 0) x, unnest(%s) WITH ORDINALITY u(%s, i)',
         copy, string_agg(format(
             '(CASE WHEN i <= cardinality(a%1$s) THEN v%1$s ELSE a%1$s[1] END)%2$s',
             n, CASE WHEN bytes IS NOT NULL THEN ' COLLATE pg_catalog."default"' END),
