@@ -264,7 +264,7 @@ func (c *Catalog) chain(ctx context.Context, r *Relation, audience string) (*Cha
 	}
 	ctx, cancel := context.WithTimeout(ctx, makingPatience)
 	defer cancel()
-	chain, err := c.openChain(ctx, r, audience, func(s stored) bool { return s.current })
+	chain, err := c.withRoot(ctx, r, audience, func(s stored) bool { return s.current })
 	return c.keep(ctx, r, audience, chain, err)
 }
 
@@ -272,9 +272,12 @@ func (c *Catalog) chain(ctx context.Context, r *Relation, audience string) (*Cha
 func (c *Catalog) bringUp(ctx context.Context, r *Relation, audience string) (*Chain, error) {
 	ctx, cancel := context.WithTimeout(ctx, makingPatience)
 	defer cancel()
-	chain, err := c.openChain(ctx, r, audience, func(s stored) bool { return s.current && s.copy >= r.Epoch })
+	chain, err := c.withRoot(ctx, r, audience, r.isUpToDate)
 	return c.keep(ctx, r, audience, chain, err)
 }
+
+// isUpToDate says whether a chain shows what there is in the relation's copy.
+func (r *Relation) isUpToDate(s stored) bool { return s.current && s.copy >= r.Epoch }
 
 // keep keeps a chain that was opened.
 func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain *Chain, err error) (*Chain, error) {

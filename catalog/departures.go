@@ -7,19 +7,39 @@ import (
 	"strings"
 )
 
+// absent is the table that names the rows that are shown and that the protected table
+// lacks.
+func (t *takingIn) absent() string {
+	if t.partial {
+		return fmt.Sprintf("tailor_store.absent_%d", t.r.Epoch)
+	}
+	return t.temporary("absent")
+}
+
+// findAbsent looks for these in a whole copy. Another one brings them along.
+func (t *takingIn) findAbsent(ctx context.Context) error {
+	if t.partial {
+		return nil
+	}
+	return execute(ctx, t.tx, fmt.Sprintf(`CREATE TABLE %s AS SELECT %s FROM %s r
+		WHERE NOT EXISTS (SELECT FROM tailor_store.epoch_%d e WHERE %s)`,
+		t.absent(), qualified("r.", []string{personColumn, keyColumn, nthColumn}), t.chain.table("row"),
+		t.r.Epoch, t.same("e", "r")), "ANALYZE "+t.absent())
+}
+
 // part lets those go who leave, and shows what has changed, where enough of a block
 // have.
 func (t *takingIn) part(ctx context.Context) error {
 	pending := t.temporary("pending")
-	changed := "false"
+	list := qualified("r.", []string{personColumn, keyColumn, nthColumn, blockColumn})
+	statement := fmt.Sprintf("CREATE TABLE %s AS SELECT %s, true AS leaves FROM %s r JOIN %s a ON %s",
+		pending, list, t.chain.table("row"), t.absent(), t.same("a", "r"))
 	if t.keyed {
-		changed = fmt.Sprintf("(e.%[1]s >> 32) <> (r.%[1]s >> 32)", keyColumn)
+		statement += fmt.Sprintf(` UNION ALL SELECT %s, false FROM %s r JOIN tailor_store.epoch_%d e ON %s
+			WHERE (e.%[5]s >> 32) <> (r.%[5]s >> 32)`,
+			list, t.chain.table("row"), t.r.Epoch, t.same("e", "r"), keyColumn)
 	}
-	err := execute(ctx, t.tx,
-		fmt.Sprintf(`CREATE TABLE %s AS SELECT r.%s, r.%s, r.%s, r.%s, e.%[2]s IS NULL AS leaves FROM %[6]s r LEFT JOIN tailor_store.epoch_%[7]d e ON %[8]s WHERE e.%[2]s IS NULL OR %[9]s`,
-			pending, personColumn, keyColumn, nthColumn, blockColumn, t.chain.table("row"), t.r.Epoch, t.same("e", "r"), changed),
-		"ANALYZE "+pending)
-	if err != nil {
+	if err := execute(ctx, t.tx, statement, "ANALYZE "+pending); err != nil {
 		return err
 	}
 	blocks, err := t.affected(ctx)

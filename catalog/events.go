@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -377,31 +376,47 @@ func (t *takingIn) past(ctx context.Context, of string) (history, error) {
 	return out, err
 }
 
+// sums are those of the blocks of a release.
+type sums struct{ blocks, minBlock, rows int }
+
 // assertSafe checks by itself what is about to be shown: each block, and those of each
-// block who have gone together, are enough subjects and meet the other models.
+// block who have gone together, are enough subjects and meet the other models. It sums up
+// the blocks.
 func (t *takingIn) assertSafe(ctx context.Context) error {
-	holds := []string{fmt.Sprintf("count(DISTINCT %s) >= %d", personColumn, t.r.K)}
-	if t.oneRow {
-		holds[0] = fmt.Sprintf("count(*) >= %d", t.r.K)
+	subjects, holds := "count(*)", "true"
+	if !t.oneRow {
+		subjects = fmt.Sprintf("count(DISTINCT %s)", personColumn)
 	}
 	for _, q := range t.r.Requirements {
-		holds = append(holds, t.r.diverse(q))
+		holds += " AND " + t.r.diverse(q)
 	}
-	row := t.chain.table("row")
+	row, people := t.chain.table("row"), "true"
+	var unsafe int
+	err := t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0), count(*) FILTER (WHERE NOT holds OR n < %d)
+		FROM (SELECT %s AS n, count(*) AS r, %s AS holds FROM %s GROUP BY %s) b`, t.r.K, subjects, holds, row, blockColumn)).
+		Scan(&t.sums.blocks, &t.sums.minBlock, &t.sums.rows, &unsafe)
+	if err != nil {
+		return fmt.Errorf("check blocks: %w", err)
+	}
+	if unsafe > 0 {
+		return errUnsafe(t.r, unsafe)
+	}
+	if t.partial { // nothing has been written of anybody else, but that he has gone
+		people = fmt.Sprintf("%[1]s IN (SELECT %[1]s FROM tailor_store.epoch_%[2]d)", personColumn, t.r.Epoch)
+	}
 	checks := []string{
-		fmt.Sprintf("SELECT FROM %s GROUP BY %s HAVING NOT (%s)", row, blockColumn, strings.Join(holds, " AND ")),
 		fmt.Sprintf("SELECT FROM %s WHERE epoch = %d GROUP BY %s HAVING count(DISTINCT %s) < %d", t.chain.table("gone"), t.r.Epoch, blockColumn, personColumn, t.r.K),
-		fmt.Sprintf("SELECT FROM %[1]s GROUP BY %[2]s HAVING min(%[3]s) <> max(%[3]s)", row, classColumn, blockColumn),
+		fmt.Sprintf("SELECT FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[4]s) GROUP BY %[2]s HAVING min(%[3]s) <> max(%[3]s)",
+			row, classColumn, blockColumn, people),
 	}
 	if t.keyed {
-		checks = append(checks, fmt.Sprintf("SELECT FROM %s GROUP BY %s, %s HAVING count(*) > 1", row, personColumn, nthColumn))
+		checks = append(checks, fmt.Sprintf("SELECT FROM %s WHERE %s GROUP BY %s, %s HAVING count(*) > 1", row, people, personColumn, nthColumn))
 	}
 	if !t.oneRow {
 		checks = append(checks, fmt.Sprintf(`SELECT FROM (SELECT %[2]s, count(*) AS "tailor rows" FROM %[1]s GROUP BY %[2]s, %[3]s) t
 			GROUP BY %[2]s HAVING max("tailor rows") > greatest(1, %[4]g * sum("tailor rows"))`, row, blockColumn, personColumn, t.r.MaxShare))
 	}
 	for _, check := range checks {
-		var unsafe int
 		if err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM (%s) unsafe", check)).Scan(&unsafe); err != nil {
 			return fmt.Errorf("check: %w", err)
 		}

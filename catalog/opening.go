@@ -64,19 +64,23 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 	c.mu.Lock()
 	c.seen[chain.number] = chain.generation // whatever the rest comes to
 	c.mu.Unlock()
-	switch {
-	case r.IsJoint():
-		chain.root, err = c.readGroups(ctx, r, chain)
-	case r.SetValued == nil && chain.root == nil && len(r.Dimensions()) > 0:
-		chain.root, err = c.readRoot(ctx, r, chain)
-	}
-	if err != nil {
-		return nil, err
-	}
 	if written {
 		c.log.Info("release brought up to date", "relation", r.String(), "audience", audience, "copy", chain.copy, "chain", chain.number)
 	}
 	return chain, nil
+}
+
+// withRoot opens a chain that statements are to be planned over.
+func (c *Catalog) withRoot(ctx context.Context, r *Relation, audience string, serves func(stored) bool) (*Chain, error) {
+	chain, err := c.openChain(ctx, r, audience, serves)
+	switch {
+	case err != nil:
+	case r.IsJoint():
+		chain.root, err = c.readGroups(ctx, r, chain)
+	case r.SetValued == nil && len(r.Dimensions()) > 0:
+		chain.root, err = c.readRoot(ctx, r, chain)
+	}
+	return chain, err
 }
 
 // stored is a chain as the database has it.
@@ -122,15 +126,24 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 			return err
 		}
 	}
-	var there bool
+	var there, differs bool
 	err := tx.QueryRow(ctx, `SELECT e.keyed, e.rows = e.subjects AND NOT EXISTS (SELECT FROM tailor.chain c WHERE c.chain = $2 AND c.rows <> c.subjects),
-			to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL
-		FROM tailor.epoch e WHERE e.epoch = $1`, r.Epoch, chain.number).Scan(&t.keyed, &t.oneRow, &there)
+			to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL,
+			e.chain IS NOT NULL, coalesce((e.chain, e.generation) = ($2, $3::integer), true)
+		FROM tailor.epoch e WHERE e.epoch = $1`, r.Epoch, chain.number, chain.generation).
+		Scan(&t.keyed, &t.oneRow, &there, &t.partial, &differs)
 	if err != nil {
 		return fmt.Errorf("read copy: %w", err)
 	}
-	if !there {
+	switch {
+	case !there || first && t.partial:
 		return errNoCopy(r)
+	case !differs || t.partial && was.version != r.Version:
+		return errPastCopy(r)
+	}
+	// Of tables that are made on the way PostgreSQL often believes that they have one row.
+	if _, err := tx.Exec(ctx, "SET LOCAL enable_nestloop = off"); err != nil {
+		return err
 	}
 	if t.hashOfNull, err = t.nothing(ctx); err != nil {
 		return err
@@ -215,21 +228,20 @@ func (t *takingIn) note(ctx context.Context, first bool) error {
 			return err
 		}
 	}
-	distinct := "count(*)"
-	if !t.oneRow {
-		distinct = fmt.Sprintf("count(DISTINCT %s)", personColumn)
+	row, subjects := c.table("row"), fmt.Sprintf("count(DISTINCT %s)", personColumn)
+	if t.keyed && !first && !t.numbered {
+		subjects = "count(*)"
 	}
-	row := c.table("row")
 	columns, err := t.statistics(ctx)
 	if err != nil {
 		return fmt.Errorf("sum up columns: %w", err)
 	}
 	err = t.tx.QueryRow(ctx, fmt.Sprintf(`UPDATE tailor.chain SET epoch = $2, generation = $3, edition = $4, version = $5, layout = $6, changed = now(),
 			arrivals = $7, departures = $8, changes = $9, columns = $11, stored = CASE WHEN $10::jsonb = '[]' THEN stored ELSE $10 END,
-			(blocks, min_block, rows) = (SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0) FROM (SELECT %s AS n, count(*) AS r FROM %s GROUP BY %s) b),
-			subjects = (SELECT count(DISTINCT %s) FROM %[2]s)
-		WHERE chain = $1 RETURNING subjects, min_block, arrivals, (SELECT e.created FROM tailor.epoch e WHERE e.epoch = $2)`, distinct, row, blockColumn, personColumn),
-		c.number, t.r.Epoch, c.generation, c.edition, t.r.Version, releaseLayout, t.waiting.arrivals, t.waiting.departures, t.waiting.changes, stored, columns).
+			blocks = $12, min_block = $13, rows = $14, subjects = (SELECT %s FROM %s)
+		WHERE chain = $1 RETURNING subjects, min_block, arrivals, (SELECT e.created FROM tailor.epoch e WHERE e.epoch = $2)`, subjects, row),
+		c.number, t.r.Epoch, c.generation, c.edition, t.r.Version, releaseLayout, t.waiting.arrivals, t.waiting.departures, t.waiting.changes, stored, columns,
+		t.sums.blocks, t.sums.minBlock, t.sums.rows).
 		Scan(&c.subjects, &c.minBlock, &c.arrivals, &c.copied)
 	if err != nil {
 		return fmt.Errorf("note what the chain has become: %w", err)
@@ -297,6 +309,13 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 func errNoCopy(r *Relation) error {
 	return sqlstate.New(sqlstate.CannotConnectNow, "table %q is made ready for you with its next copy", r.Name).
 		WithHint("A database administrator calls tailor.refresh('%s').", r)
+}
+
+// errPastCopy says that a copy has what differs from another state of the release than
+// there is: of the rest nobody knows whether it is in the table.
+func errPastCopy(r *Relation) error {
+	return sqlstate.New(sqlstate.PolicyStale, "what is shown of table %q has changed since its last copy was begun", r.Name).
+		WithHint("Call tailor.refresh('%s').", r)
 }
 
 // errEarlier refuses what an earlier version has shown: it did not remember of whom.

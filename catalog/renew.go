@@ -31,6 +31,11 @@ func (t *takingIn) renew(ctx context.Context, was *Relation) error {
 // renewal is the statement that copies rows. Rows of the copy are found by what both
 // policies show of them, since the hashes of the copy are of what the present one shows.
 func (t *takingIn) renewal(was *Relation, from string) string {
+	stored := append(t.r.rowColumns(), shownColumns(t.dictionaries)...)
+	into := fmt.Sprintf("INSERT INTO %s (%s)", t.chain.table("row"), commas(stored))
+	if was == t.r { // all is shown as it was, and hashes are of the same
+		return fmt.Sprintf("%s SELECT %s FROM %s ORDER BY gen_random_uuid()", into, commas(stored), from)
+	}
 	var mine, theirs []string
 	for _, name := range t.r.payload() {
 		if t.stays(was, name) && name != t.pseudonym() {
@@ -65,8 +70,8 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 	for _, name := range shownColumns(t.dictionaries) {
 		list = append(list, "r."+name)
 	}
-	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s LEFT JOIN %s ON %s ORDER BY gen_random_uuid()", t.chain.table("row"),
-		commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)), commas(list), r, e, match)
+	return fmt.Sprintf("%s SELECT %s FROM %s LEFT JOIN %s ON %s ORDER BY gen_random_uuid()",
+		into, commas(list), r, e, match)
 }
 
 // stays says whether a column of the payload, by its quoted name, was shown by an

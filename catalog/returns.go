@@ -75,34 +75,43 @@ func (t *takingIn) rekey(ctx context.Context) error {
 	if !t.keyed {
 		return nil
 	}
-	row, gone := t.chain.table("row"), t.chain.table("gone")
-	var numbered bool // else rows are known by their subject alone
 	err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT FROM %[1]s WHERE %[3]s <> 0) OR EXISTS (SELECT FROM tailor_store.epoch_%[2]d WHERE %[3]s <> 0)",
-		row, t.r.Epoch, nthColumn)).Scan(&numbered)
-	if err != nil || !numbered {
+		t.chain.table("row"), t.r.Epoch, nthColumn)).Scan(&t.numbered)
+	if err != nil || !t.numbered {
 		return err
 	}
-	rows := func(table string) string {
-		return fmt.Sprintf("SELECT %s, %s, %s FROM %s", personColumn, keyColumn, nthColumn, table)
-	}
-	if err := t.rename(ctx, "("+rows(row)+" UNION ALL "+rows(gone)+")", "s."+keyColumn); err != nil {
+	if err := t.rename(ctx, "true", "s."+keyColumn); err != nil {
 		return err
 	}
 	// Rows that have gone for good stay so, whatever else they have come to say.
-	still := fmt.Sprintf("(%s UNION ALL %s WHERE epoch = %d)", rows(row), rows(gone), forGood)
-	return t.rename(ctx, still, "(s."+keyColumn+" & 4294967295)")
+	return t.rename(ctx, fmt.Sprintf("epoch = %d", forGood), "(s."+keyColumn+" & 4294967295)")
 }
 
-// rename gives rows that are not in the copy the keys of rows of the copy that are not
-// among them, of the same person and alike in an expression, one for one.
-func (t *takingIn) rename(ctx context.Context, shown, alike string) error {
+// rename gives rows that are shown, or that have gone in some way, and that are not in the
+// table, the keys of rows of the copy that are not among them, of the same person and alike
+// in an expression, one for one.
+func (t *takingIn) rename(ctx context.Context, which, alike string) error {
 	of, renamed := fmt.Sprintf("tailor_store.epoch_%d", t.r.Epoch), t.temporary("renamed")
-	without := func(some, others string) string {
-		return fmt.Sprintf("SELECT s.%[1]s, s.%[2]s, %[3]s AS alike, row_number() OVER (PARTITION BY s.%[1]s, %[3]s ORDER BY s.%[2]s) AS place FROM %[4]s s WHERE NOT EXISTS (SELECT FROM %[5]s o WHERE %[6]s)",
-			personColumn, nthColumn, alike, some, others, t.same("o", "s"))
+	row, gone := t.chain.table("row"), t.chain.table("gone")
+	known := commas([]string{personColumn, keyColumn, nthColumn})
+	// Rows that have gone are not shown: if the table has them, so has the copy.
+	missing := fmt.Sprintf(`SELECT %[1]s FROM %[2]s UNION ALL
+		SELECT %[1]s FROM %[3]s g WHERE %[4]s AND NOT EXISTS (SELECT FROM %[5]s e WHERE %[6]s)`,
+		known, t.absent(), gone, which, of, t.same("e", "g"))
+	coming := fmt.Sprintf(`SELECT %s FROM %s e WHERE NOT EXISTS (SELECT FROM %s r WHERE %s)
+		AND NOT EXISTS (SELECT FROM %s g WHERE %s AND %s)`,
+		known, of, row, t.same("e", "r"), gone, which, t.same("e", "g"))
+	placed := func(rows string) string {
+		return fmt.Sprintf(`SELECT s.%[1]s, s.%[2]s, %[3]s AS alike,
+			row_number() OVER (PARTITION BY s.%[1]s, %[3]s ORDER BY s.%[2]s) AS place FROM (%[4]s) s`,
+			personColumn, nthColumn, alike, rows)
 	}
-	statements := []string{fmt.Sprintf("CREATE TABLE %[1]s AS SELECT b.%[2]s, b.%[3]s, n.%[3]s AS becomes FROM (%[4]s) b JOIN (%[5]s) n USING (%[2]s, alike, place)",
-		renamed, personColumn, nthColumn, without(shown, of), without(of, shown))}
+	statements := []string{
+		fmt.Sprintf("CREATE TABLE %[1]s AS SELECT b.%[2]s, b.%[3]s, n.%[3]s AS becomes FROM (%[4]s) b JOIN (%[5]s) n USING (%[2]s, alike, place)",
+			renamed, personColumn, nthColumn, placed(missing), placed(coming)),
+		fmt.Sprintf("DELETE FROM %[1]s s USING %[2]s m WHERE (s.%[3]s, s.%[4]s) = (m.%[3]s, m.%[4]s)",
+			t.absent(), renamed, personColumn, nthColumn),
+	}
 	for _, part := range []string{"row", "gone", "past"} {
 		statements = append(statements, fmt.Sprintf("UPDATE %[1]s s SET %[3]s = m.becomes FROM %[4]s m WHERE (s.%[2]s, s.%[3]s) = (m.%[2]s, m.%[3]s)",
 			t.chain.table(part), personColumn, nthColumn, renamed))
@@ -118,11 +127,18 @@ func (t *takingIn) assertNewKeys(ctx context.Context, arriving string, newcomers
 		return nil
 	}
 	var twice int
-	err := t.tx.QueryRow(ctx, fmt.Sprintf(`WITH told AS (SELECT %[1]s, min(%[2]s) AS %[2]s FROM %[3]s GROUP BY 1 HAVING count(*) = 1),
-			leaving AS (SELECT t.%[1]s FROM told t WHERE NOT EXISTS (SELECT FROM tailor_store.epoch_%[4]d e WHERE e.%[2]s = t.%[2]s)),
-			coming AS (SELECT e.%[1]s FROM %[5]s a JOIN tailor_store.epoch_%[4]d e USING (%[6]s) WHERE a."tailor cohort" = %[7]d GROUP BY 1 HAVING count(*) = 1)
-		SELECT count(*) FROM leaving JOIN coming USING (%[1]s)`,
-		keyColumn, personColumn, t.chain.table("row"), t.r.Epoch, arriving, rowColumn, newcomers)).Scan(&twice)
+	err := t.tx.QueryRow(ctx, fmt.Sprintf(`WITH coming AS MATERIALIZED (
+				SELECT e.%[1]s FROM %[5]s a JOIN tailor_store.epoch_%[4]d e USING (%[6]s)
+				WHERE a."tailor cohort" = %[7]d GROUP BY 1 HAVING count(*) = 1),
+			alike AS MATERIALIZED (SELECT DISTINCT %[1]s FROM %[8]s JOIN coming USING (%[1]s)),
+			told AS MATERIALIZED (SELECT %[1]s, min(%[2]s) AS %[2]s FROM %[3]s
+				WHERE %[1]s IN (SELECT %[1]s FROM alike) GROUP BY 1 HAVING count(*) = 1)
+		SELECT count(*) FROM told t
+		WHERE NOT EXISTS (SELECT FROM tailor_store.epoch_%[4]d e WHERE e.%[2]s = t.%[2]s)
+		  AND t.%[2]s NOT IN (SELECT r.%[2]s FROM %[3]s r WHERE r.%[2]s IN (SELECT %[2]s FROM told)
+			AND NOT EXISTS (SELECT FROM %[8]s a WHERE %[9]s))`,
+		keyColumn, personColumn, t.chain.table("row"), t.r.Epoch, arriving, rowColumn, newcomers,
+		t.absent(), t.same("a", "r"))).Scan(&twice)
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,13 @@ type takingIn struct {
 	chain        *Chain
 	keyed        bool // a row goes on when what it says changes
 	oneRow       bool // a person has one
+	numbered     bool // rows are known by a number beside their subject
 	dictionaries []*dictionary
 	copied       *copied
+	partial      bool             // the copy has what differs from the release, and no other rows
 	measured     []ecg.StoredRisk // of the table as it is; nil where that has not been looked at
 	waiting      waiting
+	sums         sums
 	hashOfNull   int64 // as payloads are hashed
 	slot         *int  // of tailor.progress; nil where all are taken
 }
@@ -71,6 +74,9 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 		}
 	}
 	if !first {
+		if err := t.findAbsent(ctx); err != nil {
+			return fmt.Errorf("rows that are gone: %w", err)
+		}
 		if err := t.rekey(ctx); err != nil {
 			return fmt.Errorf("rows with other keys: %w", err)
 		}
@@ -80,6 +86,11 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 	}
 	if err := t.join(ctx, first); err != nil {
 		return err
+	}
+	if !first && !t.partial {
+		if err := execute(ctx, t.tx, "DROP TABLE "+t.absent()); err != nil {
+			return err
+		}
 	}
 	return t.assertSafe(ctx)
 }

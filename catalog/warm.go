@@ -103,8 +103,10 @@ func (c *Catalog) BringUpToDate(ctx context.Context, table uint32) error {
 		if r.OID != table {
 			continue
 		}
+		ctx, cancel := context.WithTimeout(ctx, makingPatience)
+		defer cancel()
 		for _, audience := range r.audiences() {
-			if _, err := c.bringUp(ctx, r, audience); err != nil {
+			if _, err := c.openChain(ctx, r, audience, r.isUpToDate); err != nil {
 				return classified(err)
 			}
 		}

@@ -131,11 +131,18 @@ DECLARE
     single   boolean;
     keyed    boolean;
     own_key  text; -- of a row, beside its subject
+    key      text; -- hashes of what it says
+    others   text; -- combinations of the quasi-identifiers of rows that are not copied
     subjects bigint;
     total    bigint;
     tuples   bigint;
     missing  bigint;
     slot     integer;
+    shown    tailor.chain; -- what the copy says its differences from; NULL: it is whole
+    reading  text; -- the table's rows
+    copying  text; -- those that are copied
+    place    text; -- of a row among those that are alike
+    counting text := 'true';
 BEGIN
     CALL tailor.assert_owner(relation);
     IF policy IS NULL THEN
@@ -149,8 +156,11 @@ BEGIN
         SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
         WHERE i.indrelid = relation AND i.indisprimary AND NOT policy ? 'set_valued');
     CALL tailor.assert_inert(relation, copied);
-    CALL tailor.follow_subjects(relation, policy);
-    CALL tailor.assert_erased_known(relation);
+    shown := tailor.differs_from(relation, version);
+    IF shown.chain IS NULL THEN
+        CALL tailor.follow_subjects(relation, policy);
+        CALL tailor.assert_erased_known(relation);
+    END IF;
     IF version IS DISTINCT FROM (SELECT p.active FROM tailor.protection p WHERE p.relation = build_epoch.relation) THEN
         CALL tailor.assert_no_shared_facts(relation, policy);
     END IF;
@@ -230,36 +240,55 @@ BEGIN
     END IF;
 
     number := nextval(pg_get_serial_sequence('tailor.epoch', 'epoch'));
-    RAISE NOTICE 'table %: copying the rows in random order', relation;
+    hashed := format('ROW(%s)::text COLLATE "C"', hashed);
+    situated := format('ROW(%s)::text COLLATE "C"', situated);
+    place := CASE WHEN NOT keyed THEN format('row_number() OVER (PARTITION BY b."tailor person", %s, %s)', hashed, situated)
+                  WHEN own_key IS NULL THEN '0::bigint'
+                  ELSE format('hashtextextended(ROW(%s)::text COLLATE "C", 0)', own_key) END;
+    key := format('(hashtext(%s)::bigint << 32) | (hashtext(%s)::bigint & 4294967295)', hashed, situated);
+    -- A join, and no subquery, for which PostgreSQL would have no other process digest rows.
+    reading := format('tailor.person_digest(concat(b.%I), k.key) AS "tailor person", %s FROM %s JOIN tailor.subject_key k ON k.single',
+                      policy ->> 'subject', fetched, source);
+    IF shown.chain IS NULL THEN
+        RAISE NOTICE 'table %: copying the rows in random order', relation;
+        counting := tailor.step(slot, relation, total, true);
+        copying := format('SELECT gen_random_uuid() AS "tailor random", (%s)::integer AS "tailor tuple", %s WHERE %s%s',
+            CASE WHEN qids IS NULL THEN '0' ELSE format('dense_rank() OVER (ORDER BY %s) - 1', qids) END,
+            reading, tailor.step(slot, relation, total, false), tailor.unless_erased(relation, (policy ->> 'subject')::name));
+        source := relation || ' b';
+    ELSE
+        RAISE NOTICE 'table %: looking for rows that are not shown as they are', relation;
+        CALL tailor.find_differences(shown, number, 'SELECT ' || reading, format('hashtext(%s)::bigint', hashed), place, CASE WHEN keyed THEN '0' ELSE key END);
+        CALL tailor.follow_subjects(relation, policy, number);
+        CALL tailor.assert_erased_known(relation);
+        others := ' UNION ALL ' || tailor.other_values(policy, relation, source, number);
+        source := format('tailor_store.found_%s b', number);
+        copying := format('SELECT gen_random_uuid() AS "tailor random", b.* FROM %s WHERE "tailor differs"%s', source, tailor.unless_erased(relation, (policy ->> 'subject')::name));
+        place := 'b."tailor nth"';
+        person := format('b.%I', policy ->> 'subject');
+    END IF;
     -- Rows are sorted by tuple, then by a random number, and written in that
-    -- order; the join of subjects, where there is one, is sorted again.
+    -- order; the join of subjects, where there is one, is sorted again. Of rows that differ,
+    -- each has a tuple of its own.
     EXECUTE format(
         'CREATE TABLE tailor_store.epoch_%1$s AS
-         SELECT ("tailor row" - 1)::integer AS "tailor row", "tailor tuple", "tailor person",
-                (hashtext((%10$s)::text COLLATE "C")::bigint << 32) | (hashtext((%11$s)::text COLLATE "C")::bigint & 4294967295) AS "tailor key", %12$s AS "tailor nth"%2$s %3$s
-         FROM (SELECT row_number() OVER (ORDER BY "tailor random") AS "tailor row", %4$s d.*
-               FROM (SELECT gen_random_uuid() AS "tailor random", (%5$s)::integer AS "tailor tuple",
-                            tailor.person_digest(concat(b.%13$I), (SELECT k.key FROM tailor.subject_key k)) AS "tailor person", %6$s FROM %7$s WHERE %9$s%14$s) d) b %8$s',
-        number, CASE WHEN payload IS NULL THEN '' ELSE ', ' || payload END, originals,
-        CASE WHEN single THEN 'row_number() OVER (ORDER BY "tailor random") AS "tailor pseudonym",' ELSE '' END,
-        CASE WHEN qids IS NULL THEN '0' ELSE format('dense_rank() OVER (ORDER BY %s) - 1', qids) END,
-        fetched, source,
+         SELECT ("tailor row" - 1)::integer AS "tailor row", %2$s AS "tailor tuple", "tailor person", %3$s AS "tailor key", %4$s AS "tailor nth"%5$s %6$s
+         FROM (SELECT row_number() OVER (ORDER BY "tailor random") AS "tailor row", %7$s d.* FROM (%8$s) d) b %9$s',
+        number, CASE WHEN shown.chain IS NULL THEN '"tailor tuple"' ELSE '("tailor row" - 1)::integer' END, key, place, ', ' || payload, originals,
+        CASE WHEN single THEN 'row_number() OVER (ORDER BY "tailor random") AS "tailor pseudonym",' ELSE '' END, copying,
         CASE WHEN NOT single THEN format(
             'JOIN (SELECT %1$s AS "tailor subject", row_number() OVER (ORDER BY gen_random_uuid()) AS "tailor pseudonym"
-                   FROM %2$s b GROUP BY 1) s ON s."tailor subject" = b.%3$I
-             WHERE %4$s ORDER BY "tailor row"', person, relation, policy ->> 'subject', tailor.step(slot, relation, total, true))
-             ELSE 'WHERE ' || tailor.step(slot, relation, total, true) END,
-        tailor.step(slot, relation, total, false), format('ROW(%s)', hashed), format('ROW(%s)', situated),
-        CASE WHEN keyed THEN coalesce(format('hashtextextended(ROW(%s)::text COLLATE "C", 0)', own_key), '0::bigint')
-             ELSE format('row_number() OVER (PARTITION BY b."tailor person", ROW(%s)::text COLLATE "C")', concat_ws(', ', hashed, situated)) END,
-        policy ->> 'subject', tailor.unless_erased(relation, (policy ->> 'subject')::name));
+                   FROM %2$s GROUP BY 1) s ON s."tailor subject" = b.%3$I
+             WHERE %4$s ORDER BY "tailor row"', person, source, policy ->> 'subject', counting)
+             ELSE 'WHERE ' || counting END);
     RAISE NOTICE 'table %: collecting the combinations of quasi-identifiers', relation;
     CALL tailor.note_progress(slot, relation, 3);
     EXECUTE format(
-        'CREATE TABLE tailor_store.tuples_%1$s AS SELECT DISTINCT "tailor tuple"%2$s FROM tailor_store.epoch_%1$s',
+        'CREATE TABLE tailor_store.tuples_%1$s AS SELECT DISTINCT "tailor tuple"%2$s FROM tailor_store.epoch_%1$s%3$s',
         number, (SELECT coalesce(', ' || string_agg(format('%I AS %I', 'tailor qid ' || (c ->> 'number'), c ->> 'name'), ', ' ORDER BY (c ->> 'number')::int), '')
                  FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier')
-             || (SELECT coalesce(string_agg(format(', %I', tailor.borrowed(c)), ''), '') FROM jsonb_array_elements(policy #> '{parent,columns}') c));
+             || (SELECT coalesce(string_agg(format(', %I', tailor.borrowed(c)), '' ORDER BY (c ->> 'number')::int), '') FROM jsonb_array_elements(policy #> '{parent,columns}') c),
+        others);
     CALL tailor.note_progress(slot, relation, 4);
     CALL tailor.assert_whole(relation, policy, number);
     CALL tailor.assert_covers(policy, number);
@@ -281,7 +310,12 @@ BEGIN
     CALL tailor.keep_no_samples(format('tailor_store.epoch_%s', number)::regclass);
     EXECUTE format('ANALYZE tailor_store.epoch_%s', number);
 
-    EXECUTE format('SELECT count(*), count(DISTINCT "tailor person") FROM tailor_store.epoch_%s', number) INTO total, subjects;
+    IF shown.chain IS NULL THEN
+        EXECUTE format('SELECT count(*), count(DISTINCT "tailor person") FROM tailor_store.epoch_%s', number) INTO total, subjects;
+    ELSE
+        CALL tailor.count_differences(shown, number, single, total, subjects);
+        EXECUTE format('DROP TABLE tailor_store.found_%s', number);
+    END IF;
     EXECUTE format('SELECT count(*) FROM tailor_store.tuples_%s', number) INTO tuples;
     IF total > subjects AND qids IS NOT NULL AND EXISTS (
         SELECT FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'action' = 'pseudonym' AND c ->> 'class' = 'direct_identifier') THEN
@@ -289,11 +323,13 @@ BEGIN
             HINT = 'Hide the subject column: several rows of one subject, linked, identify by their sequence.';
     END IF;
     CALL tailor.assert_one_row(relation, policy, total, subjects);
-    INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects, keyed)
-        OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects, keyed);
+    INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects, keyed, chain, generation)
+        OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects, keyed, shown.chain, shown.generation);
     CALL tailor.note_progress(slot, relation, 7);
-    RAISE NOTICE 'table %: stored % rows of % subjects, % combinations of quasi-identifiers', relation, total, subjects,
-        CASE WHEN qids IS NULL THEN 0 ELSE tuples END;
+    IF shown.chain IS NULL THEN
+        RAISE NOTICE 'table %: stored % rows of % subjects, % combinations of quasi-identifiers', relation, total, subjects,
+            CASE WHEN qids IS NULL THEN 0 ELSE tuples END;
+    END IF;
     RETURN number;
 END $$;
 COMMENT ON FUNCTION tailor.build_epoch IS 'stores a copy of a table under a version of its policy and returns the epoch''s number; for Tailor''s own routines only';

@@ -205,6 +205,14 @@ BEGIN
             ELSE 'DELETE FROM %s WHERE "tailor person" = $1' END, gone)
         USING person;
     CALL tailor.erase_from_earlier(chain, person);
+    -- What goes now does not come back, and a copy that waits differs as before from what is
+    -- left. But where rows have numbers, those that only it lacks would be taken for others.
+    EXECUTE format(
+        'UPDATE tailor.epoch e SET generation = e.generation + 1 FROM tailor.chain c
+         WHERE c.chain = $1 AND (e.chain, e.generation) = (c.chain, c.generation)
+           AND NOT (c.keyed AND EXISTS (SELECT FROM %s WHERE "tailor nth" <> 0
+                                        UNION ALL SELECT FROM %s WHERE "tailor nth" <> 0))',
+        rows, gone) USING chain;
     EXECUTE format(
         'UPDATE tailor.chain SET generation = generation + 1, changed = now(),
              (blocks, min_block, rows) = (
@@ -274,23 +282,39 @@ END $$;
 COMMENT ON FUNCTION tailor.erase_from_releases IS 'says what goes with a person, or takes it out '
     'of all releases of a table; for Tailor''s own routines only';
 
--- Numbers of combinations have no gaps: one that only this person had becomes another's.
+-- Numbers of combinations have no gaps: one that only this person had becomes another's. So
+-- do those of a copy of what differs that no row has: a value of theirs may be this person's.
 CREATE OR REPLACE PROCEDURE tailor.erase_from_copies(relation regclass, person bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     copy    integer;
+    partial boolean; -- it has what differs from a release
+    holds   boolean; -- and does so still
+    shown   regclass; -- the rows of that
     columns text;
     erased  bigint;
 BEGIN
-    FOR copy IN
-        SELECT e.epoch FROM tailor.epoch e
+    FOR copy, partial, holds, shown IN
+        SELECT e.epoch, e.chain IS NOT NULL, c.generation = e.generation,
+               to_regclass(tailor.rows_of(c))
+        FROM tailor.epoch e LEFT JOIN tailor.chain c USING (chain)
         WHERE e.relation = erase_from_copies.relation
           AND to_regclass(format('tailor_store.tuples_%s', e.epoch)) IS NOT NULL
     LOOP
         EXECUTE format('DELETE FROM tailor_store.epoch_%s WHERE "tailor person" = $1', copy)
             USING person;
         GET DIAGNOSTICS erased = ROW_COUNT;
-        CONTINUE WHEN erased = 0;
+        IF partial AND shown IS NOT NULL THEN
+            EXECUTE format(
+                'DELETE FROM tailor_store.absent_%s
+                 WHERE ("tailor person", "tailor key", "tailor nth") NOT IN (
+                     SELECT "tailor person", "tailor key", "tailor nth" FROM %s)', copy, shown);
+        END IF;
+        IF partial AND holds IS NOT TRUE THEN
+            RAISE NOTICE 'table %: the copy that waits to be taken in never will be', relation
+                USING HINT = format('CALL tailor.refresh(%L);', relation);
+        END IF;
+        CONTINUE WHEN erased = 0 AND NOT partial;
         SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO columns
             FROM pg_attribute a
             WHERE a.attrelid = format('tailor_store.tuples_%s', copy)::regclass
@@ -303,6 +327,11 @@ BEGIN
                          SELECT min(e."tailor tuple") FROM tailor_store.epoch_%1$s e))
                  WHERE NOT EXISTS (SELECT FROM tailor_store.epoch_%1$s e
                                    WHERE e."tailor tuple" = t."tailor tuple")', copy, columns);
+        END IF;
+        IF partial THEN
+            UPDATE tailor.epoch e SET rows = e.rows - erased, subjects = e.subjects - least(erased, 1)
+                WHERE e.epoch = copy;
+            CONTINUE;
         END IF;
         EXECUTE format(
             'UPDATE tailor.epoch SET (rows, subjects) = (

@@ -49,7 +49,8 @@ $$;
 COMMENT ON FUNCTION tailor.exact_columns IS 'the columns that a policy shows as they are. The codes of a set-valued table are not, unless they are shown beside columns of the parent: k^m-anonymity counts them among what is known';
 
 -- Called as tailor.follow_subjects is. A cast is made only between PostgreSQL's own types.
-CREATE OR REPLACE PROCEDURE tailor.keep_facts(identity uuid, relation regclass, policy jsonb, digests uuid[])
+DROP PROCEDURE IF EXISTS tailor.keep_facts(uuid, regclass, jsonb, uuid[]);
+CREATE OR REPLACE PROCEDURE tailor.keep_facts(identity uuid, relation regclass, policy jsonb, digests uuid[], copy integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     read  text;
@@ -87,7 +88,7 @@ BEGIN
                      FROM %4$s b, tailor.subject_key k WHERE tailor.subject_digest(concat(b.%3$I), k.key) <= $2%6$s) q
                WHERE nth <= 8) r
          CROSS JOIN LATERAL (VALUES %5$s) v (name, fact, coarse) CROSS JOIN tailor.subject_key k
-         WHERE v.fact <> '''' GROUP BY v.name', read, ranks, policy ->> 'subject', relation, facts,
+         WHERE v.fact <> '''' GROUP BY v.name', read, ranks, policy ->> 'subject', coalesce('tailor_store.found_' || copy, relation::text), facts,
         tailor.unless_erased(relation, (policy ->> 'subject')::name))
         USING identity, digests[least(5000, cardinality(digests))];
 END $$;

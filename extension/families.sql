@@ -90,8 +90,10 @@ COMMENT ON FUNCTION tailor.same_subjects IS 'whether two families have a tenth o
 -- has been in the table before is shown on as before; newcomers are asked about. A
 -- tenth of the smaller family is too many. Of tables whose owner the owner of this
 -- one cannot be, half of the larger: else who makes tables of guesses would be told
--- whether people were in a table that is not his.
-CREATE OR REPLACE PROCEDURE tailor.follow_subjects(relation regclass, policy jsonb)
+-- whether people were in a table that is not his. A copy of what differs says who may be
+-- new: of whoever is shown, the table has had copies.
+DROP PROCEDURE IF EXISTS tailor.follow_subjects(regclass, jsonb);
+CREATE OR REPLACE PROCEDURE tailor.follow_subjects(relation regclass, policy jsonb, copy integer DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own     tailor.protection;
@@ -100,6 +102,10 @@ DECLARE
     holder  oid;
     digests uuid[];
     comers  uuid[];
+    highest uuid; -- of those that are kept
+    looked  text := 'SELECT coalesce(array_agg(d), ''{}'') FROM (
+                        SELECT DISTINCT tailor.subject_digest(concat(b.%I), k.key) AS d FROM %s b, tailor.subject_key k
+                        ORDER BY d LIMIT tailor.most_digests()) q';
     other   record;
     common  bigint;
     sizes   record;
@@ -107,12 +113,11 @@ BEGIN
     SELECT * INTO own FROM tailor.protection p WHERE p.relation = follow_subjects.relation;
     SELECT format('%I.%I', n.nspname, c.relname), c.relowner INTO called, holder
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
-    EXECUTE format('SELECT coalesce(array_agg(d), ''{}'') FROM (
-                        SELECT DISTINCT tailor.subject_digest(concat(b.%I), k.key) AS d FROM %s b, tailor.subject_key k
-                        ORDER BY d LIMIT tailor.most_digests()) q', policy ->> 'subject', relation) INTO digests;
+    EXECUTE format(looked, policy ->> 'subject', coalesce('tailor_store.found_' || copy, relation::text)) INTO digests;
     SELECT * INTO kept FROM tailor.shown_family f WHERE f.protection = own.identity;
+    highest := kept.subjects[tailor.most_digests()];
     comers := CASE WHEN kept.protection IS NULL THEN digests
-                   WHEN kept.subjects IS NOT NULL THEN ARRAY(SELECT unnest(digests) EXCEPT SELECT unnest(kept.subjects)) END;
+                   WHEN kept.subjects IS NOT NULL THEN ARRAY(SELECT d FROM unnest(digests) d WHERE d <= highest OR highest IS NULL EXCEPT SELECT unnest(kept.subjects)) END;
     INSERT INTO tailor.shown_family AS f (protection, names, owner, key, subjects, exact)
         SELECT own.identity, ARRAY[called], pg_get_userbyid(holder), tailor.subject_digest('', k.key), digests,
                CASE WHEN NOT policy ? 'set_valued' OR policy @? '$.set_valued.joint' THEN ARRAY(SELECT e.name FROM tailor.exact_columns(policy) e) END
@@ -122,7 +127,7 @@ BEGIN
             subjects = CASE WHEN f.key <> excluded.key OR f.subjects IS NULL THEN excluded.subjects
                             WHEN cardinality(comers) = 0 THEN f.subjects
                             ELSE tailor.lowest_digests(VARIADIC f.subjects || comers) END;
-    CALL tailor.keep_facts(own.identity, relation, policy, digests);
+    CALL tailor.keep_facts(own.identity, relation, policy, digests, copy);
     FOR other IN
         SELECT f.*, kept.protection IS NULL AND called = ANY (f.names) AS named, f.key = tailor.subject_digest('', k.key) AS comparable,
                EXISTS (SELECT FROM tailor.protection p JOIN pg_class c ON c.oid = p.relation WHERE p.identity = f.protection) AS goes_on,
@@ -134,6 +139,9 @@ BEGIN
             CONTINUE WHEN other.goes_on OR NOT other.comparable;
             SELECT c.common INTO common FROM tailor.digests_in_common(comers, other.subjects) c;
             CONTINUE WHEN common = 0;
+            IF copy IS NOT NULL THEN
+                EXECUTE format(looked, policy ->> 'subject', relation) INTO digests;
+            END IF;
             sizes := tailor.digests_in_common(digests, other.subjects);
             CONTINUE WHEN common < CASE WHEN other.owned THEN sizes.smaller / 10.0 ELSE sizes.larger / 2.0 END
                        OR tailor.unlike(own.identity, other.protection);

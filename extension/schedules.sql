@@ -122,7 +122,8 @@ BEGIN
           AND to_regclass(format('tailor_store.epoch_%s', e.epoch)) IS NOT NULL
         ORDER BY e.epoch DESC OFFSET (EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = drop_unused.relation))::integer
     LOOP
-        PERFORM tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', old), format('tailor_store.tuples_%s', old)]);
+        PERFORM tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', old), format('tailor_store.tuples_%s', old),
+                                                       format('tailor_store.absent_%s', old)]);
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no proxy will take in any more, and publications that no chain is on; for Tailor''s own routines only';
@@ -139,7 +140,8 @@ BEGIN
               ELSE false END) THEN
         RETURN false;
     END IF;
-    RETURN tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', epoch), format('tailor_store.tuples_%s', epoch)]);
+    RETURN tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', epoch), format('tailor_store.tuples_%s', epoch),
+                                                       format('tailor_store.absent_%s', epoch)]);
 END $$;
 COMMENT ON FUNCTION tailor.drop_copy IS 'drops a copy that all audiences are brought up to date with; for the proxy only';
 
