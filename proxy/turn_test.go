@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -18,6 +19,7 @@ type onLoop struct {
 	client, server net.Conn
 	left           chan bool // gets whether the session is over when the loop is done with it
 	err            error     // why it is over
+	departures     atomic.Int32
 	ctx            context.Context
 }
 
