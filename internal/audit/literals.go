@@ -19,7 +19,8 @@ var queries = map[string]bool{
 var errUnicode = errors.New("a literal with Unicode escapes")
 
 // withoutRest replaces the literals that the parser's normalization leaves: it does not look
-// into statements like CALL, PREPARE, EXECUTE and CREATE TABLE AS.
+// into statements like CALL, PREPARE, EXECUTE and CREATE TABLE AS. Comments are emptied: what
+// is commented out may be a literal.
 func withoutRest(normal string) (string, error) {
 	scanned, err := pg.Scan(normal)
 	if err != nil {
@@ -38,6 +39,8 @@ func withoutRest(normal string) (string, error) {
 		replace := false
 		switch t.Token {
 		case pg.Token_SQL_COMMENT, pg.Token_C_COMMENT:
+			out.WriteString(normal[written:t.Start] + "/**/")
+			written = int(t.End)
 			continue
 		case pg.Token_ASCII_59: // a semicolon
 			first = true
