@@ -161,6 +161,11 @@ BEGIN
     IF (policy #>> '{set_valued,joint,group_size}')::integer < (policy ->> 'k')::integer THEN
         RAISE EXCEPTION 'group_size of table % is below k', relation USING ERRCODE = '22023';
     END IF;
+    IF EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+               WHERE p.relation = parent AND v.policy -> 'rows' = 'false') THEN
+        RAISE EXCEPTION 'table % answers with aggregates only', parent USING ERRCODE = '0A000',
+            HINT = 'A joint publication shows a row for each of its subjects.';
+    END IF;
     IF policy ->> 'scope' = 'project' OR policy #>> '{parent,scope}' = 'project' THEN
         RAISE EXCEPTION 'codes of projects cannot be published together with other columns' USING ERRCODE = '0A000',
             HINT = format('CALL tailor.chain_scope(%L, ''table'');', relation);

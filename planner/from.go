@@ -81,6 +81,9 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 		return err
 	}
 	if codes != nil {
+		if err := b.read(codes, int(rv.Location)); err != nil { // the name may have been that of a query
+			return err
+		}
 		return b.replaceParent(rv, r, codes, alias)
 	}
 	if child := b.keyed.parents[rv]; child != nil {

@@ -27,7 +27,7 @@ func (b *binder) readJointly(found survey) map[*catalog.Relation]*catalog.Relati
 			continue
 		}
 		for _, r := range named {
-			if codes.Parent.Is(r) && (out[r] == nil || slices.Index(named, codes) < slices.Index(named, out[r])) {
+			if codes.Parent.Is(r) && !r.AggregateOnly && (out[r] == nil || slices.Index(named, codes) < slices.Index(named, out[r])) {
 				if out == nil {
 					out = make(map[*catalog.Relation]*catalog.Relation)
 				}

@@ -27,3 +27,12 @@ func TestValuesAreNeitherWrappedNorCarried(t *testing.T) {
 		}
 	}
 }
+
+// A query of the codes' name hides the codes, and a statement that might
+// read them jointly is checked as one that does.
+func TestAQueryOfTheCodesNameLeavesTheCodesInThePlan(t *testing.T) {
+	shown := show("WITH drugs AS (SELECT 1 AS n) SELECT max(p.age) FROM patients p, drugs")
+	if !strings.HasPrefix(shown, "release public.drugs through it public.patients\n") {
+		t.Errorf("the codes are not in the plan:\n%s", shown)
+	}
+}

@@ -9,15 +9,13 @@ import (
 func TestAPolicySaysWhatIsIndexed(t *testing.T) {
 	direct, p := wardOf(t, "indexed", `CREATE INDEX ON people (born); CALL tailor.indexes('people', add => ARRAY['zip', 'diagnosis']);`)
 	conn := connect(t, p.dsn("researcher"))
-	indexed := func() (out []string) {
+	indexed := func() []string {
 		t.Helper()
 		answered(t, conn, `SELECT count(*) FROM people`)
-		for _, row := range rowsOf(t, direct, `SELECT coalesce((SELECT c.attname FROM pg_attribute c WHERE c.attrelid = 'people'::regclass AND c.attnum = substring(a.attname FROM 'tailor value ([0-9]+)')::int), a.attname)
+		out := rowsOf(t, direct, `SELECT coalesce((SELECT c.attname FROM pg_attribute c WHERE c.attrelid = 'people'::regclass AND c.attnum = substring(a.attname FROM 'tailor value ([0-9]+)')::int), a.attname)
 				FROM tailor.chain h JOIN pg_class r ON r.oid = format('tailor_store.chain_%s%s_row', h.chain, CASE WHEN h.edition > 0 THEN '_g' || h.edition END)::regclass
 				JOIN pg_index i ON i.indrelid = r.oid JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = i.indkey[0]
-				WHERE h.relation = 'people'::regclass`) {
-			out = append(out, row)
-		}
+				WHERE h.relation = 'people'::regclass`)
 		slices.Sort(out)
 		return out
 	}

@@ -340,6 +340,7 @@ func refusesJoint(t *testing.T, s *stand) {
 		`CALL tailor.joint('refused_codes', ARRAY['age'], 4)`:                                                                    "22023",
 		`CALL tailor.classify('refused_codes', 'person', 'direct_identifier'); CALL tailor.joint('refused_codes', ARRAY['age'])`: "0A000",
 		`CALL tailor.set_valued('refused_codes', 'code', sensitive => ARRAY['C03'], diversity => 3); CALL tailor.joint('refused_codes', ARRAY['age'])`: "0A000",
+		`CALL tailor.rows('refused', false); CALL tailor.activate('refused'); CALL tailor.joint('refused_codes', ARRAY['age'])`:                        "0A000",
 		`ALTER TABLE refused_codes DROP CONSTRAINT refused_codes_person_fkey; CALL tailor.joint('refused_codes', ARRAY['age'])`:                        "0A000",
 	} {
 		tx, err := owner.Begin(t.Context())
