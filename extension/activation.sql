@@ -236,6 +236,7 @@ BEGIN
             RAISE EXCEPTION 'table % has several rows for a subject and no primary key, and had one row for each, or a key, so far', relation USING ERRCODE = '55000',
                 HINT = format('Mend the table. Or CALL tailor.forget_chains(%L), which gives up the guarantee over what was shown before, and tailor.activate.', relation);
         END IF;
+        CALL tailor.assert_one_row(relation, policy, total, subjects);
         keyed := coalesce(keyed, total = subjects);
     END IF;
 

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -24,10 +25,11 @@ func TestAPolicySaysWhatIsIndexed(t *testing.T) {
 	}
 	exec1(t, direct, `CALL tailor.indexes('people', "drop" => ARRAY['born'], add => ARRAY['zip']); CALL tailor.activate('people')`)
 	waitFor(t, func() bool { return slices.Equal(indexed(), []string{"zip"}) })
+	subject := one[string](t, direct, `SELECT subject FROM tailor.protection WHERE relation = 'people'::regclass`)
 	for sql, code := range map[string]string{
-		`CALL tailor.indexes('people', add => ARRAY['nobody'])`:                      "42703",
-		`CALL tailor.indexes('people', add => ARRAY['zip'], "drop" => ARRAY['zip'])`: "22023",
-		`CALL tailor.indexes('people', add => ARRAY[(SELECT p.subject FROM tailor.protection p WHERE relation = 'people'::regclass)]); CALL tailor.activate('people')`: "22023",
+		`CALL tailor.indexes('people', add => ARRAY['nobody'])`:                                                   "42703",
+		`CALL tailor.indexes('people', add => ARRAY['zip'], "drop" => ARRAY['zip'])`:                              "22023",
+		fmt.Sprintf(`CALL tailor.indexes('people', add => ARRAY['%s']); CALL tailor.activate('people')`, subject): "22023",
 	} {
 		if _, err := direct.Exec(t.Context(), sql); codeIn(err) != code {
 			t.Errorf("%s: %v, want %s", sql, err, code)
