@@ -38,8 +38,9 @@ BEGIN
         BEGIN
             EXECUTE format('LOCK TABLE tailor.lock_progress_%s IN EXCLUSIVE MODE NOWAIT', slot);
             PERFORM setval(format('tailor.progress_%s_since', slot)::regclass, floor(extract(epoch FROM clock_timestamp()))::bigint);
-            PERFORM setval(format('tailor.progress_%s_of', slot)::regclass, 0);
+            -- Twice: nobody sees the number of no rows beside a phase of the copy before.
             CALL tailor.note_progress(slot, relation, 1);
+            CALL tailor.note_progress(slot, relation, 1, 0);
             RETURN slot;
         EXCEPTION WHEN lock_not_available THEN
             CONTINUE;
