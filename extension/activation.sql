@@ -182,7 +182,7 @@ BEGIN
         CALL tailor.assert_lends(relation, policy);
         SELECT s.reading INTO lender
             FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('p.%I', a.attname)) s
-            WHERE a.attrelid = to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'))
+            WHERE a.attrelid = tailor.lender(policy)
               AND a.attname = policy #>> '{parent,subject}' AND NOT a.attisdropped;
         source := format('%s LEFT JOIN %I.%I p ON %s = %s', source, policy #>> '{parent,schema}', policy #>> '{parent,name}', lender, person);
         SELECT concat_ws(', ', qids, string_agg(concat(s.reading, CASE WHEN t.typcollation <> 0 THEN ' COLLATE "C"' END), ', ' ORDER BY a.attnum)),
@@ -191,7 +191,7 @@ BEGIN
                       string_agg(format(', %s AS %I', s.reading, tailor.borrowed(c)), '' ORDER BY a.attnum))
             INTO qids, originals, fetched
             FROM jsonb_array_elements(policy #> '{parent,columns}') c
-            JOIN pg_attribute a ON a.attrelid = to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'))
+            JOIN pg_attribute a ON a.attrelid = tailor.lender(policy)
                  AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
             CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('p.%I', a.attname)) s JOIN pg_type t ON t.oid = s.stored;
     END IF;

@@ -93,8 +93,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             UNION ALL
               SELECT true, c FROM jsonb_array_elements(policy #> '{parent,columns}') c) q
         JOIN pg_attribute a ON a.attname = c ->> 'name' AND NOT a.attisdropped AND a.attnum > 0
-            AND a.attrelid = CASE WHEN q.borrowed THEN to_regclass(format('%I.%I',
-                    policy #>> '{parent,schema}', policy #>> '{parent,name}')) ELSE relation END
+            AND a.attrelid = CASE WHEN q.borrowed THEN tailor.lender(policy) ELSE relation END
         CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod,
             format('%s.%I', CASE WHEN q.borrowed THEN 'p' ELSE 'b' END, a.attname)) s
         JOIN pg_type t ON t.oid = s.stored)

@@ -49,6 +49,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION tailor.parent_of IS 'the table whose quasi-identifiers a policy borrows, with them; NULL for none, and while that table is out of step with its policy';
 
+-- Not by format: a planner that knows the policy would call it for a policy without a
+-- parent in a branch that no row takes, and format refuses NULL for %I.
+CREATE OR REPLACE FUNCTION tailor.lender(policy jsonb) RETURNS regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT to_regclass(quote_ident(policy #>> '{parent,schema}') || '.' || quote_ident(policy #>> '{parent,name}'))
+$$;
+COMMENT ON FUNCTION tailor.lender IS 'the table that a policy borrows quasi-identifiers from; NULL for none, and for one that is gone';
+
 CREATE OR REPLACE FUNCTION tailor.in_step(relation regclass) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT v.policy -> 'parent' IS NOT DISTINCT FROM tailor.parent_of(p.relation, v.policy - 'parent')
@@ -63,14 +71,14 @@ CREATE OR REPLACE FUNCTION tailor.with_parent(relation regclass, policy jsonb) R
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT policy || coalesce(
         (SELECT jsonb_build_object('parent', p) FROM tailor.parent_of(relation, policy) p
-         WHERE p IS NOT NULL AND tailor.owns(to_regclass(quote_ident(p ->> 'schema') || '.' || quote_ident(p ->> 'name')))), '{}')
+         WHERE p IS NOT NULL AND tailor.owns(tailor.lender(jsonb_build_object('parent', p)))), '{}')
 $$;
 COMMENT ON FUNCTION tailor.with_parent IS 'a draft with what it borrows; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_lends(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    parent  regclass := to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'));
+    parent  regclass := tailor.lender(policy);
     columns name[] := ARRAY(SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy #> '{parent,columns}') c);
 BEGIN
     IF policy -> 'parent' IS DISTINCT FROM tailor.parent_of(relation, policy - 'parent') THEN

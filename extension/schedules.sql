@@ -52,7 +52,7 @@ BEGIN
     FOR part IN
         SELECT relation
       UNION ALL
-        SELECT to_regclass(format('%I.%I', v.policy #>> '{parent,schema}', v.policy #>> '{parent,name}'))
+        SELECT tailor.lender(v.policy)
         FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
         WHERE p.relation = lock_scheduled.relation AND v.policy ? 'parent'
     LOOP

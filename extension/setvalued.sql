@@ -124,8 +124,7 @@ COMMENT ON FUNCTION tailor.publishes IS 'the part of a policy that decides how a
 CREATE OR REPLACE PROCEDURE tailor.assert_joint(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    parent  regclass := CASE WHEN policy ? 'parent'
-        THEN to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}')) END;
+    parent  regclass := tailor.lender(policy);
     missing text;
     types   regtype[];
 BEGIN
@@ -317,7 +316,7 @@ BEGIN
                          FROM %2$s b WHERE true%5$s' END;
     IF policy @? '$.set_valued.joint' THEN
         -- All subjects of the parent, whether they have codes or not.
-        parent := to_regclass(format('%I.%I', policy #>> '{parent,schema}', policy #>> '{parent,name}'));
+        parent := tailor.lender(policy);
         SELECT string_agg(format('(%s)::text AS %I', s.reading, tailor.borrowed(c)), ', '), string_agg(quote_ident(tailor.borrowed(c)), ', ')
             INTO qids, names
             FROM jsonb_array_elements(policy #> '{parent,columns}') c
