@@ -33,11 +33,11 @@ SELECT position, (j ->> 'time')::timestamptz, j ->> 'principal', 'hospital', j -
     (j ->> 'aggregate_loss')::float8, 5, 10, 3.5
 FROM n, LATERAL (SELECT record::jsonb AS j OFFSET 0) p`
 
-// TestAMillionRecordsAreListedAndFilteredAtOnce: a hundred thousand where time
-// is short.
+// TestAMillionRecordsAreListedAndFilteredAtOnce: eighty thousand where
+// time is short.
 func TestAMillionRecordsAreListedAndFilteredAtOnce(t *testing.T) {
 	const limit = 200 * time.Millisecond
-	records := 100_000
+	records := 80_000
 	if os.Getenv("TAILOR_SOAK") != "" {
 		records = 1_000_000
 	}
@@ -53,7 +53,7 @@ func TestAMillionRecordsAreListedAndFilteredAtOnce(t *testing.T) {
 	first := one[int64](t, conn, "SELECT min(position) FROM tailor.audit_entry")
 	middle := audit.Page{Most: 50, Position: first + int64(records/2)}
 	last := audit.Page{Most: 50}
-	day := time.Date(2026, 1, 20, 0, 0, 0, 0, time.UTC)
+	day := time.Date(2026, 1, 4, 0, 0, 0, 0, time.UTC)
 	cases := []struct {
 		claim  string
 		filter audit.Filter

@@ -33,8 +33,9 @@ func TestTextsBuiltToBreakTheParserHarmNobody(t *testing.T) {
 		{"ten megabytes of comment", "SELECT age FROM patients /*" + repeat("x", 10<<20) + "*/", "54000"},
 	}
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeDescribeExec} {
-		for _, c := range cases {
+		for i, c := range cases {
 			t.Run(mode.String()+"/"+c.claim, func(t *testing.T) {
+				oneIn(t, 3, i)
 				conn := connect(t, p.dsn(user))
 				started := time.Now()
 				_, err := conn.Exec(t.Context(), c.sql, mode)

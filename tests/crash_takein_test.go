@@ -128,6 +128,9 @@ func TestKillingTheProxyWhileItTakesACopyInShowsNoHalf(t *testing.T) {
 		rounds = 3
 	}
 	for i := range rounds*len(takingInSteps) + 3*rounds {
+		if i%3 > 0 && !soaks() {
+			continue
+		}
 		at := step{before: "any moment"}
 		if i < rounds*len(takingInSteps) {
 			at = takingInSteps[i%len(takingInSteps)]

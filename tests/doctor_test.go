@@ -34,7 +34,7 @@ func TestDoctorFindsWaysRoundTheProxy(t *testing.T) {
 CREATE TABLE wards (ward text, id integer) PARTITION BY RANGE (id); CREATE TABLE ward_1 PARTITION OF wards FOR VALUES FROM (0) TO (100);
 INSERT INTO wards SELECT 'a', n FROM generate_series(1, 50) n;
 CALL tailor.protect('wards', 'id', 5); CALL tailor.classify('wards', 'ward', 'non_sensitive'); CALL tailor.activate('wards')`)
-	for _, c := range []struct{ claim, sql, check, severity, object, undo string }{
+	for i, c := range []struct{ claim, sql, check, severity, object, undo string }{
 		{"a privilege", `GRANT SELECT ON patients TO clerk`, "privileges", "serious", "public.patients", ""},
 		{"a privilege by membership", `GRANT SELECT ON patients TO clerks`, "privileges", "serious", "public.patients", ""},
 		{"a privilege on a column", `GRANT SELECT (name) ON patients TO PUBLIC`, "privileges", "serious", "public.patients", ""},
@@ -76,6 +76,7 @@ SELECT relation, 'table', epoch, 1, 50, 7 FROM tailor.protection WHERE relation 
 		{"a table of another shape", `ALTER TABLE visits ADD mood text`, "shape", "serious", "public.visits", "ALTER TABLE visits DROP mood; CALL tailor.activate('visits')"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
+			oneIn(t, 3, i)
 			find := func() *finding {
 				code, findings := doctor(t, s)
 				for i, f := range findings {

@@ -13,7 +13,7 @@ import (
 // shown of each: labels, presence, changes of payload.
 func TestEpochsTellNobodyApart(t *testing.T) {
 	office := openOffice(t, "epochs")
-	for _, test := range []struct {
+	for i, test := range []struct {
 		name string
 		run  func(r *register)
 	}{
@@ -309,6 +309,7 @@ func TestEpochsTellNobodyApart(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			oneIn(t, 4, i)
 			r := office.register(t, 1200)
 			test.run(r)
 			r.check()

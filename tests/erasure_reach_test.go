@@ -138,8 +138,11 @@ func TestEraseOutlivesForgottenChains(t *testing.T) {
 // TestEraseReachesChildren erases from a table, from one with several rows for each
 // person, and from one of codes.
 func TestEraseReachesChildren(t *testing.T) {
-	for _, departures := range []string{"with_block", "at_once"} {
-		t.Run(departures, func(t *testing.T) { eraseFromChildren(t, departures) })
+	for i, departures := range []string{"with_block", "at_once"} {
+		t.Run(departures, func(t *testing.T) {
+			oneIn(t, 2, i)
+			eraseFromChildren(t, departures)
+		})
 	}
 }
 

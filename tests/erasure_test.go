@@ -375,7 +375,11 @@ func TestEraseLeavesNothingToSubtract(t *testing.T) {
 		}
 		return answers
 	}
-	for trial := range 6 {
+	trials := 2
+	if soaks() {
+		trials = 6
+	}
+	for trial := range trials {
 		victim := r.strangers(1)[0]
 		before := ask()
 		r.erase(victim, "with_block")

@@ -251,11 +251,13 @@ func TestPreparedBySQLKeepsItsSharedConnection(t *testing.T) {
 // cancelled, whoever runs what at the moment.
 func TestACancelRequestEndsTheQuestionOfExecute(t *testing.T) {
 	p := shared.serve(t)
-	conn := connect(t, p.dsn(shared.reader(t)))
+	user := shared.reader(t)
+	conn := connect(t, p.dsn(user))
 	rowsOf(t, conn, "PREPARE q AS SELECT count(*) FROM patients")
 	holder, watcher := shared.superuser(t), shared.superuser(t)
 	waits := func() bool {
-		return one[bool](t, watcher, `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'pg_catalog.pg_namespace'::regclass AND NOT granted)`)
+		return one[bool](t, watcher, `SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
+			WHERE relation = 'pg_catalog.pg_namespace'::regclass AND NOT granted AND usename = $1)`, user)
 	}
 	waits() // so that it needs no look at the catalog while that is locked
 	for range 2 {

@@ -131,6 +131,9 @@ func TestAPromotedStandbyCountsAsARestore(t *testing.T) {
 func TestAnAuditFileAheadOfTheDatabaseCountsAsARestore(t *testing.T) {
 	for name, flags := range map[string][]string{"setback": nil, "setbackfile": {"--audit-table=false"}} {
 		t.Run(name, func(t *testing.T) {
+			if flags != nil {
+				soakOnly(t)
+			}
 			flags := append(flags, "--audit-log", filepath.Join(t.TempDir(), "audit.jsonl"))
 			f := newLosing(t, name, 3, flags...)
 			f.fail(t, false)

@@ -59,13 +59,14 @@ func TestATableOfFewerThanKIsRefusedAlike(t *testing.T) {
 	conn := connect(t, p.dsn(shared.reader(t)))
 	owner := connect(t, p.dsn("dba"))
 	const few = "The table as a whole does not meet 5-anonymity."
-	for _, c := range []struct{ name, policy, hint string }{
+	for i, c := range []struct{ name, policy, hint string }{
 		{"emptied_with_qid", `CALL tailor.classify('public.%[1]s', 'age', 'quasi_identifier', hierarchy => 'age')`, few},
 		{"emptied_without_qid", `SELECT`, few},
 		{"emptied_aggregates", `CALL tailor.classify('public.%[1]s', 'age', 'non_sensitive'); CALL tailor.rows('public.%[1]s', false)`, few},
 		{"emptied_set_valued", `CALL tailor.set_valued('public.%[1]s', 'illness', 2)`, "Too few subjects of the table have codes at all."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			oneIn(t, 2, i)
 			exec1(t, owner, fmt.Sprintf(`CREATE TABLE %s (id int, age int, illness text)`, c.name))
 			exec1(t, owner, fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => 'id', k => 5); CALL tailor.classify('public.%[1]s', 'illness', 'sensitive'); `+c.policy, c.name))
 			renew := "activate"

@@ -126,7 +126,10 @@ func answersLinkedQuestions(t *testing.T, s *stand) {
 	p := s.serve(t)
 	reader := s.reader(t)
 	conn, program := connect(t, p.dsn(reader)), connect(t, p.program(reader))
-	for _, q := range linkedQuestions {
+	for i, q := range linkedQuestions {
+		if i%3 > 0 && !soaks() && !strings.Contains(q.sql, "EXISTS") {
+			continue
+		}
 		over := func(people, codes string) string {
 			return strings.NewReplacer("research.P ", "research."+people+" ", "research.C ", "research."+codes+" ", " P", " "+people, " C ", " "+codes+" ").Replace(q.sql)
 		}

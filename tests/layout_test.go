@@ -41,8 +41,9 @@ var layouts = []struct {
 func TestAReleaseOfAnEarlierVersionIsRefusedUntilItIsForgotten(t *testing.T) {
 	s, _ := ownStand(t, "layouts")
 	const query = "SELECT age, ward FROM patients"
-	for _, l := range layouts {
+	for i, l := range layouts {
 		t.Run(l.claim, func(t *testing.T) {
+			oneIn(t, 2, i)
 			user, direct := s.reader(t), s.superuser(t)
 			p := s.serve(t)
 			answeredSoon(t, connect(t, p.dsn(user)), query)

@@ -254,8 +254,9 @@ func manyParameters() string {
 // the protocol lets it send, reading the answers or not. Property: whatever it sends,
 // the proxy's process grows by what is bounded for a session, and serves others.
 func TestASessionTakesAtMostFourMegabytes(t *testing.T) {
-	for _, f := range floods() {
+	for i, f := range floods() {
 		t.Run(f.claim, func(t *testing.T) {
+			oneIn(t, 4, i)
 			if f.encrypted {
 				certificate, key := newAuthority(t).sign(t, "proxy", false)
 				f.flags = append(f.flags, "--tls-certificate", certificate, "--tls-key", key)

@@ -15,7 +15,7 @@ import (
 
 // large is a table that takes a second or so to copy, with its policy as a
 // draft.
-const large = `CREATE TABLE large AS SELECT n AS id, n % 97 AS age, (10000 + n % 211 * 37)::text AS zip, 'd' || n % 41 AS diagnosis FROM generate_series(1, 250000) n;
+const large = `CREATE TABLE large AS SELECT n AS id, n % 97 AS age, (10000 + n % 211 * 37)::text AS zip, 'd' || n % 41 AS diagnosis FROM generate_series(1, 120000) n;
 ALTER TABLE large ADD PRIMARY KEY (id);
 CALL tailor.define_hierarchy('large_age', 'interval', '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
 CALL tailor.define_hierarchy('large_zip', 'prefix', '{"keep": [4, 3, 2]}');
@@ -73,7 +73,7 @@ func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
 				var n, of int64
 				var past bool
 				if _, err = pgx.ForEachRow(rows, []any{&phase, &n, &of, &past, &role}, func() error {
-					if phase != "counting rows" && of != 250000 || n > of || !past || role != "postgres" && role != "head" {
+					if phase != "counting rows" && of != 120000 || n > of || !past || role != "postgres" && role != "head" {
 						return fmt.Errorf("%s: %d of %d rows, by %s", phase, n, of, role)
 					}
 					if n < phases[phase] {
@@ -102,7 +102,7 @@ func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			told := strings.Join(notices, "\n")
-			for _, want := range []string{"read 100000 of 250000 rows", "stored 200000 of 250000 rows", "stored 250000 rows of 250000 subjects"} {
+			for _, want := range []string{"read 100000 of 120000 rows", "stored 100000 of 120000 rows", "stored 120000 rows of 120000 subjects"} {
 				if !strings.Contains(told, want) {
 					t.Errorf("notices lack %q:\n%s", want, told)
 				}

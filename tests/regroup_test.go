@@ -70,9 +70,7 @@ func TestNothingIsCutElsewhereAfterItWasMerged(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if test.long {
-				soakOnly(t)
-			}
+			oneIn(t, 3, i)
 			s, owner := ownStand(t, fmt.Sprintf("regroup%d", i))
 			p := s.serve(t)
 			conn := connect(t, p.dsn(s.reader(t)))

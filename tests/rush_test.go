@@ -25,6 +25,14 @@ func soakOnly(t *testing.T) {
 	}
 }
 
+// oneIn leaves out case i of a long table, unless it is the first of n or tests may take long.
+func oneIn(t *testing.T, n, i int) {
+	t.Helper()
+	if i%n > 0 {
+		soakOnly(t)
+	}
+}
+
 // soaks says that tests may take long.
 func soaks() bool { return os.Getenv("TAILOR_SOAK") != "" }
 

@@ -16,7 +16,7 @@ import (
 // subject has: what a reader is told must hold of the table, and at least k
 // subjects must fit whoever is known by two codes.
 func boundsEveryPair(t *testing.T, s *stand) {
-	c := drawCodes(2000)
+	c := drawCodes(800)
 	p := s.published(t, "bounded", c)
 	conn := connect(t, p.dsn(s.reader(t)))
 	truth := c.pairs()

@@ -39,6 +39,7 @@ func TestTwoReleasesOfAFamilyShareNoFact(t *testing.T) {
 		{"numbers of somebody else", "stranger", "SELECT id, left(md5(id::text), 1) FROM patients", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			oneIn(t, 3, i)
 			table, reference := fmt.Sprintf("part_%d", i), "REFERENCES patients"
 			if test.column == "loose" || test.column == "stranger" {
 				test.column, reference = "station text", ""

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -83,7 +84,7 @@ func TestRandomStatementsBreakNothingAndShowNothing(t *testing.T) {
 		}
 		t.Skip("sqlsmith is not installed")
 	}
-	statements, seed := 2000, "20260101"
+	statements, seed := 1000, "20260101"
 	if os.Getenv("TAILOR_SOAK") != "" {
 		statements = 20_000
 	}
@@ -106,7 +107,9 @@ func TestRandomStatementsBreakNothingAndShowNothing(t *testing.T) {
 	outcomes := make(map[string]int)
 	for _, r := range p.records(t) {
 		outcomes[fmt.Sprint(r["verdict"])]++
-		if r["sqlstate"] == "XX000" {
+		// PostgreSQL itself fails so at some that are passed to it as they are, as it does at
+		// unknownin(cast('x' as cstring)).
+		if relations, _ := r["relations"].([]any); r["sqlstate"] == "XX000" && (r["verdict"] != "failed" || len(relations) > 0) {
 			t.Errorf("an internal error: %.300v", r["sql"])
 		}
 	}
@@ -116,6 +119,9 @@ func TestRandomStatementsBreakNothingAndShowNothing(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if refused := regexp.MustCompile(`level=ERROR .*sqlstate=XX000.*`).FindString(p.log.String()); refused != "" {
+		t.Errorf("the proxy has an internal error: %s", refused)
+	}
 	if len(w.found) > 0 {
 		t.Errorf("planted values reached the client: %q", w.found)
 	}
