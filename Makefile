@@ -3,7 +3,7 @@ SHELL := /bin/bash
 GO    ?= go
 
 # Too slow under the race detector.
-SEARCHES := PublishedOptima|BestFirstStopped|LosesNoMore|LoseNoMore|EveryBlockMeets|CountsByValues|BlindCutsWithhold|SearchAgrees|CommonRefinement|LatticesBeyond|WorkloadsAsChains|DeepestTexts
+SEARCHES := PublishedOptima|BestFirstStopped|LosesNoMore|LoseNoMore|EveryBlockMeets|CountsByValues|BlindCutsWithhold|SearchAgrees|CommonRefinement|LatticesBeyond|WorkloadsAsChains|DeepestTexts|UtilityOf|DisassociationLoses|ReferenceDataIsPublished|LocalRecoding|RareSets
 
 # The tests of whole systems wait more than they compute: several processes run at once, each
 # the tests that begin with its letters.
@@ -27,7 +27,7 @@ test-end-to-end-%: # proxies run with the race detector where sessions meet
 	$(GO) test -timeout 30m -run '^Test[$*]' ./tests
 
 test-packages:
-	$(GO) test -run '$(SEARCHES)' ./anonymize ./ecg ./planner
+	$(GO) test -run '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)
 	$(GO) test -race -timeout 30m -skip '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)
 
 test-versions: prepare ## the tests of releases on other versions of PostgreSQL, whose binaries come by npm; VERSIONS=18 for one
@@ -37,7 +37,7 @@ test-versions: prepare ## the tests of releases on other versions of PostgreSQL,
 	done
 
 soak: prepare-test ## the tests that take longer
-	TAILOR_SOAK=1 $(GO) test -timeout 60m -run '$(SEARCHES)' ./anonymize ./ecg ./planner
+	TAILOR_SOAK=1 $(GO) test -timeout 60m -run '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)
 	TAILOR_SOAK=1 $(GO) test -race -timeout 170m ./...
 
 bench: prepare ## benchmarks, each with its comparison in the same run

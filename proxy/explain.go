@@ -35,9 +35,9 @@ func (s *session) explained(ctx context.Context, plan *planner.Plan, record *aud
 	account := &ecg.Explanation{Tables: []ecg.ExplainedTable{}}
 	branches := composed(plan)
 	for i, planned := range plan.Relations {
-		r, err := current(snapshot, planned)
-		if err != nil {
-			return "", err
+		r := current(snapshot, planned)
+		if r == nil {
+			return "", errChangedResult(planned)
 		}
 		table, err := s.explainedTable(ctx, r, branches[i])
 		if err != nil {

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +61,7 @@ func (s *session) knows(p *prepared) bool {
 // chain later, the portal's snapshot does not show.
 func (s *session) decideBound(ctx context.Context, p *portal) error {
 	started := s.proxy.clock()
-	d, err := s.tailor(ctx, p.plan)
+	d, err := s.tailorAgain(ctx, p.plan)
 	p.took = s.proxy.clock().Sub(started)
 	s.proxy.meters.assessment.Observe(p.took)
 	if err != nil {
@@ -85,10 +84,8 @@ func (s *session) recordBound(ctx context.Context, p *portal, record *audit.Reco
 	if err != nil {
 		return nil, err
 	}
-	for _, planned := range slices.Concat(p.plan.Parents, p.plan.Relations) {
-		if _, err := current(snapshot, planned); err != nil {
-			return nil, err
-		}
+	if err := assertFits(snapshot, p.plan); err != nil {
+		return nil, err
 	}
 	for _, bound := range p.bound.releases {
 		if r := snapshot.Current(bound.Relation); !bound.Stands(r) {

@@ -186,7 +186,7 @@ func (s *session) prepareAgain(ctx context.Context, p *prepared) error {
 		p.fetches = nil // the cursors ended with their transaction
 		text = cmp.Or(p.sent, text)
 	default:
-		d, err := s.tailor(ctx, p.plan)
+		d, err := s.tailorAgain(ctx, p.plan)
 		if err != nil {
 			return err
 		}

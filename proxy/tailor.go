@@ -111,7 +111,20 @@ func reserved(text string) error {
 	return nil
 }
 
-// tailor finds the release of every relation of a plan.
+// tailorAgain is tailor for a statement that was prepared before.
+func (s *session) tailorAgain(ctx context.Context, plan *planner.Plan) (*decision, error) {
+	snapshot, err := s.proxy.catalog.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	if err := assertFits(snapshot, plan); err != nil {
+		return nil, err
+	}
+	return s.tailor(ctx, plan)
+}
+
+// tailor finds the release of every relation of a plan. What has changed since it was
+// planned is to be sent again.
 func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, error) {
 	ctx, done := s.work.during(ctx)
 	defer done()
@@ -124,20 +137,17 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 		return nil, err
 	}
 	for _, planned := range plan.Parents {
-		r, err := current(snapshot, planned)
-		if err != nil {
-			return nil, err
+		r := current(snapshot, planned)
+		if r == nil {
+			return nil, catalog.ErrOvertaken(planned)
 		}
 		d.parents = append(d.parents, r)
 	}
 	branches := sync.OnceValue(func() [][]ecg.Stage { return composed(plan) })
 	for i, planned := range plan.Relations {
-		r, err := current(snapshot, planned)
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(plan.Counted, planned) && r.Subjects != planned.Subjects {
-			return nil, errChangedResult(planned)
+		r := current(snapshot, planned)
+		if r == nil || slices.Contains(plan.Counted, planned) && r.Subjects != planned.Subjects {
+			return nil, catalog.ErrOvertaken(planned)
 		}
 		if r.AggregateOnly {
 			if err := s.proxy.catalog.AssertNoShadow(ctx, s.principal.Name, r); err != nil {
@@ -201,13 +211,24 @@ func (s *session) assertProject() error {
 	return nil
 }
 
-// current is the relation of a plan as it is now, if the plan still fits it.
-func current(snapshot *catalog.Snapshot, planned *catalog.Relation) (*catalog.Relation, error) {
+// current is the relation of a plan as it is now, nil if the plan no longer fits it.
+func current(snapshot *catalog.Snapshot, planned *catalog.Relation) *catalog.Relation {
 	r := snapshot.Current(planned)
 	if r == nil || r.OID != planned.OID || r.Version != planned.Version || r.OneRow != planned.OneRow || r.Lent() != planned.Lent() {
-		return nil, errChangedResult(planned)
+		return nil
 	}
-	return r, nil
+	return r
+}
+
+// assertFits fails where what a plan of a prepared statement reads is not what it was.
+func assertFits(snapshot *catalog.Snapshot, plan *planner.Plan) error {
+	for _, planned := range slices.Concat(plan.Parents, plan.Relations) {
+		r := current(snapshot, planned)
+		if r == nil || slices.Contains(plan.Counted, planned) && r.Subjects != planned.Subjects {
+			return errChangedResult(planned)
+		}
+	}
+	return nil
 }
 
 // errChangedResult has the words by which drivers know that they have to prepare
