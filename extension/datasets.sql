@@ -27,7 +27,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.define_dataset IS 'makes a materialized view of a query, to be protected as a table is: call tailor.classify for its columns, and tailor.activate';
 
 CREATE OR REPLACE FUNCTION tailor.read_by_data_sets() RETURNS TABLE (dataset regclass, relation regclass, column_name name)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE reads (dataset, relation, number) AS (
         SELECT p.relation::oid, d.refobjid, d.refobjsubid
         FROM tailor.protection p JOIN pg_rewrite w ON w.ev_class = p.relation

@@ -38,6 +38,7 @@ func TestDataSetsAnswerAcrossTables(t *testing.T) {
 	direct, p := datasetWard(t, "datasets")
 	exec1(t, direct, staysOf)
 	conn := connect(t, p.program("researcher"))
+	answeredSoon(t, conn, "SELECT FROM stays_of LIMIT 0")
 	for _, sql := range []string{
 		"SELECT count(*) FROM stays_of",
 		"SELECT count(*) FROM stays_of WHERE again",
@@ -71,6 +72,7 @@ func TestDataSetsAreFilledWhenTheyAreCopied(t *testing.T) {
 	direct, p := datasetWard(t, "datasets_filled")
 	exec1(t, direct, staysOf)
 	conn := connect(t, p.program("researcher"))
+	answeredSoon(t, conn, "SELECT FROM stays_of LIMIT 0")
 	count := func() int64 { return answered(t, conn, "SELECT count(*) FROM stays_of")[0][0].(int64) }
 	if n := count(); n != 3000 {
 		t.Fatalf("%d people", n)
