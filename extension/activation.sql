@@ -52,7 +52,7 @@ BEGIN
     END LOOP;
     FOR found IN
         SELECT f AS part FROM tailor.family(relation) f JOIN pg_class c ON c.oid = f
-        WHERE c.relkind NOT IN ('r', 'p', 'm') OR c.relpersistence = 't'
+        WHERE c.relkind NOT IN ('r', 'p') OR c.relpersistence = 't'
     LOOP
         RAISE EXCEPTION '% is not a table that is stored here', found.part USING ERRCODE = '42809';
     END LOOP;

@@ -90,8 +90,8 @@ END $$;
 COMMENT ON PROCEDURE tailor.assert_erased_known IS 'fails if people who were erased cannot be '
     'told from others any more; for Tailor''s own routines only';
 
--- A person's rows are in the table that was named, in all that refer to its subject by
--- theirs, and in data sets that have its subject by the same name.
+-- A person's rows are in the table that was named and in all that refer to its
+-- subject by theirs.
 CREATE OR REPLACE FUNCTION tailor.tables_about(relation regclass)
 RETURNS TABLE (part regclass, subject name)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -99,21 +99,18 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         SELECT p.relation, (v.policy ->> 'subject')::name
         FROM tailor.protection p
         JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active),
-    links (relation, subject, other, key) AS (
-        SELECT s.relation, s.subject, f.confrelid, there.attname
-        FROM pg_constraint f JOIN subjects s ON s.relation = f.conrelid
-        JOIN pg_attribute here ON here.attrelid = f.conrelid AND here.attnum = f.conkey[1]
-            AND here.attname = s.subject
-        JOIN pg_attribute there ON there.attrelid = f.confrelid AND there.attnum = f.confkey[1]
-        WHERE f.contype = 'f' AND cardinality(f.conkey) = 1
-      UNION
-        SELECT s.relation, s.subject, r.relation, r.column_name
-        FROM tailor.read_by_data_sets() r JOIN subjects s ON s.relation = r.dataset
-        WHERE r.column_name = s.subject),
     about (relation, subject) AS (
         SELECT s.relation, s.subject FROM subjects s WHERE s.relation = tables_about.relation
       UNION
-        SELECT l.relation, l.subject FROM about a JOIN links l ON (l.other, l.key) = (a.relation, a.subject))
+        SELECT s.relation, s.subject
+        FROM about a
+        JOIN pg_constraint f
+            ON f.contype = 'f' AND f.confrelid = a.relation AND cardinality(f.conkey) = 1
+        JOIN subjects s ON s.relation = f.conrelid
+        JOIN pg_attribute here ON here.attrelid = f.conrelid AND here.attnum = f.conkey[1]
+            AND here.attname = s.subject
+        JOIN pg_attribute there ON there.attrelid = f.confrelid AND there.attnum = f.confkey[1]
+            AND there.attname = a.subject)
     SELECT relation, subject FROM about
 $$;
 COMMENT ON FUNCTION tailor.tables_about IS 'a protected table and the protected ones whose '
@@ -638,13 +635,6 @@ BEGIN
         END IF;
         relations := relations || about.part;
         subjects := subjects || called;
-    END LOOP;
-    FOR about IN
-        SELECT DISTINCT r.dataset FROM tailor.read_by_data_sets() r
-        WHERE r.relation = ANY (relations) AND r.dataset <> ALL (relations) ORDER BY 1
-    LOOP
-        RAISE WARNING 'data set % reads what the person is erased from, and names its subjects otherwise', about.dataset
-            USING HINT = 'If the person is in it, call tailor.erase for it too.';
     END LOOP;
     IF relations[1] IS DISTINCT FROM relation THEN
         CALL tailor.assert_protected(relation);

@@ -2,9 +2,7 @@
 --
 -- Two tables of the same people are two partitions of them. What both show exact
 -- puts these together: of the rows of a person's block in one, those go whose value
--- the person's block in the other lacks. What one shows exact and the other as a
--- quasi-identifier of its own does so too, and so does who is in a table that has
--- some of the people only. So activation looks for such columns.
+-- the person's block in the other lacks. So activation looks for such columns.
 --
 -- The values of some subjects are kept for that, as digests, beside those of the
 -- subjects: samples of two tables are of the same subjects, may be compared without
@@ -50,22 +48,6 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION tailor.exact_columns IS 'the columns that a policy shows as they are. The codes of a set-valued table are not, unless they are shown beside columns of the parent: k^m-anonymity counts them among what is known';
 
-CREATE OR REPLACE FUNCTION tailor.own_quasi_identifiers(policy jsonb) RETURNS SETOF name
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
-    WHERE c ->> 'class' = 'quasi_identifier' AND NOT policy ? 'set_valued'
-$$;
-COMMENT ON FUNCTION tailor.own_quasi_identifiers IS 'the quasi-identifiers that a policy does not borrow; of a set-valued table none';
-
-CREATE OR REPLACE FUNCTION tailor.quasi_identifiers_of(policy jsonb, other regclass) RETURNS SETOF name
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT tailor.own_quasi_identifiers(policy)
-  UNION
-    SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy #> '{parent,columns}') c
-    WHERE tailor.lender(policy) = other
-$$;
-COMMENT ON FUNCTION tailor.quasi_identifiers_of IS 'the quasi-identifiers of a policy, with those that it borrows of another table';
-
 -- Called as tailor.follow_subjects is. A cast is made only between PostgreSQL's own types.
 DROP PROCEDURE IF EXISTS tailor.keep_facts(uuid, regclass, jsonb, uuid[]);
 CREATE OR REPLACE PROCEDURE tailor.keep_facts(identity uuid, relation regclass, policy jsonb, digests uuid[], copy integer)
@@ -91,7 +73,7 @@ BEGIN
         FROM (SELECT a.attname AS name, a.attnum AS number,
                      CASE WHEN a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'float4'::regtype, 'float8'::regtype) THEN 'number'
                           WHEN a.atttypid IN ('date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype) THEN 'date' ELSE 'text' END AS kind
-              FROM (SELECT x.name FROM tailor.exact_columns(policy) x UNION SELECT tailor.own_quasi_identifiers(policy)) e
+              FROM tailor.exact_columns(policy) e
               JOIN pg_attribute a ON a.attrelid = relation AND a.attname = e.name AND a.attnum > 0 AND NOT a.attisdropped) c;
     IF facts IS NULL OR cardinality(digests) = 0 THEN
         RETURN;
@@ -110,7 +92,7 @@ BEGIN
         tailor.unless_erased(relation, (policy ->> 'subject')::name))
         USING identity, digests[least(5000, cardinality(digests))];
 END $$;
-COMMENT ON PROCEDURE tailor.keep_facts IS 'keeps what columns that are shown exact, and quasi-identifiers, say of the subjects with the 5000 lowest digests; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.keep_facts IS 'keeps what columns that are shown exact say of the subjects with the 5000 lowest digests; for Tailor''s own routines only';
 
 -- Two measures, of 2,000 subjects at most. Both are shares of subjects, beside the
 -- share that chance gives.
@@ -196,27 +178,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enab
 $$;
 COMMENT ON FUNCTION tailor.compare_codes IS 'whether a column of the same subjects tells which codes they have, as tailor.compare_facts; for Tailor''s own routines only';
 
--- Who is in a table is told by a column of another where subjects with one value are
--- in it, and those with others are not.
-CREATE OR REPLACE FUNCTION tailor.compare_membership(one uuid, here name, other uuid,
-    OUT subjects bigint, OUT agreement float8, OUT agreement_by_chance float8, OUT told float8, OUT told_by_chance float8, OUT alike boolean)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_nestloop = off AS $$
-    WITH a AS MATERIALIZED (
-        SELECT DISTINCT ON (u.subject) u.subject, u.coarse
-        FROM tailor.shown_fact f, unnest(f.subjects, f.coarse) WITH ORDINALITY u (subject, coarse, nth)
-        WHERE f.protection = one AND f.column_name = here ORDER BY u.subject, u.nth),
-    b AS MATERIALIZED (SELECT s AS subject FROM tailor.shown_family f, unnest(f.subjects) s WHERE f.protection = other),
-    pairs AS (
-        SELECT count(*)::float8 AS c, sum(count(*)) OVER (PARTITION BY coarse)::float8 AS ca, sum(count(*)) OVER (PARTITION BY b.subject IS NULL)::float8 AS cb,
-               sum(count(*)) OVER ()::float8 AS n
-        FROM a LEFT JOIN b USING (subject)
-        WHERE a.subject <= coalesce((SELECT f.subjects[tailor.most_digests()] FROM tailor.shown_family f WHERE f.protection = other), a.subject)
-        GROUP BY coarse, b.subject IS NULL),
-    guessed AS (SELECT sum(c) AS n, sum(c * (c - 1) / (ca - 1)) / sum(c) AS told, sum(c * (cb - 1) / (n - 1)) / sum(c) AS chance FROM pairs WHERE ca > 1)
-    SELECT g.n::bigint, NULL::float8, NULL::float8, g.told, g.chance, tailor.far_beyond(g.told, g.chance, g.n, 0.5) FROM guessed g
-$$;
-COMMENT ON FUNCTION tailor.compare_membership IS 'whether a column tells who is in another table, as tailor.compare_facts; for Tailor''s own routines only';
-
 -- Keys that are given in sequence agree with those of anybody. Two tables of the
 -- same people are sound together where neither tells what the other one tells.
 CREATE OR REPLACE FUNCTION tailor.unlike(one uuid, other uuid) RETURNS boolean
@@ -252,8 +213,7 @@ BEGIN
                        coalesce(round(100 * f.told), 0), coalesce(round(100 * f.told_by_chance), 0)) END), ' ' ORDER BY f.alike DESC, f.here, f.there) AS detail
             INTO found
             FROM (SELECT a.name AS here, b.name AS there, l.*
-                  FROM (SELECT *, true AS exact FROM tailor.exact_columns(policy) UNION ALL SELECT q, false, false FROM tailor.own_quasi_identifiers(policy) q) a
-                  CROSS JOIN (SELECT *, true AS exact FROM tailor.exact_columns(other.policy) UNION ALL SELECT q, false, false FROM tailor.own_quasi_identifiers(other.policy) q) b
+                  FROM tailor.exact_columns(policy) a CROSS JOIN tailor.exact_columns(other.policy) b
                   CROSS JOIN LATERAL (
                       SELECT * FROM tailor.compare_facts(other.here, a.name, other.identity, b.name)
                           WHERE policy ? 'set_valued' = (other.policy ? 'set_valued')
@@ -261,29 +221,12 @@ BEGIN
                           WHERE policy ? 'set_valued' AND NOT other.policy ? 'set_valued'
                     UNION ALL SELECT * FROM tailor.compare_codes(other.identity, b.name, other.here, a.name)
                           WHERE NOT policy ? 'set_valued' AND other.policy ? 'set_valued') l
-                  WHERE NOT a.accepted AND NOT b.accepted AND (a.exact OR b.exact)
-                    -- What is a quasi-identifier in both may stand beside what depends on it.
-                    AND (a.exact OR a.name NOT IN (SELECT tailor.quasi_identifiers_of(other.policy, relation)))
-                    AND (b.exact OR b.name NOT IN (SELECT tailor.quasi_identifiers_of(policy, other.relation)))) f
+                  WHERE NOT a.accepted AND NOT b.accepted) f
             WHERE f.here = f.there AND other.tied OR f.alike AND other.owned;
         IF found.pairs > 0 THEN
             RAISE EXCEPTION 'tables % and % show the same fact in columns %', relation, other.relation, found.first USING ERRCODE = '0A000',
                 DETAIL = found.detail,
                 HINT = format('Hide one of each, make it a quasi-identifier, or say that releases may be put together by it: CALL tailor.shared_fact(%L, ..., ''accepted'').', relation);
-        END IF;
-        SELECT m.* INTO found
-            FROM (SELECT e.name AS telling, other.relation AS shows, relation AS of, c.*
-                  FROM tailor.exact_columns(other.policy) e CROSS JOIN LATERAL tailor.compare_membership(other.identity, e.name, other.here) c WHERE NOT e.accepted
-                UNION ALL
-                  SELECT e.name, relation, other.relation, c.*
-                  FROM tailor.exact_columns(policy) e CROSS JOIN LATERAL tailor.compare_membership(other.here, e.name, other.identity) c WHERE NOT e.accepted) m
-            WHERE m.alike AND other.owned ORDER BY m.told DESC LIMIT 1;
-        IF found.alike THEN
-            RAISE EXCEPTION 'column "%" of table % tells who is in table %', found.telling, found.shows, found.of USING ERRCODE = '0A000',
-                DETAIL = format('%s subjects looked at; of %s %% it is guessed right whether they are in it (by chance %s %%).',
-                                found.subjects, round(100 * found.told), round(100 * found.told_by_chance)),
-                HINT = format('Let the table have all subjects, with a column that says so; hide "%s" or make it a quasi-identifier; or say that releases may be put together by it: CALL tailor.shared_fact(%L, %L, ''accepted'').',
-                              found.telling, found.shows, found.telling);
         END IF;
     END LOOP;
 END $$;

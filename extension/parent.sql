@@ -130,16 +130,6 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_links IS 'fails where a foreign key links two tables with quasi-identifiers by anything but their subjects';
 
--- Tables are locked against changes of their making; a materialized view, which
--- PostgreSQL locks by no other means, is filled anew, with the rights of its owner.
-CREATE OR REPLACE PROCEDURE tailor.lock_or_fill(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    EXECUTE format(CASE (SELECT c.relkind FROM pg_class c WHERE c.oid = relation)
-                   WHEN 'm' THEN 'REFRESH MATERIALIZED VIEW %s' ELSE 'LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE' END, relation);
-END $$;
-COMMENT ON PROCEDURE tailor.lock_or_fill IS 'locks a table against changes of its making until the transaction ends, or fills a materialized view';
-
 -- Called with the caller's rights: only an owner can lock. Whatever is not his
 -- lends nothing.
 CREATE OR REPLACE PROCEDURE tailor.hold(relation regclass)
@@ -147,9 +137,9 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     parent regclass;
 BEGIN
-    CALL tailor.lock_or_fill(relation);
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
     FOR parent IN SELECT f FROM tailor.parents(relation, NULL) f WHERE tailor.owns(f) ORDER BY 1 LOOP
-        CALL tailor.lock_or_fill(parent);
+        EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.hold IS 'locks a table, and what it borrows from, against changes of their making until the transaction ends';

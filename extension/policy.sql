@@ -5,7 +5,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_column(relation, subject);
-    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind IN ('r', 'p', 'm')) THEN
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind IN ('r', 'p')) THEN
         RAISE EXCEPTION '% is not a table', relation USING ERRCODE = '42809';
     END IF;
     IF (SELECT c.relpersistence FROM pg_class c WHERE c.oid = relation) = 't' THEN
@@ -30,9 +30,7 @@ BEGIN
     CALL tailor.write_protection(relation, subject, k);
     IF NOT has_table_privilege('tailor_owner', relation, 'SELECT') THEN
         -- VACUUM would wait for the grant with the lock that an activation in this transaction needs.
-        IF (SELECT c.relkind FROM pg_class c WHERE c.oid = relation) <> 'm' THEN
-            EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
-        END IF;
+        EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
         EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);
     END IF;
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO tailor_owner',

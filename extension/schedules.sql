@@ -62,7 +62,7 @@ BEGIN
             RAISE EXCEPTION 'the role "%" that installed Tailor may not lock table %', current_user, part
                 USING ERRCODE = '42501', HINT = format('GRANT %I TO %I;', owner, current_user);
         END IF;
-        CALL tailor.lock_or_fill(part);
+        EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', part);
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.lock_scheduled IS 'keeps a table as it is for a scheduled refresh; for the proxy only';

@@ -271,7 +271,7 @@ func TestACancelRequestEndsTheQuestionOfExecute(t *testing.T) {
 		if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		err := <-answered
+		err := soonOf(t, answered)
 		exec1(t, holder, "ROLLBACK")
 		if codeIn(err) != "57014" {
 			t.Errorf("%v, want 57014", err)

@@ -33,6 +33,18 @@ func oneIn(t *testing.T, n, i int) {
 	}
 }
 
+// soonOf is the outcome that comes within a minute.
+func soonOf(t *testing.T, outcome <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-outcome:
+		return err
+	case <-time.After(time.Minute):
+		t.Fatal("nothing comes of it")
+		return nil
+	}
+}
+
 // soaks says that tests may take long.
 func soaks() bool { return os.Getenv("TAILOR_SOAK") != "" }
 

@@ -259,8 +259,7 @@ func cancelsPublishing(t *testing.T, s *stand) {
 	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var answer *pgconn.PgError
-	if err := <-asked; !errors.As(err, &answer) || answer.Code != "57014" {
+	if err := soonOf(t, asked); codeIn(err) != "57014" {
 		t.Errorf("%v, want 57014", err)
 	}
 	if err := tx.Commit(t.Context()); err != nil {
