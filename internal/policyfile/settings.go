@@ -49,7 +49,11 @@ func (x *Indexes) String() string {
 func (r *reader) indexes(t *Table, e entry) *Indexes {
 	keys := r.keys(e.value, "indexes", nil, []string{"add", "drop"})
 	x := &Indexes{}
-	for name, list := range map[string]*[]string{"add": &x.Add, "drop": &x.Drop} {
+	for _, name := range []string{"add", "drop"} {
+		list := &x.Add
+		if name == "drop" {
+			list = &x.Drop
+		}
 		k, ok := keys[name]
 		if !ok {
 			continue
