@@ -206,7 +206,7 @@ func (t *takingIn) draw(ctx context.Context, p placing) ([]*anonymize.Values, er
 	sketch := p.partition.Sketch()
 	var drawing sync.WaitGroup
 	for i, d := range t.dictionaries {
-		if !t.r.draws(d.column) {
+		if d.column.Middle {
 			continue
 		}
 		drawing.Go(func() {

@@ -125,7 +125,7 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part, changed []int) err
 	for i, d := range t.dictionaries {
 		columns = append(columns, d.own("number")+" "+d.numberType(), altersColumn(i)+" boolean")
 		sets = append(sets, fmt.Sprintf("%[1]s = p.%[1]s", d.own("number")))
-		if !t.r.draws(d.column) {
+		if d.column.Middle {
 			sets = append(sets, fmt.Sprintf("%s = (SELECT value::%s FROM %s WHERE dimension = %d AND number = p.%s)", d.own("value"), d.column.ReleaseType(), t.chain.table("entry"), d.column.Number, d.own("number")))
 		}
 	}
@@ -156,7 +156,7 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part, changed []int) err
 	}
 	for i, d := range t.dictionaries {
 		switch {
-		case !t.r.draws(d.column):
+		case d.column.Middle:
 		case slices.Contains(changed, i):
 			err = t.redraw(ctx, parts, i)
 		default:

@@ -159,7 +159,7 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 		if !d.NoMargin {
 			margin = of.partition.Table().Margin(i, r.K, 1)
 		}
-		if r.draws(d) {
+		if !d.Middle {
 			values[i] = sketch.Draw(i, margin, chance)
 		}
 	}

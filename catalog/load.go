@@ -73,9 +73,7 @@ SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.p
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
                  FROM tailor.project j WHERE j.relation = p.relation), '[]'),
        p.starts_anew, (SELECT jsonb_agg(jsonb_build_object('number', c.chain, 'edition', c.edition, 'generation', c.generation) ORDER BY c.chain) FROM tailor.chain c WHERE c.relation = p.relation),
-       tailor.in_step(p.relation), ARRAY(SELECT f::oid FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1),
-       ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
-             WHERE a.attrelid = to_regclass('tailor_store.epoch_' || p.epoch) AND NOT l.collisdeterministic)
+       tailor.in_step(p.relation), ARRAY(SELECT f::oid FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1)
 FROM tailor.protection p
 JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
 JOIN pg_catalog.pg_class c ON c.oid = p.relation
@@ -156,19 +154,13 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 		var document, projects []byte
 		var fingerprint string
 		var inStep bool
-		var nondeterministic []string
 		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &r.OneRow, &r.Subjects, &projects,
-			&r.startsAnew, &r.chains, &inStep, &r.References, &nondeterministic); err != nil {
+			&r.startsAnew, &r.chains, &inStep, &r.References); err != nil {
 			return nil, err
 		}
 		p, err := r.adopt(document)
 		if err != nil {
 			return nil, err
-		}
-		for _, name := range nondeterministic {
-			if c := r.Column(name); c != nil {
-				c.Nondeterministic = true
-			}
 		}
 		r.Stale = p.Fingerprint != fingerprint || r.ByMeans
 		if r.Parent != nil {

@@ -14,10 +14,6 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-// draws says whether rows show values of a column that are drawn from what their labels
-// cover. Where only aggregates are answered, conditions act on whole blocks.
-func (r *Relation) draws(c *Column) bool { return !c.Middle && !r.AggregateOnly }
-
 // newChance is randomness from the operating system, which is not kept.
 func newChance() *rand.Rand {
 	var seed [32]byte
@@ -189,7 +185,7 @@ func (t *takingIn) redraw(ctx context.Context, parts []*part, dimension int) err
 // drawn and are to be no more. The other way round, cohorts that come next are drawn.
 func (t *takingIn) showMiddles(ctx context.Context, was *Relation) error {
 	for i, d := range t.dictionaries {
-		if t.r.draws(d.column) || !was.draws(was.Dimensions()[i]) {
+		if !d.column.Middle || was.Dimensions()[i].Middle {
 			continue
 		}
 		err := execute(ctx, t.tx, fmt.Sprintf("UPDATE %s r SET %s = (SELECT value::%s FROM %s WHERE dimension = %d AND number = r.%s)", t.chain.table("row"),

@@ -2,11 +2,8 @@ package catalog
 
 // Numbers says whether the relation's releases number the labels of a column, for
 // grouping: two nodes can share a value, and a number is cheaper to group by than
-// what it stands for. Where only aggregates are answered, PostgreSQL's counters are
-// to tell nothing of labels that are looked up.
-func (r *Relation) Numbers(c *Column) bool {
-	return c.Class == QuasiIdentifier && !r.AggregateOnly
-}
+// what it stands for.
+func (r *Relation) Numbers(c *Column) bool { return c.Class == QuasiIdentifier }
 
 // Lists says whether the values of a numbered column can be found by the number, as
 // its labels can: a group by the number is then all that a group by the column is.

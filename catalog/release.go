@@ -47,6 +47,12 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 	for _, name := range r.payload() {
 		list = append(list, "e."+name)
 	}
+	for _, c := range r.averaged() {
+		list = append(list, fmt.Sprintf("e.%s AS %s", ident(c.Name), c.insteadColumn()))
+		if c.IsAveraged() {
+			list = append(list, fmt.Sprintf(`0 AS "tailor cell %d"`, c.Number))
+		}
+	}
 	for _, d := range dictionaries {
 		list = append(list, fmt.Sprintf("0::%s AS %s", d.numberType(), d.own("number")),
 			fmt.Sprintf("NULL::%s AS %s", d.column.ReleaseType(), d.own("value")))
@@ -80,6 +86,22 @@ func (r *Relation) payload() []string {
 	}
 	return out
 }
+
+// averaged are the columns of the payload that a release does not show as they are: of a
+// relation that answers with aggregates only.
+func (r *Relation) averaged() []*Column {
+	var out []*Column
+	for i := range r.Columns {
+		if c := &r.Columns[i]; r.AggregateOnly && c.IsPayload() {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// insteadColumn is the column of a release's rows that holds what such a column shows
+// (tailor.show_averages).
+func (c *Column) insteadColumn() string { return fmt.Sprintf(`"tailor shown %d"`, c.Number) }
 
 // rowColumns are the columns of a release's rows, in order, without the shown ones of
 // its dimensions.
@@ -119,14 +141,8 @@ func publishTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, di
 	}
 	row := chain.table("row")
 	var statements []string
-	if r.AggregateOnly {
-		// Conditions stay above the view; and an estimate of how many rows meet one would
-		// be an answer about fewer than k.
-		statements = append(statements, fmt.Sprintf("CALL tailor.keep_no_samples('%s')", row))
-	} else {
-		for _, column := range indexed {
-			statements = append(statements, fmt.Sprintf("CREATE INDEX ON %s (%s)", row, column))
-		}
+	for _, column := range indexed {
+		statements = append(statements, fmt.Sprintf("CREATE INDEX ON %s (%s)", row, column))
 	}
 	statements = append(statements,
 		fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", row),
@@ -288,6 +304,10 @@ func indexedColumns(ctx context.Context, tx pgx.Tx, r *Relation, dictionaries []
 		c := r.Column(name)
 		switch {
 		case c == nil || !c.Visible() || slices.Contains(r.Indexes.Drop, name):
+		case c.IsPayload() && r.AggregateOnly:
+			if !c.IsAveraged() {
+				out = append(out, c.insteadColumn())
+			}
 		case c.Class != QuasiIdentifier:
 			out = append(out, ident(name))
 		default:
@@ -328,6 +348,8 @@ func (c *Chain) createView(r *Relation, dictionaries []*dictionary) string {
 		case column.Class == QuasiIdentifier:
 			at := slices.IndexFunc(dictionaries, func(d *dictionary) bool { return d.column == column })
 			list = append(list, fmt.Sprintf("e.%s AS %s", dictionaries[at].own("value"), ident(column.Name)))
+		case column.IsPayload() && r.AggregateOnly:
+			list = append(list, fmt.Sprintf("e.%s AS %s", column.insteadColumn(), ident(column.Name)))
 		case column.Visible():
 			list = append(list, "e."+ident(column.Name))
 		}
@@ -389,16 +411,11 @@ func (c *Chain) createLabelView(r *Relation, dictionaries []*dictionary) string 
 }
 
 // viewOver is the statement that defines a view of a chain's rows. A publication of
-// codes, which asks for nothing itself, is read behind a fence. Where only aggregates
-// are answered the whole view is fenced: conditions stay above it, and PostgreSQL's own
-// counts of rows read say nothing of how many rows meet them.
+// codes, which asks for nothing itself, is read behind a fence.
 func (c *Chain) viewOver(r *Relation, admission int, name string, list []string) string {
 	from := fmt.Sprintf("%s e WHERE %s", c.table("row"), c.admitted(admission))
 	if r.SetValued != nil {
 		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", r.Epoch, c.admitted(admission), fence)
-	}
-	if r.AggregateOnly {
-		from += fence
 	}
 	return fmt.Sprintf(`CREATE VIEW tailor_release.%s AS SELECT %s FROM %s`, name, strings.Join(list, ", "), from)
 }

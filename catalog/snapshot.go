@@ -30,9 +30,6 @@ type Column struct {
 	Class     Class
 	Pseudonym bool // a direct identifier that is shown as a random number
 	Hierarchy *HierarchySpec
-	// Nondeterministic says that the copy compares the column by a collation
-	// for which unequal texts can be equal; LIKE fails for it.
-	Nondeterministic bool
 	// Middle says that rows show what stands for their label, and not a value drawn from
 	// what it covers; NoMargin that the column's distribution is secret.
 	Middle, NoMargin bool
@@ -49,6 +46,18 @@ func (c *Column) Visible() bool {
 	}
 	return false
 }
+
+// IsPayload says whether the column is shown, and neither generalized nor a pseudonym.
+func (c *Column) IsPayload() bool { return c.Class == Sensitive || c.Class == NonSensitive }
+
+// IsAveraged says whether a relation that answers with aggregates only shows averages of
+// the column's values.
+func (c *Column) IsAveraged() bool {
+	name, _, _ := strings.Cut(c.Type, "(")
+	return c.IsPayload() && slices.Contains(numberTypes, name)
+}
+
+var numberTypes = []string{"smallint", "integer", "bigint", "numeric", "real", "double precision"}
 
 // RowColumn is the name, in a release and in what it shows of the parent, of the
 // random number of a row within its copy: one joined row has the same in both.
@@ -137,8 +146,8 @@ type Relation struct {
 	Columns []Column
 	// SetValued is set where the codes of a subject are published as a set.
 	SetValued *SetValued
-	// AggregateOnly says that no answer shows rows: every cell is computed from
-	// at least K subjects.
+	// AggregateOnly says that no payload is shown as it is: numbers stand in averages
+	// of at least K subjects, and what else there is stands in no row of its own.
 	AggregateOnly bool
 	// Parent is the relation whose quasi-identifiers the copy borrows, nil for
 	// none, and References are those that it could borrow from.

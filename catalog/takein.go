@@ -92,6 +92,13 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 			return err
 		}
 	}
+	if t.r.AggregateOnly {
+		_, err := t.tx.Exec(ctx, `SELECT tailor.show_averages($1::text::regclass, policy)
+			FROM tailor.policy_version WHERE relation = $2 AND version = $3`, t.chain.table("row"), t.r.OID, t.r.Version)
+		if err != nil {
+			return fmt.Errorf("averages: %w", err)
+		}
+	}
 	return t.assertSafe(ctx)
 }
 

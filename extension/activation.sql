@@ -232,11 +232,10 @@ BEGIN
     keyed := coalesce(keyed, CASE WHEN single OR own_key IS NOT NULL THEN true END);
     IF NOT single AND own_key IS NULL THEN
         EXECUTE format('SELECT count(DISTINCT concat(b.%I)) FROM %s b', policy ->> 'subject', relation) INTO subjects;
-        IF keyed AND total > subjects AND policy -> 'rows' IS DISTINCT FROM 'false' THEN
+        IF keyed AND total > subjects THEN
             RAISE EXCEPTION 'table % has several rows for a subject and no primary key, and had one row for each, or a key, so far', relation USING ERRCODE = '55000',
                 HINT = format('Mend the table. Or CALL tailor.forget_chains(%L), which gives up the guarantee over what was shown before, and tailor.activate.', relation);
         END IF;
-        CALL tailor.assert_one_row(relation, policy, total, subjects);
         keyed := coalesce(keyed, total = subjects);
     END IF;
 
@@ -323,7 +322,6 @@ BEGIN
         RAISE EXCEPTION 'a pseudonym would link the rows of one subject in table %', relation USING ERRCODE = '0A000',
             HINT = 'Hide the subject column: several rows of one subject, linked, identify by their sequence.';
     END IF;
-    CALL tailor.assert_one_row(relation, policy, total, subjects);
     INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects, keyed, chain, generation)
         OVERRIDING SYSTEM VALUE VALUES (number, build_epoch.relation, build_epoch.version, total, tuples, subjects, keyed, shown.chain, shown.generation);
     CALL tailor.note_progress(slot, relation, 7);

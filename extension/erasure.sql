@@ -121,13 +121,10 @@ CREATE OR REPLACE FUNCTION tailor.blocks_short_of(
     release text, policy jsonb, person bigint, blocks integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    least  bigint := (policy ->> 'k')::bigint;
+    least  CONSTANT bigint := tailor.least_subjects(policy);
     models text;
     short  integer[];
 BEGIN
-    IF policy #>> '{gate,measure}' IN ('highest', 'average') THEN
-        least := greatest(least, ceil(1 / (policy #>> '{gate,max_risk}')::float8)::bigint);
-    END IF;
     SELECT coalesce(string_agg(format(CASE WHEN policy ->> 'cuts' = 'blind'
             THEN ' AND (count(DISTINCT %1$I) >= %2$s OR count(%1$I) = 0)'
             ELSE ' AND count(DISTINCT %1$I) + (count(*) > count(%1$I))::integer >= %2$s' END,
@@ -259,6 +256,10 @@ BEGIN
         others := others + along;
         IF acting THEN
             CALL tailor.erase_from_release(chain.number, release, person, whole, departures);
+            IF chain.policy -> 'rows' = 'false' THEN
+                PERFORM tailor.show_averages(
+                    format('tailor_store.%I', release || '_row')::regclass, chain.policy);
+            END IF;
             CONTINUE;
         END IF;
         called := concat('table ', relation,

@@ -32,6 +32,6 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION tailor.admit(integer, integer, integer), tailor.session(), tailor.unreachable(text), tailor.left_out(integer, bigint, numeric, bigint), tailor.shows(integer, bigint, bigint[]), tailor.operators_of_others(), tailor.case_count(regclass, text[]) TO tailor_reader;
+GRANT EXECUTE ON FUNCTION tailor.admit(integer, integer, integer), tailor.session(), tailor.unreachable(text), tailor.case_count(regclass, text[]) TO tailor_reader;
 GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.progress, tailor.schedules, tailor.epochs, tailor.erasures, tailor.storage, tailor.unprotected, tailor.audit, tailor.audit_lines,
     tailor.audit_heads TO tailor_admin;

@@ -10,7 +10,7 @@ BEGIN
     END IF;
     UPDATE tailor.protection p SET rows = allowed WHERE p.relation = rows.relation;
 END $$;
-COMMENT ON PROCEDURE tailor.rows IS 'says whether answers may show rows; false: only aggregates, each computed from at least k subjects';
+COMMENT ON PROCEDURE tailor.rows IS 'says whether a release shows the payload of rows; false: averages of at least k subjects, and what else there is in no row of its own';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_rows(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -22,82 +22,210 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_rows IS 'fails where a policy without rows cannot be kept, as far as that does not depend on data';
 
--- Cells are counted in rows, so that each subject must have one: a release
--- holds no key by which subjects could be told apart.
-CREATE OR REPLACE PROCEDURE tailor.assert_one_row(relation regclass, policy jsonb, total bigint, subjects bigint)
+-- The release of such a table is safe to be read in full, like any other, and shows no
+-- payload as it is (docs/decisions/aggregates-only.md). A number is an average of its
+-- *cell*: one or more whole blocks in which k subjects or more have a value, and none more
+-- than a share of the sum of their amounts. Other payload stands in another order of the
+-- block's rows, each column in its own, and only if k subjects of the release have the
+-- value. So no row says what one subject's values are, nor which belong together.
+
+CREATE OR REPLACE FUNCTION tailor.least_subjects(policy jsonb) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT greatest((policy ->> 'k')::bigint, (policy #>> '{parent,k}')::bigint,
+        CASE WHEN policy #>> '{gate,measure}' IN ('highest', 'average')
+             THEN ceil(1 / (policy #>> '{gate,max_risk}')::float8)::bigint END)
+$$;
+COMMENT ON FUNCTION tailor.least_subjects IS 'how many subjects a block has at least';
+
+CREATE OR REPLACE FUNCTION tailor.is_averaged(payload jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT payload ->> 'type' ~ '^(smallint|integer|bigint|numeric|real|double precision)(\(|$)'
+$$;
+COMMENT ON FUNCTION tailor.is_averaged IS 'whether a release shows a column of the payload, as a '
+    'policy has it, in averages';
+
+-- The dimensions of a release, those with few labels first: blocks that come next to each other
+-- in their order have most of these labels in common.
+CREATE OR REPLACE FUNCTION tailor.order_of_blocks(stored regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF policy -> 'rows' = 'false' AND total > subjects THEN
-        RAISE EXCEPTION 'table % has several rows for a subject and cannot answer with aggregates only', relation USING ERRCODE = '0A000',
-            HINT = format('Protect a table with one row for each subject, or CALL tailor.rows(%L, true).', relation);
-    END IF;
-END $$;
-COMMENT ON PROCEDURE tailor.assert_one_row IS 'fails where a table without rows to show has several for a subject';
-
--- A cell may be shown that is computed from k subjects or more, and of which
--- fewer are left out of none of the sets that it is a part of: those are what
--- another cell of the same answer could be computed from.
-CREATE OR REPLACE FUNCTION tailor.shows(k integer, seen bigint, VARIADIC whole bigint[]) RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT seen >= k AND NOT EXISTS (SELECT FROM unnest(whole) w WHERE w - seen BETWEEN 1 AND k - 1)
-$$;
-COMMENT ON FUNCTION tailor.shows IS 'whether a cell computed from so many subjects, out of sets of so many, may be shown';
-
--- Operators that a statement could find in place of PostgreSQL's own. Those of
--- pg_temp are never found without their schema.
-CREATE OR REPLACE FUNCTION tailor.operators_of_others() RETURNS boolean
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (
-        SELECT FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace JOIN pg_roles r ON r.oid = o.oprowner
-        WHERE NOT r.rolsuper AND n.nspname <> 'pg_catalog' AND n.nspname !~ '^pg_temp'
-          AND o.oprname IN ('=', '<>', '<', '<=', '>', '>=', '~~', '!~~', '~~*', '!~~*', '+', '-', '*', '/', '%', '^', '||'))
-$$;
-COMMENT ON FUNCTION tailor.operators_of_others IS 'whether somebody who is no superuser has made operators by the names of those that statements over aggregates use';
-
--- Part of every statement over a table that answers with aggregates only; where
--- it is false, there is no answer. The number of groups is told where they hold
--- k subjects or more between them: below that, it would be an answer about
--- fewer, and none left out looks alike. The subjects of other groups are none,
--- or k and more. A condition that is not true for fewer than k subjects, but for
--- some, would tell of them beside an answer without it.
-DROP FUNCTION IF EXISTS tailor.left_out(integer, bigint, numeric);
-CREATE OR REPLACE FUNCTION tailor.left_out(k integer, groups bigint, subjects numeric, missing bigint) RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    told boolean := coalesce(nullif(current_setting('tailor.notices', true), ''), 'on')::boolean;
+    counts text := (SELECT string_agg(format('(%L, (SELECT count(DISTINCT %1$I) FROM %s))',
+                                             a.attname, stored), ', ')
+                    FROM pg_attribute a
+                    WHERE a.attrelid = stored AND a.attname ~ '^tailor number ');
+    list   text := '';
 BEGIN
-    IF tailor.operators_of_others() THEN
-        RAISE EXCEPTION 'somebody has made an operator that a statement over aggregates could call' USING ERRCODE = '42501',
-            HINT = 'Drop operators that others than superusers have made.';
+    IF counts IS NOT NULL THEN
+        EXECUTE format('SELECT string_agg(quote_ident(name) || $1, $2 ORDER BY n, name)
+                        FROM (VALUES %s) v (name, n)', counts) INTO list USING ', ', ''::text;
     END IF;
-    IF missing BETWEEN 1 AND k - 1 THEN
-        IF told THEN
-            RAISE NOTICE 'nothing is shown: the condition leaves out fewer than % subjects', k;
-        END IF;
-        RETURN false;
-    END IF;
-    IF told THEN
-        IF subjects >= k THEN
-            RAISE NOTICE '% groups of fewer than % subjects are left out', groups, k;
-        ELSE
-            RAISE NOTICE 'groups of fewer than % subjects are left out: none, or some with fewer than % subjects in all', k, k;
-        END IF;
-    END IF;
-    RETURN true;
+    RETURN list || '"tailor block"';
 END $$;
-COMMENT ON FUNCTION tailor.left_out IS 'tells how many groups an answer leaves out; whether there is one';
+COMMENT ON FUNCTION tailor.order_of_blocks IS 'what the blocks of a release are sorted by to join '
+    'cells; for Tailor''s own routines only';
 
--- The planner names the operators of a statement with their schema, wherever
--- they are called with the values of rows. Should one be overlooked, whoever can
--- make operators could have his called.
-CREATE OR REPLACE FUNCTION tailor.could_shadow(principal name) RETURNS boolean
+-- Blocks join in that order, until they are enough for a cell. Blocks that have a cell keep
+-- it. What is left over joins the cells before, until it is enough.
+CREATE OR REPLACE FUNCTION tailor.join_cells(
+    stored regclass, payload jsonb, fewest bigint, share float8, sorted_by text)
+RETURNS TABLE (block integer, cell integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    next     record;
+    blocks   integer[] := '{}';
+    firsts   integer[] := '{}'; -- of each cell: the place of its first block,
+    subjects bigint[] := '{}';  -- how many have a value,
+    totals   numeric[] := '{}'; -- the sum of their amounts,
+    largest  numeric[] := '{}'; -- and the largest that one has
+    last     integer := 0;
+BEGIN
+    FOR next IN EXECUTE format(
+        'WITH fresh AS MATERIALIZED (
+             SELECT "tailor block" AS block, "tailor person" AS person,
+                    CASE WHEN abs(%1$I::numeric) < ''Infinity'' THEN abs(%1$I::numeric) END AS x,
+                    dense_rank() OVER (ORDER BY %2$s) AS place
+             FROM %3$s WHERE %4$I IS NULL)
+         SELECT place, block, count(part) AS n, coalesce(sum(part), 0) AS total,
+                coalesce(max(part), 0) AS largest
+         FROM (SELECT place, block, person, sum(x) AS part FROM fresh GROUP BY 1, 2, 3) p
+         GROUP BY 1, 2 ORDER BY 1',
+        payload ->> 'name', sorted_by, stored, 'tailor cell ' || (payload ->> 'number'))
+    LOOP
+        blocks := array_append(blocks, next.block);
+        IF last = 0 OR subjects[last] >= fewest AND largest[last] <= share * totals[last] THEN
+            last := last + 1;
+            firsts[last] := cardinality(blocks);
+            subjects[last] := next.n;
+            totals[last] := next.total;
+            largest[last] := next.largest;
+        ELSE
+            subjects[last] := subjects[last] + next.n;
+            totals[last] := totals[last] + next.total;
+            largest[last] := greatest(largest[last], next.largest);
+        END IF;
+    END LOOP;
+    WHILE last > 1 AND NOT (subjects[last] >= fewest AND largest[last] <= share * totals[last]) LOOP
+        last := last - 1;
+        subjects[last] := subjects[last] + subjects[last + 1];
+        totals[last] := totals[last] + totals[last + 1];
+        largest[last] := greatest(largest[last], largest[last + 1]);
+    END LOOP;
+    RETURN QUERY
+        SELECT u.block, blocks[f.place]
+        FROM (SELECT c.place, coalesce(lead(c.place) OVER (ORDER BY c.place) - 1,
+                                       cardinality(blocks)) AS until
+              FROM unnest(firsts[:last]) c (place)) f
+        CROSS JOIN LATERAL unnest(blocks[f.place : f.until]) u (block);
+END $$;
+COMMENT ON FUNCTION tailor.join_cells IS 'the cells of those blocks of a release that have none, '
+    'for a column; for Tailor''s own routines only';
+
+-- The averages of a cell add up to the sum of its values: in steps of the last digit that
+-- these have, some rows show one step more than others. Which do follows from digests that
+-- nobody is shown, as does the order of other payload. Whose cell is not enough any more is
+-- shown as NULL.
+CREATE OR REPLACE FUNCTION tailor.averages_of(
+    stored regclass, payload jsonb, fewest bigint, share float8) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT tailor.operators_of_others() OR EXISTS (
-        SELECT FROM pg_roles r
-        WHERE pg_has_role(principal, r.oid, 'MEMBER')
-          AND (r.rolsuper OR has_database_privilege(r.oid, current_database(), 'CREATE')
-               OR EXISTS (SELECT FROM pg_namespace n WHERE n.nspname !~ '^pg_(temp|toast)' AND has_schema_privilege(r.oid, n.oid, 'CREATE'))
-               OR EXISTS (SELECT FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
-                          WHERE o.oprowner = r.oid AND n.nspname !~ '^pg_temp')))
+    SELECT format(
+        '(WITH v AS MATERIALIZED (
+              SELECT r.ctid AS id, coalesce(r.%1$I, j.cell) AS cell, r."tailor person" AS person,
+                     r."tailor nth" AS nth,
+                     CASE WHEN abs(r.%2$I::numeric) < ''Infinity'' THEN r.%2$I::numeric END AS x
+              FROM %3$s r LEFT JOIN %4$s j ON j.block = r."tailor block"),
+          enough AS (
+              SELECT cell, sum(total) AS total, sum(n) AS n, max(digits) AS digits
+              FROM (SELECT cell, person, sum(x) AS total, sum(abs(x)) AS part, count(x) AS n,
+                           max(scale(x)) AS digits FROM v WHERE x IS NOT NULL GROUP BY 1, 2) p
+              GROUP BY cell HAVING count(*) >= %5$s AND max(part) <= %6$s * sum(part))
+          SELECT p.id, p.cell, (CASE WHEN p.x IS NOT NULL THEN %7$s END)::%8$s AS value
+          FROM (SELECT v.*, row_number() OVER (PARTITION BY v.cell, v.x IS NULL
+                                ORDER BY hashint8extended(v.person, %9$s), v.nth) AS place
+                FROM v) p
+          LEFT JOIN (SELECT *, total * (''1e'' || digits)::numeric AS steps,
+                            (''1e-'' || digits)::numeric AS step FROM enough) s USING (cell))',
+        'tailor cell ' || (payload ->> 'number'), payload ->> 'name', stored,
+        format('%s_%s', stored, payload ->> 'number'), fewest, share,
+        CASE WHEN payload ->> 'type' ~ '^(real|double)' THEN 's.total / s.n'
+             ELSE '(div(s.steps, s.n) - (mod(s.steps, s.n) < 0)::integer
+                    + (p.place <= mod(mod(s.steps, s.n) + s.n, s.n))::integer) * s.step' END,
+        payload ->> 'type', payload ->> 'number')
 $$;
-COMMENT ON FUNCTION tailor.could_shadow IS 'whether somebody has made operators, or the role can make or has made some, in a schema that statements look into; for the proxy';
+COMMENT ON FUNCTION tailor.averages_of IS 'a query for what each row shows of a column in averages; '
+    'for Tailor''s own routines only';
+
+CREATE OR REPLACE FUNCTION tailor.exchanged(stored regclass, payload jsonb, fewest bigint)
+RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(
+        '(WITH v AS MATERIALIZED (
+              SELECT ctid AS id, "tailor block" AS block, %1$I AS value,
+                     row_number() OVER (PARTITION BY "tailor block"
+                         ORDER BY hashint8extended("tailor person", %2$s), "tailor nth") AS place,
+                     row_number() OVER (PARTITION BY "tailor block"
+                         ORDER BY hashint8extended("tailor person", -%2$s), "tailor nth") AS other
+              FROM %3$s),
+          enough AS (
+              SELECT %1$I::text COLLATE "C" AS value FROM %3$s WHERE %1$I IS NOT NULL
+              GROUP BY 1 HAVING count(DISTINCT "tailor person") >= %4$s)
+          SELECT a.id, NULL::integer AS cell,
+                 CASE WHEN s.value IS NOT NULL THEN b.value END AS value
+          FROM v a JOIN v b ON b.block = a.block AND b.other = a.place
+          LEFT JOIN enough s ON s.value = b.value::text COLLATE "C")',
+        payload ->> 'name', payload ->> 'number', stored, fewest)
+$$;
+COMMENT ON FUNCTION tailor.exchanged IS 'a query for what each row shows of a column that is no '
+    'number; for Tailor''s own routines only';
+
+CREATE OR REPLACE FUNCTION tailor.show_averages(stored regclass, policy jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+DECLARE
+    fewest   CONSTANT bigint := tailor.least_subjects(policy);
+    share   CONSTANT float8 := coalesce((policy ->> 'max_share')::float8, 0.5);
+    sorted_by CONSTANT text := tailor.order_of_blocks(stored);
+    payload jsonb;
+    number  text;
+    queries text := '';
+    found   text := '';
+    sets    text := '';
+    differs text := 'false';
+    cells   text[] := '{}';
+BEGIN
+    FOR payload IN SELECT c FROM jsonb_array_elements(policy -> 'columns') c
+                   WHERE c ->> 'class' IN ('sensitive', 'non_sensitive')
+    LOOP
+        number := payload ->> 'number';
+        IF tailor.is_averaged(payload) THEN
+            cells := cells || format('%s_%s', stored, number);
+            EXECUTE format('CREATE TABLE %s_%s AS SELECT * FROM tailor.join_cells($1, $2, $3, $4, $5)',
+                           stored, number) USING stored, payload, fewest, share, sorted_by;
+            EXECUTE format('ANALYZE %s_%s', stored, number);
+            queries := queries || ', ' || tailor.averages_of(stored, payload, fewest, share);
+            sets := sets || format(', "tailor cell %1$s" = s%1$s.cell', number);
+            differs := differs || format(' OR r."tailor cell %1$s" IS DISTINCT FROM s%1$s.cell',
+                                         number);
+        ELSE
+            queries := queries || ', ' || tailor.exchanged(stored, payload, fewest);
+        END IF;
+        queries := queries || ' s' || number;
+        found := found || format(' AND s%s.id = r.ctid', number);
+        sets := sets || format(', "tailor shown %1$s" = s%1$s.value', number);
+        differs := differs || format(
+            ' OR r."tailor shown %1$s"::text IS DISTINCT FROM s%1$s.value::text', number);
+    END LOOP;
+    IF sets <> '' THEN
+        EXECUTE format('UPDATE %s r SET %s FROM %s WHERE true%s AND (%s)',
+                       stored, substr(sets, 3), substr(queries, 3), found, differs);
+    END IF;
+    IF cardinality(cells) > 0 THEN
+        EXECUTE 'DROP TABLE ' || array_to_string(cells, ', ');
+    END IF;
+END $$;
+COMMENT ON FUNCTION tailor.show_averages IS 'writes what the rows of a release show of the payload '
+    'of a table that answers with aggregates only; for Tailor''s own routines only';
+
+-- What earlier versions had in place of this.
+DROP FUNCTION IF EXISTS tailor.left_out(integer, bigint, numeric),
+    tailor.left_out(integer, bigint, numeric, bigint), tailor.shows(integer, bigint, bigint[]),
+    tailor.operators_of_others(), tailor.could_shadow(name);
+DROP PROCEDURE IF EXISTS tailor.assert_one_row(regclass, jsonb, bigint, bigint);

@@ -28,7 +28,7 @@ type binder struct {
 	nullable int                 // sides of outer joins that the present item is inside of
 	keeps    bool                // the statement's rows go into a temporary table
 	alone    bool                // the text holds one statement
-	cells    *cells              // of the statement at hand, nil where rows may be shown
+	averaged *pg.ColumnRef       // stands directly inside an aggregate that averages answer
 	keyed    keyed
 	// joint are the parents that are read together with their codes in the statement at
 	// hand, each with the relation of the codes.
@@ -50,10 +50,7 @@ type boundQuery struct {
 	carried []bool
 	// listEnd is the offset behind the target list, where labels are added.
 	listEnd int
-	// grouping is where the labels of grouped columns are added if aggregates are answered
-	// only, -1 for none.
-	grouping int
-	grouped  []origin
+	grouped []origin
 	// keys are the quasi-identifiers that the query is grouped by as they stand.
 	keys []origin
 	// places are where the target list, GROUP BY and ORDER BY name columns by
@@ -86,7 +83,7 @@ func (b *binder) selectStmt(s *pg.SelectStmt, outer *scope, top bool) (*boundQue
 	if err := b.tail(s, sc, bound); err != nil {
 		return nil, err
 	}
-	if merges && b.cells == nil {
+	if merges {
 		bound.keepNumbered(s)
 	}
 	for _, o := range bound.keys {
@@ -109,11 +106,6 @@ func (b *binder) selectBody(s *pg.SelectStmt, sc *scope, top bool) (*boundQuery,
 	}
 	for _, item := range s.FromClause {
 		if err := b.fromItem(item, sc); err != nil {
-			return nil, err
-		}
-	}
-	if b.cells != nil {
-		if err := b.bindCells(s, sc); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +168,7 @@ func (q *boundQuery) forgetLabels() {
 
 // values binds the rows of VALUES, whose columns are column1 and so on.
 func (b *binder) values(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
-	bound := &boundQuery{known: true, grouping: -1}
+	bound := &boundQuery{known: true}
 	for _, list := range s.ValuesLists {
 		if err := b.expression(list, sc, ecg.Projection); err != nil {
 			return nil, err
@@ -288,7 +280,7 @@ func (b *binder) useAll(columns []origin, place ecg.Place) {
 
 // targetList binds the output columns.
 func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
-	bound := &boundQuery{known: true, grouping: -1}
+	bound := &boundQuery{known: true}
 	for _, node := range s.TargetList {
 		target := node.GetResTarget()
 		if ref := target.GetVal().GetColumnRef(); ref != nil && isStar(ref) {

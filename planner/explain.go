@@ -61,9 +61,6 @@ func (b *binder) explain(e *pg.ExplainStmt, alone bool) error {
 	if query == nil {
 		return b.refuseStatement(e.Query, concerned)
 	}
-	if err := b.openCells(e.Query, found, &command{query: query, end: len(b.statement)}); err != nil {
-		return err
-	}
 	_, err = b.selectStmt(query, nil, true)
 	return err
 }

@@ -43,12 +43,6 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 		if err := b.ownType(n.TypeCast.TypeName); err != nil {
 			return err
 		}
-		if b.cells != nil && len(n.TypeCast.TypeName.Names) == 1 {
-			// A type of the session's own would come first.
-			if err := b.insert(int(n.TypeCast.TypeName.Location), "pg_catalog."); err != nil {
-				return err
-			}
-		}
 		return b.all(sc, place, n.TypeCast.Arg)
 	case *pg.Node_CaseExpr:
 		if err := b.all(sc, place, n.CaseExpr.Arg, n.CaseExpr.Defresult); err != nil {
@@ -142,9 +136,6 @@ func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if b.isCaseCount(f) {
 		return b.caseCount(f, sc, place)
 	}
-	if b.cells != nil {
-		return b.guarded(f, sc, place)
-	}
 	return b.call(f, sc, place)
 }
 
@@ -161,7 +152,11 @@ func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		}
 		return b.all(sc, place, f.AggFilter)
 	}
-	if err := b.all(sc, place, f.Args...); err != nil {
+	was := b.averaged
+	b.averaged = averagedColumn(f)
+	err := b.all(sc, place, f.Args...)
+	b.averaged = was
+	if err != nil {
 		return err
 	}
 	if err := b.all(sc, place, f.AggOrder...); err != nil {
@@ -219,6 +214,9 @@ func (b *binder) reference(ref *pg.ColumnRef, sc *scope, place ecg.Place) error 
 	b.at = -1
 	for _, o := range r.all() {
 		o.entry.mention(o.at)
+		if err := b.payload(o, ref); err != nil {
+			return err
+		}
 	}
 	names := refNames(ref)
 	if len(names) <= 2 || r.entry == nil || !r.entry.replaced {

@@ -38,9 +38,6 @@ func (b *binder) groupClause(s *pg.SelectStmt, sc *scope, bound *boundQuery) err
 	if sets {
 		bound.forgetLabels() // GROUPING() takes what is grouped by as it is written
 	}
-	if len(bound.grouped) > 0 && b.cells != nil {
-		bound.grouping = b.groupByStart(start(s.GroupClause[0]))
-	}
 	if err := b.expression(s.HavingClause, sc, ecg.Group); err != nil {
 		return err
 	}

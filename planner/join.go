@@ -101,7 +101,8 @@ func (b *binder) side(sc *scope, name string, from, to, place int) (resolved, er
 	}
 	for _, e := range sc.entries[from:to] {
 		if i := e.find(name); i >= 0 {
-			return resolved{origin: origin{e, i}, found: true}, nil
+			o := origin{e, i}
+			return resolved{origin: o, found: true}, b.payload(o, &pg.ColumnRef{Location: int32(place)})
 		}
 	}
 	for _, e := range sc.entries[from:to] {

@@ -35,9 +35,6 @@ func (l *fromList) link(child, parent *standing, at int) error {
 // can.
 func lends(child, parent *catalog.Relation) *sqlstate.Error {
 	switch {
-	case child.AggregateOnly || parent.AggregateOnly:
-		return sqlstate.New(sqlstate.FeatureNotSupported, "a table that answers with aggregates only is read alone").
-			WithHint("A join would show rows of it.")
 	case len(child.References) > 1:
 		return sqlstate.New(sqlstate.FeatureNotSupported, "table %q refers to more than one protected table by its subject", child.Name).
 			WithHint("Which of them it is joined with must be the same for everybody: drop the other foreign keys.")

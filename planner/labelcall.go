@@ -37,9 +37,6 @@ func (b *binder) labelCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 			WithHint("It takes a quasi-identifier of a protected table that stands in the same FROM list: tailor.%s(age).", name).
 			At(b.statement, int(f.Location))
 	}
-	if b.cells != nil {
-		return refuse("of a table that answers with aggregates only")
-	}
 	if len(f.Args) != 1 || f.Args[0].GetColumnRef() == nil || isStar(f.Args[0].GetColumnRef()) {
 		return refuse("of anything but a column")
 	}

@@ -65,10 +65,10 @@ func (q *boundQuery) labelAt(at int) origin {
 }
 
 // showLabels wraps the outermost query so that the client gets labels where
-// its target list holds bare quasi-identifiers, and the names of columns where
-// aggregates are guarded. The order of rows is kept: the wrapper only projects.
+// its target list holds bare quasi-identifiers. The order of rows is kept: the wrapper only
+// projects.
 func (b *binder) showLabels(q *boundQuery, start, end int) error {
-	if !hasLabels(q.columns) && b.cells == nil {
+	if !hasLabels(q.columns) {
 		return nil
 	}
 	if !q.known {
@@ -118,7 +118,6 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 	}
 	width := len(q.columns)
 	var list []edit
-	var grouping []string
 	var numbered []origin
 	for i, carried := range q.carried {
 		if !carried {
@@ -126,13 +125,10 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 		}
 		width++
 		o := q.labels[i]
-		parts, key := q.labelParts(o)
+		parts := q.labelParts(o)
 		parts[0].text = ", " + parts[0].text
 		parts[len(parts)-1].text += " AS " + labelName(i)
 		list = append(list, parts...)
-		if key != "" && !slices.Contains(grouping, key) {
-			grouping = append(grouping, key)
-		}
 		if q.byNumber(o) && !slices.Contains(numbered, o) {
 			numbered = append(numbered, o)
 		}
@@ -146,11 +142,6 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 			return err
 		}
 	}
-	if q.grouping >= 0 && len(grouping) > 0 {
-		if err := b.insert(q.grouping, " "+strings.Join(grouping, ", ")+","); err != nil {
-			return err
-		}
-	}
 	for _, o := range numbered {
 		if err := b.groupByNumber(q, o); err != nil {
 			return err
@@ -159,17 +150,12 @@ func (b *binder) addLabelsOf(q *boundQuery) error {
 	return nil
 }
 
-// labelParts is the expression for a column's label in the query's target list,
-// and what the query is to group by for it besides what it is grouped by as it
-// stands, "" for nothing.
-func (q *boundQuery) labelParts(o origin) (parts []edit, key string) {
-	switch {
-	case q.byNumber(o):
-		return o.labelByNumber(), ""
-	case slices.Contains(q.grouped, o): // where aggregates are answered only
-		return []edit{{text: o.label()}}, o.label()
+// labelParts is the expression for a column's label in the query's target list.
+func (q *boundQuery) labelParts(o origin) []edit {
+	if q.byNumber(o) {
+		return o.labelByNumber()
 	}
-	return []edit{{text: o.label()}}, ""
+	return []edit{{text: o.label()}}
 }
 
 // value is the reference to the column itself.

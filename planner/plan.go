@@ -191,13 +191,6 @@ func (b *binder) statementPlan(s *pg.RawStmt, found survey, changed bool) error 
 	}
 	b.keeps, b.reading = c.kept, nil
 	b.joint = b.readJointly(found)
-	if err := b.openCells(s.Stmt, found, c); err != nil {
-		return err
-	}
-	if c.explains && b.cells != nil {
-		// It counts the rows that meet a condition.
-		return b.refuseStatement(s.Stmt, concerned)
-	}
 	bound, err := b.selectStmt(c.query, nil, true)
 	if err != nil {
 		return err
@@ -208,10 +201,7 @@ func (b *binder) statementPlan(s *pg.RawStmt, found survey, changed bool) error 
 	if !c.explains {
 		b.plan.classify(bound)
 	}
-	if err := b.showLabels(bound, c.start, c.end); err != nil {
-		return err
-	}
-	return b.closeCells(bound)
+	return b.showLabels(bound, c.start, c.end)
 }
 
 // concerned names the first relation of a statement that is protected, or a

@@ -33,6 +33,7 @@ type entry struct {
 	columns  []column
 	known    bool  // whether columns is complete
 	mentions []int // of each column, by the target list of its query and what stands behind it
+	payload  []payloadUse
 }
 
 // scope is what names can refer to at a place of a statement.

@@ -14,7 +14,7 @@ func (b *binder) setOperation(s *pg.SelectStmt, sc *scope, top bool) (*boundQuer
 	if err != nil {
 		return nil, err
 	}
-	bound := &boundQuery{arms: []*boundQuery{left, right}, known: left.known && right.known, grouping: -1}
+	bound := &boundQuery{arms: []*boundQuery{left, right}, known: left.known && right.known}
 	for i, c := range left.columns {
 		if !bound.known || len(left.columns) != len(right.columns) || right.columns[i].qid == nil {
 			c.qid = nil

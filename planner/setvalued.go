@@ -169,9 +169,6 @@ func (b *binder) caseCount(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 // itself, but the subjects of a publication are nobody's, so that a join would
 // look like an answer and be none.
 func (b *binder) read(r *catalog.Relation, at int) error {
-	if r.AggregateOnly && (b.cells == nil || b.cells.relation != r || b.views > 0) {
-		return b.refuseCells(at, "it is read alone, without joins, subqueries and views")
-	}
 	b.plan.reads(r)
 	b.reading = append(b.reading, r)
 	for _, set := range b.reading {

@@ -54,7 +54,7 @@ func (b *binder) star(ref *pg.ColumnRef, from []*pg.Node, sc *scope, bound *boun
 	}
 	for _, e := range star.entries {
 		for i := range e.columns {
-			if err := b.starColumn(resolved{origin: origin{e, i}}, e.columns[i].name, bound); err != nil {
+			if err := b.starColumn(resolved{origin: origin{e, i}}, e.columns[i].name, ref, bound); err != nil {
 				return err
 			}
 		}
@@ -73,10 +73,13 @@ func (b *binder) tableToken(from []*pg.Node) int {
 }
 
 // starColumn adds one of the columns that a star stands for.
-func (b *binder) starColumn(r resolved, name string, bound *boundQuery) error {
+func (b *binder) starColumn(r resolved, name string, star *pg.ColumnRef, bound *boundQuery) error {
 	b.useAll(r.all(), ecg.Projection)
 	for _, o := range r.all() {
 		o.entry.mention(o.at)
+		if err := b.payload(o, star); err != nil {
+			return err
+		}
 	}
 	c, label := column{name: name, provenance: r.provenance()}, origin{}
 	if r.qid() != nil && bound.known {
@@ -103,7 +106,7 @@ func (b *binder) mergedStar(ref *pg.ColumnRef, sc *scope, bound *boundQuery, sta
 					WithHint("Name the columns, or use t.* for each table.").At(b.statement, int(ref.Location))
 			}
 			star.list = append(star.list, c.reference())
-			if err := b.starColumn(c.resolved, c.name, bound); err != nil {
+			if err := b.starColumn(c.resolved, c.name, ref, bound); err != nil {
 				return err
 			}
 		}

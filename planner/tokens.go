@@ -63,17 +63,3 @@ func (b *binder) partOfExpression(i int) bool {
 	}
 	return before == pg.Token_AS || before == pg.Token_ASCII_46
 }
-
-// groupByStart is the offset at which a grouping expression can be put before
-// the one that starts at offset.
-func (b *binder) groupByStart(offset int) int {
-	for i := b.tokenAt(offset) - 1; i > 0; i-- {
-		if b.tokens[i].Token == pg.Token_BY && b.tokens[i-1].Token == pg.Token_GROUP_P {
-			if next := b.tokens[i+1].Token; next == pg.Token_DISTINCT || next == pg.Token_ALL {
-				i++
-			}
-			return int(b.tokens[i].End)
-		}
-	}
-	return -1
-}

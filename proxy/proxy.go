@@ -26,7 +26,6 @@ type Catalog interface {
 	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
 	Show(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
 	AssertStand(ctx context.Context, releases []*catalog.Release) error
-	AssertNoShadow(ctx context.Context, principal string, r *catalog.Relation) error
 	Owns(ctx context.Context, p *catalog.Principal, r *catalog.Relation) (bool, error)
 	Ticket(statement string, session string, releases []*catalog.Release) string
 }

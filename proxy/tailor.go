@@ -149,11 +149,6 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 		if r == nil || slices.Contains(plan.Counted, planned) && r.Subjects != planned.Subjects {
 			return nil, catalog.ErrOvertaken(planned)
 		}
-		if r.AggregateOnly {
-			if err := s.proxy.catalog.AssertNoShadow(ctx, s.principal.Name, r); err != nil {
-				return nil, err
-			}
-		}
 		reader, err := s.readerOf(ctx, r)
 		if err != nil {
 			return nil, err

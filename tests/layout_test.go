@@ -209,30 +209,6 @@ func showsNothing(t *testing.T, database, user string, chain, labelled int, nobo
 	}
 }
 
-func TestCountersOfPostgreSQLTellNothingOfAHiddenCondition(t *testing.T) {
-	p, direct := serveStaff(t, "counters", 3, 9000)
-	user := shared.reader(t)
-	exec1(t, connect(t, p.dsn(user)), `SELECT age, count(*) FROM staff GROUP BY age`)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'staff'::regclass`)
-	lookups := func(condition string) (counts [2]int) {
-		conn := connect(t, p.dsn(user))
-		for _, text := range []string{
-			`SET enable_hashjoin = off`, `SET enable_mergejoin = off`, `SET enable_material = off`, `SET enable_memoize = off`,
-			`BEGIN`, `SELECT age, count(*) FROM staff WHERE ` + condition + ` GROUP BY age`,
-		} {
-			exec1(t, conn, text)
-		}
-		for i, name := range []string{"row", "label"} {
-			counts[i] = one[int](t, conn, fmt.Sprintf(`SELECT coalesce(sum(pg_stat_get_xact_numscans(oid) + pg_stat_get_xact_tuples_returned(oid)), 0)::integer
-				FROM pg_class WHERE relname = 'chain_%d_%s'`, chain, name))
-		}
-		return counts
-	}
-	if three, one := lookups(`unit = 'secret'`), lookups(`unit = 'secret' AND pay = 9001`); three != one {
-		t.Errorf("lookups for three hidden people %v, for one %v", three, one)
-	}
-}
-
 // unguarded is the query of a release's view without its admission.
 func unguarded(t *testing.T, direct *pgx.Conn, view string) string {
 	t.Helper()

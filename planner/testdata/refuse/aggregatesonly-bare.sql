@@ -1,0 +1,1 @@
+SELECT pay FROM staff;

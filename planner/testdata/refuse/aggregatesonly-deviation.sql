@@ -1,0 +1,1 @@
+SELECT stddev(pay) FROM staff;

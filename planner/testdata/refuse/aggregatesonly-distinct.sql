@@ -1,0 +1,1 @@
+SELECT count(DISTINCT pay) FROM staff;

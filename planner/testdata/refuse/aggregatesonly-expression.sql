@@ -1,0 +1,1 @@
+SELECT sum(pay * 12) FROM staff;

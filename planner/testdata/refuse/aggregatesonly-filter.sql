@@ -1,0 +1,1 @@
+SELECT count(*) FILTER (WHERE pay > 1000) FROM staff;

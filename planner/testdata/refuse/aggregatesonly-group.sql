@@ -1,0 +1,1 @@
+SELECT count(*) FROM staff GROUP BY pay;

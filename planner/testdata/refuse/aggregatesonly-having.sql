@@ -1,0 +1,1 @@
+SELECT sex FROM staff GROUP BY sex HAVING max(pay) > 3;

@@ -1,0 +1,1 @@
+SELECT sum(pay) FILTER (WHERE unit = 'icu') FROM staff;

@@ -1,0 +1,1 @@
+SELECT unit, avg(pay) FROM staff GROUP BY unit;

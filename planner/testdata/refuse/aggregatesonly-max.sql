@@ -1,0 +1,1 @@
+SELECT max(pay) FROM staff;

@@ -1,0 +1,1 @@
+SELECT age FROM staff ORDER BY pay;

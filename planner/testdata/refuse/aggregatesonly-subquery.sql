@@ -1,0 +1,1 @@
+SELECT max(p) FROM (SELECT pay AS p FROM staff) s;

@@ -1,0 +1,1 @@
+SELECT count(*) FROM staff WHERE pay > 1000;

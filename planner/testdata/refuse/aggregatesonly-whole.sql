@@ -1,0 +1,1 @@
+SELECT staff FROM staff;

@@ -1,1 +1,0 @@
-SELECT any_value(pay), count(*) FROM staff

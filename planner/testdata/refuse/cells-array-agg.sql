@@ -1,1 +1,0 @@
-SELECT array_agg(pay) FROM staff

@@ -1,1 +1,0 @@
-SELECT count(*) FROM patients WHERE age > (SELECT avg(age) FROM staff)

@@ -1,1 +1,0 @@
-SELECT count(*), bool_or(pay > 3) FROM staff

@@ -1,1 +1,0 @@
-SELECT unit COLLATE "C", count(*) FROM staff GROUP BY 1

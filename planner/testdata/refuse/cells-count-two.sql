@@ -1,1 +1,0 @@
-SELECT count(DISTINCT (unit, sex)) FROM staff

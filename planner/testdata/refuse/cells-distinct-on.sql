@@ -1,1 +1,0 @@
-SELECT DISTINCT ON (unit) unit, count(*) FROM staff GROUP BY unit

@@ -1,1 +1,0 @@
-SELECT DISTINCT unit FROM staff

@@ -1,1 +1,0 @@
-SELECT count(*) FILTER (WHERE town ILIKE 'o%') FROM staff

@@ -1,1 +1,0 @@
-SELECT count(*) FILTER (WHERE pay / 2 > 3) FROM staff

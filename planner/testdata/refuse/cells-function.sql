@@ -1,1 +1,0 @@
-SELECT pg_sleep(count(*)) FROM staff

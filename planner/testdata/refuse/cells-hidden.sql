@@ -1,1 +1,0 @@
-SELECT count(id) FROM staff

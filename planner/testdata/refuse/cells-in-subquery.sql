@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff WHERE unit IN (SELECT city FROM zip_city)

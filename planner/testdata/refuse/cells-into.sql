@@ -1,1 +1,0 @@
-SELECT count(*) INTO TEMP kept FROM staff

@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff JOIN zip_city c ON c.city = unit

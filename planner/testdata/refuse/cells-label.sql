@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff GROUP BY tailor_label_2

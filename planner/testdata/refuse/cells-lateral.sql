@@ -1,1 +1,0 @@
-SELECT n FROM zip_city, LATERAL (SELECT count(*) AS n FROM staff WHERE unit = city) s

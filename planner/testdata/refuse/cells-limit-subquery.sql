@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff LIMIT (SELECT 1)

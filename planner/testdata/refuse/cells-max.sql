@@ -1,1 +1,0 @@
-SELECT max(hired), count(*) FROM staff

@@ -1,1 +1,0 @@
-SELECT min(pay) FROM staff

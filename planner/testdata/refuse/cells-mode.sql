@@ -1,1 +1,0 @@
-SELECT mode() WITHIN GROUP (ORDER BY pay), count(*) FROM staff

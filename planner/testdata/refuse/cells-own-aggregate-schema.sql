@@ -1,1 +1,0 @@
-SELECT mine.sum(pay) FROM staff

@@ -1,1 +1,0 @@
-SELECT peeking(pay) FROM staff

@@ -1,1 +1,0 @@
-SELECT peek(count(*)) FROM staff

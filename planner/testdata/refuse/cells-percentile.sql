@@ -1,1 +1,0 @@
-SELECT count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY pay) FROM staff

@@ -1,1 +1,0 @@
-SELECT rank() OVER (ORDER BY count(*)), count(*) FROM staff GROUP BY unit

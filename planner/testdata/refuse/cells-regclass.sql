@@ -1,1 +1,0 @@
-SELECT count(*)::regclass FROM staff

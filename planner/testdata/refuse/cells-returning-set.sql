@@ -1,1 +1,0 @@
-SELECT generate_series(1, count(*)) FROM staff

@@ -1,1 +1,0 @@
-SELECT unit, pay FROM staff

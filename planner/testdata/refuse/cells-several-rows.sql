@@ -1,1 +1,0 @@
-SELECT sum(hours) FROM shifts

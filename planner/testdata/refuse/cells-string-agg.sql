@@ -1,1 +1,0 @@
-SELECT string_agg(unit, ',' ORDER BY pay) FROM staff

@@ -1,1 +1,0 @@
-SELECT count(*), ARRAY(SELECT 1) FROM staff

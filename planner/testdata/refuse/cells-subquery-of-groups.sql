@@ -1,1 +1,0 @@
-SELECT sum(n) FROM (SELECT count(*) AS n FROM staff GROUP BY unit) s

@@ -1,1 +1,0 @@
-SELECT count(*) FROM (SELECT unit FROM staff LIMIT 1) s

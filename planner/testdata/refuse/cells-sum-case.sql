@@ -1,1 +1,0 @@
-SELECT sum(CASE WHEN unit = 'icu' THEN pay ELSE 0 END) FROM staff

@@ -1,1 +1,0 @@
-SELECT sum(pay::smallint) FROM staff

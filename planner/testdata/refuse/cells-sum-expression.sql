@@ -1,1 +1,0 @@
-SELECT sum(pay * 2) FROM staff

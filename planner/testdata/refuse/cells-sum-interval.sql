@@ -1,1 +1,0 @@
-SELECT unit, sum(leave) FROM staff GROUP BY unit

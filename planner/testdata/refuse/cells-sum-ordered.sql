@@ -1,1 +1,0 @@
-SELECT sum(pay ORDER BY hired) FROM staff

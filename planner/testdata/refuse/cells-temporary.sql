@@ -1,1 +1,0 @@
-CREATE TEMP TABLE kept AS SELECT count(*) FROM staff

@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff UNION ALL SELECT count(*) FROM staff

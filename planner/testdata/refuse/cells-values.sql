@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff, (VALUES (1)) v (x)

@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff WHERE unit IS DISTINCT FROM $1

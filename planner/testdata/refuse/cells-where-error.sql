@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff WHERE unit = 'icu' AND pay > 1/0

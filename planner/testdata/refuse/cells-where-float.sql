@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff WHERE pay > 3::float8

@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff WHERE hired > $1::date

@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff WHERE unit LIKE $1

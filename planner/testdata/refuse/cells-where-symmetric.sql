@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff WHERE pay BETWEEN SYMMETRIC 3 AND 2

@@ -1,1 +1,0 @@
-SELECT unit, sum(count(*)) OVER () FROM staff GROUP BY unit

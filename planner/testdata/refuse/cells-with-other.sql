@@ -1,1 +1,0 @@
-WITH s AS (SELECT 1) SELECT count(*) FROM staff

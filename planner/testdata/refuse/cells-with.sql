@@ -1,1 +1,0 @@
-WITH s AS (SELECT unit FROM staff) SELECT count(*) FROM s

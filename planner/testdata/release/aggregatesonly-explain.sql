@@ -1,0 +1,1 @@
+EXPLAIN SELECT avg(pay) FROM staff WHERE age = 40;

@@ -1,0 +1,1 @@
+SELECT sex, avg(pay) OVER (PARTITION BY sex) FROM staff;

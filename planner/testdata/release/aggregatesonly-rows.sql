@@ -1,0 +1,1 @@
+SELECT age, sex FROM staff LIMIT 5;

@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff s WHERE unit IN (('a'), 'b') OR NOT (unit) NOT IN ('c') OR pay NOT BETWEEN -1 AND (2) AND unit NOT LIKE 'd%' OR unit ILIKE 'e' OR NOT (unit IS NOT DISTINCT FROM ('f')) OR unit IS DISTINCT FROM 'g' OR 3 <= s.pay OR pay != ALL ('{4}') OR unit OPERATOR(pg_catalog.=) 'h' OR unit OPERATOR(<>) 'i'

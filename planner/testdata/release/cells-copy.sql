@@ -1,1 +1,0 @@
-COPY (SELECT unit, count(*) FROM staff GROUP BY unit) TO STDOUT

@@ -1,1 +1,0 @@
-SELECT sex FROM staff GROUP BY sex

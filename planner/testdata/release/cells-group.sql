@@ -1,1 +1,0 @@
-SELECT unit, count(*), avg(pay) FROM staff GROUP BY unit

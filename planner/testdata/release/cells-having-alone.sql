@@ -1,1 +1,0 @@
-SELECT count(*) FROM staff HAVING count(pay) > 3
