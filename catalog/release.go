@@ -144,6 +144,9 @@ func publishTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, di
 	for _, column := range indexed {
 		statements = append(statements, fmt.Sprintf("CREATE INDEX ON %s (%s)", row, column))
 	}
+	for _, c := range r.averaged() {
+		statements = append(statements, fmt.Sprintf("ALTER TABLE %s ALTER %s SET STATISTICS 0", row, ident(c.Name)))
+	}
 	statements = append(statements,
 		fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", row),
 		// It is true or fails. Of a condition IS NOT NULL PostgreSQL expects nearly all

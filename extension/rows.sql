@@ -121,27 +121,30 @@ COMMENT ON FUNCTION tailor.join_cells IS 'the cells of those blocks of a release
     'for a column; for Tailor''s own routines only';
 
 -- The averages of a cell add up to the sum of its values: in steps of the last digit that
--- these have, some rows show one step more than others. Which do follows from digests that
--- nobody is shown, as does the order of other payload. Whose cell is not enough any more is
--- shown as NULL.
+-- these have, some rows show one step more than others. Which do, and which rows of a block
+-- show NULL, follows from digests that nobody is shown, as does the order of other payload.
+-- A cell that is not enough any more is shown as NULL.
 CREATE OR REPLACE FUNCTION tailor.averages_of(
     stored regclass, payload jsonb, fewest bigint, share float8) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format(
         '(WITH v AS MATERIALIZED (
-              SELECT r.ctid AS id, coalesce(r.%1$I, j.cell) AS cell, r."tailor person" AS person,
-                     r."tailor nth" AS nth,
+              SELECT r.ctid AS id, coalesce(r.%1$I, j.cell) AS cell, r."tailor block" AS block,
+                     r."tailor person" AS person, r."tailor nth" AS nth,
+                     hashint8extended(r."tailor person", %9$s) AS chance,
                      CASE WHEN abs(r.%2$I::numeric) < ''Infinity'' THEN r.%2$I::numeric END AS x
               FROM %3$s r LEFT JOIN %4$s j ON j.block = r."tailor block"),
           enough AS (
               SELECT cell, sum(total) AS total, sum(n) AS n, max(digits) AS digits
               FROM (SELECT cell, person, sum(x) AS total, sum(abs(x)) AS part, count(x) AS n,
                            max(scale(x)) AS digits FROM v WHERE x IS NOT NULL GROUP BY 1, 2) p
-              GROUP BY cell HAVING count(*) >= %5$s AND max(part) <= %6$s * sum(part))
-          SELECT p.id, p.cell, (CASE WHEN p.x IS NOT NULL THEN %7$s END)::%8$s AS value
-          FROM (SELECT v.*, row_number() OVER (PARTITION BY v.cell, v.x IS NULL
-                                ORDER BY hashint8extended(v.person, %9$s), v.nth) AS place
-                FROM v) p
+              GROUP BY cell HAVING count(*) >= %5$s AND max(part) <= %6$s * sum(part)),
+          showing AS (
+              SELECT v.*, row_number() OVER (PARTITION BY block ORDER BY chance, nth)
+                              <= count(x) OVER (PARTITION BY block) AS shows FROM v)
+          SELECT p.id, p.cell, (CASE WHEN p.shows THEN %7$s END)::%8$s AS value
+          FROM (SELECT *, row_number() OVER (PARTITION BY cell, shows
+                                             ORDER BY chance, nth) AS place FROM showing) p
           LEFT JOIN (SELECT *, total * (''1e'' || digits)::numeric AS steps,
                             (''1e-'' || digits)::numeric AS step FROM enough) s USING (cell))',
         'tailor cell ' || (payload ->> 'number'), payload ->> 'name', stored,

@@ -222,7 +222,7 @@ func corpus(t *testing.T) (names []string, texts map[string]string) {
 			continue // Tailor's own functions, and joins along keys, which the plain tables have not
 		}
 		if strings.Contains(string(text), "staff") || strings.Contains(string(text), "drugs") || strings.HasPrefix(name, "explain") {
-			continue // answers with aggregates only: see cells_test.go; and plans of another relation
+			continue // answers with aggregates only: see aggregatesonly_test.go; and plans of another relation
 		}
 		names, texts[name] = append(names, name), string(text)
 	}

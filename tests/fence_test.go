@@ -116,7 +116,7 @@ func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
 	if soaks() {
 		some = plans
 	}
-	showsNothingInJoins(t, direct, "fences", 8, some)
+	showsNothingInJoins(t, direct, "fences", 9, some)
 }
 
 // TestPostgreSQLReadsAReleaseInParallel behind its fence, and where only aggregates

@@ -148,8 +148,8 @@ CREATE VIEW alice.of_piece AS SELECT id FROM alice.piece; GRANT SELECT ON alice.
 	exec1(t, super, `REVOKE ALL ON alice.of_piece, research.of_whole FROM PUBLIC`)
 }
 
-// keepsNoSamples looks at a copy that no proxy has taken in, and at what is read
-// without row-level security or by aggregates alone.
+// keepsNoSamples looks at a copy that no proxy has taken in, at what is read without
+// row-level security, and at payload that stands in averages.
 func keepsNoSamples(t *testing.T, s *stand) {
 	p := s.serve(t)
 	reader, super := connect(t, p.dsn(s.reader(t))), s.superuser(t)
@@ -164,7 +164,10 @@ CALL tailor.classify('wages', 'age', 'quasi_identifier', hierarchy => 'age'); CA
 	const sampled = `SELECT coalesce(string_agg(DISTINCT tablename || '.' || attname, ', '), '') FROM pg_stats WHERE schemaname = 'tailor_store' AND tablename ~ $1`
 	const numbers = ` AND attname ~ '^tailor (row|tuple|person|key|nth|subject|block|class|number)$'`
 	wages := one[int](t, super, `SELECT chain FROM tailor.chain WHERE relation = 'wages'::regclass`)
-	for _, tables := range []string{`^epoch_\d+$`, fmt.Sprintf(`^chain_%d_row$`, wages), `^chain_\d+(_g\d+)?_label$`} {
+	if columns := one[string](t, super, sampled+` AND attname = 'pay'`, fmt.Sprintf(`^chain_%d_row$`, wages)); columns != "" {
+		t.Errorf("sampled: %s", columns)
+	}
+	for _, tables := range []string{`^epoch_\d+$`, `^chain_\d+(_g\d+)?_label$`} {
 		if !one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace AND relname ~ $1 AND reltuples > 0)`, tables) {
 			t.Errorf("there are no tables %s", tables)
 		}

@@ -23,7 +23,7 @@ type Table struct {
 	Require  []Requirement
 	Recoding string // "auto" where the file is silent
 	Scope    string // "table" where the file is silent
-	// AggregateOnly is the key rows: false. Answers show no rows.
+	// AggregateOnly is the key rows: false. Numbers stand in averages.
 	AggregateOnly bool
 	Seed          [][]string
 	// Readers of the database, nil where the file is silent.
