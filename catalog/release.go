@@ -87,22 +87,6 @@ func (r *Relation) payload() []string {
 	return out
 }
 
-// averaged are the columns of the payload that a release does not show as they are: of a
-// relation that answers with aggregates only.
-func (r *Relation) averaged() []*Column {
-	var out []*Column
-	for i := range r.Columns {
-		if c := &r.Columns[i]; r.AggregateOnly && c.IsPayload() {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// insteadColumn is the column of a release's rows that holds what such a column shows
-// (tailor.show_averages).
-func (c *Column) insteadColumn() string { return fmt.Sprintf(`"tailor shown %d"`, c.Number) }
-
 // rowColumns are the columns of a release's rows, in order, without the shown ones of
 // its dimensions.
 func (r *Relation) rowColumns() []string {

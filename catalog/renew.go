@@ -22,7 +22,7 @@ func (t *takingIn) renew(ctx context.Context, was *Relation) error {
 	if err := storeEntries(ctx, t.tx, t.chain, t.dictionaries); err != nil {
 		return err
 	}
-	return execute(ctx, t.tx, t.renewal(was, from),
+	return execute(ctx, t.tx, t.renewal(was, from), fmt.Sprintf("DROP TABLE IF EXISTS %s_touched", from),
 		fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", t.chain.table("gone"), gone),
 		fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", t.chain.table("past"), past),
 		"ANALYZE "+t.chain.table("row"))

@@ -74,6 +74,9 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 		}
 	}
 	if !first {
+		if err := t.touch(ctx, "false"); err != nil { // none so far
+			return fmt.Errorf("cells: %w", err)
+		}
 		if err := t.findAbsent(ctx); err != nil {
 			return fmt.Errorf("rows that are gone: %w", err)
 		}
@@ -92,12 +95,8 @@ func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 			return err
 		}
 	}
-	if t.r.AggregateOnly {
-		_, err := t.tx.Exec(ctx, `SELECT tailor.show_averages($1::text::regclass, policy)
-			FROM tailor.policy_version WHERE relation = $2 AND version = $3`, t.chain.table("row"), t.r.OID, t.r.Version)
-		if err != nil {
-			return fmt.Errorf("averages: %w", err)
-		}
+	if err := t.showAverages(ctx); err != nil {
+		return fmt.Errorf("averages: %w", err)
 	}
 	return t.assertSafe(ctx)
 }

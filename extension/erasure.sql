@@ -255,6 +255,11 @@ BEGIN
                        release || '_row') INTO along USING whole, person;
         others := others + along;
         IF acting THEN
+            IF chain.policy -> 'rows' = 'false' THEN
+                CALL tailor.touch_cells(
+                    format('tailor_store.%I', release || '_row')::regclass, chain.policy,
+                    format('"tailor block" = ANY (%L)', blocks));
+            END IF;
             CALL tailor.erase_from_release(chain.number, release, person, whole, departures);
             IF chain.policy -> 'rows' = 'false' THEN
                 PERFORM tailor.show_averages(

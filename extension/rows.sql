@@ -65,7 +65,7 @@ COMMENT ON FUNCTION tailor.order_of_blocks IS 'what the blocks of a release are 
     'cells; for Tailor''s own routines only';
 
 -- Blocks join in that order, until they are enough for a cell. Blocks that have a cell keep
--- it. What is left over joins the cells before, until it is enough.
+-- it, also for rows that have changed in place. What is left over joins the cells before, until it is enough.
 CREATE OR REPLACE FUNCTION tailor.join_cells(
     stored regclass, payload jsonb, fewest bigint, share float8, sorted_by text)
 RETURNS TABLE (block integer, cell integer)
@@ -78,18 +78,27 @@ DECLARE
     totals   numeric[] := '{}'; -- the sum of their amounts,
     largest  numeric[] := '{}'; -- and the largest that one has
     last     integer := 0;
+    partly   integer[];         -- blocks of which some rows have one
 BEGIN
+    EXECUTE format('SELECT ARRAY(SELECT "tailor block" FROM %1$s WHERE "tailor block" IN (
+                        SELECT "tailor block" FROM %1$s WHERE %2$I IS NULL)
+                    GROUP BY 1 HAVING count(%2$I) > 0)',
+                   stored, 'tailor cell ' || (payload ->> 'number')) INTO partly;
+    RETURN QUERY EXECUTE format('SELECT "tailor block", max(%2$I) FROM %1$s
+                                 WHERE "tailor block" = ANY ($1) GROUP BY 1',
+                                stored, 'tailor cell ' || (payload ->> 'number')) USING partly;
     FOR next IN EXECUTE format(
         'WITH fresh AS MATERIALIZED (
              SELECT "tailor block" AS block, "tailor person" AS person,
                     CASE WHEN abs(%1$I::numeric) < ''Infinity'' THEN abs(%1$I::numeric) END AS x,
                     dense_rank() OVER (ORDER BY %2$s) AS place
-             FROM %3$s WHERE %4$I IS NULL)
+             FROM %3$s WHERE %4$I IS NULL AND "tailor block" <> ALL ($1))
          SELECT place, block, count(part) AS n, coalesce(sum(part), 0) AS total,
                 coalesce(max(part), 0) AS largest
          FROM (SELECT place, block, person, sum(x) AS part FROM fresh GROUP BY 1, 2, 3) p
          GROUP BY 1, 2 ORDER BY 1',
         payload ->> 'name', sorted_by, stored, 'tailor cell ' || (payload ->> 'number'))
+        USING partly
     LOOP
         blocks := array_append(blocks, next.block);
         IF last = 0 OR subjects[last] >= fewest AND largest[last] <= share * totals[last] THEN
@@ -131,65 +140,96 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         '(WITH v AS MATERIALIZED (
               SELECT r.ctid AS id, coalesce(r.%1$I, j.cell) AS cell, r."tailor block" AS block,
                      r."tailor person" AS person, r."tailor nth" AS nth,
-                     hashint8extended(r."tailor person", %9$s) AS chance,
-                     CASE WHEN abs(r.%2$I::numeric) < ''Infinity'' THEN r.%2$I::numeric END AS x
-              FROM %3$s r LEFT JOIN %4$s j ON j.block = r."tailor block"),
+                     hashint8extended(r."tailor person", %2$s) AS chance,
+                     CASE WHEN abs(r.%3$I::numeric) < ''Infinity'' THEN r.%3$I::numeric END AS x
+              FROM %4$s r LEFT JOIN %5$s j ON j.block = r."tailor block"%6$s),
           enough AS (
               SELECT cell, sum(total) AS total, sum(n) AS n, max(digits) AS digits
               FROM (SELECT cell, person, sum(x) AS total, sum(abs(x)) AS part, count(x) AS n,
                            max(scale(x)) AS digits FROM v WHERE x IS NOT NULL GROUP BY 1, 2) p
-              GROUP BY cell HAVING count(*) >= %5$s AND max(part) <= %6$s * sum(part)),
+              GROUP BY cell HAVING count(*) >= %7$s AND max(part) <= %8$s * sum(part)),
           showing AS (
               SELECT v.*, row_number() OVER (PARTITION BY block ORDER BY chance, nth)
                               <= count(x) OVER (PARTITION BY block) AS shows FROM v)
-          SELECT p.id, p.cell, (CASE WHEN p.shows THEN %7$s END)::%8$s AS value
+          SELECT p.id, p.cell, (CASE WHEN p.shows THEN %9$s END)::%10$s AS value
           FROM (SELECT *, row_number() OVER (PARTITION BY cell, shows
                                              ORDER BY chance, nth) AS place FROM showing) p
           LEFT JOIN (SELECT *, total * (''1e'' || digits)::numeric AS steps,
                             (''1e-'' || digits)::numeric AS step FROM enough) s USING (cell))',
-        'tailor cell ' || (payload ->> 'number'), payload ->> 'name', stored,
-        format('%s_%s', stored, payload ->> 'number'), fewest, share,
+        'tailor cell ' || (payload ->> 'number'), payload ->> 'number', payload ->> 'name', stored,
+        format('%s_%s', stored, payload ->> 'number'),
+        CASE WHEN to_regclass(stored || '_touched') IS NOT NULL
+             THEN format(' WHERE r.%1$I IS NULL OR r.%1$I IN (SELECT cell FROM %3$s_touched
+                                                              WHERE number = %2$s)',
+                         'tailor cell ' || (payload ->> 'number'), payload ->> 'number', stored) END,
+        fewest, share,
         CASE WHEN payload ->> 'type' ~ '^(real|double)' THEN 's.total / s.n'
              ELSE '(div(s.steps, s.n) - (mod(s.steps, s.n) < 0)::integer
                     + (p.place <= mod(mod(s.steps, s.n) + s.n, s.n))::integer) * s.step' END,
-        payload ->> 'type', payload ->> 'number')
+        payload ->> 'type')
 $$;
-COMMENT ON FUNCTION tailor.averages_of IS 'a query for what each row shows of a column in averages; '
+COMMENT ON FUNCTION tailor.averages_of IS 'a query for what rows are to show of a column in averages; '
     'for Tailor''s own routines only';
+
+-- A copy that is taken in changes few cells: those are noted before their rows do, and the
+-- others stay as they are. Without such notes all are computed.
+CREATE OR REPLACE PROCEDURE tailor.touch_cells(stored regclass, policy jsonb, condition text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    payload jsonb;
+BEGIN
+    IF to_regclass(stored || '_touched') IS NULL THEN
+        EXECUTE format('CREATE TABLE %s_touched (number integer, cell integer)', stored);
+    END IF;
+    FOR payload IN SELECT c FROM jsonb_array_elements(policy -> 'columns') c
+                   WHERE c ->> 'class' IN ('sensitive', 'non_sensitive') AND tailor.is_averaged(c)
+    LOOP
+        EXECUTE format('INSERT INTO %1$s_touched SELECT DISTINCT %2$s, %3$I FROM %1$s r WHERE %4$s',
+                       stored, payload ->> 'number', 'tailor cell ' || (payload ->> 'number'),
+                       condition);
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.touch_cells IS 'notes the cells of rows that are about to change; for '
+    'Tailor''s own routines only';
 
 CREATE OR REPLACE FUNCTION tailor.exchanged(stored regclass, payload jsonb, fewest bigint)
 RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format(
-        '(WITH v AS MATERIALIZED (
+        '(WITH enough AS MATERIALIZED (
+              SELECT %1$I::text COLLATE "C" AS value FROM %3$s WHERE %1$I IS NOT NULL
+              GROUP BY 1 HAVING count(DISTINCT "tailor person") >= %4$s),
+          touched AS (
+              SELECT "tailor block" AS block
+              FROM %3$s LEFT JOIN enough s ON s.value = %1$I::text COLLATE "C" GROUP BY 1
+              HAVING coalesce(sum(hashtextextended(s.value, 0)), 0)
+                  <> coalesce(sum(hashtextextended(%5$I::text COLLATE "C", 0)), 0)),
+          v AS MATERIALIZED (
               SELECT ctid AS id, "tailor block" AS block, %1$I AS value,
                      row_number() OVER (PARTITION BY "tailor block"
                          ORDER BY hashint8extended("tailor person", %2$s), "tailor nth") AS place,
                      row_number() OVER (PARTITION BY "tailor block"
                          ORDER BY hashint8extended("tailor person", -%2$s), "tailor nth") AS other
-              FROM %3$s),
-          enough AS (
-              SELECT %1$I::text COLLATE "C" AS value FROM %3$s WHERE %1$I IS NOT NULL
-              GROUP BY 1 HAVING count(DISTINCT "tailor person") >= %4$s)
-          SELECT a.id, NULL::integer AS cell,
-                 CASE WHEN s.value IS NOT NULL THEN b.value END AS value
+              FROM %3$s WHERE "tailor block" IN (SELECT block FROM touched))
+          SELECT a.id, CASE WHEN s.value IS NOT NULL THEN b.value END AS value
           FROM v a JOIN v b ON b.block = a.block AND b.other = a.place
           LEFT JOIN enough s ON s.value = b.value::text COLLATE "C")',
-        payload ->> 'name', payload ->> 'number', stored, fewest)
+        payload ->> 'name', payload ->> 'number', stored, fewest,
+        'tailor shown ' || (payload ->> 'number'))
 $$;
-COMMENT ON FUNCTION tailor.exchanged IS 'a query for what each row shows of a column that is no '
+COMMENT ON FUNCTION tailor.exchanged IS 'a query for what rows are to show of a column that is no '
     'number; for Tailor''s own routines only';
 
 CREATE OR REPLACE FUNCTION tailor.show_averages(stored regclass, policy jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+SET enable_nestloop = off SET work_mem = '64MB' AS $$
 DECLARE
-    fewest   CONSTANT bigint := tailor.least_subjects(policy);
+    fewest  CONSTANT bigint := tailor.least_subjects(policy);
     share   CONSTANT float8 := coalesce((policy ->> 'max_share')::float8, 0.5);
     sorted_by CONSTANT text := tailor.order_of_blocks(stored);
     payload jsonb;
     number  text;
     queries text := '';
-    found   text := '';
     sets    text := '';
     differs text := 'false';
     cells   text[] := '{}';
@@ -200,29 +240,29 @@ BEGIN
         number := payload ->> 'number';
         IF tailor.is_averaged(payload) THEN
             cells := cells || format('%s_%s', stored, number);
-            EXECUTE format('CREATE TABLE %s_%s AS SELECT * FROM tailor.join_cells($1, $2, $3, $4, $5)',
-                           stored, number) USING stored, payload, fewest, share, sorted_by;
+            EXECUTE format(
+                'CREATE TABLE %s_%s AS SELECT * FROM tailor.join_cells($1, $2, $3, $4, $5)',
+                stored, number) USING stored, payload, fewest, share, sorted_by;
             EXECUTE format('ANALYZE %s_%s', stored, number);
-            queries := queries || ', ' || tailor.averages_of(stored, payload, fewest, share);
-            sets := sets || format(', "tailor cell %1$s" = s%1$s.cell', number);
-            differs := differs || format(' OR r."tailor cell %1$s" IS DISTINCT FROM s%1$s.cell',
-                                         number);
+            queries := concat(queries, ' LEFT JOIN ',
+                              tailor.averages_of(stored, payload, fewest, share));
+            sets := sets || format(
+                ', "tailor cell %1$s" = coalesce(s%1$s.cell, r."tailor cell %1$s")', number);
         ELSE
-            queries := queries || ', ' || tailor.exchanged(stored, payload, fewest);
+            queries := concat(queries, ' LEFT JOIN ', tailor.exchanged(stored, payload, fewest));
         END IF;
-        queries := queries || ' s' || number;
-        found := found || format(' AND s%s.id = r.ctid', number);
-        sets := sets || format(', "tailor shown %1$s" = s%1$s.value', number);
-        differs := differs || format(
-            ' OR r."tailor shown %1$s"::text IS DISTINCT FROM s%1$s.value::text', number);
+        queries := queries || format(' s%1$s ON s%1$s.id = x.ctid', number);
+        sets := sets || format(', "tailor shown %1$s" = CASE WHEN s%1$s.id IS NULL
+            THEN r."tailor shown %1$s" ELSE s%1$s.value END', number);
+        differs := differs || format(' OR s%s.id IS NOT NULL', number);
     END LOOP;
     IF sets <> '' THEN
-        EXECUTE format('UPDATE %s r SET %s FROM %s WHERE true%s AND (%s)',
-                       stored, substr(sets, 3), substr(queries, 3), found, differs);
+        EXECUTE format('UPDATE %1$s r SET %2$s FROM %1$s x%3$s WHERE x.ctid = r.ctid AND (%4$s)',
+                       stored, substr(sets, 3), queries, differs);
     END IF;
-    IF cardinality(cells) > 0 THEN
-        EXECUTE 'DROP TABLE ' || array_to_string(cells, ', ');
-    END IF;
+    FOREACH number IN ARRAY cells || (stored || '_touched') LOOP
+        EXECUTE 'DROP TABLE IF EXISTS ' || number;
+    END LOOP;
 END $$;
 COMMENT ON FUNCTION tailor.show_averages IS 'writes what the rows of a release show of the payload '
     'of a table that answers with aggregates only; for Tailor''s own routines only';

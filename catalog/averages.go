@@ -1,0 +1,57 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+)
+
+// A relation that answers with aggregates only shows averages of its payload
+// (extension/rows.sql, docs/decisions/aggregates-only.md).
+
+// averaged are the columns of the payload that a release does not show as they are: of a
+// relation that answers with aggregates only.
+func (r *Relation) averaged() []*Column {
+	var out []*Column
+	for i := range r.Columns {
+		if c := &r.Columns[i]; r.AggregateOnly && c.IsPayload() {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// insteadColumn is the column of a release's rows that holds what such a column shows.
+func (c *Column) insteadColumn() string { return fmt.Sprintf(`"tailor shown %d"`, c.Number) }
+
+// touch notes the cells of rows r that are about to change, by a condition.
+func (t *takingIn) touch(ctx context.Context, condition string) error {
+	if !t.r.AggregateOnly {
+		return nil
+	}
+	policy, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = t.tx.Exec(ctx, `CALL tailor.touch_cells($1::text::regclass, $2, $3)`, t.chain.table("row"), policy, condition)
+	return err
+}
+
+// showAverages writes what the rows of cells that have changed are to show. Tables of
+// another edition have had no cell noted: there all is written.
+func (t *takingIn) showAverages(ctx context.Context) error {
+	if !t.r.AggregateOnly {
+		return nil
+	}
+	policy, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = t.tx.Exec(ctx, `SELECT tailor.show_averages($1::text::regclass, $2)`, t.chain.table("row"), policy)
+	return err
+}
+
+// policy is the document of the relation's policy.
+func (t *takingIn) policy(ctx context.Context) (document string, err error) {
+	err = t.tx.QueryRow(ctx, `SELECT policy FROM tailor.policy_version WHERE relation = $1 AND version = $2`, t.r.OID, t.r.Version).Scan(&document)
+	return document, err
+}
