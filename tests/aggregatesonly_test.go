@@ -120,16 +120,6 @@ func number(t *testing.T, text string) (n int) {
 	return n
 }
 
-// ordered are rows in an order of their own.
-func ordered(rows [][]string) []string {
-	out := make([]string, len(rows))
-	for i, row := range rows {
-		out[i] = strings.Join(row, "|")
-	}
-	slices.Sort(out)
-	return out
-}
-
 func refusedWith(t *testing.T, conn *pgx.Conn, code, sql string, args ...any) {
 	t.Helper()
 	_, err := conn.Exec(t.Context(), sql, args...)
