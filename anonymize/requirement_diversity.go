@@ -6,6 +6,14 @@ import (
 	"slices"
 )
 
+// CountModel is a [Requirement] that looks at nothing but how many subjects of a block have
+// each sensitive value.
+type CountModel interface {
+	Requirement
+	// Holds says whether such counts, each above 0, meet the model. It may reorder them.
+	Holds(counts []uint32) bool
+}
+
 // BlockDistinctL requires at least L distinct sensitive values in every block
 // ([Machanavajjhala2006] §4, distinct l-diversity). Attacker: knows the block
 // of a subject and nothing of the sensitive values. Then no value is certain.
@@ -29,6 +37,9 @@ func (r BlockDistinctL) Bind(t *Table) (Checker, error) {
 	}
 	return &distinctValues{table: t, codes: r.Of.CodeOfRow, least: r.L, met: make([]uint32, dictionary(r.Of.CodeOfRow))}, nil
 }
+
+// Holds implements [CountModel].
+func (r BlockDistinctL) Holds(counts []uint32) bool { return len(counts) >= r.L }
 
 // distinctValues counts the values of a block as far as it has to.
 type distinctValues struct {
@@ -79,15 +90,24 @@ func (r BlockEntropyL) Bind(t *Table) (Checker, error) {
 	if !(r.L > 1) || math.IsInf(r.L, 0) {
 		return nil, fmt.Errorf("l must be above 1, not %g", r.L)
 	}
-	least := math.Log(r.L) - slack
-	return newTallied(t, r.Of, func(y *tally) bool {
-		entropy := 0.0
-		for _, v := range y.values {
-			q := float64(y.counts[v]) / float64(y.total)
-			entropy -= q * math.Log(q)
-		}
-		return entropy >= least
-	})
+	return newCounted(t, r.Of, r)
+}
+
+// Holds implements [CountModel].
+func (r BlockEntropyL) Holds(counts []uint32) bool {
+	total, entropy := totalOf(counts), 0.0
+	for _, n := range counts {
+		q := float64(n) / total
+		entropy -= q * math.Log(q)
+	}
+	return entropy >= math.Log(r.L)-slack
+}
+
+func totalOf(counts []uint32) (total float64) {
+	for _, n := range counts {
+		total += float64(n)
+	}
+	return total
 }
 
 // slack forgives rounding where a block meets a model exactly.
@@ -116,22 +136,16 @@ func (r BlockRecursiveCL) Bind(t *Table) (Checker, error) {
 	if !(r.C > 0) || math.IsInf(r.C, 0) {
 		return nil, fmt.Errorf("c must be above 0, not %g", r.C)
 	}
-	var counts []uint32
-	return newTallied(t, r.Of, func(y *tally) bool {
-		if len(y.values) < r.L {
-			return false
-		}
-		counts = counts[:0]
-		for _, v := range y.values {
-			counts = append(counts, y.counts[v])
-		}
-		slices.Sort(counts)
-		tail := 0.0
-		for _, n := range counts[:len(counts)-r.L+1] {
-			tail += float64(n)
-		}
-		return float64(counts[len(counts)-1]) < r.C*tail
-	})
+	return newCounted(t, r.Of, r)
+}
+
+// Holds implements [CountModel].
+func (r BlockRecursiveCL) Holds(counts []uint32) bool {
+	if len(counts) < r.L {
+		return false
+	}
+	slices.Sort(counts)
+	return float64(counts[len(counts)-1]) < r.C*totalOf(counts[:len(counts)-r.L+1])
 }
 
 // BlockAlpha requires that no sensitive value be held by more than the share
@@ -151,11 +165,10 @@ func (r BlockAlpha) Bind(t *Table) (Checker, error) {
 	if !(r.Alpha > 0 && r.Alpha < 1) {
 		return nil, fmt.Errorf("alpha must be between 0 and 1, not %g", r.Alpha)
 	}
-	return newTallied(t, r.Of, func(y *tally) bool {
-		most := uint32(0)
-		for _, v := range y.values {
-			most = max(most, y.counts[v])
-		}
-		return float64(most) <= r.Alpha*float64(y.total)+slack
-	})
+	return newCounted(t, r.Of, r)
+}
+
+// Holds implements [CountModel].
+func (r BlockAlpha) Holds(counts []uint32) bool {
+	return len(counts) > 0 && float64(slices.Max(counts)) <= r.Alpha*totalOf(counts)+slack
 }

@@ -63,6 +63,18 @@ func newTallied(t *Table, s Sensitive, holds func(*tally) bool) (Checker, error)
 	return &tallied{newTally(t, s.CodeOfRow), holds}, nil
 }
 
+// newCounted is a checker of a model that looks at counts alone.
+func newCounted(t *Table, s Sensitive, model CountModel) (Checker, error) {
+	var counts []uint32
+	return newTallied(t, s, func(y *tally) bool {
+		counts = counts[:0]
+		for _, v := range y.values {
+			counts = append(counts, y.counts[v])
+		}
+		return model.Holds(counts)
+	})
+}
+
 func (c *tallied) Meets(tuples []uint32) bool {
 	c.tally.count(tuples)
 	return c.holds(c.tally)

@@ -12,8 +12,8 @@ import (
 //
 // Property: what is shown of quasi-identifiers is a function of quasi-identifiers alone, and
 // exchanging the payloads of two people of a block changes no answer but for the order of
-// rows. A block whose values are withheld has fewer different ones than the model asks for:
-// so much is told. Tests: TestBlindCuts….
+// rows. A block whose values are withheld has values that do not meet the model: so much is
+// told. Tests: TestBlindCuts….
 
 // withheld says, for each column of which a model asks, of which blocks of a placing the
 // values are not shown; nil where no model asks.
@@ -35,19 +35,12 @@ func (p placing) withheld(r *Relation) map[string][]bool {
 func withheldOf(r *Relation, of *cohort, blocks int, blockOf func(row int) uint32) map[string][]bool {
 	out := make(map[string][]bool)
 	for _, q := range r.Requirements {
-		different := make([]map[uint32]struct{}, blocks)
-		for row, code := range of.sensitive[q.Column] {
-			block := blockOf(row)
-			if different[block] == nil {
-				different[block] = make(map[uint32]struct{})
-			}
-			different[block][code] = struct{}{}
-		}
 		if out[q.Column] == nil {
 			out[q.Column] = make([]bool, blocks)
 		}
-		for block := range different {
-			out[q.Column][block] = out[q.Column][block] || len(different[block]) < int(q.Parameter)
+		model := q.model(anonymize.Sensitive{})
+		for block, values := range of.sensitiveOf(q.Column, blocks, blockOf) {
+			out[q.Column][block] = out[q.Column][block] || !values.meets(model, nothingWithheld)
 		}
 	}
 	return out

@@ -164,15 +164,7 @@ func classified(err error) error {
 // assertFeasible fails where not even all of a cohort together are a block that the
 // policy accepts.
 func assertFeasible(r *Relation, e *cohort) error {
-	unmet := ""
-	if e.subjects < r.K {
-		unmet = fmt.Sprintf("%d-anonymity", r.K)
-	}
-	for _, q := range r.Requirements {
-		if !r.BlindCuts && e.kinds[q.Column] < int(q.Parameter) {
-			unmet = fmt.Sprintf("%d-diversity of %q", int(q.Parameter), q.Column)
-		}
-	}
+	unmet := e.unmetBy(r)
 	if unmet == "" {
 		return nil
 	}
@@ -190,10 +182,7 @@ func requirements(r *Relation, e *cohort) []anonymize.Requirement {
 		return out
 	}
 	for _, q := range r.Requirements {
-		out = append(out, anonymize.BlockDistinctL{
-			L:  int(q.Parameter),
-			Of: anonymize.Sensitive{Name: q.Column, CodeOfRow: e.sensitive[q.Column]},
-		})
+		out = append(out, q.model(anonymize.Sensitive{CodeOfRow: e.sensitive[q.Column]}))
 	}
 	return out
 }

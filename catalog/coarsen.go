@@ -435,8 +435,10 @@ func (j joining) join(p, into *part) {
 	}
 	into.class.all += p.class.all
 	for i, values := range p.class.values {
-		for v := range values {
-			into.class.values[i][v] = struct{}{}
+		for v, subjects := range values {
+			for person := range subjects {
+				into.class.values[i].add(v, person)
+			}
 		}
 	}
 	p.into = into

@@ -26,7 +26,8 @@ type cohort struct {
 	// order of the copy's random row numbers.
 	table     *anonymize.Table
 	sensitive map[string][]uint32 // column -> code of each row
-	kinds     map[string]int      // column -> distinct values
+	// subjectOfRow is nil where every row is a subject of its own.
+	subjectOfRow []uint32
 }
 
 // Names of the columns of copies and releases that nobody is shown. A blank cannot be
@@ -70,14 +71,14 @@ func readCopy(ctx context.Context, db querier, r *Relation) (*copied, error) {
 // cohort reads those rows of the copy that a table of row numbers has in a group, or
 // the whole copy.
 func (k *copied) cohort(ctx context.Context, db querier, r *Relation, arriving string, group int) (*cohort, error) {
-	of := &cohort{sensitive: make(map[string][]uint32), kinds: make(map[string]int)}
+	of := &cohort{sensitive: make(map[string][]uint32)}
 	tupleOfRow, subjectOfRow, err := readRows(ctx, db, r, of, arriving, group)
 	if err != nil {
 		return nil, fmt.Errorf("read rows of copy %d: %w", r.Epoch, err)
 	}
 	of.rows, of.subjects = len(tupleOfRow), distinct(subjectOfRow)
-	for column, codes := range of.sensitive {
-		of.kinds[column] = distinct(codes)
+	if of.rows != of.subjects { // else rows may be counted
+		of.subjectOfRow = subjectOfRow
 	}
 	if len(k.columns) == 0 || of.rows == 0 {
 		return of, nil
@@ -89,10 +90,7 @@ func (k *copied) cohort(ctx context.Context, db querier, r *Relation, arriving s
 			byRow[i][row] = k.leaves[i][tuple]
 		}
 	}
-	if of.rows == of.subjects {
-		subjectOfRow = nil // every row is a subject of its own: rows may be counted
-	}
-	of.table, err = anonymize.NewTable(k.columns, byRow, subjectOfRow)
+	of.table, err = anonymize.NewTable(k.columns, byRow, of.subjectOfRow)
 	return of, err
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
 // member is a row of a block of which something may become visible.
@@ -94,10 +96,10 @@ func (m *member) then(columns []bool, n needs) []int64 {
 // needs is what each class of people must meet that is told apart by what happened to
 // it.
 type needs struct {
-	subjects  int
-	share     float64 // the most of a class's rows that one subject with several may own
-	diversity []int   // of each sensitive column
-	columns   []int   // its place in the payload
+	subjects int
+	share    float64 // the most of a class's rows that one subject with several may own
+	models   []anonymize.CountModel
+	columns  []int // of each model: its column's place in the payload
 	// blind says that values can be withheld, which nothing then stands for.
 	blind   bool
 	nothing int64
@@ -114,7 +116,7 @@ func (t *takingIn) needs() needs {
 		n.share = t.r.MaxShare
 	}
 	for _, q := range t.r.Requirements {
-		n.diversity = append(n.diversity, int(q.Parameter))
+		n.models = append(n.models, q.model(anonymize.Sensitive{}))
 		n.columns = append(n.columns, slices.Index(t.followed(), ident(q.Column)))
 	}
 	return n
@@ -124,20 +126,20 @@ func (t *takingIn) needs() needs {
 type class struct {
 	rows   map[int64]int // by subject
 	all    int
-	values []map[int64]struct{}
+	values []counted
 }
 
 func (c *class) add(person int64, values []int64) {
 	if c.rows == nil {
-		c.rows, c.values = make(map[int64]int), make([]map[int64]struct{}, len(values))
+		c.rows, c.values = make(map[int64]int), make([]counted, len(values))
 		for i := range values {
-			c.values[i] = make(map[int64]struct{})
+			c.values[i] = make(counted)
 		}
 	}
 	c.rows[person]++
 	c.all++
 	for i, v := range values {
-		c.values[i][v] = struct{}{}
+		c.values[i].add(v, person)
 	}
 }
 
@@ -155,14 +157,9 @@ func (n needs) meets(c *class) bool {
 			return false
 		}
 	}
-	for i, least := range n.diversity {
-		different := len(c.values[i])
-		if _, withheld := c.values[i][n.nothing]; n.blind && withheld {
-			if different--; different == 0 {
-				continue
-			}
-		}
-		if different < least {
+	withheld := func(value int64) bool { return n.blind && value == n.nothing }
+	for i, model := range n.models {
+		if !c.values[i].meets(model, withheld) {
 			return false
 		}
 	}
@@ -383,17 +380,14 @@ type sums struct{ blocks, minBlock, rows int }
 // block who have gone together, are enough subjects and meet the other models. It sums up
 // the blocks.
 func (t *takingIn) assertSafe(ctx context.Context) error {
-	subjects, holds := "count(*)", "true"
+	subjects := "count(*)"
 	if !t.oneRow {
 		subjects = fmt.Sprintf("count(DISTINCT %s)", personColumn)
 	}
-	for _, q := range t.r.Requirements {
-		holds += " AND " + t.r.diverse(q)
-	}
 	row, people := t.chain.table("row"), "true"
 	var unsafe int
-	err := t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0), count(*) FILTER (WHERE NOT holds OR n < %d)
-		FROM (SELECT %s AS n, count(*) AS r, %s AS holds FROM %s GROUP BY %s) b`, t.r.K, subjects, holds, row, blockColumn)).
+	err := t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0), count(*) FILTER (WHERE n < %d)
+		FROM (SELECT %s AS n, count(*) AS r FROM %s GROUP BY %s) b`, t.r.K, subjects, row, blockColumn)).
 		Scan(&t.sums.blocks, &t.sums.minBlock, &t.sums.rows, &unsafe)
 	if err != nil {
 		return fmt.Errorf("check blocks: %w", err)
@@ -405,6 +399,7 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 		people = fmt.Sprintf("%[1]s IN (SELECT %[1]s FROM tailor_store.epoch_%[2]d)", personColumn, t.r.Epoch)
 	}
 	checks := []string{
+		fmt.Sprintf("SELECT FROM unnest(tailor.failing_blocks('%s', (SELECT policy FROM tailor.policy_version WHERE (relation, version) = (%d, %d)), 'true'))", row, t.r.OID, t.r.Version),
 		fmt.Sprintf("SELECT FROM %s WHERE epoch = %d GROUP BY %s HAVING count(DISTINCT %s) < %d", t.chain.table("gone"), t.r.Epoch, blockColumn, personColumn, t.r.K),
 		fmt.Sprintf("SELECT FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[4]s) GROUP BY %[2]s HAVING min(%[3]s) <> max(%[3]s)",
 			row, classColumn, blockColumn, people),
@@ -425,12 +420,4 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// diverse is the condition that a group of rows meets a model.
-func (r *Relation) diverse(q Requirement) string {
-	if r.BlindCuts {
-		return fmt.Sprintf("(count(DISTINCT %[1]s) >= %[2]d OR count(%[1]s) = 0)", ident(q.Column), int(q.Parameter))
-	}
-	return fmt.Sprintf("count(DISTINCT %[1]s) + (count(*) > count(%[1]s))::integer >= %[2]d", ident(q.Column), int(q.Parameter))
 }

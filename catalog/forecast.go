@@ -72,6 +72,7 @@ func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error)
 	if unique(subjectOfRow) {
 		subjectOfRow = nil
 	}
+	e.subjectOfRow = subjectOfRow
 	if e.table, err = anonymize.NewTable(columns, leaves, subjectOfRow); err != nil {
 		return nil, err
 	}

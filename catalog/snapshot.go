@@ -95,13 +95,6 @@ func (c *Column) ReleaseType() string {
 	return c.Type
 }
 
-// Requirement is a privacy model that a policy demands besides k-anonymity.
-type Requirement struct {
-	Model     string
-	Column    string
-	Parameter float64
-}
-
 // DefaultShare is the largest share of a block's rows that one subject may own where
 // the policy says nothing.
 const DefaultShare = 0.5

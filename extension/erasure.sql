@@ -122,29 +122,25 @@ CREATE OR REPLACE FUNCTION tailor.blocks_short_of(
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     least  CONSTANT bigint := tailor.least_subjects(policy);
-    models text;
     short  integer[];
 BEGIN
-    SELECT coalesce(string_agg(format(CASE WHEN policy ->> 'cuts' = 'blind'
-            THEN ' AND (count(DISTINCT %1$I) >= %2$s OR count(%1$I) = 0)'
-            ELSE ' AND count(DISTINCT %1$I) + (count(*) > count(%1$I))::integer >= %2$s' END,
-            r ->> 'column', r ->> 'parameter'), ''), '')
-        INTO models FROM jsonb_array_elements(policy -> 'require') r;
     EXECUTE format(
         'WITH others AS MATERIALIZED (
              SELECT * FROM tailor_store.%1$I
              WHERE "tailor block" = ANY ($1) AND "tailor person" <> $2),
          kept AS (
              SELECT "tailor block" FROM others
-             GROUP BY 1 HAVING count(DISTINCT "tailor person") >= %2$s%3$s
+             GROUP BY 1 HAVING count(DISTINCT "tailor person") >= %2$s
            INTERSECT
              SELECT "tailor block"
              FROM (SELECT "tailor block", count(*) AS n FROM others GROUP BY 1, "tailor person") o
-             GROUP BY 1 HAVING max(n) <= greatest(1, %4$s * sum(n)))
+             GROUP BY 1 HAVING max(n) <= greatest(1, %3$s * sum(n)))
          SELECT ARRAY(SELECT unnest($1) EXCEPT SELECT "tailor block" FROM kept)',
-        release || '_row', least, models, coalesce((policy ->> 'max_share')::float8, 0.5))
+        release || '_row', least, coalesce((policy ->> 'max_share')::float8, 0.5))
         INTO short USING blocks, person;
-    RETURN short;
+    RETURN short || tailor.failing_blocks(
+        format('tailor_store.%I', release || '_row'), policy,
+        format('"tailor block" = ANY (%L) AND "tailor person" <> %s', blocks, person));
 END $$;
 COMMENT ON FUNCTION tailor.blocks_short_of IS 'those blocks that do not meet the policy without '
     'a person; for Tailor''s own routines only';

@@ -120,17 +120,70 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.classify IS 'says what a column is; a column without a class is hidden';
 
-CREATE OR REPLACE PROCEDURE tailor.require(relation regclass, model text, column_name name, parameter integer)
+-- Least and largest parameters of each model; ends that are no parameters themselves.
+CREATE OR REPLACE FUNCTION tailor.models() RETURNS TABLE (model text, above float8, below float8)
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    VALUES ('l_diversity', 1, 'Infinity'::float8), ('entropy_l_diversity', 1, 'Infinity'),
+           ('alpha', 0, 1)
+$$;
+COMMENT ON FUNCTION tailor.models IS 'the privacy models that a policy can require besides k';
+
+-- Models look at how many subjects of a block have each value. NULL is a value, unless it
+-- stands for values that are withheld (cuts: blind).
+CREATE OR REPLACE FUNCTION tailor.failing_blocks(stored text, policy jsonb, condition text)
+RETURNS integer[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    required record;
+    failing  integer[];
+    blocks   integer[] := '{}';
+BEGIN
+    FOR required IN SELECT r ->> 'model' AS model, r ->> 'column' AS name,
+                           (r ->> 'parameter')::float8 AS parameter
+                    FROM jsonb_array_elements(policy -> 'require') r
+    LOOP
+        EXECUTE format(
+            'SELECT ARRAY(SELECT block FROM (
+                 SELECT "tailor block" AS block, %1$I::text COLLATE "C" AS value,
+                        count(DISTINCT "tailor person")::float8 AS n
+                 FROM %2$s WHERE %3$s GROUP BY 1, 2) v
+             WHERE %4$s GROUP BY block HAVING NOT (%5$s))',
+            required.name, stored, condition,
+            CASE WHEN policy ->> 'cuts' = 'blind' THEN 'value IS NOT NULL' ELSE 'true' END,
+            format(CASE required.model
+                WHEN 'l_diversity' THEN 'count(*) >= %s'
+                WHEN 'entropy_l_diversity'
+                    THEN 'ln(sum(n)) - sum(n * ln(n)) / sum(n) >= ln(%s::float8) - 1e-9'
+                WHEN 'alpha' THEN 'max(n) <= %s * sum(n) + 1e-9' END, required.parameter))
+            INTO failing;
+        blocks := blocks || failing;
+    END LOOP;
+    RETURN blocks;
+END $$;
+COMMENT ON FUNCTION tailor.failing_blocks IS 'the blocks of a release that do not meet a model of the '
+    'policy, by the rows that meet a condition; for Tailor''s own routines only';
+
+DROP PROCEDURE IF EXISTS tailor.require(regclass, text, name, integer);
+CREATE OR REPLACE PROCEDURE tailor.require(relation regclass, model text, column_name name, parameter float8)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known record;
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
     CALL tailor.assert_column(relation, column_name);
-    IF model IS DISTINCT FROM 'l_diversity' THEN
-        RAISE EXCEPTION 'unknown model "%"', model USING ERRCODE = '22023', HINT = 'Models are l_diversity.';
+    SELECT * INTO known FROM tailor.models() m WHERE m.model = require.model;
+    IF known IS NULL THEN
+        RAISE EXCEPTION 'unknown model "%"', model USING ERRCODE = '22023',
+            HINT = format('Models are %s.', (SELECT string_agg(m.model, ', ') FROM tailor.models() m));
     END IF;
-    IF parameter IS NULL OR parameter < 2 THEN
-        RAISE EXCEPTION 'the parameter of l_diversity must be at least 2' USING ERRCODE = '22023';
+    IF parameter IS NULL OR parameter <= known.above OR parameter >= known.below THEN
+        RAISE EXCEPTION 'the parameter of % must be above %', model,
+            concat(known.above, CASE WHEN known.below < 'Infinity' THEN ' and below ' || known.below END)
+            USING ERRCODE = '22023';
+    END IF;
+    IF model = 'l_diversity' AND parameter <> trunc(parameter) THEN
+        RAISE EXCEPTION 'the parameter of l_diversity is a number of values' USING ERRCODE = '22023';
     END IF;
     INSERT INTO tailor.requirement VALUES (relation, model, column_name, parameter)
         ON CONFLICT ON CONSTRAINT requirement_pkey DO UPDATE SET parameter = excluded.parameter;

@@ -59,11 +59,14 @@ CREATE TABLE IF NOT EXISTS tailor.classification (
 
 CREATE TABLE IF NOT EXISTS tailor.requirement (
     relation    regclass NOT NULL REFERENCES tailor.protection ON DELETE CASCADE,
-    model       text NOT NULL CHECK (model IN ('l_diversity')),
+    model       text NOT NULL,
     column_name name NOT NULL,
-    parameter   integer NOT NULL CHECK (parameter >= 2),
+    parameter   float8 NOT NULL,
     PRIMARY KEY (relation, model, column_name)
 );
+-- Of earlier versions, which knew one model.
+ALTER TABLE tailor.requirement DROP CONSTRAINT IF EXISTS requirement_model_check,
+    DROP CONSTRAINT IF EXISTS requirement_parameter_check, ALTER parameter TYPE float8;
 
 CREATE TABLE IF NOT EXISTS tailor.policy_version (
     relation    regclass NOT NULL,

@@ -56,9 +56,9 @@ type document struct {
 	// SetValued is the policy of a table whose codes are sets.
 	SetValued *policyfile.SetValued `json:"set_valued"`
 	Require   []struct {
-		Model     string `json:"model"`
-		Column    string `json:"column"`
-		Parameter int    `json:"parameter"`
+		Model     string  `json:"model"`
+		Column    string  `json:"column"`
+		Parameter float64 `json:"parameter"`
 	} `json:"require"`
 	Columns []struct {
 		Name   string `json:"name"`

@@ -52,7 +52,7 @@ type Table struct {
 // Requirement is a privacy model besides k-anonymity.
 type Requirement struct {
 	Model, Column string
-	Parameter     int
+	Parameter     float64
 }
 
 // Column is the class of a column.
@@ -141,7 +141,7 @@ var (
 	effects   = []string{"batch", "at_once"}
 	scopes    = []string{"table", "project"}
 	measures  = []string{"highest", "average", "below_k", "unique"}
-	models    = []string{"l_diversity"}
+	models    = []string{"l_diversity", "entropy_l_diversity", "alpha"}
 	kinds     = []string{"interval", "prefix", "date", "table"}
 	units     = []string{"week", "month", "quarter", "year", "decade", "century"}
 )

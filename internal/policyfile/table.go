@@ -155,7 +155,7 @@ func (r *reader) requirements(t *Table, n *yaml.Node) []Requirement {
 			}
 		}
 		if k, ok := keys["parameter"]; ok {
-			q.Parameter = r.whole(k.value, "parameter", 2)
+			q.Parameter = r.parameter(k.value, q.Model)
 		}
 		if slices.ContainsFunc(out, func(o Requirement) bool { return o.Model == q.Model && o.Column == q.Column }) {
 			r.fault(item, "", "%s of %q is required twice", q.Model, q.Column)
@@ -164,6 +164,21 @@ func (r *reader) requirements(t *Table, n *yaml.Node) []Requirement {
 		out = append(out, q)
 	}
 	return out
+}
+
+// parameter reads that of a privacy model. Those that would switch it off are faults.
+func (r *reader) parameter(n *yaml.Node, model string) float64 {
+	if model == "l_diversity" {
+		return float64(r.whole(n, "parameter", 2))
+	}
+	v := r.number(n, "parameter")
+	switch {
+	case model == "alpha" && (v <= 0 || v >= 1):
+		r.fault(n, "the largest share of a block that may have one value", "parameter must be above 0 and below 1")
+	case model == "entropy_l_diversity" && v <= 1:
+		r.fault(n, "as even as so many equally frequent values", "parameter must be above 1")
+	}
+	return v
 }
 
 func (r *reader) chain(t *Table, n *yaml.Node) {

@@ -95,7 +95,7 @@ func (t *Table) write(b *strings.Builder) {
 
 // String is the requirement in the form of the file.
 func (q Requirement) String() string {
-	return fmt.Sprintf("{model: %s, column: %s, parameter: %d}", q.Model, Scalar(q.Column), q.Parameter)
+	return fmt.Sprintf("{model: %s, column: %s, parameter: %g}", q.Model, Scalar(q.Column), q.Parameter)
 }
 
 // Chain is the value of the key chain.
