@@ -56,7 +56,13 @@ func readFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 		return zero, err
 	}
 	defer func() { _ = f.Close() }() // read only
-	value, err := read(f)
+	plain, err := decompressed(name, f)
+	if err != nil {
+		var zero T
+		return zero, fmt.Errorf("%s: %w", name, err)
+	}
+	value, err := read(plain)
+	_ = plain.Close() // read only
 	if err != nil {
 		return value, fmt.Errorf("%s: %w", name, err)
 	}
