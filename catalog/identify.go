@@ -100,7 +100,41 @@ func readCells(
 		}
 		return nil
 	})
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	for i := range of.Columns {
+		texts, err := readTexts(ctx, tx, from, of.Columns[i].Name, hashes[i], coders[i])
+		if err != nil {
+			return nil, err
+		}
+		r.Texts = append(r.Texts, texts)
+	}
+	return r, nil
+}
+
+// readTexts are the values of the codes of a column with few of them.
+func readTexts(
+	ctx context.Context, tx pgx.Tx, from, column, hash string, coder identify.Coder[int64],
+) ([]string, error) {
+	if len(coder) > identify.TextsAtMost {
+		return nil, nil
+	}
+	texts := make([]string, len(coder))
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT DISTINCT coalesce(b.%s::pg_catalog.text, '') COLLATE "C", %s FROM %s`,
+		ident(column), hash, from))
+	if err != nil {
+		return nil, err
+	}
+	var text string
+	var code int64
+	_, err = pgx.ForEachRow(rows, []any{&text, &code}, func() error {
+		if i, known := coder[code]; known { // a view may give other rows in its second sample
+			texts[i] = text
+		}
+		return nil
+	})
+	return texts, err
 }
 
 const selectColumns = `

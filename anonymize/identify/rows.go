@@ -10,6 +10,9 @@ import (
 type Rows struct {
 	Names []string
 	Codes [][]uint32 // [column][row]; codes are dense from 0
+	// Texts has the value of each code of a column, nil where a column has more
+	// than [TextsAtMost].
+	Texts [][]string
 	Count int
 	// Share of the rows of the table that these are.
 	Share float64
@@ -45,9 +48,21 @@ func NewRows(names []string, cells [][]string, count, atMost int) *Rows {
 				codes = append(codes, coder.Code(cell))
 			}
 		}
-		r.Codes = append(r.Codes, codes)
+		r.Codes, r.Texts = append(r.Codes, codes), append(r.Texts, coder.list())
 	}
 	return r
+}
+
+// list has the values of the codes, nil for too many.
+func (c Coder[T]) list() []T {
+	if len(c) > TextsAtMost {
+		return nil
+	}
+	values := make([]T, len(c))
+	for value, code := range c {
+		values[code] = value
+	}
+	return values
 }
 
 // Of are the columns of the names alone.
@@ -56,6 +71,7 @@ func (r *Rows) Of(names []string) *Rows {
 	for c, name := range r.Names {
 		if slices.Contains(names, name) {
 			out.Names, out.Codes = append(out.Names, name), append(out.Codes, r.Codes[c])
+			out.Texts = append(out.Texts, r.Texts[c])
 		}
 	}
 	return out

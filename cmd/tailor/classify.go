@@ -97,6 +97,7 @@ func (o *classifyOptions) fault(given []string) string {
 type classified struct {
 	table string
 	*catalog.Identification
+	shown        *identify.Rows // cells of the columns that may be shown
 	combinations *identify.Combinations
 	dependencies []identify.Dependency
 	// allPairs says that every pair was looked at for a dependency.
@@ -114,10 +115,10 @@ func (c *classified) together(o *classifyOptions) {
 			names = append(names, k.Name)
 		}
 	}
-	rows := c.Cells.Of(names)
-	c.combinations = identify.Combine(rows)
+	c.shown = c.Cells.Of(names)
+	c.combinations = identify.Combine(c.shown)
 	c.combinations.Accompany(c.Columns)
-	c.dependencies, c.allPairs = identify.Depend(rows)
+	c.dependencies, c.allPairs = identify.Depend(c.shown)
 }
 
 func classify(ctx context.Context, o *classifyOptions, stdout io.Writer) error {
