@@ -103,6 +103,7 @@ func TestClassifyGivesTheThesisFiguresOfFilesAndTables(t *testing.T) {
 	for name, data := range thesis(t) {
 		table := "thesis_" + name
 		loadRecords(t, shared.superuser(t), table, readRecords(t, data.Stage1.Input))
+		together := make(map[string]string) // what columns tell together, from a file and from a table
 		for from, args := range map[string][]string{
 			"file":  {"--csv", refdata.Path(t, "thesis/"+data.Stage1.Input)},
 			"table": {"--dsn", shared.cluster.SuperuserDSN("hospital"), "--table", table},
@@ -117,6 +118,8 @@ func TestClassifyGivesTheThesisFiguresOfFilesAndTables(t *testing.T) {
 				var report struct {
 					Rows    int
 					Caveat  string
+					Sets    json.RawMessage `json:"singling_out"`
+					Depend  json.RawMessage `json:"dependencies"`
 					Columns []struct {
 						Name     string
 						Distinct int     `json:"distinct_values"`
@@ -127,6 +130,7 @@ func TestClassifyGivesTheThesisFiguresOfFilesAndTables(t *testing.T) {
 				if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 					t.Fatal(err)
 				}
+				together[from] = string(report.Sets) + string(report.Depend)
 				var order []string
 				for _, c := range report.Columns {
 					_, excluded := want.Excluded[c.Name]
@@ -145,6 +149,9 @@ func TestClassifyGivesTheThesisFiguresOfFilesAndTables(t *testing.T) {
 					t.Errorf("order %v, %d rows, %q", order, report.Rows, report.Caveat)
 				}
 			})
+		}
+		if together["file"] != together["table"] || !strings.Contains(together["table"], "rows_alone_percent") {
+			t.Errorf("%s rows: of a table, columns tell together %s, of its file %s", name, together["table"], together["file"])
 		}
 	}
 }
@@ -249,6 +256,9 @@ func TestADraftIsAPolicyWithoutFaults(t *testing.T) {
 		if !strings.Contains(string(raw), fmt.Sprintf("\n      %s: {class: %s", column, class)) {
 			t.Errorf("%s is not suggested as %s:\n%s", column, class, raw)
 		}
+	}
+	if !strings.Contains(string(raw), "\n  race: {type: table, paths: [[") {
+		t.Errorf("no groups of race are proposed:\n%s", raw)
 	}
 	// A draft that somebody has worked on is not overwritten.
 	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "patients", "--write", file); code != 1 || !strings.Contains(stderr, "exists") {
