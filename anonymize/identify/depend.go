@@ -12,6 +12,8 @@ const (
 	ExceptionShare = 1
 	// dependencyWork bounds the search: cells that are looked at.
 	dependencyWork = 200_000_000
+	// dependenciesAtMost are kept.
+	dependenciesAtMost = 1000
 )
 
 // Dependency says that who knows one column of a row knows another.
@@ -26,7 +28,7 @@ type Dependency struct {
 // [ExceptionShare] percent of the rows. Left out is what says nothing: columns
 // by which half of the rows are alone, and columns whose most frequent value
 // nearly always holds anyway. complete says that all pairs were looked at; the
-// search ends after 200 million cells.
+// search ends after 200 million cells, or a thousand dependencies.
 func Depend(r *Rows) (found []Dependency, complete bool) {
 	left := dependencyWork
 	tallies := make([]*tally, len(r.Codes))
@@ -46,7 +48,7 @@ func Depend(r *Rows) (found []Dependency, complete bool) {
 			if to == from || guessed[to] == 0 {
 				continue
 			}
-			if left -= len(g.rows) + stepWork; left < 0 {
+			if left -= len(g.rows) + stepWork; left < 0 || len(found) == dependenciesAtMost {
 				return found, false
 			}
 			kept := alone + mostFrequent(g, r.Codes[to], tallies[to])

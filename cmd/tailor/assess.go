@@ -97,7 +97,7 @@ func (o *assessOptions) release(ctx context.Context, delimiter rune) (*anonymize
 	}
 	var original *anonymize.Sheet
 	if o.original != "" {
-		if original, err = openSheet(o.original, delimiter); err != nil {
+		if original, err = openColumns(o.original, delimiter, o.named()); err != nil {
 			return nil, err
 		}
 	}
@@ -134,8 +134,16 @@ func (o *assessOptions) release(ctx context.Context, delimiter rune) (*anonymize
 // sheet reads what is to be assessed.
 func (o *assessOptions) sheet(ctx context.Context, delimiter rune) (*anonymize.Sheet, error) {
 	if o.table == "" {
-		return openSheet(o.csv, delimiter)
+		return openColumns(o.csv, delimiter, o.named())
 	}
+	if o.qid == "" {
+		return nil, &anonymize.ProblemError{What: "no quasi-identifiers", Remedy: "name at least one in --qid"}
+	}
+	return readTable(ctx, o.dsn, o.table, o.named())
+}
+
+// named lists the columns that the flags name, each once.
+func (o *assessOptions) named() []string {
 	var columns []string
 	for _, name := range append(splitNames(o.qid), splitNames(o.sensitive)...) {
 		if !slices.Contains(columns, name) {
@@ -145,10 +153,7 @@ func (o *assessOptions) sheet(ctx context.Context, delimiter rune) (*anonymize.S
 	if o.subject != "" && !slices.Contains(columns, o.subject) {
 		columns = append(columns, o.subject)
 	}
-	if o.qid == "" {
-		return nil, &anonymize.ProblemError{What: "no quasi-identifiers", Remedy: "name at least one in --qid"}
-	}
-	return readTable(ctx, o.dsn, o.table, columns)
+	return columns
 }
 
 func (o *assessOptions) column(name string, sheet, original *anonymize.Sheet, delimiter rune) (*anonymize.ReleasedColumn, error) {

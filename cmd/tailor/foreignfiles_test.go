@@ -170,6 +170,16 @@ func TestAHundredThousandColumnsAreReadOrTold(t *testing.T) {
 	if text, err := os.ReadFile(out); err != nil || string(text) != "age\n30\n30\n30\n30\n" {
 		t.Errorf("%.200q, %v", text, err)
 	}
+	args = []string{"assess", "--csv", csv, "--qid", "age,c7", "--sensitive", "c9"}
+	if code, fault, peak = peakOf(t, nil, args...); code != exitSuccess || peak > 2*anonymize.MaxRecord {
+		t.Errorf("assess: exit %d, %d MiB, %.1000s", code, peak>>20, fault)
+	}
+	for _, args := range [][]string{{"classify", "--csv", csv}, {"verify", "--published", csv}} {
+		code, fault, peak = peakOf(t, nil, args...)
+		if code != exitUsage || !strings.Contains(fault, "has 100000 columns, and a table has at most 1600") || peak > 2*anonymize.MaxRecord {
+			t.Errorf("%s: exit %d, %d MiB, %.1000s", args[0], code, peak>>20, fault)
+		}
+	}
 	twice := file(t, "twice.csv", strings.Replace(b.String(), ";c99;", ";c98;", 1))
 	code, fault, peak = peakOf(t, nil, append(oneHierarchy(t, twice)[:7], "--out", out)...)
 	if code != exitUsage || !strings.Contains(fault, "column 101 has the name") || peak > 2*anonymize.MaxRecord {

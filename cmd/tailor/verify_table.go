@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -99,15 +98,7 @@ func (o *verifyOptions) subjects(rows int) ([]uint32, error) {
 	if o.subject == "" {
 		return nil, nil
 	}
-	original, err := readFile(o.original, func(r io.Reader) (*anonymize.Sheet, error) {
-		return anonymize.ReadColumns(r, o.delimiterRune, func(header []string) ([]bool, error) {
-			chosen := make([]bool, len(header))
-			for i, name := range header {
-				chosen[i] = name == o.subject
-			}
-			return chosen, nil
-		})
-	})
+	original, err := openColumns(o.original, o.delimiterRune, []string{o.subject})
 	if err != nil {
 		return nil, err
 	}
