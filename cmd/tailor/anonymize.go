@@ -133,8 +133,9 @@ func anonymizeFile(ctx context.Context, o *anonymizeOptions, stdout, stderr io.W
 			return err
 		}
 	}
-	report := newAnonymizeReport(o, sheet.Header(), p, r, r.found.Sub(start))
+	report := newAnonymizeReport(o, sheet, p, r, r.found.Sub(start))
 	tellUnnamed(stderr, report.Unnamed)
+	tellUndoing(stderr, report.Warnings)
 	if o.report != "" {
 		if err := writeTo(o.report, stdout, report.writeJSON); err != nil {
 			return err

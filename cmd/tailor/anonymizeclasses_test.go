@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -57,6 +58,33 @@ func TestAnonymizeShowsOnlyColumnsThatAreNamed(t *testing.T) {
 	if !slices.Equal(r.Dropped, []string{"key", "name", "a;b"}) || !slices.Equal(r.Unnamed, []string{"a;b"}) ||
 		!slices.Equal(r.Sensitive, []string{"ward"}) || !slices.Equal(r.Kept, []string{"cost"}) || !slices.Equal(r.Attributes, []string{"age", "zip"}) {
 		t.Errorf("the report has %+v", r)
+	}
+}
+
+func TestAnonymizeWarnsOfShownColumnsThatUndoIt(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("age;zip;zip3;note;ward\n")
+	for n := range 200 {
+		fmt.Fprintf(&b, "30;%d;%d;n%d;%d\n", 10000+100*(n%8), (10000+100*(n%8))/100, n, n%3)
+	}
+	args := clinicArguments(t, b.String())
+	report := filepath.Join(t.TempDir(), "report.json")
+	code, _, fault := tailor(t, append(args, "--qid", "zip", "--keep", "zip3,note", "--sensitive", "ward", "--report", report)...)
+	if code != exitSuccess || strings.Count(fault, "\n") != 1 || strings.Contains(fault, "ward") ||
+		!strings.Contains(fault, `"zip3" is shown as it is, and tells "zip", which is recoded`) ||
+		!strings.Contains(fault, `"note" is shown as it is, and 100 % of the rows have a value of their own in it`) {
+		t.Errorf("exit %d, %s", code, fault)
+	}
+	raw, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r anonymizeReport
+	if err := json.Unmarshal(raw, &r); err != nil || len(r.Warnings) != 2 {
+		t.Errorf("%v, %q", err, r.Warnings)
+	}
+	if code, _, fault := tailor(t, append(args, "--qid", "zip,zip3", "--sensitive", "ward")...); code != exitSuccess || strings.Contains(fault, "warning") {
+		t.Errorf("both as quasi-identifiers: exit %d, %s", code, fault)
 	}
 }
 

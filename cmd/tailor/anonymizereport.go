@@ -17,8 +17,9 @@ type anonymizeReport struct {
 	Attributes         []string  `json:"attributes"`
 	Sensitive          []string  `json:"sensitive"`
 	Kept               []string  `json:"kept"`
-	Dropped            []string  `json:"dropped"` // all columns that are not in the output
-	Unnamed            []string  `json:"unnamed"` // of those the ones that no flag names
+	Dropped            []string  `json:"dropped"`  // all columns that are not in the output
+	Unnamed            []string  `json:"unnamed"`  // of those the ones that no flag names
+	Warnings           []string  `json:"warnings"` // columns that undo the recoding
 	Recoding           string    `json:"recoding"`
 	K                  int       `json:"k"`
 	Models             []string  `json:"models"`
@@ -42,11 +43,11 @@ type anonymizeReport struct {
 
 // newAnonymizeReport adds what every kind of recoding reports.
 func newAnonymizeReport(
-	o *anonymizeOptions, header []string, p *anonymize.Problem, r *recoded, elapsed time.Duration,
+	o *anonymizeOptions, sheet *anonymize.Sheet, p *anonymize.Problem, r *recoded, elapsed time.Duration,
 ) *anonymizeReport {
 	report := r.report
 	report.Sensitive, report.Kept = []string{}, []string{}
-	for _, name := range header {
+	for _, name := range sheet.Header() {
 		switch o.classes[name] {
 		case sensitive:
 			report.Sensitive = append(report.Sensitive, name)
@@ -54,7 +55,7 @@ func newAnonymizeReport(
 			report.Kept = append(report.Kept, name)
 		}
 	}
-	report.Dropped, report.Unnamed = o.leftOut(header)
+	report.Dropped, report.Unnamed = o.leftOut(sheet.Header())
 	report.Rows, report.Recoding, report.K = p.Table.Rows(), o.recoding.name, o.k
 	report.Quality, report.SuppressionLimit = p.Quality.String(), o.limit
 	report.ElapsedMS, report.PeakRSSBytes = float64(elapsed.Microseconds())/1000, peakRSS()
@@ -64,6 +65,7 @@ func newAnonymizeReport(
 	for _, m := range p.Privacy {
 		report.Models = append(report.Models, m.String())
 	}
+	report.Warnings = o.undoing(sheet) // after the peak, which is that of the recoding
 	return &report
 }
 
