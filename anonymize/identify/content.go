@@ -50,7 +50,7 @@ func matching(pattern string) func(string) bool { return regexp.MustCompile(patt
 // kinds in the order in which they are believed: documents, then codes, then
 // what has no checksum. The name of a kind follows "its values are".
 var kinds = []kind{
-	{"e-mail addresses", DirectIdentifier, matching(`^[^@ ]+@[^@ ]+[.][^@ ]+$`), false, 1},
+	{"e-mail addresses", DirectIdentifier, matching(`[^@ <]@[^@ ]+[.][A-Za-z]{2,}`), false, 1},
 	{"IBANs, which their checksums confirm", DirectIdentifier, iban, true, 2},
 	{"UUIDs", DirectIdentifier, matching(patternOf(UUID)), false, 1},
 	{"US social security numbers", DirectIdentifier, matching(patternOf(SSN)), false, 1},
@@ -81,6 +81,8 @@ var kinds = []kind{
 	{"Swedish postal codes", QuasiIdentifier, matching(`^[0-9]{3} [0-9]{2}$`), false, 3},
 	{"dates", QuasiIdentifier, isDay, false, 1},
 	{"telephone numbers", DirectIdentifier, isTelephone, false, 3},
+	{"texts with dates in them", QuasiIdentifier, matching(
+		`\b((19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]|[0-3]?[0-9][./][0-3]?[0-9][./](19|20)[0-9]{2})\b`), false, 1},
 }
 
 // icdCodes are recognized with their point, which categories lack.

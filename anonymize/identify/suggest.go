@@ -111,6 +111,10 @@ func (c *Column) Suggest(t Thresholds, direct bool) Suggestion {
 		return Suggestion{QuasiIdentifier, says, Medium, otherWord}
 	case content != nil && content.class != DirectIdentifier:
 		return Suggestion{content.class, "its values are " + string(content.name), content.confidence(), otherValues}
+	case named == Sensitive && c.unique():
+		return Suggestion{
+			QuasiIdentifier, says + ", but nearly every row has a value of its own, by which it is recognized", Low, "ranges in place of values",
+		}
 	case named == Sensitive:
 		return Suggestion{Sensitive, says, Medium, otherWord}
 	case c.Distinct == 1:
