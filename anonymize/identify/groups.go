@@ -9,10 +9,11 @@ import (
 
 // Bounds of what is grouped.
 const (
-	// TextsAtMost is how many values a column may have for groups of them.
-	TextsAtMost   = 100
-	groupedFrom   = 4  // values; fewer are shown or withheld
-	profileValues = 64 // values of the columns by which others are compared
+	// TextsAtMost is how many values a column may have for a list of places.
+	TextsAtMost   = 300
+	groupedAtMost = 100 // values that are grouped by the data
+	groupedFrom   = 4   // values; fewer are shown or withheld
+	profileValues = 64  // values of the columns by which others are compared
 )
 
 // Grouping is a proposed hierarchy over the values of a text column.
@@ -21,9 +22,12 @@ type Grouping struct {
 	Paths [][]string
 	// Ordered says that the values have an order, which the groups keep.
 	Ordered bool
+	// List is the title of a known list that the values are on, "" for none.
+	List string
 }
 
-// Group proposes groups of the values of a column: of neighbours if the values
+// Group proposes groups of the values of a column: those of a known list
+// ([byPlace]); else of neighbours if the values
 // have an order ([inOrder]), else of values whose rows are distributed alike in
 // the other columns (Jensen-Shannon divergence). From
 // level to level a group takes twice as many values, and none has fewer than
@@ -44,6 +48,12 @@ func Group(r *Rows, name string, least, named int) *Grouping {
 		}
 	}
 	if len(present) < groupedFrom {
+		return nil
+	}
+	if paths, title := byPlace(name, present); paths != nil {
+		return &Grouping{Paths: paths, List: title}
+	}
+	if len(present) > groupedAtMost {
 		return nil
 	}
 	if ordered, ok := inOrder(present); ok {

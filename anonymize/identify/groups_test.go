@@ -63,6 +63,49 @@ func TestTextsWithAnOrderAreGroupedAlongIt(t *testing.T) {
 	}
 }
 
+func TestPlacesAreGroupedByTheirRegionsAndAllAreListed(t *testing.T) {
+	propose := func(name string, values ...string) *identify.Grouping {
+		cells := repeated(3, values...)
+		return identify.Group(identify.NewRows([]string{name}, [][]string{cells}, len(cells), 1000), name, 1, 1)
+	}
+	find := func(g *identify.Grouping, value string) []string {
+		t.Helper()
+		if g == nil || g.List == "" {
+			t.Fatalf("no list is found: %+v", g)
+		}
+		if _, err := anonymize.NewHierarchy(g.Paths); err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(g.Paths, func(p []string) bool { return p[0] == value })
+		if at < 0 {
+			t.Fatalf("%s is not listed", value)
+		}
+		return g.Paths[at][1:]
+	}
+	names := propose("x", "United-States", "England", "Hong Kong", "Viet-Nam", "Cote d'Ivoire", "Atlantis")
+	for value, groups := range map[string]string{
+		"United-States": "Northern America, Americas", "England": "Northern Europe, Europe", "Atlantis": "other, other",
+		"Viet-Nam": "South-eastern Asia, Asia", "Cote d'Ivoire": "Western Africa, Africa", "Germany": "Western Europe, Europe",
+	} {
+		if got := strings.Join(find(names, value), ", "); got != groups {
+			t.Errorf("%s is in %s", value, got)
+		}
+	}
+	if codes := propose("x", "DEU", "FRA", "ITA", "USA", "CHN"); find(codes, "BRA")[0] != "South America" {
+		t.Error("Brazil's code is elsewhere")
+	}
+	both := []string{"CA", "DE", "IN", "AL", "GA", "MD"}
+	if find(propose("birth_state", both...), "NY")[1] != "Northeast" || find(propose("country", both...), "FR")[1] != "Europe" {
+		t.Error("codes of both lists are not told by the name of the column")
+	}
+	if g := propose("x", both...); g != nil && g.List != "" {
+		t.Errorf("codes of both lists are taken for %s", g.List)
+	}
+	if g := propose("x", "Berlin", "Jordan", "Georgia", "Chad", "Cuba", "Rome", "Oslo"); g != nil && g.List != "" {
+		t.Errorf("names of people and cities are taken for %s", g.List)
+	}
+}
+
 func TestValuesWhoseRowsAreAlikeAreGrouped(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))
 	kinds := map[string]int{"nurse": 0, "surgeon": 0, "midwife": 0, "baker": 1, "cook": 1, "waiter": 1, "pilot": 2, "sailor": 2}

@@ -140,7 +140,10 @@ func proposeGroups(h *policyfile.Hierarchy, c *classified) {
 	}
 	h.Type, h.Paths = "table", grouping.Paths
 	h.Remark = "values whose rows are alike in the other columns; name the groups, move values, add those that may come"
-	if grouping.Ordered {
+	switch {
+	case grouping.List != "":
+		h.Remark = grouping.List
+	case grouping.Ordered:
 		h.Remark = "values in their order; name the groups, add values that may come"
 	}
 }
