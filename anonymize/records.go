@@ -164,7 +164,9 @@ func (g *guard) fill() {
 		g.fault = &CSVError{Line: g.line, Reason: err.Error()}
 	case g.size-g.ready > MaxRecord:
 		g.fault = &CSVError{Line: g.record, Reason: fmt.Sprintf(
-			"a record is longer than %d MiB: a quote is not closed, or the lines have no ends", MaxRecord>>20)}
+			"a record is longer than %d MiB: a quote is not closed, or the lines have no ends",
+			MaxRecord>>20,
+		)}
 	}
 }
 
@@ -187,7 +189,9 @@ func lastRecord(block []byte, quoted bool) int {
 func (g *guard) look(p []byte, last bool) {
 	if at := bytes.IndexByte(p, 0); at >= 0 {
 		g.fault = &CSVError{
-			Line: g.line + bytes.Count(p[:at], []byte("\n")), Reason: "there is a NUL byte: the file is in UTF-16 without a mark, or no text",
+			Line: g.line + bytes.Count(
+				p[:at], []byte("\n"),
+			), Reason: "there is a NUL byte: the file is in UTF-16 without a mark, or no text",
 		}
 		return
 	}
@@ -228,6 +232,7 @@ func (g *guard) pass(piece []byte) {
 
 func (g *guard) oldLines() {
 	g.fault = &CSVError{
-		Line: g.line, Reason: "a line ends in CR alone, as on old Macintosh computers; convert the line ends to LF (tr '\\r' '\\n')",
+		Line: g.line, Reason: "a line ends in CR alone, as on old Macintosh computers; " +
+			"convert the line ends to LF (tr '\\r' '\\n')",
 	}
 }

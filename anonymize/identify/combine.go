@@ -65,7 +65,9 @@ func Combine(r *Rows) *Combinations {
 		distinct[c] = len(t.counts)
 		s.order = append(s.order, c)
 	}
-	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(distinct[b], distinct[a]) })
+	slices.SortStableFunc(
+		s.order, func(a, b int) int { return cmp.Compare(distinct[b], distinct[a]) },
+	)
 	if r.Count == 0 {
 		return s.out
 	}
@@ -77,7 +79,9 @@ func Combine(r *Rows) *Combinations {
 		}
 	}
 	slices.SortStableFunc(s.out.Minimal, func(a, b Set) int {
-		return cmp.Or(cmp.Compare(len(a.Columns), len(b.Columns)), cmp.Compare(b.Percent, a.Percent))
+		return cmp.Or(
+			cmp.Compare(len(a.Columns), len(b.Columns)), cmp.Compare(b.Percent, a.Percent),
+		)
 	})
 	s.out.Minimal = s.out.Minimal[:min(len(s.out.Minimal), setsAtMost)]
 	return s.out

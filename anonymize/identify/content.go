@@ -61,16 +61,46 @@ var kinds = []kind{
 	{"German tax numbers, which their checksums confirm", DirectIdentifier, taxID, true, 5},
 	{"Polish PESEL, which their checksums confirm", DirectIdentifier, pesel, true, 5},
 	{"Brazilian CPF, which their checksums confirm", DirectIdentifier, cpf, true, 5},
-	{"Swedish personnummer, which their checksums confirm", DirectIdentifier, personnummer, true, 5},
+	{
+		"Swedish personnummer, which their checksums confirm",
+		DirectIdentifier,
+		personnummer,
+		true,
+		5,
+	},
 	{"Indian Aadhaar numbers, which their checksums confirm", DirectIdentifier, aadhaar, true, 5},
 	{"Dutch BSN, which their checksums confirm", DirectIdentifier, bsn, true, 5},
 	{"Canadian SIN, which their checksums confirm", DirectIdentifier, socialInsurance, true, 5},
 	{"LOINC codes, which their checksums confirm", Sensitive, loinc, true, 5},
 	{"SNOMED CT concepts, which their checksums confirm", Sensitive, snomed, true, 5},
-	{"ATC codes of drugs", Sensitive, matching(`^[ABCDGHJLMNPRSV][0-9]{2}[A-Z]{2}[0-9]{2}$`), false, 3},
-	{icdCodes, Sensitive, matching(`^([0-9]{3}|V[0-9]{2}|E[0-9]{3}|[A-Z][0-9][0-9A-Z])[.][0-9A-Z]{1,4}$`), false, 3},
-	{"British postcodes", QuasiIdentifier, matching(`^[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}$`), false, 3},
-	{"Canadian postal codes", QuasiIdentifier, matching(`^[A-Z][0-9][A-Z][ -]?[0-9][A-Z][0-9]$`), false, 3},
+	{
+		"ATC codes of drugs",
+		Sensitive,
+		matching(`^[ABCDGHJLMNPRSV][0-9]{2}[A-Z]{2}[0-9]{2}$`),
+		false,
+		3,
+	},
+	{
+		icdCodes,
+		Sensitive,
+		matching(`^([0-9]{3}|V[0-9]{2}|E[0-9]{3}|[A-Z][0-9][0-9A-Z])[.][0-9A-Z]{1,4}$`),
+		false,
+		3,
+	},
+	{
+		"British postcodes",
+		QuasiIdentifier,
+		matching(`^[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}$`),
+		false,
+		3,
+	},
+	{
+		"Canadian postal codes",
+		QuasiIdentifier,
+		matching(`^[A-Z][0-9][A-Z][ -]?[0-9][A-Z][0-9]$`),
+		false,
+		3,
+	},
 	{"Dutch postcodes", QuasiIdentifier, matching(`^[1-9][0-9]{3} ?[A-Z]{2}$`), false, 3},
 	{"Irish Eircodes", QuasiIdentifier, matching(`^[A-Z][0-9][0-9W] ?[0-9A-Z]{4}$`), false, 3},
 	{"ZIP+4 codes", QuasiIdentifier, matching(`^[0-9]{5}-[0-9]{4}$`), false, 3},
@@ -82,7 +112,8 @@ var kinds = []kind{
 	{"dates", QuasiIdentifier, isDay, false, 1},
 	{"telephone numbers", DirectIdentifier, isTelephone, false, 3},
 	{"texts with dates in them", QuasiIdentifier, matching(
-		`\b((19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]|[0-3]?[0-9][./][0-3]?[0-9][./](19|20)[0-9]{2})\b`), false, 1},
+		`\b((19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]|[0-3]?[0-9][./][0-3]?[0-9][./](19|20)[0-9]{2})\b`,
+	), false, 1},
 }
 
 // icdCodes are recognized with their point, which categories lack.
@@ -146,7 +177,8 @@ var telephone = matching(patternOf(Telephone))
 // isTelephone is stricter than the shape: a plain number is none.
 func isTelephone(text string) bool {
 	digits := len(digitsOf(text, "+-() /."))
-	return telephone(text) && digits >= 7 && digits <= 15 && strings.ContainsAny(text, "+-() /") && !isDay(text)
+	return telephone(text) && digits >= 7 && digits <= 15 && strings.ContainsAny(text, "+-() /") &&
+		!isDay(text)
 }
 
 // prose counts the values of five words or more, or of more than 60 characters
@@ -164,7 +196,9 @@ func prose(values []string) (n int) {
 // ones that have a name of the dictionary.
 func personNames(values []string) (written, known int) {
 	for _, v := range values {
-		tokens := strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || r == ',' || r == '.' || r == '-' })
+		tokens := strings.FieldsFunc(
+			v, func(r rune) bool { return r == ' ' || r == ',' || r == '.' || r == '-' },
+		)
 		if len(tokens) == 0 || len(tokens) > 5 || strings.ContainsFunc(v, func(r rune) bool {
 			return !unicode.IsLetter(r) && !strings.ContainsRune(" ,.-'’", r)
 		}) {

@@ -36,7 +36,9 @@ func Depend(r *Rows) (found []Dependency, complete bool) {
 	all := everything(r.Count)
 	for c, codes := range r.Codes {
 		tallies[c] = newTally(codes)
-		guessed[c] = 100 * float64(r.Count-mostFrequent(all, codes, tallies[c])) / float64(max(r.Count, 1))
+		guessed[c] = 100 * float64(r.Count-mostFrequent(all, codes, tallies[c])) / float64(
+			max(r.Count, 1),
+		)
 	}
 	for from, codes := range r.Codes {
 		g := all.refine(codes, tallies[from])
@@ -58,7 +60,9 @@ func Depend(r *Rows) (found []Dependency, complete bool) {
 			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Dependency) int { return cmp.Compare(a.Exceptions, b.Exceptions) })
+	slices.SortStableFunc(
+		found, func(a, b Dependency) int { return cmp.Compare(a.Exceptions, b.Exceptions) },
+	)
 	return found, true
 }
 

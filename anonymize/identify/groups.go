@@ -192,7 +192,8 @@ func (g *grouper) merge(may func(a, b *cluster) bool) bool {
 	nearest, distance := g.nearest()
 	first := -1
 	for i, j := range nearest {
-		if j > i && nearest[j] == i && may(g.clusters[i], g.clusters[j]) && (first < 0 || distance[i] < distance[first]) {
+		if j > i && nearest[j] == i && may(g.clusters[i], g.clusters[j]) &&
+			(first < 0 || distance[i] < distance[first]) {
 			first = i
 		}
 	}
@@ -250,7 +251,9 @@ func (g *grouper) nearest() (nearest []int, distance []float64) {
 func (g *grouper) join(first, second int) {
 	a, b := g.clusters[first], g.clusters[second]
 	merged := &cluster{
-		values: append(slices.Clone(a.values), b.values...), counts: append(slices.Clone(a.counts), b.counts...), rows: a.rows + b.rows,
+		values: append(
+			slices.Clone(a.values),
+			b.values...), counts: append(slices.Clone(a.counts), b.counts...), rows: a.rows + b.rows,
 	}
 	for i := range a.profile {
 		sum := slices.Clone(a.profile[i])

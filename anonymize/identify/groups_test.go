@@ -31,7 +31,8 @@ func TestTextsWithAnOrderAreGroupedAlongIt(t *testing.T) {
 		"months":     strings.Fields("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"),
 	} {
 		shuffled := slices.Clone(order)
-		rand.New(rand.NewPCG(1, 1)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		rand.New(rand.NewPCG(1, 1)).
+			Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		g := grouped(1, 1, repeated(50, shuffled...))
 		if g == nil || !g.Ordered {
 			t.Errorf("%s: no order is found: %+v", claim, g)
@@ -48,7 +49,8 @@ func TestTextsWithAnOrderAreGroupedAlongIt(t *testing.T) {
 			t.Errorf("%s: %v", claim, err)
 		}
 		for i, path := range g.Paths[1:] { // groups are runs
-			if path[1] != g.Paths[i][1] && slices.ContainsFunc(g.Paths[:i], func(p []string) bool { return p[1] == path[1] }) {
+			if path[1] != g.Paths[i][1] &&
+				slices.ContainsFunc(g.Paths[:i], func(p []string) bool { return p[1] == path[1] }) {
 				t.Errorf("%s: the group %q is in two pieces", claim, path[1])
 			}
 		}
@@ -66,7 +68,9 @@ func TestTextsWithAnOrderAreGroupedAlongIt(t *testing.T) {
 func TestPlacesAreGroupedByTheirRegionsAndAllAreListed(t *testing.T) {
 	propose := func(name string, values ...string) *identify.Grouping {
 		cells := repeated(3, values...)
-		return identify.Group(identify.NewRows([]string{name}, [][]string{cells}, len(cells), 1000), name, 1, 1)
+		return identify.Group(
+			identify.NewRows([]string{name}, [][]string{cells}, len(cells), 1000), name, 1, 1,
+		)
 	}
 	find := func(g *identify.Grouping, value string) []string {
 		t.Helper()
@@ -82,7 +86,9 @@ func TestPlacesAreGroupedByTheirRegionsAndAllAreListed(t *testing.T) {
 		}
 		return g.Paths[at][1:]
 	}
-	names := propose("x", "United-States", "England", "Hong Kong", "Viet-Nam", "Cote d'Ivoire", "Atlantis")
+	names := propose(
+		"x", "United-States", "England", "Hong Kong", "Viet-Nam", "Cote d'Ivoire", "Atlantis",
+	)
 	for value, groups := range map[string]string{
 		"United-States": "Northern America, Americas", "England": "Northern Europe, Europe", "Atlantis": "other, other",
 		"Viet-Nam": "South-eastern Asia, Asia", "Cote d'Ivoire": "Western Africa, Africa", "Germany": "Western Europe, Europe",
@@ -95,20 +101,31 @@ func TestPlacesAreGroupedByTheirRegionsAndAllAreListed(t *testing.T) {
 		t.Error("Brazil's code is elsewhere")
 	}
 	both := []string{"CA", "DE", "IN", "AL", "GA", "MD"}
-	if find(propose("birth_state", both...), "NY")[1] != "Northeast" || find(propose("country", both...), "FR")[1] != "Europe" {
+	if find(propose("birth_state", both...), "NY")[1] != "Northeast" ||
+		find(propose("country", both...), "FR")[1] != "Europe" {
 		t.Error("codes of both lists are not told by the name of the column")
 	}
 	if g := propose("x", both...); g != nil && g.List != "" {
 		t.Errorf("codes of both lists are taken for %s", g.List)
 	}
-	if g := propose("x", "Berlin", "Jordan", "Georgia", "Chad", "Cuba", "Rome", "Oslo"); g != nil && g.List != "" {
+	if g := propose("x", "Berlin", "Jordan", "Georgia", "Chad", "Cuba", "Rome", "Oslo"); g != nil &&
+		g.List != "" {
 		t.Errorf("names of people and cities are taken for %s", g.List)
 	}
 }
 
 func TestValuesWhoseRowsAreAlikeAreGrouped(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))
-	kinds := map[string]int{"nurse": 0, "surgeon": 0, "midwife": 0, "baker": 1, "cook": 1, "waiter": 1, "pilot": 2, "sailor": 2}
+	kinds := map[string]int{
+		"nurse":   0,
+		"surgeon": 0,
+		"midwife": 0,
+		"baker":   1,
+		"cook":    1,
+		"waiter":  1,
+		"pilot":   2,
+		"sailor":  2,
+	}
 	names := slices.Sorted(func(yield func(string) bool) {
 		for n := range kinds {
 			if !yield(n) {
@@ -123,7 +140,9 @@ func TestValuesWhoseRowsAreAlikeAreGrouped(t *testing.T) {
 		if random.IntN(5) == 0 {
 			at = random.IntN(3)
 		}
-		job, place, shift = append(job, n), append(place, fmt.Sprint("place", at)), append(shift, fmt.Sprint(random.IntN(3)))
+		job, place, shift = append(job, n), append(
+			place, fmt.Sprint("place", at),
+		), append(shift, fmt.Sprint(random.IntN(3)))
 	}
 	g := grouped(100, 5, job, place, shift)
 	if g == nil || g.Ordered {
@@ -147,7 +166,9 @@ func TestGroupsHaveRowsEnoughAndNameNoRareValue(t *testing.T) {
 			n := 1 + random.IntN(1<<random.IntN(9))
 			count[fmt.Sprint("v", v, "x")] = n
 			for range n {
-				values, other = append(values, fmt.Sprint("v", v, "x")), append(other, fmt.Sprint(random.IntN(4)))
+				values, other = append(values, fmt.Sprint("v", v, "x")), append(
+					other, fmt.Sprint(random.IntN(4)),
+				)
 			}
 		}
 		g := grouped(60, 5, values, other)

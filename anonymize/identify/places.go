@@ -149,7 +149,8 @@ const placesAtLeast = 5
 func byPlace(name string, values []string) (paths [][]string, title string) {
 	var fits []*places
 	for _, p := range knownPlaces {
-		if known, _ := p.find(values); len(known) >= placesAtLeast && 10*len(known) >= 8*len(values) {
+		if known, _ := p.find(values); len(known) >= placesAtLeast &&
+			10*len(known) >= 8*len(values) {
 			fits = append(fits, p)
 		}
 	}

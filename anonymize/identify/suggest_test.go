@@ -31,7 +31,8 @@ func TestAColumnOfWhichNothingIsKnownIsAQuasiIdentifier(t *testing.T) {
 		"ward": repeated(500, "A12", "B07", "C33"), "v2": {"170.5", "165.2", "181.0", "170.5", "177.7", "190.1"},
 	} {
 		s := suggest(name, cells)
-		if s.Class != identify.QuasiIdentifier || s.Confidence != identify.Low || s.Reason == "" || s.WouldChange == "" {
+		if s.Class != identify.QuasiIdentifier || s.Confidence != identify.Low || s.Reason == "" ||
+			s.WouldChange == "" {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
@@ -41,7 +42,8 @@ func TestASensitiveNameIsNotEnoughForValuesThatSingleRowsOut(t *testing.T) {
 	if s := suggest("salary", repeated(30, "20000", "30000", "40000")); s.Class != identify.Sensitive {
 		t.Errorf("a salary in steps: %+v", s)
 	}
-	if s := suggest("salary", numbered(90, "2%d7.25")); s.Class != identify.QuasiIdentifier || s.Confidence != identify.Low {
+	if s := suggest("salary", numbered(90, "2%d7.25")); s.Class != identify.QuasiIdentifier ||
+		s.Confidence != identify.Low {
 		t.Errorf("a salary to the cent: %+v", s)
 	}
 }

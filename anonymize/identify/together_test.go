@@ -88,13 +88,17 @@ func TestSetsAreTheMinimalOnesOfTheDefinition(t *testing.T) {
 			t.Fatalf("%d minimal sets, want %d", len(got.Minimal), len(want))
 		}
 		for _, s := range got.Minimal {
-			if percent, ok := want[strings.Join(s.Columns, " ")]; !ok || math.Abs(percent-s.Percent) > 1e-9 {
+			if percent, ok := want[strings.Join(s.Columns, " ")]; !ok ||
+				math.Abs(percent-s.Percent) > 1e-9 {
 				t.Fatalf("%v singles out %v %%, want %v", s.Columns, s.Percent, percent)
 			}
 		}
 		for _, s := range got.Worst {
 			if math.Abs(s.Percent-worst[len(s.Columns)]) > 1e-9 {
-				t.Fatalf("worst set of %d columns: %v, want %v", len(s.Columns), s.Percent, worst[len(s.Columns)])
+				t.Fatalf(
+					"worst set of %d columns: %v, want %v", len(s.Columns), s.Percent,
+					worst[len(s.Columns)],
+				)
 			}
 		}
 	}
@@ -122,7 +126,9 @@ func TestDependenciesHaveTheirShareOfExceptions(t *testing.T) {
 		for a, from := range cells {
 			for b, to := range cells {
 				wrong, guess := exceptions(from, to), exceptions(make([]string, rows), to)
-				if a != b && alone(cells, 1<<a) < 50 && guess > 0 && wrong <= identify.ExceptionShare && 10*wrong <= guess {
+				if a != b && alone(cells, 1<<a) < 50 && guess > 0 &&
+					wrong <= identify.ExceptionShare &&
+					10*wrong <= guess {
 					want[identify.Dependency{From: names[a], To: names[b], Exceptions: wrong}] = true
 				}
 			}
@@ -171,7 +177,8 @@ func TestASampleIsOfThatSizeAndTheSameEveryTime(t *testing.T) {
 	cells := [][]string{numbered(5000, "%d")}
 	first := identify.NewRows([]string{"a"}, cells, 5000, 1000)
 	second := identify.NewRows([]string{"a"}, cells, 5000, 1000)
-	if first.Count != 1000 || len(first.Codes[0]) != 1000 || first.Share != 0.2 || !slices.Equal(first.Codes[0], second.Codes[0]) {
+	if first.Count != 1000 || len(first.Codes[0]) != 1000 || first.Share != 0.2 ||
+		!slices.Equal(first.Codes[0], second.Codes[0]) {
 		t.Errorf("%d rows, a share of %v", first.Count, first.Share)
 	}
 	if sets := identify.Combine(first).Minimal; len(sets) != 1 || sets[0].Percent != 100 {

@@ -34,14 +34,15 @@ func (n *columnNames) Set(value string) error {
 type columnClass string
 
 const (
-	unclassed   columnClass = "" // nothing was said of it: left out
-	quasi       columnClass = "a quasi-identifier"
-	sensitive   columnClass = "sensitive"
-	kept        columnClass = "kept"
-	dropped     columnClass = "dropped"
-	whoseRow    columnClass = "the subject"
-	classedHint             = "each column has one class of --qid, --sensitive, --keep, --drop and --subject"
+	unclassed columnClass = "" // nothing was said of it: left out
+	quasi     columnClass = "a quasi-identifier"
+	sensitive columnClass = "sensitive"
+	kept      columnClass = "kept"
+	dropped   columnClass = "dropped"
+	whoseRow  columnClass = "the subject"
 )
+
+const classedHint = "each column has one class of --qid, --sensitive, --keep, --drop and --subject"
 
 // shown says that a class is written to the output.
 func (c columnClass) shown() bool { return c == quasi || c == sensitive || c == kept }
@@ -109,7 +110,9 @@ func (o *anonymizeOptions) choose(header []string) ([]bool, error) {
 		i, ok := position[name]
 		if !ok {
 			return nil, &anonymize.ProblemError{
-				What: fmt.Sprintf("the file has no column %q", name), Remedy: "name a column of its first line",
+				What: fmt.Sprintf(
+					"the file has no column %q", name,
+				), Remedy: "name a column of its first line",
 			}
 		}
 		chosen[i] = o.classes[name] != dropped || name == o.base

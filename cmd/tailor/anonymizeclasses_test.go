@@ -34,9 +34,10 @@ func clinicArguments(t *testing.T, text string) []string {
 
 func TestAnonymizeShowsOnlyColumnsThatAreNamed(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "report.json")
-	code, out, fault := tailor(t, append(clinicArguments(t, clinic),
-		"--qid", "zip,age", "--sensitive", "ward", "--keep", "cost", "--drop", "name", "--subject", "key",
-		"--out", "-", "--report", report)...)
+	code, out, fault := tailor(t, append(
+		clinicArguments(t, clinic), "--qid", "zip,age", "--sensitive", "ward", "--keep", "cost",
+		"--drop", "name", "--subject", "key", "--out", "-", "--report", report,
+	)...)
 	if code != exitSuccess {
 		t.Fatalf("exit %d: %s", code, fault)
 	}
@@ -55,8 +56,11 @@ func TestAnonymizeShowsOnlyColumnsThatAreNamed(t *testing.T) {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(r.Dropped, []string{"key", "name", "a;b"}) || !slices.Equal(r.Unnamed, []string{"a;b"}) ||
-		!slices.Equal(r.Sensitive, []string{"ward"}) || !slices.Equal(r.Kept, []string{"cost"}) || !slices.Equal(r.Attributes, []string{"age", "zip"}) {
+	if !slices.Equal(r.Dropped, []string{"key", "name", "a;b"}) ||
+		!slices.Equal(r.Unnamed, []string{"a;b"}) ||
+		!slices.Equal(r.Sensitive, []string{"ward"}) ||
+		!slices.Equal(r.Kept, []string{"cost"}) ||
+		!slices.Equal(r.Attributes, []string{"age", "zip"}) {
 		t.Errorf("the report has %+v", r)
 	}
 }
@@ -69,10 +73,17 @@ func TestAnonymizeWarnsOfShownColumnsThatUndoIt(t *testing.T) {
 	}
 	args := clinicArguments(t, b.String())
 	report := filepath.Join(t.TempDir(), "report.json")
-	code, _, fault := tailor(t, append(args, "--qid", "zip", "--keep", "zip3,note", "--sensitive", "ward", "--report", report)...)
+	code, _, fault := tailor(
+		t,
+		append(
+			args, "--qid", "zip", "--keep", "zip3,note", "--sensitive", "ward", "--report", report,
+		)...)
 	if code != exitSuccess || strings.Count(fault, "\n") != 1 || strings.Contains(fault, "ward") ||
 		!strings.Contains(fault, `"zip3" is shown as it is, and tells "zip", which is recoded`) ||
-		!strings.Contains(fault, `"note" is shown as it is, and 100 % of the rows have a value of their own in it`) {
+		!strings.Contains(
+			fault,
+			`"note" is shown as it is, and 100 % of the rows have a value of their own in it`,
+		) {
 		t.Errorf("exit %d, %s", code, fault)
 	}
 	raw, err := os.ReadFile(report)
@@ -83,30 +94,42 @@ func TestAnonymizeWarnsOfShownColumnsThatUndoIt(t *testing.T) {
 	if err := json.Unmarshal(raw, &r); err != nil || len(r.Warnings) != 2 {
 		t.Errorf("%v, %q", err, r.Warnings)
 	}
-	if code, _, fault := tailor(t, append(args, "--qid", "zip,zip3", "--sensitive", "ward")...); code != exitSuccess || strings.Contains(fault, "warning") {
+	if code, _, fault := tailor(t, append(args, "--qid", "zip,zip3", "--sensitive", "ward")...); code != exitSuccess ||
+		strings.Contains(fault, "warning") {
 		t.Errorf("both as quasi-identifiers: exit %d, %s", code, fault)
 	}
 }
 
 func TestNoRecodingLetsUnnamedColumnsOut(t *testing.T) {
 	for _, kind := range []string{"full_domain", "local", "cell"} {
-		code, out, fault := tailor(t, append(clinicArguments(t, clinic), "--recoding", kind, "--suppression-limit", "1", "--subject", "key", "--out", "-")...)
-		if code != exitSuccess || !strings.HasPrefix(out, "age\n") || !strings.Contains(fault, `"name", "zip", "ward", "cost", "a;b"`) {
+		code, out, fault := tailor(
+			t,
+			append(
+				clinicArguments(t, clinic), "--recoding", kind, "--suppression-limit", "1",
+				"--subject", "key", "--out", "-",
+			)...)
+		if code != exitSuccess || !strings.HasPrefix(out, "age\n") ||
+			!strings.Contains(fault, `"name", "zip", "ward", "cost", "a;b"`) {
 			t.Errorf("%s: exit %d, %q, %s", kind, code, out, fault)
 		}
 	}
 }
 
 func TestAModelMakesItsColumnSensitiveAndShown(t *testing.T) {
-	code, out, fault := tailor(t, append(clinicArguments(t, clinic), "--require", "distinct_l:ward:1", "--out", "-")...)
-	if code != exitSuccess || !strings.HasPrefix(out, "age;ward\n30;A\n") || strings.Contains(out, "C") {
+	code, out, fault := tailor(
+		t,
+		append(clinicArguments(t, clinic), "--require", "distinct_l:ward:1", "--out", "-")...)
+	if code != exitSuccess || !strings.HasPrefix(out, "age;ward\n30;A\n") ||
+		strings.Contains(out, "C") {
 		t.Errorf("exit %d, %q, %s", code, out, fault)
 	}
 }
 
 func TestAColumnNameWithACommaStandsInQuotes(t *testing.T) {
 	text := "age;\"last, first\"\n30;x\n30;y\n"
-	code, out, fault := tailor(t, append(clinicArguments(t, text), "--keep", `"last, first"`, "--out", "-")...)
+	code, out, fault := tailor(
+		t,
+		append(clinicArguments(t, text), "--keep", `"last, first"`, "--out", "-")...)
 	if code != exitSuccess || !strings.HasPrefix(out, "age;last, first\n30;x\n") {
 		t.Errorf("exit %d, %q, %s", code, out, fault)
 	}
@@ -136,8 +159,11 @@ func TestColumnsInTwoRolesAndSenselessNumbersExit2(t *testing.T) {
 		"a negative time limit":         {[]string{"--time-limit", "-1s"}, "negative"},
 		"two hierarchies of a column":   {[]string{"--hierarchy", "age=x"}, "two hierarchies"},
 	} {
-		code, out, fault := tailor(t, append(clinicArguments(t, clinic), append(c.flags, "--out", "-")...)...)
-		if code != exitUsage || out != "" || strings.Count(fault, "\n") != 1 || !strings.Contains(fault, c.says) {
+		code, out, fault := tailor(
+			t,
+			append(clinicArguments(t, clinic), append(c.flags, "--out", "-")...)...)
+		if code != exitUsage || out != "" || strings.Count(fault, "\n") != 1 ||
+			!strings.Contains(fault, c.says) {
 			t.Errorf("%s: exit %d, %q, %q; want 2 and %q", claim, code, out, fault, c.says)
 		}
 	}
@@ -187,7 +213,8 @@ func TestFilesAreCompressedAsTheirSuffixSays(t *testing.T) {
 		// A file cut short, or none of its kind, is told and is no table.
 		for claim, content := range map[string]string{"cut short": packed.String()[:packed.Len()/2], "plain": clinic} {
 			args[2] = file(t, "in.csv"+suffix, content)
-			if code, _, fault := tailor(t, args...); code != exitUsage || strings.Count(fault, "\n") != 1 {
+			if code, _, fault := tailor(t, args...); code != exitUsage ||
+				strings.Count(fault, "\n") != 1 {
 				t.Errorf("%s, %s: exit %d, %s", suffix, claim, code, fault)
 			}
 		}

@@ -28,13 +28,22 @@ func (o *anonymizeOptions) undoing(sheet *anonymize.Sheet) []string {
 			continue
 		}
 		for _, set := range identify.Combine(rows.Of([]string{name})).Minimal {
-			warnings = append(warnings, fmt.Sprintf("%q is shown as it is, and %.0f %% of the rows have a value of their own in it", name, set.Percent))
+			warnings = append(
+				warnings,
+				fmt.Sprintf(
+					"%q is shown as it is, and %.0f %% of the rows have a value of their own in it",
+					name, set.Percent,
+				),
+			)
 		}
 	}
 	dependencies, _ := identify.Depend(rows)
 	for _, d := range dependencies {
 		if o.classes[d.From] != quasi && o.classes[d.To] == quasi {
-			warnings = append(warnings, fmt.Sprintf("%q is shown as it is, and tells %q, which is recoded", d.From, d.To))
+			warnings = append(
+				warnings,
+				fmt.Sprintf("%q is shown as it is, and tells %q, which is recoded", d.From, d.To),
+			)
 		}
 	}
 	return warnings
@@ -49,5 +58,7 @@ func tellUndoing(w io.Writer, warnings []string) {
 	if more := len(warnings) - namedAtMost; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	fmt.Fprintf(w, "tailor anonymize: warning: %s; name such columns in --qid or leave them out\n", list)
+	fmt.Fprintf(
+		w, "tailor anonymize: warning: %s; name such columns in --qid or leave them out\n", list,
+	)
 }

@@ -86,7 +86,11 @@ func TestTheDraftOfAdultLosesLittleMoreThanHandMadeHierarchies(t *testing.T) {
 		slices.Sort(values)
 		values = slices.Compact(values)
 		if proposed := draft.Hierarchy(name); proposed != nil {
-			spec := catalog.HierarchySpec{Name: name, Kind: proposed.Type, Definition: json.RawMessage(proposed.Definition())}
+			spec := catalog.HierarchySpec{
+				Name:       name,
+				Kind:       proposed.Type,
+				Definition: json.RawMessage(proposed.Definition()),
+			}
 			h, err = spec.Build(values, false, true)
 		} else { // sensitive in the draft, and a quasi-identifier in this comparison
 			h, err = flatHierarchy(values)

@@ -14,7 +14,10 @@ import (
 // knownAnswers are tables whose quasi-identifiers their publishers declare:
 // those that ARX and pyCANON test with, and the example of [Li2007].
 var knownAnswers = []struct{ file, quasi string }{
-	{"arx/adult/adult.csv", "sex,age,race,marital-status,education,native-country,workclass,occupation,salary-class"},
+	{
+		"arx/adult/adult.csv",
+		"sex,age,race,marital-status,education,native-country,workclass,occupation,salary-class",
+	},
 	{"arx/ss13acs/ss13acs.csv", "Age,Sex,Race,Marital status,Education"},
 	{"pycanon/StudentsMath_Score.csv", "Teacher,Gender,Ethnic,Freeredu,wesson"},
 	{"pycanon/hospital_anonymized.csv", "name,age,gender,city,religion"},
@@ -26,14 +29,18 @@ var knownAnswers = []struct{ file, quasi string }{
 type agreement struct{ declared, protected, suggested, right int }
 
 func (a agreement) String() string {
-	return fmt.Sprintf("%d of %d declared quasi-identifiers are not shown as they are, %d of %d suggested ones are declared",
-		a.protected, a.declared, a.right, a.suggested)
+	return fmt.Sprintf(
+		"%d of %d declared quasi-identifiers are not shown as they are, %d of %d suggested ones are declared",
+		a.protected, a.declared, a.right, a.suggested,
+	)
 }
 
 func TestSuggestionsAgainstDeclaredQuasiIdentifiers(t *testing.T) {
 	var ours, byRate agreement
 	for _, known := range knownAnswers {
-		code, stdout, fault := tailor(t, "classify", "--format", "json", "--csv", refdata.Path(t, known.file))
+		code, stdout, fault := tailor(
+			t, "classify", "--format", "json", "--csv", refdata.Path(t, known.file),
+		)
 		var r classifyReport
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitSuccess {
 			t.Fatalf("exit %d, %v, %s", code, err, fault)
@@ -41,7 +48,10 @@ func TestSuggestionsAgainstDeclaredQuasiIdentifiers(t *testing.T) {
 		declared := strings.Split(known.quasi, ",")
 		for _, c := range r.Columns {
 			is := slices.Contains(declared, c.Name)
-			ours.count(is, c.Suggested == "quasi_identifier", c.Suggested == "sensitive" || c.Suggested == "non_sensitive")
+			ours.count(
+				is, c.Suggested == "quasi_identifier",
+				c.Suggested == "sensitive" || c.Suggested == "non_sensitive",
+			)
 			byRate.count(is, c.ByRisk == "QID", c.ByRisk == "SA" || c.ByRisk == "NSA")
 		}
 	}

@@ -37,15 +37,25 @@ func (r *classifyReport) writeSets(w io.Writer) {
 	case len(r.Sets) > 0:
 		fmt.Fprintf(w, "\nSets of columns that single people out%s:\n", sampleNote(r.CellShare))
 		for _, s := range r.Sets[:min(len(r.Sets), listedAtMost)] {
-			fmt.Fprintf(w, "%.1f %% of the rows equal no other in %s\n", s.Percent, strings.Join(s.Columns, ", "))
+			fmt.Fprintf(
+				w, "%.1f %% of the rows equal no other in %s\n", s.Percent,
+				strings.Join(s.Columns, ", "),
+			)
 		}
 		more(w, len(r.Sets))
 	case worst > 0:
-		fmt.Fprintf(w, "\nNo set of at most %d columns singles out half of the rows%s; %s comes nearest: %.1f %%\n",
-			identify.SetColumns, sampleNote(r.CellShare), strings.Join(r.Worst[worst-1].Columns, ", "), r.Worst[worst-1].Percent)
+		fmt.Fprintf(
+			w,
+			"\nNo set of at most %d columns singles out half of the rows%s; %s comes nearest: %.1f %%\n",
+			identify.SetColumns, sampleNote(r.CellShare),
+			strings.Join(r.Worst[worst-1].Columns, ", "), r.Worst[worst-1].Percent,
+		)
 	}
 	if !r.AllSets {
-		fmt.Fprintln(w, "There are more sets than were looked at; those of columns with many values came first.")
+		fmt.Fprintln(
+			w,
+			"There are more sets than were looked at; those of columns with many values came first.",
+		)
 	}
 	if len(r.Dependent) > 0 {
 		fmt.Fprintln(w, "\nColumns that tell others; where one is shown, the other is:")

@@ -17,8 +17,11 @@ func visitsFile(t *testing.T) string {
 	drugs := []string{"A10BA02", "C07AB02", "N02BE01"}
 	for n := range 600 {
 		zip := 10000 + 137*(n%97)
-		fmt.Fprintf(&b, "%s %s;%d;%d;%s;%c;%s;came back %d days after the first visit\n",
-			given[n*7%4], families[n%5], zip, zip/100, []string{"y", "n"}[n/7%2], 'a'+rune(n/97), drugs[n%3], n%50)
+		fmt.Fprintf(
+			&b, "%s %s;%d;%d;%s;%c;%s;came back %d days after the first visit\n", given[n*7%4],
+			families[n%5], zip, zip/100, []string{"y", "n"}[n/7%2], 'a'+rune(n/97), drugs[n%3],
+			n%50,
+		)
 	}
 	return file(t, "visits.csv", b.String())
 }
@@ -31,15 +34,23 @@ func TestClassifySaysWhyHowSureAndWhatWouldChangeIt(t *testing.T) {
 		t.Fatalf("exit %d, %v, %s", code, err, fault)
 	}
 	want := map[string][2]string{
-		"person": {"direct_identifier", "medium"}, "zip": {"quasi_identifier", "medium"}, "zip3": {"quasi_identifier", "medium"},
-		"married": {"quasi_identifier", "low"}, "kind": {"quasi_identifier", "medium"}, "drug": {"sensitive", "medium"}, "note": {"", "high"},
+		"person": {
+			"direct_identifier",
+			"medium",
+		}, "zip": {"quasi_identifier", "medium"}, "zip3": {"quasi_identifier", "medium"},
+		"married": {
+			"quasi_identifier",
+			"low",
+		}, "kind": {"quasi_identifier", "medium"}, "drug": {"sensitive", "medium"}, "note": {"", "high"},
 	}
 	for _, c := range r.Columns {
-		if want[c.Name] != [2]string{c.Suggested, c.Confidence} || c.Because == "" || c.WouldChange == "" {
+		if want[c.Name] != [2]string{c.Suggested, c.Confidence} || c.Because == "" ||
+			c.WouldChange == "" {
 			t.Errorf("%s: %+v", c.Name, c)
 		}
 	}
-	if !r.AllSets || !r.AllPairs || r.CellShare != 1 || len(r.Sets) == 0 || r.Sets[0].Percent != 100 ||
+	if !r.AllSets || !r.AllPairs || r.CellShare != 1 || len(r.Sets) == 0 ||
+		r.Sets[0].Percent != 100 ||
 		strings.Join(r.Sets[0].Columns, " ") != "zip kind" {
 		t.Errorf("sets %+v", r.Sets)
 	}

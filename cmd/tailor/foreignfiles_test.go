@@ -62,8 +62,12 @@ func TestFilesThatAreNoCSVInUTF8AreToldByName(t *testing.T) {
 	} {
 		for _, args := range [][]string{oneHierarchy(t, file(t, "in.csv", c.text)), {"classify", "--csv", file(t, "in.csv", c.text)}} {
 			code, out, fault := tailor(t, args...)
-			if code != exitUsage || out != "" || strings.Count(fault, "\n") != 1 || !strings.Contains(fault, c.says) {
-				t.Errorf("%s, %s: exit %d, %q, %q; want 2 and %q", args[0], claim, code, out, fault, c.says)
+			if code != exitUsage || out != "" || strings.Count(fault, "\n") != 1 ||
+				!strings.Contains(fault, c.says) {
+				t.Errorf(
+					"%s, %s: exit %d, %q, %q; want 2 and %q", args[0], claim, code, out, fault,
+					c.says,
+				)
 			}
 			if strings.Contains(fault, "secret;") {
 				t.Errorf("%s: %q quotes a value", claim, fault)
@@ -80,21 +84,25 @@ func TestMarksAndLineEndsThatMeanNothingAreRead(t *testing.T) {
 		"no end of the last line": "age;name\n30;a\n30;b",
 		"letters beyond ASCII":    "age;näme\n30;Zoë\n30;日本\n",
 	} {
-		if code, out, fault := tailor(t, oneHierarchy(t, file(t, "in.csv", text))...); code != exitSuccess || out != "age\n30\n30\n" {
+		if code, out, fault := tailor(t, oneHierarchy(t, file(t, "in.csv", text))...); code != exitSuccess ||
+			out != "age\n30\n30\n" {
 			t.Errorf("%s: exit %d, %q, %s", claim, code, out, fault)
 		}
 	}
 }
 
 // peakOf runs a command in a process of its own and tells what it took.
-func peakOf(t *testing.T, stdin io.Reader, args ...string) (code int, fault string, bytesAtMost int64) {
+func peakOf(
+	t *testing.T, stdin io.Reader, args ...string,
+) (code int, fault string, bytesAtMost int64) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0], args...)
 	command.Env = append(os.Environ(), asCommand+"=1")
 	var errs bytes.Buffer
 	command.Stdin, command.Stderr = stdin, &errs
 	var exit *exec.ExitError
-	if err := command.Run(); err != nil && !errors.As(err, &exit) && !errors.Is(err, syscall.EPIPE) {
+	if err := command.Run(); err != nil && !errors.As(err, &exit) &&
+		!errors.Is(err, syscall.EPIPE) {
 		t.Fatal(err)
 	}
 	return command.ProcessState.ExitCode(), errs.String(), command.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * 1024
@@ -131,17 +139,30 @@ func TestALineOfAGigabyteEndsWithinTwiceTheLimitOfARecord(t *testing.T) {
 		"many columns, and no line's end": "age;name\n30;x\n30;y\n31;\"x\ny\";",
 	} {
 		for _, args := range [][]string{oneHierarchy(t, "/dev/stdin"), {"classify", "--csv", "/dev/stdin"}} {
-			code, fault, peak := peakOf(t, &endless{start: start, repeated: repeated, size: 1 << 30}, args...)
-			if code != exitUsage || strings.Count(fault, "\n") != 1 || !strings.Contains(fault, "longer than 64 MiB") || strings.Contains(fault, "secret") {
+			code, fault, peak := peakOf(
+				t,
+				&endless{start: start, repeated: repeated, size: 1 << 30},
+				args...)
+			if code != exitUsage || strings.Count(fault, "\n") != 1 ||
+				!strings.Contains(fault, "longer than 64 MiB") ||
+				strings.Contains(fault, "secret") {
 				t.Errorf("%s, %s: exit %d, %.300q", args[0], claim, code, fault)
 			}
 			if t.Logf("%s, %s: %d MiB", args[0], claim, peak>>20); peak > 2*anonymize.MaxRecord {
-				t.Errorf("%s, %s: %d MiB for a limit of %d", args[0], claim, peak>>20, anonymize.MaxRecord>>20)
+				t.Errorf(
+					"%s, %s: %d MiB for a limit of %d", args[0], claim, peak>>20,
+					anonymize.MaxRecord>>20,
+				)
 			}
 		}
 	}
-	lines := &endless{start: "age;name\n30;\"", repeated: strings.Repeat("many\nlines\n", 1000), size: 1 << 30}
-	if code, fault, peak := peakOf(t, lines, oneHierarchy(t, "/dev/stdin")...); code != exitUsage || peak > 2*anonymize.MaxRecord {
+	lines := &endless{
+		start:    "age;name\n30;\"",
+		repeated: strings.Repeat("many\nlines\n", 1000),
+		size:     1 << 30,
+	}
+	if code, fault, peak := peakOf(t, lines, oneHierarchy(t, "/dev/stdin")...); code != exitUsage ||
+		peak > 2*anonymize.MaxRecord {
 		t.Errorf("many lines in quotes: exit %d, %d MiB, %.300q", code, peak>>20, fault)
 	}
 }
@@ -164,25 +185,30 @@ func TestAHundredThousandColumnsAreReadOrTold(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.csv")
 	args := append(oneHierarchy(t, csv)[:7], "--out", out)
 	code, fault, peak := peakOf(t, nil, args...)
-	if code != exitSuccess || len(fault) > 1000 || !strings.Contains(fault, "and 99979 more") || peak > 2*anonymize.MaxRecord {
+	if code != exitSuccess || len(fault) > 1000 || !strings.Contains(fault, "and 99979 more") ||
+		peak > 2*anonymize.MaxRecord {
 		t.Errorf("exit %d, %d MiB, %.1000s", code, peak>>20, fault)
 	}
 	if text, err := os.ReadFile(out); err != nil || string(text) != "age\n30\n30\n30\n30\n" {
 		t.Errorf("%.200q, %v", text, err)
 	}
 	args = []string{"assess", "--csv", csv, "--qid", "age,c7", "--sensitive", "c9"}
-	if code, fault, peak = peakOf(t, nil, args...); code != exitSuccess || peak > 2*anonymize.MaxRecord {
+	if code, fault, peak = peakOf(t, nil, args...); code != exitSuccess ||
+		peak > 2*anonymize.MaxRecord {
 		t.Errorf("assess: exit %d, %d MiB, %.1000s", code, peak>>20, fault)
 	}
 	for _, args := range [][]string{{"classify", "--csv", csv}, {"verify", "--published", csv}} {
 		code, fault, peak = peakOf(t, nil, args...)
-		if code != exitUsage || !strings.Contains(fault, "has 100000 columns, and a table has at most 1600") || peak > 2*anonymize.MaxRecord {
+		if code != exitUsage ||
+			!strings.Contains(fault, "has 100000 columns, and a table has at most 1600") ||
+			peak > 2*anonymize.MaxRecord {
 			t.Errorf("%s: exit %d, %d MiB, %.1000s", args[0], code, peak>>20, fault)
 		}
 	}
 	twice := file(t, "twice.csv", strings.Replace(b.String(), ";c99;", ";c98;", 1))
 	code, fault, peak = peakOf(t, nil, append(oneHierarchy(t, twice)[:7], "--out", out)...)
-	if code != exitUsage || !strings.Contains(fault, "column 101 has the name") || peak > 2*anonymize.MaxRecord {
+	if code != exitUsage || !strings.Contains(fault, "column 101 has the name") ||
+		peak > 2*anonymize.MaxRecord {
 		t.Errorf("a name twice: exit %d, %d MiB, %.1000s", code, peak>>20, fault)
 	}
 }

@@ -42,16 +42,37 @@ The exit code is 0 if all holds and 1 if something does not.
 func runVerify(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	o := verifyOptions{}
 	flags := newFlags("verify", "check an anonymized file from outside, without its report", stderr)
-	flags.StringVar(&o.published, "published", "", "`FILE` to check: CSV, or the form that disassociate writes")
-	flags.StringVar(&o.delimiter, "delimiter", "", "`CHARACTER` between cells; the first of ; tab , in the file if not given")
-	flags.IntVar(&o.k, "k", 0, "fewest `ROWS` of a class, or subjects with --subject; 2 if not given, or what a form claims")
-	flags.IntVar(&o.m, "m", 0, "`CODES` of a record that somebody knows; what the form claims if not given")
-	flags.Var(&o.qid, "qid", "quasi-identifiers `A,B`; all columns that no other flag names if not given")
+	flags.StringVar(
+		&o.published, "published", "", "`FILE` to check: CSV, or the form that disassociate writes",
+	)
+	flags.StringVar(
+		&o.delimiter, "delimiter", "",
+		"`CHARACTER` between cells; the first of ; tab , in the file if not given",
+	)
+	flags.IntVar(
+		&o.k, "k", 0,
+		"fewest `ROWS` of a class, or subjects with --subject; 2 if not given, or what a form claims",
+	)
+	flags.IntVar(
+		&o.m, "m", 0, "`CODES` of a record that somebody knows; what the form claims if not given",
+	)
+	flags.Var(
+		&o.qid, "qid", "quasi-identifiers `A,B`; all columns that no other flag names if not given",
+	)
 	flags.Var(&o.sensitive, "sensitive", "sensitive attributes `C,D`")
 	flags.Var(&o.keep, "keep", "columns `E,F` that nobody is recognized by")
-	flags.Var(&o.require, "require", "further `MODEL` that is to hold; repeat for each: "+requirementNames())
-	flags.StringVar(&o.original, "original", "", "`FILE` before recoding, the same rows in the same order, for --subject")
-	flags.StringVar(&o.subject, "subject", "", "`COL` of --original that tells whom a row is about; every row is a subject if not given")
+	flags.Var(
+		&o.require, "require",
+		"further `MODEL` that is to hold; repeat for each: "+requirementNames(),
+	)
+	flags.StringVar(
+		&o.original, "original", "",
+		"`FILE` before recoding, the same rows in the same order, for --subject",
+	)
+	flags.StringVar(
+		&o.subject, "subject", "",
+		"`COL` of --original that tells whom a row is about; every row is a subject if not given",
+	)
 	flags.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text or json")
 	describe(flags, verifyHelp)
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
@@ -85,7 +106,11 @@ func runVerify(ctx context.Context, args []string, _ io.Reader, stdout, stderr i
 		return complainEngine("verify", stderr, err)
 	}
 	if !report.Holds {
-		fmt.Fprintf(stderr, "tailor verify: the file does not keep what is asked of it: %s; do not hand it out\n", report.broken())
+		fmt.Fprintf(
+			stderr,
+			"tailor verify: the file does not keep what is asked of it: %s; do not hand it out\n",
+			report.broken(),
+		)
 		return exitFailure
 	}
 	return exitSuccess
@@ -99,14 +124,19 @@ func (o *verifyOptions) verify(ctx context.Context, given map[string]bool) (*ver
 	}
 	if !isForm {
 		if given["m"] {
-			return nil, &anonymize.ProblemError{What: "--m is about the form of tailor disassociate", Remedy: "leave it out for a CSV file"}
+			return nil, &anonymize.ProblemError{
+				What:   "--m is about the form of tailor disassociate",
+				Remedy: "leave it out for a CSV file",
+			}
 		}
 		return o.verifyTable()
 	}
 	for _, name := range []string{"qid", "sensitive", "keep", "require", "original", "delimiter"} {
 		if given[name] {
 			return nil, &anonymize.ProblemError{
-				What: fmt.Sprintf("--%s is about CSV files, and this is the form of tailor disassociate", name), Remedy: "leave it out",
+				What: fmt.Sprintf(
+					"--%s is about CSV files, and this is the form of tailor disassociate", name,
+				), Remedy: "leave it out",
 			}
 		}
 	}
@@ -167,7 +197,10 @@ func (r *verifyReport) write(w io.Writer, format string) error {
 		return encoder.Encode(r)
 	}
 	if r.QuasiIdentifiers == nil {
-		fmt.Fprintf(w, "%s: %d records in %d clusters of at least %d\n", r.Published, r.Rows, r.Classes, r.K)
+		fmt.Fprintf(
+			w, "%s: %d records in %d clusters of at least %d\n", r.Published, r.Rows, r.Classes,
+			r.K,
+		)
 	} else {
 		fmt.Fprintf(w, "%s: %d rows, %d suppressed, %d classes of at least %d by %s\n",
 			r.Published, r.Rows, r.SuppressedRows, r.Classes, r.K, strings.Join(r.QuasiIdentifiers, ", "))

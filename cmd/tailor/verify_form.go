@@ -27,7 +27,10 @@ var visibleRules = []verify.Rule{
 func (o *verifyOptions) verifyForm(ctx context.Context) (*verifyReport, error) {
 	form, err := readFile(o.published, published.Decode)
 	if err != nil {
-		return nil, &anonymize.ProblemError{What: err.Error(), Remedy: "give the form as tailor disassociate wrote it"}
+		return nil, &anonymize.ProblemError{
+			What:   err.Error(),
+			Remedy: "give the form as tailor disassociate wrote it",
+		}
 	}
 	if o.k > 0 {
 		form.Promise.K = o.k
@@ -36,7 +39,12 @@ func (o *verifyOptions) verifyForm(ctx context.Context) (*verifyReport, error) {
 		form.Promise.M = o.m
 	}
 	var clusterOf []int32
-	r := &verifyReport{Published: o.published, Rows: form.Records(), Classes: len(form.Clusters), Holds: true}
+	r := &verifyReport{
+		Published: o.published,
+		Rows:      form.Records(),
+		Classes:   len(form.Clusters),
+		Holds:     true,
+	}
 	for p, c := range form.Clusters {
 		for range c.Size {
 			clusterOf = append(clusterOf, int32(p))
@@ -54,7 +62,10 @@ func (o *verifyOptions) verifyForm(ctx context.Context) (*verifyReport, error) {
 		count[v.Rule]++
 	}
 	for _, rule := range visibleRules {
-		r.add(fmt.Sprintf("k = %d, m = %d: no %s", form.Promise.K, form.Promise.M, rule), count[rule], "places")
+		r.add(
+			fmt.Sprintf("k = %d, m = %d: no %s", form.Promise.K, form.Promise.M, rule), count[rule],
+			"places",
+		)
 	}
 	return r, nil
 }

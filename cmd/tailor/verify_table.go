@@ -23,11 +23,19 @@ func (o *verifyOptions) verifyTable() (*verifyReport, error) {
 		return nil, err
 	}
 	if sheet.Rows() == 0 {
-		return nil, &anonymize.ProblemError{What: "the file has no rows", Remedy: "give a table with at least one row"}
+		return nil, &anonymize.ProblemError{
+			What:   "the file has no rows",
+			Remedy: "give a table with at least one row",
+		}
 	}
 	v := &publishedTable{sheet: sheet, classes: classes}
 	v.keepShown(subjects)
-	r := &verifyReport{Published: o.published, Rows: sheet.Rows(), SuppressedRows: sheet.Rows() - len(v.rows), Holds: true}
+	r := &verifyReport{
+		Published:      o.published,
+		Rows:           sheet.Rows(),
+		SuppressedRows: sheet.Rows() - len(v.rows),
+		Holds:          true,
+	}
 	for _, name := range sheet.Header() {
 		if classes[name] == quasi {
 			r.QuasiIdentifiers = append(r.QuasiIdentifiers, name)
@@ -74,7 +82,9 @@ func (o *verifyOptions) classes(header []string) (columnClasses, error) {
 		for _, name := range add.names {
 			if !slices.Contains(header, name) {
 				return nil, &anonymize.ProblemError{
-					What: fmt.Sprintf("the file has no column %q", name), Remedy: "name a column of its first line",
+					What: fmt.Sprintf(
+						"the file has no column %q", name,
+					), Remedy: "name a column of its first line",
 				}
 			}
 		}
@@ -87,7 +97,10 @@ func (o *verifyOptions) classes(header []string) (columnClasses, error) {
 		}
 	}
 	if quasis == 0 {
-		return nil, &anonymize.ProblemError{What: "no quasi-identifiers", Remedy: "leave out a flag, or name them in --qid"}
+		return nil, &anonymize.ProblemError{
+			What:   "no quasi-identifiers",
+			Remedy: "leave out a flag, or name them in --qid",
+		}
 	}
 	return c, nil
 }
@@ -104,7 +117,9 @@ func (o *verifyOptions) subjects(rows int) ([]uint32, error) {
 	}
 	if original.Rows() != rows {
 		return nil, &anonymize.ProblemError{
-			What: fmt.Sprintf("the original has %d rows, the published file %d", original.Rows(), rows), Remedy: "give the same rows in the same order",
+			What: fmt.Sprintf(
+				"the original has %d rows, the published file %d", original.Rows(), rows,
+			), Remedy: "give the same rows in the same order",
 		}
 	}
 	return original.Number(o.subject)
@@ -215,14 +230,22 @@ func (v *publishedTable) table() (*anonymize.Table, error) {
 		for i, cell := range cells {
 			codes[i], _ = h.Code(cell) // every cell is listed
 		}
-		columns, leaves = append(columns, anonymize.Column{Name: name, Hierarchy: h}), append(leaves, codes)
+		columns, leaves = append(columns, anonymize.Column{Name: name, Hierarchy: h}), append(
+			leaves, codes,
+		)
 	}
 	return anonymize.NewTable(columns, leaves, v.subjects)
 }
 
 // failing counts the rows of classes that fail a model.
-func (v *publishedTable) failing(table *anonymize.Table, model anonymize.Privacy, sensitive []string) (int, error) {
-	p := &anonymize.Problem{Table: table, Privacy: []anonymize.Privacy{model}, Quality: anonymize.AverageClassSize{}}
+func (v *publishedTable) failing(
+	table *anonymize.Table, model anonymize.Privacy, sensitive []string,
+) (int, error) {
+	p := &anonymize.Problem{
+		Table:   table,
+		Privacy: []anonymize.Privacy{model},
+		Quality: anonymize.AverageClassSize{},
+	}
 	for _, name := range sensitive {
 		c, err := v.sheet.Find(name)
 		if err != nil {

@@ -44,8 +44,12 @@ func TestVerifyFindsWhatAFileBreaks(t *testing.T) {
 		"all rows are suppressed":          {"a;b\n*;*\n", []string{"--sensitive", "b"}, 0, 0, ""},
 		"cells that run into each other":   {"a;b\nx;yz\nxy;z\n", nil, 1, 1, "fails in 2 rows"},
 	} {
-		code, r, fault := verified(t, append([]string{"--published", file(t, "p.csv", c.text)}, c.args...)...)
-		if code != c.code || r.Holds != (c.code == 0) || r.K != c.k || !strings.Contains(fault, c.says) || c.code > 0 && strings.Count(fault, "\n") != 1 {
+		code, r, fault := verified(
+			t,
+			append([]string{"--published", file(t, "p.csv", c.text)}, c.args...)...)
+		if code != c.code || r.Holds != (c.code == 0) || r.K != c.k ||
+			!strings.Contains(fault, c.says) ||
+			c.code > 0 && strings.Count(fault, "\n") != 1 {
 			t.Errorf("%s: exit %d, %+v, %q", claim, code, r, fault)
 		}
 	}
@@ -58,7 +62,9 @@ func TestVerifyCountsSubjectsByTheOriginal(t *testing.T) {
 	if code, r, _ := verified(t, args...); code != exitSuccess || r.K != 2 {
 		t.Errorf("by rows: exit %d, %+v", code, r)
 	}
-	if code, r, _ := verified(t, append(args, "--original", original, "--subject", "id")...); code != exitFailure || r.K != 1 || r.Checks[0].Failing != 2 {
+	if code, r, _ := verified(t, append(args, "--original", original, "--subject", "id")...); code != exitFailure ||
+		r.K != 1 ||
+		r.Checks[0].Failing != 2 {
 		t.Errorf("by subjects: exit %d, %+v", code, r)
 	}
 }
@@ -69,7 +75,10 @@ func TestVerifyTrustsNoReport(t *testing.T) {
 	if code, _, fault := tailor(t, args...); code != exitSuccess {
 		t.Fatal(fault)
 	}
-	if code, r, fault := verified(t, "--published", out, "--k", "5"); code != exitSuccess || r.K != 5 || r.SuppressedRows != 1346 || r.Classes != 397 {
+	if code, r, fault := verified(t, "--published", out, "--k", "5"); code != exitSuccess ||
+		r.K != 5 ||
+		r.SuppressedRows != 1346 ||
+		r.Classes != 397 {
 		t.Errorf("exit %d, %+v, %s", code, r, fault)
 	}
 	// One cell of one row is put back, and the row is found.
@@ -82,7 +91,8 @@ func TestVerifyTrustsNoReport(t *testing.T) {
 	cells[1] = "39"
 	lines[1] = strings.Join(cells, ";")
 	tampered := file(t, "tampered.csv", strings.Join(lines, "\n"))
-	if code, r, _ := verified(t, "--published", tampered, "--k", "5"); code != exitFailure || r.K != 1 {
+	if code, r, _ := verified(t, "--published", tampered, "--k", "5"); code != exitFailure ||
+		r.K != 1 {
 		t.Errorf("a row with an age: exit %d, %+v", code, r)
 	}
 	for _, kind := range []string{"local", "cell"} {
@@ -90,7 +100,8 @@ func TestVerifyTrustsNoReport(t *testing.T) {
 		if code, _, fault := tailor(t, args...); code != exitSuccess {
 			t.Fatal(fault)
 		}
-		if code, r, fault := verified(t, "--published", out, "--k", "5"); code != exitSuccess || r.K < 5 {
+		if code, r, fault := verified(t, "--published", out, "--k", "5"); code != exitSuccess ||
+			r.K < 5 {
 			t.Errorf("%s: exit %d, %+v, %s", kind, code, r, fault)
 		}
 	}
@@ -119,7 +130,12 @@ func TestVerifyAgreesWithPyCANONAtTheEdge(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, f := range expected.Files {
-		base := []string{"--published", refdata.Path(t, "pycanon/"+name), "--qid", strings.Join(f.QIDs, ",")}
+		base := []string{
+			"--published",
+			refdata.Path(t, "pycanon/"+name),
+			"--qid",
+			strings.Join(f.QIDs, ","),
+		}
 		edge := func(holds bool, flags ...string) {
 			code, r, fault := verified(t, append(base, flags...)...)
 			if r.Checks == nil || r.Checks[len(r.Checks)-1].Holds != holds {
@@ -154,10 +170,13 @@ func TestVerifyChecksFormsAgainstWhatIsAsked(t *testing.T) {
 	if status, _, fault := disassociateRun(t, "", "--data", setValuedFile(t, 800), "--k", "4", "--m", "2", "--out", form, "--seed", "1"); status != 0 {
 		t.Fatal(fault)
 	}
-	if code, r, fault := verified(t, "--published", form); code != exitSuccess || len(r.Checks) != 6 || r.Rows != 800 {
+	if code, r, fault := verified(t, "--published", form); code != exitSuccess ||
+		len(r.Checks) != 6 ||
+		r.Rows != 800 {
 		t.Errorf("exit %d, %+v, %s", code, r, fault)
 	}
-	if code, _, fault := verified(t, "--published", form, "--k", "6"); code != exitFailure || !strings.Contains(fault, "k = 6, m = 2") {
+	if code, _, fault := verified(t, "--published", form, "--k", "6"); code != exitFailure ||
+		!strings.Contains(fault, "k = 6, m = 2") {
 		t.Errorf("a larger k: exit %d, %s", code, fault)
 	}
 	raw, err := os.ReadFile(form)
@@ -166,7 +185,8 @@ func TestVerifyChecksFormsAgainstWhatIsAsked(t *testing.T) {
 	}
 	// The form claims more than it has: the claim is checked, not believed.
 	boast := file(t, "boast.json", strings.Replace(string(raw), `"k":4`, `"k":9`, 1))
-	if code, _, fault := verified(t, "--published", boast); code != exitFailure || !strings.Contains(fault, "k = 9") {
+	if code, _, fault := verified(t, "--published", boast); code != exitFailure ||
+		!strings.Contains(fault, "k = 9") {
 		t.Errorf("a boast: exit %d, %s", code, fault)
 	}
 	for claim, args := range map[string][]string{
@@ -182,7 +202,8 @@ func TestVerifyChecksFormsAgainstWhatIsAsked(t *testing.T) {
 		"no quasi-identifiers": {"--published", file(t, "z.csv", "a\n1\n"), "--keep", "a"},
 		"UTF-16":               {"--published", file(t, "z.csv", "\xff\xfea\x00")},
 	} {
-		if code, _, fault := verified(t, args...); code != exitUsage || strings.Count(fault, "\n") != 1 {
+		if code, _, fault := verified(t, args...); code != exitUsage ||
+			strings.Count(fault, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", claim, code, fault)
 		}
 	}
