@@ -101,6 +101,9 @@ func (o *assessOptions) release(ctx context.Context, delimiter rune) (*anonymize
 			return nil, err
 		}
 	}
+	if err := onceEach(splitNames(o.qid), splitNames(o.sensitive)); err != nil {
+		return nil, err
+	}
 	r := &anonymize.Release{}
 	for _, name := range splitNames(o.qid) {
 		q, err := o.column(name, sheet, original, delimiter)
@@ -174,6 +177,20 @@ func (o *assessOptions) column(name string, sheet, original *anonymize.Sheet, de
 		}
 	}
 	return q, nil
+}
+
+// onceEach fails on a list that names a column twice.
+func onceEach(lists ...[]string) error {
+	for _, list := range lists {
+		for i, name := range list {
+			if slices.Contains(list[:i], name) {
+				return &anonymize.ProblemError{
+					What: fmt.Sprintf("column %q is named twice", name), Remedy: "name it once",
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func hasColumn(columns []anonymize.ReleasedColumn, name string) bool {
