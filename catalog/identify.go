@@ -113,7 +113,8 @@ func readCells(
 	return r, nil
 }
 
-// readTexts are the values of the codes of a column with few of them.
+// readTexts are the values of the codes of a column with few of them, none where
+// a text is empty: what is missing has the same code, and needs no place.
 func readTexts(
 	ctx context.Context, tx pgx.Tx, from, column, hash string, coder identify.Coder[int64],
 ) ([]string, error) {
@@ -121,19 +122,25 @@ func readTexts(
 		return nil, nil
 	}
 	texts := make([]string, len(coder))
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT DISTINCT coalesce(b.%s::pg_catalog.text, '') COLLATE "C", %s FROM %s`,
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT DISTINCT b.%s::pg_catalog.text COLLATE "C", %s FROM %s`,
 		ident(column), hash, from))
 	if err != nil {
 		return nil, err
 	}
-	var text string
+	var text *string
 	var code int64
+	empty := false
 	_, err = pgx.ForEachRow(rows, []any{&text, &code}, func() error {
-		if i, known := coder[code]; known { // a view may give other rows in its second sample
-			texts[i] = text
+		i, known := coder[code] // a view may give other rows in its second sample
+		if text != nil && known {
+			texts[i] = *text
+			empty = empty || *text == ""
 		}
 		return nil
 	})
+	if empty {
+		return nil, err
+	}
 	return texts, err
 }
 

@@ -266,6 +266,34 @@ func TestADraftIsAPolicyWithoutFaults(t *testing.T) {
 	}
 }
 
+func TestADraftHasAPlaceForMissingAndEmptyTexts(t *testing.T) {
+	conn := shared.superuser(t)
+	exec1(t, conn, `CREATE TABLE moods (id integer PRIMARY KEY, mood text, colour text, nation text)`)
+	t.Cleanup(func() { dropAfter(t, `DROP TABLE moods`) })
+	exec1(t, conn, `INSERT INTO moods SELECT n, (ARRAY['low', 'medium', 'high', 'very high', NULL])[1 + n % 5],
+		(ARRAY['red', 'green', 'blue', 'grey', ''])[1 + n / 7 % 5],
+		(ARRAY['Chad', 'Cuba', 'Peru', 'Iran', 'Fiji', NULL])[1 + n / 3 % 6] FROM generate_series(1, 2000) n`)
+	file := filepath.Join(t.TempDir(), "draft.yaml")
+	dsn := shared.cluster.SuperuserDSN("hospital")
+	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "moods", "--write", file); code != 0 {
+		t.Fatal(stderr)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"\n  mood: {type: table, paths: [[low, ", "\n  colour: {type: prefix, keep: []}", "[Germany, Western Europe, Europe]",
+	} {
+		if !strings.Contains(string(raw), line) {
+			t.Errorf("the draft lacks %q:\n%s", line, raw)
+		}
+	}
+	if code, stdout, stderr := tool(t, "policy", "plan", "--dsn", dsn, file); code != 0 || strings.Contains(stdout, "!") {
+		t.Errorf("%s%s", stdout, stderr)
+	}
+}
+
 func TestClassifyRefusesWrongUsage(t *testing.T) {
 	dsn := shared.cluster.SuperuserDSN("hospital")
 	for _, c := range []struct {

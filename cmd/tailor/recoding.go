@@ -204,6 +204,8 @@ recodings:
                withheld cell being a value like others; cells are withheld
                until none is. Loss is the share of cells withheld; rows withheld
                in every column count as suppressed
+A row that full_domain suppresses shows * in every column, sensitive and kept
+ones too. Columns that no flag names are left out, and listed.
 Of --require, cell takes highest_risk alone; local takes all but
 delta_disclosure, enhanced_beta_likeness, the risks of the whole table
 (average_risk, sample_uniqueness, records_at_risk) and, with --subject, alpha_k.
