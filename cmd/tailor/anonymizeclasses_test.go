@@ -169,6 +169,28 @@ func TestColumnsInTwoRolesAndSenselessNumbersExit2(t *testing.T) {
 	}
 }
 
+func TestAFileThatWantsALargeWindowIsRefused(t *testing.T) {
+	var packed bytes.Buffer
+	w, err := zstd.NewWriter(&packed, zstd.WithWindowSize(16<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 9 << 20 / len(clinic) { // written in pieces, so that the frame tells its window
+		if _, err := w.Write([]byte(clinic)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	args := clinicArguments(t, clinic)
+	args[2] = file(t, "in.csv.zst", packed.String())
+	code, _, fault := tailor(t, args...)
+	if code != exitUsage || !strings.Contains(fault, "window size exceeded") {
+		t.Errorf("exit %d, %s", code, fault)
+	}
+}
+
 func TestFilesAreCompressedAsTheirSuffixSays(t *testing.T) {
 	pack := map[string]func(io.Writer) io.WriteCloser{
 		".gz": func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },

@@ -11,9 +11,9 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
-// maxWindow bounds what a zstd file can make its reader keep. It is what
-// `zstd --long` writes.
-const maxWindow = 128 << 20
+// maxWindow bounds what a zstd file can make its reader keep: what every decoder
+// should support (RFC 8878 §3.1.1.1.2), and what zstd writes up to level 19.
+const maxWindow = 8 << 20
 
 // decompressed reads what a file of that name holds: its suffix tells how it is
 // compressed, if at all. Closing it leaves the file open.
