@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"unicode/utf8"
 )
 
 // ReadHierarchy reads a hierarchy from CSV without a header: one line a value,
@@ -34,7 +35,12 @@ func ReadPaths(r io.Reader, delimiter rune) ([][]string, error) {
 			return paths, nil
 		}
 		if err != nil {
-			return nil, csvFault(err)
+			return nil, err
+		}
+		for c, cell := range record {
+			if !utf8.ValidString(cell) {
+				return nil, notUTF8(len(paths)+1, c)
+			}
 		}
 		paths = append(paths, slices.Clone(record))
 	}

@@ -1,15 +1,13 @@
 package anonymize
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Sheet is a CSV file, or a table from elsewhere, as read: a header and, per column, one cell a row.
@@ -33,40 +31,67 @@ func (e *CSVError) Error() string {
 	return fmt.Sprintf("csv line %d: %s", e.Line, e.Reason)
 }
 
-// ReadSheet reads a CSV file (RFC 4180) whose first line is the header. A
-// delimiter of 0 takes the first of semicolon, tab and comma that the first
+// ReadSheet reads a CSV file (RFC 4180) in UTF-8 whose first line is the header.
+// A delimiter of 0 takes the first of semicolon, tab and comma that the first
 // line holds. A byte order mark is skipped. Equal cells share memory.
 //
-// It fails with a *[CSVError] on faulty quoting, on lines of different length,
-// on a missing or repeated column name and on a file without a header; a file
-// of a header alone is a sheet without rows. A file in which a column without
-// a name stands first, as an index, is accepted.
+// It fails with a *[CSVError] on faulty quoting, on lines of different length or
+// old line ends, on records beyond [MaxRecord], on another encoding, on a
+// missing or repeated column name and on a file without a header; a file of a
+// header alone is a sheet without rows. A file in which a column without a name
+// stands first, as an index, is accepted.
 func ReadSheet(r io.Reader, delimiter rune) (*Sheet, error) {
+	return ReadColumns(r, delimiter, nil)
+}
+
+// ReadColumns is [ReadSheet] for those columns that choose says true for, all
+// if it is nil. Other columns have no cells and take no memory. An error of
+// choose is returned before any row is read.
+func ReadColumns(
+	r io.Reader, delimiter rune, choose func(header []string) ([]bool, error),
+) (*Sheet, error) {
 	records, err := newRecords(r, delimiter)
 	if err != nil {
 		return nil, err
 	}
 	header, err := records.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, &CSVError{Reason: "the file is empty"}
+	}
 	if err != nil {
-		return nil, csvFault(err)
+		return nil, err
 	}
 	s, err := newSheet(header)
 	if err != nil {
 		return nil, err
 	}
 	s.delimiter = records.Comma
-	add := s.adder()
+	var chosen []bool
+	if choose != nil {
+		if chosen, err = choose(s.header); err != nil {
+			return nil, err
+		}
+	}
+	add := s.adder(chosen)
 	for {
 		record, err := records.Read()
 		if errors.Is(err, io.EOF) {
 			return s, nil
 		}
 		if err != nil {
-			return nil, csvFault(err)
+			return nil, err
 		}
 		line, _ := records.FieldPos(0)
-		add(record, line)
+		if foreign := add(record, line); foreign >= 0 {
+			return nil, notUTF8(line, foreign)
+		}
 	}
+}
+
+// notUTF8 is the fault of a cell in another encoding.
+func notUTF8(line, column int) error {
+	return &CSVError{Line: line, Reason: fmt.Sprintf(
+		"column %d is not in UTF-8, perhaps in Windows-1252; convert the file (iconv -f WINDOWS-1252 -t UTF-8)", column+1)}
 }
 
 // CollectSheet is a sheet of rows from elsewhere, each with a cell for every
@@ -77,9 +102,9 @@ func CollectSheet(header []string, rows iter.Seq[[]string]) (*Sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	add := s.adder()
+	add := s.adder(nil)
 	for row := range rows {
-		add(row, s.Rows()+1)
+		add(row, s.Rows()+1) // in the encoding that the connection has
 	}
 	return s, nil
 }
@@ -89,69 +114,42 @@ func newSheet(header []string) (*Sheet, error) {
 	return s, s.checkHeader()
 }
 
-// adder returns what adds a row.
-func (s *Sheet) adder() func(record []string, line int) {
+// adder returns what adds a row: its cells in the columns that are chosen, all
+// if none are. It tells the column of a new value that is not in UTF-8, or -1.
+func (s *Sheet) adder(chosen []bool) func(record []string, line int) (foreign int) {
 	interned := make([]map[string]string, len(s.header))
 	for c := range interned {
-		interned[c] = make(map[string]string)
+		if chosen == nil || chosen[c] {
+			interned[c] = make(map[string]string)
+		}
 	}
-	return func(record []string, line int) {
+	return func(record []string, line int) int {
+		foreign := -1
 		s.lines = append(s.lines, uint32(line))
-		for c, cell := range record {
-			text, known := interned[c][cell]
-			if !known {
-				text = strings.Clone(cell)
-				interned[c][text] = text
+		for c, known := range interned {
+			if known == nil {
+				continue
+			}
+			text, old := known[record[c]]
+			if !old {
+				text = strings.Clone(record[c])
+				known[text] = text
+				if !utf8.ValidString(text) {
+					foreign = c
+				}
 			}
 			s.cells[c] = append(s.cells[c], text)
 		}
+		return foreign
 	}
-}
-
-// newRecords is the CSV reader of tables and hierarchies.
-func newRecords(r io.Reader, delimiter rune) (*csv.Reader, error) {
-	buffered := bufio.NewReaderSize(r, 1<<16)
-	if mark, err := buffered.Peek(3); err == nil && bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
-		if _, err := buffered.Discard(3); err != nil {
-			return nil, csvFault(err)
-		}
-	}
-	if delimiter == 0 {
-		delimiter = guessDelimiter(buffered)
-	}
-	records := csv.NewReader(buffered)
-	records.Comma = delimiter
-	records.ReuseRecord = true
-	return records, nil
-}
-
-func guessDelimiter(r *bufio.Reader) rune {
-	start, _ := r.Peek(1 << 16) // a short file gives what there is
-	line, _, _ := bytes.Cut(start, []byte("\n"))
-	for _, delimiter := range ";\t" {
-		if bytes.ContainsRune(line, delimiter) {
-			return delimiter
-		}
-	}
-	return ','
-}
-
-// csvFault turns an error of the reader into one that says where.
-func csvFault(err error) error {
-	var parse *csv.ParseError
-	switch {
-	case errors.Is(err, io.EOF):
-		return &CSVError{Reason: "the file is empty"}
-	case errors.As(err, &parse):
-		return &CSVError{Line: parse.StartLine, Reason: parse.Err.Error()}
-	}
-	return &CSVError{Reason: err.Error()}
 }
 
 func (s *Sheet) checkHeader() error {
 	seen := make(map[string]bool)
 	for c, name := range s.header {
 		switch {
+		case !utf8.ValidString(name):
+			return notUTF8(1, c)
 		case name == "" && c > 0:
 			return &CSVError{Line: 1, Reason: fmt.Sprintf("column %d has no name", c+1)}
 		case seen[name]:
@@ -172,7 +170,8 @@ func (s *Sheet) Delimiter() rune { return s.delimiter }
 // Rows is the number of rows, the header not counted.
 func (s *Sheet) Rows() int { return len(s.lines) }
 
-// Cells are the cells of a column, one a row. Not to be changed.
+// Cells are the cells of a column, one a row; none for a column that was not
+// read. Not to be changed.
 func (s *Sheet) Cells(column int) []string { return s.cells[column] }
 
 // Line is the line of the file on which a row starts, counted from 1.

@@ -2,8 +2,11 @@ package anonymize_test
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -171,4 +174,23 @@ func FuzzHierarchy(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestASheetIsTheSameHoweverTheFileArrives(t *testing.T) {
+	long := strings.Repeat("z", 1<<17)
+	for _, text := range []string{
+		"a;b\nx;1\n", "a;b\r\nx;\"1\r\n;\"\"\"\r\ny;2", "\xef\xbb\xbfa;b\n\"\n\n\";1\n", "a;b\n" + long + ";\"" + long + "\n\"\ny;2\n",
+		"a;b\rx;1\r", "a;b\rx;1\n", "a;b\nx;1\r", "a;b\nx;\"1\n", "a;b\nx;1\n\x00", "a;b\nx;1\n\xff;2\n",
+	} {
+		whole, fault := anonymize.ReadSheet(strings.NewReader(text), 0)
+		for _, slow := range []io.Reader{iotest.OneByteReader(strings.NewReader(text)), iotest.DataErrReader(strings.NewReader(text))} {
+			s, err := anonymize.ReadSheet(slow, 0)
+			if fmt.Sprint(err) != fmt.Sprint(fault) {
+				t.Errorf("%.40q: %v, at once %v", text, err, fault)
+			}
+			if fault == nil && (s.Rows() != whole.Rows() || s.Cells(0)[0] != whole.Cells(0)[0] || s.Cells(1)[s.Rows()-1] != whole.Cells(1)[s.Rows()-1]) {
+				t.Errorf("%.40q: other cells than at once", text)
+			}
+		}
+	}
 }

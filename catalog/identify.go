@@ -19,12 +19,15 @@ type Identification struct {
 	Rows    int     // of the relation
 	Share   float64 // of the rows that were looked at, 1 for all
 	Columns []*identify.Column
+	// Cells of the rows that were looked at.
+	Cells *identify.Rows
 	// Subject is the only column of the primary key, "" where there is none.
 	Subject string
 }
 
-// Identify measures the columns of a relation on the server: one pass a column,
-// and no value leaves it but the bounds of numbers and dates. A column of more
+// Identify measures the columns of a relation on the server, one pass a column.
+// Of each, at most 10,000 values are read, and of the rows hashes of their cells.
+// A column of more
 // than [SampleRows] rows is measured on a random sample of them, the same rows
 // for each column; in a sample values are rarer, and risk rates higher, than in
 // the whole. The transaction sees one snapshot if it is a repeatable read.
@@ -64,7 +67,81 @@ func Identify(ctx context.Context, tx pgx.Tx, relation pgx.Identifier) (*Identif
 			return nil, fmt.Errorf("measure column %q: %w", c.Name, err)
 		}
 	}
+	if out.Cells, err = readCells(ctx, tx, from+" b", out); err != nil {
+		return nil, fmt.Errorf("read the rows: %w", err)
+	}
 	return out, nil
+}
+
+// readCells reads the rows as hashes of their cells, which tell what is equal
+// and nothing else. What is empty is missing, as NULL is.
+func readCells(
+	ctx context.Context, tx pgx.Tx, from string, of *Identification,
+) (*identify.Rows, error) {
+	r := &identify.Rows{Share: of.Share, Codes: make([][]uint32, len(of.Columns))}
+	var hashes []string
+	into := make([]any, len(of.Columns))
+	row := make([]int64, len(of.Columns))
+	coders := make([]identify.Coder[int64], len(of.Columns))
+	for i, c := range of.Columns {
+		r.Names = append(r.Names, c.Name)
+		hashes = append(hashes, fmt.Sprintf(
+			`pg_catalog.hashtextextended(coalesce(b.%s::pg_catalog.text, '') COLLATE "C", 0)`, ident(c.Name)))
+		into[i], coders[i] = &row[i], identify.Coder[int64]{}
+	}
+	rows, err := tx.Query(ctx, "SELECT "+strings.Join(hashes, ", ")+" FROM "+from)
+	if err != nil {
+		return nil, err
+	}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		r.Count++
+		for i, hash := range row {
+			r.Codes[i] = append(r.Codes[i], coders[i].Code(hash))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range of.Columns {
+		texts, err := readTexts(ctx, tx, from, of.Columns[i].Name, hashes[i], coders[i])
+		if err != nil {
+			return nil, err
+		}
+		r.Texts = append(r.Texts, texts)
+	}
+	return r, nil
+}
+
+// readTexts are the values of the codes of a column with few of them, none where
+// a text is empty: what is missing has the same code, and needs no place.
+func readTexts(
+	ctx context.Context, tx pgx.Tx, from, column, hash string, coder identify.Coder[int64],
+) ([]string, error) {
+	if len(coder) > identify.TextsAtMost {
+		return nil, nil
+	}
+	texts := make([]string, len(coder))
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT DISTINCT b.%s::pg_catalog.text COLLATE "C", %s FROM %s`,
+		ident(column), hash, from))
+	if err != nil {
+		return nil, err
+	}
+	var text *string
+	var code int64
+	empty := false
+	_, err = pgx.ForEachRow(rows, []any{&text, &code}, func() error {
+		i, known := coder[code] // a view may give other rows in its second sample
+		if text != nil && known {
+			texts[i] = *text
+			empty = empty || *text == ""
+		}
+		return nil
+	})
+	if empty {
+		return nil, err
+	}
+	return texts, err
 }
 
 const selectColumns = `
@@ -94,6 +171,9 @@ func measure(ctx context.Context, tx pgx.Tx, from string, c *identify.Column) er
 	if err != nil {
 		return err
 	}
+	if err := examine(ctx, tx, frequencies, c); err != nil {
+		return err
+	}
 	switch base, _, _ := strings.Cut(c.Type, "("); base {
 	case "smallint", "integer", "bigint", "real", "double precision", "numeric":
 		return measureNumbers(ctx, tx, from, c)
@@ -106,26 +186,24 @@ func measure(ctx context.Context, tx pgx.Tx, from string, c *identify.Column) er
 		}
 		return err
 	}
-	return measureShapes(ctx, tx, frequencies, c)
+	return nil
 }
 
-// shapeValues is the number of values whose shape is looked at.
-const shapeValues = 10_000
+// shownValues is the number of values that are looked at for what they are, and
+// shownLength how much of each.
+const shownValues, shownLength = 10_000, 1_000
 
-func measureShapes(ctx context.Context, tx pgx.Tx, frequencies string, c *identify.Column) error {
-	e := &c.Evidence
-	e.Shapes = make(map[identify.Shape]int)
-	list := []string{"count(*)"}
-	counts := make([]int, len(identify.Patterns))
-	into := []any{&e.Looked}
-	for i, p := range identify.Patterns {
-		list = append(list, fmt.Sprintf("count(*) FILTER (WHERE v ~ '%s')", p.Pattern))
-		into = append(into, &counts[i])
+// examine reads values of a column: what they are is told by checksums and
+// dictionaries that the server does not have.
+func examine(ctx context.Context, tx pgx.Tx, frequencies string, c *identify.Column) error {
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT left(v, %d) FROM %s WHERE own LIMIT %d`,
+		shownLength, frequencies, shownValues))
+	if err != nil {
+		return err
 	}
-	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT %s FROM (SELECT v FROM %s WHERE own LIMIT %d) looked`,
-		strings.Join(list, ", "), frequencies, shapeValues)).Scan(into...)
-	for i, p := range identify.Patterns {
-		e.Shapes[p.Shape] = counts[i]
+	values, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err == nil {
+		c.Evidence.Examine(values)
 	}
 	return err
 }

@@ -103,6 +103,7 @@ func TestClassifyGivesTheThesisFiguresOfFilesAndTables(t *testing.T) {
 	for name, data := range thesis(t) {
 		table := "thesis_" + name
 		loadRecords(t, shared.superuser(t), table, readRecords(t, data.Stage1.Input))
+		together := make(map[string]string) // what columns tell together, from a file and from a table
 		for from, args := range map[string][]string{
 			"file":  {"--csv", refdata.Path(t, "thesis/"+data.Stage1.Input)},
 			"table": {"--dsn", shared.cluster.SuperuserDSN("hospital"), "--table", table},
@@ -117,6 +118,8 @@ func TestClassifyGivesTheThesisFiguresOfFilesAndTables(t *testing.T) {
 				var report struct {
 					Rows    int
 					Caveat  string
+					Sets    json.RawMessage `json:"singling_out"`
+					Depend  json.RawMessage `json:"dependencies"`
 					Columns []struct {
 						Name     string
 						Distinct int     `json:"distinct_values"`
@@ -127,6 +130,7 @@ func TestClassifyGivesTheThesisFiguresOfFilesAndTables(t *testing.T) {
 				if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 					t.Fatal(err)
 				}
+				together[from] = string(report.Sets) + string(report.Depend)
 				var order []string
 				for _, c := range report.Columns {
 					_, excluded := want.Excluded[c.Name]
@@ -145,6 +149,9 @@ func TestClassifyGivesTheThesisFiguresOfFilesAndTables(t *testing.T) {
 					t.Errorf("order %v, %d rows, %q", order, report.Rows, report.Caveat)
 				}
 			})
+		}
+		if together["file"] != together["table"] || !strings.Contains(together["table"], "rows_alone_percent") {
+			t.Errorf("%s rows: of a table, columns tell together %s, of its file %s", name, together["table"], together["file"])
 		}
 	}
 }
@@ -250,9 +257,40 @@ func TestADraftIsAPolicyWithoutFaults(t *testing.T) {
 			t.Errorf("%s is not suggested as %s:\n%s", column, class, raw)
 		}
 	}
+	if !strings.Contains(string(raw), "\n  race: {type: table, paths: [[") {
+		t.Errorf("no groups of race are proposed:\n%s", raw)
+	}
 	// A draft that somebody has worked on is not overwritten.
 	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "patients", "--write", file); code != 1 || !strings.Contains(stderr, "exists") {
 		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+func TestADraftHasAPlaceForMissingAndEmptyTexts(t *testing.T) {
+	conn := shared.superuser(t)
+	exec1(t, conn, `CREATE TABLE moods (id integer PRIMARY KEY, mood text, colour text, nation text)`)
+	t.Cleanup(func() { dropAfter(t, `DROP TABLE moods`) })
+	exec1(t, conn, `INSERT INTO moods SELECT n, (ARRAY['low', 'medium', 'high', 'very high', NULL])[1 + n % 5],
+		(ARRAY['red', 'green', 'blue', 'grey', ''])[1 + n / 7 % 5],
+		(ARRAY['Chad', 'Cuba', 'Peru', 'Iran', 'Fiji', NULL])[1 + n / 3 % 6] FROM generate_series(1, 2000) n`)
+	file := filepath.Join(t.TempDir(), "draft.yaml")
+	dsn := shared.cluster.SuperuserDSN("hospital")
+	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "moods", "--write", file); code != 0 {
+		t.Fatal(stderr)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"\n  mood: {type: table, paths: [[low, ", "\n  colour: {type: prefix, keep: []}", "[Germany, Western Europe, Europe]",
+	} {
+		if !strings.Contains(string(raw), line) {
+			t.Errorf("the draft lacks %q:\n%s", line, raw)
+		}
+	}
+	if code, stdout, stderr := tool(t, "policy", "plan", "--dsn", dsn, file); code != 0 || strings.Contains(stdout, "!") {
+		t.Errorf("%s%s", stdout, stderr)
 	}
 }
 

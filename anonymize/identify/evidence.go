@@ -25,11 +25,10 @@ const (
 	ICD10     Shape = "ICD-10 code"
 )
 
-// Patterns of the shapes, written so that Go and PostgreSQL read them alike.
-// The order is that of the columns of a query.
-var Patterns = []struct {
-	Shape   Shape
-	Pattern string
+// patterns of the shapes.
+var patterns = []struct {
+	shape   Shape
+	pattern string
 }{
 	{Number, `^[-+]?[0-9]+([.][0-9]+)?$`},
 	{Day, `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`},
@@ -44,12 +43,34 @@ var Patterns = []struct {
 }
 
 var compiled = func() []*regexp.Regexp {
-	out := make([]*regexp.Regexp, len(Patterns))
-	for i, p := range Patterns {
-		out[i] = regexp.MustCompile(p.Pattern)
+	out := make([]*regexp.Regexp, len(patterns))
+	for i, p := range patterns {
+		out[i] = regexp.MustCompile(p.pattern)
 	}
 	return out
 }()
+
+func patternOf(s Shape) string {
+	for _, p := range patterns {
+		if p.shape == s {
+			return p.pattern
+		}
+	}
+	panic("a shape without a pattern")
+}
+
+// shapesOf counts the values of each shape.
+func shapesOf(values []string) map[Shape]int {
+	shapes := make(map[Shape]int)
+	for _, v := range values {
+		for i, p := range patterns {
+			if compiled[i].MatchString(v) {
+				shapes[p.shape]++
+			}
+		}
+	}
+	return shapes
+}
 
 // Evidence is what the values of a column look like, besides how often they
 // occur. The value that stands for missing ones is left out.
@@ -59,6 +80,11 @@ type Evidence struct {
 	Shapes    map[Shape]int // values of that shape
 	MinLength int           // in characters
 	MaxLength int
+	// Examined values were looked at for their content: of these, so many are of
+	// each kind, sentences, written as names are, and have a name of a dictionary.
+	Examined                        int
+	Kinds                           map[Kind]int
+	Prose, WrittenNames, KnownNames int
 	// Range of a column of numbers, nil for others.
 	Range *Range
 	// FirstDay and LastDay of a column of dates, "" for others.
@@ -73,18 +99,11 @@ type Range struct {
 
 // gather looks at the distinct values, Missing among them where withMissing.
 func gather(values []string, withMissing bool) Evidence {
-	e := Evidence{Shapes: make(map[Shape]int), MinLength: math.MaxInt}
+	if withMissing {
+		values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == Missing })
+	}
+	e := Evidence{Values: len(values), Looked: len(values), Shapes: shapesOf(values), MinLength: math.MaxInt}
 	for _, v := range values {
-		if withMissing && v == Missing {
-			continue
-		}
-		e.Values++
-		e.Looked++
-		for i, p := range Patterns {
-			if compiled[i].MatchString(v) {
-				e.Shapes[p.Shape]++
-			}
-		}
 		n := utf8.RuneCountInString(v)
 		e.MinLength, e.MaxLength = min(e.MinLength, n), max(e.MaxLength, n)
 		if e.FirstDay == "" || v < e.FirstDay {
@@ -101,6 +120,7 @@ func gather(values []string, withMissing bool) Evidence {
 	if e.All(Number) {
 		e.Range = newRange(values)
 	}
+	e.examine(values)
 	return e
 }
 
@@ -120,6 +140,3 @@ func newRange(values []string) *Range {
 
 // All says that there are values and that every one has the shape.
 func (e *Evidence) All(s Shape) bool { return e.Looked > 0 && e.Shapes[s] == e.Looked }
-
-// most says that nine in ten values have the shape.
-func (e *Evidence) most(s Shape) bool { return e.Looked > 0 && 10*e.Shapes[s] >= 9*e.Looked }

@@ -27,6 +27,10 @@ type Column struct {
 	// GDistinct is the sum over the distinct values of 1/count(value).
 	GDistinct float64
 	Evidence  Evidence
+	// Company are the columns beside which this one singles out the most rows,
+	// SinglesOut in percent; none where no small set with it singles out many.
+	Company    []string
+	SinglesOut float64
 }
 
 // NewColumn measures the cells of a column: a cell without text is missing.

@@ -6,10 +6,24 @@ import (
 	"strings"
 )
 
-// Suggestion is a class with its reason, a clause without a full stop.
+// Confidence in a suggestion.
+type Confidence string
+
+// High is for what a key, a checksum or a person says; Medium for names and
+// shapes; Low for what nothing is known of.
+const (
+	High   Confidence = "high"
+	Medium Confidence = "medium"
+	Low    Confidence = "low"
+)
+
+// Suggestion is a class with its reason and what would change it, both clauses
+// without a full stop.
 type Suggestion struct {
-	Class  Class
-	Reason string
+	Class       Class
+	Reason      string
+	Confidence  Confidence
+	WouldChange string
 }
 
 // words of column names that tell what a column holds. Those of direct
@@ -52,48 +66,118 @@ func byName(column string) (Class, string) {
 	return Unclassified, ""
 }
 
-// Suggest weighs the risk rate with names, types and shapes. direct says that
-// somebody named the column as a direct identifier. Doubt goes to the class
-// that shows less: an attribute with many rare values is suggested as a
-// quasi-identifier, not as sensitive, because sensitive attributes are shown
-// as they are.
+// What would change suggestions of one kind.
+const (
+	otherWord   = "a name that says something else, or somebody who knows that this one misleads"
+	otherValues = "values of another form"
+	somebody    = "somebody who knows that outsiders cannot know the value of a person"
+)
+
+// Suggest weighs the content of a column with its name, its type and the risk
+// rate. direct says that somebody named the column as a direct identifier. Doubt
+// goes to the class that shows less: a column of which nothing is known is
+// suggested as a quasi-identifier, since columns of the other classes are shown
+// as they are, and free text stays hidden.
 func (c *Column) Suggest(t Thresholds, direct bool) Suggestion {
-	unique := c.Evidence.Values > 1 && 10*c.Evidence.Values >= 9*(c.Rows-c.Missing)
-	named, word := byName(c.Name)
 	switch {
 	case direct:
-		return Suggestion{DirectIdentifier, "named by --direct"}
+		return Suggestion{DirectIdentifier, "named by --direct", High, "leaving it out of --direct"}
 	case c.Rows == 0:
-		return Suggestion{Unclassified, "there are no rows to judge by"}
+		return Suggestion{Unclassified, "there are no rows to judge by", High, "rows"}
 	case c.Key:
-		return Suggestion{DirectIdentifier, "key of the table"}
+		return Suggestion{DirectIdentifier, "key of the table", High, "a table without this key"}
 	case c.Excluded():
-		return Suggestion{Unclassified, fmt.Sprintf("more than %d %% of its values are missing", MissingLimit)}
-	}
-	for _, s := range []Shape{Email, SSN, IBAN, UUID} {
-		if c.Evidence.most(s) {
-			return Suggestion{DirectIdentifier, "each value looks like " + article(s)}
+		return Suggestion{
+			Unclassified, fmt.Sprintf("more than %d %% of its values are missing", MissingLimit), High, "fewer missing values",
 		}
 	}
-	switch {
-	case c.Evidence.most(Telephone) && !c.Evidence.most(Number) && !c.Evidence.most(Day):
-		return Suggestion{DirectIdentifier, "each value looks like a telephone number"}
-	case named == DirectIdentifier:
-		return Suggestion{DirectIdentifier, fmt.Sprintf("its name says %q", word)}
-	case unique && !c.measured() && named == Unclassified:
-		return Suggestion{DirectIdentifier, "nearly every row has a value of its own"}
-	case named == QuasiIdentifier:
-		return Suggestion{QuasiIdentifier, fmt.Sprintf("its name says %q", word)}
-	case named == Sensitive:
-		return Suggestion{Sensitive, fmt.Sprintf("its name says %q", word)}
+	if s, known := c.byContent(); known {
+		return s
 	}
+	named, word := byName(c.Name)
+	says := fmt.Sprintf("its name says %q", word)
+	content := c.Evidence.content()
+	if c.measured() && content != nil && !content.checked && content.class == Sensitive {
+		content = nil // numbers with a fraction may look like codes
+	}
+	switch {
+	case named == DirectIdentifier:
+		return Suggestion{DirectIdentifier, says, Medium, otherWord}
+	case c.unique() && !c.measured() && named == Unclassified && (content == nil || content.class != QuasiIdentifier):
+		return Suggestion{DirectIdentifier, "nearly every row has a value of its own", Medium, "values that several rows share"}
+	case c.serial() && named == Unclassified:
+		return Suggestion{DirectIdentifier, "it numbers the rows one by one", Medium, "numbers with gaps, or that several rows share"}
+	case named == QuasiIdentifier:
+		return Suggestion{QuasiIdentifier, says, Medium, otherWord}
+	case content != nil && content.class != DirectIdentifier:
+		return Suggestion{content.class, "its values are " + string(content.name), content.confidence(), otherValues}
+	case named == Sensitive && c.unique():
+		return Suggestion{
+			QuasiIdentifier, says + ", but nearly every row has a value of its own, by which it is recognized", Low, "ranges in place of values",
+		}
+	case named == Sensitive:
+		return Suggestion{Sensitive, says, Medium, otherWord}
+	case c.Distinct == 1:
+		return Suggestion{NonSensitive, "all rows have the same value", High, "a second value"}
+	}
+	return c.unknown(t)
+}
+
+// byContent suggests what hides a column for what its values are, whatever its
+// name.
+func (c *Column) byContent() (Suggestion, bool) {
+	e := &c.Evidence
+	content := e.content()
+	switch {
+	case content != nil && content.class == DirectIdentifier && (content.checked || !c.measured()):
+		return Suggestion{DirectIdentifier, "its values are " + string(content.name), content.confidence(), otherValues}, true
+	case e.Values >= 5 && 2*e.Prose >= e.Examined && e.Examined > 0:
+		return Suggestion{
+			Unclassified, "free text, in which names and events hide", High, "codes in place of sentences",
+		}, true
+	case e.Values >= 10 && 10*e.WrittenNames >= 8*e.Examined && 5*e.KnownNames >= e.Examined:
+		return Suggestion{
+			DirectIdentifier, "its values look like names of people", Medium, "values without frequent given names and surnames",
+		}, true
+	}
+	return Suggestion{}, false
+}
+
+// unknown is the suggestion for a column of which nothing is known.
+func (c *Column) unknown(t Thresholds) Suggestion {
+	s := Suggestion{QuasiIdentifier, "", Low, somebody}
 	switch c.ClassByRisk(t) {
 	case Sensitive:
-		return Suggestion{QuasiIdentifier, "its risk rate is above alpha: rare values make people recognizable, and sensitive columns are shown as they are"}
+		s.Reason = "its risk rate is above alpha: rare values make people recognizable, and sensitive columns are shown as they are"
 	case QuasiIdentifier:
-		return Suggestion{QuasiIdentifier, "its risk rate is between beta and alpha"}
+		s.Reason = "its risk rate is between beta and alpha"
+	default:
+		s.Reason = "nothing says what it is, and outsiders may know it"
 	}
-	return Suggestion{NonSensitive, "its risk rate is below beta"}
+	if len(c.Company) > 0 {
+		s.Confidence = Medium
+		s.Reason += fmt.Sprintf("; with %s it singles out %.1f %% of the rows", strings.Join(c.Company, ", "), c.SinglesOut)
+	}
+	return s
+}
+
+// unique says that nearly every row that has a value has one of its own.
+func (c *Column) unique() bool {
+	return c.Evidence.Values > 1 && 10*c.Evidence.Values >= 9*(c.Rows-c.Missing)
+}
+
+// serial says that whole numbers count the rows, with few gaps.
+func (c *Column) serial() bool {
+	e := &c.Evidence
+	return e.Values >= 20 && c.Missing == 0 && e.Values == c.Rows && e.Range != nil && e.Range.Whole &&
+		e.Range.High-e.Range.Low < 2*float64(c.Rows)
+}
+
+func (k *kind) confidence() Confidence {
+	if k.checked {
+		return High
+	}
+	return Medium
 }
 
 // measured says that values are quantities, which are often unique and say
@@ -103,11 +187,4 @@ func (c *Column) measured() bool {
 	base, _, _ := strings.Cut(c.Type, "(")
 	return slices.Contains(numeric, base) || base == "date" || strings.HasPrefix(base, "time") || base == "interval" ||
 		(c.Type == "" && (c.Evidence.All(Number) || c.Evidence.All(Day)))
-}
-
-func article(s Shape) string {
-	if strings.ContainsAny(string(s[0]), "aeIi") {
-		return "an " + string(s)
-	}
-	return "a " + string(s)
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"syscall"
 	"time"
 
@@ -17,6 +15,11 @@ import (
 type anonymizeReport struct {
 	Rows               int       `json:"rows"`
 	Attributes         []string  `json:"attributes"`
+	Sensitive          []string  `json:"sensitive"`
+	Kept               []string  `json:"kept"`
+	Dropped            []string  `json:"dropped"`  // all columns that are not in the output
+	Unnamed            []string  `json:"unnamed"`  // of those the ones that no flag names
+	Warnings           []string  `json:"warnings"` // columns that undo the recoding
 	Recoding           string    `json:"recoding"`
 	K                  int       `json:"k"`
 	Models             []string  `json:"models"`
@@ -39,8 +42,20 @@ type anonymizeReport struct {
 }
 
 // newAnonymizeReport adds what every kind of recoding reports.
-func newAnonymizeReport(o *anonymizeOptions, p *anonymize.Problem, r *recoded, elapsed time.Duration) *anonymizeReport {
+func newAnonymizeReport(
+	o *anonymizeOptions, sheet *anonymize.Sheet, p *anonymize.Problem, r *recoded, elapsed time.Duration,
+) *anonymizeReport {
 	report := r.report
+	report.Sensitive, report.Kept = []string{}, []string{}
+	for _, name := range sheet.Header() {
+		switch o.classes[name] {
+		case sensitive:
+			report.Sensitive = append(report.Sensitive, name)
+		case kept:
+			report.Kept = append(report.Kept, name)
+		}
+	}
+	report.Dropped, report.Unnamed = o.leftOut(sheet.Header())
 	report.Rows, report.Recoding, report.K = p.Table.Rows(), o.recoding.name, o.k
 	report.Quality, report.SuppressionLimit = p.Quality.String(), o.limit
 	report.ElapsedMS, report.PeakRSSBytes = float64(elapsed.Microseconds())/1000, peakRSS()
@@ -50,6 +65,7 @@ func newAnonymizeReport(o *anonymizeOptions, p *anonymize.Problem, r *recoded, e
 	for _, m := range p.Privacy {
 		report.Models = append(report.Models, m.String())
 	}
+	report.Warnings = o.undoing(sheet) // after the peak, which is that of the recoding
 	return &report
 }
 
@@ -93,40 +109,11 @@ func (r *anonymizeReport) writeLocalText(w io.Writer) error {
 	return err
 }
 
-// writeTo writes to a file, or to the standard output for "-".
+// writeTo writes to a file, compressed as its suffix says, or to the standard
+// output for "-".
 func writeTo(name string, stdout io.Writer, write func(io.Writer) error) error {
 	if name == "-" {
 		return write(stdout)
 	}
-	return atomicfile.Write(name, 0o666, write)
-}
-
-// writeAnonymized writes the sheet with its quasi-identifiers recoded. All
-// other columns are written as they are.
-func writeAnonymized(w io.Writer, sheet *anonymize.Sheet, table *anonymize.Table, label func(row, column int) string) error {
-	out := csv.NewWriter(w)
-	out.Comma = sheet.Delimiter()
-	header := slices.Clone(sheet.Header())
-	if err := out.Write(header); err != nil {
-		return err
-	}
-	recoded := make([]int, len(header))
-	for c, name := range header {
-		recoded[c] = table.Column(name)
-	}
-	record := make([]string, len(header))
-	for row := range sheet.Rows() {
-		for c := range record {
-			if recoded[c] >= 0 {
-				record[c] = label(row, recoded[c])
-			} else {
-				record[c] = sheet.Cells(c)[row]
-			}
-		}
-		if err := out.Write(record); err != nil {
-			return err
-		}
-	}
-	out.Flush()
-	return out.Error()
+	return atomicfile.Write(name, 0o666, compressing(name, write))
 }

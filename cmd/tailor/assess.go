@@ -97,9 +97,12 @@ func (o *assessOptions) release(ctx context.Context, delimiter rune) (*anonymize
 	}
 	var original *anonymize.Sheet
 	if o.original != "" {
-		if original, err = openSheet(o.original, delimiter); err != nil {
+		if original, err = openColumns(o.original, delimiter, o.named()); err != nil {
 			return nil, err
 		}
+	}
+	if err := onceEach(splitNames(o.qid), splitNames(o.sensitive)); err != nil {
+		return nil, err
 	}
 	r := &anonymize.Release{}
 	for _, name := range splitNames(o.qid) {
@@ -134,8 +137,16 @@ func (o *assessOptions) release(ctx context.Context, delimiter rune) (*anonymize
 // sheet reads what is to be assessed.
 func (o *assessOptions) sheet(ctx context.Context, delimiter rune) (*anonymize.Sheet, error) {
 	if o.table == "" {
-		return openSheet(o.csv, delimiter)
+		return openColumns(o.csv, delimiter, o.named())
 	}
+	if o.qid == "" {
+		return nil, &anonymize.ProblemError{What: "no quasi-identifiers", Remedy: "name at least one in --qid"}
+	}
+	return readTable(ctx, o.dsn, o.table, o.named())
+}
+
+// named lists the columns that the flags name, each once.
+func (o *assessOptions) named() []string {
 	var columns []string
 	for _, name := range append(splitNames(o.qid), splitNames(o.sensitive)...) {
 		if !slices.Contains(columns, name) {
@@ -145,10 +156,7 @@ func (o *assessOptions) sheet(ctx context.Context, delimiter rune) (*anonymize.S
 	if o.subject != "" && !slices.Contains(columns, o.subject) {
 		columns = append(columns, o.subject)
 	}
-	if o.qid == "" {
-		return nil, &anonymize.ProblemError{What: "no quasi-identifiers", Remedy: "name at least one in --qid"}
-	}
-	return readTable(ctx, o.dsn, o.table, columns)
+	return columns
 }
 
 func (o *assessOptions) column(name string, sheet, original *anonymize.Sheet, delimiter rune) (*anonymize.ReleasedColumn, error) {
@@ -169,6 +177,20 @@ func (o *assessOptions) column(name string, sheet, original *anonymize.Sheet, de
 		}
 	}
 	return q, nil
+}
+
+// onceEach fails on a list that names a column twice.
+func onceEach(lists ...[]string) error {
+	for _, list := range lists {
+		for i, name := range list {
+			if slices.Contains(list[:i], name) {
+				return &anonymize.ProblemError{
+					What: fmt.Sprintf("column %q is named twice", name), Remedy: "name it once",
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func hasColumn(columns []anonymize.ReleasedColumn, name string) bool {

@@ -97,6 +97,28 @@ func (o *classifyOptions) fault(given []string) string {
 type classified struct {
 	table string
 	*catalog.Identification
+	shown        *identify.Rows // cells of the columns that may be shown
+	combinations *identify.Combinations
+	dependencies []identify.Dependency
+	// allPairs says that every pair was looked at for a dependency.
+	allPairs bool
+}
+
+// together looks at the columns together that may be shown.
+func (c *classified) together(o *classifyOptions) {
+	var names []string
+	for _, k := range c.Columns {
+		switch s := k.Suggest(o.thresholds, slices.Contains(splitNames(o.direct), k.Name)); {
+		case s.Class == identify.DirectIdentifier || s.Class == identify.Unclassified:
+		case k.Name == o.subject || k.Distinct < 2:
+		default:
+			names = append(names, k.Name)
+		}
+	}
+	c.shown = c.Cells.Of(names)
+	c.combinations = identify.Combine(c.shown)
+	c.combinations.Accompany(c.Columns)
+	c.dependencies, c.allPairs = identify.Depend(c.shown)
 }
 
 func classify(ctx context.Context, o *classifyOptions, stdout io.Writer) error {
@@ -109,6 +131,7 @@ func classify(ctx context.Context, o *classifyOptions, stdout io.Writer) error {
 			return &anonymize.ProblemError{What: fmt.Sprintf("there is no column %q", name), Remedy: "name a column as it is stored"}
 		}
 	}
+	c.together(o)
 	inOrder := slices.Clone(c.Columns)
 	identify.ByRisk(c.Columns)
 	report := newClassifyReport(o, c)
@@ -143,13 +166,17 @@ func (o *classifyOptions) measure(ctx context.Context) (*classified, error) {
 		base := filepath.Base(o.csv)
 		name = "public." + pgx.Identifier{strings.TrimSuffix(base, filepath.Ext(base))}.Sanitize()
 	}
-	c := &classified{name, &catalog.Identification{Rows: sheet.Rows(), Share: 1}}
+	c := &classified{table: name, Identification: &catalog.Identification{Rows: sheet.Rows(), Share: 1}}
+	var names []string
+	var cells [][]string
 	for i, column := range sheet.Header() {
 		if column == "" { // an index that some program wrote
 			continue
 		}
 		c.Columns = append(c.Columns, identify.NewColumn(column, sheet.Cells(i)))
+		names, cells = append(names, column), append(cells, sheet.Cells(i))
 	}
+	c.Cells = identify.NewRows(names, cells, sheet.Rows(), catalog.SampleRows)
 	return c, nil
 }
 
@@ -164,7 +191,7 @@ func measureTable(ctx context.Context, dsn, name string) (*classified, error) {
 		if err != nil {
 			return err
 		}
-		c = &classified{quoteTable(relation), measured}
+		c = &classified{table: quoteTable(relation), Identification: measured}
 		return nil
 	})
 	return c, err

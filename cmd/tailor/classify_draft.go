@@ -52,7 +52,7 @@ func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*p
 		case identify.Unclassified:
 			continue
 		case identify.QuasiIdentifier:
-			h := guessHierarchy(k)
+			h := guessHierarchy(k, c)
 			if h == nil { // no hierarchy fits the type: the column stays hidden
 				continue
 			}
@@ -81,7 +81,7 @@ func keyOf(columns []*identify.Column) string {
 
 // guessHierarchy makes one from type, shape and range, nil where no kind fits
 // the type.
-func guessHierarchy(k *identify.Column) *policyfile.Hierarchy {
+func guessHierarchy(k *identify.Column, c *classified) *policyfile.Hierarchy {
 	h := &policyfile.Hierarchy{Name: k.Name}
 	e := &k.Evidence
 	base, _, _ := strings.Cut(k.Type, "(")
@@ -99,7 +99,9 @@ func guessHierarchy(k *identify.Column) *policyfile.Hierarchy {
 		h.Type, h.Paths = "table", [][]string{{"true"}, {"false"}}
 	case base == "" || base == "text" || base == "character varying" || base == "character":
 		h.Type = "prefix"
-		h.Keep, h.Remark = guessPrefix(e)
+		if h.Keep, h.Remark = guessPrefix(e); h.Keep == nil {
+			proposeGroups(h, c)
+		}
 	default:
 		return nil
 	}
@@ -121,6 +123,29 @@ func guessPrefix(e *identify.Evidence) (keep []int, reason string) {
 		return []int{3, 2, 1}, "codes of the ICD: category first"
 	}
 	return nil, "other text: shown or withheld"
+}
+
+// groupRows is how many rows a proposed group has at least.
+const groupRows = 20 * draftK
+
+// proposeGroups makes a list of groups, if the column has few values and all of
+// them are known.
+func proposeGroups(h *policyfile.Hierarchy, c *classified) {
+	if c.Cells.Share < 1 {
+		return
+	}
+	grouping := identify.Group(c.shown, h.Name, groupRows, draftK)
+	if grouping == nil {
+		return
+	}
+	h.Type, h.Paths = "table", grouping.Paths
+	h.Remark = "values whose rows are alike in the other columns; name the groups, move values, add those that may come"
+	switch {
+	case grouping.List != "":
+		h.Remark = grouping.List
+	case grouping.Ordered:
+		h.Remark = "values in their order; name the groups, add values that may come"
+	}
 }
 
 // humanIntervals proposes three widths from the middle of the distribution,

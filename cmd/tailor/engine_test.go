@@ -142,6 +142,7 @@ func TestWrongUsageOfTheEngineExits2InOneLine(t *testing.T) {
 		"an unknown flag":            {"anonymize", "--nonsense"},
 		"no file":                    {"anonymize", "--k", "2"},
 		"assess without qid":         {"assess", "--csv", csv},
+		"assess a column twice":      {"assess", "--csv", csv, "--qid", "a,a"},
 		"assess an unknown column":   {"assess", "--csv", csv, "--qid", "b"},
 		"assess a database":          {"assess", "--dsn", "x", "--table", "t"},
 		"assess in another format":   {"assess", "--csv", csv, "--qid", "a", "--format", "xml"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -41,8 +42,36 @@ func parseDelimiter(text string) (rune, error) {
 	return 0, &anonymize.ProblemError{What: "the delimiter is not one character", Remedy: `give one such as ';'`}
 }
 
+// columnsAtMost is how many columns a file may have that is read as a whole: as
+// many as a table of PostgreSQL.
+const columnsAtMost = 1600
+
+// openSheet reads a whole file.
 func openSheet(name string, delimiter rune) (*anonymize.Sheet, error) {
-	return readFile(name, func(r io.Reader) (*anonymize.Sheet, error) { return anonymize.ReadSheet(r, delimiter) })
+	return readFile(name, func(r io.Reader) (*anonymize.Sheet, error) {
+		return anonymize.ReadColumns(r, delimiter, func(header []string) ([]bool, error) {
+			if len(header) > columnsAtMost {
+				return nil, &anonymize.ProblemError{
+					What:   fmt.Sprintf("the file has %d columns, and a table has at most %d", len(header), columnsAtMost),
+					Remedy: "leave out columns",
+				}
+			}
+			return nil, nil
+		})
+	})
+}
+
+// openColumns reads the columns of the names, as far as the file has them.
+func openColumns(name string, delimiter rune, columns []string) (*anonymize.Sheet, error) {
+	return readFile(name, func(r io.Reader) (*anonymize.Sheet, error) {
+		return anonymize.ReadColumns(r, delimiter, func(header []string) ([]bool, error) {
+			chosen := make([]bool, len(header))
+			for i, name := range header {
+				chosen[i] = slices.Contains(columns, name)
+			}
+			return chosen, nil
+		})
+	})
 }
 
 func openHierarchy(name string, delimiter rune) (*anonymize.Hierarchy, error) {
@@ -56,7 +85,13 @@ func readFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 		return zero, err
 	}
 	defer func() { _ = f.Close() }() // read only
-	value, err := read(f)
+	plain, err := decompressed(name, f)
+	if err != nil {
+		var zero T
+		return zero, fmt.Errorf("%s: %w", name, err)
+	}
+	value, err := read(plain)
+	_ = plain.Close() // read only
 	if err != nil {
 		return value, fmt.Errorf("%s: %w", name, err)
 	}

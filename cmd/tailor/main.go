@@ -40,6 +40,7 @@ var commands = []command{
 	{"disassociate", "publish set-valued data with k^m-anonymity", runDisassociate},
 	{"report", "what was released to whom under which policy, as a page", runReport},
 	{"uninstall", "remove the SQL side from a database", runUninstall},
+	{"verify", "check an anonymized file from outside", runVerify},
 	{"workload", "run a file of queries on a CSV file as one chain", runWorkload},
 }
 

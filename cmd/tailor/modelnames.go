@@ -68,6 +68,7 @@ func parseQuality(name string, mean anonymize.Aggregate) (anonymize.Quality, err
 type requiredModels struct {
 	models  []anonymize.Privacy
 	columns []string
+	given   []string // the models as they were written
 }
 
 func (r *requiredModels) String() string { return "" }
@@ -163,5 +164,6 @@ func (r *requiredModels) Set(value string) error {
 		r.columns = append(r.columns, rest)
 	}
 	r.models = append(r.models, q.build(rest, numbers))
+	r.given = append(r.given, value)
 	return nil
 }

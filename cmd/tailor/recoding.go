@@ -29,7 +29,10 @@ var recodings = []recoding{
 // recoded is a table after recoding.
 type recoded struct {
 	label func(row, column int) string
-	found time.Time // when the search ended; after it, results are measured
+	// suppressed says of a row that it belongs to no class that meets the models;
+	// nil where no row can be.
+	suppressed func(row int) bool
+	found      time.Time // when the search ended; after it, results are measured
 	// report has what depends on the kind of recoding.
 	report anonymizeReport
 }
@@ -65,7 +68,7 @@ func recodeFullDomain(ctx context.Context, o *anonymizeOptions, p *anonymize.Pro
 	if err != nil {
 		return nil, err
 	}
-	return &recoded{t.Label, found, anonymizeReport{
+	return &recoded{t.Label, t.Suppressed, found, anonymizeReport{
 		Search: o.search, LatticeSize: r.Lattice, NodesChecked: r.Checked, NodesRolledUp: r.RolledUp,
 		Optimal: r.Optimal, Levels: r.Levels, Loss: t.Score, LossPerAttribute: t.ByColumn,
 		SuppressedRows: t.SuppressedRows, EquivalenceClasses: t.Classes, MinClassSize: t.SmallestClass,
@@ -126,7 +129,7 @@ func newRecoded(t *anonymize.Table, label func(tuple uint32, column int) string,
 	report.Loss = o.mean.Of(report.LossPerAttribute)
 	report.EquivalenceClasses, report.MinClassSize = anonymize.ShownClasses(t, label)
 	tuples := t.TupleOfRow()
-	return &recoded{func(row, column int) string { return label(tuples[row], column) }, found, report}
+	return &recoded{func(row, column int) string { return label(tuples[row], column) }, nil, found, report}
 }
 
 // onlyLoss asserts that nothing but loss is to be minimized.
@@ -201,6 +204,8 @@ recodings:
                withheld cell being a value like others; cells are withheld
                until none is. Loss is the share of cells withheld; rows withheld
                in every column count as suppressed
+A row that full_domain suppresses shows * in every column, sensitive and kept
+ones too. Columns that no flag names are left out, and listed.
 Of --require, cell takes highest_risk alone; local takes all but
 delta_disclosure, enhanced_beta_likeness, the risks of the whole table
 (average_risk, sample_uniqueness, records_at_risk) and, with --subject, alpha_k.

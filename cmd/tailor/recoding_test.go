@@ -31,13 +31,13 @@ func records(t *testing.T, path string) [][]string {
 	return all
 }
 
-// sizes counts the rows, or the subjects where a column names them, that show
-// the same in the columns of the hierarchies.
-func sizes(out [][]string, paths map[string]map[string][]string, subject string) map[string]int {
-	who := slices.Index(out[0], subject)
+// sizes counts the rows, or the subjects where a column of the input names
+// them, that show the same in the columns of the hierarchies.
+func sizes(in, out [][]string, paths map[string]map[string][]string, subject string) map[string]int {
+	who := slices.Index(in[0], subject)
 	seen := make(map[string]map[string]bool)
 	count := make(map[string]int)
-	for _, row := range out[1:] {
+	for i, row := range out[1:] {
 		var shown []string
 		for c, name := range out[0] {
 			if paths[name] != nil {
@@ -49,10 +49,10 @@ func sizes(out [][]string, paths map[string]map[string][]string, subject string)
 			if seen[class] == nil {
 				seen[class] = make(map[string]bool)
 			}
-			if seen[class][row[who]] {
+			if seen[class][in[i+1][who]] {
 				continue
 			}
-			seen[class][row[who]] = true
+			seen[class][in[i+1][who]] = true
 		}
 		count[class]++
 	}
@@ -77,8 +77,8 @@ func pathsOf(t *testing.T, args []string) map[string]map[string][]string {
 }
 
 // recodeAndCheck runs a recoding and asserts, from the files alone, that every
-// class has k subjects, that labels cover their values, that other columns are
-// untouched, and that the report says what the files show.
+// class has k subjects, that labels cover their values, that sensitive columns
+// are untouched, others gone, and that the report says what the files show.
 func recodeAndCheck(t *testing.T, k int, subject string, args []string) (anonymizeReport, [][]string) {
 	t.Helper()
 	out, reportFile := filepath.Join(t.TempDir(), "out.csv"), filepath.Join(t.TempDir(), "report.json")
@@ -99,22 +99,28 @@ func recodeAndCheck(t *testing.T, k int, subject string, args []string) (anonymi
 	}
 	paths := pathsOf(t, args)
 	before, after := records(t, args[slices.Index(args, "--csv")+1]), records(t, out)
-	if len(before) != len(after) || !slices.Equal(before[0], after[0]) || r.Rows != len(after)-1 {
-		t.Fatalf("%d lines became %d", len(before), len(after))
+	var shown []string
+	for _, name := range before[0] {
+		if paths[name] != nil || slices.Contains(r.Sensitive, name) {
+			shown = append(shown, name)
+		}
+	}
+	if len(before) != len(after) || !slices.Equal(shown, after[0]) || r.Rows != len(after)-1 {
+		t.Fatalf("%d lines became %d, columns %q", len(before), len(after), after[0])
 	}
 	for i := range after[1:] {
 		for c, name := range after[0] {
-			value, label := before[i+1][c], after[i+1][c]
+			value, label := before[i+1][slices.Index(before[0], name)], after[i+1][c]
 			switch {
 			case paths[name] == nil && value != label:
-				t.Fatalf("row %d: %s, which is no quasi-identifier, has changed", i+1, name)
+				t.Fatalf("row %d: %s, which is sensitive, has changed", i+1, name)
 			case paths[name] == nil, label == "*", value == "" && label == "NULL":
 			case !slices.Contains(paths[name][value], label):
 				t.Fatalf("row %d: %s %q is shown as %q", i+1, name, value, label)
 			}
 		}
 	}
-	classes := sizes(after, paths, subject)
+	classes := sizes(before, after, paths, subject)
 	smallest := math.MaxInt
 	for class, n := range classes {
 		smallest = min(smallest, n)
@@ -144,6 +150,7 @@ func wards(t *testing.T) []string {
 7;B;41;y
 8;C;40;x
 `),
+		"--sensitive", "s",
 		"--hierarchy", "ward=" + file(t, "ward.csv", "A;north;*\nB;north;*\nC;south;*\n"),
 		"--hierarchy", "age=" + file(t, "age.csv", "30;30-39;*\n31;30-39;*\n40;40-49;*\n41;40-49;*\n"),
 	}
@@ -217,11 +224,11 @@ func TestModelsOfLocalRecodingHoldInEveryWrittenClass(t *testing.T) {
 	}
 	values := make(map[string]map[string]bool)
 	for _, row := range after[1:] {
-		class := row[1] + " " + row[2]
+		class := row[0] + " " + row[1]
 		if values[class] == nil {
 			values[class] = make(map[string]bool)
 		}
-		values[class][row[3]] = true
+		values[class][row[2]] = true
 	}
 	for class, v := range values {
 		if len(v) < 2 {
@@ -253,7 +260,9 @@ func TestModelsOfLocalRecodingHoldByTheirDefinition(t *testing.T) {
 		if strings.Contains(model, ":age:") {
 			sensitive = "age"
 		}
-		args := []string{"anonymize", "--csv", csv, "--recoding", "local", "--k", "5", "--require", model, "--out", out}
+		args := []string{
+			"anonymize", "--csv", csv, "--recoding", "local", "--k", "5", "--require", model, "--sensitive", sensitive, "--out", out,
+		}
 		for _, c := range []string{"education", "sex", "race"} {
 			args = append(args, "--hierarchy", c+"="+refdata.Path(t, "arx/adult/adult_hierarchy_"+c+".csv"))
 		}

@@ -7,7 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
@@ -193,7 +195,8 @@ func readQueries(path string, t *anonymize.Table) (anonymize.Workload, error) {
 // readTable encodes the columns that have a hierarchy. A column that the file
 // lacks is wrong usage.
 func (o *workloadOptions) readTable() (*anonymize.Table, error) {
-	sheet, err := openSheet(o.csv, o.delimiter)
+	names := slices.Collect(maps.Keys(o.hierarchies))
+	sheet, err := openColumns(o.csv, o.delimiter, append(names, o.subject))
 	if err != nil {
 		return nil, err
 	}
