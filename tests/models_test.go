@@ -89,8 +89,11 @@ func TestBlocksMeetTheModelsOfThePolicy(t *testing.T) {
 		parameter float64
 		cuts      string
 	}{
-		{"alpha", 0.5, "by_models"}, {"alpha", 0.4, "blind"},
-		{"entropy_l_diversity", 2.8, "by_models"}, {"entropy_l_diversity", 3, "blind"}, {"l_diversity", 4, "by_models"},
+		{"alpha", 0.5, "by_models"},
+		{"alpha", 0.4, "blind"},
+		{"entropy_l_diversity", 2.8, "by_models"},
+		{"entropy_l_diversity", 3, "blind"},
+		{"l_diversity", 4, "by_models"},
 	} {
 		t.Run(c.model+" "+c.cuts, func(t *testing.T) {
 			name := strings.ToLower("models_" + c.model + "_" + c.cuts)
