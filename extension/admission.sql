@@ -1,16 +1,5 @@
 -- What the proxy asks -------------------------------------------------------
 
-CREATE OR REPLACE FUNCTION tailor.verifier(principal name) RETURNS text
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN -- in PL/pgSQL the plan is kept: each login asks
-    RETURN (SELECT rolpassword FROM pg_authid
-            WHERE rolname = principal AND rolcanlogin AND (rolvaliduntil IS NULL OR rolvaliduntil > now()));
-END
-$$;
-COMMENT ON FUNCTION tailor.verifier IS 'SCRAM verifier of a role that may log in; for the proxy only';
-REVOKE ALL ON FUNCTION tailor.verifier FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tailor.verifier TO tailor_owner;
-
 -- What tells this session from all others, also from one whose process has the
 -- same number later. The statistics show the start of other roles' processes to
 -- superusers only, hence the rights of whoever installs; without them the number

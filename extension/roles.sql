@@ -1,6 +1,6 @@
 -- Tailor, SQL side. Idempotent: safe to run again over an existing
 -- installation. Runs as a superuser or as a role that may create roles and
--- schemas; without superuser the proxy cannot read password verifiers.
+-- schemas; without superuser passwords are set with tailor password (logins.sql).
 
 DO $$
 BEGIN
@@ -12,6 +12,12 @@ BEGIN
     END IF;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tailor_admin') THEN
         CREATE ROLE tailor_admin NOLOGIN;
+    END IF;
+    -- Whoever is no superuser acts as tailor_owner by being a member, which since version 16
+    -- whoever has made the role may become, and before whoever may make roles.
+    IF NOT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
+       AND NOT pg_catalog.pg_has_role('tailor_owner', 'USAGE') THEN
+        GRANT tailor_owner TO CURRENT_USER;
     END IF;
 END $$;
 

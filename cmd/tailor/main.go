@@ -34,6 +34,7 @@ var commands = []command{
 	{"fidelity", "compare the answers of releases with those of the tables", runFidelity},
 	{"hierarchy", "list hierarchies, and import them from files", runHierarchy},
 	{"install", "install or upgrade the SQL side in a database", runInstall},
+	{"password", "set the password of a role where nobody is superuser", runPassword},
 	{"policy", "keep policies in files: lint, plan, apply, export, seed", runPolicy},
 	{"refresh", "copy tables anew, and bring what readers are shown up to date", runRefresh},
 	{"serve", "run the proxy", runServe},
