@@ -13,13 +13,16 @@ END_TO_END := A B-D E-L M-P Q-T U-Z
 RELEASES := -run 'Snapshot|Attacks|Admitted|Release|NoJoin|Joined|Joins|Lends|SetValued|Upgraded|Cursors|Execute|Ticket|Kept|Labels|ExpectsFew|NobodyNeeds|Aggregates|NumbersStand|BlocksMeet' ./tests
 VERSIONS := 14 16 17 18
 
-.PHONY: demo test test-packages test-end-to-end test-versions lint build bench bench-proxy compat soak prepare prepare-test
+.PHONY: demo test unit test-packages test-end-to-end test-versions lint build bench bench-proxy compat soak prepare prepare-test
 
 demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
 	./bin/tailor demo $(ARGS)
 
 test: prepare-test ## every test
 	$(MAKE) --jobs=4 --output-sync=target test-packages test-end-to-end
+
+unit: ## the tests that need no server, in less than a minute
+	$(GO) test -skip '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)
 
 test-end-to-end: $(END_TO_END:%=test-end-to-end-%)
 
