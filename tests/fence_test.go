@@ -11,18 +11,20 @@ import (
 )
 
 // fenced has a table for every kind of release: values stored as arrays, as rows and
-// as labels; a child with what it shows of its parent; codes; aggregates only; and no
-// quasi-identifier at all.
+// as labels; a child with what it shows of its parent; codes, by themselves and together
+// with a column of the parent; aggregates only; and no quasi-identifier at all.
 const fenced = `
 REVOKE CREATE ON SCHEMA public FROM PUBLIC; -- which versions before 15 grant
 CREATE TABLE people (id int PRIMARY KEY, age int, zip text, weight numeric(5, 1), ward text);
 CREATE TABLE visits (person int NOT NULL REFERENCES people, day date, fee int);
 CREATE TABLE codes (person int NOT NULL, code text);
+CREATE TABLE drugs (person int NOT NULL REFERENCES people, drug text);
 CREATE TABLE pay (id int PRIMARY KEY, age int, amount int);
 CREATE TABLE beds (id int PRIMARY KEY, ward text);
 INSERT INTO people SELECT g, g * 7 % 90, lpad((g * 13 % 300)::text, 5, '35'), g % 50 + 40.5, 'ward ' || g % 5 FROM generate_series(1, 400) g;
 INSERT INTO visits SELECT 1 + g % 400, date '2020-01-01' + g % 300, g FROM generate_series(1, 900) g;
 INSERT INTO codes SELECT g, c::text FROM generate_series(1, 300) g, generate_series(1, 1 + g % 3) c;
+INSERT INTO drugs SELECT g, 'drug ' || c FROM generate_series(1, 400) g, generate_series(1, 1 + g % 3) c;
 INSERT INTO pay SELECT g, g % 60, g * 31 % 997 FROM generate_series(1, 300) g;
 INSERT INTO beds SELECT g, 'ward ' || g % 5 FROM generate_series(1, 300) g;`
 
@@ -44,6 +46,10 @@ CALL tailor.classify('public.visits', 'fee', 'non_sensitive');
 CALL tailor.protect('public.codes', subject => 'person', k => 5);
 CALL tailor.classify('public.codes', 'person', 'direct_identifier');
 CALL tailor.set_valued('public.codes', column_name => 'code');
+CALL tailor.protect('public.drugs', subject => 'person', k => 5);
+CALL tailor.classify('public.drugs', 'person', 'direct_identifier', action => 'pseudonym');
+CALL tailor.set_valued('public.drugs', column_name => 'drug');
+CALL tailor.joint('public.drugs', ARRAY['age']);
 CALL tailor.protect('public.pay', subject => 'id', k => 5);
 CALL tailor.rows('public.pay', false);
 CALL tailor.classify('public.pay', 'id', 'direct_identifier');
@@ -57,6 +63,7 @@ CALL tailor.grant_reader('researcher');
 CALL tailor.activate('public.people');
 CALL tailor.activate('public.visits');
 CALL tailor.activate('public.codes');
+CALL tailor.activate('public.drugs');
 CALL tailor.activate('public.pay');
 CALL tailor.activate('public.beds');`
 
@@ -107,7 +114,8 @@ func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
 	reader := connect(t, serveDatabase(t, "fences").dsn("researcher"))
 	for _, sql := range []string{
 		`SELECT age, zip, weight FROM people`, `SELECT p.age, day FROM visits v JOIN people p ON v.person = p.id`,
-		`SELECT code FROM codes`, `SELECT age, count(*) FROM pay GROUP BY age`, `SELECT ward FROM beds`,
+		`SELECT code FROM codes`, `SELECT age, drug FROM people p JOIN drugs d ON d.person = p.id`,
+		`SELECT age, count(*) FROM pay GROUP BY age`, `SELECT ward FROM beds`,
 	} {
 		exec1(t, reader, sql)
 	}
@@ -116,7 +124,7 @@ func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
 	if soaks() {
 		some = plans
 	}
-	showsNothingInJoins(t, direct, "fences", 8, some)
+	showsNothingInJoins(t, direct, "fences", 10, some)
 }
 
 // TestPostgreSQLReadsAReleaseInParallel behind its fence, and where only aggregates
