@@ -16,6 +16,7 @@ import (
 const fenced = `
 REVOKE CREATE ON SCHEMA public FROM PUBLIC; -- which versions before 15 grant
 CREATE TABLE people (id int PRIMARY KEY, age int, zip text, weight numeric(5, 1), ward text);
+CREATE INDEX ON people (age); CREATE INDEX ON people (zip); CREATE INDEX ON people (ward);
 CREATE TABLE visits (person int NOT NULL REFERENCES people, day date, fee int);
 CREATE TABLE codes (person int NOT NULL, code text);
 CREATE TABLE drugs (person int NOT NULL REFERENCES people, drug text);
@@ -95,11 +96,18 @@ var outer = []string{
 	`SELECT count(*) FROM g LEFT JOIN (SELECT {c}, count(*) FROM {v} GROUP BY 1) x ON pg_temp.tell({c})`,
 	`SELECT CASE WHEN n = 1 THEN (SELECT count(*) FROM {v} WHERE pg_temp.tell({c})) END FROM g`,
 	`DO $$ BEGIN PERFORM FROM g LEFT JOIN {v} ON pg_temp.tell({c}); END $$`,
+	// Nothing is found: no row, and no entry of an index. {x} is a value that no row has.
+	`SELECT count(*) FROM {v} WHERE {c} = {x}`,
+	`SELECT count(*) FROM g LEFT JOIN {v} ON {c} = {x}`,
+	`SELECT count(*) FROM g LEFT JOIN {v} ON {c} > {x} AND n = 1`,
+	`SELECT count(*) FROM g WHERE NOT EXISTS (SELECT FROM {v} WHERE {c} = {x})`,
+	`DO $$ BEGIN PERFORM FROM g LEFT JOIN {v} ON {c} = {x}; END $$`,
 }
 
 // plans are settings that make PostgreSQL read a view in other ways.
 var plans = []string{
-	"RESET ALL", "SET enable_nestloop = off; SET enable_mergejoin = off", "SET enable_hashjoin = off",
+	"RESET ALL", "SET enable_seqscan = off",
+	"RESET ALL; SET enable_nestloop = off; SET enable_mergejoin = off", "SET enable_hashjoin = off",
 	"RESET ALL; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_material = off",
 	"RESET ALL; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0",
 	"RESET ALL; SET join_collapse_limit = 1; SET from_collapse_limit = 1",
@@ -120,7 +128,7 @@ func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
 		exec1(t, reader, sql)
 	}
 	exec1(t, direct, `GRANT TEMP ON DATABASE fences TO researcher`)
-	some := plans[:1]
+	some := plans[:2]
 	if soaks() {
 		some = plans
 	}
@@ -208,11 +216,23 @@ CREATE FUNCTION pg_temp.dear(v anyelement) RETURNS boolean LANGUAGE plpgsql COST
 CREATE FUNCTION pg_temp.told(v anyelement) RETURNS integer LANGUAGE plpgsql STRICT IMMUTABLE COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN 1; END $$`)
 	found := make(map[string]bool)
 	wards := one[[]string](t, direct, `SELECT array_agg(attrelid::regclass::text) FROM pg_attribute WHERE attname = 'ward'`)
-	for _, place := range rowsOf(t, direct, `SELECT c.oid::regclass, quote_ident(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+	for _, place := range rowsOf(t, direct, `SELECT c.oid::regclass, quote_ident(a.attname), a.atttypid::regtype FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 		WHERE c.relnamespace = 'tailor_release'::regnamespace AND has_table_privilege('researcher', c.oid, 'SELECT')
 		  AND a.attname !~ 'tailor_(number|label|value|exact|low|high)_[^2]' -- which are all alike
 		ORDER BY 1, a.attnum`) {
 		view, column, _ := strings.Cut(place, "|")
+		column, kind, _ := strings.Cut(column, "|")
+		none := "'99999'::" + kind
+		switch {
+		case strings.HasSuffix(kind, "[]"):
+			none = "'{}'::" + kind
+		case kind == "date":
+			none = "'infinity'::date"
+		case kind == "boolean" || kind == "jsonb":
+			none = "'true'::" + kind
+		case kind == "smallint" || kind == "numeric":
+			none = "9999::" + kind
+		}
 		found[view] = true
 		few := "true"
 		if slices.Contains(wards, view) {
@@ -222,7 +242,10 @@ CREATE FUNCTION pg_temp.told(v anyelement) RETURNS integer LANGUAGE plpgsql STRI
 		for _, plan := range plans {
 			exec1(t, past, plan)
 			for _, form := range outer {
-				text := strings.NewReplacer("{v}", view, "{c}", column, "{n}", few).Replace(form)
+				if plan != plans[0] && strings.Contains(form, "pg_temp.") && !soaks() {
+					continue
+				}
+				text := strings.NewReplacer("{v}", view, "{c}", column, "{n}", few, "{x}", none).Replace(form)
 				if _, err := past.PgConn().Exec(t.Context(), text).ReadAll(); codeIn(err) != "42501" || seen > 0 {
 					t.Fatalf("%s: %s: a function was shown %d values, error %v", plan, text, seen, err)
 				}
