@@ -35,7 +35,9 @@ WHERE h.relation = $1::text::regclass`, table)
 	}
 	codes, drugs := view("codes"), view("drugs")
 	// What the planner would take for a release stands in a string that is computed.
-	hide := func(s string) string { return "'" + strings.Replace(s, "release.", "rel' || 'ease.", 1) + "'" }
+	hide := func(s string) string {
+		return "'" + strings.Replace(s, "release.", "rel' || 'ease.", 1) + "'"
+	}
 	for _, attempt := range []string{
 		`SELECT count(*), peek(` + hide(`SELECT string_agg(code, '','') FROM `+codes) + `) FROM codes`,
 		`SELECT count(*), cased(` + hide(codes) + `) FROM codes`,
@@ -98,7 +100,10 @@ WHERE h.relation = $1::text::regclass`, table)
 				`BEGIN`, `DECLARE leak CURSOR WITH HOLD FOR ` + recorded, `SAVEPOINT s`,
 				do(`CLOSE leak; ` + declare("WITH HOLD")), `COMMIT`,
 			},
-			{`BEGIN`, `DECLARE leak CURSOR WITH HOLD FOR SELECT 1`, do(`MOVE leak; CLOSE leak; ` + declare("WITH HOLD")), recorded, `COMMIT AND CHAIN`},
+			{
+				`BEGIN`, `DECLARE leak CURSOR WITH HOLD FOR SELECT 1`,
+				do(`MOVE leak; CLOSE leak; ` + declare("WITH HOLD")), recorded, `COMMIT AND CHAIN`,
+			},
 		} {
 			conn := connect(t, p.dsn("researcher"))
 			for _, text := range append(texts, `FETCH ALL FROM leak`) {

@@ -14,7 +14,8 @@ import (
 func TestToolsReadTheColumnsThatAreListed(t *testing.T) {
 	user := shared.reader(t)
 	conn := connect(t, shared.serve(t).dsn(user))
-	hidden := one[[]string](t, shared.superuser(t), `SELECT array_agg(a.attname::text) FROM pg_attribute a
+	hidden := one[[]string](t, shared.superuser(t), `
+SELECT array_agg(a.attname::text) FROM pg_attribute a
 WHERE a.attrelid = 'public.patients'::regclass AND a.attnum > 0 AND NOT EXISTS (
     SELECT FROM tailor.classification c WHERE c.relation = a.attrelid AND c.column_name = a.attname
     AND c.class <> 'direct_identifier')`)
@@ -41,7 +42,9 @@ WHERE t.table_schema IN ('public', 'research') GROUP BY 1`) {
 				t.Errorf("%s is listed of %s", column, table)
 			}
 		}
-		for _, sql := range []string{"SELECT %s FROM %s LIMIT 5", `SELECT %s FROM %s AS "T" ORDER BY 1 LIMIT 5`} {
+		for _, sql := range []string{
+			"SELECT %s FROM %s LIMIT 5", `SELECT %s FROM %s AS "T" ORDER BY 1 LIMIT 5`,
+		} {
 			text := fmt.Sprintf(sql, columns, table)
 			if rows, err := simply(t, conn, text); err != nil || len(rows) == 0 {
 				t.Errorf("%s: %d rows, %v", text, len(rows), err)
