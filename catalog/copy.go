@@ -41,6 +41,7 @@ const (
 	nthColumn    = `"tailor nth"`
 	blockColumn  = `"tailor block"`
 	classColumn  = `"tailor class"`
+	gateColumn   = `"tailor gate"` // 0 in every row of a release
 )
 
 func ident(name string) string { return pgx.Identifier{name}.Sanitize() }

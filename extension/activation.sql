@@ -560,6 +560,11 @@ BEGIN
         RAISE EXCEPTION 'reader "%" bypasses privileges', way.reader USING ERRCODE = '42501',
             DETAIL = format('It is or can become %I.', way.role), HINT = 'tailor doctor finds all such readers, and says what mends each.';
     END LOOP;
+    FOR way IN SELECT * FROM tailor.tools(ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
+        RAISE EXCEPTION 'reader "%" bypasses privileges', way.reader USING ERRCODE = '42501',
+            DETAIL = format('It has rights on %s.', way.object),
+            HINT = 'tailor doctor finds all such readers, and says what mends each.';
+    END LOOP;
     FOR way IN SELECT * FROM tailor.ways(relation, ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
         RAISE EXCEPTION 'reader "%" can still read table %', way.reader, way.part USING ERRCODE = '42501',
             DETAIL = format('It may do so as %I.', way.role),

@@ -34,12 +34,22 @@ DECLARE
     release integer := substring(relation::text FROM '^tailor_release\.chain_([0-9]+)(?:_g[0-9]+)?$')::integer;
     number  integer := (SELECT c.epoch FROM tailor.chain c WHERE c.chain = release);
     wanted  integer[];
+    stack   text;
 BEGIN
     IF release IS NULL THEN
         RAISE EXCEPTION 'tailor.case_count is answered through the proxy, for set-valued tables' USING ERRCODE = '42501',
             HINT = 'Connect to the proxy as a reader and name the table in quotes: tailor.case_count(''schema.table'', ARRAY[...]).';
     END IF;
-    PERFORM tailor.admit(release, coalesce(substring(relation::text FROM '_g([0-9]+)$')::integer, 0), (SELECT c.layout::integer FROM tailor.chain c WHERE c.chain = release));
+    -- As tailor.admit has it of whoever reads a release, which a layout below 0 leaves to
+    -- this function.
+    GET DIAGNOSTICS stack = PG_CONTEXT;
+    IF split_part(stack, E'\n', 2) !~ '^($|(unnamed portal|portal ".*") )' THEN
+        RAISE EXCEPTION 'tailor.case_count is called by the statement itself, and by no function'
+            USING ERRCODE = '42501', HINT = 'Name the table and the codes in the statement.';
+    END IF;
+    PERFORM tailor.admit(
+        release, coalesce(substring(relation::text FROM '_g([0-9]+)$')::integer, 0),
+        (SELECT -c.layout::integer FROM tailor.chain c WHERE c.chain = release));
     IF codes IS NULL OR array_position(codes, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a code is NULL' USING ERRCODE = '22004';
     END IF;

@@ -145,6 +145,16 @@ END $$;
 COMMENT ON FUNCTION tailor.blocks_short_of IS 'those blocks that do not meet the policy without '
     'a person; for Tailor''s own routines only';
 
+-- to_regclass may still know a table that has been dropped while a lock was waited for; the
+-- snapshot of a statement does not.
+CREATE OR REPLACE FUNCTION tailor.is_stored(name text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_class c
+                   WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relname = name::name)
+$$;
+COMMENT ON FUNCTION tailor.is_stored IS 'whether a table of a copy or a release is there, as the '
+    'statement that asks sees it; for Tailor''s own routines only';
+
 -- Earlier editions are read by statements that were planned a moment ago.
 CREATE OR REPLACE PROCEDURE tailor.erase_from_earlier(chain integer, person bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -159,11 +169,15 @@ BEGIN
           AND EXISTS (SELECT FROM pg_attribute a
                       WHERE a.attrelid = c.oid AND a.attname = 'tailor person')
     LOOP
-        EXECUTE format(CASE WHEN earlier.shown
-                THEN 'DELETE FROM %1$s WHERE "tailor block" IN (
-                          SELECT "tailor block" FROM %1$s WHERE "tailor person" = $1)'
-                ELSE 'DELETE FROM %s WHERE "tailor person" = $1' END, earlier.name)
-            USING person;
+        BEGIN
+            EXECUTE format(CASE WHEN earlier.shown
+                    THEN 'DELETE FROM %1$s WHERE "tailor block" IN (
+                              SELECT "tailor block" FROM %1$s WHERE "tailor person" = $1)'
+                    ELSE 'DELETE FROM %s WHERE "tailor person" = $1' END, earlier.name)
+                USING person;
+        EXCEPTION WHEN undefined_table THEN -- the proxy has dropped it meanwhile
+            NULL;
+        END;
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.erase_from_earlier IS 'takes a person''s blocks out of what is left '
@@ -238,7 +252,7 @@ BEGIN
         release := concat('chain_', chain.number,
                           CASE WHEN chain.edition > 0 THEN '_g' || chain.edition END);
         -- What an earlier version has shown, nobody is shown any more.
-        CONTINUE WHEN to_regclass(format('tailor_store.%I', release || '_past')) IS NULL;
+        CONTINUE WHEN NOT tailor.is_stored(release || '_past');
         EXECUTE format('SELECT ARRAY(SELECT DISTINCT "tailor block" FROM tailor_store.%I
                                      WHERE "tailor person" = $1)', release || '_row')
             INTO blocks USING person;
@@ -301,7 +315,7 @@ BEGIN
                to_regclass(tailor.rows_of(c))
         FROM tailor.epoch e LEFT JOIN tailor.chain c USING (chain)
         WHERE e.relation = erase_from_copies.relation
-          AND to_regclass(format('tailor_store.tuples_%s', e.epoch)) IS NOT NULL
+          AND tailor.is_stored('tuples_' || e.epoch)
     LOOP
         EXECUTE format('DELETE FROM tailor_store.epoch_%s WHERE "tailor person" = $1', copy)
             USING person;
@@ -356,7 +370,7 @@ DECLARE
                       WHERE c.relation = keep_published.relation);
     k     integer := (SELECT u.k FROM tailor.publication u WHERE u.epoch = shown);
 BEGIN
-    IF shown IS NULL OR to_regclass(format('tailor_store.records_%s', copy)) IS NULL THEN
+    IF shown IS NULL OR NOT tailor.is_stored('records_' || copy) THEN
         RETURN;
     END IF;
     BEGIN
@@ -390,7 +404,9 @@ BEGIN
         SELECT e.epoch, u.k, u.epoch IS NOT NULL AS published
         FROM tailor.epoch e LEFT JOIN tailor.publication u USING (epoch)
         WHERE e.relation = erase_from_publications.relation
-          AND to_regclass(format('tailor_store.digest_%s', e.epoch)) IS NOT NULL
+          AND tailor.is_stored('digest_' || e.epoch)
+          -- Else it was withdrawn, and has nobody any more.
+          AND (u.epoch IS NOT NULL OR tailor.is_stored('records_' || e.epoch))
         ORDER BY published DESC, e.epoch DESC
     LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM tailor_store.digest_%s
@@ -408,16 +424,17 @@ BEGIN
         IF acting AND found.published AND there THEN
             DELETE FROM tailor.publication u WHERE u.epoch = found.epoch;
             FOREACH part IN ARRAY ARRAY['epoch', 'people', 'item', 'place', 'subrecord', 'digest'] LOOP
-                part := format('tailor_store.%s_%s', part, found.epoch);
-                IF to_regclass(part) IS NOT NULL THEN
-                    EXECUTE 'DELETE FROM ' || part;
+                part := format('%s_%s', part, found.epoch);
+                IF tailor.is_stored(part) THEN
+                    EXECUTE 'DELETE FROM tailor_store.' || part;
                 END IF;
             END LOOP;
         ELSIF acting AND NOT found.published THEN
             FOREACH part IN ARRAY ARRAY['records', 'digest', 'demographics'] LOOP
-                part := format('tailor_store.%s_%s', part, found.epoch);
-                IF to_regclass(part) IS NOT NULL THEN
-                    EXECUTE format('DELETE FROM %s WHERE "tailor key" = ANY ($1)', part) USING going;
+                part := format('%s_%s', part, found.epoch);
+                IF tailor.is_stored(part) THEN
+                    EXECUTE format('DELETE FROM tailor_store.%s WHERE "tailor key" = ANY ($1)',
+                                   part) USING going;
                 END IF;
             END LOOP;
             EXECUTE format(

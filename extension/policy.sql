@@ -253,6 +253,14 @@ BEGIN
                         ELSE format('REVOKE %I FROM %I; or from the role between them.', found.role, found.reader) END;
     END LOOP;
     FOR found IN
+        SELECT * FROM tailor.tools(ARRAY(
+            SELECT tailor.members(grant_reader.role) UNION SELECT 'tailor_reader')) LIMIT 1
+    LOOP
+        RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', found.reader
+            USING ERRCODE = '42501', DETAIL = format('It has rights on %s.', found.object),
+            HINT = found.mend;
+    END LOOP;
+    FOR found IN
         SELECT p.relation, c.relowner::regrole AS owner FROM tailor.protection p
         CROSS JOIN tailor.family(p.relation) f JOIN pg_class c ON c.oid = f
         WHERE pg_has_role(role, c.relowner, 'MEMBER') OR pg_get_userbyid(c.relowner) IN (SELECT tailor.members(role)) LIMIT 1

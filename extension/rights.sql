@@ -186,6 +186,54 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION tailor.powers IS 'readers that are or can become a role for which privileges are no bound, and that role';
 
+-- Single rights that are as good as such a role: functions by which the server's files are
+-- read, where tables lie as they are; settings by which the server runs what one likes, or
+-- large objects are everybody's; and schemas in which Tailor's routines look for each other.
+-- Roles of PostgreSQL's own that have them are tailor.powers.
+CREATE OR REPLACE FUNCTION tailor.tools(readers name[])
+RETURNS TABLE (reader name, object text, mend text)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    rights text := $q$
+        SELECT a.grantee, a.privilege_type, 'FUNCTION', f.oid::regprocedure::text
+        FROM pg_proc f CROSS JOIN aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) a
+        WHERE a.grantee <> f.proowner
+          AND (f.pronamespace = 'pg_catalog'::regnamespace OR EXISTS (
+                   SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass
+                     AND d.objid = f.oid AND d.deptype = 'e'))
+          AND f.proname IN (
+              'pg_read_file', 'pg_read_binary_file', 'pg_file_read',
+              'pg_file_write', 'pg_file_rename', 'pg_file_unlink', 'lo_import', 'lo_export',
+              'pg_get_wal_record_info', 'pg_get_wal_records_info', 'pg_get_wal_block_info',
+              'dblink_connect_u')
+      UNION ALL
+        SELECT a.grantee, a.privilege_type, 'SCHEMA', quote_ident(n.nspname)
+        FROM pg_namespace n CROSS JOIN aclexplode(n.nspacl) a
+        WHERE n.nspname IN ('tailor', 'tailor_store', 'tailor_release', 'research')
+          AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner$q$;
+BEGIN
+    IF to_regclass('pg_catalog.pg_parameter_acl') IS NOT NULL THEN -- since version 15
+        rights := rights || $q$
+      UNION ALL
+        SELECT a.grantee, a.privilege_type, 'PARAMETER', quote_ident(p.parname)
+        FROM pg_parameter_acl p CROSS JOIN aclexplode(p.paracl) a
+        WHERE a.grantee <> 10 AND (a.privilege_type = 'ALTER SYSTEM' OR p.parname IN (
+            'session_preload_libraries', 'dynamic_library_path', 'lo_compat_privileges'))$q$;
+    END IF;
+    RETURN QUERY EXECUTE format($q$
+        SELECT min(u.rolname::text)::name, h.object, format('REVOKE %%s ON %%s %%s FROM %%s;',
+            h.privilege, h.kind, h.object,
+            CASE h.grantee WHEN 0 THEN 'PUBLIC' ELSE h.grantee::regrole::text END)
+        FROM (%s) h (grantee, privilege, kind, object)
+        JOIN pg_roles u ON CASE h.grantee WHEN 0 THEN true
+                           ELSE h.grantee >= 16384 AND pg_has_role(u.oid, h.grantee, 'MEMBER') END
+        WHERE u.rolname = ANY ($1) AND NOT u.rolsuper
+        GROUP BY h.privilege, h.kind, h.object, h.grantee ORDER BY 1, 2, 3$q$, rights)
+        USING readers;
+END $$;
+COMMENT ON FUNCTION tailor.tools IS
+    'rights of readers by which privileges are no bound: a reader, on what, what takes it back';
+
 -- What a table is -------------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION tailor.computed_columns(relation regclass) RETURNS TABLE (computed name, origin name)

@@ -90,16 +90,24 @@ func (s *session) fetched(text string, runs bool) (d *decision, shows bool) {
 }
 
 // assertFetches refuses a text that may fetch from a cursor over releases beside
-// something else: it would be recorded as that.
+// something else: it would be recorded as that. So would a cursor that SQL in a block has
+// opened over the same releases, which would be read under the text's ticket.
 func (s *session) assertFetches(text string) error {
 	s.forgetCursors()
 	if len(s.names.cursors) == 0 {
 		return nil
 	}
-	if _, ok := planner.FetchingOf(text); ok {
+	known := func(cursor string) bool { return s.names.cursors[cursor] != nil }
+	if f, ok := planner.FetchingOf(text); ok {
+		other := func(cursor string) bool { return !known(cursor) }
+		if slices.ContainsFunc(f.Cursors, known) && slices.ContainsFunc(f.Cursors, other) {
+			return sqlstate.New(sqlstate.FeatureNotSupported,
+				"one text cannot fetch from a cursor over a protected table and from another one").
+				WithHint("Fetch from each in a text of its own.")
+		}
 		return nil
 	}
-	if !planner.MayFetch(text, func(cursor string) bool { return s.names.cursors[cursor] != nil }) {
+	if !planner.MayFetch(text, known) {
 		return nil
 	}
 	return sqlstate.New(sqlstate.FeatureNotSupported, "FETCH cannot stand beside other statements while a cursor over a protected table is open").

@@ -1,7 +1,9 @@
 package tests
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +42,30 @@ func TestImportsPointOneWay(t *testing.T) {
 			}
 			if (name == "anonymize" || name == "ecg") && slices.Contains([]string{"net", "database/sql"}, dependency) {
 				t.Errorf("%s is to be pure and imports %s", name, dependency)
+			}
+		}
+	}
+}
+
+// TestCommandsWriteFilesByOnePackage: what replaces devices and links, or leaves half a
+// file, is no matter of one command (cmd/tailor/outfiles_test.go tries those without a
+// database).
+func TestCommandsWriteFilesByOnePackage(t *testing.T) {
+	files, err := filepath.Glob("../cmd/tailor/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no commands: %v", err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, call := range []string{"os.Create(", "os.WriteFile(", "os.OpenFile(", "os.Rename("} {
+			if strings.Contains(string(text), call) {
+				t.Errorf("%s calls %s…): internal/atomicfile writes files", file, call)
 			}
 		}
 	}

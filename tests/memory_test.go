@@ -178,6 +178,47 @@ func floods() []flood {
 			},
 		},
 		{
+			claim: "savepoints of one transaction", first: simpleQuery("BEGIN"), times: 20000,
+			next: func(i int) []byte { return simpleQuery("SAVEPOINT " + name(i)) },
+		},
+		{
+			claim: "statements over protected tables that are prepared by SQL", times: 500,
+			next: func(i int) []byte {
+				return simpleQuery("PREPARE " + name(i) + " AS SELECT age FROM patients /* " + long[:5000] + " */")
+			},
+		},
+		{
+			claim: "accounts of what would be answered", times: 500,
+			next: func(i int) []byte {
+				return simpleQuery("EXPLAIN (TAILOR) SELECT age, zip FROM patients WHERE age > " + strconv.Itoa(i))
+			},
+		},
+		{
+			claim: "answers with labels and bounds that nobody reads", deaf: true, times: 160,
+			next: many(simpleQuery("SELECT tailor.label(age), tailor.bounds(age), tailor.exact(zip), zip, sex FROM patients")),
+		},
+		{
+			claim: "many labels in one text", times: 30,
+			next: func(i int) []byte {
+				return simpleQuery("SELECT " + name(i) + strings.Repeat(", tailor.bounds(age)", 1200) +
+					" FROM patients, (SELECT 1 AS " + name(i) + ") n LIMIT 1")
+			},
+		},
+		{
+			claim: "temporary tables of what is released", times: 300,
+			next: func(i int) []byte {
+				return simpleQuery("CREATE TEMP TABLE " + name(i) + " AS SELECT age AS " + name(i) + long[:50] +
+					" FROM patients LIMIT 1")
+			},
+		},
+		{
+			claim: "numbers of cases of many codes", times: 100,
+			next: func(i int) []byte {
+				return simpleQuery("SELECT * FROM tailor.case_count('diagnoses', ARRAY['" + name(i) +
+					strings.Repeat("', 'x", 1500) + "'])")
+			},
+		},
+		{
 			claim: "values of settings", times: 100,
 			next: func(i int) []byte { return simpleQuery("SET tailor.project = '" + name(i) + long + "'") },
 		},

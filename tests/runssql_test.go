@@ -29,6 +29,31 @@ func TestNoObjectOfAReadersOwnRunsSQLBesideAProtectedTable(t *testing.T) {
 			`SELECT count(*), CAST('{stolen}' AS dd) FROM patients`,
 		},
 		{
+			"what stands beside a label",
+			[]string{`CREATE DOMAIN pg_temp.dd AS text CHECK (ts_rewrite('a'::tsquery, VALUE) IS NOT NULL)`},
+			`SELECT (CASE WHEN tailor.label(age) > '' THEN '{stolen}' END)::dd FROM patients LIMIT 1`,
+		},
+		{
+			"what stands beside bounds",
+			[]string{`CREATE DOMAIN pg_temp.dd AS text CHECK (ts_rewrite('a'::tsquery, VALUE) IS NOT NULL)`},
+			`SELECT tailor.bounds(age), coalesce(NULL::dd, '{stolen}') FROM patients WHERE tailor.exact(age) LIMIT 1`,
+		},
+		{
+			"what stands beside codes",
+			[]string{`CREATE DOMAIN pg_temp.dd AS text CHECK (ts_rewrite('a'::tsquery, VALUE) IS NOT NULL)`},
+			`SELECT max(code), CAST('{stolen}' AS dd) FROM diagnoses`,
+		},
+		{
+			"a code that cases are counted of",
+			[]string{`CREATE DOMAIN pg_temp.dd AS text CHECK (ts_rewrite('a'::tsquery, VALUE) IS NOT NULL)`},
+			`SELECT lower FROM tailor.case_count('diagnoses', ARRAY['{stolen}'::dd]::text[])`,
+		},
+		{
+			"a name of a column that xmltable makes",
+			[]string{`CREATE DOMAIN pg_temp.dd AS text CHECK (ts_rewrite('a'::tsquery, VALUE) IS NOT NULL)`},
+			`SELECT x.a FROM patients, xmltable('/r' PASSING xmlparse(CONTENT '<r><a>' || '{stolen}' || '</a></r>') COLUMNS a dd) x LIMIT 1`,
+		},
+		{
 			"an array of it",
 			[]string{`CREATE DOMAIN pg_temp.dd AS text CHECK (ts_rewrite('a'::tsquery, VALUE) IS NOT NULL)`},
 			`SELECT count(*), ARRAY['{stolen}']::dd[] FROM patients`,

@@ -138,8 +138,9 @@ func numbers(shown map[string][]string) []string {
 // publishesOnce lets clients of two proxies ask for an epoch at the same
 // moment: all are held by a lock on it, and go on together.
 func publishesOnce(t *testing.T, s *stand) {
-	first := s.published(t, "raced", drawCodes(2000))
-	second := s.serve(t)
+	owner := s.as(t, "dba")
+	drawCodes(2000).fill(t, owner, "raced", "")
+	exec1(t, owner, `CALL tailor.activate('raced')`)
 	db := s.superuser(t)
 	tx, err := db.Begin(t.Context())
 	if err != nil {
@@ -148,6 +149,7 @@ func publishesOnce(t *testing.T, s *stand) {
 	if _, err := tx.Exec(t.Context(), `SELECT FROM tailor.epoch JOIN tailor.protection p USING (epoch) WHERE p.relation = 'raced'::regclass FOR UPDATE OF epoch`); err != nil {
 		t.Fatal(err)
 	}
+	first, second := s.serve(t), s.serve(t) // which would publish at once
 	user := s.reader(t)
 	const clients = 4
 	answers := make(chan string, 2*clients)
@@ -183,7 +185,8 @@ func publishesOnce(t *testing.T, s *stand) {
 	if len(seen) != 1 {
 		t.Errorf("%d different answers of one epoch: %v", len(seen), seen)
 	}
-	made := strings.Count(first.log.String(), "published set-valued table") + strings.Count(second.log.String(), "published set-valued table")
+	const published = `published set-valued table" relation=public.raced`
+	made := strings.Count(first.log.String(), published) + strings.Count(second.log.String(), published)
 	if made != 1 {
 		t.Errorf("%d publications were made, want one\n%s\n%s", made, first.log, second.log)
 	}

@@ -10,12 +10,13 @@ import (
 )
 
 func guardsRefresh(t *testing.T, s *stand) {
-	p := s.published(t, "renewed", drawCodes(1000))
-	conn := connect(t, p.dsn(s.reader(t)))
 	owner := s.as(t, "dba")
-	// Before anybody was shown anything, anything may change.
+	drawCodes(1000).fill(t, owner, "renewed", "")
+	exec1(t, owner, `CALL tailor.activate('renewed')`)
+	// Before anybody was shown anything, which a proxy would do at once, anything may change.
 	exec1(t, owner, `INSERT INTO renewed (person, code) VALUES (1, '240.00')`)
 	exec1(t, owner, `CALL tailor.refresh('renewed')`)
+	conn := connect(t, s.serve(t).dsn(s.reader(t)))
 	waitFor(t, func() bool { return again[int](t, conn, "SELECT count(DISTINCT person) FROM renewed") == 1001 })
 
 	exec1(t, owner, `INSERT INTO renewed (person, code) VALUES (2, '241.10'), (2, '299.30'), (3, '240.00')`)

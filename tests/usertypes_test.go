@@ -140,6 +140,45 @@ CALL tailor.set_valued('mallory.codes', 'code', m => 1);
 CALL tailor.activate('mallory.codes')`)
 		notCaught(t, mallory)
 	})
+	t.Run("codes beside columns of hers, indexed, renewed and erased", func(t *testing.T) {
+		exec1(t, mallory, `CREATE DOMAIN mallory.degree AS integer;
+CREATE DOMAIN mallory.remark AS text;
+CREATE TABLE mallory.insured (id integer PRIMARY KEY, mood mallory.mood, mien mallory.mien,
+    grade mallory.degree, note mallory.remark);
+INSERT INTO mallory.insured SELECT n, (enum_range(NULL::mallory.mood))[1 + n % 3], 'ok', n % 3, n
+    FROM generate_series(1, 600) n;
+CREATE TABLE mallory.claims (who integer NOT NULL REFERENCES mallory.insured, code text);
+INSERT INTO mallory.claims SELECT n, 'c' || n % 5 FROM generate_series(1, 600) n;
+CALL tailor.protect('mallory.insured', subject => 'id', k => 5);
+CALL tailor.classify('mallory.insured', 'mood', 'quasi_identifier', hierarchy => 'mallory.moods');
+CALL tailor.classify('mallory.insured', 'mien', 'quasi_identifier', hierarchy => 'mallory.moods');
+CALL tailor.classify('mallory.insured', 'grade', 'quasi_identifier', hierarchy => 'mallory.bounds');
+CALL tailor.classify('mallory.insured', 'note', 'non_sensitive');
+CALL tailor.indexes('mallory.insured', add => ARRAY['mood', 'mien', 'grade', 'note']);
+CALL tailor.activate('mallory.insured');
+CALL tailor.protect('mallory.claims', subject => 'who', k => 5);
+CALL tailor.classify('mallory.claims', 'who', 'direct_identifier', action => 'pseudonym');
+CALL tailor.set_valued('mallory.claims', column_name => 'code');
+CALL tailor.joint('mallory.claims', ARRAY['mood', 'grade']);
+CALL tailor.activate('mallory.claims')`)
+		const joint = `SELECT mood, grade, code, count(*) FROM mallory.insured i
+    JOIN mallory.claims c ON c.who = i.id GROUP BY 1, 2, 3`
+		answeredSoon(t, reader, joint)
+		answeredSoon(t, reader, `SELECT tailor.label(grade), tailor.bounds(grade), mien, note FROM mallory.insured`)
+		exec1(t, mallory, `ALTER DOMAIN mallory.degree ADD CONSTRAINT late CHECK (mallory.spy());
+ALTER DOMAIN mallory.remark ADD CONSTRAINT later CHECK (mallory.spy())`)
+		exec1(t, mallory, `UPDATE mallory.insured SET note = 'changed' WHERE id % 2 = 0;
+INSERT INTO mallory.insured SELECT n, 'sad', 'ok', 1, 'new' FROM generate_series(601, 700) n`)
+		exec1(t, mallory, `CALL tailor.erase('mallory.insured', '17')`)
+		exec1(t, mallory, `CALL tailor.refresh('mallory.insured')`)
+		waitFor(t, func() bool {
+			_, err := reader.Exec(t.Context(), `SELECT mood FROM mallory.insured WHERE note = 'new'`)
+			return err == nil
+		})
+		exec1(t, mallory, `CALL tailor.erase('mallory.claims', '19', 'at_once');
+CALL tailor.represent('mallory.insured', 'grade', 'middle'); CALL tailor.activate('mallory.insured')`)
+		notCaught(t, mallory)
+	})
 	t.Run("a key that is cast to its parent's", func(t *testing.T) {
 		if one[int](t, mallory, `SELECT current_setting('server_version_num')::integer`) >= 180000 {
 			t.Skip("PostgreSQL makes no such key any more")

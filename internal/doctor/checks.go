@@ -80,6 +80,9 @@ FROM people p JOIN pg_roles r ON CASE WHEN p.rolsuper THEN r.oid = p.oid ELSE pg
 WHERE r.rolsuper OR r.rolbypassrls OR r.rolreplication OR r.rolcreaterole
    OR r.oid = (SELECT d.datdba FROM pg_database d WHERE d.datname = current_database())
    OR r.rolname IN ('tailor_owner', 'tailor_admin', 'pg_read_all_data', 'pg_write_all_data', 'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_maintain', 'pg_signal_backend')`},
+	{"tools", `
+SELECT 'serious', t.object, format('reader %I has a right on it that bypasses privileges', t.reader), t.mend
+FROM tailor.tools(ARRAY(SELECT tailor.reader_roles())) t`},
 	{"inheritance", protectedParts + `
 SELECT 'warning', p.rolname::text, format('it is a reader by %I, does not inherit its privileges, and can read no release', r.rolname),
        CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN format('GRANT %I TO %I WITH INHERIT TRUE;', r.rolname, p.rolname) ELSE format('ALTER ROLE %I INHERIT;', p.rolname) END
