@@ -145,6 +145,11 @@ type Relation struct {
 	Parent     *Parent
 	References []uint32
 	borrowed   []Column
+	// DataSetOf is the relation whose release this one's is read off, 0 for none.
+	DataSetOf uint32
+	// carried are the columns that the copy and the release have for data sets of the
+	// relation's subjects, among the payload. It shows none of them itself.
+	carried []Column
 	// OneRow says that what is shown has one row for each subject.
 	OneRow bool
 	// Subjects is how many are shown, 0 where that is not the same for all audiences.

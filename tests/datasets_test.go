@@ -1,0 +1,351 @@
+package tests
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// staysOf is a data set of the ward's people: how often each was there, and whether again soon.
+const staysOf = `CALL tailor.define_dataset('public.stays_of', $$
+	SELECT p.id, p.age, p.zip, count(s.day) AS stays, coalesce(bool_or(s.soon), false) AS again
+	FROM public.people p LEFT JOIN (
+		SELECT person, day, day - lag(day) OVER (PARTITION BY person ORDER BY day) <= 30 AS soon
+		FROM public.stays) s ON s.person = p.id
+	GROUP BY p.id $$, subject => 'id');
+CALL tailor.classify('stays_of', 'id', 'direct_identifier');
+CALL tailor.classify('stays_of', 'age', 'quasi_identifier', hierarchy => 'age');
+CALL tailor.classify('stays_of', 'zip', 'quasi_identifier', hierarchy => 'zip');
+CALL tailor.classify('stays_of', 'stays', 'non_sensitive');
+CALL tailor.classify('stays_of', 'again', 'sensitive');
+CALL tailor.activate('stays_of');`
+
+// datasetWard is the ward with stays of its people, of whom the older have more.
+func datasetWard(t *testing.T, name, more string) (direct *pgx.Conn, p *proxied) {
+	t.Helper()
+	direct, p = wardOf(t, name, more)
+	exec1(t, direct, `CREATE TABLE stays (person int NOT NULL REFERENCES people, day date NOT NULL);
+		INSERT INTO stays SELECT p.id, date '2025-01-01' + (p.id * 7919 + n * 104729) % 365
+			FROM people p, generate_series(1, 8) n WHERE n * 12 <= coalesce(p.age, 0) / 2 + p.id * 31 % 50;`)
+	return direct, p
+}
+
+// TestDataSetsAnswerAcrossTables asks what no release of a single table tells: of each
+// person something that is computed from rows of another table.
+func TestDataSetsAnswerAcrossTables(t *testing.T) {
+	direct, p := datasetWard(t, "datasets", "")
+	exec1(t, direct, staysOf)
+	conn := connect(t, p.program("researcher"))
+	answeredSoon(t, conn, "SELECT FROM stays_of LIMIT 0")
+	for _, sql := range []string{
+		"SELECT count(*) FROM stays_of",
+		"SELECT count(*) FROM stays_of WHERE again",
+		"SELECT stays, count(*) FROM stays_of GROUP BY 1",
+		"SELECT age / 20, sum(stays)::bigint FROM stays_of WHERE age IS NOT NULL GROUP BY 1",
+		"SELECT age / 20, count(*) FROM stays_of WHERE again AND age IS NOT NULL GROUP BY 1",
+	} {
+		truth := numbersBy(t, direct, sql)
+		for key, n := range numbersBy(t, conn, sql) {
+			if off := math.Abs(n - truth[key]); off > max(10, 0.1*truth[key]) {
+				t.Errorf("%s\n%s: %g, in truth %g", sql, key, n, truth[key])
+			}
+		}
+	}
+	for sql, code := range map[string]string{
+		"SELECT id FROM stays_of":                                 "42501",
+		"SELECT * FROM stays_of s JOIN people p ON p.age = s.age": "0A000",
+		"SELECT * FROM public.stays":                              "42501",
+		"REFRESH MATERIALIZED VIEW stays_of":                      "42501",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); codeIn(err) != code {
+			t.Errorf("%s: %v, want %s", sql, err, code)
+		}
+	}
+	// The table goes on showing what it did, and nothing of its data sets.
+	if rows := rowsOf(t, conn, "SELECT * FROM people LIMIT 1"); strings.Count(rows[0], "|") != 5 {
+		t.Errorf("people has other columns: %v", rows)
+	}
+}
+
+// tokenWard has a token of each person, which the table and data sets show as it is: it
+// tells which rows of the two are one person's.
+func tokenWard(t *testing.T, name string) (direct *pgx.Conn, p *proxied) {
+	t.Helper()
+	return wardOf(t, name, `ALTER TABLE people ADD token text; UPDATE people SET token = md5(id::text || 'x');
+		CALL tailor.classify('people', 'token', 'non_sensitive');`)
+}
+
+// linked reads the rows of both and puts those together that have one token, as somebody
+// does who knows everybody's quasi-identifiers: of each he counts the people whom the
+// labels of both rows can be of.
+func linked(t *testing.T, direct, conn *pgx.Conn, dataset string) (pairs, alone int) {
+	t.Helper()
+	type label struct{ ages, zips string }
+	read := func(table string) map[string]label {
+		out := make(map[string]label)
+		for _, row := range rowsOf(t, conn, "SELECT token, tailor.label(age), tailor.label(zip) FROM "+table) {
+			f := strings.Split(row, "|")
+			out[f[0]] = label{f[1], f[2]}
+		}
+		return out
+	}
+	people := rowsOf(t, direct, "SELECT age, zip FROM people")
+	covers := func(l label, age, zip string) bool {
+		for i := range min(len(l.zips), len(zip)) {
+			if l.zips[i] != '*' && l.zips[i] != zip[i] {
+				return false
+			}
+		}
+		low, high, span := strings.Cut(l.ages, "-")
+		switch {
+		case l.ages == "*":
+			return true
+		case !span:
+			return age == l.ages
+		}
+		return age != "" && figure(age) >= figure(low) && figure(age) <= figure(high)
+	}
+	candidates := make(map[[2]label]int)
+	table := read("people")
+	for token, there := range read(dataset) {
+		here, known := table[token]
+		if !known {
+			t.Fatalf("%s has somebody who is not in the table", dataset)
+		}
+		both := [2]label{here, there}
+		if _, counted := candidates[both]; !counted {
+			n := 0
+			for _, row := range people {
+				age, zip, _ := strings.Cut(row, "|")
+				if covers(here, age, zip) && covers(there, age, zip) {
+					n++
+				}
+			}
+			candidates[both] = n
+		}
+		pairs++
+		if candidates[both] < 5 {
+			alone++
+		}
+	}
+	return pairs, alone
+}
+
+const tokenPolicy = `CALL tailor.classify('%[1]s', 'age', 'quasi_identifier', hierarchy => 'age');
+	CALL tailor.classify('%[1]s', 'zip', 'quasi_identifier', hierarchy => 'zip');
+	CALL tailor.classify('%[1]s', 'token', 'non_sensitive');`
+
+// TestADataSetLeadsToTheBlocksOfItsTable lays rows of a data set beside those of its table
+// by what both show as it is. Those of a table with a root of its own find people so.
+func TestADataSetLeadsToTheBlocksOfItsTable(t *testing.T) {
+	direct, p := tokenWard(t, "datasets_linked")
+	const query = `SELECT id, age, zip, token FROM people`
+	exec1(t, direct, fmt.Sprintf(`CALL tailor.define_dataset('everybody', $$%s$$, subject => 'id');
+		CALL tailor.define_dataset('part', $$%[1]s WHERE diagnosis = 'd1'$$, subject => 'id');
+		CREATE TABLE apart AS %[1]s; CALL tailor.protect('apart', subject => 'id', k => 5);`, query))
+	for _, name := range []string{"everybody", "part", "apart"} {
+		exec1(t, direct, fmt.Sprintf(tokenPolicy, name))
+	}
+	exec1(t, direct, `CALL tailor.activate('everybody'); CALL tailor.activate('part');
+		CALL tailor.shared_fact('apart', 'token', 'accepted'); CALL tailor.activate('apart');`)
+	conn := connect(t, p.dsn("researcher"))
+	for name, size := range map[string]int{"everybody": 3000, "part": 429, "apart": 3000} {
+		answeredSoon(t, conn, "SELECT FROM "+name+" LIMIT 0")
+		pairs, alone := linked(t, direct, conn, name)
+		t.Logf("%s: %d of %d rows are of fewer than 5 people", name, alone, pairs)
+		if pairs != size {
+			t.Errorf("%s: %d rows, want %d", name, pairs, size)
+		}
+		if name == "apart" && alone == 0 {
+			t.Error("nobody is found where there are two roots: the attack proves nothing")
+		} else if name != "apart" && alone > 0 {
+			t.Errorf("%s: %d rows can be of fewer than 5 people", name, alone)
+		}
+	}
+}
+
+// TestDataSetsAreFilledWhenTheirTableIsCopied: what is shown of a data set has what its
+// tables had when its parent was last copied, as far as the rules of epochs let it be seen.
+func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
+	direct, p := datasetWard(t, "datasets_filled", "")
+	exec1(t, direct, staysOf)
+	conn := connect(t, p.program("researcher"))
+	answeredSoon(t, conn, "SELECT FROM stays_of LIMIT 0")
+	stays := func() int64 { return answered(t, conn, "SELECT sum(stays)::bigint FROM stays_of")[0][0].(int64) }
+	count := func(of string) int64 { return answered(t, conn, "SELECT count(*) FROM "+of)[0][0].(int64) }
+	copies := one[int](t, direct, `SELECT min(epoch) FROM tailor.chains WHERE relation = 'stays_of'::regclass`)
+	taken := func() {
+		t.Helper()
+		waitFor(t, func() bool {
+			now := one[int](t, direct, `SELECT min(epoch) FROM tailor.chains`)
+			defer func() { copies = now }()
+			return now > copies && one[bool](t, direct, `SELECT min(epoch) = max(epoch) FROM tailor.chains`)
+		})
+	}
+	before := stays()
+	// One person's figures change: that waits until enough of the block have changed.
+	exec1(t, direct, `INSERT INTO stays VALUES (7, '2025-12-01'); CALL tailor.refresh('stays_of')`)
+	taken()
+	if n := stays(); n != before {
+		t.Errorf("%d stays, %d before: one person's has been shown", n, before)
+	}
+	if waiting := one[int](t, direct, `SELECT changes::int FROM tailor.epochs WHERE relation = 'stays_of'::regclass`); waiting != 1 {
+		t.Errorf("%d changes wait", waiting)
+	}
+	// Everybody's do, and newcomers come.
+	exec1(t, direct, `INSERT INTO stays SELECT id, '2025-12-02' FROM people WHERE id <> 7;
+		INSERT INTO people SELECT id + 10000, age, zip, born, weight, member, diagnosis FROM people WHERE id <= 600;
+		CALL tailor.refresh('people')`)
+	taken()
+	if n := stays(); n != before+3000 {
+		t.Errorf("%d stays, want %d", n, before+3000)
+	}
+	if n, of := count("stays_of"), count("people"); n != 3600 || of != n {
+		t.Errorf("%d in the data set, %d in the table", n, of)
+	}
+	scheduled := connect(t, shared.cluster.ServiceDSN("datasets_filled"))
+	_, err := direct.Exec(t.Context(), `CALL tailor.schedule('stays_of', '1 hour')`)
+	assertState(t, err, "0A000", "people")
+	exec1(t, direct, `INSERT INTO stays SELECT id, '2025-12-03' FROM people;
+		CALL tailor.schedule('people', '1 hour'); UPDATE tailor.schedule SET due = now() - interval '1 minute'`)
+	exec1(t, scheduled, `CALL tailor.refresh_scheduled('public.people')`)
+	taken()
+	if n := stays(); n != before+3000+3600 {
+		t.Errorf("%d stays, want %d", n, before+3000+3600)
+	}
+}
+
+// TestWhoeverIsErasedIsGoneFromDataSets: with the block, at once, and from what is copied next.
+func TestWhoeverIsErasedIsGoneFromDataSets(t *testing.T) {
+	direct, p := tokenWard(t, "datasets_erased")
+	exec1(t, direct, `CALL tailor.define_dataset('part', 'SELECT id, age, zip, token FROM people WHERE id % 2 = 0', subject => 'id');`+
+		fmt.Sprintf(tokenPolicy, "part")+`CALL tailor.activate('part')`)
+	conn := connect(t, p.dsn("researcher"))
+	answeredSoon(t, conn, "SELECT FROM part LIMIT 0")
+	tokens := func(of string) map[string]bool {
+		out := make(map[string]bool)
+		for _, token := range rowsOf(t, conn, "SELECT token FROM "+of) {
+			out[token] = true
+		}
+		return out
+	}
+	first := tokens("part")
+	_, err := direct.Exec(t.Context(), `CALL tailor.erase('part', '8')`)
+	assertState(t, err, "0A000", "people")
+	exec1(t, direct, `CALL tailor.erase('people', '8')`)
+	within := func(when string) {
+		t.Helper()
+		// The data set is at all times a part of what the table shows: the block goes from both.
+		part, all := tokens("part"), tokens("people")
+		for token := range part {
+			if !all[token] {
+				t.Errorf("%s: the data set shows somebody whom the table does not", when)
+			}
+		}
+		gone := 0
+		for token := range first {
+			if !part[token] {
+				gone++
+			}
+			if !part[token] && all[token] {
+				t.Errorf("%s: the table shows somebody whom the data set does not", when)
+			}
+		}
+		if gone == 0 || len(part) == len(first) {
+			t.Errorf("%s: nobody is gone", when)
+		}
+	}
+	within("erased")
+	if erased := one[string](t, direct, `SELECT string_agg(DISTINCT relation::text, ' ' ORDER BY relation::text) FROM tailor.erasures`); erased != "part people" {
+		t.Errorf("erased from %q", erased)
+	}
+	exec1(t, direct, `CALL tailor.erase('people', '10', departures => 'at_once')`)
+	within("erased at once")
+	exec1(t, direct, `DELETE FROM people WHERE id = 8; CALL tailor.refresh('people')`)
+	waitFor(t, func() bool { return one[bool](t, direct, `SELECT bool_and(NOT behind) FROM tailor.epochs`) })
+	within("refreshed")
+	exec1(t, direct, `CALL tailor.forget_chains('people')`)
+	answeredSoon(t, conn, "SELECT FROM part LIMIT 0")
+	if part := tokens("part"); len(part) < 1490 || len(part) > 1498 {
+		t.Errorf("%d people in a release that was begun anew", len(part))
+	}
+	for _, id := range []int{8, 10} {
+		if tokens("part")[one[string](t, direct, fmt.Sprintf(`SELECT md5('%dx')`, id))] {
+			t.Errorf("%d is shown again", id)
+		}
+	}
+}
+
+// TestDataSetsGoOutOfForce alone, and their table not before them.
+func TestDataSetsGoOutOfForce(t *testing.T) {
+	direct, p := datasetWard(t, "datasets_gone", "")
+	exec1(t, direct, staysOf)
+	conn := connect(t, p.program("researcher"))
+	answeredSoon(t, conn, "SELECT FROM stays_of LIMIT 0")
+	_, err := direct.Exec(t.Context(), `CALL tailor.unprotect('people')`)
+	assertState(t, err, "2BP01", "stays_of")
+	// Another policy of the table is one of the data set.
+	exec1(t, direct, `CALL tailor.protect('people', subject => 'id', k => 20); CALL tailor.activate('people')`)
+	answeredSoon(t, conn, "SELECT FROM stays_of LIMIT 0")
+	waitFor(t, func() bool {
+		return one[bool](t, direct, `SELECT bool_and(NOT behind) AND min(min_block) >= 20 FROM tailor.epochs`)
+	})
+	exec1(t, direct, `CALL tailor.unprotect('stays_of')`)
+	waitFor(t, func() bool {
+		_, err := conn.Exec(t.Context(), "SELECT count(*) FROM stays_of")
+		return codeIn(err) == "0A000" || codeIn(err) == "42501"
+	})
+	answeredSoon(t, conn, "SELECT FROM people LIMIT 0")
+	exec1(t, direct, `DROP MATERIALIZED VIEW stays_of;`+staysOf)
+	answeredSoon(t, conn, "SELECT FROM stays_of LIMIT 0")
+	if n := answered(t, conn, "SELECT count(*) FROM stays_of")[0][0].(int64); n != 3000 {
+		t.Errorf("%d people in a data set that was defined again", n)
+	}
+	// Where it is dropped with its policy, the table waits until somebody has said so.
+	exec1(t, direct, `DROP MATERIALIZED VIEW stays_of`)
+	_, err = direct.Exec(t.Context(), `CALL tailor.refresh('people')`)
+	assertState(t, err, "55000", "data sets")
+	exec1(t, direct, `CALL tailor.activate('people'); CALL tailor.refresh('people'); CALL tailor.drop_orphans()`)
+	answeredSoon(t, conn, "SELECT FROM people LIMIT 0")
+}
+
+// TestDataSetsShowWhatTheirTableMay refuses data sets that are no part of what their table
+// may show, or tell what another root shows.
+func TestDataSetsShowWhatTheirTableMay(t *testing.T) {
+	direct, _ := datasetWard(t, "datasets_refused", "")
+	exec1(t, direct, `CREATE TABLE plain (id int PRIMARY KEY, note text);
+		CALL tailor.protect('stays', subject => 'person', k => 5);
+		CALL tailor.classify('stays', 'person', 'direct_identifier');
+		CALL tailor.classify('stays', 'day', 'quasi_identifier', hierarchy => 'day');
+		CALL tailor.activate('stays')`)
+	const age = `CALL tailor.classify('$', 'age', 'quasi_identifier', hierarchy => 'age');`
+	for _, c := range []struct{ name, query, policy, code, names string }{
+		{"no_subject", `SELECT age FROM people`, age, "42703", "id"},
+		{"nobody", `SELECT id, note FROM plain`, ``, "22023", "parent"},
+		{"rows", `SELECT person AS id, day FROM stays`, ``, "0A000", "several rows"},
+		{"an_age", `SELECT id, zip, age AS years FROM people`, `CALL tailor.classify('$', 'years', 'non_sensitive');`, "0A000", "age"},
+		{"by_name", `SELECT id, age::text AS age FROM people`, `CALL tailor.classify('$', 'age', 'non_sensitive');`, "22023", "age"},
+		{"of_its_own", `SELECT id, id % 90 AS lot FROM people`, `CALL tailor.classify('$', 'lot', 'quasi_identifier', hierarchy => 'age');`, "0A000", "lot"},
+		{"other_type", `SELECT id, age::bigint AS age FROM people`, age, "0A000", "age"},
+		{"known", `SELECT id, age FROM people`, `CALL tailor.classify('$', 'id', 'direct_identifier', action => 'pseudonym');`, "0A000", "pseudonym"},
+		{"stricter", `SELECT id, age FROM people`, `CALL tailor.protect('$', subject => 'id', k => 6);`, "22023", "k"},
+		{"settings", `SELECT id, age FROM people`, `CALL tailor.cohort('$', 500);`, "0A000", "people"},
+		// What a table with a root of its own shows by labels, or as it is.
+		{"of_stays", `SELECT person AS id, min(day) AS first FROM stays GROUP BY 1`, `CALL tailor.classify('$', 'first', 'sensitive');`, "0A000", "first"},
+		{"anybody", `SELECT id, age, id * 7919 % 11 AS lot FROM people WHERE id % 3 > 0`, age + `CALL tailor.classify('$', 'lot', 'non_sensitive');`, "", ""},
+		{"as_the_table", `SELECT id, diagnosis FROM people`, `CALL tailor.classify('$', 'diagnosis', 'sensitive');`, "", ""},
+	} {
+		_, err := direct.Exec(t.Context(), fmt.Sprintf(`CALL tailor.define_dataset('public.%s', $$%s$$, subject => 'id');`, c.name, c.query)+
+			strings.ReplaceAll(c.policy+` CALL tailor.activate('$')`, "$", c.name))
+		if c.code == "" && err != nil {
+			t.Errorf("%s: %v", c.name, errorText(err))
+		} else if c.code != "" {
+			assertState(t, err, c.code, c.names)
+		}
+	}
+	_, err := direct.Exec(t.Context(), `CALL tailor.rows('people', false); CALL tailor.activate('people')`)
+	assertState(t, err, "0A000", "data set")
+}
