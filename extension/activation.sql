@@ -23,7 +23,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
         || CASE WHEN p.max_share <> 0.5 THEN jsonb_build_object('max_share', p.max_share) ELSE '{}' END
         || CASE WHEN p.cohort IS NOT NULL THEN jsonb_build_object('cohort', p.cohort) ELSE '{}' END
-        || tailor.draft_effects(p.relation) || coalesce(tailor.draft_set_valued(p.relation), '{}'))
+        || tailor.draft_effects(p.relation) || coalesce(tailor.draft_set_valued(p.relation), '{}') || coalesce(tailor.draft_data_set(p.relation), '{}'))
     FROM tailor.protection p WHERE p.relation = draft.relation AND tailor.owns(p.relation)
 $$;
 COMMENT ON FUNCTION tailor.draft IS 'the policy of one''s own table as it would be activated; NULL for others';
@@ -577,11 +577,13 @@ BEGIN
         CALL tailor.close_releases(dataset);
         WITH another AS (
             INSERT INTO tailor.policy_version (relation, version, policy)
-                SELECT v.relation, (SELECT max(m.version) + 1 FROM tailor.policy_version m WHERE m.relation = dataset), v.policy
+                SELECT v.relation, (SELECT max(m.version) + 1 FROM tailor.policy_version m WHERE m.relation = dataset),
+                       v.policy || jsonb_build_object('k', write_version.policy -> 'k')
                 FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
                 WHERE p.relation = dataset AND EXISTS (SELECT FROM tailor.chain c WHERE c.relation = dataset AND c.version = p.active)
                 RETURNING version)
-        UPDATE tailor.protection p SET epoch = built, active = coalesce((SELECT version FROM another), p.active)
+        UPDATE tailor.protection p SET epoch = built, active = coalesce((SELECT version FROM another), p.active),
+                k = (write_version.policy ->> 'k')::integer
             WHERE p.relation = dataset;
     END LOOP;
     CALL tailor.close_joins(relation);

@@ -126,7 +126,7 @@ BEGIN
     SELECT p.k INTO least FROM tailor.protection p WHERE p.relation = parents[1];
     CALL tailor.write_protection(relation, subject, least);
     INSERT INTO tailor.dataset (relation, parent, query)
-        VALUES (relation, parents[1], write_data_set.query);
+        VALUES (relation, parents[1], btrim(write_data_set.query, E' \t\r\n;'));
 END $$;
 COMMENT ON PROCEDURE tailor.write_data_set IS 'the part of tailor.define_dataset that writes';
 
@@ -191,9 +191,9 @@ BEGIN
         RAISE EXCEPTION 'data set % is shown as table % is', relation, parent
             USING ERRCODE = '0A000', HINT = 'Settings of the root and of copies belong there.';
     END IF;
-    IF (policy ->> 'k')::integer > (root ->> 'k')::integer THEN
+    IF policy -> 'k' <> root -> 'k' THEN
         RAISE EXCEPTION 'data set % has the k of table %, which is %', relation, parent,
-            root ->> 'k' USING ERRCODE = '22023', HINT = 'Raise it there.';
+            root ->> 'k' USING ERRCODE = '22023', HINT = 'Change it there.';
     END IF;
     FOR found IN
         SELECT c ->> 'name' AS name, c ->> 'class' AS class, o ->> 'class' AS of
@@ -222,13 +222,19 @@ END $$;
 COMMENT ON PROCEDURE tailor.assert_data_set IS 'fails unless a data set can be shown as a part of '
     'what its parent shows; for Tailor''s own routines only';
 
+CREATE OR REPLACE FUNCTION tailor.draft_data_set(relation regclass) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jsonb_build_object('data_set_of', jsonb_build_object(
+               'schema', n.nspname, 'name', c.relname, 'query', d.query))
+    FROM tailor.dataset d JOIN pg_class c ON c.oid = d.parent
+    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE d.relation = draft_data_set.relation
+$$;
+COMMENT ON FUNCTION tailor.draft_data_set IS 'what the policy of a data set says of its making';
+
 -- The quasi-identifiers of a data set are its parent's.
 CREATE OR REPLACE FUNCTION tailor.labelled_as(policy jsonb, parent regclass) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT labelled_as.policy || jsonb_build_object('data_set_of', (
-               SELECT jsonb_build_object('schema', n.nspname, 'name', c.relname) FROM pg_class c
-               JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = labelled_as.parent),
-           'k', v.policy -> 'k', 'columns', (
+    SELECT labelled_as.policy || jsonb_build_object('columns', (
         SELECT jsonb_agg(CASE WHEN o IS NULL THEN c ELSE c - 'representative' - 'margins'
                    || jsonb_strip_nulls(jsonb_build_object('hierarchy', o -> 'hierarchy',
                           'representative', o -> 'representative', 'margins', o -> 'margins'))

@@ -349,3 +349,70 @@ func TestDataSetsShowWhatTheirTableMay(t *testing.T) {
 	_, err := direct.Exec(t.Context(), `CALL tailor.rows('people', false); CALL tailor.activate('people')`)
 	assertState(t, err, "0A000", "data set")
 }
+
+// TestDataSetsInFiles: a file makes a data set that there is not, changes its policy, and is
+// what is exported.
+func TestDataSetsInFiles(t *testing.T) {
+	direct, p := datasetWard(t, "datasets_files", "")
+	dsn := shared.cluster.SuperuserDSN("datasets_files")
+	run := func(want int, args ...string) string {
+		t.Helper()
+		stdout, stderr, code := tailor(t, args...)
+		if code != want {
+			t.Fatalf("tailor %s: exit %d\n%s%s", strings.Join(args, " "), code, stdout, stderr)
+		}
+		return stdout + stderr
+	}
+	export := func() string { t.Helper(); return run(0, "policy", "export", "--dsn", dsn, "-") }
+	const dataSet = `  public.again:
+    subject: id
+    k: 5
+    recoding: auto
+    chain: {scope: table}
+    readers: [researcher]
+    data_set:
+      of: public.people
+      query: |
+        SELECT p.id, p.age, count(s.day) AS stays
+        FROM people p
+        LEFT JOIN stays s ON s.person = p.id
+        GROUP BY p.id
+    columns:
+      id: {class: direct_identifier}
+      age: {class: quasi_identifier, hierarchy: age}
+      stays: {class: sensitive}
+`
+	// The file names it before the table that it is of.
+	file := policyFile(t, strings.Replace(export(), "tables:\n", "tables:\n"+dataSet, 1))
+	run(0, "policy", "lint", file)
+	if plan := run(0, "policy", "plan", "--dsn", dsn, file); !strings.Contains(plan, "public.again: to be made of its query") ||
+		!strings.Contains(plan, "Plan: 1 tables to protect, 0 to change, 1 as they are.") {
+		t.Error(plan)
+	}
+	run(0, "policy", "apply", "--dsn", dsn, file)
+	if out := run(0, "policy", "plan", "--dsn", dsn, file); !strings.Contains(out, "0 tables to protect, 0 to change, 2 as they are") {
+		t.Error(out)
+	}
+	exported := export()
+	if !strings.Contains(exported, strings.TrimPrefix(dataSet, "  public.again:\n")) {
+		t.Errorf("exported:\n%s", exported)
+	}
+	conn := connect(t, p.program("researcher"))
+	answeredSoon(t, conn, "SELECT sum(stays) FROM again")
+	// A change of its class, and of the table's k.
+	changed := policyFile(t, strings.NewReplacer("k: 5", "k: 8", "stays: {class: sensitive}", "stays: {class: non_sensitive}").Replace(exported))
+	if out := run(0, "policy", "apply", "--dsn", dsn, changed); !strings.Contains(out, "2 of 2 tables activated: public.people, public.again") {
+		t.Error(out)
+	}
+	if k := one[int](t, direct, `SELECT min(k) FROM tailor.policies`); k != 8 {
+		t.Errorf("k is %d", k)
+	}
+	answeredSoon(t, conn, "SELECT sum(stays) FROM again")
+	if out := run(1, "policy", "plan", "--dsn", dsn, policyFile(t, strings.Replace(export(), "count(s.day)", "count(*)", 1))); !strings.Contains(out, "another query") {
+		t.Error(out)
+	}
+	run(0, "policy", "apply", "--dsn", dsn, file)
+	if export() != exported {
+		t.Errorf("exported:\n%s", export())
+	}
+}

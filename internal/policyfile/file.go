@@ -44,6 +44,8 @@ type Table struct {
 	Indexes *Indexes
 	// SetValued is set where the codes of a subject are a set.
 	SetValued *SetValued
+	// DataSet is set where the table is made of a query.
+	DataSet *DataSet
 	Refresh   time.Duration // how often a proxy makes a new copy; 0 for never
 	Columns   []Column
 	Line      int

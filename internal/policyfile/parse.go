@@ -90,6 +90,7 @@ func (r *reader) file(n *yaml.Node) *File {
 			relations[relation] = t.key
 		}
 		r.sameReaders(f)
+		r.ofTables(f)
 	}
 	return f
 }
