@@ -111,7 +111,9 @@ func (t *takingIn) begin(ctx context.Context) error {
 		return err
 	}
 	if p.of.table != nil {
-		t.measured = ecg.StoredRisks(ctx, p.of.table, t.r.K)
+		t.measured = slices.DeleteFunc(ecg.StoredRisks(ctx, p.of.table, t.r.K), func(s ecg.StoredRisk) bool {
+			return slices.Contains(s.Attributes, setsName)
+		})
 	}
 	return t.admit(ctx, wholeCopy, []placing{p})
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -27,6 +28,8 @@ type cohort struct {
 	table     *anonymize.Table
 	sensitive map[string][]uint32 // column -> code of each row
 	kinds     map[string]int      // column -> distinct values
+	// sets says of each row which data sets have its subject; nil where all rows are alike.
+	sets []uint32
 }
 
 // Names of the columns of copies and releases that nobody is shown. A blank cannot be
@@ -76,6 +79,9 @@ func (k *copied) cohort(ctx context.Context, db querier, r *Relation, arriving s
 		return nil, fmt.Errorf("read rows of copy %d: %w", r.Epoch, err)
 	}
 	of.rows, of.subjects = len(tupleOfRow), distinct(subjectOfRow)
+	if distinct(of.sets) < 2 {
+		of.sets = nil
+	}
 	for column, codes := range of.sensitive {
 		of.kinds[column] = distinct(codes)
 	}
@@ -92,7 +98,15 @@ func (k *copied) cohort(ctx context.Context, db querier, r *Relation, arriving s
 	if of.rows == of.subjects {
 		subjectOfRow = nil // every row is a subject of its own: rows may be counted
 	}
-	of.table, err = anonymize.NewTable(k.columns, byRow, subjectOfRow)
+	columns := k.columns
+	if of.sets != nil {
+		column, leaves, err := setsColumn(of.sets)
+		if err != nil {
+			return nil, err
+		}
+		columns, byRow = append(slices.Clip(columns), column), append(byRow, leaves)
+	}
+	of.table, err = anonymize.NewTable(columns, byRow, subjectOfRow)
 	return of, err
 }
 
@@ -196,6 +210,10 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 		names = append(names, q.Column)
 		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY e.%s) - 1", ident(q.Column)))
 	}
+	members := r.memberColumns()
+	if len(members) > 0 {
+		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY concat_ws(' ', e.%s)) - 1", strings.Join(members, ", e.")))
+	}
 	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
 	if arriving != wholeCopy {
 		from += fmt.Sprintf(" JOIN %s a USING (%s) WHERE a.\"tailor cohort\" = %d", arriving, rowColumn, group)
@@ -221,6 +239,9 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 		subjectOfRow = append(subjectOfRow, person)
 		for i, name := range names {
 			of.sensitive[name] = append(of.sensitive[name], uint32(values[i+3]))
+		}
+		if len(members) > 0 {
+			of.sets = append(of.sets, uint32(values[len(names)+3]))
 		}
 		return nil
 	})

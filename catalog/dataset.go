@@ -2,13 +2,16 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
@@ -41,7 +44,7 @@ type requiredDocument struct {
 // carry takes what the policy says of data sets.
 func (r *Relation) carry(sets []dataSetDocument) {
 	for _, s := range sets {
-		r.carried = append(r.carried, Column{Name: s.Member, Number: s.Number, Type: "boolean", Category: "B", Class: NonSensitive})
+		r.carried = append(r.carried, Column{Name: s.Member, Number: s.Number, Type: "boolean", Category: "B", Class: NonSensitive, member: true})
 		for i := range s.Columns {
 			r.carried = append(r.carried, s.Columns[i].column())
 		}
@@ -49,6 +52,45 @@ func (r *Relation) carry(sets []dataSetDocument) {
 			r.Requirements = append(r.Requirements, Requirement(q))
 		}
 	}
+}
+
+// memberColumns say, in copies and releases, which data sets a subject is in, quoted.
+func (r *Relation) memberColumns() []string {
+	var out []string
+	for i := range r.carried {
+		if r.carried[i].member {
+			out = append(out, ident(r.carried[i].Name))
+		}
+	}
+	return out
+}
+
+// setsName is what partitions call which data sets have a subject.
+const setsName = "tailor sets"
+
+// setsColumn is a dimension of a cohort by which its root can be cut, and which is shown
+// by nothing: who is in a data set is known to many.
+func setsColumn(sets []uint32) (anonymize.Column, []uint32, error) {
+	var paths [][]string
+	var values []string
+	for i := range slices.Max(sets) + 1 {
+		values = append(values, strconv.Itoa(int(i)))
+		paths = append(paths, values[i:i+1])
+	}
+	definition, err := json.Marshal(tableDefinition{Paths: paths})
+	if err != nil {
+		return anonymize.Column{}, nil, err
+	}
+	spec := &HierarchySpec{Name: setsName, Kind: "table", Definition: definition}
+	h, err := spec.Build(values, false, false)
+	if err != nil {
+		return anonymize.Column{}, nil, err
+	}
+	leaves := make([]uint32, len(sets))
+	for row, set := range sets {
+		leaves[row], _ = h.Code(values[set])
+	}
+	return anonymize.Column{Name: setsName, Hierarchy: h}, leaves, nil
 }
 
 // heedParents has data sets be refused where the relations are that they are read off.
@@ -117,6 +159,7 @@ type derivation struct {
 	r            *Relation
 	document     dataSetDocument
 	chain        *Chain
+	before       []*derivation // the data sets that were written before it
 	dictionaries []*dictionary
 	labelled     []*dictionary // those of the parent that its own are
 }
@@ -128,7 +171,7 @@ func (t *takingIn) deriveDataSets(ctx context.Context, edition bool) error {
 		FROM tailor.policy_version v CROSS JOIN jsonb_array_elements(v.policy -> 'data_sets') s (document)
 		JOIN pg_class c ON c.oid = to_regclass(format('%I.%I', s.document ->> 'schema', s.document ->> 'name'))
 		JOIN pg_namespace n ON n.oid = c.relnamespace JOIN tailor.protection p ON p.relation = c.oid
-		WHERE v.relation = $1 AND v.version = $2 ORDER BY 1`, t.r.OID, t.r.Version)
+		WHERE v.relation = $1 AND v.version = $2 ORDER BY (s.document ->> 'number')::integer`, t.r.OID, t.r.Version)
 	if err != nil {
 		return err
 	}
@@ -139,7 +182,8 @@ func (t *takingIn) deriveDataSets(ctx context.Context, edition bool) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range sets {
+	for i, d := range sets {
+		d.before = sets[:i]
 		past, err := loadPast(ctx, t.tx, d.r, d.r.Version)
 		if err != nil {
 			return err
@@ -248,8 +292,35 @@ func (d *derivation) selection(t *takingIn) string {
 	for i := range own {
 		list[i] = of[i] + " AS " + own[i]
 	}
-	return fmt.Sprintf(`SELECT %s, %s FROM (SELECT %s, %s::integer AS %[2]s, e.%[5]s AS "tailor member" FROM %[6]s e) q WHERE "tailor member"`,
-		commas(own), peopleColumn, commas(list), people, ident(d.document.Member), t.chain.table("row"))
+	return fmt.Sprintf(`SELECT %s, %s FROM (SELECT %s, %s::integer AS %[2]s, e.%[5]s AS "tailor member" FROM %[6]s e) q WHERE "tailor member" AND %[7]s IN (%[8]s)`,
+		commas(own), peopleColumn, commas(list), people, ident(d.document.Member), t.chain.table("row"), blockColumn, d.blocks(t))
+}
+
+// blocks is the query for the blocks of the parent's release whose rows the data set
+// shows. Who is in it may be known, and what both show as it is tells which rows of the
+// release are theirs: of those who were one until now (a class of the release, by the
+// data sets before this one), as many are in it as a block has, or none, and as many are
+// not; and each of both meet the models.
+func (d *derivation) blocks(t *takingIn) string {
+	from := t.chain.table("row") + " e"
+	apart := []string{"e." + blockColumn, "e." + classColumn}
+	for i, other := range d.before {
+		from += fmt.Sprintf(" LEFT JOIN %s o%d ON o%[2]d.%[3]s = e.%[3]s", other.chain.table("row"), i, personColumn)
+		apart = append(apart, fmt.Sprintf("o%d.%s IS NULL", i, personColumn))
+	}
+	meets := fmt.Sprintf("count(*) >= %d", t.r.K)
+	for _, q := range t.r.Requirements {
+		column := "e." + ident(q.Column)
+		holds := fmt.Sprintf("count(DISTINCT %[1]s) + (count(*) > count(%[1]s))::integer >= %[2]d", column, int(q.Parameter))
+		if t.r.Column(q.Column) == nil || t.r.BlindCuts { // nothing is shown of others, or in others' place
+			holds = fmt.Sprintf("(count(%s) = 0 OR count(DISTINCT %[1]s) >= %d)", column, int(q.Parameter))
+		}
+		meets += " AND " + holds
+	}
+	return fmt.Sprintf(`SELECT "tailor of" FROM (SELECT "tailor of", "tailor meets", count(*) OVER (PARTITION BY "tailor of", "tailor within") AS "tailor parts"
+			FROM (SELECT e.%s AS "tailor of", e.%s AS "tailor within", %s AS "tailor meets" FROM %s GROUP BY %s, coalesce(e.%s, false)) g) h
+		GROUP BY 1 HAVING bool_and("tailor meets" OR "tailor parts" = 1)`,
+		blockColumn, classColumn, meets, from, commas(apart), ident(d.document.Member))
 }
 
 // insertion shows them, in an order of their own.
@@ -281,7 +352,8 @@ func (t *takingIn) noteDataSet(ctx context.Context, d *derivation) error {
 		return fmt.Errorf("sum up columns: %w", err)
 	}
 	_, err = t.tx.Exec(ctx, fmt.Sprintf(`UPDATE tailor.chain m SET epoch = $2, generation = m.generation + 1, edition = $3, version = $4, layout = $5,
-			changed = now(), columns = $6, stored = n.stored, arrivals = n.arrivals, departures = n.departures, changes = n.changes,
+			changed = now(), columns = $6, stored = n.stored, departures = n.departures, changes = n.changes,
+			arrivals = (SELECT count(*) FROM %[3]s WHERE %[2]s) - (SELECT count(*) FROM %[1]s),
 			rows = (SELECT count(*) FROM %[1]s), subjects = (SELECT count(*) FROM %[1]s),
 			(blocks, min_block) = (SELECT count(*), coalesce(min(people), 0) FROM (
 				SELECT count(*) AS people, bool_or(%[2]s) AS has FROM %[3]s GROUP BY %[4]s) b WHERE has)

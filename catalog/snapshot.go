@@ -37,6 +37,7 @@ type Column struct {
 	// what it covers; NoMargin that the column's distribution is secret.
 	Middle, NoMargin bool
 	stored           string // name in the copy where it is not Name
+	member           bool   // it says who is in a data set
 }
 
 // Visible says whether a release has the column at all.

@@ -61,7 +61,7 @@ type document struct {
 		Name   string `json:"name"`
 		Query  string `json:"query"`
 	} `json:"data_set_of"`
-	Require   []struct {
+	Require []struct {
 		Model     string `json:"model"`
 		Column    string `json:"column"`
 		Parameter int    `json:"parameter"`

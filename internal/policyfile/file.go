@@ -46,9 +46,9 @@ type Table struct {
 	SetValued *SetValued
 	// DataSet is set where the table is made of a query.
 	DataSet *DataSet
-	Refresh   time.Duration // how often a proxy makes a new copy; 0 for never
-	Columns   []Column
-	Line      int
+	Refresh time.Duration // how often a proxy makes a new copy; 0 for never
+	Columns []Column
+	Line    int
 }
 
 // Requirement is a privacy model besides k-anonymity.
