@@ -326,35 +326,38 @@ END $$;
 COMMENT ON PROCEDURE tailor.assert_reads_data_sets IS 'fails unless the data sets of a table can '
     'be copied with it as its policy says; for Tailor''s own routines only';
 
--- What was shown of a person in the parent's release is what its data sets show.
-CREATE OR REPLACE PROCEDURE tailor.erase_from_data_sets(parent regclass)
+-- A data set shows the rest of a block, if at all, when it is next read off the release.
+CREATE OR REPLACE PROCEDURE tailor.erase_from_data_sets(chain integer, release text, person bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    chain  record;
-    stored regclass;
+    dataset record;
+    stored  regclass;
 BEGIN
-    FOR chain IN
-        SELECT c AS of, o.chain AS number, tailor.rows_of(o) AS rows
-        FROM tailor.dataset d JOIN tailor.chain o ON o.relation = d.relation
-        JOIN tailor.chain c ON c.relation = d.parent AND c.audience = o.audience
-        WHERE d.parent = erase_from_data_sets.parent ORDER BY o.chain FOR UPDATE OF o
+    FOR dataset IN
+        SELECT o.chain AS number, tailor.rows_of(o) AS rows
+        FROM tailor.chain c JOIN tailor.dataset d ON d.parent = c.relation
+        JOIN tailor.chain o ON o.relation = d.relation AND o.audience = c.audience
+        WHERE c.chain = erase_from_data_sets.chain ORDER BY o.chain FOR UPDATE OF o
     LOOP
         FOR stored IN
             SELECT c.oid::regclass FROM pg_class c
             WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
-              AND c.relname ~ format('^chain_%s(_g[0-9]+)?_row$', chain.number)
+              AND c.relname ~ format('^chain_%s(_g[0-9]+)?_row$', dataset.number)
         LOOP
-            EXECUTE format('DELETE FROM %s WHERE "tailor person" NOT IN (
-                                SELECT "tailor person" FROM %s)', stored, tailor.rows_of(chain.of));
+            EXECUTE format('DELETE FROM %s WHERE "tailor block" IN (
+                                SELECT "tailor block" FROM tailor_store.%I
+                                WHERE "tailor person" = $1)', stored, release || '_row')
+                USING person;
         END LOOP;
-        EXECUTE format('UPDATE tailor.chain SET generation = generation + 1, changed = now(),
-                (blocks, rows, subjects) = (SELECT count(DISTINCT "tailor block"), count(*), count(*)
-                                            FROM %s)
-            WHERE chain = $1', chain.rows) USING chain.number;
+        EXECUTE format(
+            'UPDATE tailor.chain SET generation = generation + 1, changed = now(),
+                 (blocks, rows, subjects) = (SELECT count(DISTINCT "tailor block"), count(*), count(*)
+                                             FROM %s)
+             WHERE chain = $1', dataset.rows) USING dataset.number;
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE tailor.erase_from_data_sets IS 'takes whoever has gone from a release out of '
-    'those of its data sets; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.erase_from_data_sets IS 'takes the block of a person out of what is '
+    'read off a release that still has it; for Tailor''s own routines only';
 
 -- The parent's policy stays as it is but for what it says of its data sets.
 CREATE OR REPLACE PROCEDURE tailor.read_data_sets_anew(parent regclass)

@@ -189,6 +189,7 @@ DECLARE
     gone CONSTANT text := format('tailor_store.%I', release || '_gone');
     past CONSTANT text := format('tailor_store.%I', release || '_past');
 BEGIN
+    CALL tailor.erase_from_data_sets(chain, release, person);
     EXECUTE format(
         'WITH taken AS (
              DELETE FROM %1$s WHERE "tailor block" = ANY ($1) AND "tailor person" <> $2
@@ -542,7 +543,6 @@ DECLARE
         FROM unnest(subjects) WITH ORDINALITY u (s, nth) ORDER BY nth);
     about   record;
     along   bigint;
-    part    regclass;
 BEGIN
     CALL tailor.begin_erasure(relations);
     IF NOT there AND NOT EXISTS (SELECT FROM unnest(relations, digests) u (relation, digest)
@@ -582,9 +582,6 @@ BEGIN
         INSERT INTO tailor.erased (protection, name, key, subject, departures, others)
             VALUES (about.identity, about.name, tailor.subject_digest('', own_key), about.digest,
                     departures, along);
-    END LOOP;
-    FOR part IN SELECT unnest(relations) LOOP
-        CALL tailor.erase_from_data_sets(part);
     END LOOP;
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');

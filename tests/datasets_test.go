@@ -267,7 +267,7 @@ func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
 func TestWhoeverIsErasedIsGoneFromDataSets(t *testing.T) {
 	direct, p := tokenWard(t, "datasets_erased")
 	exec1(t, direct, `CALL tailor.define_dataset('part', 'SELECT id, age, zip, token FROM people WHERE id % 2 = 0', subject => 'id');`+
-		fmt.Sprintf(tokenPolicy, "part")+`CALL tailor.activate('part')`)
+		fmt.Sprintf(tokenPolicy, "part")+`CALL tailor.activate('part'); CALL tailor.forget_chains('people')`)
 	conn := connect(t, p.dsn("researcher"))
 	answeredSoon(t, conn, "SELECT FROM part LIMIT 0")
 	tokens := func(of string) map[string]bool {
@@ -295,7 +295,7 @@ func TestWhoeverIsErasedIsGoneFromDataSets(t *testing.T) {
 			if !part[token] {
 				gone++
 			}
-			if !part[token] && all[token] {
+			if !part[token] && all[token] && when == "erased" {
 				t.Errorf("%s: the table shows somebody whom the data set does not", when)
 			}
 		}
