@@ -159,7 +159,7 @@ type derivation struct {
 	r            *Relation
 	document     dataSetDocument
 	chain        *Chain
-	before       []*derivation // the data sets that were written before it
+	before       []*derivation // the data sets that were defined before it
 	dictionaries []*dictionary
 	labelled     []*dictionary // those of the parent that its own are
 }
@@ -298,15 +298,13 @@ func (d *derivation) selection(t *takingIn) string {
 
 // blocks is the query for the blocks of the parent's release whose rows the data set
 // shows. Who is in it may be known, and what both show as it is tells which rows of the
-// release are theirs: of those who were one until now (a class of the release, by the
-// data sets before this one), as many are in it as a block has, or none, and as many are
+// release are theirs: of those who were one until now (a class of the release, and who of
+// it is in which of the data sets before this one, shown or not), as many are in it as a block has, or none, and as many are
 // not; and each of both meet the models.
 func (d *derivation) blocks(t *takingIn) string {
-	from := t.chain.table("row") + " e"
 	apart := []string{"e." + blockColumn, "e." + classColumn}
-	for i, other := range d.before {
-		from += fmt.Sprintf(" LEFT JOIN %s o%d ON o%[2]d.%[3]s = e.%[3]s", other.chain.table("row"), i, personColumn)
-		apart = append(apart, fmt.Sprintf("o%d.%s IS NULL", i, personColumn))
+	for _, other := range d.before {
+		apart = append(apart, fmt.Sprintf("coalesce(e.%s, false)", ident(other.document.Member)))
 	}
 	meets := fmt.Sprintf("count(*) >= %d", t.r.K)
 	for _, q := range t.r.Requirements {
@@ -318,9 +316,9 @@ func (d *derivation) blocks(t *takingIn) string {
 		meets += " AND " + holds
 	}
 	return fmt.Sprintf(`SELECT "tailor of" FROM (SELECT "tailor of", "tailor meets", count(*) OVER (PARTITION BY "tailor of", "tailor within") AS "tailor parts"
-			FROM (SELECT e.%s AS "tailor of", e.%s AS "tailor within", %s AS "tailor meets" FROM %s GROUP BY %s, coalesce(e.%s, false)) g) h
+			FROM (SELECT e.%s AS "tailor of", e.%s AS "tailor within", %s AS "tailor meets" FROM %s e GROUP BY %s, coalesce(e.%s, false)) g) h
 		GROUP BY 1 HAVING bool_and("tailor meets" OR "tailor parts" = 1)`,
-		blockColumn, classColumn, meets, from, commas(apart), ident(d.document.Member))
+		blockColumn, classColumn, meets, t.chain.table("row"), commas(apart), ident(d.document.Member))
 }
 
 // insertion shows them, in an order of their own.

@@ -144,8 +144,8 @@ func TestADataSetLeadsToTheBlocksOfItsTable(t *testing.T) {
 	direct, p := tokenWard(t, "datasets_linked")
 	const query = `SELECT id, age, zip, token FROM people`
 	exec1(t, direct, fmt.Sprintf(`CALL tailor.define_dataset('everybody', $$%s$$, subject => 'id');
-		CALL tailor.define_dataset('part', $$%[1]s WHERE diagnosis = 'd1'$$, subject => 'id');
 		CALL tailor.define_dataset('others', $$%[1]s WHERE id %% 2 = 0$$, subject => 'id');
+		CALL tailor.define_dataset('part', $$%[1]s WHERE diagnosis = 'd1'$$, subject => 'id');
 		CREATE TABLE apart AS %[1]s; CALL tailor.protect('apart', subject => 'id', k => 5);`, query))
 	for _, name := range []string{"everybody", "part", "others", "apart"} {
 		exec1(t, direct, fmt.Sprintf(tokenPolicy, name))
@@ -461,4 +461,67 @@ func TestDataSetsInFiles(t *testing.T) {
 	if export() != exported {
 		t.Errorf("exported:\n%s", export())
 	}
+}
+
+// TestDataSetsInTimeTellNobodyApart refreshes a table and a data set of some of its people, of
+// whom others are in it each time and other things are said. Whoever has kept all answers
+// knows of each row, by its token, when it was in which block and in the data set, and when
+// what that says of it became something else.
+func TestDataSetsInTimeTellNobodyApart(t *testing.T) {
+	direct, p := tokenWard(t, "datasets_time")
+	exec1(t, direct, `ALTER TABLE people ADD enrolled boolean NOT NULL DEFAULT false, ADD score int NOT NULL DEFAULT 0;
+		UPDATE people SET enrolled = zip > '10700' OR id % 3 = 0, score = id % 4;
+		CALL tailor.define_dataset('study', 'SELECT id, age, zip, token, score FROM people WHERE enrolled', subject => 'id');`+
+		fmt.Sprintf(tokenPolicy, "study")+`CALL tailor.classify('study', 'score', 'sensitive');
+		CALL tailor.cohort('people', 100); CALL tailor.activate('people');
+		CALL tailor.activate('study'); CALL tailor.forget_chains('people')`)
+	conn := connect(t, p.dsn("researcher"))
+	answeredSoon(t, conn, "SELECT FROM study LIMIT 0")
+	history := make(map[string]string) // of tokens
+	last := make(map[string]string)
+	rows := 0
+	for step := range 6 {
+		labels := make(map[string]string)
+		for _, row := range rowsOf(t, conn, `SELECT token, tailor.label(age), tailor.label(zip), tailor.label(born), tailor.label(weight), tailor.label(member) FROM people`) {
+			token, label, _ := strings.Cut(row, "|")
+			labels[token] = label
+		}
+		in := make(map[string]string)
+		for _, row := range rowsOf(t, conn, `SELECT token, score FROM study`) {
+			token, score, _ := strings.Cut(row, "|")
+			in[token] = "in"
+			if was, before := last[token]; before && was != score {
+				in[token] = "changed"
+			}
+			last[token] = score
+		}
+		rows += len(in)
+		for token, label := range labels {
+			history[token] += fmt.Sprintf(" %d %s %s", step, label, in[token])
+		}
+		sizes := make(map[string]int)
+		for _, h := range history {
+			sizes[h]++
+		}
+		for h, n := range sizes {
+			if n < 5 {
+				t.Fatalf("step %d: %d rows have the history%s", step, n, h)
+			}
+		}
+		copies := one[int](t, direct, `SELECT min(epoch) FROM tailor.chains`)
+		// Whole regions join or leave the study, single people do, scores change, some come and go.
+		exec1(t, direct, fmt.Sprintf(`UPDATE people SET enrolled = NOT enrolled WHERE id %% 37 = %[1]d OR substr(zip, 3, 2)::int %% 6 = %[1]d;
+			UPDATE people SET score = score + 1 WHERE id %% 11 = %[1]d OR substr(zip, 3, 2)::int %% 5 = %[1]d;
+			DELETE FROM people WHERE id %% 41 = %[1]d;
+			INSERT INTO people SELECT id + 10000 * (1 + %[1]d), age, zip, born, weight, member, diagnosis, md5(id || 'y%[1]d'), enrolled, score
+				FROM people WHERE id %% 20 = %[1]d AND id < 10000;
+			CALL tailor.refresh('people')`, step))
+		waitFor(t, func() bool {
+			return one[bool](t, direct, fmt.Sprintf(`SELECT min(epoch) > %d AND min(epoch) = max(epoch) FROM tailor.chains`, copies))
+		})
+	}
+	if rows < 3000 {
+		t.Errorf("%d rows of the data set in all: the attack proves little", rows)
+	}
+	t.Logf("%d rows of the data set, %d histories", rows, len(history))
 }
