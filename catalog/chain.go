@@ -112,7 +112,7 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 	}
 	if chain.subjects == 0 && r.DataSetOf != 0 {
 		return nil, sqlstate.New(sqlstate.RiskTooHigh, "risk cannot be brought below the threshold").
-			WithHint("Of no block of its table enough people are in data set %q, or none. Blocks that are made from now on heed who is: tailor.forget_chains has all made anew.", r.Name)
+			WithHint("Of no block of its table all are in data set %q. Blocks that are made from now on heed who is: tailor.forget_chains has all made anew.", r.Name)
 	}
 	if chain.subjects == 0 { // all have left
 		return nil, assertFeasible(r, &cohort{})
@@ -356,9 +356,5 @@ func (r *Relation) recoding() string {
 
 // rootPlan says how a cohort is partitioned for an audience.
 func (r *Relation) rootPlan(audience string, e *cohort) ecg.RootPlan {
-	must := requirements(r, e)
-	if e.sets != nil {
-		must = append(must, anonymize.BlockApart{K: r.K, Of: anonymize.Sensitive{Name: setsName, CodeOfRow: e.sets}})
-	}
-	return ecg.RootPlan{Requirements: must, Gate: r.gate(), Recoding: r.recoding(), Workload: r.workload(audience)}
+	return ecg.RootPlan{Requirements: requirements(r, e), Gate: r.gate(), Recoding: r.recoding(), Workload: r.workload(audience)}
 }

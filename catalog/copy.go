@@ -28,8 +28,10 @@ type cohort struct {
 	table     *anonymize.Table
 	sensitive map[string][]uint32 // column -> code of each row
 	kinds     map[string]int      // column -> distinct values
-	// sets says of each row which data sets have its subject; nil where all rows are alike.
-	sets []uint32
+	// sets says of each row which data sets have its subject, nil where all rows are alike
+	// in that; and leaves has its values, by dimension.
+	sets   []uint32
+	leaves [][]uint32
 }
 
 // Names of the columns of copies and releases that nobody is shown. A blank cannot be
@@ -104,7 +106,8 @@ func (k *copied) cohort(ctx context.Context, db querier, r *Relation, arriving s
 		if err != nil {
 			return nil, err
 		}
-		columns, byRow = append(slices.Clip(columns), column), append(byRow, leaves)
+		of.leaves = byRow
+		columns, byRow = append(slices.Clip(columns), column), append(slices.Clip(byRow), leaves)
 	}
 	of.table, err = anonymize.NewTable(columns, byRow, subjectOfRow)
 	return of, err

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/ecg"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
@@ -68,8 +70,8 @@ func (r *Relation) memberColumns() []string {
 // setsName is what partitions call which data sets have a subject.
 const setsName = "tailor sets"
 
-// setsColumn is a dimension of a cohort by which its root can be cut, and which is shown
-// by nothing: who is in a data set is known to many.
+// setsColumn is a dimension of a cohort by which its root is cut first, and which is
+// shown by nothing.
 func setsColumn(sets []uint32) (anonymize.Column, []uint32, error) {
 	var paths [][]string
 	var values []string
@@ -91,6 +93,92 @@ func setsColumn(sets []uint32) (anonymize.Column, []uint32, error) {
 		leaves[row], _ = h.Code(values[set])
 	}
 	return anonymize.Column{Name: setsName, Hierarchy: h}, leaves, nil
+}
+
+// root partitions a cohort. Where data sets have some of its people, each block is of
+// people whom the same ones have, but for those who are too few of that kind: who is in a
+// data set may be known, and a block shows its rows there if all are in it.
+func (t *takingIn) root(ctx context.Context, of *cohort) (*anonymize.Partition, error) {
+	if of.sets == nil || of.rows != of.subjects {
+		return ecg.MakeRoot(ctx, of.table, t.r.rootPlan(t.audience, of))
+	}
+	blockOfRow, blocks := make([]uint32, of.rows), 0
+	kinds, err := t.kinds(of)
+	if err != nil {
+		return nil, err
+	}
+	for _, rows := range kinds {
+		part, err := of.part(t.copied.columns, rows)
+		if err != nil {
+			return nil, err
+		}
+		root, err := ecg.MakeRoot(ctx, part.table, t.r.rootPlan(t.audience, part))
+		if err != nil {
+			return nil, err
+		}
+		for i, row := range rows {
+			blockOfRow[row] = uint32(blocks) + root.BlockOf()[part.table.TupleOfRow()[i]]
+		}
+		blocks += root.Blocks()
+	}
+	return anonymize.Divided(of.table, blockOfRow, blocks)
+}
+
+// kinds are the rows of a cohort by the data sets that have them, the smallest first.
+// Those of which there cannot be a block are put together, with others if need be.
+func (t *takingIn) kinds(of *cohort) ([][]int, error) {
+	bySet := make([][]int, slices.Max(of.sets)+1)
+	for row, set := range of.sets {
+		bySet[set] = append(bySet[set], row)
+	}
+	slices.SortFunc(bySet, func(x, y []int) int { return cmp.Or(cmp.Compare(len(x), len(y)), slices.Compare(x, y)) })
+	var out [][]int
+	var rest []int
+	for _, rows := range bySet {
+		part, err := of.part(t.copied.columns, rows)
+		if err != nil {
+			return nil, err
+		}
+		if assertFeasible(t.r, part) == nil {
+			out = append(out, rows)
+		} else {
+			rest = append(rest, rows...)
+		}
+	}
+	for len(rest) > 0 {
+		part, err := of.part(t.copied.columns, rest)
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == 0 || assertFeasible(t.r, part) == nil {
+			return append(out, rest), nil
+		}
+		rest, out = append(rest, out[0]...), out[1:]
+	}
+	return out, nil
+}
+
+// part is a cohort of some of the rows.
+func (e *cohort) part(columns []anonymize.Column, rows []int) (*cohort, error) {
+	out := &cohort{rows: len(rows), subjects: len(rows), sensitive: make(map[string][]uint32), kinds: make(map[string]int)}
+	pick := func(codes []uint32) []uint32 {
+		some := make([]uint32, len(rows))
+		for i, row := range rows {
+			some[i] = codes[row]
+		}
+		return some
+	}
+	for name, codes := range e.sensitive {
+		out.sensitive[name] = pick(codes)
+		out.kinds[name] = distinct(out.sensitive[name])
+	}
+	leaves := make([][]uint32, len(columns))
+	for i := range columns {
+		leaves[i] = pick(e.leaves[i])
+	}
+	var err error
+	out.table, err = anonymize.NewTable(columns, leaves, nil)
+	return out, err
 }
 
 // heedParents has data sets be refused where the relations are that they are read off.
@@ -159,7 +247,6 @@ type derivation struct {
 	r            *Relation
 	document     dataSetDocument
 	chain        *Chain
-	before       []*derivation // the data sets that were defined before it
 	dictionaries []*dictionary
 	labelled     []*dictionary // those of the parent that its own are
 }
@@ -182,8 +269,7 @@ func (t *takingIn) deriveDataSets(ctx context.Context, edition bool) error {
 	if err != nil {
 		return err
 	}
-	for i, d := range sets {
-		d.before = sets[:i]
+	for _, d := range sets {
 		past, err := loadPast(ctx, t.tx, d.r, d.r.Version)
 		if err != nil {
 			return err
@@ -293,32 +379,14 @@ func (d *derivation) selection(t *takingIn) string {
 		list[i] = of[i] + " AS " + own[i]
 	}
 	return fmt.Sprintf(`SELECT %s, %s FROM (SELECT %s, %s::integer AS %[2]s, e.%[5]s AS "tailor member" FROM %[6]s e) q WHERE "tailor member" AND %[7]s IN (%[8]s)`,
-		commas(own), peopleColumn, commas(list), people, ident(d.document.Member), t.chain.table("row"), blockColumn, d.blocks(t))
+		commas(own), peopleColumn, commas(list), people, ident(d.document.Member), t.chain.table("row"), classColumn, d.classes(t))
 }
 
-// blocks is the query for the blocks of the parent's release whose rows the data set
+// classes is the query for the classes of the parent's release whose rows the data set
 // shows. Who is in it may be known, and what both show as it is tells which rows of the
-// release are theirs: of those who were one until now (a class of the release, and who of
-// it is in which of the data sets before this one, shown or not), as many are in it as a block has, or none, and as many are
-// not; and each of both meet the models.
-func (d *derivation) blocks(t *takingIn) string {
-	apart := []string{"e." + blockColumn, "e." + classColumn}
-	for _, other := range d.before {
-		apart = append(apart, fmt.Sprintf("coalesce(e.%s, false)", ident(other.document.Member)))
-	}
-	meets := fmt.Sprintf("count(*) >= %d", t.r.K)
-	for _, q := range t.r.Requirements {
-		column := "e." + ident(q.Column)
-		holds := fmt.Sprintf("count(DISTINCT %[1]s) + (count(*) > count(%[1]s))::integer >= %[2]d", column, int(q.Parameter))
-		if t.r.Column(q.Column) == nil || t.r.BlindCuts { // nothing is shown of others, or in others' place
-			holds = fmt.Sprintf("(count(%s) = 0 OR count(DISTINCT %[1]s) >= %d)", column, int(q.Parameter))
-		}
-		meets += " AND " + holds
-	}
-	return fmt.Sprintf(`SELECT "tailor of" FROM (SELECT "tailor of", "tailor meets", count(*) OVER (PARTITION BY "tailor of", "tailor within") AS "tailor parts"
-			FROM (SELECT e.%s AS "tailor of", e.%s AS "tailor within", %s AS "tailor meets" FROM %s e GROUP BY %s, coalesce(e.%s, false)) g) h
-		GROUP BY 1 HAVING bool_and("tailor meets" OR "tailor parts" = 1)`,
-		blockColumn, classColumn, meets, t.chain.table("row"), commas(apart), ident(d.document.Member))
+// release are in it: so all of those who could not be told apart until now are.
+func (d *derivation) classes(t *takingIn) string {
+	return fmt.Sprintf("SELECT %s FROM %s GROUP BY 1 HAVING bool_and(coalesce(%s, false))", classColumn, t.chain.table("row"), ident(d.document.Member))
 }
 
 // insertion shows them, in an order of their own.

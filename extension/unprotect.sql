@@ -149,7 +149,6 @@ BEGIN
     CALL tailor.remove_policy(relation);
     IF copied THEN
         CALL tailor.read_data_sets_anew(parent);
-        RAISE NOTICE 'who was in data set % is known to its readers, and heeded no more by data sets of some people of %', relation, parent;
     END IF;
     IF EXISTS (SELECT FROM pg_class c WHERE c.oid = relation) THEN
         EXECUTE format('REVOKE SELECT ON %s FROM tailor_owner', relation);

@@ -111,8 +111,8 @@ func TestADataSetLeadsToTheBlocksOfItsTable(t *testing.T) {
 		t.Errorf("%d rows of everybody", n)
 	}
 	look("apart", "true")
-	// The root was made before anybody asked for the data sets of some: of blocks that few
-	// of them are in they show nothing.
+	// The root was made before anybody asked for the data sets of some: of blocks that not
+	// all are in they show nothing.
 	const part, others = "diagnosis = 'd1'", "id % 2 = 0"
 	few := look("others", others)
 	if few > 1000 {
