@@ -111,9 +111,10 @@ DECLARE
                      WHERE p.relation = note_facts.relation);
     digests uuid[];
 BEGIN
-    EXECUTE format('SELECT tailor.lowest_digests(VARIADIC coalesce(array_agg(
-                        tailor.subject_digest(concat(b.%I), k.key)), ''{}''))
-                    FROM %s b, tailor.subject_key k', policy ->> 'subject', relation) INTO digests;
+    EXECUTE format('SELECT coalesce(array_agg(d), ''{}'') FROM (
+                        SELECT DISTINCT tailor.subject_digest(concat(b.%I), k.key) AS d
+                        FROM %s b, tailor.subject_key k ORDER BY d LIMIT tailor.most_digests()) q',
+                   policy ->> 'subject', relation) INTO digests;
     INSERT INTO tailor.shown_family AS f (protection, names, owner, key, subjects, exact)
         SELECT p.identity, ARRAY[format('%I.%I', n.nspname, c.relname)],
                pg_get_userbyid(c.relowner), tailor.subject_digest('', k.key), digests,

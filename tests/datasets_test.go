@@ -64,6 +64,10 @@ func TestDataSetsAnswerAcrossTables(t *testing.T) {
 			t.Errorf("%s: %v, want %s", sql, err, code)
 		}
 	}
+	plan := strings.Join(rowsOf(t, conn, "EXPLAIN (TAILOR) SELECT zip, count(*) FROM stays_of WHERE age > 40 GROUP BY zip"), "\n")
+	if !strings.Contains(plan, "stays_of") || !strings.Contains(plan, "age") {
+		t.Error(plan)
+	}
 	// The table goes on showing what it did, and nothing of its data sets.
 	if rows := rowsOf(t, conn, "SELECT * FROM people LIMIT 1"); strings.Count(rows[0], "|") != 5 {
 		t.Errorf("people has other columns: %v", rows)
