@@ -83,6 +83,9 @@ func (r *reader) ofTables(f *File) {
 		if t.DataSet == nil {
 			continue
 		}
+		if t.DataSet.Query != "" {
+			r.query(f, t)
+		}
 		for j := range f.Tables {
 			of := &f.Tables[j]
 			switch {

@@ -267,6 +267,8 @@ var faulty = []struct {
 	{"rows as a word", "    recoding: auto", "    rows: no", "9:11", "must be true or false", true},
 	{"a data set without a query", "    recoding: auto", "    data_set: {of: public.others}", "9:15", `no "query"`, true},
 	{"a data set of a name without a schema", "    recoding: auto", "    data_set: {of: others, query: SELECT 1}", "9:20", "no name of a table", false},
+	{"a data set of no SELECT", "    recoding: auto", "    data_set: {of: public.others, query: DELETE FROM others}", "5:1", "not one SELECT", false},
+	{"a data set of no SQL", "    recoding: auto", "    data_set: {of: public.others, query: SELECT FROM WHERE}", "5:1", "no SQL", false},
 	{"a data set of itself", "    recoding: auto", "    data_set: {of: public.people, query: SELECT 1}", "5:1", "a data set itself", false},
 	{"a data set with a root of its own", "    recoding: auto", "    data_set: {of: public.others, query: SELECT 1}\n    recoding: full_domain", "10:15", "recoding", true},
 	{"a data set that is copied by itself", "    recoding: auto", "    data_set: {of: public.others, query: SELECT 1}\n    refresh: 24h", "10:5", "refresh", true},
@@ -355,4 +357,49 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("written as\n%s\nthen as\n%s", &first, &second)
 		}
 	})
+}
+
+// TestWhatIsComputedFromIdentifiersIsNotShown follows columns of a data set to those of tables.
+func TestWhatIsComputedFromIdentifiersIsNotShown(t *testing.T) {
+	const file = `version: 1
+tables:
+  public.people:
+    subject: id
+    k: 5
+    columns:
+      id: {class: direct_identifier}
+      age: {class: quasi_identifier, hierarchy: builtin.age}
+      diagnosis: {class: sensitive}
+  public.visits:
+    subject: person
+    k: 5
+    columns:
+      person: {class: direct_identifier}
+      day: {class: quasi_identifier, hierarchy: builtin.event_date}
+  public.study:
+    subject: id
+    k: 5
+    data_set: {of: public.people, query: %q}
+    columns:
+      id: {class: direct_identifier}
+      x: {class: sensitive%s}
+`
+	for query, computed := range map[string]bool{
+		`SELECT id, age AS x FROM people`:                                                                                  true,
+		`SELECT p.id, coalesce(p.age, 0) / 10 AS x FROM public.people p`:                                                   true,
+		`SELECT id, x FROM (SELECT id, -age AS x FROM people) q`:                                                           true,
+		`SELECT p.id, q.n AS x FROM people p JOIN (SELECT person, hashint4(person) AS n FROM visits) q ON q.person = p.id`: true,
+		`SELECT id, diagnosis AS x FROM people`:                                                                            false,
+		`SELECT p.id, count(p.age) AS x FROM people p GROUP BY 1`:                                                          false,
+		`SELECT p.id, max(v.day) - min(v.day) AS x FROM people p JOIN visits v ON v.person = p.id GROUP BY 1`:              false,
+		`SELECT p.id, p.age AS x FROM others p`:                                                                            false,
+	} {
+		_, faults := policyfile.Parse(fmt.Appendf(nil, file, query, ""))
+		if found := len(faults) > 0; found != computed {
+			t.Errorf("%s: %v", query, faults)
+		}
+		if _, faults := policyfile.Parse(fmt.Appendf(nil, file, query, ", shared_fact: accepted")); len(faults) > 0 {
+			t.Errorf("%s, accepted: %v", query, faults)
+		}
+	}
 }
