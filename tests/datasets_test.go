@@ -324,3 +324,40 @@ func TestDataSetsInFiles(t *testing.T) {
 		t.Errorf("exported:\n%s", export())
 	}
 }
+
+// TestDataSetsKeepTheirModels in the blocks of their table, which join where that has been
+// shown before: no block of theirs has one value.
+func TestDataSetsKeepTheirModels(t *testing.T) {
+	direct, p := datasetWard(t, "datasets_models", "")
+	conn := connect(t, p.dsn("researcher"))
+	answeredSoon(t, conn, "SELECT FROM people LIMIT 0")
+	exec1(t, direct, strings.Replace(staysOf, "CALL tailor.activate", "CALL tailor.require('stays_of', 'l_diversity', 'stays', 3);\nCALL tailor.activate", 1))
+	answeredSoon(t, conn, "SELECT FROM stays_of LIMIT 0")
+	look := func(when string) {
+		t.Helper()
+		if n := one[int](t, direct, `SELECT subjects::int FROM tailor.epochs WHERE relation = 'stays_of'::regclass`); n != 3000 {
+			t.Errorf("%s: %d people", when, n)
+		}
+		values := make(map[string]map[string]bool)
+		for _, row := range rowsOf(t, conn, "SELECT stays, tailor.label(age), tailor.label(zip) FROM stays_of") {
+			stays, labels, _ := strings.Cut(row, "|")
+			if values[labels] == nil {
+				values[labels] = make(map[string]bool)
+			}
+			values[labels][stays] = true
+		}
+		for labels, of := range values {
+			if len(of) < 3 {
+				t.Errorf("%s: %s has %d values", when, labels, len(of))
+			}
+		}
+	}
+	look("blocks that were there")
+	exec1(t, direct, `CALL tailor.forget_chains('people')`)
+	answeredSoon(t, conn, "SELECT FROM stays_of LIMIT 0")
+	look("made anew")
+	exec1(t, direct, `CALL tailor.erase('people', '11', departures => 'at_once')`)
+	if min := one[int](t, direct, `SELECT min(min_block)::int FROM tailor.epochs`); min < 5 {
+		t.Errorf("a block of %d", min)
+	}
+}
