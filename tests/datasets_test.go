@@ -1,12 +1,14 @@
 package tests
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // staysOf is a data set of the ward's people: how often each was there, and whether again soon.
@@ -359,5 +361,37 @@ func TestDataSetsKeepTheirModels(t *testing.T) {
 	exec1(t, direct, `CALL tailor.erase('people', '11', departures => 'at_once')`)
 	if min := one[int](t, direct, `SELECT min(min_block)::int FROM tailor.epochs`); min < 5 {
 		t.Errorf("a block of %d", min)
+	}
+}
+
+// TestARefusalsDataSetAnswers declares what a refusal along the key proposes.
+func TestARefusalsDataSetAnswers(t *testing.T) {
+	direct, p := datasetWard(t, "datasets_hint", "")
+	exec1(t, direct, `CALL tailor.protect('stays', subject => 'person', k => 5);
+		CALL tailor.classify('stays', 'person', 'direct_identifier');
+		CALL tailor.classify('stays', 'day', 'quasi_identifier', hierarchy => 'day');
+		CALL tailor.activate('stays')`)
+	conn := connect(t, p.program("researcher"))
+	answeredSoon(t, conn, "SELECT FROM stays s JOIN people p ON p.id = s.person LIMIT 0")
+	for _, sql := range []string{
+		"SELECT count(*) FROM people p LEFT JOIN stays s ON s.person = p.id WHERE s.person IS NULL",
+		"SELECT day, row_number() OVER (PARTITION BY person ORDER BY day) FROM stays",
+		"SELECT person, count(*) FROM stays GROUP BY person",
+	} {
+		_, err := conn.Exec(t.Context(), sql)
+		var answer *pgconn.PgError
+		if !errors.As(err, &answer) || !strings.Contains(answer.Hint, "CALL tailor.define_dataset('public.people_stays'") {
+			t.Errorf("%s: %v", sql, err)
+			continue
+		}
+		_, call, _ := strings.Cut(answer.Hint, "declares: ")
+		exec1(t, direct, call+`CALL tailor.classify('people_stays', 'age', 'quasi_identifier', hierarchy => 'age');
+			CALL tailor.classify('people_stays', 'rows', 'sensitive'); CALL tailor.activate('people_stays')`)
+		answeredSoon(t, conn, "SELECT FROM people_stays LIMIT 0")
+		const without = "SELECT count(*) FROM people_stays WHERE rows = 0"
+		if n, truth := answered(t, conn, without)[0][0], answered(t, direct, without)[0][0]; n != truth {
+			t.Errorf("%v have no stay, in truth %v", n, truth)
+		}
+		exec1(t, direct, `CALL tailor.unprotect('people_stays'); DROP MATERIALIZED VIEW people_stays`)
 	}
 }
