@@ -46,7 +46,10 @@ type requiredDocument struct {
 // carry takes what the policy says of data sets.
 func (r *Relation) carry(sets []dataSetDocument) {
 	for _, s := range sets {
-		r.carried = append(r.carried, Column{Name: s.Member, Number: s.Number, Type: "boolean", Category: "B", Class: NonSensitive, member: true})
+		r.carried = append(r.carried, Column{
+			Name: s.Member, Number: s.Number, Type: "boolean", Category: "B",
+			Class: NonSensitive, member: true,
+		})
 		for i := range s.Columns {
 			r.carried = append(r.carried, s.Columns[i].column())
 		}
@@ -131,7 +134,9 @@ func (t *takingIn) kinds(of *cohort) ([][]int, error) {
 	for row, set := range of.sets {
 		bySet[set] = append(bySet[set], row)
 	}
-	slices.SortFunc(bySet, func(x, y []int) int { return cmp.Or(cmp.Compare(len(x), len(y)), slices.Compare(x, y)) })
+	slices.SortFunc(bySet, func(x, y []int) int {
+		return cmp.Or(cmp.Compare(len(x), len(y)), slices.Compare(x, y))
+	})
 	var out [][]int
 	var rest []int
 	for _, rows := range bySet {
@@ -160,7 +165,10 @@ func (t *takingIn) kinds(of *cohort) ([][]int, error) {
 
 // part is a cohort of some of the rows.
 func (e *cohort) part(columns []anonymize.Column, rows []int) (*cohort, error) {
-	out := &cohort{rows: len(rows), subjects: len(rows), sensitive: make(map[string][]uint32), kinds: make(map[string]int)}
+	out := &cohort{
+		rows: len(rows), subjects: len(rows),
+		sensitive: make(map[string][]uint32), kinds: make(map[string]int),
+	}
 	pick := func(codes []uint32) []uint32 {
 		some := make([]uint32, len(rows))
 		for i, row := range rows {
@@ -198,8 +206,12 @@ func heedParents(protected []*Relation) {
 
 // openDataSet reads the chain of a data set. Where it does not serve, the release that it
 // is read off is brought up to date, and it with that.
-func (c *Catalog) openDataSet(ctx context.Context, r *Relation, audience string, serves func(stored) bool) (*Chain, error) {
-	chain := &Chain{version: r.Catalog, policy: r.Version, opened: time.Now(), granted: make(map[string]bool)}
+func (c *Catalog) openDataSet(
+	ctx context.Context, r *Relation, audience string, serves func(stored) bool,
+) (*Chain, error) {
+	chain := &Chain{
+		version: r.Catalog, policy: r.Version, opened: time.Now(), granted: make(map[string]bool),
+	}
 	served := func() (does bool, err error) {
 		err = pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 			was, err := c.readChain(ctx, tx, r, audience, chain)
@@ -290,13 +302,16 @@ func (t *takingIn) derive(ctx context.Context, d *derivation, edition bool) erro
 	}
 	d.chain = &Chain{}
 	var version int
-	err := t.tx.QueryRow(ctx, `SELECT chain, edition, generation, version FROM tailor.chain WHERE relation = $1 AND audience = $2 FOR UPDATE`,
-		d.r.OID, t.audience).Scan(&d.chain.number, &d.chain.edition, &d.chain.generation, &version)
+	err := t.tx.QueryRow(ctx, `SELECT chain, edition, generation, version FROM tailor.chain
+		WHERE relation = $1 AND audience = $2 FOR UPDATE`, d.r.OID, t.audience).
+		Scan(&d.chain.number, &d.chain.edition, &d.chain.generation, &version)
 	fresh := errors.Is(err, pgx.ErrNoRows)
 	switch {
 	case fresh:
-		err = t.tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, version, keyed, blocks, min_block, layout)
-			VALUES ($1, $2, $3, $4, true, 0, 0, $5) RETURNING chain`, d.r.OID, t.audience, t.r.Epoch, d.r.Version, releaseLayout).Scan(&d.chain.number)
+		err = t.tx.QueryRow(ctx, `INSERT INTO tailor.chain
+				(relation, audience, epoch, version, keyed, blocks, min_block, layout)
+			VALUES ($1, $2, $3, $4, true, 0, 0, $5) RETURNING chain`,
+			d.r.OID, t.audience, t.r.Epoch, d.r.Version, releaseLayout).Scan(&d.chain.number)
 	case err == nil && (edition || version != d.r.Version):
 		fresh = true
 		d.chain.edition = max(d.chain.edition, d.chain.generation) + 1
@@ -336,7 +351,9 @@ func (d *derivation) adoptLabels(parent []*dictionary) error {
 	for _, own := range d.dictionaries {
 		at := slices.IndexFunc(parent, func(p *dictionary) bool { return p.column.Name == own.column.Name })
 		if at < 0 || parent[at].column.ReleaseType() != own.column.ReleaseType() {
-			return sqlstate.New(sqlstate.PolicyStale, "column %q of data set %q is no quasi-identifier of its parent any more", own.column.Name, d.r.Name).
+			return sqlstate.New(sqlstate.PolicyStale,
+				"column %q of data set %q is no quasi-identifier of its parent any more",
+				own.column.Name, d.r.Name).
 				WithHint("A database administrator calls tailor.activate('%s').", d.r)
 		}
 		own.named, own.wide = parent[at].named, parent[at].wide
@@ -352,7 +369,9 @@ func (d *derivation) columns() (own, of []string) {
 		own, of = append(own, name), append(of, "e."+name)
 	}
 	for _, name := range d.r.payload() {
-		at := slices.IndexFunc(d.document.Columns, func(c carriedDocument) bool { return ident(c.Of) == name })
+		at := slices.IndexFunc(d.document.Columns, func(c carriedDocument) bool {
+			return ident(c.Of) == name
+		})
 		own, of = append(own, name), append(of, "e."+ident(d.document.Columns[at].Name))
 	}
 	for i, dictionary := range d.dictionaries {
@@ -378,21 +397,26 @@ func (d *derivation) selection(t *takingIn) string {
 	for i := range own {
 		list[i] = of[i] + " AS " + own[i]
 	}
-	return fmt.Sprintf(`SELECT %s, %s FROM (SELECT %s, %s::integer AS %[2]s, e.%[5]s AS "tailor member" FROM %[6]s e) q WHERE "tailor member" AND %[7]s IN (%[8]s)`,
-		commas(own), peopleColumn, commas(list), people, ident(d.document.Member), t.chain.table("row"), classColumn, d.classes(t))
+	return fmt.Sprintf(`SELECT %s, %s
+		FROM (SELECT %s, %s::integer AS %[2]s, e.%[5]s AS "tailor member" FROM %[6]s e) q
+		WHERE "tailor member" AND %[7]s IN (%[8]s)`,
+		commas(own), peopleColumn, commas(list), people, ident(d.document.Member),
+		t.chain.table("row"), classColumn, d.classes(t))
 }
 
 // classes is the query for the classes of the parent's release whose rows the data set
 // shows. Who is in it may be known, and what both show as it is tells which rows of the
 // release are in it: so all of those who could not be told apart until now are.
 func (d *derivation) classes(t *takingIn) string {
-	return fmt.Sprintf("SELECT %s FROM %s GROUP BY 1 HAVING bool_and(coalesce(%s, false))", classColumn, t.chain.table("row"), ident(d.document.Member))
+	return fmt.Sprintf("SELECT %s FROM %s GROUP BY 1 HAVING bool_and(coalesce(%s, false))",
+		classColumn, t.chain.table("row"), ident(d.document.Member))
 }
 
 // insertion shows them, in an order of their own.
 func (d *derivation) insertion(t *takingIn) string {
 	own, _ := d.columns()
-	return fmt.Sprintf("INSERT INTO %s (%s, %s) %s ORDER BY gen_random_uuid()", d.chain.table("row"), commas(own), peopleColumn, d.selection(t))
+	return fmt.Sprintf("INSERT INTO %s (%s, %s) %s ORDER BY gen_random_uuid()",
+		d.chain.table("row"), commas(own), peopleColumn, d.selection(t))
 }
 
 // createTables are the statements that make the tables of an edition, without rows. Who

@@ -351,8 +351,8 @@ BEGIN
         END LOOP;
         EXECUTE format(
             'UPDATE tailor.chain SET generation = generation + 1, changed = now(),
-                 (blocks, rows, subjects) = (SELECT count(DISTINCT "tailor block"), count(*), count(*)
-                                             FROM %s)
+                 (blocks, rows, subjects) = (
+                     SELECT count(DISTINCT "tailor block"), count(*), count(*) FROM %s)
              WHERE chain = $1', dataset.rows) USING dataset.number;
     END LOOP;
 END $$;
@@ -367,13 +367,15 @@ DECLARE
 BEGIN
     CALL tailor.assert_owner(parent);
     CALL tailor.take_turn(parent);
-    SELECT v.policy INTO policy FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+    SELECT v.policy INTO policy FROM tailor.protection p
+        JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
         WHERE p.relation = parent;
     IF policy ->> 'fingerprint' = tailor.fingerprint(parent) THEN
         CALL tailor.write_version(parent, tailor.with_data_sets(parent, policy));
     END IF; -- else it is out of force until it is activated
 END $$;
-COMMENT ON PROCEDURE tailor.read_data_sets_anew IS 'puts the policy of a table in force again with its data sets as they are; the caller has locked both';
+COMMENT ON PROCEDURE tailor.read_data_sets_anew IS 'puts the policy of a table in force again with '
+    'its data sets as they are; the caller has locked both';
 
 CREATE OR REPLACE PROCEDURE tailor.attach(relation regclass, policy jsonb, parent regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -385,8 +387,10 @@ DECLARE
            OR c ->> 'name' = policy ->> 'subject');
 BEGIN
     CALL tailor.assert_inert(relation, read);
-    SELECT coalesce(max(version), 0) + 1 INTO number FROM tailor.policy_version v WHERE v.relation = attach.relation;
-    INSERT INTO tailor.policy_version (relation, version, policy) VALUES (attach.relation, number, policy);
+    SELECT coalesce(max(version), 0) + 1 INTO number FROM tailor.policy_version v
+        WHERE v.relation = attach.relation;
+    INSERT INTO tailor.policy_version (relation, version, policy)
+        VALUES (attach.relation, number, policy);
     UPDATE tailor.protection p SET active = number WHERE p.relation = attach.relation;
     CALL tailor.note_facts(relation, policy);
     CALL tailor.assert_tells_no_identifier(relation, policy, parent);
@@ -394,4 +398,5 @@ BEGIN
     CALL tailor.read_data_sets_anew(parent);
     CALL tailor.publish_shape(relation, number);
 END $$;
-COMMENT ON PROCEDURE tailor.attach IS 'puts the policy of a data set in force, with another copy of its parent; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.attach IS 'puts the policy of a data set in force, with another copy of '
+    'its parent; for Tailor''s own routines only';

@@ -25,7 +25,8 @@ func (d *DataSet) String() string {
 func (d *DataSet) write(b *strings.Builder) {
 	lines := strings.Split(d.Query, "\n")
 	for _, line := range lines {
-		if len(lines) == 1 || line != strings.TrimRight(line, " \t") || strings.ContainsFunc(line, unprintable) {
+		trailing := line != strings.TrimRight(line, " \t")
+		if len(lines) == 1 || trailing || strings.ContainsFunc(line, unprintable) {
 			fmt.Fprintf(b, "    data_set: %s\n", d)
 			return
 		}
@@ -60,12 +61,16 @@ func (r *reader) dataSet(e entry) *DataSet {
 func (r *reader) shownAs(t *Table, keys map[string]entry) {
 	for _, name := range []string{"gate", "max_share", "cohort", "refresh", "set_valued"} {
 		if k, ok := keys[name]; ok {
-			r.fault(k.at, "leave it out, or say it of that table", "a data set is shown as the table that it is of: %q", name)
+			r.fault(k.at, "leave it out, or say it of that table",
+				"a data set is shown as the table that it is of: %q", name)
 		}
 	}
-	for name, usual := range map[string]string{"recoding": "auto", "cuts": "models", "departures": "batch", "changes": "batch"} {
+	for name, usual := range map[string]string{
+		"recoding": "auto", "cuts": "models", "departures": "batch", "changes": "batch",
+	} {
 		if k, ok := keys[name]; ok && k.value.Kind == yaml.ScalarNode && k.value.Value != usual {
-			r.fault(k.value, "leave it out, or say it of that table", "a data set is shown as the table that it is of: %q", name)
+			r.fault(k.value, "leave it out, or say it of that table",
+				"a data set is shown as the table that it is of: %q", name)
 		}
 	}
 	if t.AggregateOnly {
@@ -91,9 +96,15 @@ func (r *reader) ofTables(f *File) {
 			switch {
 			case of.Name != t.DataSet.Of:
 			case of.DataSet != nil:
-				r.faults = append(r.faults, Fault{t.Line, 1, fmt.Sprintf("%s is a data set itself", of.Name), "name the table that both are of"})
+				r.faults = append(r.faults, Fault{
+					t.Line, 1, fmt.Sprintf("%s is a data set itself", of.Name),
+					"name the table that both are of",
+				})
 			case of.K != t.K:
-				r.faults = append(r.faults, Fault{t.Line, 1, fmt.Sprintf("the k of %s is not that of %s", t.Name, of.Name), "a data set has the k of the table that it is of"})
+				r.faults = append(r.faults, Fault{
+					t.Line, 1, fmt.Sprintf("the k of %s is not that of %s", t.Name, of.Name),
+					"a data set has the k of the table that it is of",
+				})
 			}
 		}
 	}
