@@ -111,7 +111,9 @@ func (t *takingIn) begin(ctx context.Context) error {
 		return err
 	}
 	if p.of.table != nil {
-		t.measured = ecg.StoredRisks(ctx, p.of.table, t.r.K)
+		t.measured = slices.DeleteFunc(ecg.StoredRisks(ctx, p.of.table, t.r.K), func(s ecg.StoredRisk) bool {
+			return slices.Contains(s.Attributes, setsName)
+		})
 	}
 	return t.admit(ctx, wholeCopy, []placing{p})
 }
@@ -160,7 +162,7 @@ func (t *takingIn) place(ctx context.Context, arriving string, number int) (plac
 		return p, p.partition.Assert(requirements(t.r, of))
 	}
 	log.Info("making a root", "subjects", of.subjects)
-	if p.partition, err = ecg.MakeRoot(ctx, of.table, t.r.rootPlan(t.audience, of)); err != nil {
+	if p.partition, err = t.root(ctx, of); err != nil {
 		return p, err
 	}
 	log.Info("made a root", "blocks", p.partition.Blocks(), "smallest", p.partition.MinBlock(), "duration", time.Since(started))

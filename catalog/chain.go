@@ -110,6 +110,10 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 	if err != nil {
 		return nil, classified(err)
 	}
+	if chain.subjects == 0 && r.DataSetOf != 0 {
+		return nil, sqlstate.New(sqlstate.RiskTooHigh, "risk cannot be brought below the threshold").
+			WithHint("Of no block of its table all are in data set %q. Blocks that are made from now on heed who is: tailor.forget_chains has all made anew.", r.Name)
+	}
 	if chain.subjects == 0 { // all have left
 		return nil, assertFeasible(r, &cohort{})
 	}

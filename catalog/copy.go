@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -28,6 +29,10 @@ type cohort struct {
 	sensitive map[string][]uint32 // column -> code of each row
 	// subjectOfRow is nil where every row is a subject of its own.
 	subjectOfRow []uint32
+	// sets says of each row which data sets have its subject, nil where all rows are alike
+	// in that; and leaves has its values, by dimension.
+	sets   []uint32
+	leaves [][]uint32
 }
 
 // Names of the columns of copies and releases that nobody is shown. A blank cannot be
@@ -81,6 +86,9 @@ func (k *copied) cohort(ctx context.Context, db querier, r *Relation, arriving s
 	if of.rows != of.subjects { // else rows may be counted
 		of.subjectOfRow = subjectOfRow
 	}
+	if distinct(of.sets) < 2 {
+		of.sets = nil
+	}
 	if len(k.columns) == 0 || of.rows == 0 {
 		return of, nil
 	}
@@ -91,7 +99,16 @@ func (k *copied) cohort(ctx context.Context, db querier, r *Relation, arriving s
 			byRow[i][row] = k.leaves[i][tuple]
 		}
 	}
-	of.table, err = anonymize.NewTable(k.columns, byRow, of.subjectOfRow)
+	columns := k.columns
+	if of.sets != nil {
+		column, leaves, err := setsColumn(of.sets)
+		if err != nil {
+			return nil, err
+		}
+		of.leaves = byRow
+		columns, byRow = append(slices.Clip(columns), column), append(slices.Clip(byRow), leaves)
+	}
+	of.table, err = anonymize.NewTable(columns, byRow, of.subjectOfRow)
 	return of, err
 }
 
@@ -195,6 +212,10 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 		names = append(names, q.Column)
 		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY e.%s) - 1", ident(q.Column)))
 	}
+	members := r.memberColumns()
+	if len(members) > 0 {
+		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY concat_ws(' ', e.%s)) - 1", strings.Join(members, ", e.")))
+	}
 	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
 	if arriving != wholeCopy {
 		from += fmt.Sprintf(" JOIN %s a USING (%s) WHERE a.\"tailor cohort\" = %d", arriving, rowColumn, group)
@@ -220,6 +241,9 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 		subjectOfRow = append(subjectOfRow, person)
 		for i, name := range names {
 			of.sensitive[name] = append(of.sensitive[name], uint32(values[i+3]))
+		}
+		if len(members) > 0 {
+			of.sets = append(of.sets, uint32(values[len(names)+3]))
 		}
 		return nil
 	})

@@ -173,7 +173,7 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	taken := fmt.Sprintf("DELETE FROM %s r USING %s a WHERE (r.%[3]s, r.%[4]s, r.%[5]s) = (a.%[3]s, a.%[4]s, a.%[5]s) AND", row, acting, personColumn, keyColumn, nthColumn)
 	var before, beforeChange []string
 	for i, name := range followed {
-		number := t.r.Columns[slices.IndexFunc(t.r.Columns, func(c Column) bool { return ident(c.Name) == name })].Number
+		number := t.r.stored(name).Number
 		before = append(before, fmt.Sprintf("(%d, %s, true)", number, hashOf("c."+name)))
 		beforeChange = append(beforeChange, fmt.Sprintf("(%d, %s, c.%s)", number, hashOf("c."+name), changesColumn(i)))
 	}

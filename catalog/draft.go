@@ -20,7 +20,7 @@ func LoadColumns(ctx context.Context, tx pgx.Tx, name string) (*Relation, error)
 	err := tx.QueryRow(ctx, `
 		SELECT c.oid::oid, n.nspname::text, c.relname::text
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r', 'p')`, name).Scan(&r.OID, &r.Schema, &r.Name)
+		WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r', 'p', 'm')`, name).Scan(&r.OID, &r.Schema, &r.Name)
 	if err != nil {
 		return nil, err
 	}

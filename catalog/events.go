@@ -347,11 +347,7 @@ func (t *takingIn) past(ctx context.Context, of string) (history, error) {
 	out := make(history)
 	places := make(map[int]int)
 	for place, name := range t.followed() {
-		for i := range t.r.Columns {
-			if ident(t.r.Columns[i].Name) == name {
-				places[t.r.Columns[i].Number] = place
-			}
-		}
+		places[t.r.stored(name).Number] = place
 	}
 	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %[1]s, %[2]s, number, hash FROM %[3]s WHERE (%[1]s, %[2]s) IN (SELECT %[1]s, %[2]s FROM %[4]s) ORDER BY epoch",
 		personColumn, nthColumn, t.chain.table("past"), of))

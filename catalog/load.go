@@ -14,31 +14,28 @@ import (
 
 // policyDocument is a row of tailor.policy_version.
 type policyDocument struct {
-	Subject     string `json:"subject"`
-	K           int    `json:"k"`
-	Recoding    string `json:"recoding"`
-	Scope       string `json:"scope"`
-	Rows        *bool  `json:"rows"` // nil: written before there was such a setting
-	Fingerprint string `json:"fingerprint"`
-	Require     []struct {
-		Model     string  `json:"model"`
-		Column    string  `json:"column"`
-		Parameter float64 `json:"parameter"`
-	} `json:"require"`
-	Gate *struct {
+	Subject     string             `json:"subject"`
+	K           int                `json:"k"`
+	Recoding    string             `json:"recoding"`
+	Scope       string             `json:"scope"`
+	Rows        *bool              `json:"rows"` // nil: written before there was such a setting
+	Fingerprint string             `json:"fingerprint"`
+	Require     []requiredDocument `json:"require"`
+	Gate        *struct {
 		Measure string  `json:"measure"`
 		MaxRisk float64 `json:"max_risk"`
 	} `json:"gate"`
-	MaxShare   float64          `json:"max_share"` // 0: DefaultShare
-	Cohort     int              `json:"cohort"`
-	Cuts       string           `json:"cuts"` // "": by models
-	Indexes    Indexes          `json:"indexes"`
-	Departures string           `json:"departures"` // "": batch
-	Changes    string           `json:"changes"`
-	Seed       [][]string       `json:"seed"`
-	SetValued  *SetValued       `json:"set_valued"`
-	Parent     *parentDocument  `json:"parent"`
-	Columns    []columnDocument `json:"columns"`
+	MaxShare   float64           `json:"max_share"` // 0: DefaultShare
+	Cohort     int               `json:"cohort"`
+	Cuts       string            `json:"cuts"` // "": by models
+	Indexes    Indexes           `json:"indexes"`
+	Departures string            `json:"departures"` // "": batch
+	Changes    string            `json:"changes"`
+	Seed       [][]string        `json:"seed"`
+	SetValued  *SetValued        `json:"set_valued"`
+	Parent     *parentDocument   `json:"parent"`
+	DataSets   []dataSetDocument `json:"data_sets"`
+	Columns    []columnDocument  `json:"columns"`
 }
 
 type columnDocument struct {
@@ -73,7 +70,8 @@ SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.p
        coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
                  FROM tailor.project j WHERE j.relation = p.relation), '[]'),
        p.starts_anew, (SELECT jsonb_agg(jsonb_build_object('number', c.chain, 'edition', c.edition, 'generation', c.generation) ORDER BY c.chain) FROM tailor.chain c WHERE c.relation = p.relation),
-       tailor.in_step(p.relation), ARRAY(SELECT f::oid FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1)
+       tailor.in_step(p.relation), ARRAY(SELECT f::oid FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1),
+       coalesce(tailor.data_set_parent(p.relation)::oid, 0)
 FROM tailor.protection p
 JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
 JOIN pg_catalog.pg_class c ON c.oid = p.relation
@@ -149,13 +147,13 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Relation, error) {
+	protected, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Relation, error) {
 		r := &Relation{}
 		var document, projects []byte
 		var fingerprint string
 		var inStep bool
 		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &r.OneRow, &r.Subjects, &projects,
-			&r.startsAnew, &r.chains, &inStep, &r.References); err != nil {
+			&r.startsAnew, &r.chains, &inStep, &r.References, &r.DataSetOf); err != nil {
 			return nil, err
 		}
 		p, err := r.adopt(document)
@@ -173,6 +171,8 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 		r.Seeds = append(r.Seeds, declared...)
 		return r, nil
 	})
+	heedParents(protected)
+	return protected, err
 }
 
 // adopt fills a relation from the document of a policy version.
@@ -208,6 +208,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 	if p.Parent != nil {
 		r.borrow(p.Parent)
 	}
+	r.carry(p.DataSets)
 	return p, nil
 }
 

@@ -219,7 +219,7 @@ func (t *takingIn) statistics(ctx context.Context) ([]byte, error) {
 	}
 	if t.r.BlindCuts {
 		for _, q := range t.r.Requirements {
-			column := t.r.Column(q.Column)
+			column := t.r.stored(ident(q.Column))
 			s := columnStatistics{}
 			err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT coalesce(count(%s)::float8 / nullif(count(*), 0), 0) FROM %s",
 				ident(q.Column), t.chain.table("row"))).Scan(&s.Exact)

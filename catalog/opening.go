@@ -21,6 +21,9 @@ const makingPatience = 10 * time.Minute
 // brought up to date, under a lock for which other proxies wait, in one transaction:
 // whatever ends that before its commit leaves everything as it was.
 func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, serves func(stored) bool) (*Chain, error) {
+	if r.DataSetOf != 0 {
+		return c.openDataSet(ctx, r, audience, serves)
+	}
 	if r.SetValued != nil {
 		if err := c.publish(ctx, r); err != nil {
 			return nil, err
@@ -116,7 +119,7 @@ func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audienc
 // takeIn makes a release, or brings it up to date with the relation's copy.
 func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored) error {
 	t := &takingIn{Catalog: c, tx: tx, r: r, audience: audience, chain: chain}
-	first := chain.number == 0
+	first, edition := chain.number == 0, chain.edition
 	// What an earlier version has shown, no copy will mend.
 	if !first && was.layout < releaseLayout {
 		return errEarlier(r)
@@ -168,7 +171,10 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 	} else if err := t.goOn(ctx, was); err != nil {
 		return err
 	}
-	return t.note(ctx, first)
+	if err := t.note(ctx, first); err != nil {
+		return err
+	}
+	return t.deriveDataSets(ctx, first || chain.edition != edition)
 }
 
 // goOn brings a release up to date that has been shown.
@@ -260,9 +266,12 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 		}
 		var document []byte
 		shown := &ecg.Shown{}
-		subjects := "count(*)"
+		subjects, several := "count(*)", fmt.Sprintf("count(DISTINCT %s)", personColumn)
+		if r.DataSetOf != 0 { // a row can be that of anybody of the parent's
+			subjects, several = fmt.Sprintf("max(%s)", peopleColumn), fmt.Sprintf("max(%s)", peopleColumn)
+		}
 		if err := tx.QueryRow(ctx, `SELECT blocks, min_block, stored, CASE WHEN rows = subjects THEN $2 ELSE $3 END FROM tailor.chain WHERE chain = $1`,
-			chain.number, subjects, fmt.Sprintf("count(DISTINCT %s)", personColumn)).Scan(&shown.Blocks, &shown.MinBlock, &document, &subjects); err != nil {
+			chain.number, subjects, several).Scan(&shown.Blocks, &shown.MinBlock, &document, &subjects); err != nil {
 			return err
 		}
 		var stored []ecg.StoredRisk

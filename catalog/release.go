@@ -65,9 +65,7 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 		fmt.Sprintf("CREATE TABLE %s (%s bigint NOT NULL, %s bigint NOT NULL, number integer NOT NULL, hash bigint NOT NULL, epoch integer NOT NULL)", chain.table("past"), personColumn, nthColumn),
 	}
 	if len(dictionaries) > 0 {
-		statements = append(statements, fmt.Sprintf(
-			"CREATE TABLE %s (dimension integer, number integer, label text NOT NULL, value text, low text, high text, exact boolean NOT NULL, share float8 NOT NULL, PRIMARY KEY (dimension, number))",
-			chain.table("entry")))
+		statements = append(statements, createEntries(chain))
 		statements = append(statements, chain.createLists(dictionaries)...)
 	}
 	for _, table := range []string{"row", "gone", "past"} {
@@ -77,7 +75,14 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 	return execute(ctx, tx, statements...)
 }
 
-// payload are the columns that a release shows as they are, quoted.
+// createEntries is the statement that makes the table of an edition's labels.
+func createEntries(chain *Chain) string {
+	return fmt.Sprintf("CREATE TABLE %s (dimension integer, number integer, label text NOT NULL, value text, low text, high text, "+
+		"exact boolean NOT NULL, share float8 NOT NULL, PRIMARY KEY (dimension, number))", chain.table("entry"))
+}
+
+// payload are the columns that a release has as they are, quoted: those that it shows,
+// and those that data sets show which are read off it.
 func (r *Relation) payload() []string {
 	var out []string
 	for i := range r.Columns {
@@ -85,7 +90,23 @@ func (r *Relation) payload() []string {
 			out = append(out, ident(c.Name))
 		}
 	}
+	for i := range r.carried {
+		out = append(out, ident(r.carried[i].Name))
+	}
 	return out
+}
+
+// stored finds a column of the relation, or one that is carried for a data set, by its
+// quoted name in copies and releases.
+func (r *Relation) stored(quoted string) *Column {
+	for _, list := range [][]Column{r.Columns, r.carried} {
+		for i := range list {
+			if ident(list[i].Name) == quoted {
+				return &list[i]
+			}
+		}
+	}
+	return nil
 }
 
 // rowColumns are the columns of a release's rows, in order, without the shown ones of

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"slices"
 )
 
 // renew stores the release in tables of their own, with the rows of those that there
@@ -77,7 +76,6 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 // stays says whether a column of the payload, by its quoted name, was shown by an
 // earlier policy as it is now.
 func (t *takingIn) stays(was *Relation, name string) bool {
-	now := slices.IndexFunc(t.r.Columns, func(c Column) bool { return ident(c.Name) == name })
-	then := was.Column(t.r.Columns[now].Name)
-	return then != nil && then.Visible() && then.Class != QuasiIdentifier && then.Type == t.r.Columns[now].Type
+	now, then := t.r.stored(name), was.stored(name)
+	return then != nil && then.Visible() && then.Class != QuasiIdentifier && then.Type == now.Type
 }

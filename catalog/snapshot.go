@@ -34,6 +34,7 @@ type Column struct {
 	// what it covers; NoMargin that the column's distribution is secret.
 	Middle, NoMargin bool
 	stored           string // name in the copy where it is not Name
+	member           bool   // it says who is in a data set
 }
 
 // Visible says whether a release has the column at all.
@@ -147,6 +148,11 @@ type Relation struct {
 	Parent     *Parent
 	References []uint32
 	borrowed   []Column
+	// DataSetOf is the relation whose release this one's is read off, 0 for none.
+	DataSetOf uint32
+	// carried are the columns that the copy and the release have for data sets of the
+	// relation's subjects, among the payload. It shows none of them itself.
+	carried []Column
 	// OneRow says that what is shown has one row for each subject.
 	OneRow bool
 	// Subjects is how many are shown, 0 where that is not the same for all audiences.

@@ -23,7 +23,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     WHERE a.attrelid = p.relation AND a.attnum > 0 AND NOT a.attisdropped))
         || CASE WHEN p.max_share <> 0.5 THEN jsonb_build_object('max_share', p.max_share) ELSE '{}' END
         || CASE WHEN p.cohort IS NOT NULL THEN jsonb_build_object('cohort', p.cohort) ELSE '{}' END
-        || tailor.draft_effects(p.relation) || coalesce(tailor.draft_set_valued(p.relation), '{}'))
+        || tailor.draft_effects(p.relation) || coalesce(tailor.draft_set_valued(p.relation), '{}') || coalesce(tailor.draft_data_set(p.relation), '{}'))
     FROM tailor.protection p WHERE p.relation = draft.relation AND tailor.owns(p.relation)
 $$;
 COMMENT ON FUNCTION tailor.draft IS 'the policy of one''s own table as it would be activated; NULL for others';
@@ -52,7 +52,7 @@ BEGIN
     END LOOP;
     FOR found IN
         SELECT f AS part FROM tailor.family(relation) f JOIN pg_class c ON c.oid = f
-        WHERE c.relkind NOT IN ('r', 'p') OR c.relpersistence = 't'
+        WHERE c.relkind NOT IN ('r', 'p', 'm') OR c.relpersistence = 't'
     LOOP
         RAISE EXCEPTION '% is not a table that is stored here', found.part USING ERRCODE = '42809';
     END LOOP;
@@ -128,6 +128,7 @@ DECLARE
     fetched  text;
     person   text; -- the subject as it is stored
     lender   text; -- and that of the parent
+    sets     record; -- what is read of data sets
     single   boolean;
     keyed    boolean;
     own_key  text; -- of a row, beside its subject
@@ -195,6 +196,12 @@ BEGIN
                  AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
             CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('p.%I', a.attname)) s JOIN pg_type t ON t.oid = s.stored;
     END IF;
+    IF policy ? 'data_sets' THEN
+        CALL tailor.assert_reads_data_sets(relation, policy);
+        sets := tailor.reading_data_sets(policy, person);
+        source := source || sets.joins;
+        fetched := concat_ws(', ', fetched, sets.fetched);
+    END IF;
     -- Where the column is a key, a row is a subject, and its random number will
     -- do for both.
     single := tailor.is_key(relation, (policy ->> 'subject')::name);
@@ -214,6 +221,10 @@ BEGIN
         WHERE c ->> 'class' IN ('sensitive', 'non_sensitive')
            OR (c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym'
                AND a.atttypid IN ('int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype));
+    IF policy ? 'data_sets' THEN
+        payload := concat_ws(', ', payload, sets.payload);
+        hashed := concat_ws(', ', hashed, sets.payload);
+    END IF;
 
     slot := tailor.start_progress(relation);
     EXECUTE format('SELECT count(*), count(*) FILTER (WHERE %I IS NULL) FROM %s', policy ->> 'subject', relation) INTO total, missing;
@@ -543,12 +554,48 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_valid IS 'fails unless a draft can be activated';
 
+CREATE OR REPLACE PROCEDURE tailor.write_version(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number  integer;
+    built   integer;
+    dataset regclass;
+BEGIN
+    SELECT coalesce(max(version), 0) + 1 INTO number FROM tailor.policy_version v WHERE v.relation = write_version.relation;
+    INSERT INTO tailor.policy_version (relation, version, policy) VALUES (write_version.relation, number, policy);
+    built := tailor.build_epoch(relation, number);
+    CALL tailor.publish_shape(relation, number);
+    -- In the order of the proxies: the policy's row, then the chains'.
+    PERFORM FROM tailor.protection p WHERE p.relation = write_version.relation FOR UPDATE;
+    CALL tailor.close_releases(relation);
+    UPDATE tailor.protection p SET active = number, epoch = built WHERE p.relation = write_version.relation;
+    -- What they show is read off what the table does, which is made under another policy now.
+    FOR dataset IN SELECT tailor.data_sets(write_version.relation) LOOP
+        PERFORM FROM tailor.protection p WHERE p.relation = dataset FOR UPDATE;
+        CALL tailor.close_releases(dataset);
+        WITH another AS (
+            INSERT INTO tailor.policy_version (relation, version, policy)
+                SELECT v.relation, (SELECT max(m.version) + 1 FROM tailor.policy_version m WHERE m.relation = dataset),
+                       v.policy || jsonb_build_object('k', write_version.policy -> 'k')
+                FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+                WHERE p.relation = dataset AND EXISTS (SELECT FROM tailor.chain c WHERE c.relation = dataset AND c.version = p.active)
+                RETURNING version)
+        UPDATE tailor.protection p SET epoch = built, active = coalesce((SELECT version FROM another), p.active),
+                k = (write_version.policy ->> 'k')::integer
+            WHERE p.relation = dataset;
+    END LOOP;
+    CALL tailor.close_joins(relation);
+    CALL tailor.settle(relation);
+    PERFORM nextval('tailor.catalog_version');
+    PERFORM pg_notify('tailor', 'policies');
+END $$;
+COMMENT ON PROCEDURE tailor.write_version IS 'puts a policy in force, with a copy; for Tailor''s own routines only';
+
 CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     policy jsonb;
-    number integer;
-    built  integer;
+    parent regclass := tailor.data_set_parent(relation);
     way    record;
 BEGIN
     CALL tailor.assert_owner(relation);
@@ -556,6 +603,11 @@ BEGIN
     CALL tailor.take_turn(relation);
     policy := tailor.draft(relation);
     CALL tailor.assert_valid(relation, policy);
+    IF parent IS NOT NULL THEN
+        CALL tailor.assert_data_set(relation, policy, parent);
+    ELSIF EXISTS (SELECT FROM tailor.data_sets(relation)) THEN
+        CALL tailor.assert_has_data_sets(relation, policy);
+    END IF;
     FOR way IN SELECT * FROM tailor.powers(ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
         RAISE EXCEPTION 'reader "%" bypasses privileges', way.reader USING ERRCODE = '42501',
             DETAIL = format('It is or can become %I.', way.role), HINT = 'tailor doctor finds all such readers, and says what mends each.';
@@ -590,18 +642,11 @@ BEGIN
             DETAIL = format('It may do so as %I.', way.role),
             HINT = format('REVOKE ALL ON %s FROM PUBLIC, %I; or drop the view.', way.view, way.role);
     END LOOP;
-    SELECT coalesce(max(version), 0) + 1 INTO number FROM tailor.policy_version v WHERE v.relation = put_in_force.relation;
-    INSERT INTO tailor.policy_version (relation, version, policy) VALUES (put_in_force.relation, number, policy);
-    built := tailor.build_epoch(relation, number);
-    CALL tailor.publish_shape(relation, number);
-    -- In the order of the proxies: the policy's row, then the chains'.
-    PERFORM FROM tailor.protection p WHERE p.relation = put_in_force.relation FOR UPDATE;
-    CALL tailor.close_releases(relation);
-    UPDATE tailor.protection p SET active = number, epoch = built WHERE p.relation = put_in_force.relation;
-    CALL tailor.close_joins(relation);
-    CALL tailor.settle(relation);
-    PERFORM nextval('tailor.catalog_version');
-    PERFORM pg_notify('tailor', 'policies');
+    IF parent IS NULL THEN
+        CALL tailor.write_version(relation, tailor.with_data_sets(relation, policy));
+    ELSE
+        CALL tailor.attach(relation, tailor.labelled_as(policy, parent), parent);
+    END IF;
 END $$;
 COMMENT ON PROCEDURE tailor.put_in_force IS 'the part of tailor.activate that writes';
 
@@ -655,7 +700,8 @@ BEGIN
             USING ERRCODE = '55000', HINT = format('CALL tailor.activate(%L);', relation);
     END IF;
     built := tailor.build_epoch(relation, number);
-    UPDATE tailor.protection p SET epoch = built WHERE p.relation = renew_copy.relation;
+    UPDATE tailor.protection p SET epoch = built
+        WHERE p.relation = renew_copy.relation OR p.relation IN (SELECT tailor.data_sets(renew_copy.relation));
     CALL tailor.settle(relation);
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
@@ -667,7 +713,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.hold(relation);
-    CALL tailor.renew_copy(relation);
+    CALL tailor.renew_copy(coalesce(tailor.data_set_parent(relation), relation));
 END $$;
 COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table, to which the proxy carries what readers are shown';
 
@@ -678,9 +724,17 @@ DECLARE
     views name[];
 BEGIN
     CALL tailor.assert_owner(relation);
+    IF tailor.data_set_parent(relation) IS NOT NULL THEN
+        RAISE EXCEPTION 'data set % goes on with table %', relation, tailor.data_set_parent(relation)
+            USING ERRCODE = '0A000', HINT = 'Call tailor.forget_chains for that.';
+    END IF;
     -- The policy's row first: a proxy that is making a chain holds it.
     UPDATE tailor.protection p SET starts_anew = true WHERE p.relation = begin_anew.relation;
-    FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = begin_anew.relation FOR UPDATE LOOP
+    FOR chain IN
+        SELECT c.chain AS number FROM tailor.chain c
+        WHERE c.relation = begin_anew.relation OR c.relation IN (SELECT tailor.data_sets(begin_anew.relation))
+        ORDER BY 1 FOR UPDATE
+    LOOP
         views := tailor.views_of(chain.number);
         CALL tailor.close_views(views);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;

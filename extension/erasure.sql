@@ -90,8 +90,8 @@ END $$;
 COMMENT ON PROCEDURE tailor.assert_erased_known IS 'fails if people who were erased cannot be '
     'told from others any more; for Tailor''s own routines only';
 
--- A person's rows are in the table that was named and in all that refer to its
--- subject by theirs.
+-- A person's rows are in the table that was named, in all that refer to its subject by
+-- theirs, and in data sets of these.
 CREATE OR REPLACE FUNCTION tailor.tables_about(relation regclass)
 RETURNS TABLE (part regclass, subject name)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -112,9 +112,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         JOIN pg_attribute there ON there.attrelid = f.confrelid AND there.attnum = f.confkey[1]
             AND there.attname = a.subject)
     SELECT relation, subject FROM about
+  UNION ALL
+    SELECT s.relation, s.subject FROM about a JOIN tailor.dataset d ON d.parent = a.relation
+    JOIN subjects s ON s.relation = d.relation
 $$;
 COMMENT ON FUNCTION tailor.tables_about IS 'a protected table and the protected ones whose '
-    'subject refers to its subject, with the column of each';
+    'subject refers to its subject, and their data sets, with the column of each';
 
 -- What a release asks of a block (catalog/events.go), asked of the others' rows.
 CREATE OR REPLACE FUNCTION tailor.blocks_short_of(
@@ -191,6 +194,7 @@ DECLARE
     gone CONSTANT text := format('tailor_store.%I', release || '_gone');
     past CONSTANT text := format('tailor_store.%I', release || '_past');
 BEGIN
+    CALL tailor.erase_from_data_sets(chain, release, person);
     EXECUTE format(
         'WITH taken AS (
              DELETE FROM %1$s WHERE "tailor block" = ANY ($1) AND "tailor person" <> $2
@@ -625,6 +629,11 @@ BEGIN
     END IF;
     IF subject IS NULL THEN
         RAISE EXCEPTION 'the subject to erase is NULL' USING ERRCODE = '22004';
+    END IF;
+    IF tailor.data_set_parent(relation) IS NOT NULL THEN
+        RAISE EXCEPTION 'a person is erased from data set % with table %', relation,
+            tailor.data_set_parent(relation) USING ERRCODE = '0A000', HINT = format(
+                'CALL tailor.erase(%L, ...);', tailor.data_set_parent(relation));
     END IF;
     FOR about IN
         SELECT t.part, t.subject, format_type(s.stored, s.stored_modifier) AS type,

@@ -48,6 +48,14 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION tailor.exact_columns IS 'the columns that a policy shows as they are. The codes of a set-valued table are not, unless they are shown beside columns of the parent: k^m-anonymity counts them among what is known';
 
+CREATE OR REPLACE FUNCTION tailor.own_quasi_identifiers(policy jsonb) RETURNS SETOF name
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
+    WHERE c ->> 'class' = 'quasi_identifier' AND NOT policy ? 'set_valued'
+$$;
+COMMENT ON FUNCTION tailor.own_quasi_identifiers IS
+    'the quasi-identifiers that a policy does not borrow; of a set-valued table none';
+
 -- Called as tailor.follow_subjects is. A cast is made only between PostgreSQL's own types.
 DROP PROCEDURE IF EXISTS tailor.keep_facts(uuid, regclass, jsonb, uuid[]);
 CREATE OR REPLACE PROCEDURE tailor.keep_facts(identity uuid, relation regclass, policy jsonb, digests uuid[], copy integer)
@@ -73,7 +81,8 @@ BEGIN
         FROM (SELECT a.attname AS name, a.attnum AS number,
                      CASE WHEN a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'float4'::regtype, 'float8'::regtype) THEN 'number'
                           WHEN a.atttypid IN ('date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype) THEN 'date' ELSE 'text' END AS kind
-              FROM tailor.exact_columns(policy) e
+              FROM (SELECT x.name FROM tailor.exact_columns(policy) x
+                  UNION SELECT tailor.own_quasi_identifiers(policy)) e
               JOIN pg_attribute a ON a.attrelid = relation AND a.attname = e.name AND a.attnum > 0 AND NOT a.attisdropped) c;
     IF facts IS NULL OR cardinality(digests) = 0 THEN
         RETURN;
@@ -92,7 +101,36 @@ BEGIN
         tailor.unless_erased(relation, (policy ->> 'subject')::name))
         USING identity, digests[least(5000, cardinality(digests))];
 END $$;
-COMMENT ON PROCEDURE tailor.keep_facts IS 'keeps what columns that are shown exact say of the subjects with the 5000 lowest digests; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.keep_facts IS 'keeps what columns that are shown exact, and quasi-identifiers, say of the subjects with the 5000 lowest digests; for Tailor''s own routines only';
+
+-- What is shown of a data set goes on with its parent, so that nobody is asked about.
+CREATE OR REPLACE PROCEDURE tailor.note_facts(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    own     uuid := (SELECT p.identity FROM tailor.protection p
+                     WHERE p.relation = note_facts.relation);
+    digests uuid[];
+BEGIN
+    EXECUTE format('SELECT coalesce(array_agg(d), ''{}'') FROM (
+                        SELECT DISTINCT tailor.subject_digest(concat(b.%I), k.key) AS d
+                        FROM %s b, tailor.subject_key k ORDER BY d LIMIT tailor.most_digests()) q',
+                   policy ->> 'subject', relation) INTO digests;
+    INSERT INTO tailor.shown_family AS f (protection, names, owner, key, subjects, exact)
+        SELECT p.identity, ARRAY[format('%I.%I', n.nspname, c.relname)],
+               pg_get_userbyid(c.relowner), tailor.subject_digest('', k.key), digests,
+               ARRAY(SELECT e.name FROM tailor.exact_columns(policy) e)
+        FROM tailor.protection p JOIN pg_class c ON c.oid = p.relation
+        JOIN pg_namespace n ON n.oid = c.relnamespace, tailor.subject_key k
+        WHERE p.relation = note_facts.relation
+        ON CONFLICT (protection) DO UPDATE SET
+            names = array_remove(f.names, excluded.names[1]) || excluded.names,
+            owner = excluded.owner, key = excluded.key, exact = excluded.exact, changed = now(),
+            subjects = tailor.lowest_digests(VARIADIC excluded.subjects
+                || CASE WHEN f.key = excluded.key THEN f.subjects END);
+    CALL tailor.keep_facts(own, relation, policy, digests, NULL);
+END $$;
+COMMENT ON PROCEDURE tailor.note_facts IS 'remembers of whom a data set is, and what it says of '
+    'some; for Tailor''s own routines only';
 
 -- Two measures, of 2,000 subjects at most. Both are shares of subjects, beside the
 -- share that chance gives.
@@ -190,6 +228,54 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION tailor.unlike IS 'whether what two families show exact has been compared, and no column of one tells of one of the other';
 
+-- A data set has its parent's root; so whatever it shows beside that is sound.
+CREATE OR REPLACE FUNCTION tailor.root_of(relation regclass) RETURNS regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(tailor.data_set_parent(relation), relation)
+$$;
+COMMENT ON FUNCTION tailor.root_of IS 'the table whose root a table''s release is of';
+
+-- With a data set whatever tells of a quasi-identifier of another root is compared, too: of
+-- what it computes from other tables nobody has looked at the columns.
+CREATE OR REPLACE FUNCTION tailor.compared_columns(policy jsonb, other regclass)
+RETURNS TABLE (name name, accepted boolean, exact boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT x.name, x.accepted, true FROM tailor.exact_columns(policy) x
+  UNION ALL
+    SELECT q, false, false FROM tailor.own_quasi_identifiers(policy) q
+    WHERE tailor.data_set_parent(other) IS NOT NULL AND NOT policy ? 'data_set_of'
+$$;
+
+-- What is computed from a quasi-identifier of the parent would be shown as it is. Much of
+-- what is worth asking depends on an age, and is no more refused than a diagnosis would be:
+-- what is looked for goes three quarters of the way to certainty.
+CREATE OR REPLACE PROCEDURE tailor.assert_tells_no_identifier(relation regclass, policy jsonb, parent regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    telling record;
+BEGIN
+    SELECT e.name, q AS of, c.* INTO telling
+        FROM tailor.protection d, tailor.protection p
+        JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active,
+            tailor.exact_columns(assert_tells_no_identifier.policy) e, tailor.own_quasi_identifiers(v.policy) q,
+            tailor.compare_facts(d.identity, e.name, p.identity, q) c
+        WHERE d.relation = assert_tells_no_identifier.relation
+          AND p.relation = assert_tells_no_identifier.parent AND NOT e.accepted
+          AND (tailor.far_beyond(c.agreement, c.agreement_by_chance, c.subjects, 0.25)
+               OR tailor.far_beyond(c.told, c.told_by_chance, c.subjects, 0.75))
+        ORDER BY 1, 2 LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'column "%" of data set % tells of the quasi-identifier "%" of table %',
+            telling.name, relation, telling.of, parent USING ERRCODE = '0A000',
+            DETAIL = format('%s subjects looked at; the same is said of %s %% (by chance %s %%), %s %% are '
+                'guessed right from each other (by chance %s %%).', telling.subjects,
+                round(100 * telling.agreement), round(100 * telling.agreement_by_chance),
+                coalesce(round(100 * telling.told), 0), coalesce(round(100 * telling.told_by_chance), 0)),
+            HINT = format('Hide it, or say that it may be shown as it is: CALL tailor.shared_fact(%L, %L, ''accepted'').', relation, telling.name);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_tells_no_identifier IS 'fails where a data set shows as it is what its parent shows by labels; for Tailor''s own routines only';
+
 CREATE OR REPLACE PROCEDURE tailor.assert_no_shared_facts(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -197,11 +283,11 @@ DECLARE
     found record;
 BEGIN
     FOR other IN
-        SELECT p.relation, p.identity, own.identity AS here, v.policy, p.relation IN (SELECT tailor.kin(assert_no_shared_facts.relation, (assert_no_shared_facts.policy ->> 'subject')::name)) AS tied,
+        SELECT p.relation, p.identity, own.identity AS here, v.policy, tailor.root_of(p.relation) IN (SELECT tailor.root_kin(assert_no_shared_facts.relation)) AS tied,
                pg_has_role(c.relowner, o.relowner, 'USAGE') AS owned
         FROM tailor.protection own CROSS JOIN tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
         JOIN pg_class c ON c.oid = own.relation JOIN pg_class o ON o.oid = p.relation
-        WHERE own.relation = assert_no_shared_facts.relation AND p.relation <> own.relation
+        WHERE own.relation = assert_no_shared_facts.relation AND tailor.root_of(p.relation) <> tailor.root_of(own.relation)
         ORDER BY p.relation
     LOOP
         CONTINUE WHEN NOT other.tied AND NOT (other.owned AND tailor.same_subjects(other.here, other.identity));
@@ -212,8 +298,8 @@ BEGIN
                        f.subjects, CASE WHEN f.agreement IS NOT NULL THEN format(' the same is said of %s %% (by chance %s %%),', round(100 * f.agreement), round(100 * f.agreement_by_chance)) END,
                        coalesce(round(100 * f.told), 0), coalesce(round(100 * f.told_by_chance), 0)) END), ' ' ORDER BY f.alike DESC, f.here, f.there) AS detail
             INTO found
-            FROM (SELECT a.name AS here, b.name AS there, l.*
-                  FROM tailor.exact_columns(policy) a CROSS JOIN tailor.exact_columns(other.policy) b
+            FROM (SELECT a.name AS here, b.name AS there, a.exact AND b.exact AS exact, l.*
+                  FROM tailor.compared_columns(policy, other.relation) a CROSS JOIN tailor.compared_columns(other.policy, relation) b
                   CROSS JOIN LATERAL (
                       SELECT * FROM tailor.compare_facts(other.here, a.name, other.identity, b.name)
                           WHERE policy ? 'set_valued' = (other.policy ? 'set_valued')
@@ -221,8 +307,8 @@ BEGIN
                           WHERE policy ? 'set_valued' AND NOT other.policy ? 'set_valued'
                     UNION ALL SELECT * FROM tailor.compare_codes(other.identity, b.name, other.here, a.name)
                           WHERE NOT policy ? 'set_valued' AND other.policy ? 'set_valued') l
-                  WHERE NOT a.accepted AND NOT b.accepted) f
-            WHERE f.here = f.there AND other.tied OR f.alike AND other.owned;
+                  WHERE NOT a.accepted AND NOT b.accepted AND (a.exact OR b.exact)) f
+            WHERE f.here = f.there AND f.exact AND other.tied OR f.alike AND other.owned;
         IF found.pairs > 0 THEN
             RAISE EXCEPTION 'tables % and % show the same fact in columns %', relation, other.relation, found.first USING ERRCODE = '0A000',
                 DETAIL = found.detail,
@@ -254,3 +340,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE p.relation <> kin.relation
 $$;
 COMMENT ON FUNCTION tailor.kin IS 'the active tables whose subjects foreign keys tie to those of a table';
+
+CREATE OR REPLACE FUNCTION tailor.root_kin(relation regclass) RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT tailor.kin(p.relation, p.subject) FROM tailor.protection p
+    WHERE p.relation = tailor.root_of(root_kin.relation)
+$$;
+COMMENT ON FUNCTION tailor.root_kin IS 'those whose subjects foreign keys tie to those of a table, or of a data set''s parent';

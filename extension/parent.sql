@@ -135,14 +135,22 @@ COMMENT ON PROCEDURE tailor.assert_links IS 'fails where a foreign key links two
 CREATE OR REPLACE PROCEDURE tailor.hold(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    root   regclass := coalesce(tailor.data_set_parent(relation), relation);
     parent regclass;
 BEGIN
-    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
-    FOR parent IN SELECT f FROM tailor.parents(relation, NULL) f WHERE tailor.owns(f) ORDER BY 1 LOOP
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', root);
+    FOR parent IN SELECT f FROM tailor.parents(root, NULL) f WHERE tailor.owns(f) ORDER BY 1 LOOP
         EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
     END LOOP;
+    -- PostgreSQL fills them with their owners' rights. That locks them, too.
+    FOR parent IN SELECT s FROM tailor.data_sets(root) s WHERE s <> relation LOOP
+        EXECUTE format('REFRESH MATERIALIZED VIEW %s', parent);
+    END LOOP;
+    IF root <> relation THEN
+        EXECUTE format('REFRESH MATERIALIZED VIEW %s', relation);
+    END IF;
 END $$;
-COMMENT ON PROCEDURE tailor.hold IS 'locks a table, and what it borrows from, against changes of their making until the transaction ends';
+COMMENT ON PROCEDURE tailor.hold IS 'locks a table, and what it borrows from, against changes of their making until the transaction ends, and fills its data sets';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_whole(relation regclass, policy jsonb, epoch integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -5,7 +5,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_column(relation, subject);
-    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind IN ('r', 'p')) THEN
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind IN ('r', 'p', 'm')) THEN
         RAISE EXCEPTION '% is not a table', relation USING ERRCODE = '42809';
     END IF;
     IF (SELECT c.relpersistence FROM pg_class c WHERE c.oid = relation) = 't' THEN
@@ -27,6 +27,11 @@ COMMENT ON PROCEDURE tailor.write_protection IS 'the part of tailor.protect that
 CREATE OR REPLACE PROCEDURE tailor.protect(relation regclass, subject name, k integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF (SELECT c.relkind FROM pg_class c WHERE c.oid = relation) = 'm'
+       AND tailor.data_set_parent(relation) IS NULL THEN
+        RAISE EXCEPTION '% is not a table', relation USING ERRCODE = '42809',
+            HINT = 'Have its query protected: tailor.define_dataset makes a materialized view of it.';
+    END IF;
     CALL tailor.write_protection(relation, subject, k);
     IF NOT has_table_privilege('tailor_owner', relation, 'SELECT') THEN
         -- VACUUM would wait for the grant with the lock that an activation in this transaction needs.
@@ -140,7 +145,9 @@ DECLARE
 BEGIN
     FOR required IN SELECT r ->> 'model' AS model, r ->> 'column' AS name,
                            (r ->> 'parameter')::float8 AS parameter
-                    FROM jsonb_array_elements(policy -> 'require') r
+                    FROM (SELECT jsonb_array_elements(policy -> 'require') UNION ALL
+                          SELECT jsonb_array_elements(s -> 'require')
+                          FROM jsonb_array_elements(policy -> 'data_sets') s) q (r)
     LOOP
         EXECUTE format(
             'SELECT ARRAY(SELECT block FROM (

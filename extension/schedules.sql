@@ -21,6 +21,10 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
+    IF tailor.data_set_parent(relation) IS NOT NULL THEN
+        RAISE EXCEPTION 'data set % is refreshed with table %', relation,
+            tailor.data_set_parent(relation) USING ERRCODE = '0A000', HINT = 'Schedule that.';
+    END IF;
     IF every IS NULL THEN
         DELETE FROM tailor.schedule s WHERE s.relation = schedule.relation;
         RETURN;
@@ -55,6 +59,8 @@ BEGIN
         SELECT tailor.lender(v.policy)
         FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
         WHERE p.relation = lock_scheduled.relation AND v.policy ? 'parent'
+      UNION ALL
+        SELECT tailor.data_sets(lock_scheduled.relation)
     LOOP
         CONTINUE WHEN part IS NULL;
         SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class c WHERE c.oid = part;
@@ -62,7 +68,8 @@ BEGIN
             RAISE EXCEPTION 'the role "%" that installed Tailor may not lock table %', current_user, part
                 USING ERRCODE = '42501', HINT = format('GRANT %I TO %I;', owner, current_user);
         END IF;
-        EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', part);
+        EXECUTE format(CASE WHEN tailor.data_set_parent(part) IS NULL
+            THEN 'LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE' ELSE 'REFRESH MATERIALIZED VIEW %s' END, part);
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.lock_scheduled IS 'keeps a table as it is for a scheduled refresh; for the proxy only';

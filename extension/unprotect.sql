@@ -110,6 +110,11 @@ BEGIN
         RAISE EXCEPTION 'table % borrows quasi-identifiers from table %', child, relation USING ERRCODE = '2BP01',
             HINT = format('CALL tailor.unprotect(%L) first, or drop its foreign key and CALL tailor.activate(%L).', child, child);
     END IF;
+    SELECT d.relation INTO child FROM tailor.dataset d WHERE d.parent = remove_policy.relation ORDER BY d.number LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'data set % is of the subjects of table %', child, relation USING ERRCODE = '2BP01',
+            HINT = format('CALL tailor.unprotect(%L) first.', child);
+    END IF;
     -- In the order of the proxies: the policy's row, then the chains'. From here on
     -- nobody may read the releases, whatever becomes of them.
     chains := ARRAY(SELECT c.chain FROM tailor.chain c WHERE c.relation = remove_policy.relation ORDER BY 1 FOR UPDATE);
@@ -133,8 +138,18 @@ COMMENT ON PROCEDURE tailor.remove_policy IS 'the part of tailor.unprotect that 
 
 CREATE OR REPLACE PROCEDURE tailor.unprotect(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    parent regclass := tailor.data_set_parent(relation);
+    copied boolean := relation IN (SELECT tailor.data_sets(parent))
+                      AND EXISTS (SELECT FROM pg_class c WHERE c.oid = parent);
 BEGIN
+    IF copied THEN
+        CALL tailor.hold(parent);
+    END IF;
     CALL tailor.remove_policy(relation);
+    IF copied THEN
+        CALL tailor.read_data_sets_anew(parent);
+    END IF;
     IF EXISTS (SELECT FROM pg_class c WHERE c.oid = relation) THEN
         EXECUTE format('REVOKE SELECT ON %s FROM tailor_owner', relation);
         RAISE NOTICE 'table % is as any other: readers get back no privilege on it, and what they were shown stays known', relation;

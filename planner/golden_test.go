@@ -92,7 +92,7 @@ func hospitalSnapshot() *catalog.Snapshot {
 	}
 	stays, transfers, audits := child(16, "stays"), child(17, "transfers"), child(18, "audits")
 	lent := func(inStep, narrow bool) *catalog.Parent {
-		p := &catalog.Parent{Schema: "public", Name: "patients", InStep: inStep, Narrow: narrow}
+		p := &catalog.Parent{Schema: "public", Name: "patients", Subject: "id", InStep: inStep, Narrow: narrow}
 		for _, c := range patients.QuasiIdentifiers() {
 			p.Columns = append(p.Columns, *c)
 		}
@@ -104,7 +104,7 @@ func hospitalSnapshot() *catalog.Snapshot {
 	audits.Borrow(lent(true, true), 5)
 	rota := child(19, "rota") // of staff, who answer with aggregates only
 	rota.References = []uint32{5}
-	rota.Borrow(&catalog.Parent{Schema: "public", Name: "staff", InStep: true, Columns: staff.Columns[1:3]}, 5)
+	rota.Borrow(&catalog.Parent{Schema: "public", Name: "staff", Subject: "id", InStep: true, Columns: staff.Columns[1:3]}, 5)
 	// Published together with age and sex of the patients.
 	drugs := &catalog.Relation{
 		OID: 20, Schema: "public", Name: "drugs", Subject: "patient_id", K: 5, References: []uint32{1},

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
@@ -17,7 +19,7 @@ func (l *fromList) link(child, parent *standing, at int) error {
 	}
 	if child.linked != nil || parent.linked != nil {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "more than two tables are joined along the key of %q", parent.relation.Name).
-			WithHint("Rows of one subject are not linked to each other: join the table with one other at a time.").At(l.b.statement, at)
+			WithHint("Rows of one subject are not linked to each other: join the table with one other at a time. %s", dataSet(child.relation, parent.relation)).At(l.b.statement, at)
 	}
 	if err := lends(child.relation, parent.relation); err != nil {
 		return err.At(l.b.statement, at)
@@ -48,10 +50,50 @@ func lends(child, parent *catalog.Relation) *sqlstate.Error {
 	return nil
 }
 
+// dataSet says what data set tells of each of a parent's subjects something of the child's
+// rows, as their owner would declare it.
+func dataSet(child, parent *catalog.Relation) string {
+	var columns []string
+	for _, c := range parent.QuasiIdentifiers() {
+		columns = append(columns, c.Name)
+	}
+	return dataSetOf(child, parent.Schema, parent.Name, parent.Subject, columns)
+}
+
+// lentDataSet is the same of the parent that a child borrows from.
+func lentDataSet(child *catalog.Relation) string {
+	var columns []string
+	for i := range child.Parent.Columns {
+		columns = append(columns, child.Parent.Columns[i].Name)
+	}
+	return dataSetOf(child, child.Parent.Schema, child.Parent.Name, child.Parent.Subject, columns)
+}
+
+func dataSetOf(child *catalog.Relation, schema, name, subject string, columns []string) string {
+	list := "p." + plain(subject)
+	for _, column := range columns {
+		list += ", p." + plain(column)
+	}
+	return fmt.Sprintf("What is computed of each subject is read from a data set, which the owner declares: "+
+		"CALL tailor.define_dataset(%s, $$ SELECT %s, count(c.*) AS rows FROM %s.%s p LEFT JOIN %s.%s c ON c.%s = p.%s GROUP BY %s $$, subject => %s);",
+		literal(plain(schema)+"."+plain(name+"_"+child.Name)), list, plain(schema), plain(name), plain(child.Schema), plain(child.Name),
+		plain(child.Subject), plain(subject), list, literal(subject))
+}
+
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// plain is a name as it stands behind a dot, where no word is reserved.
+func plain(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return quoted(name)
+}
+
 // keepsParents refuses an outer join that keeps rows of the parent.
 func (l *fromList) keepsParents(child, parent *standing, at int) error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, "an outer join cannot keep rows of %q that have none in %q", parent.relation.Name, child.relation.Name).
-		WithHint("It would show who has no rows. Use JOIN, or %s LEFT JOIN %s.", child.relation.Name, parent.relation.Name).
+		WithHint("It would show who has no rows. Use JOIN, or %s LEFT JOIN %s. %s", child.relation.Name, parent.relation.Name, dataSet(child.relation, parent.relation)).
 		At(l.b.statement, at)
 }
 
@@ -95,7 +137,7 @@ func (b *binder) notLent(ref *pg.ColumnRef, e *entry, name string) error {
 			At(b.statement, int(ref.Location))
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "column %q of table %q is not shown in a join with %q", name, e.relation.Name, e.via.Name).
-		WithHint("A join shows of %q its quasi-identifiers only: values that both tables' own answers show would link rows of the one to rows of the other.", e.relation.Name).
+		WithHint("A join shows of %q its quasi-identifiers only: values that both tables' own answers show would link rows of the one to rows of the other. %s", e.relation.Name, dataSet(e.via, e.relation)).
 		At(b.statement, int(ref.Location))
 }
 

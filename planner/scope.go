@@ -135,6 +135,9 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 		if b.snapshot.Linked(r) {
 			hint += " Two tables in one FROM list are joined by an equation of their keys, each written with its table's name."
 		}
+		if r.Parent != nil && !r.OneRow && r.SetValued == nil {
+			hint += " " + lentDataSet(r)
+		}
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
 			WithHint("%s", hint).At(b.statement, int(ref.Location))
 	}

@@ -78,9 +78,15 @@ func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	for i := range f.Tables {
-		t := &f.Tables[i]
+	for _, t := range tablesFirst(f) {
+		if err := assertQuery(ctx, tx, t); err != nil {
+			return nil, err
+		}
 		r, err := findTable(ctx, tx, t)
+		if isToBeDefined(t, err) {
+			changed = append(changed, t)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -104,6 +110,9 @@ func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, er
 		}
 	}
 	for _, t := range changed {
+		if err := defineDataSet(ctx, tx, t); err != nil {
+			return nil, err
+		}
 		if err := writeDraftPolicy(ctx, tx, t); err != nil {
 			return nil, refusal(ctx, t.Name, err)
 		}
@@ -163,7 +172,7 @@ func usedBy(tables []*policyfile.Table, hierarchy string) bool {
 func findTable(ctx context.Context, tx pgx.Tx, t *policyfile.Table) (*catalog.Relation, error) {
 	r, err := catalog.LoadColumns(ctx, tx, t.Name)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, &policyError{fmt.Sprintf("line %d: there is no table %s", t.Line, t.Name), "views and foreign tables cannot be protected; nothing was changed"}
+		return nil, errNoTable(t)
 	}
 	if err != nil {
 		return nil, err

@@ -38,6 +38,7 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	setting("changes", atOnce(now.ChangesAtOnce), atOnce(then.ChangesAtOnce))
 	setting("indexes", now.Indexes.String(), then.Indexes.String())
 	setting("set_valued", now.SetValued.String(), then.SetValued.String())
+	setting("data_set", now.DataSet.String(), then.DataSet.String())
 	setting("chain", optional(now.Scope != "", now.Chain()), then.Chain())
 	setting("rows", shown(now.AggregateOnly), shown(then.AggregateOnly))
 	for _, q := range then.Require {

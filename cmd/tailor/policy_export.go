@@ -55,7 +55,13 @@ type document struct {
 	Indexes    *policyfile.Indexes `json:"indexes"`
 	// SetValued is the policy of a table whose codes are sets.
 	SetValued *policyfile.SetValued `json:"set_valued"`
-	Require   []struct {
+	// DataSetOf is the making of a data set.
+	DataSetOf *struct {
+		Schema string `json:"schema"`
+		Name   string `json:"name"`
+		Query  string `json:"query"`
+	} `json:"data_set_of"`
+	Require []struct {
 		Model     string  `json:"model"`
 		Column    string  `json:"column"`
 		Parameter float64 `json:"parameter"`
@@ -135,6 +141,9 @@ func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, er
 		Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed,
 		AggregateOnly: d.Rows != nil && !*d.Rows, Gate: d.Gate, MaxShare: d.MaxShare, Cohort: d.Cohort, Indexes: d.Indexes, SetValued: d.SetValued,
 		BlindCuts: d.Cuts == "blind", DeparturesAtOnce: d.Departures == "at_once", ChangesAtOnce: d.Changes == "at_once",
+	}
+	if s := d.DataSetOf; s != nil {
+		t.DataSet = &policyfile.DataSet{Of: quoteTable(pgx.Identifier{s.Schema, s.Name}), Query: s.Query}
 	}
 	for _, q := range d.Require {
 		t.Require = append(t.Require, policyfile.Requirement{Model: q.Model, Column: q.Column, Parameter: q.Parameter})

@@ -72,12 +72,20 @@ func (p *comparison) obstacle(format string, args ...any) {
 func (p *comparison) plan(ctx context.Context) error {
 	var named []string
 	for i := range p.file.Tables {
-		r, err := findTable(ctx, p.tx, &p.file.Tables[i])
+		t := &p.file.Tables[i]
+		if err := assertQuery(ctx, p.tx, t); err != nil {
+			return err
+		}
+		r, err := findTable(ctx, p.tx, t)
+		if isToBeDefined(t, err) {
+			p.toBeDefined(t)
+			continue
+		}
 		if err != nil {
 			return err
 		}
 		named = append(named, quoteTable(pgx.Identifier{r.Schema, r.Name}))
-		if err := p.table(ctx, &p.file.Tables[i], r); err != nil {
+		if err := p.table(ctx, t, r); err != nil {
 			return err
 		}
 	}
@@ -141,6 +149,10 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 		if !known {
 			p.obstacle("chain.seed: the SQL side of this database knows no seeds")
 		}
+	}
+	if t.DataSet != nil {
+		p.line("  shown by the blocks of %s: risk and loss are those", t.DataSet.Of)
+		return nil
 	}
 	if err := p.sharedNames(ctx, t); err != nil {
 		return err

@@ -44,9 +44,11 @@ type Table struct {
 	Indexes *Indexes
 	// SetValued is set where the codes of a subject are a set.
 	SetValued *SetValued
-	Refresh   time.Duration // how often a proxy makes a new copy; 0 for never
-	Columns   []Column
-	Line      int
+	// DataSet is set where the table is made of a query.
+	DataSet *DataSet
+	Refresh time.Duration // how often a proxy makes a new copy; 0 for never
+	Columns []Column
+	Line    int
 }
 
 // Requirement is a privacy model besides k-anonymity.

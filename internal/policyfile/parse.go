@@ -90,6 +90,7 @@ func (r *reader) file(n *yaml.Node) *File {
 			relations[relation] = t.key
 		}
 		r.sameReaders(f)
+		r.ofTables(f)
 	}
 	return f
 }
@@ -104,12 +105,17 @@ func (r *reader) tableName(e entry) string {
 		r.fault(e.at, "write schema.table, quoted as in SQL", "%q is no name of a table", e.key)
 		return e.key
 	}
-	name := strings.ToLower(parts[2])
-	if parts[2][0] == '"' {
-		name = strings.ReplaceAll(parts[2][1:len(parts[2])-1], `""`, `"`)
-	}
+	name := unquoted(parts[2])
 	r.checkName(e.at, name, "the name of a table")
 	return name
+}
+
+// unquoted is a name as PostgreSQL stores it, given as SQL has it.
+func unquoted(name string) string {
+	if name[0] == '"' {
+		return strings.ReplaceAll(name[1:len(name)-1], `""`, `"`)
+	}
+	return strings.ToLower(name)
 }
 
 // sameReaders refuses lists that differ: a reader reads every protected table.

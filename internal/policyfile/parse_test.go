@@ -73,6 +73,29 @@ tables:
     columns:
       id: {class: direct_identifier, action: pseudonym}
       code: {class: sensitive}
+  public.often:
+    subject: id
+    k: 5
+    recoding: auto
+    chain: {scope: table}
+    data_set: {of: public.drugs, query: "SELECT id, count(*) > 3 AS often FROM drugs GROUP BY 1"}
+    columns:
+      often: {class: sensitive}
+  public.seldom:
+    subject: id
+    k: 5
+    recoding: auto
+    chain: {scope: table}
+    data_set:
+      of: public.drugs
+      query: |
+        SELECT id, -- of whom
+          count(*) < 3 AS seldom
+
+        FROM drugs d
+        	GROUP BY "id" HAVING 'a: b' <> '#'
+    columns:
+      seldom: {class: sensitive}
 `
 
 func TestWhatIsWrittenIsReadBackAsItWas(t *testing.T) {
@@ -242,6 +265,13 @@ var faulty = []struct {
 	{"a built-in hierarchy that is none", "hierarchy: age", "hierarchy: builtin.agee", "14:49", "did you mean builtin.age?", false},
 	{"rows as a text", "    recoding: auto", "    rows: \"false\"", "9:11", "must be true or false", true},
 	{"rows as a word", "    recoding: auto", "    rows: no", "9:11", "must be true or false", true},
+	{"a data set without a query", "    recoding: auto", "    data_set: {of: public.others}", "9:15", `no "query"`, true},
+	{"a data set of a name without a schema", "    recoding: auto", "    data_set: {of: others, query: SELECT 1}", "9:20", "no name of a table", false},
+	{"a data set of no SELECT", "    recoding: auto", "    data_set: {of: public.others, query: DELETE FROM others}", "5:1", "not one SELECT", false},
+	{"a data set of no SQL", "    recoding: auto", "    data_set: {of: public.others, query: SELECT FROM WHERE}", "5:1", "no SQL", false},
+	{"a data set of itself", "    recoding: auto", "    data_set: {of: public.people, query: SELECT 1}", "5:1", "a data set itself", false},
+	{"a data set with a root of its own", "    recoding: auto", "    data_set: {of: public.others, query: SELECT 1}\n    recoding: full_domain", "10:15", "recoding", true},
+	{"a data set that is copied by itself", "    recoding: auto", "    data_set: {of: public.others, query: SELECT 1}\n    refresh: 24h", "10:5", "refresh", true},
 	{"a set-valued table without rows", "    recoding: auto", "    rows: false\n    set_valued: {column: illness, m: 2}", "9:5", "shows its codes", true},
 	{"an unknown measure of a gate", "    recoding: auto", "    gate: {measure: prosecutor, max_risk: 0.1}", "9:21", "unknown measure", true},
 	{"a gate without a risk", "    recoding: auto", "    gate: {measure: average}", "9:11", `no "max_risk"`, true},
@@ -327,4 +357,49 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("written as\n%s\nthen as\n%s", &first, &second)
 		}
 	})
+}
+
+// TestWhatIsComputedFromIdentifiersIsNotShown follows columns of a data set to those of tables.
+func TestWhatIsComputedFromIdentifiersIsNotShown(t *testing.T) {
+	const file = `version: 1
+tables:
+  public.people:
+    subject: id
+    k: 5
+    columns:
+      id: {class: direct_identifier}
+      age: {class: quasi_identifier, hierarchy: builtin.age}
+      diagnosis: {class: sensitive}
+  public.visits:
+    subject: person
+    k: 5
+    columns:
+      person: {class: direct_identifier}
+      day: {class: quasi_identifier, hierarchy: builtin.event_date}
+  public.study:
+    subject: id
+    k: 5
+    data_set: {of: public.people, query: %q}
+    columns:
+      id: {class: direct_identifier}
+      x: {class: sensitive%s}
+`
+	for query, computed := range map[string]bool{
+		`SELECT id, age AS x FROM people`:                                                                                  true,
+		`SELECT p.id, coalesce(p.age, 0) / 10 AS x FROM public.people p`:                                                   true,
+		`SELECT id, x FROM (SELECT id, -age AS x FROM people) q`:                                                           true,
+		`SELECT p.id, q.n AS x FROM people p JOIN (SELECT person, hashint4(person) AS n FROM visits) q ON q.person = p.id`: true,
+		`SELECT id, diagnosis AS x FROM people`:                                                                            false,
+		`SELECT p.id, count(p.age) AS x FROM people p GROUP BY 1`:                                                          false,
+		`SELECT p.id, max(v.day) - min(v.day) AS x FROM people p JOIN visits v ON v.person = p.id GROUP BY 1`:              false,
+		`SELECT p.id, p.age AS x FROM others p`:                                                                            false,
+	} {
+		_, faults := policyfile.Parse(fmt.Appendf(nil, file, query, ""))
+		if found := len(faults) > 0; found != computed {
+			t.Errorf("%s: %v", query, faults)
+		}
+		if _, faults := policyfile.Parse(fmt.Appendf(nil, file, query, ", shared_fact: accepted")); len(faults) > 0 {
+			t.Errorf("%s, accepted: %v", query, faults)
+		}
+	}
 }

@@ -9,7 +9,7 @@ import (
 
 func (r *reader) table(f *File, e entry) Table {
 	t := Table{Name: e.key, Line: e.at.Line, Recoding: "auto", Scope: "table"}
-	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "max_share", "cohort", "cuts", "departures", "changes", "gate", "chain", "refresh", "readers", "indexes", "set_valued"})
+	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "max_share", "cohort", "cuts", "departures", "changes", "gate", "chain", "refresh", "readers", "indexes", "set_valued", "data_set"})
 	if k, ok := keys["subject"]; ok {
 		t.Subject = r.name(k.value, "subject")
 	}
@@ -63,6 +63,10 @@ func (r *reader) table(f *File, e entry) Table {
 	}
 	if k, ok := keys["set_valued"]; ok {
 		t.SetValued = r.setValued(&t, k)
+	}
+	if k, ok := keys["data_set"]; ok {
+		t.DataSet = r.dataSet(k)
+		r.shownAs(&t, keys)
 	}
 	r.together(&t, keys)
 	return t

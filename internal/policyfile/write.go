@@ -83,6 +83,9 @@ func (t *Table) write(b *strings.Builder) {
 	if t.SetValued != nil {
 		fmt.Fprintf(b, "    set_valued: %s\n", t.SetValued)
 	}
+	if t.DataSet != nil {
+		t.DataSet.write(b)
+	}
 	b.WriteString("    columns:\n")
 	for _, c := range t.Columns {
 		fmt.Fprintf(b, "      %s: %s", Scalar(c.Name), c.String())
