@@ -138,14 +138,12 @@ func (g *guard) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads one block more.
+// fill reads once more, into what room there is behind what is held: a source may give a
+// byte at a time.
 func (g *guard) fill() {
-	block := g.spare
-	if g.spare = nil; cap(block) < recordBuffer/2 {
-		block = make([]byte, 0, recordBuffer)
-	}
-	n, err := g.source.Read(block[:cap(block)])
-	block = block[:n]
+	room := g.room()
+	n, err := g.source.Read(room)
+	block := room[:n]
 	g.ended = err == io.EOF
 	if g.look(block, g.ended); g.fault != nil {
 		return
@@ -155,7 +153,8 @@ func (g *guard) fill() {
 		g.record = g.line - bytes.Count(block[end:], []byte("\n"))
 	}
 	if g.size += n; n > 0 {
-		g.held = append(g.held, block)
+		last := &g.held[len(g.held)-1]
+		*last = (*last)[:len(*last)+n]
 	}
 	switch {
 	case g.ended:
@@ -168,6 +167,21 @@ func (g *guard) fill() {
 			MaxRecord>>20,
 		)}
 	}
+}
+
+// room is free space behind the last block that is held, or a new one's.
+func (g *guard) room() []byte {
+	if n := len(g.held); n > 0 {
+		if last := g.held[n-1]; cap(last)-len(last) >= recordBuffer/8 {
+			return last[len(last):cap(last)]
+		}
+	}
+	block := g.spare
+	if g.spare = nil; cap(block) < recordBuffer/2 {
+		block = make([]byte, 0, recordBuffer)
+	}
+	g.held = append(g.held, block)
+	return block[:cap(block)]
 }
 
 // lastRecord is where the last record of a block ends, 0 for nowhere. quoted

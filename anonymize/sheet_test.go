@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -192,5 +193,19 @@ func TestASheetIsTheSameHoweverTheFileArrives(t *testing.T) {
 				t.Errorf("%.40q: other cells than at once", text)
 			}
 		}
+	}
+}
+
+// TestARecordThatComesByTheByteTakesNoMoreMemory reads a record from a pipe that gives a byte at a time.
+func TestARecordThatComesByTheByteTakesNoMoreMemory(t *testing.T) {
+	text := "a;b\n" + strings.Repeat("z", 1<<18) + ";1\n"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := anonymize.ReadSheet(iotest.OneByteReader(strings.NewReader(text)), 0); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 16<<20 {
+		t.Errorf("%d MB for a record of 256 KB", taken>>20)
 	}
 }
