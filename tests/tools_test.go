@@ -26,7 +26,9 @@ WHERE a.attrelid = 'public.patients'::regclass AND a.attnum > 0 AND NOT EXISTS (
 	for _, row := range rowsOf(t, conn, `SELECT format('%I.%I', t.table_schema, t.table_name),
     string_agg(quote_ident(c.column_name), ', ' ORDER BY c.ordinal_position)
 FROM information_schema.tables t JOIN information_schema.columns c USING (table_schema, table_name)
-WHERE t.table_schema IN ('public', 'research') GROUP BY 1`) {
+WHERE t.table_schema IN ('public', 'research')
+    AND t.table_name IN ('patients', 'visits', 'diagnoses', 'zip_city', 'numbers') -- of other tests none
+GROUP BY 1`) {
 		table, columns, _ := strings.Cut(row, "|")
 		listed[table] = columns
 	}
