@@ -124,7 +124,7 @@ func readTable(ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name st
 	list := []string{fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(r.Subject))}
 	e := &cohort{sensitive: make(map[string][]uint32)}
 	for _, q := range r.Requirements {
-		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(q.Column)))
+		list = append(list, sensitiveCode("b."+ident(q.Column)))
 	}
 	numbers := make([]int64, len(list))
 	texts := make([]*string, len(qids))
