@@ -189,10 +189,9 @@ func isInteger(pgType string) bool {
 // columns that a requirement names.
 func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving string, group int) (tupleOfRow, subjectOfRow []uint32, err error) {
 	list := []string{"e." + rowColumn, "e." + tupleColumn, "e." + personColumn}
-	var names []string
-	for _, q := range r.Requirements {
-		names = append(names, q.Column)
-		list = append(list, sensitiveCode("e."+ident(q.Column)))
+	names := r.required()
+	for _, name := range names {
+		list = append(list, sensitiveCode("e."+ident(name)))
 	}
 	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
 	if arriving != wholeCopy {
