@@ -23,6 +23,43 @@ func (r *Relation) averaged() []*Column {
 // insteadColumn is the column of a release's rows that holds what such a column shows.
 func (c *Column) insteadColumn() string { return fmt.Sprintf(`"tailor shown %d"`, c.Number) }
 
+// cellColumn is the column that holds the number of the cell of a row.
+func (c *Column) cellColumn() string { return fmt.Sprintf(`"tailor cell %d"`, c.Number) }
+
+// carried are the columns that a release keeps, from tables to others, of those that show
+// averages: what they are called now, and what they were. Under another policy all is shown
+// anew, of cells that those before have joined: of other columns nothing is kept.
+func (t *takingIn) carried(was *Relation) (now, then []string) {
+	for _, c := range t.r.averaged() {
+		past := was.Column(c.Name)
+		averaged := c.IsAveraged() && past != nil && past.IsAveraged() && t.stays(was, ident(c.Name))
+		if !was.AggregateOnly || was != t.r && !averaged {
+			continue
+		}
+		now, then = append(now, c.insteadColumn()), append(then, past.insteadColumn())
+		if averaged {
+			now, then = append(now, c.cellColumn()), append(then, past.cellColumn())
+		}
+	}
+	return now, then
+}
+
+// renewCells joins cells until they meet another policy, and has all be shown anew.
+func (t *takingIn) renewCells(ctx context.Context) error {
+	if !t.r.AggregateOnly {
+		return nil
+	}
+	policy, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = t.tx.Exec(ctx, `CALL tailor.renew_cells($1::text::regclass, $2)`, t.chain.table("row"), policy)
+	if err != nil {
+		return err
+	}
+	return t.touch(ctx, "true")
+}
+
 // touch notes the cells of rows r that are about to change, by a condition.
 func (t *takingIn) touch(ctx context.Context, condition string) error {
 	if !t.r.AggregateOnly {

@@ -26,7 +26,7 @@ type cohort struct {
 	// table holds the dimensions, nil where the relation has none. Its rows are in the
 	// order of the copy's random row numbers.
 	table     *anonymize.Table
-	sensitive map[string][]uint32 // column -> code of each row
+	sensitive map[string][]uint32 // column -> code of each row, by sensitiveCode
 	// subjectOfRow is nil where every row is a subject of its own.
 	subjectOfRow []uint32
 	// sets says of each row which data sets have its subject, nil where all rows are alike
@@ -207,10 +207,9 @@ func isInteger(pgType string) bool {
 // columns that a requirement names.
 func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving string, group int) (tupleOfRow, subjectOfRow []uint32, err error) {
 	list := []string{"e." + rowColumn, "e." + tupleColumn, "e." + personColumn}
-	var names []string
-	for _, q := range r.Requirements {
-		names = append(names, q.Column)
-		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY e.%s) - 1", ident(q.Column)))
+	names := r.required()
+	for _, name := range names {
+		list = append(list, sensitiveCode("e."+ident(name)))
 	}
 	members := r.memberColumns()
 	if len(members) > 0 {
@@ -248,6 +247,15 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 		return nil
 	})
 	return tupleOfRow, subjectOfRow, err
+}
+
+// missing is the code of NULL among sensitive values.
+const missing = 0
+
+// sensitiveCode is an expression for the code of a sensitive value: NULL comes last in order,
+// so that the first rank of the others is 1.
+func sensitiveCode(column string) string {
+	return fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN %[2]d ELSE dense_rank() OVER (ORDER BY %[1]s) END", column, missing)
 }
 
 func distinct(codes []uint32) int {

@@ -123,8 +123,8 @@ func readTable(ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name st
 	qids := r.QuasiIdentifiers()
 	list := []string{fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(r.Subject))}
 	e := &cohort{sensitive: make(map[string][]uint32)}
-	for _, q := range r.Requirements {
-		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(q.Column)))
+	for _, name := range r.required() {
+		list = append(list, sensitiveCode("b."+ident(name)))
 	}
 	numbers := make([]int64, len(list))
 	texts := make([]*string, len(qids))
@@ -150,8 +150,8 @@ func readTable(ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name st
 	interned := make(map[string]*string)
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		subjectOfRow = append(subjectOfRow, uint32(numbers[0]))
-		for i, q := range r.Requirements {
-			e.sensitive[q.Column] = append(e.sensitive[q.Column], uint32(numbers[i+1]))
+		for i, name := range r.required() {
+			e.sensitive[name] = append(e.sensitive[name], uint32(numbers[i+1]))
 		}
 		for i, text := range texts {
 			if text != nil {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -25,6 +26,17 @@ func (q Requirement) model(of anonymize.Sensitive) anonymize.CountModel {
 		return anonymize.BlockEntropyL{L: q.Parameter, Of: of}
 	}
 	return anonymize.BlockDistinctL{L: int(q.Parameter), Of: of}
+}
+
+// required are the columns of which models ask, each once.
+func (r *Relation) required() []string {
+	var out []string
+	for _, q := range r.Requirements {
+		if !slices.Contains(out, q.Column) {
+			out = append(out, q.Column)
+		}
+	}
+	return out
 }
 
 // counted are the subjects with each value, by subject: whoever has one in several rows

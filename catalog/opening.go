@@ -209,6 +209,9 @@ func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
 		if err := t.coarsen(ctx, past); err != nil {
 			return fmt.Errorf("coarsen: %w", err)
 		}
+		if err := t.renewCells(ctx); err != nil {
+			return fmt.Errorf("cells: %w", err)
+		}
 	}
 	if err := t.run(ctx, false); err != nil {
 		return err

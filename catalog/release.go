@@ -50,7 +50,7 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 	for _, c := range r.averaged() {
 		list = append(list, fmt.Sprintf("e.%s AS %s", ident(c.Name), c.insteadColumn()))
 		if c.IsAveraged() {
-			list = append(list, fmt.Sprintf(`0 AS "tailor cell %d"`, c.Number))
+			list = append(list, "0 AS "+c.cellColumn())
 		}
 	}
 	for _, d := range dictionaries {

@@ -21,7 +21,8 @@ func (t *takingIn) renew(ctx context.Context, was *Relation) error {
 	if err := storeEntries(ctx, t.tx, t.chain, t.dictionaries); err != nil {
 		return err
 	}
-	return execute(ctx, t.tx, t.renewal(was, from), fmt.Sprintf("DROP TABLE IF EXISTS %s_touched", from),
+	return execute(ctx, t.tx, t.renewal(was, from),
+		fmt.Sprintf("ALTER TABLE IF EXISTS %s_touched RENAME TO %s_row_touched", from, t.chain.name()),
 		fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", t.chain.table("gone"), gone),
 		fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", t.chain.table("past"), past),
 		"ANALYZE "+t.chain.table("row"))
@@ -31,9 +32,10 @@ func (t *takingIn) renew(ctx context.Context, was *Relation) error {
 // policies show of them, since the hashes of the copy are of what the present one shows.
 func (t *takingIn) renewal(was *Relation, from string) string {
 	stored := append(t.r.rowColumns(), shownColumns(t.dictionaries)...)
-	into := fmt.Sprintf("INSERT INTO %s (%s)", t.chain.table("row"), commas(stored))
+	now, then := t.carried(was)
+	into := fmt.Sprintf("INSERT INTO %s (%s)", t.chain.table("row"), commas(append(slices.Clone(stored), now...)))
 	if was == t.r { // all is shown as it was, and hashes are of the same
-		return fmt.Sprintf("%s SELECT %s FROM %s ORDER BY gen_random_uuid()", into, commas(stored), from)
+		return fmt.Sprintf("%s SELECT %s FROM %s ORDER BY gen_random_uuid()", into, commas(append(stored, then...)), from)
 	}
 	var mine, theirs []string
 	for _, name := range t.r.payload() {
@@ -67,6 +69,9 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 		list = append(list, value)
 	}
 	for _, name := range shownColumns(t.dictionaries) {
+		list = append(list, "r."+name)
+	}
+	for _, name := range then {
 		list = append(list, "r."+name)
 	}
 	return fmt.Sprintf("%s SELECT %s FROM %s LEFT JOIN %s ON %s ORDER BY gen_random_uuid()",

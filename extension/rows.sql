@@ -44,6 +44,16 @@ $$;
 COMMENT ON FUNCTION tailor.is_averaged IS 'whether a release shows a column of the payload, as a '
     'policy has it, in averages';
 
+-- What is no finite number counts as none, and so does what is too large for averages to be
+-- numbers of the same type: one row would keep all others from being shown.
+CREATE OR REPLACE FUNCTION tailor.amount_of(payload jsonb, of text DEFAULT '') RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('CASE WHEN abs(%1$s%2$I::numeric) < ''1e300'' THEN CASE
+                       WHEN scale(%1$s%2$I::numeric) > 400 THEN round(%1$s%2$I::numeric, 400)
+                       ELSE %1$s%2$I::numeric END END', of, payload ->> 'name')
+$$;
+COMMENT ON FUNCTION tailor.amount_of IS 'an expression for the amount of a column in averages';
+
 -- The dimensions of a release, those with few labels first: blocks that come next to each other
 -- in their order have most of these labels in common.
 CREATE OR REPLACE FUNCTION tailor.order_of_blocks(stored regclass) RETURNS text
@@ -64,46 +74,25 @@ END $$;
 COMMENT ON FUNCTION tailor.order_of_blocks IS 'what the blocks of a release are sorted by to join '
     'cells; for Tailor''s own routines only';
 
--- Blocks join in that order, until they are enough for a cell. Blocks that have a cell keep
--- it, also for rows that have changed in place. What is left over joins the cells before, until it is enough.
-CREATE OR REPLACE FUNCTION tailor.join_cells(
-    stored regclass, payload jsonb, fewest bigint, share float8, sorted_by text)
-RETURNS TABLE (block integer, cell integer)
+-- Units (blocks, or cells that there are) join in the order of a query, until they are enough
+-- for a cell. What is left over joins the cells before, until it is enough.
+CREATE OR REPLACE FUNCTION tailor.join_units(units text, fewest bigint, share float8)
+RETURNS TABLE (unit integer, cell integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     next     record;
-    blocks   integer[] := '{}';
-    firsts   integer[] := '{}'; -- of each cell: the place of its first block,
+    all_of   integer[] := '{}';
+    firsts   integer[] := '{}'; -- of each cell: the place of its first unit,
     subjects bigint[] := '{}';  -- how many have a value,
     totals   numeric[] := '{}'; -- the sum of their amounts,
     largest  numeric[] := '{}'; -- and the largest that one has
     last     integer := 0;
-    partly   integer[];         -- blocks of which some rows have one
 BEGIN
-    EXECUTE format('SELECT ARRAY(SELECT "tailor block" FROM %1$s WHERE "tailor block" IN (
-                        SELECT "tailor block" FROM %1$s WHERE %2$I IS NULL)
-                    GROUP BY 1 HAVING count(%2$I) > 0)',
-                   stored, 'tailor cell ' || (payload ->> 'number')) INTO partly;
-    RETURN QUERY EXECUTE format('SELECT "tailor block", max(%2$I) FROM %1$s
-                                 WHERE "tailor block" = ANY ($1) GROUP BY 1',
-                                stored, 'tailor cell ' || (payload ->> 'number')) USING partly;
-    FOR next IN EXECUTE format(
-        'WITH fresh AS MATERIALIZED (
-             SELECT "tailor block" AS block, "tailor person" AS person,
-                    CASE WHEN abs(%1$I::numeric) < ''Infinity'' THEN abs(%1$I::numeric) END AS x,
-                    dense_rank() OVER (ORDER BY %2$s) AS place
-             FROM %3$s WHERE %4$I IS NULL AND "tailor block" <> ALL ($1))
-         SELECT place, block, count(part) AS n, coalesce(sum(part), 0) AS total,
-                coalesce(max(part), 0) AS largest
-         FROM (SELECT place, block, person, sum(x) AS part FROM fresh GROUP BY 1, 2, 3) p
-         GROUP BY 1, 2 ORDER BY 1',
-        payload ->> 'name', sorted_by, stored, 'tailor cell ' || (payload ->> 'number'))
-        USING partly
-    LOOP
-        blocks := array_append(blocks, next.block);
+    FOR next IN EXECUTE units LOOP
+        all_of := array_append(all_of, next.unit);
         IF last = 0 OR subjects[last] >= fewest AND largest[last] <= share * totals[last] THEN
             last := last + 1;
-            firsts[last] := cardinality(blocks);
+            firsts[last] := cardinality(all_of);
             subjects[last] := next.n;
             totals[last] := next.total;
             largest[last] := next.largest;
@@ -120,14 +109,95 @@ BEGIN
         largest[last] := greatest(largest[last], largest[last + 1]);
     END LOOP;
     RETURN QUERY
-        SELECT u.block, blocks[f.place]
+        SELECT u.unit, all_of[f.place]
         FROM (SELECT c.place, coalesce(lead(c.place) OVER (ORDER BY c.place) - 1,
-                                       cardinality(blocks)) AS until
+                                       cardinality(all_of)) AS until
               FROM unnest(firsts[:last]) c (place)) f
-        CROSS JOIN LATERAL unnest(blocks[f.place : f.until]) u (block);
+        CROSS JOIN LATERAL unnest(all_of[f.place : f.until]) u (unit);
+END $$;
+COMMENT ON FUNCTION tailor.join_units IS 'which units make up a cell; for Tailor''s own routines only';
+
+CREATE OR REPLACE FUNCTION tailor.units_of(
+    stored regclass, payload jsonb, unit text, condition text, sorted_by text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(
+        'WITH v AS MATERIALIZED (
+             SELECT %1$s AS unit, "tailor person" AS person, %2$s AS x,
+                    dense_rank() OVER (ORDER BY %3$s) AS place
+             FROM %4$s WHERE %5$s)
+         SELECT unit, count(part) AS n, coalesce(sum(part), 0) AS total,
+                coalesce(max(part), 0) AS largest
+         FROM (SELECT unit, person, min(place) AS place, sum(abs(x)) AS part FROM v GROUP BY 1, 2) p
+         GROUP BY 1 ORDER BY min(place)',
+        unit, tailor.amount_of(payload), sorted_by, stored, condition)
+$$;
+COMMENT ON FUNCTION tailor.units_of IS 'a query for the units that cells are joined of, in order; for '
+    'Tailor''s own routines only';
+
+-- Blocks that have a cell keep it, also for rows that have changed in place.
+CREATE OR REPLACE FUNCTION tailor.join_cells(
+    stored regclass, payload jsonb, fewest bigint, share float8, sorted_by text)
+RETURNS TABLE (block integer, cell integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    cells  CONSTANT text := 'tailor cell ' || (payload ->> 'number');
+    partly integer[]; -- blocks of which some rows have one
+BEGIN
+    EXECUTE format('SELECT ARRAY(SELECT "tailor block" FROM %1$s WHERE "tailor block" IN (
+                        SELECT "tailor block" FROM %1$s WHERE %2$I IS NULL)
+                    GROUP BY 1 HAVING count(%2$I) > 0)', stored, cells) INTO partly;
+    RETURN QUERY EXECUTE format('SELECT "tailor block", max(%2$I) FROM %1$s
+                                 WHERE "tailor block" = ANY ($1) GROUP BY 1',
+                                stored, cells) USING partly;
+    RETURN QUERY SELECT * FROM tailor.join_units(
+        tailor.units_of(stored, payload, '"tailor block"',
+                        format('%I IS NULL AND "tailor block" <> ALL (%L)', cells, partly),
+                        sorted_by), fewest, share);
 END $$;
 COMMENT ON FUNCTION tailor.join_cells IS 'the cells of those blocks of a release that have none, '
     'for a column; for Tailor''s own routines only';
+
+-- Under another policy cells join, and are never cut: two cells that overlap would tell, by
+-- their difference, of blocks that are not enough by themselves. So would one that has been
+-- shown and is then joined by one that has not.
+CREATE OR REPLACE PROCEDURE tailor.renew_cells(stored regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    payload jsonb;
+    cells   text;
+    shown   text;
+    joined  bigint;
+    which   text;
+BEGIN
+    FOR payload IN SELECT c FROM jsonb_array_elements(policy -> 'columns') c
+                   WHERE c ->> 'class' IN ('sensitive', 'non_sensitive') AND tailor.is_averaged(c)
+    LOOP
+        cells := 'tailor cell ' || (payload ->> 'number');
+        LOOP -- cells of one block are one
+            EXECUTE format(
+                'UPDATE %1$s r SET %2$I = m.cell
+                 FROM (SELECT s.%2$I AS was, min(b.least) AS cell
+                       FROM %1$s s JOIN (SELECT "tailor block" AS block, min(%2$I) AS least
+                                         FROM %1$s GROUP BY 1) b ON b.block = s."tailor block"
+                       GROUP BY 1 HAVING min(b.least) < s.%2$I) m WHERE m.was = r.%2$I',
+                stored, cells);
+            GET DIAGNOSTICS joined = ROW_COUNT;
+            EXIT WHEN joined = 0;
+        END LOOP;
+        shown := format('%I IN (SELECT %1$I FROM %s WHERE %I IS NOT NULL)', cells, stored,
+                        'tailor shown ' || (payload ->> 'number'));
+        FOREACH which IN ARRAY ARRAY['%2$I IS NOT NULL AND (%1$s)', '%2$I IS NOT NULL AND NOT (%1$s)']
+        LOOP
+            EXECUTE format('UPDATE %1$s r SET %2$I = j.cell FROM tailor.join_units($1, $2, $3) j
+                            WHERE j.unit = r.%2$I AND j.cell <> j.unit', stored, cells)
+                USING tailor.units_of(stored, payload, quote_ident(cells),
+                                      format(which, shown, cells), tailor.order_of_blocks(stored)),
+                    tailor.least_subjects(policy), coalesce((policy ->> 'max_share')::float8, 0.5);
+        END LOOP;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.renew_cells IS 'joins the cells of a release until they meet another '
+    'policy; for Tailor''s own routines only';
 
 -- The averages of a cell add up to the sum of its values: in steps of the last digit that
 -- these have, some rows show one step more than others. Which do, and which rows of a block
@@ -141,10 +211,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
               SELECT r.ctid AS id, coalesce(r.%1$I, j.cell) AS cell, r."tailor block" AS block,
                      r."tailor person" AS person, r."tailor nth" AS nth,
                      hashint8extended(r."tailor person", %2$s) AS chance,
-                     CASE WHEN abs(r.%3$I::numeric) < ''Infinity'' THEN r.%3$I::numeric END AS x
+                     %3$s AS x
               FROM %4$s r LEFT JOIN %5$s j ON j.block = r."tailor block"%6$s),
           enough AS (
-              SELECT cell, sum(total) AS total, sum(n) AS n, max(digits) AS digits
+              SELECT cell, sum(total) AS total, sum(n) AS n, least(max(digits), %11$s) AS digits
               FROM (SELECT cell, person, sum(x) AS total, sum(abs(x)) AS part, count(x) AS n,
                            max(scale(x)) AS digits FROM v WHERE x IS NOT NULL GROUP BY 1, 2) p
               GROUP BY cell HAVING count(*) >= %7$s AND max(part) <= %8$s * sum(part)),
@@ -155,18 +225,24 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
           FROM (SELECT *, row_number() OVER (PARTITION BY cell, shows
                                              ORDER BY chance, nth) AS place FROM showing) p
           LEFT JOIN (SELECT *, total * (''1e'' || digits)::numeric AS steps,
-                            (''1e-'' || digits)::numeric AS step FROM enough) s USING (cell))',
-        'tailor cell ' || (payload ->> 'number'), payload ->> 'number', payload ->> 'name', stored,
-        format('%s_%s', stored, payload ->> 'number'),
+                            (''1e'' || -digits)::numeric AS step FROM enough) s USING (cell))',
+        'tailor cell ' || (payload ->> 'number'), payload ->> 'number',
+        tailor.amount_of(payload, 'r.'), stored, format('%s_%s', stored, payload ->> 'number'),
         CASE WHEN to_regclass(stored || '_touched') IS NOT NULL
              THEN format(' WHERE r.%1$I IS NULL OR r.%1$I IN (SELECT cell FROM %3$s_touched
                                                               WHERE number = %2$s)',
                          'tailor cell ' || (payload ->> 'number'), payload ->> 'number', stored) END,
         fewest, share,
-        CASE WHEN payload ->> 'type' ~ '^(real|double)' THEN 's.total / s.n'
+        -- What is nearer to zero than floating-point numbers go is zero.
+        CASE payload ->> 'type'
+             WHEN 'real' THEN 'CASE WHEN abs(s.total / s.n) > 1e-37 THEN s.total / s.n ELSE 0 END'
+             WHEN 'double precision'
+             THEN 'CASE WHEN abs(s.total / s.n) > 1e-307 THEN s.total / s.n ELSE 0 END'
              ELSE '(div(s.steps, s.n) - (mod(s.steps, s.n) < 0)::integer
                     + (p.place <= mod(mod(s.steps, s.n) + s.n, s.n))::integer) * s.step' END,
-        payload ->> 'type')
+        payload ->> 'type',
+        -- A type may have no digits before the point, either: numeric(2, -3).
+        coalesce(substring(payload ->> 'type' from '^numeric\(\d+,(-\d+)\)'), '400'))
 $$;
 COMMENT ON FUNCTION tailor.averages_of IS 'a query for what rows are to show of a column in averages; '
     'for Tailor''s own routines only';
@@ -200,10 +276,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
               SELECT %1$I::text COLLATE "C" AS value FROM %3$s WHERE %1$I IS NOT NULL
               GROUP BY 1 HAVING count(DISTINCT "tailor person") >= %4$s),
           touched AS (
-              SELECT "tailor block" AS block
-              FROM %3$s LEFT JOIN enough s ON s.value = %1$I::text COLLATE "C" GROUP BY 1
+              SELECT r."tailor block" AS block
+              FROM %3$s r LEFT JOIN enough s ON s.value = r.%1$I::text COLLATE "C" GROUP BY 1
               HAVING coalesce(sum(hashtextextended(s.value, 0)), 0)
-                  <> coalesce(sum(hashtextextended(%5$I::text COLLATE "C", 0)), 0)),
+                  <> coalesce(sum(hashtextextended(r.%5$I::text COLLATE "C", 0)), 0)),
           v AS MATERIALIZED (
               SELECT ctid AS id, "tailor block" AS block, %1$I AS value,
                      row_number() OVER (PARTITION BY "tailor block"

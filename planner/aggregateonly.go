@@ -38,8 +38,8 @@ func (b *binder) payload(o origin, ref *pg.ColumnRef) error {
 	if r == nil || !r.AggregateOnly || o.qid() != nil {
 		return nil
 	}
-	c := r.Column(o.entry.columns[o.at].name)
-	if c == nil || !c.IsPayload() {
+	c := o.entry.columns[o.at].payload
+	if c == nil {
 		return nil
 	}
 	use := payloadUse{at: o.at, summed: b.averaged == ref}

@@ -117,6 +117,9 @@ func releaseEntry(r *catalog.Relation, rv *pg.RangeVar, alias, schema string) *e
 		if c.Class == catalog.QuasiIdentifier {
 			out.qid, out.kind = c, Value
 		}
+		if c.IsPayload() {
+			out.payload = c
+		}
 		e.columns = append(e.columns, out)
 	}
 	return e

@@ -18,6 +18,9 @@ type column struct {
 	// qid is set while the column is a quasi-identifier as it stands: its
 	// label can be shown in place of its value.
 	qid *catalog.Column
+	// payload is set for a column that a release shows of the payload, whatever a list of
+	// names behind the alias calls it.
+	payload *catalog.Column
 	// guessed is set where the entry may have another column instead.
 	guessed bool
 }

@@ -161,3 +161,30 @@ func TestModelsThatWouldBeSwitchedOffAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestMissingValuesCountAlikeInAllChecksOfBlindCuts makes releases of values at random, of
+// which many are missing: what cuts withhold is what the check of the release asks for.
+func TestMissingValuesCountAlikeInAllChecksOfBlindCuts(t *testing.T) {
+	for _, c := range []struct {
+		model     string
+		parameter float64
+	}{{"alpha", 0.5}, {"entropy_l_diversity", 2}, {"l_diversity", 3}} {
+		t.Run(c.model, func(t *testing.T) {
+			name := "models_missing_" + c.model
+			direct := makeDatabase(t, name, `GRANT USAGE ON SCHEMA public TO PUBLIC;
+				CREATE TABLE cases (id int PRIMARY KEY, age int, sex text, diagnosis text, note text);
+				INSERT INTO cases SELECT g, 20 + hashint4(g) & 63, (ARRAY['f', 'm'])[1 + (hashint4(g) >> 8) & 1],
+					(ARRAY['flu', 'flu', NULL, NULL, NULL, 'd1', 'd2', 'd3'])[1 + ((hashint4(g) >> 12) & 7)], 'n' FROM generate_series(1, 900) g`)
+			if err := shared.install(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			exec1(t, direct, modelsPolicy(c.model, c.parameter, "blind"))
+			conn := connect(t, serveDatabase(t, name).dsn(shared.reader(t)))
+			untilAnswered(t, conn, `SELECT count(*) FROM cases`)
+			blocks, withheld := assertModel(t, direct, c.model, c.parameter, true)
+			if blocks < 10 || withheld == 0 || withheld == blocks {
+				t.Errorf("%d blocks, %d withheld: the cases test too little", blocks, withheld)
+			}
+		})
+	}
+}

@@ -100,3 +100,23 @@ func TestNobodyNeedsToBeASuperuser(t *testing.T) {
 	p.stop(t)
 	run("", "uninstall", "--yes", "--dsn", dsn("admin", "of the admin"))
 }
+
+// TestPasswordsThatProgramsReadDifferentlyAreRefused looks at passwords before anything is set.
+func TestPasswordsThatProgramsReadDifferentlyAreRefused(t *testing.T) {
+	for password, fault := range map[string]string{
+		"\ufb01sh":                "different ones", // psql sends the verifier of "fish"
+		"soft\u00adhyphen":        "different ones",
+		"\uff46ull":               "different ones",
+		strings.Repeat("x", 2000): "more than 1000 bytes", // the rest was left out in silence
+		"p\u00e4ssword":           "failed to connect",
+		"pa\u0308ssword":          "failed to connect",
+		"plain":                   "failed to connect",
+	} {
+		command := exec.CommandContext(t.Context(), binary, "password", "--dsn", "host=/nowhere dbname=none", "ann")
+		command.Stdin = strings.NewReader(password + "\n")
+		output, err := command.CombinedOutput()
+		if err == nil || !strings.Contains(string(output), fault) {
+			t.Errorf("%q: %v %s, want %q", password, err, output, fault)
+		}
+	}
+}

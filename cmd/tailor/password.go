@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/text/secure/precis"
+	"golang.org/x/text/unicode/norm"
 )
 
 func runPassword(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -43,15 +45,21 @@ its verifier (tailor.let_in). It is needed where nobody is superuser; elsewhere 
 	return exitSuccess
 }
 
+// passwordLimit is how long a password may be, in bytes, less than PostgreSQL and libpq take.
+const passwordLimit = 1000
+
 // setPassword reads a password and gives server and proxies its verifier.
 func setPassword(ctx context.Context, dsn, role string, stdin io.Reader) error {
-	line, err := bufio.NewReader(io.LimitReader(stdin, 1024)).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(stdin, passwordLimit+2)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	password := strings.TrimRight(line, "\r\n")
-	if password == "" {
+	switch {
+	case password == "":
 		return errors.New("there is no password on standard input; write it in one line")
+	case len(password) > passwordLimit:
+		return fmt.Errorf("the password has more than %d bytes", passwordLimit)
 	}
 	text, err := scramVerifier(password)
 	if err != nil {
@@ -70,9 +78,16 @@ func setPassword(ctx context.Context, dsn, role string, stdin io.Reader) error {
 const scramIterations = 4096
 
 // scramVerifier is what PostgreSQL stores of a password (RFC 5803), under a salt of its own.
-// A password that is no text is taken as it is, as PostgreSQL and libpq do.
+// A password that is no text is taken as it is, as PostgreSQL and libpq do. These prepare one
+// by RFC 4013, other drivers by RFC 8265: where that is not the same, one of them would be
+// refused the login.
 func scramVerifier(password string) (string, error) {
-	if prepared, err := precis.OpaqueString.String(password); err == nil {
+	prepared, err := precis.OpaqueString.String(password)
+	ascii := !strings.ContainsFunc(password, func(r rune) bool { return r >= utf8.RuneSelf })
+	if !ascii && utf8.ValidString(password) && (err != nil || norm.NFKC.String(prepared) != prepared) {
+		return "", errors.New("the password has characters that programs take for different ones; leave out ligatures, full-width and invisible ones")
+	}
+	if err == nil {
 		password = prepared
 	}
 	salt := make([]byte, 16)
