@@ -266,7 +266,7 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 	from := fmt.Sprintf("%[1]s r LEFT JOIN %[2]s w ON (w.%[3]s, w.%[4]s, w.%[5]s) = (r.%[3]s, r.%[4]s, r.%[5]s) LEFT JOIN tailor_store.epoch_%[6]d e ON NOT w.leaves AND %[7]s",
 		t.chain.table("row"), t.temporary("pending"), personColumn, keyColumn, nthColumn, t.r.Epoch, t.same("e", "r"))
 	for _, q := range t.r.Requirements {
-		list = append(list, hashOf("r."+ident(q.Column)), fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", hashOf("e."+ident(q.Column))))
+		list = append(list, t.r.sensitiveHash("r.", q), fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", t.r.sensitiveHash("e.", q)))
 	}
 	followed := t.followed()
 	for _, column := range followed {

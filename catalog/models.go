@@ -3,6 +3,7 @@ package catalog
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -37,6 +38,16 @@ func (r *Relation) required() []string {
 		}
 	}
 	return out
+}
+
+// sensitiveHash is an expression for a hash of a value that a requirement looks at: numbers
+// that are equal are one value, however many zeros they end in.
+func (r *Relation) sensitiveHash(of string, q Requirement) string {
+	column := of + ident(q.Column)
+	if c := r.stored(ident(q.Column)); c != nil && strings.HasPrefix(c.Type, "numeric") {
+		column = fmt.Sprintf("trim_scale(%s)", column)
+	}
+	return hashOf(column)
 }
 
 // counted are the subjects with each value, by subject: whoever has one in several rows

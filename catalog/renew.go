@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // renew stores the release in tables of their own, with the rows of those that there

@@ -151,7 +151,7 @@ BEGIN
     LOOP
         EXECUTE format(
             'SELECT ARRAY(SELECT block FROM (
-                 SELECT "tailor block" AS block, %1$I::text COLLATE "C" AS value,
+                 SELECT "tailor block" AS block, %1$I AS value,
                         count(DISTINCT "tailor person")::float8 AS n
                  FROM %2$s WHERE %3$s GROUP BY 1, 2) v
              WHERE %4$s GROUP BY block HAVING NOT (%5$s))',
@@ -188,6 +188,15 @@ BEGIN
         RAISE EXCEPTION 'the parameter of % must be above %', model,
             concat(known.above, CASE WHEN known.below < 'Infinity' THEN ' and below ' || known.below END)
             USING ERRCODE = '22023';
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s
+                   JOIN pg_type t ON t.oid = s.stored
+                   JOIN pg_opclass o ON o.opcintype = s.stored OR t.typcategory = 'S' AND o.opcintype = 'text'::regtype
+                       OR t.typcategory = 'A' AND o.opcintype = 'anyarray'::regtype
+                   JOIN pg_am m ON m.oid = o.opcmethod AND m.amname = 'btree'
+                   WHERE a.attrelid = relation AND a.attname = column_name AND o.opcdefault) THEN
+        RAISE EXCEPTION 'values of column "%" cannot be told to be equal', column_name USING ERRCODE = '0A000',
+            HINT = 'Its type has no order: a model can be required of texts, numbers, dates, ….';
     END IF;
     IF model = 'l_diversity' AND parameter <> trunc(parameter) THEN
         RAISE EXCEPTION 'the parameter of l_diversity is a number of values' USING ERRCODE = '22023';

@@ -210,7 +210,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         '(WITH v AS MATERIALIZED (
               SELECT r.ctid AS id, coalesce(r.%1$I, j.cell) AS cell, r."tailor block" AS block,
                      r."tailor person" AS person, r."tailor nth" AS nth,
-                     hashint8extended(r."tailor person", %2$s) AS chance,
+                     hashint8extended(r."tailor person" # r."tailor nth", %2$s) AS chance,
                      %3$s AS x
               FROM %4$s r LEFT JOIN %5$s j ON j.block = r."tailor block"%6$s),
           enough AS (
@@ -283,9 +283,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
           v AS MATERIALIZED (
               SELECT ctid AS id, "tailor block" AS block, %1$I AS value,
                      row_number() OVER (PARTITION BY "tailor block"
-                         ORDER BY hashint8extended("tailor person", %2$s), "tailor nth") AS place,
+                         ORDER BY hashint8extended("tailor person" # "tailor nth", %2$s)) AS place,
                      row_number() OVER (PARTITION BY "tailor block"
-                         ORDER BY hashint8extended("tailor person", -%2$s), "tailor nth") AS other
+                         ORDER BY hashint8extended("tailor person" # "tailor nth", -%2$s)) AS other
               FROM %3$s WHERE "tailor block" IN (SELECT block FROM touched))
           SELECT a.id, CASE WHEN s.value IS NOT NULL THEN b.value END AS value
           FROM v a JOIN v b ON b.block = a.block AND b.other = a.place

@@ -139,6 +139,17 @@ func TestModelsThatWouldBeSwitchedOffAreRefused(t *testing.T) {
 		sql := fmt.Sprintf(`CALL tailor.require('public.cases', '%s', 'diagnosis', '%s')`, c.model, c.parameter)
 		refusedWith(t, direct, "22023", strings.Replace(sql, "'NULL'", "NULL", 1))
 	}
+	exec1(t, direct, `ALTER TABLE cases ADD sheet json, ADD dose numeric; CALL tailor.classify('public.cases', 'sheet', 'sensitive'); CALL tailor.classify('public.cases', 'dose', 'sensitive')`)
+	refusedWith(t, direct, "0A000", `CALL tailor.require('public.cases', 'l_diversity', 'sheet', 2)`)
+	exec1(t, direct, `CALL tailor.require('public.cases', 'l_diversity', 'dose', 2)`)
+	// Equal numbers are one value, in blocks too.
+	exec1(t, direct, `CREATE TABLE doses AS SELECT 1 AS "tailor block", g AS "tailor person", (ARRAY[1, 1.0, 1.00])[1 + g % 3] AS dose FROM generate_series(1, 9) g`)
+	if failing := one[int](t, direct, `SELECT cardinality(tailor.failing_blocks('public.doses', '{"require": [{"model": "l_diversity", "column": "dose", "parameter": 2}]}', 'true'))`); failing != 1 {
+		t.Errorf("%d blocks fail that have one number, written in three ways", failing)
+	}
+	exec1(t, direct, `DROP TABLE doses; ALTER TABLE cases DROP sheet, DROP dose; CALL tailor.protect('public.cases', 'id', 5)`)
+	exec1(t, direct, `DELETE FROM tailor.requirement WHERE column_name = 'dose'`)
+	exec1(t, direct, `CALL tailor.activate('public.cases')`)
 	// They go round through files.
 	dsn := shared.cluster.SuperuserDSN("models_refused")
 	file := filepath.Join(t.TempDir(), "policy.yaml")
