@@ -19,7 +19,7 @@ demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the
 	./bin/tailor demo $(ARGS)
 
 test: prepare-test ## every test
-	$(MAKE) --jobs=4 --output-sync=target test-packages test-end-to-end
+	$(MAKE) --jobs=3 --output-sync=target test-packages test-end-to-end
 
 unit: ## the tests that need no server, in less than a minute
 	$(GO) test -skip '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)

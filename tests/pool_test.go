@@ -416,6 +416,8 @@ func TestAnEndedConnectionIsNotShared(t *testing.T) {
 	if _, err := b.Exec(t.Context(), "SELECT 1"); codeIn(err) != "57P01" {
 		t.Errorf("the session that had it: %v, want 57P01", err)
 	}
+	// PostgreSQL counts the connection until its process has gone.
+	waitFor(t, func() bool { return one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", user) == 0 })
 	if one[int](t, a, "SELECT 1") != 1 {
 		t.Error("the session that had none is not served")
 	}
