@@ -417,7 +417,9 @@ func TestAnEndedConnectionIsNotShared(t *testing.T) {
 		t.Errorf("the session that had it: %v, want 57P01", err)
 	}
 	// PostgreSQL counts the connection until its process has gone.
-	waitFor(t, func() bool { return one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", user) == 0 })
+	waitFor(t, func() bool {
+		return one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", user) == 0
+	})
 	if one[int](t, a, "SELECT 1") != 1 {
 		t.Error("the session that had none is not served")
 	}
