@@ -395,7 +395,8 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 		people = fmt.Sprintf("%[1]s IN (SELECT %[1]s FROM tailor_store.epoch_%[2]d)", personColumn, t.r.Epoch)
 	}
 	checks := []string{
-		fmt.Sprintf("SELECT FROM unnest(tailor.failing_blocks('%s', (SELECT policy FROM tailor.policy_version WHERE (relation, version) = (%d, %d)), 'true'))", row, t.r.OID, t.r.Version),
+		fmt.Sprintf(`SELECT FROM tailor.policy_version v, unnest(tailor.failing_blocks('%s', v.policy, 'true', '%s'))
+			WHERE (v.relation, v.version) = (%d, %d)`, row, subjects, t.r.OID, t.r.Version),
 		fmt.Sprintf("SELECT FROM %s WHERE epoch = %d GROUP BY %s HAVING count(DISTINCT %s) < %d", t.chain.table("gone"), t.r.Epoch, blockColumn, personColumn, t.r.K),
 		fmt.Sprintf("SELECT FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[4]s) GROUP BY %[2]s HAVING min(%[3]s) <> max(%[3]s)",
 			row, classColumn, blockColumn, people),

@@ -135,8 +135,9 @@ COMMENT ON FUNCTION tailor.models IS 'the privacy models that a policy can requi
 
 -- Models look at how many subjects of a block have each value. NULL is a value, unless it
 -- stands for values that are withheld (cuts: blind).
-CREATE OR REPLACE FUNCTION tailor.failing_blocks(stored text, policy jsonb, condition text)
-RETURNS integer[]
+CREATE OR REPLACE FUNCTION tailor.failing_blocks(
+    stored text, policy jsonb, condition text,
+    subjects text DEFAULT 'count(DISTINCT "tailor person")') RETURNS integer[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     required record;
@@ -152,7 +153,7 @@ BEGIN
         EXECUTE format(
             'SELECT ARRAY(SELECT block FROM (
                  SELECT "tailor block" AS block, %1$I AS value,
-                        count(DISTINCT "tailor person")::float8 AS n
+                        %6$s::float8 AS n
                  FROM %2$s WHERE %3$s GROUP BY 1, 2) v
              WHERE %4$s GROUP BY block HAVING NOT (%5$s))',
             required.name, stored, condition,
@@ -161,14 +162,16 @@ BEGIN
                 WHEN 'l_diversity' THEN 'count(*) >= %s'
                 WHEN 'entropy_l_diversity'
                     THEN 'ln(sum(n)) - sum(n * ln(n)) / sum(n) >= ln(%s::float8) - 1e-9'
-                WHEN 'alpha' THEN 'max(n) <= %s * sum(n) + 1e-9' END, required.parameter))
+                WHEN 'alpha' THEN 'max(n) <= %s * sum(n) + 1e-9' END, required.parameter),
+            subjects)
             INTO failing;
         blocks := blocks || failing;
     END LOOP;
     RETURN blocks;
 END $$;
 COMMENT ON FUNCTION tailor.failing_blocks IS 'the blocks of a release that do not meet a model of the '
-    'policy, by the rows that meet a condition; for Tailor''s own routines only';
+    'policy, by the rows that meet a condition; subjects counts those of some rows: where each has '
+    'one, rows are counted. For Tailor''s own routines only';
 
 DROP PROCEDURE IF EXISTS tailor.require(regclass, text, name, integer);
 CREATE OR REPLACE PROCEDURE tailor.require(relation regclass, model text, column_name name, parameter float8)
