@@ -46,15 +46,7 @@ func (t *takingIn) carried(was *Relation) (now, then []string) {
 
 // renewCells joins cells until they meet another policy, and has all be shown anew.
 func (t *takingIn) renewCells(ctx context.Context) error {
-	if !t.r.AggregateOnly {
-		return nil
-	}
-	policy, err := t.policy(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = t.tx.Exec(ctx, `CALL tailor.renew_cells($1::text::regclass, $2)`, t.chain.table("row"), policy)
-	if err != nil {
+	if err := t.cells(ctx, "CALL tailor.renew_cells($1::text::regclass, $2)"); err != nil {
 		return err
 	}
 	return t.touch(ctx, "true")
@@ -62,33 +54,27 @@ func (t *takingIn) renewCells(ctx context.Context) error {
 
 // touch notes the cells of rows r that are about to change, by a condition.
 func (t *takingIn) touch(ctx context.Context, condition string) error {
-	if !t.r.AggregateOnly {
-		return nil
-	}
-	policy, err := t.policy(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = t.tx.Exec(ctx, `CALL tailor.touch_cells($1::text::regclass, $2, $3)`, t.chain.table("row"), policy, condition)
-	return err
+	return t.cells(ctx, "CALL tailor.touch_cells($1::text::regclass, $2, $3)", condition)
 }
 
 // showAverages writes what the rows of cells that have changed are to show. Tables of
 // another edition have had no cell noted: there all is written.
 func (t *takingIn) showAverages(ctx context.Context) error {
+	return t.cells(ctx, "SELECT tailor.show_averages($1::text::regclass, $2)")
+}
+
+// cells runs a statement over the release's rows ($1) and the policy's document ($2), where
+// only aggregates are answered.
+func (t *takingIn) cells(ctx context.Context, statement string, more ...any) error {
 	if !t.r.AggregateOnly {
 		return nil
 	}
-	policy, err := t.policy(ctx)
+	var policy string
+	err := t.tx.QueryRow(ctx, `SELECT policy FROM tailor.policy_version
+		WHERE relation = $1 AND version = $2`, t.r.OID, t.r.Version).Scan(&policy)
 	if err != nil {
 		return err
 	}
-	_, err = t.tx.Exec(ctx, `SELECT tailor.show_averages($1::text::regclass, $2)`, t.chain.table("row"), policy)
+	_, err = t.tx.Exec(ctx, statement, append([]any{t.chain.table("row"), policy}, more...)...)
 	return err
-}
-
-// policy is the document of the relation's policy.
-func (t *takingIn) policy(ctx context.Context) (document string, err error) {
-	err = t.tx.QueryRow(ctx, `SELECT policy FROM tailor.policy_version WHERE relation = $1 AND version = $2`, t.r.OID, t.r.Version).Scan(&document)
-	return document, err
 }

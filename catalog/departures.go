@@ -167,7 +167,9 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	if err != nil {
 		return err
 	}
-	if err := t.touch(ctx, fmt.Sprintf("(r.%[2]s, r.%[3]s, r.%[4]s) IN (SELECT %[2]s, %[3]s, %[4]s FROM %[1]s)", acting, personColumn, keyColumn, nthColumn)); err != nil {
+	about := fmt.Sprintf("(r.%[2]s, r.%[3]s, r.%[4]s) IN (SELECT %[2]s, %[3]s, %[4]s FROM %[1]s)",
+		acting, personColumn, keyColumn, nthColumn)
+	if err := t.touch(ctx, about); err != nil {
 		return err
 	}
 	taken := fmt.Sprintf("DELETE FROM %s r USING %s a WHERE (r.%[3]s, r.%[4]s, r.%[5]s) = (a.%[3]s, a.%[4]s, a.%[5]s) AND", row, acting, personColumn, keyColumn, nthColumn)

@@ -266,7 +266,8 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 	from := fmt.Sprintf("%[1]s r LEFT JOIN %[2]s w ON (w.%[3]s, w.%[4]s, w.%[5]s) = (r.%[3]s, r.%[4]s, r.%[5]s) LEFT JOIN tailor_store.epoch_%[6]d e ON NOT w.leaves AND %[7]s",
 		t.chain.table("row"), t.temporary("pending"), personColumn, keyColumn, nthColumn, t.r.Epoch, t.same("e", "r"))
 	for _, q := range t.r.Requirements {
-		list = append(list, t.r.sensitiveHash("r.", q), fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", t.r.sensitiveHash("e.", q)))
+		list = append(list, t.r.sensitiveHash("r.", q),
+			fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", t.r.sensitiveHash("e.", q)))
 	}
 	followed := t.followed()
 	for _, column := range followed {
@@ -395,7 +396,8 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 		people = fmt.Sprintf("%[1]s IN (SELECT %[1]s FROM tailor_store.epoch_%[2]d)", personColumn, t.r.Epoch)
 	}
 	checks := []string{
-		fmt.Sprintf(`SELECT FROM tailor.policy_version v, unnest(tailor.failing_blocks('%s', v.policy, 'true', '%s'))
+		fmt.Sprintf(`SELECT FROM tailor.policy_version v,
+				unnest(tailor.failing_blocks('%s', v.policy, 'true', '%s'))
 			WHERE (v.relation, v.version) = (%d, %d)`, row, subjects, t.r.OID, t.r.Version),
 		fmt.Sprintf("SELECT FROM %s WHERE epoch = %d GROUP BY %s HAVING count(DISTINCT %s) < %d", t.chain.table("gone"), t.r.Epoch, blockColumn, personColumn, t.r.K),
 		fmt.Sprintf("SELECT FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[4]s) GROUP BY %[2]s HAVING min(%[3]s) <> max(%[3]s)",

@@ -40,7 +40,10 @@ func LabelView(release string) string { return release + "_label" }
 
 // createTables makes the tables of an edition, without rows.
 func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []*dictionary) error {
-	list := []string{"e." + personColumn, "e." + keyColumn, "e." + nthColumn, "0 AS " + blockColumn, "0 AS " + classColumn, "0::smallint AS " + gateColumn}
+	list := []string{
+		"e." + personColumn, "e." + keyColumn, "e." + nthColumn,
+		"0 AS " + blockColumn, "0 AS " + classColumn, "0::smallint AS " + gateColumn,
+	}
 	if r.Parent != nil {
 		list = append(list, "e."+rowColumn)
 	}
@@ -77,8 +80,9 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 
 // createEntries is the statement that makes the table of an edition's labels.
 func createEntries(chain *Chain) string {
-	return fmt.Sprintf("CREATE TABLE %s (dimension integer, number integer, label text NOT NULL, value text, low text, high text, "+
-		"exact boolean NOT NULL, share float8 NOT NULL, PRIMARY KEY (dimension, number))", chain.table("entry"))
+	return fmt.Sprintf(`CREATE TABLE %s (dimension integer, number integer,
+		label text NOT NULL, value text, low text, high text,
+		exact boolean NOT NULL, share float8 NOT NULL, PRIMARY KEY (dimension, number))`, chain.table("entry"))
 }
 
 // payload are the columns that a release has as they are, quoted: those that it shows,
@@ -148,11 +152,13 @@ func publishTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, di
 	row := chain.table("row")
 	var statements []string
 	for _, c := range r.averaged() {
-		statements = append(statements, fmt.Sprintf("ALTER TABLE %s ALTER %s SET STATISTICS 0", row, ident(c.Name)))
+		statements = append(statements,
+			fmt.Sprintf("ALTER TABLE %s ALTER %s SET STATISTICS 0", row, ident(c.Name)))
 	}
 	// It is true or fails. Of a condition IS NOT NULL PostgreSQL expects nearly all rows to
 	// meet it, of a mere boolean half of them; and it looks at that before all others.
-	asked := fmt.Sprintf("SELECT CASE WHEN CASE WHEN %s THEN true ELSE %s END THEN 0::smallint END", keeps, chain.admitted(chain.number))
+	asked := fmt.Sprintf("SELECT CASE WHEN CASE WHEN %s THEN true ELSE %s END THEN 0::smallint END",
+		keeps, chain.admitted(chain.number))
 	admitted := fmt.Sprintf("(%s) IS NOT NULL", asked)
 	var version int
 	if err := tx.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer").Scan(&version); err != nil {
@@ -165,7 +171,8 @@ func publishTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, di
 		admitted += fmt.Sprintf(" AND %s = (%s)", gateColumn, asked)
 	}
 	for _, column := range indexed {
-		statements = append(statements, fmt.Sprintf("CREATE INDEX ON %s (%s, %s)", row, column, gateColumn))
+		statements = append(statements,
+			fmt.Sprintf("CREATE INDEX ON %s (%s, %s)", row, column, gateColumn))
 	}
 	statements = append(statements,
 		fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", row),

@@ -34,9 +34,11 @@ func (t *takingIn) renew(ctx context.Context, was *Relation) error {
 func (t *takingIn) renewal(was *Relation, from string) string {
 	stored := append(t.r.rowColumns(), shownColumns(t.dictionaries)...)
 	now, then := t.carried(was)
-	into := fmt.Sprintf("INSERT INTO %s (%s)", t.chain.table("row"), commas(append(slices.Clone(stored), now...)))
+	into := fmt.Sprintf("INSERT INTO %s (%s)", t.chain.table("row"),
+		commas(append(slices.Clone(stored), now...)))
 	if was == t.r { // all is shown as it was, and hashes are of the same
-		return fmt.Sprintf("%s SELECT %s FROM %s ORDER BY gen_random_uuid()", into, commas(append(stored, then...)), from)
+		return fmt.Sprintf("%s SELECT %s FROM %s ORDER BY gen_random_uuid()",
+			into, commas(append(stored, then...)), from)
 	}
 	var mine, theirs []string
 	for _, name := range t.r.payload() {

@@ -169,12 +169,13 @@ BEGIN
     END LOOP;
     RETURN blocks;
 END $$;
-COMMENT ON FUNCTION tailor.failing_blocks IS 'the blocks of a release that do not meet a model of the '
-    'policy, by the rows that meet a condition; subjects counts those of some rows: where each has '
+COMMENT ON FUNCTION tailor.failing_blocks IS 'the blocks of a release that do not meet a model of '
+    'the policy, by the rows that meet a condition; subjects counts those of some rows: where each has '
     'one, rows are counted. For Tailor''s own routines only';
 
 DROP PROCEDURE IF EXISTS tailor.require(regclass, text, name, integer);
-CREATE OR REPLACE PROCEDURE tailor.require(relation regclass, model text, column_name name, parameter float8)
+CREATE OR REPLACE PROCEDURE tailor.require(
+    relation regclass, model text, column_name name, parameter float8)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known record;
@@ -185,24 +186,29 @@ BEGIN
     SELECT * INTO known FROM tailor.models() m WHERE m.model = require.model;
     IF known IS NULL THEN
         RAISE EXCEPTION 'unknown model "%"', model USING ERRCODE = '22023',
-            HINT = format('Models are %s.', (SELECT string_agg(m.model, ', ') FROM tailor.models() m));
+            HINT = format('Models are %s.',
+                          (SELECT string_agg(m.model, ', ') FROM tailor.models() m));
     END IF;
     IF parameter IS NULL OR parameter <= known.above OR parameter >= known.below THEN
         RAISE EXCEPTION 'the parameter of % must be above %', model,
-            concat(known.above, CASE WHEN known.below < 'Infinity' THEN ' and below ' || known.below END)
+            concat(known.above,
+                   CASE WHEN known.below < 'Infinity' THEN ' and below ' || known.below END)
             USING ERRCODE = '22023';
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s
+    IF NOT EXISTS (SELECT FROM pg_attribute a
+                   CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s
                    JOIN pg_type t ON t.oid = s.stored
-                   JOIN pg_opclass o ON o.opcintype = s.stored OR t.typcategory = 'S' AND o.opcintype = 'text'::regtype
+                   JOIN pg_opclass o ON o.opcintype = s.stored
+                       OR t.typcategory = 'S' AND o.opcintype = 'text'::regtype
                        OR t.typcategory = 'A' AND o.opcintype = 'anyarray'::regtype
                    JOIN pg_am m ON m.oid = o.opcmethod AND m.amname = 'btree'
                    WHERE a.attrelid = relation AND a.attname = column_name AND o.opcdefault) THEN
-        RAISE EXCEPTION 'values of column "%" cannot be told to be equal', column_name USING ERRCODE = '0A000',
-            HINT = 'Its type has no order: a model can be required of texts, numbers, dates, ….';
+        RAISE EXCEPTION 'values of column "%" cannot be told to be equal', column_name
+            USING ERRCODE = '0A000', HINT = 'Its type has no order: a model can be required of texts, numbers, dates, ….';
     END IF;
     IF model = 'l_diversity' AND parameter <> trunc(parameter) THEN
-        RAISE EXCEPTION 'the parameter of l_diversity is a number of values' USING ERRCODE = '22023';
+        RAISE EXCEPTION 'the parameter of l_diversity is a number of values'
+            USING ERRCODE = '22023';
     END IF;
     INSERT INTO tailor.requirement VALUES (relation, model, column_name, parameter)
         ON CONFLICT ON CONSTRAINT requirement_pkey DO UPDATE SET parameter = excluded.parameter;

@@ -10,7 +10,8 @@ BEGIN
     END IF;
     UPDATE tailor.protection p SET rows = allowed WHERE p.relation = rows.relation;
 END $$;
-COMMENT ON PROCEDURE tailor.rows IS 'says whether a release shows the payload of rows; false: averages of at least k subjects, and what else there is in no row of its own';
+COMMENT ON PROCEDURE tailor.rows IS 'says whether a release shows the payload of rows; false: '
+    'averages of at least k subjects, and what else there is in no row of its own';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_rows(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -115,7 +116,8 @@ BEGIN
               FROM unnest(firsts[:last]) c (place)) f
         CROSS JOIN LATERAL unnest(all_of[f.place : f.until]) u (unit);
 END $$;
-COMMENT ON FUNCTION tailor.join_units IS 'which units make up a cell; for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.join_units IS
+    'which units make up a cell; for Tailor''s own routines only';
 
 CREATE OR REPLACE FUNCTION tailor.units_of(
     stored regclass, payload jsonb, unit text, condition text, sorted_by text) RETURNS text
@@ -131,8 +133,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
          GROUP BY 1 ORDER BY min(place)',
         unit, tailor.amount_of(payload), sorted_by, stored, condition)
 $$;
-COMMENT ON FUNCTION tailor.units_of IS 'a query for the units that cells are joined of, in order; for '
-    'Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.units_of IS 'a query for the units that cells are joined of, in order; '
+    'for Tailor''s own routines only';
 
 -- Blocks that have a cell keep it, also for rows that have changed in place.
 CREATE OR REPLACE FUNCTION tailor.join_cells(
@@ -244,8 +246,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         -- A type may have no digits before the point, either: numeric(2, -3).
         coalesce(substring(payload ->> 'type' from '^numeric\(\d+,(-\d+)\)'), '400'))
 $$;
-COMMENT ON FUNCTION tailor.averages_of IS 'a query for what rows are to show of a column in averages; '
-    'for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.averages_of IS 'a query for what rows are to show of a column in '
+    'averages; for Tailor''s own routines only';
 
 -- A copy that is taken in changes few cells: those are noted before their rows do, and the
 -- others stay as they are. Without such notes all are computed.

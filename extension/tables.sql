@@ -43,7 +43,8 @@ ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS cohort integer CHECK (coh
 COMMENT ON COLUMN tailor.protection.cohort IS 'how many subjects that nobody has been shown before are shown together; NULL: the larger of 100 and 20 k';
 ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS max_share double precision NOT NULL DEFAULT 0.5 CHECK (max_share > 0 AND max_share <= 1);
 COMMENT ON COLUMN tailor.protection.max_share IS 'the largest share of the rows of a block that one subject may own, where subjects have several';
-COMMENT ON COLUMN tailor.protection.rows IS 'whether releases show the payload of rows, or averages of at least k subjects';
+COMMENT ON COLUMN tailor.protection.rows IS
+    'whether releases show the payload of rows, or averages of at least k subjects';
 COMMENT ON COLUMN tailor.protection.gate IS 'the measure of risk that decides whether a stage of a query is de-identified; NULL means the highest, up to 1/k';
 COMMENT ON COLUMN tailor.protection.seed IS 'the combinations of quasi-identifiers that the root is made for';
 COMMENT ON COLUMN tailor.protection.active IS 'the policy version in force; NULL before the first activation';

@@ -25,7 +25,8 @@ var averagedAggregates = []string{"count", "sum", "avg"}
 
 // averagedColumn is the column that such an aggregate is computed of, nil for none.
 func averagedColumn(f *pg.FuncCall) *pg.ColumnRef {
-	if len(f.Args) != 1 || f.AggDistinct || f.AggWithinGroup || len(f.AggOrder) > 0 || !slices.Contains(averagedAggregates, last(f.Funcname)) {
+	plain := len(f.Args) == 1 && !f.AggDistinct && !f.AggWithinGroup && len(f.AggOrder) == 0
+	if !plain || !slices.Contains(averagedAggregates, last(f.Funcname)) {
 		return nil
 	}
 	return f.Args[0].GetColumnRef()
@@ -44,9 +45,11 @@ func (b *binder) payload(o origin, ref *pg.ColumnRef) error {
 	}
 	use := payloadUse{at: o.at, summed: b.averaged == ref}
 	if c.IsAveraged() && !use.summed {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "column %q of table %q stands in averages of at least %d subjects", c.Name, r.Name, r.K).
-			WithHint("Ask for count(%[1]s), sum(%[1]s) or avg(%[1]s), of groups by quasi-identifiers, with any FILTER and WHERE over them. "+
-				"Conditions on it, extremes, medians and deviations would be those of averages.", quoted(c.Name)).
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"column %q of table %q stands in averages of at least %d subjects", c.Name, r.Name, r.K).
+			WithHint("Ask for count(%[1]s), sum(%[1]s) or avg(%[1]s), of groups by quasi-identifiers, "+
+				"with any FILTER and WHERE over them. Conditions on it, extremes, medians and "+
+				"deviations would be those of averages.", quoted(c.Name)).
 			At(b.statement, int(ref.Location))
 	}
 	for _, other := range o.entry.payload {
@@ -61,7 +64,10 @@ func (b *binder) payload(o origin, ref *pg.ColumnRef) error {
 // refuseLinked says that a release does not tell which values of two columns are of one
 // subject.
 func (b *binder) refuseLinked(r *catalog.Relation, c *catalog.Column, other string, at int) error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, "columns %q and %q of table %q, which answers with aggregates only, are not linked", other, c.Name, r.Name).
-		WithHint("Use one of them at a time, beside quasi-identifiers. A database administrator makes a quasi-identifier of a column by which others are to be grouped.").
+	return sqlstate.New(sqlstate.FeatureNotSupported,
+		"columns %q and %q of table %q, which answers with aggregates only, are not linked",
+		other, c.Name, r.Name).
+		WithHint("Use one of them at a time, beside quasi-identifiers. A database administrator "+
+			"makes a quasi-identifier of a column by which others are to be grouped.").
 		At(b.statement, at)
 }

@@ -15,8 +15,10 @@ func assertPlainTypes(plan *planner.Plan, types []uint32) error {
 	for _, r := range plan.Relations {
 		for _, oid := range types {
 			if oid >= firstOwnOID {
-				return sqlstate.New(sqlstate.FeatureNotSupported, "parameters over table %q are of types of PostgreSQL's own", r.Name).
-					WithHint("The type may run SQL that no record would hold. Leave the types of parameters to the server.")
+				return sqlstate.New(sqlstate.FeatureNotSupported,
+					"parameters over table %q are of types of PostgreSQL's own", r.Name).
+					WithHint("The type may run SQL that no record would hold. Leave the types of " +
+						"parameters to the server.")
 			}
 		}
 	}

@@ -60,7 +60,9 @@ func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*p
 			file.Hierarchies = append(file.Hierarchies, *h)
 		case identify.Sensitive:
 			if k.Evidence.Values >= 2 {
-				table.Require = append(table.Require, policyfile.Requirement{Model: "l_diversity", Column: k.Name, Parameter: float64(min(3, k.Evidence.Values))})
+				table.Require = append(table.Require, policyfile.Requirement{
+					Model: "l_diversity", Column: k.Name, Parameter: float64(min(3, k.Evidence.Values)),
+				})
 			}
 		}
 		table.Columns = append(table.Columns, column)

@@ -85,7 +85,8 @@ func scramVerifier(password string) (string, error) {
 	prepared, err := precis.OpaqueString.String(password)
 	ascii := !strings.ContainsFunc(password, func(r rune) bool { return r >= utf8.RuneSelf })
 	if !ascii && utf8.ValidString(password) && (err != nil || norm.NFKC.String(prepared) != prepared) {
-		return "", errors.New("the password has characters that programs take for different ones; leave out ligatures, full-width and invisible ones")
+		return "", errors.New("the password has characters that programs take for different ones; " +
+			"leave out ligatures, full-width and invisible ones")
 	}
 	if err == nil {
 		password = prepared
@@ -105,5 +106,6 @@ func scramVerifier(password string) (string, error) {
 	}
 	stored := sha256.Sum256(key("Client Key"))
 	encoded := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", scramIterations, encoded(salt), encoded(stored[:]), encoded(key("Server Key"))), nil
+	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", scramIterations, encoded(salt),
+		encoded(stored[:]), encoded(key("Server Key"))), nil
 }
