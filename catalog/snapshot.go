@@ -52,7 +52,7 @@ func (c *Column) Visible() bool {
 func (c *Column) IsPayload() bool { return c.Class == Sensitive || c.Class == NonSensitive }
 
 // IsAveraged says whether a relation that answers with aggregates only shows averages of
-// the column's values.
+// the column's values, as tailor.is_averaged does.
 func (c *Column) IsAveraged() bool {
 	name, _, _ := strings.Cut(c.Type, "(")
 	return c.IsPayload() && slices.Contains(numberTypes, name)
