@@ -65,12 +65,13 @@ func (r *reader) shownAs(t *Table, keys map[string]entry) {
 				"a data set is shown as the table that it is of: %q", name)
 		}
 	}
-	for name, usual := range map[string]string{
-		"recoding": "auto", "cuts": "models", "departures": "batch", "changes": "batch",
+	for _, setting := range []struct{ name, usual string }{
+		{"recoding", "auto"}, {"cuts", "by_models"}, {"departures", "batch"}, {"changes", "batch"},
 	} {
-		if k, ok := keys[name]; ok && k.value.Kind == yaml.ScalarNode && k.value.Value != usual {
+		k, ok := keys[setting.name]
+		if ok && k.value.Kind == yaml.ScalarNode && k.value.Value != setting.usual {
 			r.fault(k.value, "leave it out, or say it of that table",
-				"a data set is shown as the table that it is of: %q", name)
+				"a data set is shown as the table that it is of: %q", setting.name)
 		}
 	}
 	if t.AggregateOnly {
