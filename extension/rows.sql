@@ -175,21 +175,37 @@ BEGIN
                    WHERE c ->> 'class' IN ('sensitive', 'non_sensitive') AND tailor.is_averaged(c)
     LOOP
         cells := 'tailor cell ' || (payload ->> 'number');
+        shown := 'tailor shown ' || (payload ->> 'number');
+        EXECUTE format('CREATE TABLE %1$s_joined AS
+                            SELECT DISTINCT %2$I AS was, "tailor block" AS block, %2$I AS cell
+                            FROM %1$s WHERE %2$I IS NOT NULL', stored, cells);
         LOOP -- cells of one block are one
             EXECUTE format(
-                'UPDATE %1$s r SET %2$I = m.cell
-                 FROM (SELECT s.%2$I AS was, min(b.least) AS cell
-                       FROM %1$s s JOIN (SELECT "tailor block" AS block, min(%2$I) AS least
-                                         FROM %1$s GROUP BY 1) b ON b.block = s."tailor block"
-                       GROUP BY 1 HAVING min(b.least) < s.%2$I) m WHERE m.was = r.%2$I',
-                stored, cells);
+                'UPDATE %1$s_joined j SET cell = l.least
+                 FROM (SELECT was, min(b.least) AS least FROM %1$s_joined
+                       JOIN (SELECT block, min(cell) AS least FROM %1$s_joined GROUP BY 1) b
+                           USING (block) GROUP BY 1) l
+                 WHERE l.was = j.was AND l.least < j.cell', stored);
             GET DIAGNOSTICS joined = ROW_COUNT;
             EXIT WHEN joined = 0;
         END LOOP;
-        shown := format('%I IN (SELECT %1$I FROM %s WHERE %I IS NOT NULL)', cells, stored,
-                        'tailor shown ' || (payload ->> 'number'));
-        FOREACH which IN ARRAY ARRAY['%2$I IS NOT NULL AND (%1$s)', '%2$I IS NOT NULL AND NOT (%1$s)']
-        LOOP
+        -- Of a cell that was shown and one that never was, what both have together would tell
+        -- of the second: such a cell has a number below 0, and shows nothing from now on.
+        EXECUTE format(
+            'WITH kinds AS (
+                 SELECT %2$I AS was, count(%3$I) > 0 AS shown, count(%4$s) > 0 AS has
+                 FROM %1$s GROUP BY 1),
+             becomes AS (
+                 SELECT was, CASE WHEN cell >= 0 AND bool_or(k.shown) OVER (PARTITION BY cell)
+                                   AND bool_or(k.has AND NOT k.shown) OVER (PARTITION BY cell)
+                                  THEN -1 - cell ELSE cell END AS cell
+                 FROM (SELECT DISTINCT was, cell FROM %1$s_joined) j JOIN kinds k USING (was))
+             UPDATE %1$s r SET %2$I = b.cell FROM becomes b
+             WHERE b.was = r.%2$I AND b.cell <> b.was',
+            stored, cells, shown, tailor.amount_of(payload));
+        EXECUTE format('DROP TABLE %s_joined', stored);
+        shown := format('%I IN (SELECT %1$I FROM %s WHERE %I IS NOT NULL)', cells, stored, shown);
+        FOREACH which IN ARRAY ARRAY['%2$I >= 0 AND (%1$s)', '%2$I >= 0 AND NOT (%1$s)'] LOOP
             EXECUTE format('UPDATE %1$s r SET %2$I = j.cell FROM tailor.join_units($1, $2, $3) j
                             WHERE j.unit = r.%2$I AND j.cell <> j.unit', stored, cells)
                 USING tailor.units_of(stored, payload, quote_ident(cells),
@@ -219,7 +235,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
               SELECT cell, sum(total) AS total, sum(n) AS n, least(max(digits), %11$s) AS digits
               FROM (SELECT cell, person, sum(x) AS total, sum(abs(x)) AS part, count(x) AS n,
                            max(scale(x)) AS digits FROM v WHERE x IS NOT NULL GROUP BY 1, 2) p
-              GROUP BY cell HAVING count(*) >= %7$s AND max(part) <= %8$s * sum(part)),
+              GROUP BY cell HAVING cell >= 0 AND count(*) >= %7$s
+                                 AND max(part) <= %8$s * sum(part)),
           showing AS (
               SELECT v.*, row_number() OVER (PARTITION BY block ORDER BY chance, nth)
                               <= count(x) OVER (PARTITION BY block) AS shows FROM v)

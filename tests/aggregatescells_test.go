@@ -76,6 +76,34 @@ func TestCellsJoinAndAreNeverCut(t *testing.T) {
 	follows("yet another policy", `CALL tailor.changes('fees', 'batch'); CALL tailor.activate('fees')`)
 }
 
+// TestACellOfShownAndUnshownBlocksShowsNothing joins a block by a stricter policy: the sum of
+// both less that of the one would be that of the other, which never was enough.
+func TestACellOfShownAndUnshownBlocksShowsNothing(t *testing.T) {
+	const name = "aggregates_mixed"
+	schema, _, _ := strings.Cut(feesSchema, "CALL")
+	direct := makeDatabase(t, name, schema)
+	if err := shared.install(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	// Block 1 was two, of cells 1 (shown) and 2 (not enough); block 3 goes on.
+	exec1(t, direct, `CREATE TABLE joined AS
+		SELECT CASE WHEN g <= 12 THEN 1 ELSE 3 END AS "tailor block", g::bigint AS "tailor person", 0::bigint AS "tailor nth",
+			CASE WHEN g <= 6 THEN 1 WHEN g <= 12 THEN 2 ELSE 3 END AS "tailor cell 3",
+			CASE WHEN g BETWEEN 7 AND 11 THEN NULL ELSE 100 + g END AS fee, CASE WHEN g <= 6 OR g > 12 THEN 103 END AS "tailor shown 3"
+		FROM generate_series(1, 20) g`)
+	const policy = `{"k": 5, "columns": [{"name": "fee", "number": 3, "type": "integer", "class": "sensitive"}]}`
+	exec1(t, direct, `CALL tailor.renew_cells('public.joined', $1)`, policy)
+	exec1(t, direct, `SELECT tailor.show_averages('public.joined', $1)`, policy)
+	if got := rowsOf(t, direct, `SELECT "tailor block", count("tailor shown 3"), count(DISTINCT "tailor cell 3") FROM joined GROUP BY 1 ORDER BY 1`); fmt.Sprint(got) != "[1|0|1 3|8|1]" {
+		t.Errorf("blocks, averages and cells: %v", got)
+	}
+	exec1(t, direct, `CALL tailor.renew_cells('public.joined', $1)`, policy)
+	exec1(t, direct, `SELECT tailor.show_averages('public.joined', $1)`, policy)
+	if n := one[int](t, direct, `SELECT count("tailor shown 3") FROM joined WHERE "tailor block" = 1`); n > 0 {
+		t.Errorf("%d averages under yet another policy", n)
+	}
+}
+
 // oddSchema has payload of types and names that few tables have, and the largest and smallest
 // numbers that there are.
 const oddSchema = `
