@@ -34,6 +34,7 @@ type Catalog struct {
 	unmade   map[chainKey]notMade // what cannot be made as things are
 	openings map[chainKey]gate
 	seen     map[int]int // chain -> the last generation that was opened here
+	heard    map[int]heard
 }
 
 // Open connects to the database and reads the first snapshot. The connection
@@ -57,7 +58,8 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	c := &Catalog{
 		pool: pool, log: log, listener: config.ConnConfig.Copy(),
 		chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate), seen: make(map[int]int),
-		told: make(map[uint32]unmade), unmade: make(map[chainKey]notMade),
+		heard: make(map[int]heard),
+		told:  make(map[uint32]unmade), unmade: make(map[chainKey]notMade),
 	}
 	if err := c.start(ctx); err != nil {
 		pool.Close()
@@ -117,6 +119,7 @@ func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn) error {
 			if old := c.snapshot.Load(); !reflect.DeepEqual(old, s) {
 				c.snapshot.Store(s) // else plans made under the old one stay good
 				c.forget(s)
+				c.hear(s, old == nil)
 			}
 			return nil
 		})

@@ -39,6 +39,7 @@ type Chain struct {
 	arrivals   int       // subjects who wait to be shown
 	root       *ecg.Root // nil where the relation has no quasi-identifiers
 	opened     time.Time
+	since      time.Time   // see Release.Since
 	alone      atomic.Bool // nothing is left of earlier editions
 
 	mu      sync.Mutex
@@ -65,6 +66,10 @@ type Release struct {
 	Copied   time.Time
 	Arrivals int
 	Root     *ecg.Root // nil where the relation has no quasi-identifiers
+	// Since is when this proxy first heard of the tables that the release is stored in, zero
+	// if they were there when it started. A snapshot of the database that is older may not
+	// have their rows. A publication of codes looks for itself.
+	Since time.Time
 }
 
 // impatient bounds how long a transaction waits for others that read a release;
@@ -124,7 +129,7 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 func (c *Chain) release(r *Relation) *Release {
 	return &Release{
 		Relation: r, Chain: c.number, Edition: c.edition, Generation: c.generation, Epoch: c.copy,
-		View: c.name(), Subjects: c.subjects, MinBlock: c.minBlock, Copied: c.copied, Arrivals: c.arrivals, Root: c.root,
+		View: c.name(), Subjects: c.subjects, MinBlock: c.minBlock, Copied: c.copied, Arrivals: c.arrivals, Root: c.root, Since: c.since,
 	}
 }
 
@@ -287,6 +292,9 @@ func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain 
 		return nil, err
 	}
 	delete(c.unmade, key)
+	if r.SetValued == nil {
+		chain.since = c.hearOf(chain.number, chain.edition, time.Now())
+	}
 	c.chains[key] = chain
 	return chain, nil
 }

@@ -194,6 +194,13 @@ WHERE NOT EXISTS (SELECT FROM tailor.chain c JOIN tailor.protection p USING (rel
     WHERE c.chain = u.chain AND c.edition = u.edition AND p.active = u.version AND (NOT u.joined OR tailor.in_step(p.relation)))
 ORDER BY u.place LIMIT 1`
 
+// ErrTooNew is the answer to a transaction that may have begun before a release was
+// stored: its snapshot may show none of the rows.
+func ErrTooNew() *sqlstate.Error {
+	return sqlstate.New(sqlstate.SerializationFailure, "a release is newer than the snapshot of this transaction").
+		WithHint("Start the transaction again.")
+}
+
 // AssertStand fails with 40001 where one of the releases that a statement was
 // planned on is not, or not under the same policy, what it was: whatever the
 // server says of the statement then, it was planned too early. Errors are of type

@@ -40,15 +40,17 @@ func LabelView(release string) string { return release + "_label" }
 
 // createTables makes the tables of an edition, without rows.
 func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []*dictionary) error {
-	list := []string{
-		"e." + personColumn, "e." + keyColumn, "e." + nthColumn,
-		"0 AS " + blockColumn, "0 AS " + classColumn, "0::smallint AS " + gateColumn,
-	}
-	if r.Parent != nil {
-		list = append(list, "e."+rowColumn)
+	// A query that needs some of the columns reads past those that stand before them: what is
+	// shown stands first, and what is hidden last.
+	list := []string{"0::smallint AS " + gateColumn}
+	for _, d := range dictionaries {
+		list = append(list, fmt.Sprintf("NULL::%s AS %s", d.column.ReleaseType(), d.own("value")))
 	}
 	for _, name := range r.payload() {
 		list = append(list, "e."+name)
+	}
+	for _, d := range dictionaries {
+		list = append(list, fmt.Sprintf("0::%s AS %s", d.numberType(), d.own("number")))
 	}
 	for _, c := range r.averaged() {
 		list = append(list, fmt.Sprintf("e.%s AS %s", ident(c.Name), c.insteadColumn()))
@@ -56,10 +58,11 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 			list = append(list, "0 AS "+c.cellColumn())
 		}
 	}
-	for _, d := range dictionaries {
-		list = append(list, fmt.Sprintf("0::%s AS %s", d.numberType(), d.own("number")),
-			fmt.Sprintf("NULL::%s AS %s", d.column.ReleaseType(), d.own("value")))
+	if r.Parent != nil {
+		list = append(list, "e."+rowColumn)
 	}
+	list = append(list, "0 AS "+blockColumn, "0 AS "+classColumn,
+		"e."+personColumn, "e."+keyColumn, "e."+nthColumn)
 	statements := []string{
 		fmt.Sprintf("CREATE TABLE %s AS SELECT %s FROM tailor_store.epoch_%d e WITH NO DATA", chain.table("row"), strings.Join(list, ", "), r.Epoch),
 		fmt.Sprintf("ALTER TABLE %[1]s ALTER %[2]s SET DEFAULT 0, ALTER %[2]s SET NOT NULL", chain.table("row"), gateColumn),
@@ -155,19 +158,14 @@ func publishTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, di
 		statements = append(statements,
 			fmt.Sprintf("ALTER TABLE %s ALTER %s SET STATISTICS 0", row, ident(c.Name)))
 	}
-	// It is true or fails. Of a condition IS NOT NULL PostgreSQL expects nearly all rows to
-	// meet it, of a mere boolean half of them; and it looks at that before all others.
+	// It is 0 or fails. Of a condition IS NOT NULL PostgreSQL expects nearly all rows to meet
+	// it, of a mere boolean half of them; and it looks at that before all others.
 	asked := fmt.Sprintf("SELECT CASE WHEN CASE WHEN %s THEN true ELSE %s END THEN 0::smallint END",
 		keeps, chain.admitted(chain.number))
 	admitted := fmt.Sprintf("(%s) IS NOT NULL", asked)
-	var version int
-	if err := tx.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer").Scan(&version); err != nil {
-		return err
-	}
-	// Where an index finds no row, no row's condition is looked at, and from version 16 on
-	// an outer join may look at the view's own too late. So the gate stands in every
-	// index: what it is compared with is asked before a scan of the index begins.
-	if version >= 160000 && len(indexed) > 0 {
+	// Where an index finds no row, no row's condition is looked at. So the gate stands in
+	// every index: what it is compared with is asked before a scan of the index begins.
+	if len(indexed) > 0 {
 		admitted += fmt.Sprintf(" AND %s = (%s)", gateColumn, asked)
 	}
 	for _, column := range indexed {
@@ -364,10 +362,8 @@ func (c *Chain) admitted(admission int) string {
 // PostgreSQL looks at it too early: for an OFFSET 0 it plans no parallel scan.
 const fence = " OFFSET '0'"
 
-// createView is the statement that defines a release over an epoch. Admission is
-// asked once by the view, whether there are rows or not, and by the table before it
-// shows a row to anything: PostgreSQL may move the view's own condition behind a
-// reader's function, in an outer join from version 16 on.
+// createView is the statement that defines a release over an epoch. Admission is asked
+// by the table, before it shows a row to anything (publishTables).
 func (c *Chain) createView(r *Relation, dictionaries []*dictionary) string {
 	var list []string
 	for i := range r.Columns {
@@ -394,7 +390,7 @@ func (c *Chain) createView(r *Relation, dictionaries []*dictionary) string {
 	if r.Parent != nil && !r.IsJoint() {
 		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	}
-	return c.viewOver(r, c.number, c.name(), list)
+	return c.viewOver(r, c.name(), list, "")
 }
 
 // createParentView is the statement that defines what a release shows of the
@@ -408,7 +404,8 @@ func (c *Chain) createParentView(r *Relation, dictionaries []*dictionary) string
 		labels = append(labels, d.label(c.name())+" AS "+ident(column.LabelColumn()))
 	}
 	list = append(append(list, labels...), fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
-	return c.viewOver(r, parentAdmission(c.number), ParentView(c.name()), list)
+	admitted := " WHERE " + c.admitted(parentAdmission(c.number))
+	return c.viewOver(r, ParentView(c.name()), list, admitted)
 }
 
 // createLabelView is the statement that defines the one row with the labels of
@@ -438,14 +435,16 @@ func (c *Chain) createLabelView(r *Relation, dictionaries []*dictionary) string 
 		LabelView(c.name()), strings.Join(list, ", "), c.name(), c.admitted(c.number), fence)
 }
 
-// viewOver is the statement that defines a view of a chain's rows. A publication of
-// codes, which asks for nothing itself, is read behind a fence.
-func (c *Chain) viewOver(r *Relation, admission int, name string, list []string) string {
-	from := fmt.Sprintf("%s e WHERE %s", c.table("row"), c.admitted(admission))
+// viewOver is the statement that defines a view of a chain's rows, with a condition or
+// without. A publication of codes, whose table asks for nothing, is read behind a fence.
+func (c *Chain) viewOver(r *Relation, name string, list []string, condition string) string {
+	from := c.table("row") + " e" + condition
 	if r.SetValued != nil {
-		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", r.Epoch, c.admitted(admission), fence)
+		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", r.Epoch,
+			c.admitted(c.number), fence)
 	}
-	return fmt.Sprintf(`CREATE VIEW tailor_release.%s AS SELECT %s FROM %s`, name, strings.Join(list, ", "), from)
+	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM %s", name,
+		strings.Join(list, ", "), from)
 }
 
 // grantStatement lets a role, quoted already, read the views of a release.

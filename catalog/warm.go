@@ -133,6 +133,40 @@ func (c *Catalog) sweep(ctx context.Context, chain *Chain) error {
 	return nil
 }
 
+// heard is the last edition of a chain that the proxy has heard of, and when.
+type heard struct {
+	edition int
+	since   time.Time
+}
+
+// hear notes the editions that a snapshot has: those of the first have always been there.
+func (c *Catalog) hear(s *Snapshot, first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var since time.Time
+	if !first {
+		since = time.Now()
+	}
+	for _, r := range s.protected {
+		for _, chain := range r.chains {
+			c.hearOf(chain.Number, chain.Edition, since)
+		}
+	}
+}
+
+// hearOf says since when an edition is known, or at least, of an earlier one, was there.
+func (c *Catalog) hearOf(chain, edition int, now time.Time) time.Time {
+	known, ok := c.heard[chain]
+	switch {
+	case !ok || known.edition < edition:
+		known = heard{edition, now}
+		c.heard[chain] = known
+	case known.edition > edition:
+		return time.Time{}
+	}
+	return known.since
+}
+
 // forget frees the chains that a snapshot no longer knows.
 func (c *Catalog) forget(s *Snapshot) {
 	c.mu.Lock()

@@ -25,7 +25,6 @@ type binder struct {
 	columns  int                 // noted so far, over all levels
 	bytes    int                 // of the rewritten text, at most
 	views    int                 // that the present text is inside of
-	nullable int                 // sides of outer joins that the present item is inside of
 	keeps    bool                // the statement's rows go into a temporary table
 	alone    bool                // the text holds one statement
 	averaged *pg.ColumnRef       // stands directly inside an aggregate that averages answer

@@ -155,7 +155,7 @@ func (b *binder) replaceName(rv *pg.RangeVar, e edit, alias string) error {
 	if rv.Alias == nil {
 		e.text = " AS " + quoted(alias)
 	}
-	e.start, e.end, e.fenced = int(rv.Location), int(b.tokens[at].End), b.nullable > 0
+	e.start, e.end = int(rv.Location), int(b.tokens[at].End)
 	return b.edit(e)
 }
 

@@ -20,11 +20,11 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "an alias for a join is not supported beside a protected table")
 	}
 	from := len(sc.entries)
-	if err := b.joined(j.Larg, sc, j.Jointype == pg.JoinType_JOIN_RIGHT || j.Jointype == pg.JoinType_JOIN_FULL); err != nil {
+	if err := b.fromItem(j.Larg, sc); err != nil {
 		return err
 	}
 	middle := len(sc.entries)
-	if err := b.joined(j.Rarg, sc, j.Jointype == pg.JoinType_JOIN_LEFT || j.Jointype == pg.JoinType_JOIN_FULL); err != nil {
+	if err := b.fromItem(j.Rarg, sc); err != nil {
 		return err
 	}
 	names := make([]string, 0, len(j.UsingClause))
@@ -63,15 +63,6 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) error {
 		}})
 	}
 	return b.expression(j.Quals, sc, ecg.Join)
-}
-
-// joined binds a side of a join, to whose rows the join may add NULLs.
-func (b *binder) joined(side *pg.Node, sc *scope, nullable bool) error {
-	if nullable {
-		b.nullable++
-		defer func() { b.nullable-- }()
-	}
-	return b.fromItem(side, sc)
 }
 
 // merged is the column whose label a merged column has. The value of the

@@ -27,8 +27,8 @@ const (
 	// maxColumnsOverall bounds the columns of all levels together.
 	maxColumnsOverall = 100_000
 	maxRewrittenBytes = 4 << 20
-	// releaseBytes is the room that the name of a release takes at most, in a fence.
-	releaseBytes = 110
+	// releaseBytes is the room that the name of a release takes at most.
+	releaseBytes = 60
 )
 
 // scanBounded splits a statement into tokens, or refuses it as too large. text is

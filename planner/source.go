@@ -86,11 +86,6 @@ func (s *source) write(out *strings.Builder, release func(*catalog.Relation) str
 		parts = append(parts, part{at: out.Len(), source: e.start})
 		// Blanks keep the new text from growing together with its neighbours.
 		out.WriteByte(' ')
-		if e.fenced && e.view == nil {
-			// An outer join may leave out what it is certain to find no row by, and with
-			// it the question whether the release is older than the transaction.
-			out.WriteString("(SELECT * FROM ")
-		}
 		switch {
 		case e.literal:
 			out.WriteString("'tailor_release." + release(e.relation) + "'")
@@ -107,9 +102,6 @@ func (s *source) write(out *strings.Builder, release func(*catalog.Relation) str
 			out.WriteByte('(')
 			e.view.write(out, release)
 			out.WriteByte(')')
-		}
-		if e.fenced && e.view == nil {
-			out.WriteString(" OFFSET '0')")
 		}
 		out.WriteString(e.text)
 		out.WriteByte(' ')

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -176,6 +177,13 @@ func (q *expectations) head() *expected {
 		return nil
 	}
 	return q.queue[0]
+}
+
+// owesClient says whether an answer is owed that the client waits for.
+func (q *expectations) owesClient() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.ContainsFunc(q.queue, func(e *expected) bool { return e.internal == nil })
 }
 
 // skipMarks drops marks at the head: outside of a copy the server passes over them.

@@ -72,6 +72,10 @@ type session struct {
 	lastSnapshot *catalog.Snapshot
 	snapshots    int       // how many there were, the last one included
 	arrival      time.Time // see arrived; zero where the clock has not been asked
+	// A message that may begin a transaction is beginning until it is sent, and began says
+	// when: the transaction's snapshot is not older.
+	beginning bool
+	began     time.Time
 }
 
 // open authenticates a client and logs in to the server as its role. The
@@ -125,6 +129,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 	}
 	s.out.pending = client.last
 	s.status.Store('I')
+	s.began = p.clock()
 	return s, nil
 }
 

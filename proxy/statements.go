@@ -48,6 +48,12 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 			return nil // as the server would, after an error
 		}
 	}
+	// The answer to what comes before has been seen, and then so has the transaction's state.
+	s.beginning = s.principal.Reader && !s.pipelined && !s.expect.owesClient() &&
+		s.status.Load() == 'I'
+	if s.beginning {
+		s.began = s.arrived()
+	}
 	switch frame[0] {
 	case 'Q':
 		return s.query(ctx, frame)

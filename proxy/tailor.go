@@ -154,6 +154,9 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 			return nil, err
 		}
 		release, err := s.proxy.catalog.Release(ctx, r, reader)
+		if err == nil && !s.beginning && release.Since.After(s.began) {
+			err = catalog.ErrTooNew()
+		}
 		if err == nil {
 			err = assertRecoding(release, s.settings.recoding)
 		}
@@ -167,6 +170,9 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 		release.WithParent = slices.ContainsFunc(plan.Joined, func(child *catalog.Relation) bool { return child.OID == r.OID })
 		d.releases = append(d.releases, release)
 		d.assessments = append(d.assessments, assessment)
+	}
+	if s.beginning { // nothing of it has been sent yet
+		s.began = s.proxy.clock()
 	}
 	return d, nil
 }

@@ -16,6 +16,7 @@ import (
 // that time, which here lets everybody in, and its table has no policies.
 const earlier = `
 DROP FUNCTION tailor.admit(integer, integer, integer) CASCADE;
+DROP VIEW tailor_release.chain_%[1]d;
 CREATE FUNCTION tailor.admit(%[4]s) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true';
 ALTER FUNCTION tailor.admit OWNER TO tailor_owner;
 GRANT EXECUTE ON FUNCTION tailor.admit TO tailor_reader;
