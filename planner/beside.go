@@ -12,8 +12,12 @@ import (
 // constraints, defaults and expressions of indexes.
 func (b *binder) beside(s *pg.RawStmt) error {
 	switch n := s.Stmt.GetNode().(type) {
+	case *pg.Node_VariableSetStmt:
+		if n.VariableSetStmt.Name != "TRANSACTION SNAPSHOT" { // may be older than the release
+			return nil
+		}
 	case *pg.Node_SelectStmt, *pg.Node_ExplainStmt,
-		*pg.Node_VariableSetStmt, *pg.Node_VariableShowStmt, *pg.Node_DiscardStmt,
+		*pg.Node_VariableShowStmt, *pg.Node_DiscardStmt,
 		*pg.Node_DeclareCursorStmt, *pg.Node_FetchStmt, *pg.Node_ClosePortalStmt, *pg.Node_DeallocateStmt:
 		return nil
 	case *pg.Node_CreateTableAsStmt:

@@ -228,6 +228,9 @@ var settlers = words.New([]string{"set", "discard", "rollback", "abort", "call",
 // the planner lets no function into it that could.
 func (s *session) settle(l *look, released bool) {
 	s.unsettled = s.unsettled || l.settles()
+	if l.settles() && strings.Contains(strings.ToLower(l.text), "snapshot") {
+		s.began = time.Time{} // SET TRANSACTION SNAPSHOT imports one that may be older
+	}
 	passes := !released && !l.plain()
 	s.doubtful = s.doubtful || s.unsettled || passes
 	s.names.holds = s.names.holds || passes && l.holds()

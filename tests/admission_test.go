@@ -46,7 +46,8 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	exec1(t, older, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 	exec1(t, older, "SELECT 1; SAVEPOINT here")
 	exec1(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
-	exec1(t, past, "SELECT 1; SAVEPOINT here")
+	snapshot := one[string](t, past, "SELECT pg_export_snapshot()")
+	exec1(t, past, "SAVEPOINT here")
 	exec1(t, direct, "INSERT INTO kinds SELECT id + 10000, long, letters, many, whole, \"exact\", wide, \"real\", day, p, pay FROM kinds; CALL tailor.refresh('public.kinds')")
 	awaitTakenIn(t, direct, "kinds", reader)
 	if n := one[int](t, reader, "SELECT count(*) FROM kinds"); n != 4800 {
@@ -85,7 +86,13 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 		}
 		exec1(t, older, "ROLLBACK TO here")
 	}
+	const begin = "COMMIT; BEGIN ISOLATION LEVEL REPEATABLE READ"
+	exec1(t, older, begin)
+	exec1(t, older, fmt.Sprintf("SET TRANSACTION SNAPSHOT '%s'", snapshot))
+	refusedAs(t, older, "SELECT pay FROM kinds", "40001")
 	exec1(t, older, "COMMIT")
+	refusedAs(t, older, fmt.Sprintf("%s; SET TRANSACTION SNAPSHOT '%s'; SELECT pay FROM kinds", begin, snapshot), "0A000")
+	exec1(t, older, "ROLLBACK")
 	if n := one[int](t, older, "SELECT count(*) FROM kinds"); n != 4800 {
 		t.Errorf("%d rows in the next transaction", n)
 	}
