@@ -29,6 +29,8 @@ type Catalog struct {
 	key      []byte // of tickets
 	listener *pgx.ConnConfig
 
+	reloading sync.Mutex
+
 	mu       sync.Mutex
 	chains   map[chainKey]*Chain
 	unmade   map[chainKey]notMade // what cannot be made as things are
@@ -106,6 +108,8 @@ func unavailable(cause error) *sqlstate.Error {
 }
 
 func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn) error {
+	c.reloading.Lock() // a later snapshot is not replaced by an earlier one
+	defer c.reloading.Unlock()
 	seen := c.allSeen() // before the database says how it is
 	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {

@@ -92,6 +92,34 @@ func (c *Catalog) prepare(ctx context.Context, r *Relation) error {
 	return nil
 }
 
+// Unsettled is a relation of which readers are not shown what they should be.
+type Unsettled struct {
+	Relation *Relation
+	Reason   *sqlstate.Error
+}
+
+// Settle reads the catalog anew and brings all releases up to date, as a proxy does in the
+// background, and returns those of which nothing comes as things are. It ends with the
+// context.
+func (c *Catalog) Settle(ctx context.Context) (failed []Unsettled) {
+	conn, err := c.pool.Acquire(ctx)
+	if err != nil {
+		return nil // then others say so
+	}
+	err = c.reload(ctx, conn.Conn())
+	conn.Release()
+	snapshot, unknown := c.Snapshot()
+	if err != nil || unknown != nil {
+		return nil
+	}
+	for _, r := range snapshot.relations() {
+		if err := c.prepare(ctx, r); err != nil && ctx.Err() == nil && !isPassing(err) {
+			failed = append(failed, Unsettled{r, sqlstate.From(err)})
+		}
+	}
+	return failed
+}
+
 // BringUpToDate makes the releases of a table, given by its number in pg_class, and
 // takes its copy in. Errors are of type *[sqlstate.Error].
 func (c *Catalog) BringUpToDate(ctx context.Context, table uint32) error {

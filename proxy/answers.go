@@ -253,6 +253,11 @@ func (s *session) answerReady(frame []byte) error {
 	if silent {
 		return nil
 	}
+	if s.status.Load() == 'I' && s.activated.Swap(false) {
+		if err := s.awaitReleases(); err != nil {
+			return err
+		}
+	}
 	return s.out.pass(frame)
 }
 

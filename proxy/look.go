@@ -19,7 +19,7 @@ type look struct {
 }
 
 // questions is a set of what can be asked about a text.
-type questions uint8
+type questions uint16
 
 const (
 	isAlike questions = 1 << iota
@@ -30,6 +30,7 @@ const (
 	mayLabel
 	mayHold
 	mayConfigure
+	mayActivate
 )
 
 // ask answers a question, and remembers the answer.
@@ -50,6 +51,9 @@ func (l *look) holds() bool    { return l.ask(mayHold, holders.Within) }
 func (l *look) discards() bool { return l.ask(mayDiscard, discards) }
 func (l *look) explains() bool { return l.ask(mayExplain, explainsTailor) }
 func (l *look) labels() bool   { return l.ask(mayLabel, labels) }
+
+// activates says whether a text may activate a policy.
+func (l *look) activates() bool { return l.ask(mayActivate, activations.Within) }
 
 // parameters says whether a text may name one of Tailor's configuration parameters.
 func (l *look) parameters() bool { return l.ask(mayConfigure, configuration.Within) }

@@ -56,6 +56,7 @@ type session struct {
 	tally      *tally
 	together   bool          // the tally is not the session's alone
 	status     atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
+	activated  atomic.Bool   // since then, perhaps: see awaitReleases
 	// questions counts what was sent that ReadyForQuery answers, whatever is expected,
 	// and replies the ReadyForQuery and the Sync that a copy passed over.
 	questions, replies atomic.Int64

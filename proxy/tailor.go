@@ -43,6 +43,9 @@ var passing = &planner.Plan{}
 // under their own privileges.
 func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
 	if !s.principal.Reader && !l.explains() {
+		if s.turn != nil && l.activates() {
+			return nil, errWaits
+		}
 		return passing, nil
 	}
 	snapshot, err := s.proxy.catalog.Snapshot()
