@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate"
@@ -20,12 +19,7 @@ type disassociateProgress struct {
 const disassociateRefresh = 100 * time.Millisecond
 
 func newDisassociateProgress(w io.Writer) *disassociateProgress {
-	file, ok := w.(*os.File)
-	if !ok {
-		return &disassociateProgress{}
-	}
-	info, err := file.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if _, ok := terminal(w); !ok {
 		return &disassociateProgress{}
 	}
 	return &disassociateProgress{w: w, shown: time.Now()}

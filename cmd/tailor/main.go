@@ -31,6 +31,7 @@ var commands = []command{
 	{"classify", "say what the columns of an unknown table may be, and draft a policy", runClassify},
 	{"demo", "a private PostgreSQL with a synthetic hospital behind the proxy", runDemo},
 	{"doctor", "find ways round the proxy, and what else is wrong", runDoctor},
+	{"export", "write what a reader is shown of tables as files", runExport},
 	{"fidelity", "compare the answers of releases with those of the tables", runFidelity},
 	{"hierarchy", "list hierarchies, and import them from files", runHierarchy},
 	{"install", "install or upgrade the SQL side in a database", runInstall},

@@ -9,14 +9,21 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
 
+// terminal is what is written to, if it is one.
+func terminal(w io.Writer) (*os.File, bool) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return nil, false
+	}
+	info, err := f.Stat()
+	return f, err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
 // progressLine returns a callback that keeps one line on a terminal up to date,
 // and what clears it. Where stderr is no terminal the callback is nil.
 func progressLine(stderr io.Writer) (progress func(anonymize.Progress), done func()) {
-	f, ok := stderr.(*os.File)
+	f, ok := terminal(stderr)
 	if !ok {
-		return nil, func() {}
-	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return nil, func() {}
 	}
 	const every = 100 * time.Millisecond
