@@ -34,8 +34,10 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	view := "tailor_release." + catalog.ReleaseName(release.Chain, release.Edition)
 	past := connect(t, fmt.Sprintf("postgres://researcher:researcher@%s/older_snapshot?sslmode=disable", shared.cluster.Address()))
 	session := one[string](t, past, "SELECT tailor.session()")
-	texts := []string{"SELECT pay FROM " + view,
-		"SELECT pay FROM generate_series(1, 1) LEFT JOIN " + view + " r ON pay = pay OR pay IS NULL"}
+	texts := []string{
+		"SELECT pay FROM " + view,
+		"SELECT pay FROM generate_series(1, 1) LEFT JOIN " + view + " r ON pay = pay OR pay IS NULL",
+	}
 	planned := func(text string) string { return policies.Ticket(text, session, []*catalog.Release{release}) }
 	for _, text := range texts {
 		if rows := rowsOf(t, past, planned(text)); len(rows) != 2400 {

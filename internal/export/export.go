@@ -92,8 +92,10 @@ func Run(ctx context.Context, conn *pgx.Conn, job Job, notice func() string) (_ 
 	if err := os.MkdirAll(job.Dir, 0o700); err != nil {
 		return nil, nil, err
 	}
-	m := &Manifest{Role: conn.Config().User, Database: conn.Config().Database, Format: job.Format,
-		Recipient: job.Recipient, Exported: time.Now().UTC().Truncate(time.Second)}
+	m := &Manifest{
+		Role: conn.Config().User, Database: conn.Config().Database, Format: job.Format,
+		Recipient: job.Recipient, Exported: time.Now().UTC().Truncate(time.Second),
+	}
 	if m.Recipient == "" {
 		m.Recipient = m.Role
 	}
@@ -348,8 +350,10 @@ func (m *Manifest) dictionary(to io.Writer) error {
 			if c.label {
 				value = "label"
 			}
-			lines = append(lines, []string{t.Name, c.Name, c.Type, c.Class, c.Hierarchy, value,
-				fmt.Sprintf("%.4f", c.Exact), fmt.Sprintf("%.4f", c.Loss)})
+			lines = append(lines, []string{
+				t.Name, c.Name, c.Type, c.Class, c.Hierarchy, value,
+				fmt.Sprintf("%.4f", c.Exact), fmt.Sprintf("%.4f", c.Loss),
+			})
 		}
 	}
 	return w.WriteAll(lines)
