@@ -22,7 +22,7 @@ const rowGroup = 50_000
 // type that its type in PostgreSQL corresponds to: boolean, int, float, decimal of up to 18
 // digits, date, timestamp in microseconds; all else is text as PostgreSQL writes it.
 type parquetFile struct {
-	writer  *parquet.Writer
+	writer  *parquet.GenericWriter[any]
 	columns []parquetColumn
 	row     parquet.Row
 	rows    int
@@ -59,7 +59,7 @@ func newParquetFile(to io.Writer, fields []pgconn.FieldDescription) *parquetFile
 		group.order = append(group.order, field.Name)
 		group.Group[field.Name] = parquet.Optional(c.node)
 	}
-	f.writer = parquet.NewWriter(to, parquet.NewSchema("release", group),
+	f.writer = parquet.NewGenericWriter[any](to, parquet.NewSchema("release", group),
 		parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("tailor", "", ""))
 	return f
 }
