@@ -35,6 +35,8 @@ func (p *Partition) Sketch() *Sketch {
 type Values struct {
 	Texts []string
 	Of    [][]uint32 // [block][row]
+
+	cell []int // of the margin that each text counts in
 }
 
 // Draw draws a value for each row of a column: one that the label of its block covers, in
@@ -44,24 +46,34 @@ type Values struct {
 //
 // Values of one label are spread evenly over its cells, over each cell's values, and over
 // blocks in the order of their other labels, so that any part of the release that other
-// columns tell has its share of each. Within a block they come in random order.
+// columns tell has its share of each. Those that other blocks show by a narrower label,
+// the other columns being alike, are drawn rarely: the cuts have taken them out. Within a
+// block values come in random order.
 //
 // Guarantee: a function of the sketch, the margin and chance alone. Whoever sees values
 // learns nothing that labels and margins do not tell; who of a block has which payload
 // least of all. Test: TestValuesFollowFromLabelsAndMargins.
 func (s *Sketch) Draw(column int, m *Margin, random *rand.Rand) *Values {
-	h := s.Hierarchies[column]
-	out := &Values{Texts: []string{""}, Of: make([][]uint32, len(s.Rows))}
+	return s.draw(s.index(column, m), nil, random)
+}
+
+// draw draws values of a column, in view of another one that is like it; nil for none.
+func (s *Sketch) draw(x *cellIndex, beside *companion, random *rand.Rand) *Values {
+	out := &Values{Texts: []string{""}, Of: make([][]uint32, len(s.Rows)), cell: []int{0}}
+	for block, rows := range s.Rows {
+		out.Of[block] = make([]uint32, rows)
+	}
 	known := make(map[string]uint32)
-	groups := s.groups(column)
-	shares := h.rake(groups, m)
-	for g, group := range groups {
+	groups := s.groups(x, beside)
+	x.rake(groups)
+	for _, group := range groups {
 		var drawn []uint32
-		for _, share := range shares[g] {
+		for _, share := range group.shares {
 			start := random.Float64()
 			for i := range share.rows {
 				text, null := share.region.at((float64(i) + start) / float64(share.rows))
 				if null {
+					out.cell[0] = share.cell
 					drawn = append(drawn, 0)
 					continue
 				}
@@ -69,48 +81,74 @@ func (s *Sketch) Draw(column int, m *Margin, random *rand.Rand) *Values {
 				if !found {
 					place = uint32(len(out.Texts))
 					known[text] = place
-					out.Texts = append(out.Texts, text)
+					out.Texts, out.cell = append(out.Texts, text), append(out.cell, share.cell)
 				}
 				drawn = append(drawn, place)
 			}
 		}
-		s.deal(group, drawn, out.Of, random)
+		group.deal(drawn, out.Of, random)
 	}
 	return out
 }
 
-// labelled are the blocks that show one label in a column.
+// labelled are rows that show one label in a column, and of which as much is known besides
+// as decides how often values are drawn.
 type labelled struct {
-	label  Node
-	blocks []int
-	rows   int
+	label   Node
+	members []member
+	rows    int
+	shares  []share
 }
 
-// groups are the blocks by their label, those of one in the order of their other labels.
-func (s *Sketch) groups(column int) []labelled {
-	at := make(map[Node]int)
+// member are rows of a block.
+type member struct{ block, first, rows int }
+
+// mostShares bounds what is kept of a column. Beyond it, blocks of a label are drawn for
+// alike.
+const mostShares = 1 << 18
+
+// groups are the rows by label and by what is known besides, those of one label in the
+// order of their other labels.
+func (s *Sketch) groups(x *cellIndex, beside *companion) []labelled {
+	type kept struct {
+		Node
+		taken  string
+		beside Node
+	}
+	at := make(map[kept]int)
+	ofLabel := make(map[Node][]share)
 	var out []labelled
-	for block, labels := range s.Labels {
-		g, known := at[labels[column]]
-		if !known {
-			g = len(out)
-			at[labels[column]] = g
-			out = append(out, labelled{label: labels[column]})
-		}
-		out[g].blocks = append(out[g].blocks, block)
-		out[g].rows += s.Rows[block]
-	}
-	for _, g := range out {
-		slices.SortStableFunc(g.blocks, func(x, y int) int {
-			for i := range s.Hierarchies {
-				if order := compareNodes(s.Labels[x][i], s.Labels[y][i]); order != 0 {
-					return order
-				}
+	shares := 0
+	taken := newTaken(s, x.column)
+	for _, block := range taken.order {
+		label := s.Labels[block][x.column]
+		for _, part := range beside.parts(block, s.Rows[block]) {
+			key := kept{Node: label}
+			if label.Level > 0 && shares < mostShares {
+				key.taken, key.beside = taken.of[block], part.node
 			}
-			return 0
-		})
+			g, known := at[key]
+			if !known {
+				if ofLabel[label] == nil {
+					ofLabel[label] = x.shares(label)
+				}
+				g = len(out)
+				at[key] = g
+				own := slices.Clone(ofLabel[label])
+				if key.taken != "" {
+					x.without(own, taken.nodes[key.taken])
+				}
+				if beside != nil && label.Level > 0 && key.beside == part.node {
+					beside.weigh(own, part.node)
+				}
+				shares += len(own)
+				out = append(out, labelled{label: label, shares: own})
+			}
+			out[g].members = append(out[g].members, member{block, part.first, part.rows})
+			out[g].rows += part.rows
+		}
 	}
-	slices.SortFunc(out, func(x, y labelled) int { return compareNodes(x.label, y.label) })
+	slices.SortStableFunc(out, func(x, y labelled) int { return compareNodes(x.label, y.label) })
 	return out
 }
 
@@ -120,7 +158,7 @@ func compareNodes(x, y Node) int {
 
 // deal hands values, which are in order, to the rows of blocks. Rows take them at places
 // that go round by the golden ratio: of any stretch of rows the places are spread evenly.
-func (s *Sketch) deal(group labelled, drawn []uint32, of [][]uint32, random *rand.Rand) {
+func (g *labelled) deal(drawn []uint32, of [][]uint32, random *rand.Rand) {
 	type seat struct {
 		at  float64
 		row int
@@ -136,11 +174,10 @@ func (s *Sketch) deal(group labelled, drawn []uint32, of [][]uint32, random *ran
 	for i, value := range drawn {
 		dealt[seats[i].row] = value
 	}
-	for _, block := range group.blocks {
-		own := dealt[:s.Rows[block]:s.Rows[block]]
-		dealt = dealt[s.Rows[block]:]
+	for _, m := range g.members {
+		own := of[m.block][m.first : m.first+m.rows]
+		dealt = dealt[copy(own, dealt):]
 		random.Shuffle(len(own), func(i, j int) { own[i], own[j] = own[j], own[i] })
-		of[block] = own
 	}
 }
 
@@ -158,43 +195,34 @@ const (
 	closeFit     = 1e-4 // of a cell's rows
 )
 
-// rake divides the rows of each label among the cells of a margin.
-func (h *Hierarchy) rake(groups []labelled, m *Margin) [][]share {
-	if m == nil || len(m.Cells) == 0 {
-		m = &Margin{Cells: []Cell{{Node: h.Root()}}}
-	}
-	cells := h.index(m)
-	shares := make([][]share, len(groups))
-	for g := range groups {
-		shares[g] = cells.shares(groups[g].label)
-	}
-	got := make([]float64, len(m.Cells))
+// rake divides the rows of each group among the cells of the margin.
+func (x *cellIndex) rake(groups []labelled) {
+	got := make([]float64, len(x.margin.Cells))
 	for range mostFittings {
 		clear(got)
 		for g := range groups {
-			fit(shares[g], float64(groups[g].rows))
-			for i := range shares[g] {
-				got[shares[g][i].cell] += shares[g][i].weight
+			fit(groups[g].shares, float64(groups[g].rows))
+			for _, s := range groups[g].shares {
+				got[s.cell] += s.weight
 			}
 		}
-		if m.isMet(got) {
+		if x.margin.isMet(got) {
 			break
 		}
 		for g := range groups {
-			for i := range shares[g] {
-				s := &shares[g][i]
-				if want := float64(m.Cells[s.cell].Rows); want > 0 && got[s.cell] > 0 {
+			for i := range groups[g].shares {
+				s := &groups[g].shares[i]
+				if want := float64(x.margin.Cells[s.cell].Rows); want > 0 && got[s.cell] > 0 {
 					s.weight *= want / got[s.cell]
 				}
 			}
 		}
 	}
-	owed := make([]float64, len(m.Cells))
+	owed := make([]float64, len(x.margin.Cells))
 	for g := range groups {
-		fit(shares[g], float64(groups[g].rows))
-		round(shares[g], groups[g].rows, owed)
+		fit(groups[g].shares, float64(groups[g].rows))
+		round(groups[g].shares, groups[g].rows, owed)
 	}
-	return shares
 }
 
 // isMet says whether the cells have about as many rows as they should.
@@ -207,16 +235,22 @@ func (m *Margin) isMet(got []float64) bool {
 	return true
 }
 
-// cellIndex finds the cells of a margin by their leaves.
+// cellIndex finds the cells of a column's margin by their leaves.
 type cellIndex struct {
-	h     *Hierarchy
-	nodes []Node // of the cells
-	at    map[Node]int
-	order []int // by first leaf
+	column int
+	h      *Hierarchy
+	margin *Margin
+	nodes  []Node // of the cells
+	at     map[Node]int
+	order  []int // by first leaf
 }
 
-func (h *Hierarchy) index(m *Margin) cellIndex {
-	x := cellIndex{h: h, at: make(map[Node]int, len(m.Cells))}
+func (s *Sketch) index(column int, m *Margin) *cellIndex {
+	h := s.Hierarchies[column]
+	if m == nil || len(m.Cells) == 0 {
+		m = &Margin{Cells: []Cell{{Node: h.Root()}}}
+	}
+	x := &cellIndex{column: column, h: h, margin: m, at: make(map[Node]int, len(m.Cells))}
 	for c := range m.Cells {
 		x.nodes, x.order = append(x.nodes, m.Cells[c].Node), append(x.order, c)
 		x.at[m.Cells[c].Node] = c
@@ -225,13 +259,13 @@ func (h *Hierarchy) index(m *Margin) cellIndex {
 	return x
 }
 
-func (x cellIndex) first(cell int) uint32 {
+func (x *cellIndex) first(cell int) uint32 {
 	first, _ := x.h.Range(x.nodes[cell])
 	return first
 }
 
 // inside are the cells whose leaves are all a node's.
-func (x cellIndex) inside(n Node) []int {
+func (x *cellIndex) inside(n Node) []int {
 	first, last := x.h.Range(n)
 	from, _ := slices.BinarySearchFunc(x.order, first, func(cell int, leaf uint32) int { return cmp.Compare(x.first(cell), leaf) })
 	var out []int
@@ -247,7 +281,7 @@ func (x cellIndex) inside(n Node) []int {
 }
 
 // around is the narrowest cell that holds a node and is not the node; ok is false for none.
-func (x cellIndex) around(n Node) (cell int, ok bool) {
+func (x *cellIndex) around(n Node) (cell int, ok bool) {
 	first, _ := x.h.Range(n)
 	for level := n.Level + 1; level < x.h.Height(); level++ {
 		if cell, ok = x.at[Node{Level: level, Group: x.h.Generalize(first, level)}]; ok {
@@ -258,7 +292,7 @@ func (x cellIndex) around(n Node) (cell int, ok bool) {
 }
 
 // region are the values of a node of which no narrower cell is.
-func (x cellIndex) region(n Node) region {
+func (x *cellIndex) region(n Node) region {
 	var taken []Node
 	for _, cell := range x.inside(n) {
 		if x.nodes[cell] != n {
@@ -270,7 +304,7 @@ func (x cellIndex) region(n Node) region {
 
 // shares are the regions that the values of a label can be of: of the cells that lie in
 // it, and of the narrowest one around it what they leave.
-func (x cellIndex) shares(label Node) []share {
+func (x *cellIndex) shares(label Node) []share {
 	_, isCell := x.at[label]
 	around, found := x.around(label)
 	var out []share
@@ -309,18 +343,20 @@ func fit(shares []share, sum float64) {
 	}
 }
 
-// round makes whole numbers of weights, which keep their sum: those are rounded up whose
-// cells are owed most by the roundings before.
+// round makes whole numbers of weights, which keep their sum: those are rounded up of which
+// much is left and whose cells are owed much by the roundings before.
 func round(shares []share, sum int, owed []float64) {
 	left := sum
-	order := make([]int, len(shares))
+	order, rank := make([]int, len(shares)), make([]float64, len(shares))
 	for i := range shares {
 		order[i] = i
 		shares[i].rows = int(math.Floor(shares[i].weight + 1e-9))
 		left -= shares[i].rows
-		owed[shares[i].cell] += shares[i].weight - float64(shares[i].rows)
+		rest := shares[i].weight - float64(shares[i].rows)
+		owed[shares[i].cell] += rest
+		rank[i] = rest * math.Exp(owed[shares[i].cell])
 	}
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(owed[shares[y].cell], owed[shares[x].cell]) })
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(rank[y], rank[x]) })
 	for i := range left {
 		s := &shares[order[i%len(order)]]
 		s.rows++

@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -138,14 +140,20 @@ func adultRoot(t testing.TB) (*anonymize.Table, *anonymize.Partition, []*anonymi
 // drawn are the values of each row, [column][row], as leaves of an enumerated hierarchy.
 func drawn(t testing.TB, table *anonymize.Table, p *anonymize.Partition, margins []*anonymize.Margin, seed uint64) [][]uint32 {
 	t.Helper()
-	sketch := p.Sketch()
+	byColumn := make(map[int]*anonymize.Margin)
+	for c := range table.Columns() {
+		byColumn[c] = nil
+		if margins != nil {
+			byColumn[c] = margins[c]
+		}
+	}
+	all := p.Sketch().DrawAll(byColumn, func() *rand.Rand {
+		seed++
+		return chance(seed)
+	})
 	out := make([][]uint32, len(table.Columns()))
 	for c, column := range table.Columns() {
-		var m *anonymize.Margin
-		if margins != nil {
-			m = margins[c]
-		}
-		values := sketch.Draw(c, m, chance(seed+uint64(c)))
+		values := all[c]
 		taken := make([]int, p.Blocks())
 		out[c] = make([]uint32, len(table.TupleOfRow()))
 		for row, tuple := range table.TupleOfRow() {
@@ -258,39 +266,227 @@ func TestValuesFollowFromLabelsAndMargins(t *testing.T) {
 		t.Fatal(err)
 	}
 	random := chance(5)
-	ages, sites := make([]uint32, 400), make([]uint32, 400)
-	for i := range ages {
-		ages[i], sites[i] = random.Uint32N(40), uint32(i%2)
+	columns := []anonymize.Column{{Name: "age", Hierarchy: h}, {Name: "born", Hierarchy: h}, {Name: "site", Hierarchy: groups}}
+	leaves := make([][]uint32, len(columns))
+	for i := range uint32(400) {
+		age := random.Uint32N(40)
+		leaves[0], leaves[1], leaves[2] = append(leaves[0], age), append(leaves[1], 39-age), append(leaves[2], i%2)
 	}
-	draw := func(ages []uint32) *anonymize.Values {
-		table, err := anonymize.NewTable([]anonymize.Column{{Name: "age", Hierarchy: h}, {Name: "site", Hierarchy: groups}}, [][]uint32{ages, sites}, nil)
+	draw := func() (of []*anonymize.Values) {
+		table, err := anonymize.NewTable(columns, leaves, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// By decade and site: the labels of two tables are the same.
-		block := make([]uint32, table.Tuples())
-		for tuple := range block {
-			block[tuple] = table.Leaf(0, uint32(tuple))/10 + 4*table.Leaf(1, uint32(tuple))
+		s := &anonymize.Sketch{Rows: make([]int, 8)}
+		margins := make(map[int]*anonymize.Margin)
+		for c := range columns {
+			s.Hierarchies = append(s.Hierarchies, columns[c].Hierarchy)
+			margins[c] = table.Margin(c, 5, 1)
 		}
-		s := &anonymize.Sketch{Hierarchies: []*anonymize.Hierarchy{h, groups}, Rows: make([]int, 8)}
 		for b := range uint32(8) {
-			s.Labels = append(s.Labels, []anonymize.Node{{Level: 1, Group: b % 4}, {Group: b / 4}})
+			s.Labels = append(s.Labels, []anonymize.Node{{Level: 1, Group: b % 4}, {Level: 1, Group: 3 - b%4}, {Group: b / 4}})
 		}
 		for _, tuple := range table.TupleOfRow() {
-			s.Rows[block[tuple]]++
+			s.Rows[table.Leaf(0, tuple)/10+4*table.Leaf(2, tuple)]++
 		}
-		return s.Draw(0, table.Margin(0, 5, 1), chance(9))
+		values := s.DrawAll(margins, func() *rand.Rand { return chance(9) })
+		for c := range columns {
+			of = append(of, values[c])
+		}
+		return of
 	}
-	before := draw(ages)
-	for range 2000 { // two people of a decade exchange their ages
-		i, j := random.IntN(400), random.IntN(400)
-		if ages[i]/10 == ages[j]/10 {
-			ages[i], ages[j] = ages[j], ages[i]
+	before := draw()
+	for range 4000 { // two people of a decade exchange their ages, or what is told of their birth
+		c, i, j := random.IntN(2), random.IntN(400), random.IntN(400)
+		if leaves[c][i]/10 == leaves[c][j]/10 {
+			leaves[c][i], leaves[c][j] = leaves[c][j], leaves[c][i]
 		}
 	}
-	after := draw(ages)
-	if !slices.Equal(before.Texts, after.Texts) || !slices.EqualFunc(before.Of, after.Of, func(x, y []uint32) bool { return slices.Equal(x, y) }) {
-		t.Error("values depend on more than labels, margins and chance")
+	after := draw()
+	for c := range columns {
+		if !slices.Equal(before[c].Texts, after[c].Texts) ||
+			!slices.EqualFunc(before[c].Of, after[c].Of, func(x, y []uint32) bool { return slices.Equal(x, y) }) {
+			t.Errorf("values of %s depend on more than labels, margins and chance", columns[c].Name)
+		}
+	}
+}
+
+// births are people of 20 to 79 years with the day of their birth and a site, and the
+// columns; age and birth nearly determine one another.
+func births(t *testing.T) *anonymize.Table {
+	t.Helper()
+	random := chance(6)
+	var days, ages, sites []string
+	for range 20000 {
+		age := 20 + random.IntN(60)
+		day := time.Date(2025-age, 1, 1+random.IntN(365), 0, 0, 0, 0, time.UTC)
+		days, ages = append(days, day.Format(time.DateOnly)), append(ages, strconv.Itoa(age))
+		sites = append(sites, strconv.Itoa(int(40*math.Pow(random.Float64(), 3))))
+	}
+	born, err := anonymize.Dates{Levels: []string{"month", "year", "decade"}, Lower: "1940-01-01", Upper: "2009-12-31"}.Build(distinctOf(days), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	age, err := anonymize.Interval{Widths: []float64{5, 10, 20}, Upper: 119, Integer: true}.Build(distinctOf(ages), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	site, err := anonymize.Prefix{Keep: []int{1}}.Build(distinctOf(sites), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := []anonymize.Column{{Name: "born", Hierarchy: born}, {Name: "age", Hierarchy: age}, {Name: "site", Hierarchy: site}}
+	leaves := make([][]uint32, len(columns))
+	for c, values := range [][]string{days, ages, sites} {
+		for _, v := range values {
+			leaf, _ := columns[c].Hierarchy.Code(v)
+			leaves[c] = append(leaves[c], leaf)
+		}
+	}
+	table, err := anonymize.NewTable(columns, leaves, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func distinctOf(values []string) []string {
+	out := slices.Clone(values)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// TestPairsAgree counts the rows whose age and birth fit together.
+func TestPairsAgree(t *testing.T) {
+	table := births(t)
+	p := root(t, table, anonymize.RootPlan{Requirements: blockK(5)})
+	sketch, margins := p.Sketch(), make(map[int]*anonymize.Margin)
+	for c := range table.Columns() {
+		margins[c] = table.Margin(c, 5, 0.5)
+	}
+	agree := func(born, age *anonymize.Values) (share float64) {
+		for block, of := range born.Of {
+			for row, place := range of {
+				year, _ := strconv.Atoi(born.Texts[place][:4])
+				if n, _ := strconv.Atoi(age.Texts[age.Of[block][row]]); n+year == 2025 {
+					share += 1 / float64(table.Rows())
+				}
+			}
+		}
+		return share
+	}
+	values := sketch.DrawAll(margins, func() *rand.Rand { return chance(1) })
+	together := agree(values[0], values[1])
+	apart := agree(sketch.Draw(0, margins[0], chance(1)), sketch.Draw(1, margins[1], chance(2)))
+	t.Logf("ages and births agree in %.3f of the rows, in %.3f if they are drawn apart", together, apart)
+	if together < 0.98 || apart > 0.9 {
+		t.Errorf("ages and births agree in %.3f of the rows, in %.3f if they are drawn apart", together, apart)
+	}
+	for c, column := range table.Columns() {
+		cells := make([]int, len(margins[c].Cells))
+		for _, of := range values[c].Of {
+			for _, place := range of {
+				leaf, known := column.Hierarchy.Code(values[c].Texts[place])
+				if c == 1 && known {
+					cells[narrowest(column.Hierarchy, margins[c], leaf)]++
+				}
+			}
+		}
+		for i, cell := range margins[c].Cells {
+			if off := math.Abs(float64(cells[i] - cell.Rows)); c == 1 && off > 2+0.02*float64(cell.Rows) {
+				t.Errorf("age %s has %d values, its margin %d", column.Hierarchy.Label(cell.Node), cells[i], cell.Rows)
+			}
+		}
+	}
+}
+
+// TestPairsComeInRandomOrder draws ages and births of a block many times: no row has the
+// lesser ones more often than others.
+func TestPairsComeInRandomOrder(t *testing.T) {
+	table := births(t)
+	margins := map[int]*anonymize.Margin{0: table.Margin(0, 5, 0.5), 1: table.Margin(1, 5, 0.5)}
+	s := &anonymize.Sketch{}
+	for _, c := range table.Columns() {
+		s.Hierarchies = append(s.Hierarchies, c.Hierarchy)
+	}
+	born, age := s.Hierarchies[0], s.Hierarchies[1]
+	show := func(rows int, year, years string, level int) {
+		s.Rows = append(s.Rows, rows)
+		s.Labels = append(s.Labels, []anonymize.Node{
+			{Level: 3, Group: born.Generalize(leafOf(t, born, year), 3)},
+			{Level: level, Group: age.Generalize(leafOf(t, age, years), level)}, s.Hierarchies[2].Root(),
+		})
+	}
+	show(10, "1985", "41", 2) // which is looked at
+	for years := 20; years < 80; years += 5 {
+		show(300, strconv.Itoa(2025-years), strconv.Itoa(years), 1)
+	}
+	const times = 60
+	var least [2][10]int
+	for seed := range uint64(times) {
+		values := s.DrawAll(margins, func() *rand.Rand { seed += times; return chance(seed) })
+		for c := range least {
+			best := 0
+			for row, place := range values[c].Of[0] {
+				if values[c].Texts[place] < values[c].Texts[values[c].Of[0][best]] {
+					best = row
+				}
+			}
+			least[c][best]++
+		}
+	}
+	for c := range least {
+		for row, n := range least[c] {
+			if n > times/3 {
+				t.Errorf("column %d: row %d has the least value %d times of %d", c, row, n, times)
+			}
+		}
+	}
+}
+
+// leafOf is the first leaf that begins with a text.
+func leafOf(t *testing.T, h *anonymize.Hierarchy, text string) uint32 {
+	t.Helper()
+	for leaf := range uint32(h.Leaves()) {
+		if strings.HasPrefix(h.Label(anonymize.Node{Group: leaf}), text) {
+			return leaf
+		}
+	}
+	t.Fatal("no such leaf")
+	return 0
+}
+
+// TestTakenValuesAreRarelyDrawn has one of two values of a label shown by blocks of its
+// own at one site, and at another site by none.
+func TestTakenValuesAreRarelyDrawn(t *testing.T) {
+	h, err := anonymize.NewHierarchy([][]string{{"a", "ab", "*"}, {"b", "ab", "*"}, {"c", "c", "*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sites, err := anonymize.NewHierarchy([][]string{{"1", "*"}, {"2", "*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &anonymize.Sketch{
+		Hierarchies: []*anonymize.Hierarchy{h, sites},
+		Rows:        []int{500, 100, 100},
+		Labels:      [][]anonymize.Node{{{Group: 0}, {Group: 0}}, {{Level: 1}, {Group: 0}}, {{Level: 1}, {Group: 1}}},
+	}
+	m := &anonymize.Margin{Cells: []anonymize.Cell{
+		{Node: anonymize.Node{Group: 0}, Rows: 550, Subjects: 550}, {Node: anonymize.Node{Group: 1}, Rows: 150, Subjects: 150},
+	}}
+	values := s.Draw(0, m, chance(1))
+	drawn := func(block int) (n int) {
+		for _, place := range values.Of[block] {
+			if values.Texts[place] == "a" {
+				n++
+			}
+		}
+		return n
+	}
+	if drawn(0) != 500 || drawn(1) > 5 || drawn(1)+drawn(2) < 48 || drawn(1)+drawn(2) > 52 {
+		t.Errorf("value a is drawn %d, %d and %d times", drawn(0), drawn(1), drawn(2))
 	}
 }
 

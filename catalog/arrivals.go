@@ -201,24 +201,27 @@ func (p placing) labels(dictionaries []*dictionary) []labels {
 // where that follows from the label. The margins of a cohort are published with it; of
 // people who come back there are too few for one.
 func (t *takingIn) draw(ctx context.Context, p placing) ([]*anonymize.Values, error) {
-	out, margins := make([]*anonymize.Values, len(t.dictionaries)), make([]*anonymize.Margin, len(t.dictionaries))
+	out := make([]*anonymize.Values, len(t.dictionaries))
 	if p.partition == nil {
 		return out, nil
 	}
-	sketch := p.partition.Sketch()
-	var drawing sync.WaitGroup
+	counted := make([]*anonymize.Margin, len(t.dictionaries))
+	var counting sync.WaitGroup
 	for i, d := range t.dictionaries {
-		if d.column.Middle {
-			continue
+		if p.cohort == newcomers && !d.column.Middle && !d.column.NoMargin {
+			counting.Go(func() { counted[i] = p.of.table.Margin(i, t.r.K, t.r.MaxShare) })
 		}
-		drawing.Go(func() {
-			if p.cohort == newcomers && !d.column.NoMargin {
-				margins[i] = p.of.table.Margin(i, t.r.K, t.r.MaxShare)
-			}
-			out[i] = sketch.Draw(i, margins[i], newChance())
-		})
 	}
-	drawing.Wait()
+	counting.Wait()
+	margins := make(map[int]*anonymize.Margin)
+	for i, d := range t.dictionaries {
+		if !d.column.Middle {
+			margins[i] = counted[i]
+		}
+	}
+	for i, v := range p.partition.Sketch().DrawAll(margins, newChance) {
+		out[i] = v
+	}
 	for i, d := range t.dictionaries {
 		if margins[i] == nil {
 			continue

@@ -122,8 +122,8 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part, changed []int) err
 	placed, row := t.temporary("placed"), t.chain.table("row")
 	columns := []string{blockColumn + " integer", "becomes integer"}
 	sets := []string{blockColumn + " = p.becomes"}
-	for i, d := range t.dictionaries {
-		columns = append(columns, d.own("number")+" "+d.numberType(), altersColumn(i)+" boolean")
+	for _, d := range t.dictionaries {
+		columns = append(columns, d.own("number")+" "+d.numberType())
 		sets = append(sets, fmt.Sprintf("%[1]s = p.%[1]s", d.own("number")))
 		if d.column.Middle {
 			sets = append(sets, fmt.Sprintf("%s = (SELECT value::%s FROM %s WHERE dimension = %d AND number = p.%s)", d.own("value"), d.column.ReleaseType(), t.chain.table("entry"), d.column.Number, d.own("number")))
@@ -142,7 +142,6 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part, changed []int) err
 			w.number(whole.number)
 			for i, d := range t.dictionaries {
 				w.number(d.number(t.entry(whole, i)))
-				w.boolean(whole.shown[i].alters)
 			}
 			w.end()
 		}
@@ -154,13 +153,14 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part, changed []int) err
 	if err != nil {
 		return err
 	}
+	altered := slices.ContainsFunc(parts, func(p *part) bool { return p.into != nil || p.alters() })
 	for i, d := range t.dictionaries {
 		switch {
 		case d.column.Middle:
 		case slices.Contains(changed, i):
 			err = t.redraw(ctx, parts, i)
-		default:
-			err = t.reshuffle(ctx, placed, i)
+		case altered:
+			err = t.reshuffle(ctx, i)
 		}
 		if err != nil {
 			return err

@@ -152,17 +152,17 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 		return err
 	}
 	sketch, shown := of.partition.Sketch(), newDictionaries(r)
-	values, labels := make([]*anonymize.Values, len(dimensions)), make([]labels, len(dimensions))
-	chance := newChance()
+	labels, margins := make([]labels, len(dimensions)), make(map[int]*anonymize.Margin)
 	for i, d := range dimensions {
-		var margin *anonymize.Margin
-		if !d.NoMargin {
-			margin = of.partition.Table().Margin(i, r.K, 1)
-		}
-		if !d.Middle {
-			values[i] = sketch.Draw(i, margin, chance)
+		switch {
+		case d.Middle:
+		case d.NoMargin:
+			margins[i] = nil
+		default:
+			margins[i] = of.partition.Table().Margin(i, r.K, 1)
 		}
 	}
+	values := sketch.DrawAll(margins, newChance)
 	for i, l := range (placing{partition: of.partition, of: &cohort{table: of.partition.Table()}}).labels(shown) {
 		shown[i].add(l.distinct)
 		labels[i] = l

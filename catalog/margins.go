@@ -132,20 +132,18 @@ func (t *takingIn) margins(
 	return out, err
 }
 
-// reshuffle has rows of blocks whose labels have become wider in a column show values in
-// another order: as they were, they would tell the labels before. block is a table of the
-// blocks, which has for each dimension whether its label is another one.
-func (t *takingIn) reshuffle(ctx context.Context, blocks string, dimension int) error {
+// reshuffle has the rows that show a label in a column exchange their values there. As
+// they were drawn, they would tell the labels before, of their own blocks and others, in
+// this column and others. The two orders are different expressions: PostgreSQL evaluates
+// equal ones once.
+func (t *takingIn) reshuffle(ctx context.Context, dimension int) error {
 	d := t.dictionaries[dimension]
 	return execute(ctx, t.tx, fmt.Sprintf(`WITH r AS MATERIALIZED (SELECT r.ctid AS place, r.%[1]s AS number, r.%[2]s AS value,
-				row_number() OVER (PARTITION BY r.%[1]s ORDER BY gen_random_uuid()) AS one, row_number() OVER (PARTITION BY r.%[1]s ORDER BY gen_random_uuid()) AS other
-			FROM %[3]s r WHERE r.%[4]s IN (SELECT becomes FROM %[5]s WHERE %[6]s))
+				row_number() OVER (PARTITION BY r.%[1]s ORDER BY gen_random_uuid()) AS one, row_number() OVER (PARTITION BY r.%[1]s ORDER BY gen_random_uuid()::text) AS other
+			FROM %[3]s r WHERE r.%[1]s IN (SELECT number FROM %[4]s WHERE dimension = %[5]d AND NOT exact))
 		UPDATE %[3]s r SET %[2]s = y.value FROM r x JOIN r y ON x.number = y.number AND x.one = y.other WHERE r.ctid = x.place`,
-		d.own("number"), d.own("value"), t.chain.table("row"), blockColumn, blocks, altersColumn(dimension)))
+		d.own("number"), d.own("value"), t.chain.table("row"), t.chain.table("entry"), d.column.Number))
 }
-
-// altersColumn says of a block whether its label in a dimension is another one.
-func altersColumn(dimension int) string { return fmt.Sprintf(`"tailor alters %d"`, dimension) }
 
 // redraw spreads values of blocks evenly over their labels, which another hierarchy has
 // given them.

@@ -231,6 +231,12 @@ func TestValuesStayAndAreExchangedWhereLabelsWiden(t *testing.T) {
 	if n := one[int64](t, conn, "SELECT count(DISTINCT cohort) FROM research.tailor_margins"); n != 2 {
 		t.Errorf("margins of %d cohorts, want 2", n)
 	}
+	const wide = "SELECT concat_ws('/', token, tailor.label(age)), age FROM people WHERE NOT tailor.exact(age) AND age IS NOT NULL"
+	earlier := make(map[string]string)
+	for _, row := range rowsOf(t, conn, wide) {
+		shown, age, _ := strings.Cut(row, "|")
+		earlier[shown] = age
+	}
 	exec1(t, direct, `CALL tailor.protect('people', subject => 'id', k => 25); CALL tailor.activate('people')`)
 	waitFor(t, func() bool {
 		rows, err := conn.Query(t.Context(), "SELECT min(subjects) FROM research.tailor_margins", pgx.QueryExecModeSimpleProtocol)
@@ -249,6 +255,21 @@ func TestValuesStayAndAreExchangedWhereLabelsWiden(t *testing.T) {
 	}
 	if got := one[int64](t, conn, "SELECT sum(subjects) FROM research.tailor_margins WHERE column_name = 'age'"); got != 3400 || len(rows) != 3400 {
 		t.Errorf("margins of age count %d of %d people", got, len(rows))
+	}
+	// A value depends on the labels of its row in all columns, and on those of other rows:
+	// where the label has stayed, values are exchanged all the same.
+	same, stayed := 0, 0
+	for _, row := range rowsOf(t, conn, wide) {
+		shown, age, _ := strings.Cut(row, "|")
+		if was, known := earlier[shown]; known {
+			stayed++
+			if was == age {
+				same++
+			}
+		}
+	}
+	if stayed < 50 || 2*same > stayed {
+		t.Errorf("of %d rows whose label has stayed, %d show the value that they did", stayed, same)
 	}
 	// Where nothing but the label has become wider, values tell nothing of the one before:
 	// of a block, they are spread as those of all with its label are.

@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -92,6 +93,22 @@ func Fill(ctx context.Context, conn *pgx.Conn, patients int) error {
 	}
 	_, err := conn.Exec(ctx, "ANALYZE")
 	return err
+}
+
+// Demographics are the quasi-identifiers of the patients, by row: birth_date, age, sex,
+// race (empty for NULL) and zip.
+func Demographics(patients int) [][]string {
+	g := newGenerator()
+	rows := make([][]string, patients)
+	for i := range rows {
+		p := g.patient(i + 1)
+		race := ""
+		if p.race != nil {
+			race = *p.race
+		}
+		rows[i] = []string{p.birth.Format(time.DateOnly), strconv.Itoa(p.age), p.sex, race, p.zip}
+	}
+	return rows
 }
 
 func patientRows(all []*patient) [][]any {

@@ -104,10 +104,11 @@ func (d *dataset) shown(ctx context.Context, cfg disassociate.Config, s *anonymi
 	if err != nil {
 		return nil, err
 	}
-	values := make([]*anonymize.Values, len(s.Hierarchies))
-	for i := range values {
-		values[i] = s.Draw(i, d.table.Margin(i, cfg.K, 1), rng)
+	margins := make(map[int]*anonymize.Margin)
+	for i := range s.Hierarchies {
+		margins[i] = d.table.Margin(i, cfg.K, 1)
 	}
+	values := s.DrawAll(margins, func() *rand.Rand { return rand.New(rand.NewPCG(rng.Uint64(), 9)) })
 	blockOfCluster := make([]int, len(result.Form.Clusters))
 	for r, c := range result.ClusterOf {
 		blockOfCluster[c] = blockOf(r, int(c))
