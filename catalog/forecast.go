@@ -82,6 +82,7 @@ func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error)
 // measure makes the root and says what it shows.
 func (f *Forecast) measure(ctx context.Context, r *Relation, e *cohort) error {
 	f.RawRisk = 1 / float64(smallestTuple(e.table))
+	e.refer(r)
 	p, err := ecg.MakeRoot(ctx, e.table, r.rootPlan(everyone, e))
 	if unmet := (*anonymize.UnmetError)(nil); asUnmet(err, &unmet) {
 		f.Unmet = unmet.Requirement
