@@ -250,7 +250,7 @@ func (p *comparison) forecast(ctx context.Context, f *policyfile.File, t *policy
 	relation.Requirements = nil
 	for _, q := range t.Require {
 		if r.Column(q.Column) != nil {
-			relation.Requirements = append(relation.Requirements, catalog.Requirement{Model: q.Model, Column: q.Column, Parameter: q.Parameter})
+			relation.Requirements = append(relation.Requirements, catalog.Requirement(q))
 		}
 	}
 	relation.Columns = slices.Clone(r.Columns)
