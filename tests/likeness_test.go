@@ -375,9 +375,17 @@ func TestModelsOfLikenessArePartOfPolicies(t *testing.T) {
 		}
 	}
 	file := policyFile(t, exported)
-	if code, stdout, _ := tool(t, "policy", "plan", "--dsn", dsn, file); code != 0 || !strings.Contains(stdout, "1 as they are") {
-		t.Errorf("exit %d, %s", code, stdout)
+	code, planned, _ := tool(t, "policy", "plan", "--dsn", dsn, file)
+	for _, line := range []string{
+		"1 as they are", "models, each alone beside k", "recursive_l_diversity of 3 with c = 2 on diagnosis loses ",
+		"%, asked for\n    recursive_l_diversity of 4 with c = 2 on diagnosis loses ", "%, the next stricter one",
+		"t_closeness of 0.3 by ordered distance on dose", "t_closeness of 0.3 on diagnosis",
+	} {
+		if code != 0 || !strings.Contains(planned, line) {
+			t.Errorf("exit %d, no %q in %s", code, line, planned)
+		}
 	}
+	t.Log(planned)
 	stricter := policyFile(t, strings.ReplaceAll(strings.ReplaceAll(exported, "c: 2", "c: 1.5"), ", distance: ordered", ""))
 	if code, stdout, _ := tool(t, "policy", "plan", "--dsn", dsn, stricter); code != 0 || !strings.Contains(stdout, "+ require: {model: t_closeness, column: dose, parameter: 0.4}") {
 		t.Errorf("exit %d, %s", code, stdout)
