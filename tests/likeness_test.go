@@ -397,3 +397,48 @@ func TestModelsOfLikenessArePartOfPolicies(t *testing.T) {
 		t.Error(again)
 	}
 }
+
+// TestColumnsThatTellASensitiveOneAreNamed has a ward that follows from the diagnosis, a code that
+// determines it, and two columns that say nothing of it.
+func TestColumnsThatTellASensitiveOneAreNamed(t *testing.T) {
+	direct := makeDatabase(t, "likeness_told", likenessSchema+`
+ALTER TABLE cases ADD ward text, ADD code int, ADD bed int, ADD token text;
+UPDATE cases SET ward = CASE WHEN diagnosis IN ('flu', 'cold') THEN 'one' ELSE 'two' END, code = hashtext(diagnosis) + id % 3, bed = id % 7, token = 't' || id;`)
+	if err := shared.install(t.Context(), "likeness_told"); err != nil {
+		t.Fatal(err)
+	}
+	shown := ""
+	for _, column := range []string{"ward", "code", "bed", "token"} {
+		shown += fmt.Sprintf("CALL tailor.classify('public.cases', '%s', 'non_sensitive');", column)
+	}
+	exec1(t, direct, fmt.Sprintf(likenessPolicy, "by_models", shown+"ANALYZE cases;"))
+	dsn := shared.cluster.SuperuserDSN("likeness_told")
+	_, planned, _ := tool(t, "policy", "plan", "--dsn", dsn, policyFile(t, exportOf(t, dsn)))
+	_, found, _ := tool(t, "doctor", "--dsn", dsn)
+	for _, line := range []string{
+		"ward is shown as it is and follows from diagnosis, which is sensitive", "code is shown as it is and tells diagnosis, which is sensitive",
+	} {
+		if !strings.Contains(planned, "? "+line) || !strings.Contains(found, line) {
+			t.Errorf("no %q in %s%s", line, planned, found)
+		}
+	}
+	for _, line := range []string{"bed is shown as it is and", "token is shown as it is and"} {
+		if strings.Contains(planned, line) || strings.Contains(found, line) {
+			t.Errorf("%q in %s%s", line, planned, found)
+		}
+	}
+	exec1(t, direct, `CALL tailor.classify('public.cases', 'ward', 'sensitive'); CALL tailor.require('public.cases', 'l_diversity', 'ward', 2);
+		CALL tailor.classify('public.cases', 'code', 'direct_identifier'); CALL tailor.activate('public.cases')`)
+	if _, found, _ := tool(t, "doctor", "--dsn", dsn); strings.Contains(found, "(told columns)") {
+		t.Error(found)
+	}
+}
+
+func exportOf(t *testing.T, dsn string) string {
+	t.Helper()
+	code, exported, stderr := tool(t, "policy", "export", "--dsn", dsn, "-")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	return exported
+}

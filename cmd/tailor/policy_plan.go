@@ -215,7 +215,40 @@ func (p *comparison) figures(ctx context.Context, t, now *policyfile.Table, r *c
 	for _, column := range slices.Sorted(maps.Keys(then.Withheld)) {
 		p.line("  %s is withheld in %.1f %% of the rows then", column, 100*then.Withheld[column])
 	}
+	if err := p.telling(ctx, t, r); err != nil {
+		return err
+	}
 	return p.models(ctx, t, r)
+}
+
+// telling names the columns that would be shown as they are, with no model, and determine a
+// sensitive one or follow from it.
+func (p *comparison) telling(ctx context.Context, t *policyfile.Table, r *catalog.Relation) error {
+	var sensitive, shown []string
+	for _, c := range t.Columns {
+		switch c.Class {
+		case "sensitive":
+			sensitive = append(sensitive, c.Name)
+		case "non_sensitive":
+			shown = append(shown, c.Name)
+		}
+	}
+	rows, err := p.tx.Query(ctx, `SELECT teller, told, exceptions FROM tailor.telling_columns($1::oid::regclass, $2, $3)`, r.OID, sensitive, shown)
+	if err != nil {
+		return err
+	}
+	var teller, told string
+	var exceptions float64
+	_, err = pgx.ForEachRow(rows, []any{&teller, &told, &exceptions}, func() error {
+		column, how, other := teller, "tells", told
+		if slices.Contains(sensitive, teller) {
+			column, how, other = told, "follows from", teller
+		}
+		p.line("  ? %s is shown as it is and %s %s, which is sensitive, but for %.1f %% of the rows; classify it as sensitive, with a model of its own",
+			column, how, other, 100*exceptions)
+		return nil
+	})
+	return err
 }
 
 // models says what each model of the sensitive columns would lose, beside the one that is asked
