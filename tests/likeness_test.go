@@ -171,17 +171,17 @@ func TestModelsOfLikenessHoldInWhatIsAnswered(t *testing.T) {
 	}{
 		{
 			"by_models",
-			[]demand{{model: "t_closeness", column: "diagnosis", parameter: 0.4}, {model: "l_diversity", column: "diagnosis", parameter: 3}},
-			[]demand{{model: "t_closeness", column: "diagnosis", parameter: 0.3}},
+			[]demand{{model: "t_closeness", column: "diagnosis", parameter: 0.22}, {model: "l_diversity", column: "diagnosis", parameter: 3}},
+			[]demand{{model: "t_closeness", column: "diagnosis", parameter: 0.15}},
 		},
 		{
 			"blind",
-			[]demand{{model: "t_closeness", column: "diagnosis", parameter: 0.4}, {model: "t_closeness", column: "dose", parameter: 0.25, distance: "ordered"}},
-			[]demand{{model: "t_closeness", column: "dose", parameter: 0.2, distance: "ordered"}},
+			[]demand{{model: "t_closeness", column: "diagnosis", parameter: 0.25}, {model: "t_closeness", column: "dose", parameter: 0.15, distance: "ordered"}},
+			[]demand{{model: "t_closeness", column: "dose", parameter: 0.1, distance: "ordered"}},
 		},
 		{
 			"by_models",
-			[]demand{{model: "t_closeness", column: "dose", parameter: 0.2, distance: "ordered"}, {model: "recursive_l_diversity", column: "diagnosis", parameter: 2, c: 2}},
+			[]demand{{model: "t_closeness", column: "dose", parameter: 0.12, distance: "ordered"}, {model: "recursive_l_diversity", column: "diagnosis", parameter: 2, c: 2}},
 			[]demand{{model: "recursive_l_diversity", column: "diagnosis", parameter: 3, c: 2}},
 		},
 		{
