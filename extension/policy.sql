@@ -183,7 +183,8 @@ COMMENT ON FUNCTION tailor.model_condition IS 'a model of a policy as a conditio
 -- and $2 are, for each place of the scale, the shares up to it and the sums of these.
 CREATE OR REPLACE FUNCTION tailor.unlike_blocks(
     counted text, chain integer, required jsonb) RETURNS integer[]
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+-- Of references that were written a moment ago PostgreSQL believes that they have one row.
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
 DECLARE
     shares  float8[];
     below   float8[];
