@@ -26,9 +26,12 @@ func BenchmarkRootModels(b *testing.B) {
 	}{
 		{"adult", adult, append(ladder(occupation), nil)},
 		{"million", million, []anonymize.Requirement{
-			nil, anonymize.BlockDistinctL{L: 2, Of: of}, anonymize.BlockAlpha{Alpha: 0.8, Of: of},
+			nil,
+			anonymize.BlockDistinctL{L: 2, Of: of},
+			anonymize.BlockAlpha{Alpha: 0.8, Of: of},
 			anonymize.BlockRecursiveCL{C: 4, L: 2, Of: of},
-			anonymize.BlockTCloseness{T: 0.5, Of: of}, anonymize.BlockTCloseness{T: 0.3, Ordered: true, Of: of},
+			anonymize.BlockTCloseness{T: 0.5, Of: of},
+			anonymize.BlockTCloseness{T: 0.3, Ordered: true, Of: of},
 			anonymize.BlockBetaLikeness{Beta: 9, Of: of},
 		}},
 	} {

@@ -152,12 +152,15 @@ func hasOrder(ctx context.Context, tx pgx.Tx, k *Column) (has bool, err error) {
 		JOIN pg_catalog.pg_am m ON m.oid = o.opcmethod AND m.amname = 'btree'
 		WHERE o.opcdefault AND (o.opcintype = pg_catalog.to_regtype($1)
 			OR $2 = 'S' AND o.opcintype = 'pg_catalog.text'::pg_catalog.regtype
-			OR $2 = 'A' AND o.opcintype = 'pg_catalog.anyarray'::pg_catalog.regtype))`, k.Type, k.Category).Scan(&has)
+			OR $2 = 'A' AND o.opcintype = 'pg_catalog.anyarray'::pg_catalog.regtype))`,
+		k.Type, k.Category).Scan(&has)
 	return has, err
 }
 
 // measure makes the root under a model, if it would be another one than by k alone.
-func (a *Alternative) measure(ctx context.Context, r Relation, e *cohort, plain *anonymize.Partition) error {
+func (a *Alternative) measure(
+	ctx context.Context, r Relation, e *cohort, plain *anonymize.Partition,
+) error {
 	r.Requirements = []Requirement{a.Requirement}
 	if r.BlindCuts {
 		a.Loss = plain.Loss(everyColumn(e.table))

@@ -56,7 +56,9 @@ func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error)
 
 // read reads a table, or a sample of about so many rows. The cohort has no table where it cannot
 // be shown.
-func (f *Forecast) read(ctx context.Context, tx pgx.Tx, r *Relation, name string, most int) (*cohort, error) {
+func (f *Forecast) read(
+	ctx context.Context, tx pgx.Tx, r *Relation, name string, most int,
+) (*cohort, error) {
 	f.Share = 1
 	if f.Rows > most {
 		f.Share = float64(most) / float64(f.Rows)

@@ -103,7 +103,9 @@ func (c counted) add(value, subject int64) {
 
 // meets says whether they meet a model that calls values by codes. Withheld values stand for
 // nothing: where there are no others, nothing is told.
-func (c counted) meets(model anonymize.ValueModel, code func(int64) uint32, withheld func(int64) bool) bool {
+func (c counted) meets(
+	model anonymize.ValueModel, code func(int64) uint32, withheld func(int64) bool,
+) bool {
 	values, counts := make([]uint32, 0, len(c)), make([]uint32, 0, len(c))
 	for value, subjects := range c {
 		if !withheld(value) {

@@ -26,7 +26,8 @@ type references map[string]*reference
 
 // refer measures the references of a release and stores them.
 func (t *takingIn) refer(ctx context.Context, first bool) error {
-	if _, err := t.tx.Exec(ctx, `DELETE FROM tailor.reference WHERE chain = $1`, t.chain.number); err != nil {
+	_, err := t.tx.Exec(ctx, `DELETE FROM tailor.reference WHERE chain = $1`, t.chain.number)
+	if err != nil {
 		return err
 	}
 	for _, name := range t.r.likened() {
@@ -40,7 +41,8 @@ func (t *takingIn) refer(ctx context.Context, first bool) error {
 		if !t.oneRow {
 			count = fmt.Sprintf("count(DISTINCT %s)", personColumn)
 		}
-		_, err := t.tx.Exec(ctx, fmt.Sprintf(`INSERT INTO tailor.reference (chain, column_name, hash, code, share)
+		_, err := t.tx.Exec(ctx, fmt.Sprintf(`
+			INSERT INTO tailor.reference (chain, column_name, hash, code, share)
 			SELECT $1, $2, hash, CASE WHEN value IS NULL THEN %d
 					ELSE row_number() OVER (PARTITION BY value IS NULL ORDER BY value, hash) END,
 				n / sum(n) OVER ()

@@ -262,7 +262,7 @@ BEGIN
             CASE WHEN likened THEN format(
                 'hashtextextended(coalesce(''='' || %s::text, ''''), 0)',
                 CASE WHEN (SELECT a.atttypid = 'numeric'::regtype FROM pg_attribute a
-                           WHERE a.attrelid = stored::regclass AND a.attname = required ->> 'column')
+                           WHERE (a.attrelid, a.attname) = (stored::regclass, required ->> 'column'))
                      THEN format('trim_scale(%s)', name) ELSE name END) ELSE name END,
             subjects, stored, condition,
             CASE WHEN policy ->> 'cuts' = 'blind' THEN name || ' IS NOT NULL' ELSE 'true' END);
@@ -326,8 +326,8 @@ BEGIN
     IF (model = 'recursive_l_diversity') <> (c IS NOT NULL) OR c <= 0 OR c >= 'Infinity' THEN
         RAISE EXCEPTION 'c belongs to recursive_l_diversity, and must be above 0'
             USING ERRCODE = '22023',
-            HINT = 'With parameter => 3, c => 2 the most frequent value of a block is less than twice '
-                'as frequent as all but the two most frequent ones together.';
+            HINT = 'With parameter => 3, c => 2 the most frequent value of a block is less than '
+                'twice as frequent as all but the two most frequent ones together.';
     END IF;
     IF distance IS NOT NULL AND model <> 't_closeness' OR distance NOT IN ('equal', 'ordered') THEN
         RAISE EXCEPTION 'distance belongs to t_closeness, and is equal or ordered'

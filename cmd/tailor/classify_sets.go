@@ -60,7 +60,10 @@ func (r *classifyReport) writeSets(w io.Writer) {
 	if len(r.Dependent) > 0 {
 		fmt.Fprintln(w, "\nColumns that tell others; where one is shown, the other is:")
 		for _, d := range r.Dependent[:min(len(r.Dependent), listedAtMost)] {
-			fmt.Fprintf(w, "%s tells %s, with %.2f %% exceptions%s\n", d.From, d.To, d.Exceptions, r.proposal(d))
+			fmt.Fprintf(
+				w, "%s tells %s, with %.2f %% exceptions%s\n",
+				d.From, d.To, d.Exceptions, r.proposal(d),
+			)
 		}
 		more(w, len(r.Dependent))
 	}
@@ -82,7 +85,10 @@ func (r *classifyReport) proposal(d dependency) string {
 	case class[d.From] != string(identify.Sensitive) || class[d.To] == string(identify.Sensitive):
 		return ""
 	}
-	return fmt.Sprintf("; one is sensitive: generalize or hide %s, or classify it as sensitive with a model of its own", other)
+	return fmt.Sprintf(
+		"; one is sensitive: generalize or hide %s, or classify it as sensitive with a model of its own",
+		other,
+	)
 }
 
 func more(w io.Writer, n int) {

@@ -233,7 +233,8 @@ func (p *comparison) telling(ctx context.Context, t *policyfile.Table, r *catalo
 			shown = append(shown, c.Name)
 		}
 	}
-	rows, err := p.tx.Query(ctx, `SELECT teller, told, exceptions FROM tailor.telling_columns($1::oid::regclass, $2, $3)`, r.OID, sensitive, shown)
+	rows, err := p.tx.Query(ctx, `SELECT teller, told, exceptions
+		FROM tailor.telling_columns($1::oid::regclass, $2, $3)`, r.OID, sensitive, shown)
 	if err != nil {
 		return err
 	}
@@ -244,8 +245,8 @@ func (p *comparison) telling(ctx context.Context, t *policyfile.Table, r *catalo
 		if slices.Contains(sensitive, teller) {
 			column, how, other = told, "follows from", teller
 		}
-		p.line("  ? %s is shown as it is and %s %s, which is sensitive, but for %.1f %% of the rows; classify it as sensitive, with a model of its own",
-			column, how, other, 100*exceptions)
+		p.line("  ? %s is shown as it is and %s %s, which is sensitive, but for %.1f %% of the rows; "+
+			"classify it as sensitive, with a model of its own", column, how, other, 100*exceptions)
 		return nil
 	})
 	return err

@@ -222,8 +222,10 @@ WHERE f.proname IN ('dblink', 'dblink_connect', 'dblink_exec') AND has_function_
 SELECT 'warning', p.relation::text,
        format('column %I is shown as it is and %s %I, which is sensitive, but for %s %% of the rows',
            c.shown, CASE t.teller WHEN c.shown THEN 'tells' ELSE 'follows from' END,
-           CASE t.teller WHEN c.shown THEN t.told ELSE t.teller END, round(100 * t.exceptions::numeric, 1)),
-       format('CALL tailor.classify(%1$L, %2$L, ''sensitive''); with a model of its own: CALL tailor.require(%1$L, ''l_diversity'', %2$L, 3);',
+           CASE t.teller WHEN c.shown THEN t.told ELSE t.teller END,
+           round(100 * t.exceptions::numeric, 1)),
+       format('CALL tailor.classify(%1$L, %2$L, ''sensitive''); '
+              'CALL tailor.require(%1$L, ''l_diversity'', %2$L, 3); CALL tailor.activate(%1$L);',
            p.relation, c.shown)
 FROM tailor.protection p
 JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
@@ -232,6 +234,7 @@ CROSS JOIN LATERAL (
            array_agg((q ->> 'name')::name) FILTER (WHERE q ->> 'class' = 'non_sensitive') AS shown
     FROM jsonb_array_elements(v.policy -> 'columns') q) k
 CROSS JOIN LATERAL tailor.telling_columns(p.relation, k.sensitive, k.shown) t
-CROSS JOIN LATERAL (SELECT CASE WHEN t.teller = ANY (k.shown) THEN t.teller ELSE t.told END AS shown) c
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN t.teller = ANY (k.shown) THEN t.teller ELSE t.told END AS shown) c
 WHERE EXISTS (SELECT FROM pg_class r WHERE r.oid = p.relation)`},
 }

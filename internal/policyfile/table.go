@@ -147,7 +147,9 @@ func (r *reader) column(f *File, t *Table, e entry) Column {
 func (r *reader) requirements(t *Table, n *yaml.Node) []Requirement {
 	var out []Requirement
 	for _, item := range r.sequence(n, "require") {
-		keys := r.keys(item, "a requirement", []string{"model", "column", "parameter"}, []string{"c", "distance"})
+		keys := r.keys(
+			item, "a requirement", []string{"model", "column", "parameter"}, []string{"c", "distance"},
+		)
 		var q Requirement
 		if k, ok := keys["model"]; ok {
 			q.Model = r.word(k.value, "model", models)
@@ -202,7 +204,8 @@ func (r *reader) options(item *yaml.Node, q *Requirement, keys map[string]entry)
 			r.fault(k.value, "", "c must be above 0")
 		}
 	case q.Model == "recursive_l_diversity":
-		r.fault(item, "the most frequent value is less than c times as frequent as all but the l - 1 most frequent", "recursive_l_diversity has no c")
+		r.fault(item, "the most frequent value is less than c times as frequent as all but the "+
+			"l - 1 most frequent", "recursive_l_diversity has no c")
 	}
 	k, ok = keys["distance"]
 	switch {
