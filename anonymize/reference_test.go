@@ -166,3 +166,15 @@ func TestValuesThatTheReferenceLacks(t *testing.T) {
 		}
 	}
 }
+
+// TestAColumnOfOneValueIsLikeItself has nothing that a block could tell.
+func TestAColumnOfOneValueIsLikeItself(t *testing.T) {
+	for _, model := range likeness(anonymize.NewReference([]float64{0, 1}, 1, 2)) {
+		if !model.Holds([]uint32{1}, []uint32{5}) {
+			t.Errorf("%s does not hold", model)
+		}
+		if model.Holds([]uint32{2}, []uint32{5}) {
+			t.Errorf("%s holds of another value", model)
+		}
+	}
+}
