@@ -46,22 +46,23 @@ type PycanonMeasures struct {
 func measureSensitive(c *classes, s int, attribute *SensitiveAttribute) SensitiveMeasures {
 	h := &c.sensitive[s]
 	whole := wholeShares(h, attribute.domain())
+	to := onScale(whole)
 	m := SensitiveMeasures{Name: attribute.Name, Numeric: attribute.Numeric, DistinctL: math.MaxInt, EntropyL: math.Inf(1)}
-	distance := equalEMD
+	distance := to.equalDistance
 	if attribute.Numeric {
-		distance = orderedEMD
+		distance = to.orderedDistance
 	}
 	for i := range c.reps {
 		values, counts := h.of(i)
 		m.DistinctL = min(m.DistinctL, len(values))
 		m.EntropyL = min(m.EntropyL, math.Exp(entropy(counts)))
 		m.Alpha = max(m.Alpha, float64(slices.Max(counts))/float64(c.subjects[i]))
-		m.T = max(m.T, distance(values, counts, whole))
-		m.Delta = max(m.Delta, disclosure(values, counts, whole))
+		m.T = max(m.T, distance(values, counts))
+		m.Delta = max(m.Delta, to.disclosure(values, counts))
 		if len(values) < len(whole) {
 			m.StrictDelta = math.Inf(1)
 		}
-		m.addGains(values, counts, whole)
+		m.addGains(values, counts, to)
 	}
 	m.StrictDelta = max(m.StrictDelta, m.Delta)
 	m.measureRecursive(c, h)
@@ -96,12 +97,12 @@ func wholeShares(h *histogram, domain int) []float64 {
 	return shares
 }
 
-func (m *SensitiveMeasures) addGains(values, counts []uint32, whole []float64) {
+func (m *SensitiveMeasures) addGains(values, counts []uint32, to *Reference) {
 	total := sumCounts(counts)
 	for j, v := range values {
-		g := gain(counts[j], total, whole[v])
+		g := to.gain(v, counts[j], total)
 		m.BasicBeta = max(m.BasicBeta, g)
-		if g > -math.Log(whole[v])+tolerance {
+		if g > -math.Log(to.share(v))+tolerance {
 			g = math.Inf(1)
 		}
 		m.EnhancedBeta = max(m.EnhancedBeta, g)

@@ -7,9 +7,8 @@ import "fmt"
 //
 // It fails with a *[ProblemError] on a faulty problem and on a model that no
 // requirement of a block says: the models of the table as a whole other than
-// [HighestRisk], those of likeness and disclosure without one, [KMap], and
-// [AlphaK] where subjects have several rows (it takes the share of subjects,
-// [BlockAlpha] that of pairs of a subject and a value).
+// [HighestRisk], [KMap], and [AlphaK] where subjects have several rows (it takes
+// the share of subjects, [BlockAlpha] that of pairs of a subject and a value).
 func BlockRequirements(p *Problem) ([]Requirement, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -64,9 +63,9 @@ func (p *Problem) inBlocks(m Privacy) []Requirement {
 			return []Requirement{BlockK{K: m.K}, BlockAlpha{Alpha: m.Alpha, Of: of(m.Sensitive)}}
 		}
 	case BetaLikeness:
-		if !m.Enhanced {
-			return []Requirement{BlockBetaLikeness{Beta: m.Beta, Of: of(m.Sensitive)}}
-		}
+		return []Requirement{BlockBetaLikeness{Beta: m.Beta, Enhanced: m.Enhanced, Of: of(m.Sensitive)}}
+	case DeltaDisclosure:
+		return []Requirement{BlockDisclosure{Delta: m.Delta, Of: of(m.Sensitive)}}
 	}
 	return nil
 }

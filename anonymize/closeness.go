@@ -1,9 +1,6 @@
 package anonymize
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // TCloseness asks that the distribution of a sensitive attribute in every
 // class is at most T away from that in the whole table, by the earth mover's
@@ -33,57 +30,16 @@ func (m TCloseness) bind(p *Problem) (privacyTest, error) {
 	if err := checkParameter("t", m.T, 0, 1); err != nil {
 		return privacyTest{}, err
 	}
-	whole := p.Sensitive[s].shares(p.Table)
-	distance := equalEMD
-	if m.Ordered {
-		distance = orderedEMD
-	}
-	return privacyTest{monotone: WithoutSuppression, class: func(c *classes, i int) bool {
+	model := BlockTCloseness{T: m.T, Ordered: m.Ordered, To: onScale(p.Sensitive[s].shares(p.Table))}
+	return privacyTest{monotone: WithoutSuppression, class: ofClass(s, model)}, nil
+}
+
+// ofClass says whether a class meets a model of one of the sensitive attributes.
+func ofClass(s int, model ValueModel) func(c *classes, i int) bool {
+	return func(c *classes, i int) bool {
 		values, counts := c.sensitive[s].of(i)
-		return distance(values, counts, whole) <= m.T+tolerance
-	}}, nil
-}
-
-// equalEMD is ½·Σ|q-p|. Values that the class lacks add their whole share,
-// which is what is left of 1.
-func equalEMD(values, counts []uint32, whole []float64) float64 {
-	total := sumCounts(counts)
-	sum, absent := 0.0, 1.0
-	for j, v := range values {
-		sum += math.Abs(float64(counts[j])/total - whole[v])
-		absent -= whole[v]
+		return model.Holds(values, counts)
 	}
-	return (sum + max(absent, 0)) / 2
-}
-
-// orderedEMD is Σ|cumulative difference|/(m-1). It costs the size of the
-// domain.
-func orderedEMD(values, counts []uint32, whole []float64) float64 {
-	if len(whole) < 2 {
-		return 0
-	}
-	total := sumCounts(counts)
-	difference := make([]float64, len(whole))
-	for v, p := range whole {
-		difference[v] = -p
-	}
-	for j, v := range values {
-		difference[v] += float64(counts[j]) / total
-	}
-	sum, cumulative := 0.0, 0.0
-	for _, d := range difference {
-		cumulative += d
-		sum += math.Abs(cumulative)
-	}
-	return sum / float64(len(whole)-1)
-}
-
-func sumCounts(counts []uint32) float64 {
-	total := 0.0
-	for _, n := range counts {
-		total += float64(n)
-	}
-	return total
 }
 
 // AlphaK asks that every class has at least K subjects and that no sensitive

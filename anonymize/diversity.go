@@ -26,10 +26,7 @@ func (m DistinctLDiversity) bind(p *Problem) (privacyTest, error) {
 	if err := checkParameter("l", float64(m.L), 1, float64(p.Sensitive[s].domain())); err != nil {
 		return privacyTest{}, err
 	}
-	return privacyTest{class: func(c *classes, i int) bool {
-		values, _ := c.sensitive[s].of(i)
-		return len(values) >= m.L
-	}}, nil
+	return privacyTest{class: ofClass(s, BlockDistinctL{L: m.L})}, nil
 }
 
 // EntropyLDiversity asks that the entropy of a sensitive attribute is at least
@@ -52,11 +49,7 @@ func (m EntropyLDiversity) bind(p *Problem) (privacyTest, error) {
 	if err := checkParameter("l", m.L, 1, float64(p.Sensitive[s].domain())); err != nil {
 		return privacyTest{}, err
 	}
-	least := math.Log(m.L) - tolerance
-	return privacyTest{monotone: WithoutSuppression, class: func(c *classes, i int) bool {
-		_, counts := c.sensitive[s].of(i)
-		return entropy(counts) >= least
-	}}, nil
+	return privacyTest{monotone: WithoutSuppression, class: ofClass(s, BlockEntropyL{L: m.L})}, nil
 }
 
 // entropy of a distribution given by counts, in nats.
@@ -105,26 +98,25 @@ func (m RecursiveCLDiversity) bind(p *Problem) (privacyTest, error) {
 	if err := checkParameter("c", m.C, math.SmallestNonzeroFloat64, math.MaxFloat64); err != nil {
 		return privacyTest{}, err
 	}
-	return privacyTest{monotone: WithoutSuppression, class: func(c *classes, i int) bool {
-		_, counts := c.sensitive[s].of(i)
-		most, tail := recursiveParts(counts, m.L)
-		return most < m.C*tail-tolerance
-	}}, nil
+	model := BlockRecursiveCL{C: m.C, L: m.L}
+	return privacyTest{monotone: WithoutSuppression, class: ofClass(s, model)}, nil
 }
 
 // recursiveParts is the count of the most frequent value, and the sum of the
 // counts from the l-th most frequent value on.
 func recursiveParts(counts []uint32, l int) (most, tail float64) {
-	sorted := slices.Clone(counts)
-	slices.Sort(sorted)
-	slices.Reverse(sorted)
-	for i, n := range sorted {
-		if i >= l-1 {
-			tail += float64(n)
+	var held [16]uint32
+	top := held[:0] // the l-1 highest, in descending order
+	for _, n := range counts {
+		most = max(most, float64(n))
+		tail += float64(n)
+		at := len(top)
+		for at > 0 && top[at-1] < n {
+			at--
+		}
+		if at < l-1 {
+			top = slices.Insert(top, at, n)[:min(len(top)+1, l-1)]
 		}
 	}
-	if len(sorted) > 0 {
-		most = float64(sorted[0])
-	}
-	return most, tail
+	return most, tail - sumCounts(top)
 }

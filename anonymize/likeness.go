@@ -27,21 +27,8 @@ func (m DeltaDisclosure) bind(p *Problem) (privacyTest, error) {
 	if err := checkParameter("delta", m.Delta, math.SmallestNonzeroFloat64, math.MaxFloat64); err != nil {
 		return privacyTest{}, err
 	}
-	whole := p.Sensitive[s].shares(p.Table)
-	return privacyTest{monotone: WithoutSuppression, class: func(c *classes, i int) bool {
-		values, counts := c.sensitive[s].of(i)
-		return len(values) == len(whole) && disclosure(values, counts, whole) < m.Delta-tolerance
-	}}, nil
-}
-
-// disclosure is the largest |ln(q/p)| over the values that a class holds.
-func disclosure(values, counts []uint32, whole []float64) float64 {
-	total := sumCounts(counts)
-	most := 0.0
-	for j, v := range values {
-		most = max(most, math.Abs(math.Log(float64(counts[j])/total/whole[v])))
-	}
-	return most
+	model := BlockDisclosure{Delta: m.Delta, To: onScale(p.Sensitive[s].shares(p.Table))}
+	return privacyTest{monotone: WithoutSuppression, class: ofClass(s, model)}, nil
 }
 
 // BetaLikeness asks that no value of a sensitive attribute gains more than
@@ -71,27 +58,7 @@ func (m BetaLikeness) bind(p *Problem) (privacyTest, error) {
 	if err := checkParameter("beta", m.Beta, math.SmallestNonzeroFloat64, math.MaxFloat64); err != nil {
 		return privacyTest{}, err
 	}
-	whole := p.Sensitive[s].shares(p.Table)
-	bound := make([]float64, len(whole))
-	for v, share := range whole {
-		bound[v] = m.Beta
-		if m.Enhanced {
-			bound[v] = min(m.Beta, -math.Log(share))
-		}
-	}
-	return privacyTest{monotone: WithoutSuppression, class: func(c *classes, i int) bool {
-		values, counts := c.sensitive[s].of(i)
-		total := sumCounts(counts)
-		for j, v := range values {
-			if gain(counts[j], total, whole[v]) > bound[v]+tolerance {
-				return false
-			}
-		}
-		return true
-	}}, nil
-}
-
-// gain is (q-p)/p.
-func gain(count uint32, total, share float64) float64 {
-	return (float64(count)/total - share) / share
+	to := onScale(p.Sensitive[s].shares(p.Table))
+	model := BlockBetaLikeness{Beta: m.Beta, Enhanced: m.Enhanced, To: to}
+	return privacyTest{monotone: WithoutSuppression, class: ofClass(s, model)}, nil
 }

@@ -5,17 +5,16 @@ import (
 	"math"
 )
 
-// BlockTCloseness requires that the distribution of the sensitive values in
-// every block be within T of that in the whole table, by the earth mover's
-// distance ([Li2007] §4): with equal distances between values, or, if Ordered,
-// with values that lie evenly on a line in the order of their codes. Attacker:
-// knows the distribution in the table and the block of a subject. Then the
-// belief about the subject's value moves by at most T. T is above 0 and below
-// 1.
+// BlockTCloseness requires that the distribution of the sensitive values in every block be
+// within T of the reference, by the earth mover's distance ([Li2007] §4): with equal distances
+// between values, or, if Ordered, with values at even steps of a scale. Attacker: knows the
+// reference and the block of a subject. Then the belief about the subject's value moves by at
+// most T. T is above 0 and below 1.
 type BlockTCloseness struct {
 	T       float64
 	Ordered bool
 	Of      Sensitive
+	To      *Reference // nil: the whole table, on the scale in the order of its codes
 }
 
 func (r BlockTCloseness) String() string {
@@ -25,81 +24,109 @@ func (r BlockTCloseness) String() string {
 	return fmt.Sprintf("%g-closeness of %q", r.T, r.Of.Name)
 }
 
-// Bind counts the whole table. It fails on T out of range and on values that
-// do not fit the table.
+// Bind fails on T out of range and on values that do not fit the table.
 func (r BlockTCloseness) Bind(t *Table) (Checker, error) {
 	if !(r.T > 0 && r.T < 1) {
 		return nil, fmt.Errorf("t must be between 0 and 1, not %g", r.T)
 	}
-	base, err := tableShares(t, r.Of)
+	err := refer(&r.To, t, r.Of)
 	if err != nil {
 		return nil, err
 	}
+	return newTallied(t, r.Of, r.To, r)
+}
+
+// Holds implements [ValueModel].
+func (r BlockTCloseness) Holds(values, counts []uint32) bool {
 	if r.Ordered {
-		return newTallied(t, r.Of, func(y *tally) bool { return orderedDistance(y, base) <= r.T+slack })
+		return r.To.orderedDistance(values, counts) <= r.T+slack
 	}
-	return newTallied(t, r.Of, func(y *tally) bool { return equalDistance(y, base) <= r.T+slack })
+	return r.To.equalDistance(values, counts) <= r.T+slack
 }
 
-// equalDistance is half the sum of the differences, computed over the values
-// of the block only: the mass that a block has too much of.
-func equalDistance(y *tally, base []float64) float64 {
-	excess := 0.0
-	for _, v := range y.values {
-		excess += max(0, float64(y.counts[v])/float64(y.total)-base[v])
-	}
-	return excess
-}
-
-func orderedDistance(y *tally, base []float64) float64 {
-	if len(base) < 2 {
-		return 0
-	}
-	work, carried := 0.0, 0.0
-	for v := range base {
-		carried += float64(y.counts[v])/float64(y.total) - base[v]
-		work += math.Abs(carried)
-	}
-	return work / float64(len(base)-1)
-}
-
-// BlockBetaLikeness requires that no sensitive value gain more than Beta times
-// its share in the whole table: (q-p)/p <= Beta for every value, basic
-// β-likeness ([Cao2012] §3). Beta is above 0.
+// BlockBetaLikeness requires that no sensitive value gain more than Beta times its share in the
+// reference: (q-p)/p <= Beta for every value ([Cao2012] §3). Enhanced, the bound is
+// min(Beta, -ln p), so that frequent values may gain less. A value that the reference lacks
+// gains too much. Attacker: knows the reference and the block of a subject. Then the belief that
+// the subject has a value grows by a factor of at most 1+Beta. Beta is above 0.
 type BlockBetaLikeness struct {
-	Beta float64
-	Of   Sensitive
+	Beta     float64
+	Enhanced bool
+	Of       Sensitive
+	To       *Reference // nil: the whole table
 }
 
 func (r BlockBetaLikeness) String() string {
+	if r.Enhanced {
+		return fmt.Sprintf("enhanced %g-likeness of %q", r.Beta, r.Of.Name)
+	}
 	return fmt.Sprintf("%g-likeness of %q", r.Beta, r.Of.Name)
 }
 
-// Bind counts the whole table. It fails on Beta out of range and on values
-// that do not fit the table.
+// Bind fails on Beta out of range and on values that do not fit the table.
 func (r BlockBetaLikeness) Bind(t *Table) (Checker, error) {
 	if !(r.Beta > 0) || math.IsInf(r.Beta, 0) {
 		return nil, fmt.Errorf("beta must be above 0, not %g", r.Beta)
 	}
-	base, err := tableShares(t, r.Of)
-	if err != nil {
+	if err := refer(&r.To, t, r.Of); err != nil {
 		return nil, err
 	}
-	return newTallied(t, r.Of, func(y *tally) bool {
-		for _, v := range y.values {
-			q := float64(y.counts[v]) / float64(y.total)
-			if q-base[v] > r.Beta*base[v]+slack {
-				return false
-			}
-		}
-		return true
-	})
+	return newTallied(t, r.Of, r.To, r)
 }
 
-// tableShares is the distribution of the values over the whole table.
-func tableShares(t *Table, s Sensitive) ([]float64, error) {
-	if err := checkSensitive(t, s); err != nil {
+// Holds implements [ValueModel].
+func (r BlockBetaLikeness) Holds(values, counts []uint32) bool {
+	total := sumCounts(counts)
+	for j, v := range values {
+		bound := r.Beta
+		if r.Enhanced {
+			bound = min(bound, -math.Log(r.To.share(v)))
+		}
+		if r.To.gain(v, counts[j], total) > bound+slack {
+			return false
+		}
+	}
+	return true
+}
+
+// BlockDisclosure requires that every value of the reference be in every block, and that its
+// share there differ from that in the reference by a factor of less than e^Delta: |ln(q/p)| <
+// Delta, δ-disclosure privacy ([Brickell2008]). Attacker: knows the reference and the block of a
+// subject. Then the belief that the subject has a value, or has not, grows by less than that
+// factor, and nothing becomes impossible. Delta is above 0.
+type BlockDisclosure struct {
+	Delta float64
+	Of    Sensitive
+	To    *Reference // nil: the whole table
+}
+
+func (r BlockDisclosure) String() string {
+	return fmt.Sprintf("%g-disclosure privacy of %q", r.Delta, r.Of.Name)
+}
+
+// Bind fails on Delta out of range and on values that do not fit the table.
+func (r BlockDisclosure) Bind(t *Table) (Checker, error) {
+	if !(r.Delta > 0) || math.IsInf(r.Delta, 0) {
+		return nil, fmt.Errorf("delta must be above 0, not %g", r.Delta)
+	}
+	if err := refer(&r.To, t, r.Of); err != nil {
 		return nil, err
+	}
+	return newTallied(t, r.Of, r.To, r)
+}
+
+// Holds implements [ValueModel].
+func (r BlockDisclosure) Holds(values, counts []uint32) bool {
+	return len(values) == r.To.values && r.To.disclosure(values, counts) < r.Delta-slack
+}
+
+// refer fills in the whole table as the reference where none is given.
+func refer(to **Reference, t *Table, s Sensitive) error {
+	if *to != nil {
+		return nil
+	}
+	if err := checkSensitive(t, s, nil); err != nil {
+		return err
 	}
 	y := newTally(t, s.CodeOfRow)
 	all := make([]uint32, t.Tuples())
@@ -111,5 +138,6 @@ func tableShares(t *Table, s Sensitive) ([]float64, error) {
 	for v, n := range y.counts {
 		base[v] = float64(n) / float64(max(y.total, 1))
 	}
-	return base, nil
+	*to = onScale(base)
+	return nil
 }

@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// CountModel is a [Requirement] that looks at nothing but how many subjects of a block have
+// ValueModel is a [Requirement] that looks at nothing but how many subjects of a block have
 // each sensitive value.
-type CountModel interface {
+type ValueModel interface {
 	Requirement
-	// Holds says whether such counts, each above 0, meet the model. It may reorder them.
-	Holds(counts []uint32) bool
+	// Holds says whether a block meets the model in which so many subjects, above 0, have each
+	// of some values, by code. What makes a model of likeness has a [Reference].
+	Holds(values, counts []uint32) bool
 }
 
 // BlockDistinctL requires at least L distinct sensitive values in every block
@@ -32,14 +33,14 @@ func (r BlockDistinctL) Bind(t *Table) (Checker, error) {
 	if r.L < 2 {
 		return nil, fmt.Errorf("l must be at least 2, not %d", r.L)
 	}
-	if err := checkSensitive(t, r.Of); err != nil {
+	if err := checkSensitive(t, r.Of, nil); err != nil {
 		return nil, err
 	}
 	return &distinctValues{table: t, codes: r.Of.CodeOfRow, least: r.L, met: make([]uint32, dictionary(r.Of.CodeOfRow))}, nil
 }
 
-// Holds implements [CountModel].
-func (r BlockDistinctL) Holds(counts []uint32) bool { return len(counts) >= r.L }
+// Holds implements [ValueModel].
+func (r BlockDistinctL) Holds(_, counts []uint32) bool { return len(counts) >= r.L }
 
 // distinctValues counts the values of a block as far as it has to.
 type distinctValues struct {
@@ -90,24 +91,12 @@ func (r BlockEntropyL) Bind(t *Table) (Checker, error) {
 	if !(r.L > 1) || math.IsInf(r.L, 0) {
 		return nil, fmt.Errorf("l must be above 1, not %g", r.L)
 	}
-	return newCounted(t, r.Of, r)
+	return newTallied(t, r.Of, nil, r)
 }
 
-// Holds implements [CountModel].
-func (r BlockEntropyL) Holds(counts []uint32) bool {
-	total, entropy := totalOf(counts), 0.0
-	for _, n := range counts {
-		q := float64(n) / total
-		entropy -= q * math.Log(q)
-	}
-	return entropy >= math.Log(r.L)-slack
-}
-
-func totalOf(counts []uint32) (total float64) {
-	for _, n := range counts {
-		total += float64(n)
-	}
-	return total
+// Holds implements [ValueModel].
+func (r BlockEntropyL) Holds(_, counts []uint32) bool {
+	return entropy(counts) >= math.Log(r.L)-slack
 }
 
 // slack forgives rounding where a block meets a model exactly.
@@ -136,16 +125,13 @@ func (r BlockRecursiveCL) Bind(t *Table) (Checker, error) {
 	if !(r.C > 0) || math.IsInf(r.C, 0) {
 		return nil, fmt.Errorf("c must be above 0, not %g", r.C)
 	}
-	return newCounted(t, r.Of, r)
+	return newTallied(t, r.Of, nil, r)
 }
 
-// Holds implements [CountModel].
-func (r BlockRecursiveCL) Holds(counts []uint32) bool {
-	if len(counts) < r.L {
-		return false
-	}
-	slices.Sort(counts)
-	return float64(counts[len(counts)-1]) < r.C*totalOf(counts[:len(counts)-r.L+1])
+// Holds implements [ValueModel].
+func (r BlockRecursiveCL) Holds(_, counts []uint32) bool {
+	most, tail := recursiveParts(counts, r.L)
+	return most < r.C*tail-slack*most
 }
 
 // BlockAlpha requires that no sensitive value be held by more than the share
@@ -165,10 +151,10 @@ func (r BlockAlpha) Bind(t *Table) (Checker, error) {
 	if !(r.Alpha > 0 && r.Alpha < 1) {
 		return nil, fmt.Errorf("alpha must be between 0 and 1, not %g", r.Alpha)
 	}
-	return newCounted(t, r.Of, r)
+	return newTallied(t, r.Of, nil, r)
 }
 
-// Holds implements [CountModel].
-func (r BlockAlpha) Holds(counts []uint32) bool {
-	return len(counts) > 0 && float64(slices.Max(counts)) <= r.Alpha*totalOf(counts)+slack
+// Holds implements [ValueModel].
+func (r BlockAlpha) Holds(_, counts []uint32) bool {
+	return len(counts) > 0 && float64(slices.Max(counts)) <= r.Alpha*sumCounts(counts)+slack
 }

@@ -37,13 +37,18 @@ func dictionary(codes []uint32) int {
 	return n
 }
 
-// checkSensitive asserts that there is one code for each row.
-func checkSensitive(t *Table, s Sensitive) error {
+// checkSensitive asserts that there is one code for each row, and that there are not many more
+// codes than rows or shares of the reference, if there is one.
+func checkSensitive(t *Table, s Sensitive, to *Reference) error {
 	if len(s.CodeOfRow) != t.Rows() {
 		return fmt.Errorf("sensitive attribute %q has %d values for %d rows", s.Name, len(s.CodeOfRow), t.Rows())
 	}
+	most := 4*int64(t.Rows()) + 1024
+	if to != nil {
+		most += int64(len(to.shares))
+	}
 	for _, c := range s.CodeOfRow {
-		if int64(c) > 4*int64(t.Rows())+1024 {
+		if int64(c) > most {
 			return errors.New("sensitive values must be coded densely from 0")
 		}
 	}
@@ -52,32 +57,25 @@ func checkSensitive(t *Table, s Sensitive) error {
 
 // tallied is a checker over the counts of sensitive values of a block.
 type tallied struct {
-	tally *tally
-	holds func(*tally) bool
+	tally  *tally
+	model  ValueModel
+	counts []uint32
 }
 
-func newTallied(t *Table, s Sensitive, holds func(*tally) bool) (Checker, error) {
-	if err := checkSensitive(t, s); err != nil {
+func newTallied(t *Table, s Sensitive, to *Reference, model ValueModel) (Checker, error) {
+	if err := checkSensitive(t, s, to); err != nil {
 		return nil, err
 	}
-	return &tallied{newTally(t, s.CodeOfRow), holds}, nil
-}
-
-// newCounted is a checker of a model that looks at counts alone.
-func newCounted(t *Table, s Sensitive, model CountModel) (Checker, error) {
-	var counts []uint32
-	return newTallied(t, s, func(y *tally) bool {
-		counts = counts[:0]
-		for _, v := range y.values {
-			counts = append(counts, y.counts[v])
-		}
-		return model.Holds(counts)
-	})
+	return &tallied{tally: newTally(t, s.CodeOfRow), model: model}, nil
 }
 
 func (c *tallied) Meets(tuples []uint32) bool {
 	c.tally.count(tuples)
-	return c.holds(c.tally)
+	c.counts = c.counts[:0]
+	for _, v := range c.tally.values {
+		c.counts = append(c.counts, c.tally.counts[v])
+	}
+	return c.model.Holds(c.tally.values, c.counts)
 }
 
 // subjects counts the distinct subjects of the tuples.

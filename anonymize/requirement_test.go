@@ -56,7 +56,18 @@ func meetsModel(r anonymize.Requirement, counts map[uint32]int, all []uint32) bo
 		return distance <= r.T+slack
 	case anonymize.BlockBetaLikeness:
 		for v := range counts {
-			if (share(v)-base[v])/base[v] > r.Beta+slack {
+			most := r.Beta
+			if r.Enhanced {
+				most = min(most, -math.Log(base[v]))
+			}
+			if (share(v)-base[v])/base[v] > most+slack {
+				return false
+			}
+		}
+		return true
+	case anonymize.BlockDisclosure:
+		for v := range base {
+			if counts[v] == 0 || math.Abs(math.Log(share(v)/base[v])) >= r.Delta-slack {
 				return false
 			}
 		}
@@ -75,6 +86,8 @@ func models(of anonymize.Sensitive) []anonymize.Requirement {
 		anonymize.BlockTCloseness{T: 0.3, Of: of},
 		anonymize.BlockTCloseness{T: 0.15, Ordered: true, Of: of},
 		anonymize.BlockBetaLikeness{Beta: 1.5, Of: of},
+		anonymize.BlockBetaLikeness{Beta: 1.5, Enhanced: true, Of: of},
+		anonymize.BlockDisclosure{Delta: 1.2, Of: of},
 	}
 }
 
@@ -158,6 +171,9 @@ func TestParametersThatSwitchAModelOffFail(t *testing.T) {
 		anonymize.BlockTCloseness{T: 0, Of: of},
 		anonymize.BlockTCloseness{T: 1, Of: of},
 		anonymize.BlockBetaLikeness{Of: of},
+		anonymize.BlockBetaLikeness{Beta: math.Inf(1), Of: of},
+		anonymize.BlockDisclosure{Of: of},
+		anonymize.BlockDisclosure{Delta: math.NaN(), Of: of},
 		anonymize.BlockDistinctL{L: 2, Of: anonymize.Sensitive{Name: "s", CodeOfRow: d.sensitive[1:]}},
 	} {
 		if _, err := model.Bind(table); err == nil {

@@ -144,7 +144,7 @@ func (p placing) blocks() int {
 // with. It fails with an [*anonymize.UnmetError] where not even all together can be
 // shown.
 func (t *takingIn) place(ctx context.Context, arriving string, number int) (placing, error) {
-	of, err := t.copied.cohort(ctx, t.tx, t.r, arriving, number)
+	of, err := t.copied.cohort(ctx, t.tx, t.r, t.references, arriving, number)
 	if err != nil {
 		return placing{}, err
 	}

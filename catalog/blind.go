@@ -38,11 +38,11 @@ func withheldOf(r *Relation, of *cohort, blocks int, blockOf func(row int) uint3
 		if out[q.Column] == nil {
 			out[q.Column] = make([]bool, blocks)
 		}
-		model := q.model(anonymize.Sensitive{})
+		model := q.model(anonymize.Sensitive{}, of.references[q.Column])
 		// A missing value looks like one that is withheld, and stands for nothing in all checks.
 		isMissing := func(value int64) bool { return value == missing }
 		for block, values := range of.sensitiveOf(q.Column, blocks, blockOf) {
-			out[q.Column][block] = out[q.Column][block] || !values.meets(model, isMissing)
+			out[q.Column][block] = out[q.Column][block] || !values.meets(model, byCode, isMissing)
 		}
 	}
 	return out

@@ -191,7 +191,8 @@ func requirements(r *Relation, e *cohort) []anonymize.Requirement {
 		return out
 	}
 	for _, q := range r.Requirements {
-		out = append(out, q.model(anonymize.Sensitive{CodeOfRow: e.sensitive[q.Column]}))
+		of := anonymize.Sensitive{CodeOfRow: e.sensitive[q.Column]}
+		out = append(out, q.model(of, e.references[q.Column]))
 	}
 	return out
 }

@@ -26,7 +26,9 @@ type cohort struct {
 	// table holds the dimensions, nil where the relation has none. Its rows are in the
 	// order of the copy's random row numbers.
 	table     *anonymize.Table
-	sensitive map[string][]uint32 // column -> code of each row, by sensitiveCode
+	sensitive map[string][]uint32 // column -> code of each row, [missing] for NULL
+	// references are those that its blocks are held against.
+	references references
 	// subjectOfRow is nil where every row is a subject of its own.
 	subjectOfRow []uint32
 	// sets says of each row which data sets have its subject, nil where all rows are alike
@@ -76,8 +78,10 @@ func readCopy(ctx context.Context, db querier, r *Relation) (*copied, error) {
 
 // cohort reads those rows of the copy that a table of row numbers has in a group, or
 // the whole copy.
-func (k *copied) cohort(ctx context.Context, db querier, r *Relation, arriving string, group int) (*cohort, error) {
-	of := &cohort{sensitive: make(map[string][]uint32)}
+func (k *copied) cohort(
+	ctx context.Context, db querier, r *Relation, to references, arriving string, group int,
+) (*cohort, error) {
+	of := &cohort{sensitive: make(map[string][]uint32), references: to}
 	tupleOfRow, subjectOfRow, err := readRows(ctx, db, r, of, arriving, group)
 	if err != nil {
 		return nil, fmt.Errorf("read rows of copy %d: %w", r.Epoch, err)
@@ -209,7 +213,7 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 	list := []string{"e." + rowColumn, "e." + tupleColumn, "e." + personColumn}
 	names := r.required()
 	for _, name := range names {
-		list = append(list, sensitiveCode("e."+ident(name)))
+		list = append(list, r.sensitiveValue("e.", name))
 	}
 	members := r.memberColumns()
 	if len(members) > 0 {
@@ -228,7 +232,10 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 	for i := range values {
 		into[i] = &values[i]
 	}
-	persons := make(map[int64]uint32)
+	persons, further := make(map[int64]uint32), make([]map[int64]uint32, len(names))
+	for i := range further {
+		further[i] = make(map[int64]uint32)
+	}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		of.numbers = append(of.numbers, uint32(values[0]))
 		tupleOfRow = append(tupleOfRow, uint32(values[1]))
@@ -239,7 +246,8 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 		}
 		subjectOfRow = append(subjectOfRow, person)
 		for i, name := range names {
-			of.sensitive[name] = append(of.sensitive[name], uint32(values[i+3]))
+			code := of.references.code(name, values[i+3], further[i])
+			of.sensitive[name] = append(of.sensitive[name], code)
 		}
 		if len(members) > 0 {
 			of.sets = append(of.sets, uint32(values[len(names)+3]))

@@ -41,6 +41,8 @@ type requiredDocument struct {
 	Model     string  `json:"model"`
 	Column    string  `json:"column"`
 	Parameter float64 `json:"parameter"`
+	C         float64 `json:"c"`
+	Distance  string  `json:"distance"`
 }
 
 // carry takes what the policy says of data sets.
@@ -167,6 +169,7 @@ func (t *takingIn) kinds(of *cohort) ([][]int, error) {
 func (e *cohort) part(columns []anonymize.Column, rows []int) (*cohort, error) {
 	out := &cohort{
 		rows: len(rows), subjects: len(rows), sensitive: make(map[string][]uint32),
+		references: e.references,
 	}
 	pick := func(codes []uint32) []uint32 {
 		some := make([]uint32, len(rows))

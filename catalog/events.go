@@ -98,8 +98,9 @@ func (m *member) then(columns []bool, n needs) []int64 {
 type needs struct {
 	subjects int
 	share    float64 // the most of a class's rows that one subject with several may own
-	models   []anonymize.CountModel
-	columns  []int // of each model: its column's place in the payload
+	models   []anonymize.ValueModel
+	codes    []func(hash int64) uint32 // of each model: by which it calls values
+	columns  []int                     // of each model: its column's place in the payload
 	// blind says that values can be withheld, which nothing then stands for.
 	blind   bool
 	nothing int64
@@ -116,7 +117,8 @@ func (t *takingIn) needs() needs {
 		n.share = t.r.MaxShare
 	}
 	for _, q := range t.r.Requirements {
-		n.models = append(n.models, q.model(anonymize.Sensitive{}))
+		n.models = append(n.models, q.model(anonymize.Sensitive{}, t.references[q.Column]))
+		n.codes = append(n.codes, t.references.ofHash(q.Column))
 		n.columns = append(n.columns, slices.Index(t.followed(), ident(q.Column)))
 	}
 	return n
@@ -159,7 +161,7 @@ func (n needs) meets(c *class) bool {
 	}
 	withheld := func(value int64) bool { return n.blind && value == n.nothing }
 	for i, model := range n.models {
-		if !c.values[i].meets(model, withheld) {
+		if !c.values[i].meets(model, n.codes[i], withheld) {
 			return false
 		}
 	}
@@ -266,8 +268,8 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 	from := fmt.Sprintf("%[1]s r LEFT JOIN %[2]s w ON (w.%[3]s, w.%[4]s, w.%[5]s) = (r.%[3]s, r.%[4]s, r.%[5]s) LEFT JOIN tailor_store.epoch_%[6]d e ON NOT w.leaves AND %[7]s",
 		t.chain.table("row"), t.temporary("pending"), personColumn, keyColumn, nthColumn, t.r.Epoch, t.same("e", "r"))
 	for _, q := range t.r.Requirements {
-		list = append(list, t.r.sensitiveHash("r.", q),
-			fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", t.r.sensitiveHash("e.", q)))
+		list = append(list, t.r.sensitiveHash("r.", q.Column),
+			fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", t.r.sensitiveHash("e.", q.Column)))
 	}
 	followed := t.followed()
 	for _, column := range followed {
@@ -397,8 +399,8 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 	}
 	checks := []string{
 		fmt.Sprintf(`SELECT FROM tailor.policy_version v,
-				unnest(tailor.failing_blocks('%s', v.policy, 'true', '%s'))
-			WHERE (v.relation, v.version) = (%d, %d)`, row, subjects, t.r.OID, t.r.Version),
+				unnest(tailor.failing_blocks('%s', v.policy, %d, 'true', '%s'))
+			WHERE (v.relation, v.version) = (%d, %d)`, row, t.chain.number, subjects, t.r.OID, t.r.Version),
 		fmt.Sprintf("SELECT FROM %s WHERE epoch = %d GROUP BY %s HAVING count(DISTINCT %s) < %d", t.chain.table("gone"), t.r.Epoch, blockColumn, personColumn, t.r.K),
 		fmt.Sprintf("SELECT FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[4]s) GROUP BY %[2]s HAVING min(%[3]s) <> max(%[3]s)",
 			row, classColumn, blockColumn, people),

@@ -149,7 +149,7 @@ func TestABlockThatHasJoinedAnotherIsStillKnown(t *testing.T) {
 
 // TestWhatHappensMeetsTheModels: k people of one diagnosis are no crowd.
 func TestWhatHappensMeetsTheModels(t *testing.T) {
-	n := needs{subjects: 3, share: 1, models: []anonymize.CountModel{anonymize.BlockDistinctL{L: 2}}, columns: []int{0}}
+	n := needs{subjects: 3, share: 1, models: []anonymize.ValueModel{anonymize.BlockDistinctL{L: 2}}, codes: []func(int64) uint32{byCode}, columns: []int{0}}
 	of := func(what func(i int) member) *block {
 		b := &block{}
 		for i := range 6 {
@@ -182,7 +182,7 @@ func TestWhatHappensMeetsTheModels(t *testing.T) {
 
 func TestWithheldValuesMeetModels(t *testing.T) {
 	const nothing = 7
-	blind := needs{subjects: 2, share: 1, models: []anonymize.CountModel{anonymize.BlockDistinctL{L: 2}}, columns: []int{0}, blind: true, nothing: nothing}
+	blind := needs{subjects: 2, share: 1, models: []anonymize.ValueModel{anonymize.BlockDistinctL{L: 2}}, codes: []func(int64) uint32{byCode}, columns: []int{0}, blind: true, nothing: nothing}
 	for claim, c := range map[string]struct {
 		values []int64
 		meets  bool

@@ -39,10 +39,29 @@ type Forecast struct {
 // need not be in force: it names the table, the subject, k, requirements and
 // columns with their types.
 func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error) {
-	f := &Forecast{Share: 1}
+	f := &Forecast{}
 	name := pgx.Identifier{r.Schema, r.Name}.Sanitize()
 	if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+name).Scan(&f.Rows); err != nil {
 		return nil, fmt.Errorf("count the rows: %w", err)
+	}
+	e, err := f.read(ctx, tx, r, name, ForecastRows)
+	switch {
+	case err != nil:
+		return nil, err
+	case e.table == nil:
+		return f, nil
+	}
+	return f, f.measure(ctx, r, e)
+}
+
+// read reads a table, or a sample of about so many rows. The cohort has no table where it cannot
+// be shown.
+func (f *Forecast) read(
+	ctx context.Context, tx pgx.Tx, r *Relation, name string, most int,
+) (*cohort, error) {
+	f.Share = 1
+	if f.Rows > most {
+		f.Share = float64(most) / float64(f.Rows)
 	}
 	qids := r.QuasiIdentifiers()
 	tuples, e, subjectOfRow, err := readTable(ctx, tx, r, f, name)
@@ -63,7 +82,7 @@ func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error)
 		f.Unmet = fmt.Sprintf("%d-anonymity", r.K)
 	}
 	if len(f.Uncovered) > 0 || f.Unmet != "" || len(qids) == 0 {
-		return f, nil
+		return e, nil
 	}
 	columns, leaves, err := encode(qids, tuples)
 	if err != nil {
@@ -73,15 +92,14 @@ func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error)
 		subjectOfRow = nil
 	}
 	e.subjectOfRow = subjectOfRow
-	if e.table, err = anonymize.NewTable(columns, leaves, subjectOfRow); err != nil {
-		return nil, err
-	}
-	return f, f.measure(ctx, r, e)
+	e.table, err = anonymize.NewTable(columns, leaves, subjectOfRow)
+	return e, err
 }
 
 // measure makes the root and says what it shows.
 func (f *Forecast) measure(ctx context.Context, r *Relation, e *cohort) error {
 	f.RawRisk = 1 / float64(smallestTuple(e.table))
+	e.refer(r)
 	p, err := ecg.MakeRoot(ctx, e.table, r.rootPlan(everyone, e))
 	if unmet := (*anonymize.UnmetError)(nil); asUnmet(err, &unmet) {
 		f.Unmet = unmet.Requirement
@@ -91,9 +109,9 @@ func (f *Forecast) measure(ctx context.Context, r *Relation, e *cohort) error {
 		return err
 	}
 	f.Risk, f.Withheld = 1/float64(p.MinBlock()), withheldShare(r, e, p)
-	var all []int
-	for i := range e.table.Columns() {
-		f.Losses, all = append(f.Losses, p.Loss([]int{i})), append(all, i)
+	all := everyColumn(e.table)
+	for _, i := range all {
+		f.Losses = append(f.Losses, p.Loss([]int{i}))
 	}
 	f.Loss = p.Loss(all)
 	return nil
@@ -137,8 +155,7 @@ func readTable(ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name st
 		into = append(into, &texts[i])
 	}
 	where := fmt.Sprintf("WHERE b.%s IS NOT NULL", ident(r.Subject))
-	if f.Rows > ForecastRows {
-		f.Share = ForecastRows / float64(f.Rows)
+	if f.Share < 1 {
 		where += fmt.Sprintf(" AND mod(abs(hashtext(b.%s::text)::bigint), 1000000) < %d", ident(r.Subject), int(1e6*f.Share))
 	}
 	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s b %s", strings.Join(list, ", "), name, where))

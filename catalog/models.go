@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -10,21 +11,51 @@ import (
 
 // Requirement is a privacy model that a policy demands besides k-anonymity: l_diversity
 // (at least Parameter different values), entropy_l_diversity (as even as Parameter equally
-// frequent ones), or alpha (no value of more than the share Parameter).
+// frequent ones), recursive_l_diversity (with C, of which other models know nothing), alpha (no
+// value of more than the share Parameter), or one of likeness to the [reference] of a release:
+// t_closeness (by the Distance equal or ordered), beta_likeness, enhanced_beta_likeness,
+// delta_disclosure.
 type Requirement struct {
 	Model     string
 	Column    string
 	Parameter float64
+	C         float64
+	Distance  string
+}
+
+// ofLikeness says whether the model holds blocks against a reference.
+func (q Requirement) ofLikeness() bool {
+	switch q.Model {
+	case "t_closeness", "beta_likeness", "enhanced_beta_likeness", "delta_disclosure":
+		return true
+	}
+	return false
 }
 
 // model is the requirement over sensitive values. Policies are activated with models that
-// there are.
-func (q Requirement) model(of anonymize.Sensitive) anonymize.CountModel {
-	switch of.Name = q.Column; q.Model {
+// there are. to is the reference for those of likeness.
+func (q Requirement) model(of anonymize.Sensitive, to *reference) anonymize.ValueModel {
+	of.Name = q.Column
+	var base *anonymize.Reference
+	if q.ofLikeness() {
+		base = to.of
+	}
+	switch q.Model {
 	case "alpha":
 		return anonymize.BlockAlpha{Alpha: q.Parameter, Of: of}
 	case "entropy_l_diversity":
 		return anonymize.BlockEntropyL{L: q.Parameter, Of: of}
+	case "recursive_l_diversity":
+		return anonymize.BlockRecursiveCL{C: q.C, L: int(q.Parameter), Of: of}
+	case "t_closeness":
+		ordered := q.Distance == "ordered"
+		return anonymize.BlockTCloseness{T: q.Parameter, Ordered: ordered, Of: of, To: base}
+	case "beta_likeness":
+		return anonymize.BlockBetaLikeness{Beta: q.Parameter, Of: of, To: base}
+	case "enhanced_beta_likeness":
+		return anonymize.BlockBetaLikeness{Beta: q.Parameter, Enhanced: true, Of: of, To: base}
+	case "delta_disclosure":
+		return anonymize.BlockDisclosure{Delta: q.Parameter, Of: of, To: base}
 	}
 	return anonymize.BlockDistinctL{L: int(q.Parameter), Of: of}
 }
@@ -40,11 +71,20 @@ func (r *Relation) required() []string {
 	return out
 }
 
+// likened are those of them that are held against a reference.
+func (r *Relation) likened() []string {
+	return slices.DeleteFunc(r.required(), func(name string) bool {
+		return !slices.ContainsFunc(r.Requirements, func(q Requirement) bool {
+			return q.Column == name && q.ofLikeness()
+		})
+	})
+}
+
 // sensitiveHash is an expression for a hash of a value that a requirement looks at: numbers
 // that are equal are one value, however many zeros they end in.
-func (r *Relation) sensitiveHash(of string, q Requirement) string {
-	column := of + ident(q.Column)
-	if c := r.stored(ident(q.Column)); c != nil && strings.HasPrefix(c.Type, "numeric") {
+func (r *Relation) sensitiveHash(of, name string) string {
+	column := of + ident(name)
+	if c := r.stored(ident(name)); c != nil && strings.HasPrefix(c.Type, "numeric") {
 		column = fmt.Sprintf("trim_scale(%s)", column)
 	}
 	return hashOf(column)
@@ -61,19 +101,38 @@ func (c counted) add(value, subject int64) {
 	c[value][subject] = struct{}{}
 }
 
-// meets says whether they meet a model. Withheld values stand for nothing: where there are
-// no others, nothing is told.
-func (c counted) meets(model anonymize.CountModel, withheld func(value int64) bool) bool {
-	counts := make([]uint32, 0, len(c))
+// meets says whether they meet a model that calls values by codes. Withheld values stand for
+// nothing: where there are no others, nothing is told.
+func (c counted) meets(
+	model anonymize.ValueModel, code func(int64) uint32, withheld func(int64) bool,
+) bool {
+	values, counts := make([]uint32, 0, len(c)), make([]uint32, 0, len(c))
 	for value, subjects := range c {
 		if !withheld(value) {
-			counts = append(counts, uint32(len(subjects)))
+			values, counts = append(values, code(value)), append(counts, uint32(len(subjects)))
 		}
 	}
-	return len(counts) == 0 && len(c) > 0 || model.Holds(counts)
+	return len(counts) == 0 && len(c) > 0 || model.Holds(values, counts)
 }
 
 func nothingWithheld(int64) bool { return false }
+
+// byCode is for values that are codes.
+func byCode(value int64) uint32 { return uint32(value) }
+
+// ofHash is the code of a value of a column by its hash. No model but those of likeness looks
+// at it, and these take what no reference has a code for as one that it lacks.
+func (all references) ofHash(column string) func(int64) uint32 {
+	to := all[column]
+	return func(hash int64) uint32 {
+		if to != nil {
+			if code, known := to.codes[hash]; known {
+				return code
+			}
+		}
+		return math.MaxUint32
+	}
+}
 
 // sensitiveOf counts the values of a column in each block of a cohort.
 func (e *cohort) sensitiveOf(column string, blocks int, blockOf func(row int) uint32) []counted {
@@ -102,9 +161,9 @@ func (e *cohort) unmetBy(r *Relation) string {
 		return fmt.Sprintf("%d-anonymity", r.K)
 	}
 	for _, q := range r.Requirements {
-		model := q.model(anonymize.Sensitive{})
+		model := q.model(anonymize.Sensitive{}, e.references[q.Column])
 		all := e.sensitiveOf(q.Column, 1, func(int) uint32 { return 0 })
-		if !r.BlindCuts && !all[0].meets(model, nothingWithheld) {
+		if !r.BlindCuts && !all[0].meets(model, byCode, nothingWithheld) {
 			return model.String()
 		}
 	}

@@ -161,6 +161,12 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 			return fmt.Errorf("create chain: %w", err)
 		}
 		t.dictionaries = newDictionaries(r)
+		if err := t.refer(ctx, true); err != nil {
+			return err
+		}
+		if err := t.readReferences(ctx); err != nil {
+			return err
+		}
 		err = t.run(ctx, true)
 		if err == nil {
 			err = publishTables(ctx, tx, r, chain, t.dictionaries)
@@ -206,6 +212,14 @@ func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
 		if err := t.showMiddles(ctx, past); err != nil {
 			return fmt.Errorf("show middles: %w", err)
 		}
+		if err := t.refer(ctx, false); err != nil {
+			return err
+		}
+	}
+	if err := t.readReferences(ctx); err != nil {
+		return err
+	}
+	if past != t.r {
 		if err := t.coarsen(ctx, past); err != nil {
 			return fmt.Errorf("coarsen: %w", err)
 		}

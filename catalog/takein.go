@@ -26,6 +26,7 @@ type takingIn struct {
 	numbered     bool // rows are known by a number beside their subject
 	dictionaries []*dictionary
 	copied       *copied
+	references   references       // that blocks are held against
 	partial      bool             // the copy has what differs from the release, and no other rows
 	measured     []ecg.StoredRisk // of the table as it is; nil where that has not been looked at
 	waiting      waiting

@@ -7,8 +7,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         'subject', p.subject, 'k', p.k, 'recoding', p.recoding, 'scope', p.scope, 'seed', p.seed, 'rows', p.rows,
         'gate', CASE WHEN p.gate IS NOT NULL THEN jsonb_build_object('measure', p.gate, 'max_risk', p.max_risk) END,
         'fingerprint', tailor.fingerprint(p.relation),
-        'require', coalesce((SELECT jsonb_agg(jsonb_build_object('model', r.model, 'column', r.column_name, 'parameter', r.parameter)
-                                              ORDER BY r.model, r.column_name)
+        'require', coalesce((SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+                                 'model', r.model, 'column', r.column_name,
+                                 'parameter', r.parameter, 'c', r.c, 'distance', r.distance)) ORDER BY r.model, r.column_name)
                              FROM tailor.requirement r WHERE r.relation = p.relation), '[]'),
         'columns', (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                         'name', a.attname, 'number', a.attnum, 'type', format_type(s.stored, s.stored_modifier),

@@ -143,6 +143,7 @@ BEGIN
         INTO short USING blocks, person;
     RETURN short || tailor.failing_blocks(
         format('tailor_store.%I', release || '_row'), policy,
+        substring(release FROM '^chain_([0-9]+)')::integer,
         format('"tailor block" = ANY (%L) AND "tailor person" <> %s', blocks, person));
 END $$;
 COMMENT ON FUNCTION tailor.blocks_short_of IS 'those blocks that do not meet the policy without '

@@ -129,42 +129,153 @@ COMMENT ON PROCEDURE tailor.classify IS 'says what a column is; a column without
 CREATE OR REPLACE FUNCTION tailor.models() RETURNS TABLE (model text, above float8, below float8)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     VALUES ('l_diversity', 1, 'Infinity'::float8), ('entropy_l_diversity', 1, 'Infinity'),
-           ('alpha', 0, 1)
+           ('recursive_l_diversity', 1, 'Infinity'), ('alpha', 0, 1), ('t_closeness', 0, 1),
+           ('beta_likeness', 0, 'Infinity'), ('enhanced_beta_likeness', 0, 'Infinity'),
+           ('delta_disclosure', 0, 'Infinity')
 $$;
 COMMENT ON FUNCTION tailor.models IS 'the privacy models that a policy can require besides k';
 
+CREATE TABLE IF NOT EXISTS tailor.reference (
+    chain       integer NOT NULL REFERENCES tailor.chain ON DELETE CASCADE,
+    column_name name NOT NULL,
+    hash        bigint NOT NULL,
+    code        integer NOT NULL,
+    share       float8 NOT NULL
+);
+CREATE INDEX IF NOT EXISTS reference_chain ON tailor.reference (chain, column_name, hash);
+COMMENT ON TABLE tailor.reference IS 'the distributions that blocks of a release are held against '
+    'by models of likeness, since it was made or came under its policy';
+COMMENT ON COLUMN tailor.reference.code IS 'the place of the value in the order of its type, from '
+    '1; 0 for NULL';
+
+-- What a model says of a block, over its values: n subjects, the share q of all, the share p of
+-- the reference, the code there (NULL: it has none), nth by falling n, and work, what it costs
+-- to put the mass on the scale in place. $3 are the shares of all codes of the reference.
+CREATE OR REPLACE FUNCTION tailor.model_condition(required jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(CASE required ->> 'model'
+        WHEN 'l_diversity' THEN 'count(*) >= %1$s'
+        WHEN 'entropy_l_diversity'
+            THEN 'ln(sum(n)) - sum(n * ln(n)) / sum(n) >= ln(%1$s::float8) - 1e-9'
+        WHEN 'recursive_l_diversity'
+            THEN 'max(n) < %2$s * coalesce(sum(n) FILTER (WHERE nth >= %1$s), 0)'
+        WHEN 'alpha' THEN 'max(n) <= %1$s * sum(n) + 1e-9'
+        WHEN 't_closeness' THEN CASE required ->> 'distance'
+            WHEN 'ordered' THEN
+                '(abs(coalesce(sum(q) FILTER (WHERE code > 0), 0) - on_scale)
+                  + coalesce(sum(abs(q - p)) FILTER (WHERE code IS NULL OR code = 0), 0)
+                  + greatest(0, 1 - on_scale
+                      - coalesce(sum(p) FILTER (WHERE code IS NULL OR code = 0), 0))) / 2
+                 + coalesce(sum(work), 0) / greatest(places - 1, 1) <= %1$s + 1e-9'
+            ELSE 'sum(greatest(0, q - p)) <= %1$s + 1e-9' END
+        WHEN 'beta_likeness' THEN 'max(q - (1 + %1$s) * p) <= 1e-9'
+        WHEN 'enhanced_beta_likeness'
+            THEN 'max(q - (1 + least(%1$s, -ln(nullif(p, 0)))) * p) <= 1e-9'
+        WHEN 'delta_disclosure' THEN
+            'count(*) = (SELECT count(*) FROM unnest($3) s WHERE s > 0)
+             AND max(coalesce(abs(ln(q / nullif(p, 0))), ''Infinity'')) < %1$s + 1e-9' END,
+        required ->> 'parameter', required ->> 'c')
+$$;
+COMMENT ON FUNCTION tailor.model_condition IS 'a model of a policy as a condition of a group of '
+    'values; for Tailor''s own routines only';
+
+-- The blocks that fail a model of likeness: the formulas are those of anonymize/reference.go. $1
+-- and $2 are, for each place of the scale, the shares up to it and the sums of these.
+CREATE OR REPLACE FUNCTION tailor.unlike_blocks(
+    counted text, chain integer, required jsonb) RETURNS integer[]
+-- Of references that were written a moment ago PostgreSQL believes that they have one row.
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+DECLARE
+    shares  float8[];
+    below   float8[];
+    area    float8[];
+    failing integer[];
+BEGIN
+    SELECT array_agg(f.share),
+           array_agg(f.below ORDER BY f.code) FILTER (WHERE f.code > 0),
+           array_agg(f.area ORDER BY f.code) FILTER (WHERE f.code > 0)
+        INTO shares, below, area
+        FROM (SELECT b.*, sum(b.below) OVER (ORDER BY b.code) AS area
+              FROM (SELECT r.code, r.share, sum(r.share) FILTER (WHERE r.code > 0)
+                               OVER (ORDER BY r.code) AS below
+                    FROM tailor.reference r
+                    WHERE r.chain = unlike_blocks.chain
+                      AND r.column_name = required ->> 'column') b) f;
+    EXECUTE format(
+        'WITH told AS (
+             SELECT v.block, v.n / sum(v.n) OVER (PARTITION BY v.block) AS q,
+                    coalesce(f.share, 0) AS p, f.code,
+                    coalesce($1[cardinality($1)], 0) AS on_scale,
+                    coalesce(cardinality($1), 0) AS places
+             FROM (%1$s) v LEFT JOIN tailor.reference f
+                 ON f.chain = %2$s AND f.column_name = %3$L AND f.hash = v.value),
+         placed AS (
+             SELECT t.*, sum(q) OVER w AS carried, row_number() OVER w AS nth,
+                    coalesce(lead(code) OVER w, places + 1) AS ends,
+                    sum(q) OVER (PARTITION BY block, code > 0) / nullif(on_scale, 0) AS scaled
+             FROM told t WINDOW w AS (PARTITION BY block, code > 0 ORDER BY code)),
+         crossing AS (
+             SELECT p.*, greatest(code, least(ends, 1
+                        + width_bucket(carried / nullif(scaled, 0), $1))) AS at
+             FROM placed p)
+         SELECT ARRAY(SELECT block FROM (
+             SELECT block, q, p, code, places, on_scale, CASE WHEN code > 0 AND places > 1 THEN
+                    carried * (at - code - (ends - at))
+                    + scaled * (coalesce($2[code - 1], 0) + $2[ends - 1]
+                        - 2 * coalesce($2[at - 1], 0)
+                        + CASE WHEN nth = 1 THEN coalesce($2[code - 1], 0) ELSE 0 END)
+                    END AS work
+             FROM crossing) v
+         GROUP BY block, places, on_scale HAVING NOT coalesce(%4$s, false))',
+        counted, chain, required ->> 'column', tailor.model_condition(required))
+        INTO failing USING below, area, shares;
+    RETURN failing;
+END $$;
+COMMENT ON FUNCTION tailor.unlike_blocks IS 'the blocks that fail a model of likeness, by how many '
+    'subjects (n) have each value, by hash, in each block; for Tailor''s own routines only';
+
 -- Models look at how many subjects of a block have each value. NULL is a value, unless it
 -- stands for values that are withheld (cuts: blind).
+DROP FUNCTION IF EXISTS tailor.failing_blocks(text, jsonb, text, text);
 CREATE OR REPLACE FUNCTION tailor.failing_blocks(
-    stored text, policy jsonb, condition text,
+    stored text, policy jsonb, chain integer, condition text,
     subjects text DEFAULT 'count(DISTINCT "tailor person")') RETURNS integer[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    required record;
+    required jsonb;
+    name     text;
+    likened  boolean;
+    counted  text;
     failing  integer[];
     blocks   integer[] := '{}';
 BEGIN
-    FOR required IN SELECT r ->> 'model' AS model, r ->> 'column' AS name,
-                           (r ->> 'parameter')::float8 AS parameter
-                    FROM (SELECT jsonb_array_elements(policy -> 'require') UNION ALL
-                          SELECT jsonb_array_elements(s -> 'require')
-                          FROM jsonb_array_elements(policy -> 'data_sets') s) q (r)
+    FOR required IN SELECT jsonb_array_elements(policy -> 'require') UNION ALL
+                    SELECT jsonb_array_elements(s -> 'require')
+                    FROM jsonb_array_elements(policy -> 'data_sets') s
     LOOP
-        EXECUTE format(
-            'SELECT ARRAY(SELECT block FROM (
-                 SELECT "tailor block" AS block, %1$I AS value,
-                        %6$s::float8 AS n
-                 FROM %2$s WHERE %3$s GROUP BY 1, 2) v
-             WHERE %4$s GROUP BY block HAVING NOT (%5$s))',
-            required.name, stored, condition,
-            CASE WHEN policy ->> 'cuts' = 'blind' THEN 'value IS NOT NULL' ELSE 'true' END,
-            format(CASE required.model
-                WHEN 'l_diversity' THEN 'count(*) >= %s'
-                WHEN 'entropy_l_diversity'
-                    THEN 'ln(sum(n)) - sum(n * ln(n)) / sum(n) >= ln(%s::float8) - 1e-9'
-                WHEN 'alpha' THEN 'max(n) <= %s * sum(n) + 1e-9' END, required.parameter),
-            subjects)
-            INTO failing;
+        name := format('%I', required ->> 'column');
+        likened := required ->> 'model'
+            IN ('t_closeness', 'beta_likeness', 'enhanced_beta_likeness', 'delta_disclosure');
+        counted := format(
+            'SELECT "tailor block" AS block, %1$s AS value, %2$s::float8 AS n
+             FROM %3$s WHERE (%4$s) AND %5$s GROUP BY 1, 2',
+            CASE WHEN likened THEN format(
+                'hashtextextended(coalesce(''='' || %s::text, ''''), 0)',
+                CASE WHEN (SELECT a.atttypid = 'numeric'::regtype FROM pg_attribute a
+                           WHERE (a.attrelid, a.attname) = (stored::regclass, required ->> 'column'))
+                     THEN format('trim_scale(%s)', name) ELSE name END) ELSE name END,
+            subjects, stored, condition,
+            CASE WHEN policy ->> 'cuts' = 'blind' THEN name || ' IS NOT NULL' ELSE 'true' END);
+        IF likened THEN
+            failing := tailor.unlike_blocks(counted, chain, required);
+        ELSE
+            EXECUTE format(
+                'SELECT ARRAY(SELECT block FROM (
+                     SELECT block, n, row_number() OVER (PARTITION BY block ORDER BY n DESC) AS nth
+                     FROM (%s) g) v
+                 GROUP BY block HAVING NOT (%s))', counted, tailor.model_condition(required))
+                INTO failing;
+        END IF;
         blocks := blocks || failing;
     END LOOP;
     RETURN blocks;
@@ -174,8 +285,10 @@ COMMENT ON FUNCTION tailor.failing_blocks IS 'the blocks of a release that do no
     'one, rows are counted. For Tailor''s own routines only';
 
 DROP PROCEDURE IF EXISTS tailor.require(regclass, text, name, integer);
+DROP PROCEDURE IF EXISTS tailor.require(regclass, text, name, float8);
 CREATE OR REPLACE PROCEDURE tailor.require(
-    relation regclass, model text, column_name name, parameter float8)
+    relation regclass, model text, column_name name, parameter float8, c float8 DEFAULT NULL,
+    distance text DEFAULT NULL)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known record;
@@ -206,12 +319,33 @@ BEGIN
         RAISE EXCEPTION 'values of column "%" cannot be told to be equal', column_name
             USING ERRCODE = '0A000', HINT = 'Its type has no order: a model can be required of texts, numbers, dates, ….';
     END IF;
-    IF model = 'l_diversity' AND parameter <> trunc(parameter) THEN
-        RAISE EXCEPTION 'the parameter of l_diversity is a number of values'
+    IF model IN ('l_diversity', 'recursive_l_diversity') AND parameter <> trunc(parameter) THEN
+        RAISE EXCEPTION 'the parameter of % is a number of values', model
             USING ERRCODE = '22023';
     END IF;
-    INSERT INTO tailor.requirement VALUES (relation, model, column_name, parameter)
-        ON CONFLICT ON CONSTRAINT requirement_pkey DO UPDATE SET parameter = excluded.parameter;
+    IF (model = 'recursive_l_diversity') <> (c IS NOT NULL) OR c <= 0 OR c >= 'Infinity' THEN
+        RAISE EXCEPTION 'c belongs to recursive_l_diversity, and must be above 0'
+            USING ERRCODE = '22023',
+            HINT = 'With parameter => 3, c => 2 the most frequent value of a block is less than '
+                'twice as frequent as all but the two most frequent ones together.';
+    END IF;
+    IF distance IS NOT NULL AND model <> 't_closeness' OR distance NOT IN ('equal', 'ordered') THEN
+        RAISE EXCEPTION 'distance belongs to t_closeness, and is equal or ordered'
+            USING ERRCODE = '22023';
+    END IF;
+    IF distance = 'ordered' AND NOT EXISTS (
+        SELECT FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s
+        JOIN pg_type t ON t.oid = s.stored
+        WHERE a.attrelid = relation AND a.attname = column_name
+          AND t.typcategory IN ('N', 'D', 'T')) THEN
+        RAISE EXCEPTION 'values of column "%" have no places on a scale', column_name
+            USING ERRCODE = '0A000', HINT = 'Numbers, dates and times have. Leave the distance '
+                'out: then all values are equally far from each other.';
+    END IF;
+    INSERT INTO tailor.requirement (relation, model, column_name, parameter, c, distance)
+        VALUES (relation, model, column_name, parameter, c, nullif(distance, 'equal'))
+        ON CONFLICT ON CONSTRAINT requirement_pkey DO UPDATE
+        SET parameter = excluded.parameter, c = excluded.c, distance = excluded.distance;
 END $$;
 COMMENT ON PROCEDURE tailor.require IS 'adds a privacy model that every block has to meet besides k';
 

@@ -67,7 +67,8 @@ CREATE TABLE IF NOT EXISTS tailor.requirement (
 );
 -- Of earlier versions, which knew one model.
 ALTER TABLE tailor.requirement DROP CONSTRAINT IF EXISTS requirement_model_check,
-    DROP CONSTRAINT IF EXISTS requirement_parameter_check, ALTER parameter TYPE float8;
+    DROP CONSTRAINT IF EXISTS requirement_parameter_check, ALTER parameter TYPE float8,
+    ADD COLUMN IF NOT EXISTS c float8, ADD COLUMN IF NOT EXISTS distance text;
 
 CREATE TABLE IF NOT EXISTS tailor.policy_version (
     relation    regclass NOT NULL,

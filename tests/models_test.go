@@ -144,7 +144,7 @@ func TestModelsThatWouldBeSwitchedOffAreRefused(t *testing.T) {
 	exec1(t, direct, `CALL tailor.require('public.cases', 'l_diversity', 'dose', 2)`)
 	// Equal numbers are one value, in blocks too.
 	exec1(t, direct, `CREATE TABLE doses AS SELECT 1 AS "tailor block", g AS "tailor person", (ARRAY[1, 1.0, 1.00])[1 + g % 3] AS dose FROM generate_series(1, 9) g`)
-	if failing := one[int](t, direct, `SELECT cardinality(tailor.failing_blocks('public.doses', '{"require": [{"model": "l_diversity", "column": "dose", "parameter": 2}]}', 'true'))`); failing != 1 {
+	if failing := one[int](t, direct, `SELECT cardinality(tailor.failing_blocks('public.doses', '{"require": [{"model": "l_diversity", "column": "dose", "parameter": 2}]}', 0, 'true'))`); failing != 1 {
 		t.Errorf("%d blocks fail that have one number, written in three ways", failing)
 	}
 	exec1(t, direct, `DROP TABLE doses; ALTER TABLE cases DROP sheet, DROP dose; CALL tailor.protect('public.cases', 'id', 5)`)

@@ -67,8 +67,29 @@ func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*p
 		}
 		table.Columns = append(table.Columns, column)
 	}
+	protectTelling(&table, c, columns)
 	file.Tables = []policyfile.Table{table}
 	return file, nil
+}
+
+// protectTelling makes columns sensitive that would be shown as they are and determine a
+// sensitive one, or follow from it, each with a model of its own.
+func protectTelling(t *policyfile.Table, c *classified, columns []*identify.Column) {
+	for _, d := range c.dependencies {
+		for _, pair := range [][2]string{{d.From, d.To}, {d.To, d.From}} {
+			column, of := t.Column(pair[0]), t.Column(pair[1])
+			if column == nil || of == nil || column.Class != "non_sensitive" || of.Class != "sensitive" {
+				continue
+			}
+			column.Class = "sensitive"
+			column.Remark = fmt.Sprintf("%s tells %s, with %.2f %% exceptions", d.From, d.To, d.Exceptions)
+			at := slices.IndexFunc(columns, func(k *identify.Column) bool { return k.Name == column.Name })
+			t.Require = append(t.Require, policyfile.Requirement{
+				Model: "l_diversity", Column: column.Name,
+				Parameter: float64(max(2, min(3, columns[at].Evidence.Values))),
+			})
+		}
+	}
 }
 
 // keyOf is the first column with a value of its own in every row.

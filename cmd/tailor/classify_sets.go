@@ -60,13 +60,35 @@ func (r *classifyReport) writeSets(w io.Writer) {
 	if len(r.Dependent) > 0 {
 		fmt.Fprintln(w, "\nColumns that tell others; where one is shown, the other is:")
 		for _, d := range r.Dependent[:min(len(r.Dependent), listedAtMost)] {
-			fmt.Fprintf(w, "%s tells %s, with %.2f %% exceptions\n", d.From, d.To, d.Exceptions)
+			fmt.Fprintf(
+				w, "%s tells %s, with %.2f %% exceptions%s\n",
+				d.From, d.To, d.Exceptions, r.proposal(d),
+			)
 		}
 		more(w, len(r.Dependent))
 	}
 	if !r.AllPairs {
 		fmt.Fprintln(w, "There are more pairs of columns than were looked at.")
 	}
+}
+
+// proposal is a class for a column that determines a sensitive one, or follows from it.
+func (r *classifyReport) proposal(d dependency) string {
+	class := make(map[string]string)
+	for _, c := range r.Columns {
+		class[c.Name] = c.Suggested
+	}
+	other := d.To
+	switch {
+	case class[d.To] == string(identify.Sensitive) && class[d.From] != string(identify.Sensitive):
+		other = d.From
+	case class[d.From] != string(identify.Sensitive) || class[d.To] == string(identify.Sensitive):
+		return ""
+	}
+	return fmt.Sprintf(
+		"; one is sensitive: generalize or hide %s, or classify it as sensitive with a model of its own",
+		other,
+	)
 }
 
 func more(w io.Writer, n int) {

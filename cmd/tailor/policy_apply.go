@@ -254,7 +254,9 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 		}
 	}
 	for _, q := range t.Require {
-		if err := call(`CALL tailor.require($1::text::regclass, $2, $3, $4)`, t.Name, q.Model, q.Column, q.Parameter); err != nil {
+		err := call(`CALL tailor.require($1::text::regclass, $2, $3, $4, nullif($5::float8, 0),
+			nullif($6, ''))`, t.Name, q.Model, q.Column, q.Parameter, q.C, q.Distance)
+		if err != nil {
 			return err
 		}
 	}

@@ -65,6 +65,8 @@ type document struct {
 		Model     string  `json:"model"`
 		Column    string  `json:"column"`
 		Parameter float64 `json:"parameter"`
+		C         float64 `json:"c"`
+		Distance  string  `json:"distance"`
 	} `json:"require"`
 	Columns []struct {
 		Name   string `json:"name"`
@@ -146,7 +148,7 @@ func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, er
 		t.DataSet = &policyfile.DataSet{Of: quoteTable(pgx.Identifier{s.Schema, s.Name}), Query: s.Query}
 	}
 	for _, q := range d.Require {
-		t.Require = append(t.Require, policyfile.Requirement{Model: q.Model, Column: q.Column, Parameter: q.Parameter})
+		t.Require = append(t.Require, policyfile.Requirement(q))
 	}
 	for _, c := range d.Columns {
 		if c.Class == "" {

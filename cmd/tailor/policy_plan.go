@@ -215,6 +215,78 @@ func (p *comparison) figures(ctx context.Context, t, now *policyfile.Table, r *c
 	for _, column := range slices.Sorted(maps.Keys(then.Withheld)) {
 		p.line("  %s is withheld in %.1f %% of the rows then", column, 100*then.Withheld[column])
 	}
+	if err := p.telling(ctx, t, r); err != nil {
+		return err
+	}
+	return p.models(ctx, t, r)
+}
+
+// telling names the columns that would be shown as they are, with no model, and determine a
+// sensitive one or follow from it.
+func (p *comparison) telling(ctx context.Context, t *policyfile.Table, r *catalog.Relation) error {
+	var sensitive, shown []string
+	for _, c := range t.Columns {
+		switch c.Class {
+		case "sensitive":
+			sensitive = append(sensitive, c.Name)
+		case "non_sensitive":
+			shown = append(shown, c.Name)
+		}
+	}
+	rows, err := p.tx.Query(ctx, `SELECT teller, told, exceptions
+		FROM tailor.telling_columns($1::oid::regclass, $2, $3)`, r.OID, sensitive, shown)
+	if err != nil {
+		return err
+	}
+	var teller, told string
+	var exceptions float64
+	_, err = pgx.ForEachRow(rows, []any{&teller, &told, &exceptions}, func() error {
+		column, how, other := teller, "tells", told
+		if slices.Contains(sensitive, teller) {
+			column, how, other = told, "follows from", teller
+		}
+		p.line("  ? %s is shown as it is and %s %s, which is sensitive, but for %.1f %% of the rows; "+
+			"classify it as sensitive, with a model of its own", column, how, other, 100*exceptions)
+		return nil
+	})
+	return err
+}
+
+// models says what each model of the sensitive columns would lose, beside the one that is asked
+// for and the next stricter one.
+func (p *comparison) models(ctx context.Context, t *policyfile.Table, r *catalog.Relation) error {
+	relation, err := p.relation(ctx, p.file, t, r)
+	if err != nil {
+		return err
+	}
+	c, err := catalog.NewComparison(ctx, p.tx, relation)
+	if err != nil || c == nil || len(c.Alternatives) == 0 {
+		return err
+	}
+	sample := ""
+	if c.Share < 1 {
+		sample = fmt.Sprintf(" of a sample of %d subjects, which loses more than all", c.Subjects)
+	}
+	p.line("  models, each alone beside k, which alone loses %.1f %%%s:", 100*c.Loss, sample)
+	for i, a := range c.Alternatives {
+		figure := fmt.Sprintf("loses %.1f %%", 100*a.Loss)
+		switch {
+		case a.Unmet:
+			figure = "is not met by all together"
+		case t.BlindCuts:
+			figure = fmt.Sprintf("withholds %.1f %%", 100*a.Withheld)
+		}
+		switch {
+		case a.Asked:
+			figure += ", asked for"
+		case i > 0 && c.Alternatives[i-1].Asked:
+			figure += ", the next stricter one"
+		}
+		p.line("    %s %s", policyfile.Requirement(a.Requirement).Phrase(), figure)
+	}
+	if c.Skipped > 0 {
+		p.line("    %d more for which there was no time", c.Skipped)
+	}
 	return nil
 }
 
@@ -242,6 +314,17 @@ func risk(v float64) string {
 
 // forecast asks the engine about the policy of a table.
 func (p *comparison) forecast(ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation) (*catalog.Forecast, error) {
+	relation, err := p.relation(ctx, f, t, r)
+	if err != nil {
+		return nil, err
+	}
+	return catalog.NewForecast(ctx, p.tx, relation)
+}
+
+// relation is a table under a policy that need not be in force.
+func (p *comparison) relation(
+	ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation,
+) (*catalog.Relation, error) {
 	relation := *r
 	relation.Subject, relation.K, relation.Recoding, relation.Scope = t.Subject, t.K, t.Recoding, t.Scope
 	relation.BlindCuts = t.BlindCuts
@@ -250,7 +333,7 @@ func (p *comparison) forecast(ctx context.Context, f *policyfile.File, t *policy
 	relation.Requirements = nil
 	for _, q := range t.Require {
 		if r.Column(q.Column) != nil {
-			relation.Requirements = append(relation.Requirements, catalog.Requirement{Model: q.Model, Column: q.Column, Parameter: q.Parameter})
+			relation.Requirements = append(relation.Requirements, catalog.Requirement(q))
 		}
 	}
 	relation.Columns = slices.Clone(r.Columns)
@@ -269,7 +352,7 @@ func (p *comparison) forecast(ctx context.Context, f *policyfile.File, t *policy
 			c.Hierarchy = &catalog.HierarchySpec{Name: h.Name, Kind: h.Type, Definition: definition}
 		}
 	}
-	return catalog.NewForecast(ctx, p.tx, &relation)
+	return &relation, nil
 }
 
 // definition is a hierarchy with its list read from its source.

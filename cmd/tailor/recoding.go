@@ -206,9 +206,9 @@ recodings:
                in every column count as suppressed
 A row that full_domain suppresses shows * in every column, sensitive and kept
 ones too. Columns that no flag names are left out, and listed.
-Of --require, cell takes highest_risk alone; local takes all but
-delta_disclosure, enhanced_beta_likeness, the risks of the whole table
-(average_risk, sample_uniqueness, records_at_risk) and, with --subject, alpha_k.
+Of --require, cell takes highest_risk alone; local takes all but the risks of
+the whole table (average_risk, sample_uniqueness, records_at_risk) and, with
+--subject, alpha_k.
 Of local and cell the report has levels null, search "none", lattice_size 0 and
 optimal false; of cell, suppressed_cells as well.
 `

@@ -245,11 +245,15 @@ func TestModelsOfLocalRecodingHoldInEveryWrittenClass(t *testing.T) {
 func TestModelsOfLocalRecodingHoldByTheirDefinition(t *testing.T) {
 	csv := refdata.Path(t, "arx/adult/adult.csv")
 	for model, holds := range map[string]func(s assessSensitive) bool{
-		"distinct_l:occupation:6":         func(s assessSensitive) bool { return s.L >= 6 },
-		"entropy_l:occupation:5":          func(s assessSensitive) bool { return s.EntropyL >= 5-1e-6 },
-		"recursive_cl:occupation:2:3":     func(s assessSensitive) bool { return s.RecursiveC["3"] < 2 },
-		"t_closeness:occupation:0.3":      func(s assessSensitive) bool { return s.T <= 0.3+1e-6 },
-		"beta_likeness:occupation:2":      func(s assessSensitive) bool { return s.BasicBeta <= 2+1e-6 },
+		"distinct_l:occupation:6":       func(s assessSensitive) bool { return s.L >= 6 },
+		"entropy_l:occupation:5":        func(s assessSensitive) bool { return s.EntropyL >= 5-1e-6 },
+		"recursive_cl:occupation:2:3":   func(s assessSensitive) bool { return s.RecursiveC["3"] < 2 },
+		"t_closeness:occupation:0.3":    func(s assessSensitive) bool { return s.T <= 0.3+1e-6 },
+		"beta_likeness:occupation:2":    func(s assessSensitive) bool { return s.BasicBeta <= 2+1e-6 },
+		"delta_disclosure:occupation:4": func(s assessSensitive) bool { return s.StrictDelta <= 4+1e-6 },
+		"enhanced_beta_likeness:occupation:2": func(s assessSensitive) bool {
+			return s.EnhancedBeta <= 2+1e-6
+		},
 		"alpha_k:occupation:0.3:8":        func(s assessSensitive) bool { return s.Alpha <= 0.3+1e-6 },
 		"ordered_t_closeness:age:0.2":     func(s assessSensitive) bool { return s.T <= 0.2+1e-6 },
 		"highest_risk:0.05":               nil,
@@ -292,8 +296,6 @@ func TestRecodingsRefuseWhatTheyDoNotDo(t *testing.T) {
 		"no time limit in cell":                {"--recoding", "cell", "--time-limit", "1s"},
 		"nothing but loss in local":            {"--recoding", "local", "--quality", "nue"},
 		"nothing but loss in cell":             {"--recoding", "cell", "--quality", "precision"},
-		"no delta-disclosure in local":         {"--recoding", "local", "--require", "delta_disclosure:s:1"},
-		"no enhanced likeness in local":        {"--recoding", "local", "--require", "enhanced_beta_likeness:s:1"},
 		"no average risk in local":             {"--recoding", "local", "--require", "average_risk:0.2"},
 		"no alpha of subjects of several rows": {"--recoding", "local", "--require", "alpha_k:s:0.9:2", "--subject", "id"},
 		"no diversity in cell":                 {"--recoding", "cell", "--require", "distinct_l:s:2"},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hiatus-tailor/tailor/internal/atomicfile"
 	"github.com/hiatus-tailor/tailor/internal/audit"
+	"github.com/hiatus-tailor/tailor/internal/policyfile"
 )
 
 //go:embed report.html.tmpl
@@ -203,17 +204,14 @@ func reportedPolicies(ctx context.Context, conn *pgx.Conn) ([]reportedPolicy, er
 			return p, err
 		}
 		var document struct {
-			Require []struct {
-				Model, Column string
-				Parameter     float64
-			}
+			Require []policyfile.Requirement
 			Columns []struct{ Name, Class string }
 		}
 		if err := json.Unmarshal(text, &document); err != nil {
 			return p, fmt.Errorf("policy of %s: %w", p.Relation, err)
 		}
 		for _, q := range document.Require {
-			p.Require = append(p.Require, fmt.Sprintf("%s of %g on %s", q.Model, q.Parameter, q.Column))
+			p.Require = append(p.Require, q.Phrase())
 		}
 		for _, class := range []string{"direct_identifier", "quasi_identifier", "sensitive", "non_sensitive", ""} {
 			var names []string

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/hiatus-tailor/tailor/internal/policyfile"
 )
 
 // document is a policy as tailor.policy_version stores it, without what the
@@ -21,7 +23,11 @@ type requirement struct {
 	Model     string  `json:"model"`
 	Column    string  `json:"column"`
 	Parameter float64 `json:"parameter"`
+	C         float64 `json:"c,omitempty"`
+	Distance  string  `json:"distance,omitempty"`
 }
+
+func (r requirement) String() string { return policyfile.Requirement(r).Phrase() }
 
 type column struct {
 	Name      string     `json:"name"`
@@ -61,13 +67,13 @@ func differences(before, after *document) []string {
 	}
 	for _, r := range after.Require {
 		if !were[r] {
-			say("requires %s of %g on %s", r.Model, r.Parameter, r.Column)
+			say("requires %v", r)
 		}
 		delete(were, r)
 	}
 	for _, r := range before.Require {
 		if were[r] {
-			say("no longer requires %s of %g on %s", r.Model, r.Parameter, r.Column)
+			say("no longer requires %v", r)
 		}
 	}
 	columns := make(map[string]*column)

@@ -55,6 +55,8 @@ type Table struct {
 type Requirement struct {
 	Model, Column string
 	Parameter     float64
+	C             float64 // of recursive_l_diversity, 0 for others
+	Distance      string  // of t_closeness: "ordered"; "" for equal distances
 }
 
 // Column is the class of a column.
@@ -143,7 +145,11 @@ var (
 	effects   = []string{"batch", "at_once"}
 	scopes    = []string{"table", "project"}
 	measures  = []string{"highest", "average", "below_k", "unique"}
-	models    = []string{"l_diversity", "entropy_l_diversity", "alpha"}
+	models    = []string{
+		"l_diversity", "entropy_l_diversity", "recursive_l_diversity", "alpha", "t_closeness",
+		"beta_likeness", "enhanced_beta_likeness", "delta_disclosure",
+	}
+	distances = []string{"equal", "ordered"}
 	kinds     = []string{"interval", "prefix", "date", "table"}
 	units     = []string{"week", "month", "quarter", "year", "decade", "century"}
 )

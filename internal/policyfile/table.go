@@ -147,7 +147,9 @@ func (r *reader) column(f *File, t *Table, e entry) Column {
 func (r *reader) requirements(t *Table, n *yaml.Node) []Requirement {
 	var out []Requirement
 	for _, item := range r.sequence(n, "require") {
-		keys := r.keys(item, "a requirement", []string{"model", "column", "parameter"}, nil)
+		keys := r.keys(
+			item, "a requirement", []string{"model", "column", "parameter"}, []string{"c", "distance"},
+		)
 		var q Requirement
 		if k, ok := keys["model"]; ok {
 			q.Model = r.word(k.value, "model", models)
@@ -161,6 +163,7 @@ func (r *reader) requirements(t *Table, n *yaml.Node) []Requirement {
 		if k, ok := keys["parameter"]; ok {
 			q.Parameter = r.parameter(k.value, q.Model)
 		}
+		r.options(item, &q, keys)
 		if slices.ContainsFunc(out, func(o Requirement) bool { return o.Model == q.Model && o.Column == q.Column }) {
 			r.fault(item, "", "%s of %q is required twice", q.Model, q.Column)
 			continue
@@ -172,17 +175,47 @@ func (r *reader) requirements(t *Table, n *yaml.Node) []Requirement {
 
 // parameter reads that of a privacy model. Those that would switch it off are faults.
 func (r *reader) parameter(n *yaml.Node, model string) float64 {
-	if model == "l_diversity" {
+	if model == "l_diversity" || model == "recursive_l_diversity" {
 		return float64(r.whole(n, "parameter", 2))
 	}
 	v := r.number(n, "parameter")
 	switch {
 	case model == "alpha" && (v <= 0 || v >= 1):
 		r.fault(n, "the largest share of a block that may have one value", "parameter must be above 0 and below 1")
+	case model == "t_closeness" && (v <= 0 || v >= 1):
+		r.fault(n, "how far a block may be from all", "parameter must be above 0 and below 1")
 	case model == "entropy_l_diversity" && v <= 1:
 		r.fault(n, "as even as so many equally frequent values", "parameter must be above 1")
+	case model != "" && v <= 0:
+		r.fault(n, "", "parameter must be above 0")
 	}
 	return v
+}
+
+// options reads what some models have beside their parameter.
+func (r *reader) options(item *yaml.Node, q *Requirement, keys map[string]entry) {
+	k, ok := keys["c"]
+	switch {
+	case ok && q.Model != "recursive_l_diversity" && q.Model != "":
+		r.fault(k.at, "leave it out", "%s has no c", q.Model)
+	case ok:
+		before := len(r.faults)
+		if q.C = r.number(k.value, "c"); q.C <= 0 && len(r.faults) == before {
+			r.fault(k.value, "", "c must be above 0")
+		}
+	case q.Model == "recursive_l_diversity":
+		r.fault(item, "the most frequent value is less than c times as frequent as all but the "+
+			"l - 1 most frequent", "recursive_l_diversity has no c")
+	}
+	k, ok = keys["distance"]
+	switch {
+	case ok && q.Model != "t_closeness" && q.Model != "":
+		r.fault(k.at, "leave it out", "%s has no distance", q.Model)
+	case ok:
+		if q.Distance = r.word(k.value, "distance", distances); q.Distance == "equal" {
+			q.Distance = ""
+		}
+	}
 }
 
 func (r *reader) chain(t *Table, n *yaml.Node) {

@@ -98,7 +98,26 @@ func (t *Table) write(b *strings.Builder) {
 
 // String is the requirement in the form of the file.
 func (q Requirement) String() string {
-	return fmt.Sprintf("{model: %s, column: %s, parameter: %g}", q.Model, Scalar(q.Column), q.Parameter)
+	s := fmt.Sprintf("{model: %s, column: %s, parameter: %g", q.Model, Scalar(q.Column), q.Parameter)
+	if q.C != 0 {
+		s += fmt.Sprintf(", c: %g", q.C)
+	}
+	if q.Distance != "" {
+		s += ", distance: " + q.Distance
+	}
+	return s + "}"
+}
+
+// Phrase is the requirement in a sentence.
+func (q Requirement) Phrase() string {
+	s := fmt.Sprintf("%s of %g", q.Model, q.Parameter)
+	if q.C != 0 {
+		s += fmt.Sprintf(" with c = %g", q.C)
+	}
+	if q.Distance != "" {
+		s += fmt.Sprintf(" by %s distance", q.Distance)
+	}
+	return s + " on " + q.Column
 }
 
 // Chain is the value of the key chain.

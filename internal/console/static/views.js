@@ -87,7 +87,7 @@ export async function policies(get) {
   const list = await get('policies');
   return [h('h1', {}, 'Policies'), list.length ? list.map((p) => h('details', { open: p.active },
     h('summary', {}, h('strong', {}, p.relation), ` version ${p.version}${p.active ? ', in force' : ''}, by ${p.author}, `, moment(p.created)),
-    h('p', {}, `Subject ${p.subject}, k = ${p.k}, recoding ${p.recoding}, root by ${p.scope}`, (p.require || []).map((r) => `, ${r.model} of ${r.parameter} on ${r.column}`)),
+    h('p', {}, `Subject ${p.subject}, k = ${p.k}, recoding ${p.recoding}, root by ${p.scope}`, (p.require || []).map((r) => `, ${r.model} of ${r.parameter}${r.c ? ` with c = ${r.c}` : ''}${r.distance ? ` by ${r.distance} distance` : ''} on ${r.column}`)),
     p.differences && [h('h3', {}, 'Changed from the version before'), p.differences.length ? h('ul', {}, p.differences.map((d) => h('li', {}, d))) : h('p', {}, 'Nothing.')],
     table(`Columns of ${p.relation}, version ${p.version}`, [
       ['column', (c) => c.name], ['type', (c) => c.type], ['class', (c) => (c.class || 'none: hidden').replaceAll('_', ' ') + (c.shared_fact === 'accepted' ? ', shared fact accepted' : '')], ['action', (c) => (c.class === 'direct_identifier' ? c.action : '')],
