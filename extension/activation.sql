@@ -739,7 +739,7 @@ BEGIN
         CALL tailor.close_views(views);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;
     END LOOP;
-    DELETE FROM tailor.withheld w WHERE w.relation = begin_anew.relation;
+    DELETE FROM tailor.publication u USING tailor.epoch e WHERE e.epoch = u.epoch AND e.relation = begin_anew.relation;
     CALL tailor.drop_orphans();
     RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;
     IF EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active

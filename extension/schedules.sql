@@ -114,9 +114,8 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.settle IS 'what follows a new copy: the schedule counts on, old copies go; for Tailor''s own routines only';
 
--- A copy that has not been taken in when the next one is made never will be. Of sets of
--- codes, publications are read: the one before the present stays for queries that are
--- just being planned on it, and those before it while a chain has not been carried on.
+-- A copy that has not been taken in when the next one is made never will be. Publications of
+-- codes have the number of the copy that they began with, and live on.
 CREATE OR REPLACE PROCEDURE tailor.drop_unused(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -125,15 +124,14 @@ BEGIN
     FOR old IN
         SELECT e.epoch FROM tailor.epoch e
         WHERE e.relation = drop_unused.relation AND e.epoch <> (SELECT p.epoch FROM tailor.protection p WHERE p.relation = drop_unused.relation)
-          AND NOT (EXISTS (SELECT FROM tailor.chain c WHERE c.epoch = e.epoch) AND EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = e.epoch))
+          AND NOT EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = e.epoch)
           AND to_regclass(format('tailor_store.epoch_%s', e.epoch)) IS NOT NULL
-        ORDER BY e.epoch DESC OFFSET (EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = drop_unused.relation))::integer
     LOOP
         PERFORM tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', old), format('tailor_store.tuples_%s', old),
                                                        format('tailor_store.absent_%s', old)]);
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no proxy will take in any more, and publications that no chain is on; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no proxy will take in any more; for Tailor''s own routines only';
 
 CREATE OR REPLACE FUNCTION tailor.drop_copy(epoch integer) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -4,11 +4,10 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/internal/experiments/adult"
 )
 
 // attributes are the columns of Adult that are asked about; the first is the age.
@@ -65,7 +64,7 @@ func summarized(errors []float64) (s summary) {
 
 // measure asks the queries of a root for k.
 func measure(ctx context.Context, data string, k int) ([]result, error) {
-	table, err := readAdult(filepath.Join(data, "arx", "adult"))
+	table, err := adult.Read(data, attributes)
 	if err != nil {
 		return nil, err
 	}
@@ -272,35 +271,4 @@ func mondrian(table *anonymize.Table, k int) [][][2]uint32 {
 	}
 	cut(slices.Clone(table.TupleOfRow()))
 	return ranges
-}
-
-// readAdult reads the table with its hierarchies.
-func readAdult(folder string) (*anonymize.Table, error) {
-	f, err := os.Open(filepath.Join(folder, "adult.csv"))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	sheet, err := anonymize.ReadSheet(f, ';')
-	if err != nil {
-		return nil, err
-	}
-	columns := make([]anonymize.Column, len(attributes))
-	for c, name := range attributes {
-		h, err := readHierarchy(filepath.Join(folder, "adult_hierarchy_"+name+".csv"))
-		if err != nil {
-			return nil, err
-		}
-		columns[c] = anonymize.Column{Name: name, Hierarchy: h}
-	}
-	return sheet.Encode(columns, "")
-}
-
-func readHierarchy(path string) (*anonymize.Hierarchy, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return anonymize.ReadHierarchy(f, ';')
 }

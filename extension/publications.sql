@@ -1,0 +1,90 @@
+-- Publications of codes over time --------------------------------------------------
+--
+-- A publication of codes lives on (docs/decisions/set-valued.md). Whoever is published
+-- keeps the record; newcomers are published as a cohort, by themselves; a cluster of
+-- which nobody is left, or of which somebody was erased, goes as a whole. member_N says
+-- who is in which cluster of publication N: NULL in one that is gone, which nobody comes
+-- back from.
+
+-- Publications of earlier versions have no member_N: they stay as they are.
+CREATE OR REPLACE FUNCTION tailor.publication_of(relation regclass) RETURNS integer
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT max(u.epoch) FROM tailor.publication u JOIN tailor.epoch e USING (epoch)
+    WHERE e.relation = publication_of.relation
+$$;
+COMMENT ON FUNCTION tailor.publication_of IS 'the publication of a set-valued table, by the number '
+    'of the copy that it began with; NULL for none; for Tailor''s own routines only';
+
+-- Of a copy stays what is not published: newcomers in records_N, and in differs_N who is
+-- published and has left, or has other codes or columns now.
+CREATE OR REPLACE PROCEDURE tailor.keep_unpublished(relation regclass, copy integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shown CONSTANT integer := tailor.publication_of(relation);
+    part  text;
+BEGIN
+    IF shown IS NULL AND NOT EXISTS (SELECT FROM tailor.chain c WHERE c.relation = keep_unpublished.relation) THEN
+        RETURN;
+    END IF;
+    IF shown IS NULL OR NOT tailor.is_stored('member_' || shown) THEN
+        RAISE EXCEPTION 'the codes of table % were published by an earlier version of Tailor, which followed nobody from one copy to the next', relation
+            USING ERRCODE = '55000', HINT = format('CALL tailor.forget_chains(%L), which gives up the guarantee over what was shown before, publishes them as they are now.', relation);
+    END IF;
+    EXECUTE format(
+        'CREATE TABLE tailor_store.differs_%1$s AS
+         SELECT m."tailor key", d."tailor key" IS NULL AS gone
+         FROM tailor_store.member_%2$s m LEFT JOIN tailor_store.digest_%1$s d USING ("tailor key")
+         WHERE m.cluster IS NOT NULL AND d."tailor codes" IS DISTINCT FROM m."tailor codes"', copy, shown);
+    EXECUTE format('ALTER TABLE tailor_store.differs_%s REPLICA IDENTITY FULL', copy);
+    FOREACH part IN ARRAY ARRAY['records', 'digest', 'demographics'] LOOP
+        IF tailor.is_stored(format('%s_%s', part, copy)) THEN
+            EXECUTE format('DELETE FROM tailor_store.%s_%s c USING tailor_store.member_%s m WHERE m."tailor key" = c."tailor key"', part, copy, shown);
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.keep_unpublished IS 'leaves of a copy of codes what is not published yet, '
+    'and who differs from what is; for Tailor''s own routines only';
+
+-- A shared chunk stays, since its sub-records are not of single clusters: what it says of
+-- those that are left is bounded as before (tailor.case_count).
+CREATE OR REPLACE PROCEDURE tailor.withdraw_clusters(publication integer, clusters integer[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    cluster integer;
+    gone    bigint;
+BEGIN
+    IF coalesce(cardinality(clusters), 0) = 0 THEN
+        RETURN;
+    END IF;
+    EXECUTE format('UPDATE tailor_store.member_%s SET cluster = NULL WHERE cluster = ANY ($1)', publication) USING clusters;
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    EXECUTE format('DELETE FROM tailor_store.epoch_%s WHERE "tailor tuple" = ANY ($1)', publication) USING clusters;
+    EXECUTE format('DELETE FROM tailor_store.place_%s WHERE cluster = ANY ($1)', publication) USING clusters;
+    EXECUTE format('DELETE FROM tailor_store.subrecord_%1$s s WHERE NOT EXISTS (SELECT FROM tailor_store.place_%1$s p WHERE p.chunk = s.chunk)', publication);
+    IF tailor.is_stored('people_' || publication) THEN
+        EXECUTE format('DELETE FROM tailor_store.people_%s WHERE cluster = ANY ($1)', publication) USING clusters;
+    END IF;
+    UPDATE tailor.publication u SET records = u.records - gone WHERE u.epoch = publication;
+    FOREACH cluster IN ARRAY clusters LOOP
+        UPDATE tailor.publication u
+        SET form = jsonb_set(u.form::jsonb, ARRAY['clusters', cluster::text], jsonb_build_object(
+            'size', u.form::jsonb #> ARRAY['clusters', cluster::text, 'size'], 'record_chunks', '[]'::jsonb, 'item_chunk', '[]'::jsonb))::text
+        WHERE u.epoch = publication;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.withdraw_clusters IS 'takes clusters out of a publication, for good; for Tailor''s own routines only';
+
+-- What is published now is what all audiences are shown.
+CREATE OR REPLACE PROCEDURE tailor.count_published(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shown CONSTANT integer := tailor.publication_of(relation);
+    n     bigint;
+BEGIN
+    EXECUTE format('SELECT count(*) FROM tailor_store.epoch_%s', shown) INTO n;
+    UPDATE tailor.chain c
+    SET rows = n, subjects = u.records,
+        arrivals = u.arrivals, departures = u.departures, changes = u.changes
+    FROM tailor.publication u WHERE u.epoch = shown AND c.relation = count_published.relation;
+END $$;
+COMMENT ON PROCEDURE tailor.count_published IS 'notes how much is published and how many wait; for Tailor''s own routines only';
