@@ -250,6 +250,9 @@ func (t *takingIn) note(ctx context.Context, first bool) error {
 	if err != nil {
 		return fmt.Errorf("note what the chain has become: %w", err)
 	}
+	if err := t.forgetWaiting(ctx); err != nil {
+		return err
+	}
 	return execute(ctx, t.tx, "ANALYZE "+row, fmt.Sprintf("SELECT tailor.drop_copy(%d)", t.r.Epoch),
 		"SELECT nextval('tailor.catalog_version')", "SELECT pg_notify('tailor', 'policies')")
 }

@@ -130,7 +130,6 @@ func (c *Catalog) takeInCodes(ctx context.Context, tx pgx.Tx, r *Relation) (publ
 		return r.Epoch, dropCodes(ctx, tx, r.Epoch)
 	}
 	member, differs := fmt.Sprintf("tailor_store.member_%d", publication), fmt.Sprintf("tailor_store.differs_%d", r.Epoch)
-	var waiting waiting
 	var gone []int32
 	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT ARRAY(SELECT m.cluster FROM %s m LEFT JOIN %s d USING ("tailor key")
 		WHERE m.cluster IS NOT NULL GROUP BY 1 HAVING bool_and(coalesce(d.gone, false)))`, member, differs)).Scan(&gone)
@@ -140,16 +139,11 @@ func (c *Catalog) takeInCodes(ctx context.Context, tx pgx.Tx, r *Relation) (publ
 	if err != nil {
 		return 0, fmt.Errorf("withdraw clusters: %w", err)
 	}
-	// Of codes by themselves, people without any are not in digest_N.
-	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FILTER (WHERE gone), count(*) FILTER (WHERE NOT gone), (SELECT count(*) FROM tailor_store.digest_%d)
-		FROM %s JOIN %s m USING ("tailor key") WHERE m.cluster IS NOT NULL`, r.Epoch, differs, member)).
-		Scan(&waiting.departures, &waiting.changes, &waiting.arrivals)
+	var shown, arrivals int
+	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT u.records, (SELECT count(*) FROM tailor_store.digest_%d) FROM tailor.publication u WHERE u.epoch = $1`, r.Epoch), publication).
+		Scan(&shown, &arrivals)
 	if err != nil {
 		return 0, fmt.Errorf("count who waits: %w", err)
-	}
-	var shown int
-	if err := tx.QueryRow(ctx, `SELECT records FROM tailor.publication WHERE epoch = $1`, publication).Scan(&shown); err != nil {
-		return 0, err
 	}
 	enough := r.cohortSize()
 	if shown == 0 { // as for a first copy
@@ -158,20 +152,15 @@ func (c *Catalog) takeInCodes(ctx context.Context, tx pgx.Tx, r *Relation) (publ
 	if r.IsJoint() {
 		enough = max(enough, r.groupSize())
 	}
-	if waiting.arrivals >= enough {
+	if arrivals >= enough {
 		err := c.publish(ctx, tx, r, publication)
 		var few *disassociate.TooFewError
-		switch {
-		case err == nil:
-			waiting.arrivals = 0
-		case !errors.As(err, &few): // else they wait for others
+		if err != nil && !errors.As(err, &few) { // else they wait for others
 			return 0, err
 		}
 	}
-	_, err = tx.Exec(ctx, `UPDATE tailor.publication SET arrivals = $2, departures = $3, changes = $4 WHERE epoch = $1`,
-		publication, waiting.arrivals, waiting.departures, waiting.changes)
-	if err != nil {
-		return 0, err
+	if _, err = tx.Exec(ctx, `CALL tailor.note_unpublished($1::oid::regclass, $2, $3)`, r.OID, r.Epoch, enough); err != nil {
+		return 0, fmt.Errorf("note who waits: %w", err)
 	}
 	return publication, dropCodes(ctx, tx, r.Epoch)
 }

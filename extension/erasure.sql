@@ -217,6 +217,7 @@ BEGIN
                        FROM %1$s GROUP BY "tailor block") b),
              subjects = (SELECT count(DISTINCT "tailor person") FROM %1$s)
          WHERE chain = $1', rows) USING chain;
+    CALL tailor.forget_waiting(chain, person, rows);
 END $$;
 COMMENT ON PROCEDURE tailor.erase_from_release IS 'takes a person out of a release, and blocks as '
     'a whole; for Tailor''s own routines only';
@@ -418,6 +419,9 @@ BEGIN
         CALL tailor.close_views(views);
     ELSIF known THEN
         CALL tailor.withdraw_clusters(shown, array_remove(ARRAY[there], NULL));
+        DELETE FROM tailor.waiting w USING tailor.chain c
+            WHERE c.relation = erase_from_publications.relation AND w.chain = c.chain
+              AND w.person = tailor.person_of(digest);
         EXECUTE format('DELETE FROM tailor_store.member_%s WHERE "tailor key" = $1', shown)
             USING digest;
         CALL tailor.count_published(relation);

@@ -56,6 +56,10 @@ BEGIN
     IF coalesce(cardinality(clusters), 0) = 0 THEN
         RETURN;
     END IF;
+    EXECUTE format(
+        'DELETE FROM tailor.waiting w USING tailor_store.member_%s m, tailor.chain c, tailor.epoch e
+         WHERE m.cluster = ANY ($1) AND w.person = tailor.person_of(m."tailor key")
+           AND e.epoch = $2 AND c.relation = e.relation AND w.chain = c.chain', publication) USING clusters, publication;
     EXECUTE format('UPDATE tailor_store.member_%s SET cluster = NULL WHERE cluster = ANY ($1)', publication) USING clusters;
     GET DIAGNOSTICS gone = ROW_COUNT;
     EXECUTE format('DELETE FROM tailor_store.epoch_%s WHERE "tailor tuple" = ANY ($1)', publication) USING clusters;
@@ -74,17 +78,55 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.withdraw_clusters IS 'takes clusters out of a publication, for good; for Tailor''s own routines only';
 
--- What is published now is what all audiences are shown.
+-- Newcomers are in digest_N of a copy, others who differ in differs_N.
+CREATE OR REPLACE PROCEDURE tailor.note_unpublished(relation regclass, copy integer, cohort integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shown CONSTANT integer := tailor.publication_of(relation);
+    number integer;
+    found record;
+    noted jsonb;
+BEGIN
+    EXECUTE format(
+        'SELECT (SELECT array_agg(tailor.person_of("tailor key")) FROM tailor_store.digest_%1$s d
+                 WHERE NOT EXISTS (SELECT FROM tailor_store.member_%2$s m WHERE m."tailor key" = d."tailor key")) AS arrivals,
+                array_agg(tailor.person_of("tailor key")) FILTER (WHERE d.gone) AS departures,
+                array_agg(tailor.person_of("tailor key")) FILTER (WHERE NOT d.gone) AS changes
+         FROM tailor_store.differs_%1$s d JOIN tailor_store.member_%2$s m USING ("tailor key") WHERE m.cluster IS NOT NULL',
+        copy, shown) INTO found;
+    EXECUTE format(
+        'SELECT jsonb_build_object(''codes'', true, ''cohort'', $1, ''leaving'', count(*), ''lacking'', min(stay))
+         FROM (SELECT count(*) - count(*) FILTER (WHERE d.gone) AS stay
+               FROM tailor_store.member_%2$s m LEFT JOIN tailor_store.differs_%1$s d USING ("tailor key")
+               WHERE m.cluster IS NOT NULL GROUP BY m.cluster HAVING bool_or(d.gone)) c', copy, shown) INTO noted USING cohort;
+    FOR number IN SELECT c.chain FROM tailor.chain c WHERE c.relation = note_unpublished.relation LOOP
+        CALL tailor.note_waiting(number, 'a', found.arrivals, copy);
+        CALL tailor.note_waiting(number, 'd', found.departures, copy);
+        CALL tailor.note_waiting(number, 'c', found.changes, copy);
+        DELETE FROM tailor.waiting w WHERE w.chain = number AND w.epoch <> copy;
+        UPDATE tailor.chain c SET next = noted WHERE c.chain = number;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.note_unpublished IS 'notes who waits after a copy of codes is taken in; for the proxy only';
+
+-- What is published, and who waits, is the same for all audiences.
 CREATE OR REPLACE PROCEDURE tailor.count_published(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shown CONSTANT integer := tailor.publication_of(relation);
+    first CONSTANT integer := (SELECT min(c.chain) FROM tailor.chain c WHERE c.relation = count_published.relation);
     n     bigint;
 BEGIN
     EXECUTE format('SELECT count(*) FROM tailor_store.epoch_%s', shown) INTO n;
+    INSERT INTO tailor.waiting (chain, person, what, since, epoch)
+        SELECT c.chain, w.person, w.what, w.since, w.epoch FROM tailor.waiting w, tailor.chain c
+        WHERE w.chain = first AND c.relation = count_published.relation
+        ON CONFLICT DO NOTHING;
     UPDATE tailor.chain c
-    SET rows = n, subjects = u.records,
-        arrivals = u.arrivals, departures = u.departures, changes = u.changes
+    SET rows = n, subjects = u.records, next = (SELECT f.next FROM tailor.chain f WHERE f.chain = first),
+        (arrivals, departures, changes) = (
+            SELECT count(*) FILTER (WHERE what = 'a'), count(*) FILTER (WHERE what = 'd'), count(*) FILTER (WHERE what = 'c')
+            FROM tailor.waiting w WHERE w.chain = first)
     FROM tailor.publication u WHERE u.epoch = shown AND c.relation = count_published.relation;
 END $$;
 COMMENT ON PROCEDURE tailor.count_published IS 'notes how much is published and how many wait; for Tailor''s own routines only';

@@ -33,10 +33,7 @@ CREATE TABLE IF NOT EXISTS tailor.publication (
     created     timestamptz NOT NULL DEFAULT now(),
     form        text NOT NULL
 );
-ALTER TABLE tailor.publication ADD COLUMN IF NOT EXISTS groups jsonb,
-    ADD COLUMN IF NOT EXISTS arrivals bigint NOT NULL DEFAULT 0,
-    ADD COLUMN IF NOT EXISTS departures bigint NOT NULL DEFAULT 0,
-    ADD COLUMN IF NOT EXISTS changes bigint NOT NULL DEFAULT 0;
+ALTER TABLE tailor.publication ADD COLUMN IF NOT EXISTS groups jsonb;
 COMMENT ON COLUMN tailor.publication.groups IS 'the labels of the groups of a joint publication';
 COMMENT ON COLUMN tailor.publication.epoch IS 'the copy that it began with, and by which its tables are named';
 COMMENT ON COLUMN tailor.publication.clusters IS 'how many clusters were ever published: the number of the next';
@@ -183,12 +180,12 @@ DECLARE
     spec  jsonb := policy -> 'set_valued';
     found record;
 BEGIN
-    -- Two publications of the same subjects can be intersected. Under the same
-    -- policy the same codes give the same publication; under another one not.
-    IF EXISTS (SELECT FROM tailor.chain c JOIN tailor.publication u USING (epoch) JOIN tailor.epoch e USING (epoch)
-               JOIN tailor.policy_version v ON v.relation = e.relation AND v.version = e.version
-               WHERE c.relation = assert_set_valued.relation
-                 AND tailor.publishes(v.policy) IS DISTINCT FROM tailor.publishes(assert_set_valued.policy)) THEN
+    -- Two publications of the same subjects can be intersected.
+    IF tailor.publication_of(relation) IS NOT NULL AND EXISTS (
+            SELECT FROM tailor.chain c JOIN tailor.epoch e USING (epoch)
+            JOIN tailor.policy_version v ON v.relation = c.relation AND v.version = coalesce(c.version, e.version)
+            WHERE c.relation = assert_set_valued.relation
+              AND tailor.publishes(v.policy) IS DISTINCT FROM tailor.publishes(assert_set_valued.policy)) THEN
         RAISE EXCEPTION 'table % has been published with another k, m or other constraints', relation
             USING ERRCODE = '55000', HINT = 'Start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.';
     END IF;
