@@ -730,6 +730,7 @@ BEGIN
     CALL tailor.hold(relation);
     IF tailor.made_anew(relation) IS NOT NULL THEN
         CALL tailor.take_privileges(relation);
+        EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);
         CALL tailor.hand_over(relation);
     END IF;
     CALL tailor.renew_copy(coalesce(tailor.data_set_parent(relation), relation));

@@ -9,7 +9,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.relation::oid
     FROM tailor.protection p JOIN tailor.shown_family f ON f.protection = p.identity
     JOIN pg_class c ON c.oid = made_anew.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE p.active IS NOT NULL AND f.names[cardinality(f.names)] = format('%I.%I', n.nspname, c.relname)
+    WHERE p.active IS NOT NULL AND c.relkind IN ('r', 'p') AND f.names[cardinality(f.names)] = format('%I.%I', n.nspname, c.relname)
       AND NOT EXISTS (SELECT FROM pg_class o WHERE o.oid = p.relation)
       AND NOT EXISTS (SELECT FROM tailor.protection o WHERE o.relation = made_anew.relation)
       AND (pg_has_role(session_user, 'tailor_owner', 'MEMBER')

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"testing"
@@ -73,7 +74,12 @@ func TestATableLoadedAnewEveryNightGoesOn(t *testing.T) {
 	// Whoever does not own what was there before does not go on with it.
 	exec1(t, direct, `CREATE ROLE nightly_stranger; GRANT tailor_admin TO nightly_stranger; GRANT CREATE ON SCHEMA public TO nightly_stranger; DROP TABLE codes`)
 	t.Cleanup(func() {
-		exec1(t, direct, `RESET ROLE; DROP TABLE IF EXISTS codes; REVOKE CREATE ON SCHEMA public FROM nightly_stranger; DROP ROLE nightly_stranger`)
+		ctx := context.WithoutCancel(t.Context())
+		for _, sql := range []string{`DROP OWNED BY nightly_stranger`, `DROP ROLE nightly_stranger`} {
+			if _, err := direct.Exec(ctx, sql); err != nil {
+				t.Error(err)
+			}
+		}
 	})
 	exec1(t, direct, `SET SESSION AUTHORIZATION nightly_stranger; CREATE TABLE codes (person int, code text)`)
 	refused(t, direct, "55000", `CALL tailor.refresh('codes')`)

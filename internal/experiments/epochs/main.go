@@ -45,7 +45,8 @@ Adult, 7 quasi-identifiers; 20,000 people, of whom 0.2 % leave and as many come 
 - *root for*: the k that blocks are made for; larger blocks let people go, and lose more;
 - *cohorts of*: how many newcomers are partitioned by themselves;
 - *shown*: all blocks of a cohort, or those that lose no more than so many times what the
-  first root does, while the others wait for better company;
+  first root does, or that somebody is in who has waited for so many copies, while the others
+  wait for better company;
 - *loss*: in the end, and in relation to a root made at once over those who are there then;
 - *waited*: copies, on average, those who wait still counted with the time that they have;
 - *not shown*: the share of the people in the table who wait in the end;
@@ -81,6 +82,9 @@ func run(ctx context.Context, data, docs string) error {
 			shown := "all"
 			if r.fit > 0 {
 				shown = fmt.Sprintf("≤ %g", r.fit)
+				if r.copies > 0 {
+					shown += fmt.Sprintf(", or %d copies", r.copies)
+				}
 			}
 			row := []string{
 				fmt.Sprint(least), fmt.Sprint(r.cohort), shown, fmt.Sprintf("%.3f", o.loss), fmt.Sprintf("%.2f", o.relative),
@@ -112,11 +116,14 @@ func run(ctx context.Context, data, docs string) error {
 
 func rulesFor(least int) (out []rule) {
 	for _, cohort := range []int{100, 250, 500, 1000} {
-		out = append(out, rule{least, cohort, 0})
+		out = append(out, rule{root: least, cohort: cohort})
 	}
-	for _, cohort := range []int{100, 250} {
-		for _, fit := range []float64{1, 2, 3, 4, 6} {
-			out = append(out, rule{least, cohort, fit})
+	if least > 5 {
+		return out
+	}
+	for _, fit := range []float64{2, 4, 6, 8} {
+		for _, copies := range []int{0, 12, 6} {
+			out = append(out, rule{least, 100, fit, copies})
 		}
 	}
 	return out

@@ -19,7 +19,8 @@ const (
 type rule struct {
 	root   int     // k that blocks are made for
 	cohort int     // how many are partitioned by themselves
-	fit    float64 // blocks that lose so much, of what the first root loses, are shown; 0: all are
+	fit    float64 // blocks that lose so many times what the first root does are shown; 0: all are
+	copies int     // and those of somebody who has waited for so many copies; 0: no others
 }
 
 // outcome is what a rule comes to.
@@ -134,8 +135,12 @@ func simulate(ctx context.Context, a *people, first []*block, r rule) (o outcome
 		if err != nil {
 			return o, err
 		}
+		due := make(map[*block]bool)
 		for i, who := range waiting {
-			if r.fit > 0 && of[i].loss > limit {
+			due[of[i]] = due[of[i]] || r.copies > 0 && copy-who.came >= r.copies
+		}
+		for i, who := range waiting {
+			if r.fit > 0 && of[i].loss > limit && !due[of[i]] {
 				continue
 			}
 			who.shown = of[i]
