@@ -41,9 +41,39 @@ BEGIN
             EXECUTE format('DELETE FROM tailor_store.%s_%s c USING tailor_store.member_%s m WHERE m."tailor key" = c."tailor key"', part, copy, shown);
         END IF;
     END LOOP;
+    CALL tailor.assert_old_keys(relation, copy);
 END $$;
 COMMENT ON PROCEDURE tailor.keep_unpublished IS 'leaves of a copy of codes what is not published yet, '
     'and who differs from what is; for Tailor''s own routines only';
+
+-- People who have got other keys would be published twice. Many newcomers have what only
+-- somebody had who is gone; or half of all are gone at once, and newcomers have the same.
+CREATE OR REPLACE PROCEDURE tailor.assert_old_keys(relation regclass, copy integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shown CONSTANT integer := tailor.publication_of(relation);
+    k     CONSTANT integer := (SELECT u.k FROM tailor.publication u WHERE u.epoch = shown);
+    seen  record;
+BEGIN
+    EXECUTE format(
+        'WITH members AS MATERIALIZED (
+             SELECT m."tailor codes" AS codes, m.cluster IS NULL OR coalesce(d.gone, false) AS gone, coalesce(d.gone, false) AS now
+             FROM tailor_store.member_%2$s m LEFT JOIN tailor_store.differs_%1$s d USING ("tailor key")),
+         kinds AS (SELECT codes, count(*) AS n, bool_and(gone) AS gone, count(*) FILTER (WHERE now) AS now FROM members GROUP BY 1),
+         coming AS (SELECT "tailor codes" AS codes, count(*) AS n FROM tailor_store.digest_%1$s GROUP BY 1)
+         SELECT (SELECT coalesce(sum(n), 0) FROM coming) AS newcomers,
+                (SELECT count(*) FROM coming c JOIN kinds k USING (codes) WHERE (c.n, k.n, k.gone) = (1, 1, true)) AS alone,
+                (SELECT coalesce(sum(least(c.n, k.now)), 0) FROM coming c JOIN kinds k USING (codes)) AS alike,
+                (SELECT 2 * count(*) FILTER (WHERE now) >= count(*) FILTER (WHERE now OR NOT gone) FROM members) AS most',
+        copy, shown) INTO seen;
+    IF greatest(seen.alone, CASE WHEN seen.most THEN seen.alike END) >= greatest(k, seen.newcomers / 2.0) THEN
+        RAISE EXCEPTION 'newcomers of table % seem to be people whose codes have been published by other keys', relation
+            USING ERRCODE = '55000', DETAIL = format('Of %s, %s have what people had who are gone.', seen.newcomers,
+                greatest(seen.alone, CASE WHEN seen.most THEN seen.alike END)),
+            HINT = format('Give them their keys back. Or CALL tailor.forget_chains(%L), which gives up the guarantee over what was shown before.', relation);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_old_keys IS 'fails if many newcomers seem to be published already, by other keys; for Tailor''s own routines only';
 
 -- A shared chunk stays, since its sub-records are not of single clusters: what it says of
 -- those that are left is bounded as before (tailor.case_count).

@@ -295,3 +295,28 @@ func TestCodesDoNotChangeWithinATransaction(t *testing.T) {
 		t.Errorf("%d people are shown in the end", n)
 	}
 }
+
+// TestCodesOfOtherKeysAreRefused gives everybody another key, as a load with new numbers
+// does, and then half of the newest.
+func TestCodesOfOtherKeysAreRefused(t *testing.T) {
+	for _, joint := range []bool{false, true} {
+		r := openCodes(t, fmt.Sprintf("codes_keys_%t", joint), joint)
+		exec1(t, r.direct, `ALTER TABLE codes DROP CONSTRAINT codes_person_fkey, ADD FOREIGN KEY (person) REFERENCES patients ON UPDATE CASCADE ON DELETE CASCADE`)
+		for _, change := range []string{`true`, `id > 300`} {
+			tx, err := r.direct.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), `UPDATE patients SET id = id + 100000 WHERE `+change); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), `CALL tailor.refresh('codes')`); codeIn(err) != "55000" {
+				t.Errorf("joint %t, %s: %v, want 55000", joint, change, err)
+			}
+			_ = tx.Rollback(t.Context())
+		}
+		if before, after := r.refresh(t, `CALL enrol(9001, 9150)`); len(after) != len(before)+150 {
+			t.Errorf("joint %t: %d people are shown, want 150 more than %d", joint, len(after), len(before))
+		}
+	}
+}
