@@ -147,9 +147,12 @@ type publishedGroups struct {
 }
 
 // readPublishedGroups reads those of a publication, nil if there are none.
-func readPublishedGroups(ctx context.Context, db pgx.Tx, publication int) (*publishedGroups, error) {
+func readPublishedGroups(
+	ctx context.Context, db pgx.Tx, publication int,
+) (*publishedGroups, error) {
 	var document []byte
-	err := db.QueryRow(ctx, "SELECT groups FROM tailor.publication WHERE epoch = $1", publication).Scan(&document)
+	err := db.QueryRow(ctx, "SELECT groups FROM tailor.publication WHERE epoch = $1",
+		publication).Scan(&document)
 	if err != nil || document == nil {
 		return nil, err
 	}
@@ -181,16 +184,19 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 	groups := p.before.groups
 	if groups == nil {
 		for _, d := range dimensions {
-			columns = append(columns, fmt.Sprintf("%s %s, %s text", ident(d.Name), d.ReleaseType(), ident(d.LabelColumn())))
+			columns = append(columns, fmt.Sprintf("%s %s, %s text", ident(d.Name), d.ReleaseType(),
+				ident(d.LabelColumn())))
 		}
-		err := execute(ctx, tx, fmt.Sprintf("CREATE TABLE %s (%s integer PRIMARY KEY, cluster integer NOT NULL, family integer NOT NULL, %s)", table, rowColumn, commas(columns)))
+		err := execute(ctx, tx, fmt.Sprintf(`CREATE TABLE %s (%s integer PRIMARY KEY,
+			cluster integer NOT NULL, family integer NOT NULL, %s)`, table, rowColumn, commas(columns)))
 		if err != nil {
 			return err
 		}
 		groups = &publishedGroups{Shown: &ecg.Shown{Classes: make([][]uint32, len(dimensions))}}
 		for _, d := range dimensions {
 			groups.Attributes = append(groups.Attributes, d.Name)
-			groups.Labels, groups.Texts = append(groups.Labels, []ecg.Label{{Exact: true}}), append(groups.Texts, []string{""})
+			groups.Labels = append(groups.Labels, []ecg.Label{{Exact: true}})
+			groups.Texts = append(groups.Texts, []string{""})
 		}
 	}
 	sketch, shown := of.partition.Sketch(), newDictionaries(r)
@@ -245,7 +251,8 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 	if err != nil {
 		return err
 	}
-	if _, err = tx.Exec(ctx, "UPDATE tailor.publication SET groups = $2 WHERE epoch = $1", p.number, document); err != nil {
+	if _, err = tx.Exec(ctx, "UPDATE tailor.publication SET groups = $2 WHERE epoch = $1",
+		p.number, document); err != nil {
 		return err
 	}
 	return execute(ctx, tx, "ANALYZE "+table)
@@ -255,7 +262,8 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 // lost clusters, of whom is left.
 func (c *Catalog) readGroups(ctx context.Context, r *Relation, chain *Chain) (*ecg.Root, error) {
 	shown := &ecg.Shown{Classes: make([][]uint32, len(r.Dimensions()))}
-	err := pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	one := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, c.pool, one, func(tx pgx.Tx) error {
 		groups, err := readPublishedGroups(ctx, tx, chain.publication)
 		if err != nil {
 			return err
@@ -265,7 +273,8 @@ func (c *Catalog) readGroups(ctx context.Context, r *Relation, chain *Chain) (*e
 			*shown = *groups.Shown
 			return nil
 		}
-		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT family, count(*) FROM tailor_store.people_%d GROUP BY 1 ORDER BY 1", chain.publication))
+		rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT family, count(*)
+			FROM tailor_store.people_%d GROUP BY 1 ORDER BY 1`, chain.publication))
 		if err != nil {
 			return err
 		}
@@ -304,5 +313,6 @@ func (c *Chain) createPeopleView(r *Relation) string {
 		labels = append(labels, fmt.Sprintf("e.%s AS %s", ident(r.borrowed[i].LabelColumn()), ident(column.LabelColumn())))
 	}
 	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.people_%d WHERE %s%s) e",
-		ParentView(c.name()), commas(append(list, labels...)), c.publication, c.admitted(parentAdmission(c.number)), fence)
+		ParentView(c.name()), commas(append(list, labels...)), c.publication,
+		c.admitted(parentAdmission(c.number)), fence)
 }

@@ -94,10 +94,14 @@ func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audienc
 	err = tx.QueryRow(ctx, `SELECT c.chain, c.epoch, c.generation, c.edition, c.layout, coalesce(c.version, 0), c.subjects, c.min_block,
 			coalesce((SELECT e.created FROM tailor.epoch e WHERE e.epoch = c.epoch), c.changed), c.arrivals,
 			c.version = $3 AND c.layout = $4 AND NOT tailor.restored()
-				AND EXISTS (SELECT FROM tailor.protection p WHERE p.relation = $1 AND p.active = $3),
+				AND EXISTS (SELECT FROM tailor.protection p
+					WHERE p.relation = $1 AND p.active = $3),
 			coalesce(tailor.publication_of(c.relation), 0)
-		FROM tailor.chain c WHERE c.relation = $1 AND c.audience = $2`, r.OID, audience, r.Version, releaseLayout).
-		Scan(&chain.number, &chain.copy, &chain.generation, &chain.edition, &was.layout, &was.version, &chain.subjects, &chain.minBlock, &chain.copied, &chain.arrivals, &was.current, &chain.publication)
+		FROM tailor.chain c WHERE c.relation = $1 AND c.audience = $2`,
+		r.OID, audience, r.Version, releaseLayout).
+		Scan(&chain.number, &chain.copy, &chain.generation, &chain.edition, &was.layout, &was.version,
+			&chain.subjects, &chain.minBlock, &chain.copied, &chain.arrivals, &was.current,
+			&chain.publication)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return was, nil
 	}

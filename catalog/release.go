@@ -443,7 +443,8 @@ func (c *Chain) createLabelView(r *Relation, dictionaries []*dictionary) string 
 func (c *Chain) viewOver(r *Relation, admission int, name string, list []string) string {
 	from := fmt.Sprintf("%s e WHERE %s", c.table("row"), c.admitted(admission))
 	if r.SetValued != nil {
-		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", c.publication, c.admitted(admission), fence)
+		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", c.publication,
+			c.admitted(admission), fence)
 	}
 	return fmt.Sprintf(`CREATE VIEW tailor_release.%s AS SELECT %s FROM %s`, name, strings.Join(list, ", "), from)
 }

@@ -58,7 +58,9 @@ func (r *Relation) config() disassociate.Config {
 // every query reads the same one. The transaction holds the lock of the copy, and drops
 // what people are published from in the same commit that publishes them: nobody can be
 // published twice.
-func (c *Catalog) showPublication(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored) error {
+func (c *Catalog) showPublication(
+	ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored,
+) error {
 	if chain.number == 0 {
 		if err := assertNoneBefore(ctx, tx, r); err != nil {
 			return err
@@ -94,27 +96,32 @@ func (c *Catalog) showPublication(ctx context.Context, tx pgx.Tx, r *Relation, a
 		}
 	}
 	chain.copy, chain.minBlock = r.Epoch, r.K // candidates for whoever knows m codes
-	_, err = tx.Exec(ctx, `UPDATE tailor.chain c SET epoch = $2, generation = $3, edition = $4, version = $5, layout = $6, changed = now(), min_block = $7
+	_, err = tx.Exec(ctx, `UPDATE tailor.chain c SET epoch = $2, generation = $3, edition = $4,
+		version = $5, layout = $6, changed = now(), min_block = $7
 		WHERE c.chain = $1`, chain.number, r.Epoch, chain.generation, chain.edition, r.Version, releaseLayout, r.K)
 	if err == nil {
 		_, err = tx.Exec(ctx, `CALL tailor.count_published($1::oid::regclass)`, r.OID)
 	}
 	if err == nil {
-		err = tx.QueryRow(ctx, `SELECT c.subjects, c.arrivals, e.created FROM tailor.chain c JOIN tailor.epoch e USING (epoch) WHERE c.chain = $1`, chain.number).
+		err = tx.QueryRow(ctx, `SELECT c.subjects, c.arrivals, e.created FROM tailor.chain c
+			JOIN tailor.epoch e USING (epoch) WHERE c.chain = $1`, chain.number).
 			Scan(&chain.subjects, &chain.arrivals, &chain.copied)
 	}
 	if err != nil {
 		return fmt.Errorf("note publication: %w", err)
 	}
-	return execute(ctx, tx, "SELECT nextval('tailor.catalog_version')", "SELECT pg_notify('tailor', 'policies')")
+	return execute(ctx, tx, "SELECT nextval('tailor.catalog_version')",
+		"SELECT pg_notify('tailor', 'policies')")
 }
 
 // takeInCodes brings the publication of codes up to date with the relation's copy, and
 // returns its number. Who is published keeps the record, whatever has changed; newcomers
 // are published by themselves when they are a cohort; a cluster goes when all of it have.
-func (c *Catalog) takeInCodes(ctx context.Context, tx pgx.Tx, r *Relation) (publication int, err error) {
+func (c *Catalog) takeInCodes(ctx context.Context, tx pgx.Tx, r *Relation) (int, error) {
+	var publication int
 	var there bool
-	err = tx.QueryRow(ctx, `SELECT coalesce(tailor.publication_of($1::oid::regclass), 0), tailor.is_stored('records_' || $2::integer)`,
+	err := tx.QueryRow(ctx, `SELECT coalesce(tailor.publication_of($1::oid::regclass), 0),
+		tailor.is_stored('records_' || $2::integer)`,
 		r.OID, r.Epoch).Scan(&publication, &there)
 	switch {
 	case err != nil:
@@ -129,10 +136,13 @@ func (c *Catalog) takeInCodes(ctx context.Context, tx pgx.Tx, r *Relation) (publ
 		}
 		return r.Epoch, dropCodes(ctx, tx, r.Epoch)
 	}
-	member, differs := fmt.Sprintf("tailor_store.member_%d", publication), fmt.Sprintf("tailor_store.differs_%d", r.Epoch)
+	member := fmt.Sprintf("tailor_store.member_%d", publication)
+	differs := fmt.Sprintf("tailor_store.differs_%d", r.Epoch)
 	var gone []int32
-	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT ARRAY(SELECT m.cluster FROM %s m LEFT JOIN %s d USING ("tailor key")
-		WHERE m.cluster IS NOT NULL GROUP BY 1 HAVING bool_and(coalesce(d.gone, false)))`, member, differs)).Scan(&gone)
+	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT ARRAY(
+		SELECT m.cluster FROM %s m LEFT JOIN %s d USING ("tailor key")
+		WHERE m.cluster IS NOT NULL
+		GROUP BY 1 HAVING bool_and(coalesce(d.gone, false)))`, member, differs)).Scan(&gone)
 	if err == nil {
 		_, err = tx.Exec(ctx, `CALL tailor.withdraw_clusters($1, $2)`, publication, gone)
 	}
@@ -140,7 +150,9 @@ func (c *Catalog) takeInCodes(ctx context.Context, tx pgx.Tx, r *Relation) (publ
 		return 0, fmt.Errorf("withdraw clusters: %w", err)
 	}
 	var shown, arrivals int
-	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT u.records, (SELECT count(*) FROM tailor_store.digest_%d) FROM tailor.publication u WHERE u.epoch = $1`, r.Epoch), publication).
+	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT u.records,
+			(SELECT count(*) FROM tailor_store.digest_%d)
+		FROM tailor.publication u WHERE u.epoch = $1`, r.Epoch), publication).
 		Scan(&shown, &arrivals)
 	if err != nil {
 		return 0, fmt.Errorf("count who waits: %w", err)
@@ -159,7 +171,8 @@ func (c *Catalog) takeInCodes(ctx context.Context, tx pgx.Tx, r *Relation) (publ
 			return 0, err
 		}
 	}
-	if _, err = tx.Exec(ctx, `CALL tailor.note_unpublished($1::oid::regclass, $2, $3)`, r.OID, r.Epoch, enough); err != nil {
+	if _, err = tx.Exec(ctx, `CALL tailor.note_unpublished($1::oid::regclass, $2, $3)`, r.OID,
+		r.Epoch, enough); err != nil {
 		return 0, fmt.Errorf("note who waits: %w", err)
 	}
 	return publication, dropCodes(ctx, tx, r.Epoch)
@@ -167,7 +180,9 @@ func (c *Catalog) takeInCodes(ctx context.Context, tx pgx.Tx, r *Relation) (publ
 
 // dropCodes drops a copy of codes that has been taken in.
 func dropCodes(ctx context.Context, tx pgx.Tx, copy int) error {
-	return execute(ctx, tx, fmt.Sprintf("DROP TABLE IF EXISTS tailor_store.records_%[1]d, tailor_store.digest_%[1]d, tailor_store.demographics_%[1]d, tailor_store.differs_%[1]d, tailor_store.shape_%[1]d", copy))
+	return execute(ctx, tx, fmt.Sprintf(`DROP TABLE IF EXISTS tailor_store.records_%[1]d,
+		tailor_store.digest_%[1]d, tailor_store.demographics_%[1]d,
+		tailor_store.differs_%[1]d, tailor_store.shape_%[1]d`, copy))
 }
 
 // publish publishes all of the relation's copy as a cohort of a publication, which begins
@@ -194,12 +209,14 @@ func (c *Catalog) publish(ctx context.Context, tx pgx.Tx, r *Relation, publicati
 	if err != nil {
 		return fmt.Errorf("read publication: %w", err)
 	}
-	p, err := disassociated(ctx, records, people, r.config(), mathrand.New(mathrand.NewChaCha8(seed)), before.taken, func(s disassociate.Stage, _, total int) {
+	progress := func(s disassociate.Stage, _, total int) {
 		if s != stage {
 			stage = s
 			log.Debug("publishing set-valued table", "stage", string(s), "steps", total)
 		}
-	})
+	}
+	rng := mathrand.New(mathrand.NewChaCha8(seed))
+	p, err := disassociated(ctx, records, people, r.config(), rng, before.taken, progress)
 	if err != nil {
 		return fmt.Errorf("publish epoch %d: %w", r.Epoch, err)
 	}
@@ -274,7 +291,8 @@ func disassociated(
 		slices.SortFunc(records, coded.compare)
 	} else {
 		cfg.Groups = groups.sorted(records)
-		cfg.MayBeEmpty = slices.ContainsFunc(records, func(r coded) bool { return len(r.codes) == 0 })
+		cfg.MayBeEmpty = slices.ContainsFunc(records,
+			func(r coded) bool { return len(r.codes) == 0 })
 	}
 	builder := disassociate.Builder{MayBeEmpty: cfg.MayBeEmpty}
 	for _, r := range records {
@@ -325,7 +343,9 @@ func (c coded) compare(o coded) int { return slices.Compare(c.codes, o.codes) }
 
 // numbered reconstructs records, gives each a random number that is not taken, and shuffles
 // them. It says where each has got.
-func numbered(form *published.Form, rng *mathrand.Rand, taken map[int32]bool) (out []publishedRecord, place []int32) {
+func numbered(
+	form *published.Form, rng *mathrand.Rand, taken map[int32]bool,
+) (out []publishedRecord, place []int32) {
 	records := form.Reconstruct(rng)
 	out = make([]publishedRecord, len(records))
 	place = make([]int32, len(records))

@@ -14,10 +14,12 @@ import (
 // readRecords reads the codes of every subject of a copy; those of a joint publication
 // in the order of the subjects' numbers.
 func readRecords(ctx context.Context, tx pgx.Tx, epochNumber int, people *people) ([]coded, error) {
-	query := `SELECT "tailor key"::text, "tailor code" FROM tailor_store.records_%d ORDER BY "tailor subject"`
+	query := `SELECT "tailor key"::text, "tailor code" FROM tailor_store.records_%d
+		ORDER BY "tailor subject"`
 	if people != nil {
 		query = `SELECT d."tailor key"::text, r."tailor code" FROM tailor_store.demographics_%[1]d d
-			LEFT JOIN tailor_store.records_%[1]d r USING ("tailor subject") ORDER BY d."tailor subject"`
+			LEFT JOIN tailor_store.records_%[1]d r USING ("tailor subject")
+			ORDER BY d."tailor subject"`
 	}
 	rows, err := tx.Query(ctx, fmt.Sprintf(query, epochNumber))
 	if err != nil {
@@ -51,31 +53,38 @@ type cohortsBefore struct {
 	groups   *publishedGroups
 }
 
-func readCohorts(ctx context.Context, tx pgx.Tx, r *Relation, publication int) (*cohortsBefore, error) {
+func readCohorts(
+	ctx context.Context, tx pgx.Tx, r *Relation, publication int,
+) (*cohortsBefore, error) {
 	b := &cohortsBefore{codes: make(map[published.Code]int), taken: make(map[int32]bool)}
 	if publication == r.Epoch {
 		return b, nil
 	}
 	var form string
-	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT u.form, u.clusters, (SELECT coalesce(max(chunk) + 1, 0) FROM tailor_store.place_%[1]d),
+	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT u.form, u.clusters, 
+			(SELECT coalesce(max(chunk) + 1, 0) FROM tailor_store.place_%[1]d),
 			(SELECT coalesce(max("tailor row") + 1, 0) FROM tailor_store.epoch_%[1]d)
-		FROM tailor.publication u WHERE u.epoch = $1`, publication), publication).Scan(&form, &b.clusters, &b.chunks, &b.rows)
+		FROM tailor.publication u WHERE u.epoch = $1`, publication), publication).
+		Scan(&form, &b.clusters, &b.chunks, &b.rows)
 	if err != nil {
 		return nil, err
 	}
 	if b.form, err = published.Decode(strings.NewReader(form)); err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT code, nth, item FROM tailor_store.item_%d`, publication))
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT code, nth, item FROM tailor_store.item_%d`,
+		publication))
 	if err != nil {
 		return nil, err
 	}
 	var code published.Code
 	var item int
-	if _, err := pgx.ForEachRow(rows, []any{&code.Text, &code.Nth, &item}, func() error { b.codes[code] = item; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&code.Text, &code.Nth, &item},
+		func() error { b.codes[code] = item; return nil }); err != nil {
 		return nil, err
 	}
-	people := fmt.Sprintf(`SELECT DISTINCT "tailor subject" FROM tailor_store.epoch_%d`, publication)
+	people := fmt.Sprintf(`SELECT DISTINCT "tailor subject" FROM tailor_store.epoch_%d`,
+		publication)
 	if r.IsJoint() {
 		people = fmt.Sprintf(`SELECT %s FROM tailor_store.people_%d`, rowColumn, publication)
 		if b.groups, err = readPublishedGroups(ctx, tx, publication); err != nil {
@@ -86,7 +95,8 @@ func readCohorts(ctx context.Context, tx pgx.Tx, r *Relation, publication int) (
 		return nil, err
 	}
 	var number int32
-	_, err = pgx.ForEachRow(rows, []any{&number}, func() error { b.taken[number] = true; return nil })
+	_, err = pgx.ForEachRow(rows, []any{&number},
+		func() error { b.taken[number] = true; return nil })
 	return b, err
 }
 
@@ -97,11 +107,14 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	if first {
 		for _, s := range []string{
 			"ALTER TABLE tailor_store.shape_%[1]d RENAME TO epoch_%[1]d",
-			`CREATE TABLE tailor_store.item_%[1]d (item integer NOT NULL, code text COLLATE "C" NOT NULL, nth integer NOT NULL)`,
-			`CREATE TABLE tailor_store.place_%[1]d (item integer NOT NULL, cluster integer NOT NULL, size integer NOT NULL,
-				kind "char" NOT NULL, chunk integer NOT NULL, slots integer NOT NULL, share double precision)`,
+			`CREATE TABLE tailor_store.item_%[1]d (item integer NOT NULL, 
+				code text COLLATE "C" NOT NULL, nth integer NOT NULL)`,
+			`CREATE TABLE tailor_store.place_%[1]d (item integer NOT NULL, cluster integer NOT NULL,
+				size integer NOT NULL, kind "char" NOT NULL, chunk integer NOT NULL,
+				slots integer NOT NULL, share double precision)`,
 			"CREATE TABLE tailor_store.subrecord_%[1]d (chunk integer NOT NULL, items integer[] NOT NULL, records integer NOT NULL)",
-			`CREATE TABLE tailor_store.member_%[1]d ("tailor key" uuid NOT NULL, cluster integer, "tailor codes" uuid)`,
+			`CREATE TABLE tailor_store.member_%[1]d ("tailor key" uuid NOT NULL, cluster integer,
+				"tailor codes" uuid)`,
 		} {
 			if err := execute(ctx, tx, fmt.Sprintf(s, p.number)); err != nil {
 				return err
@@ -116,11 +129,13 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 		"subrecord_%d":                      p.writeSubRecords,
 		`member_%d ("tailor key", cluster)`: p.writeMembers,
 	} {
-		if err := copyInto(ctx, tx, fmt.Sprintf("tailor_store."+table, p.number), encode); err != nil {
+		if err := copyInto(ctx, tx, fmt.Sprintf("tailor_store."+table, p.number),
+			encode); err != nil {
 			return fmt.Errorf("%s: %w", table, err)
 		}
 	}
-	statements := []string{fmt.Sprintf(`UPDATE tailor_store.member_%d m SET "tailor codes" = d."tailor codes"
+	statements := []string{fmt.Sprintf(`UPDATE tailor_store.member_%d m
+		SET "tailor codes" = d."tailor codes"
 		FROM tailor_store.digest_%d d WHERE d."tailor key" = m."tailor key"`, p.number, r.Epoch)}
 	if first {
 		for _, s := range []string{
@@ -134,12 +149,15 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 			statements = append(statements, fmt.Sprintf(s, p.number))
 		}
 	}
-	statements = append(statements, fmt.Sprintf("ANALYZE tailor_store.epoch_%[1]d, tailor_store.item_%[1]d, tailor_store.place_%[1]d, tailor_store.subrecord_%[1]d, tailor_store.member_%[1]d", p.number))
+	statements = append(statements, fmt.Sprintf(`ANALYZE tailor_store.epoch_%[1]d,
+		tailor_store.item_%[1]d, tailor_store.place_%[1]d, tailor_store.subrecord_%[1]d,
+		tailor_store.member_%[1]d`, p.number))
 	if err := execute(ctx, tx, statements...); err != nil {
 		return err
 	}
 	if first {
-		_, err := tx.Exec(ctx, `INSERT INTO tailor.publication (epoch, k, m, records, codes, clusters, form) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		_, err := tx.Exec(ctx, `INSERT INTO tailor.publication 
+				(epoch, k, m, records, codes, clusters, form) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			p.number, p.form.Promise.K, p.form.Promise.M, len(p.records), len(p.form.Codes), len(p.form.Clusters), string(p.encoded))
 		return err
 	}
@@ -148,7 +166,8 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	if err := form.Encode(&whole); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `UPDATE tailor.publication SET records = records + $2, codes = $3, clusters = $4, form = $5 WHERE epoch = $1`,
+	_, err := tx.Exec(ctx, `UPDATE tailor.publication SET records = records + $2, codes = $3,
+		clusters = $4, form = $5 WHERE epoch = $1`,
 		p.number, len(p.records), len(form.Codes), len(form.Clusters), whole.String())
 	return err
 }

@@ -56,7 +56,8 @@ func (t *takingIn) noteWaiting(ctx context.Context, what string, people []int64)
 	if len(people) == 0 {
 		return nil
 	}
-	_, err := t.tx.Exec(ctx, `CALL tailor.note_waiting($1, $2::text::"char", $3, $4)`, t.chain.number, what, people, t.r.Epoch)
+	_, err := t.tx.Exec(ctx, `CALL tailor.note_waiting($1, $2::text::"char", $3, $4)`,
+		t.chain.number, what, people, t.r.Epoch)
 	if err != nil {
 		return fmt.Errorf("note who waits: %w", err)
 	}
@@ -69,7 +70,8 @@ func (t *takingIn) noteArrivals(ctx context.Context, arriving string, cohorts []
 		return nil
 	}
 	var people []int64
-	err := t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT ARRAY(SELECT DISTINCT %s FROM %s WHERE "tailor cohort" = ANY ($1))`, personColumn, arriving), cohorts).Scan(&people)
+	err := t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT ARRAY(SELECT DISTINCT %s FROM %s
+		WHERE "tailor cohort" = ANY ($1))`, personColumn, arriving), cohorts).Scan(&people)
 	if err != nil {
 		return fmt.Errorf("read who waits: %w", err)
 	}
@@ -79,9 +81,11 @@ func (t *takingIn) noteArrivals(ctx context.Context, arriving string, cohorts []
 // forgetWaiting forgets those of whom the copy does not say any more that they wait.
 func (t *takingIn) forgetWaiting(ctx context.Context) error {
 	t.next.Cohort = t.r.cohortSize()
-	_, err := t.tx.Exec(ctx, `DELETE FROM tailor.waiting WHERE chain = $1 AND epoch <> $2`, t.chain.number, t.r.Epoch)
+	_, err := t.tx.Exec(ctx, `DELETE FROM tailor.waiting WHERE chain = $1 AND epoch <> $2`,
+		t.chain.number, t.r.Epoch)
 	if err == nil {
-		_, err = t.tx.Exec(ctx, `UPDATE tailor.chain SET next = $2 WHERE chain = $1`, t.chain.number, t.next)
+		_, err = t.tx.Exec(ctx, `UPDATE tailor.chain SET next = $2 WHERE chain = $1`,
+			t.chain.number, t.next)
 	}
 	if err != nil {
 		return fmt.Errorf("note who waits: %w", err)

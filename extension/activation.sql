@@ -631,7 +631,8 @@ BEGIN
             HINT = format('REVOKE ALL ON %s FROM PUBLIC, %I; or drop the view.', way.view, way.role);
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE tailor.assert_no_ways IS 'fails if a reader can read a table past its releases; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.assert_no_ways IS 'fails if a reader can read a table past its '
+    'releases; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -688,7 +689,8 @@ BEGIN
         EXECUTE format('REVOKE ALL ON %s FROM PUBLIC, %s', part.name, readers);
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE tailor.take_privileges IS 'takes direct privileges on a table from readers, with the rights of its owner';
+COMMENT ON PROCEDURE tailor.take_privileges IS 'takes direct privileges on a table from readers, '
+    'with the rights of its owner';
 
 CREATE OR REPLACE PROCEDURE tailor.activate(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -735,7 +737,8 @@ BEGIN
     END IF;
     CALL tailor.renew_copy(coalesce(tailor.data_set_parent(relation), relation));
 END $$;
-COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table, to which the proxy carries what readers are shown; of a table that was dropped and made anew, too';
+COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table, to which the proxy '
+    'carries what readers are shown; of a table that was dropped and made anew, too';
 
 CREATE OR REPLACE PROCEDURE tailor.begin_anew(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -759,7 +762,8 @@ BEGIN
         CALL tailor.close_views(views);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;
     END LOOP;
-    DELETE FROM tailor.publication u USING tailor.epoch e WHERE e.epoch = u.epoch AND e.relation = begin_anew.relation;
+    DELETE FROM tailor.publication u USING tailor.epoch e
+        WHERE e.epoch = u.epoch AND e.relation = begin_anew.relation;
     CALL tailor.drop_orphans();
     RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;
     IF EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active

@@ -32,7 +32,8 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp S
 DECLARE
     -- The name as text: an older snapshot may not show the view in pg_class.
     release integer := substring(relation::text FROM '^tailor_release\.chain_([0-9]+)(?:_g[0-9]+)?$')::integer;
-    number  integer := (SELECT tailor.publication_of(c.relation) FROM tailor.chain c WHERE c.chain = release);
+    number  integer := (SELECT tailor.publication_of(c.relation) FROM tailor.chain c
+        WHERE c.chain = release);
     wanted  integer[];
     stack   text;
 BEGIN
@@ -88,13 +89,14 @@ BEGIN
                    greatest(0, sum(least) - (count(*) - 1) * size) AS lower, min(most) AS upper,
                    -- The rarest shared chunk limits all clusters of its scope together.
                    (array_agg(chunk ORDER BY n, items) FILTER (WHERE kind = 's'))[1] AS chunk,
-                   min(n) FILTER (WHERE kind = 's') AS n, min(slots) FILTER (WHERE kind = 's') AS slots
+                   min(n) FILTER (WHERE kind = 's') AS n,
+                   min(slots) FILTER (WHERE kind = 's') AS slots
             FROM counted GROUP BY cluster, size),
         terms AS (
             SELECT expected, lower, upper FROM clusters WHERE chunk IS NULL
           UNION ALL
             SELECT sum(expected), sum(lower), least(sum(upper), min(n)) FROM clusters WHERE chunk IS NOT NULL AND NOT shared GROUP BY chunk
-          UNION ALL -- a shared chunk that holds all codes counts once for its scope, as far as that is left
+          UNION ALL -- a shared chunk that holds all codes counts once for what is left of its scope
             SELECT CASE WHEN sum(size) = min(slots) THEN min(n) ELSE sum(expected) END,
                    greatest(0, min(n) - (min(slots) - sum(size))), least(min(n), sum(size))
             FROM clusters WHERE shared GROUP BY chunk)

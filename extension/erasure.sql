@@ -381,7 +381,8 @@ BEGIN
                 'is withdrawn', relation
                 USING HINT = format('CALL tailor.forget_chains(%L);', relation);
         ELSE
-            RAISE NOTICE 'table %: no codes of this person are published, and none will be', relation;
+            RAISE NOTICE 'table %: no codes of this person are published, and none will be',
+                relation;
         END IF;
         RETURN along;
     END IF;
@@ -468,7 +469,8 @@ BEGIN
         END IF;
     END LOOP;
     FOR stored IN SELECT format('tailor_store.member_%s', e.epoch) AS name FROM tailor.epoch e
-                  WHERE e.relation = follows.relation AND tailor.is_stored('member_' || e.epoch) LOOP
+                  WHERE e.relation = follows.relation AND tailor.is_stored('member_' || e.epoch)
+    LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE "tailor key" = $1)', stored.name)
             INTO there USING digest;
         IF there THEN

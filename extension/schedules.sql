@@ -10,13 +10,16 @@ CREATE TABLE IF NOT EXISTS tailor.schedule (
 );
 ALTER TABLE tailor.schedule ADD COLUMN IF NOT EXISTS on_change boolean NOT NULL DEFAULT false,
     ADD COLUMN IF NOT EXISTS seen text;
-COMMENT ON COLUMN tailor.schedule.on_change IS 'a refresh that is due waits until the table has changed';
-COMMENT ON COLUMN tailor.schedule.seen IS 'tailor.change_sign before the last copy that the schedule has made';
+COMMENT ON COLUMN tailor.schedule.on_change IS 'a refresh that is due waits until the table has '
+    'changed';
+COMMENT ON COLUMN tailor.schedule.seen IS 'tailor.change_sign before the last copy that the '
+    'schedule has made';
 COMMENT ON TABLE tailor.schedule IS 'tables that a proxy refreshes by itself';
 COMMENT ON COLUMN tailor.schedule.failed IS 'how often in a row; failure has the reason of the last time';
 
 CREATE OR REPLACE VIEW tailor.schedules AS
-    SELECT s.relation, s.every, s.due, s.tried, s.failed, s.failure, e.created AS refreshed, s.on_change
+    SELECT s.relation, s.every, s.due, s.tried, s.failed, s.failure, e.created AS refreshed,
+        s.on_change
     FROM tailor.schedule s JOIN tailor.protection p USING (relation) LEFT JOIN tailor.epoch e ON e.epoch = p.epoch;
 COMMENT ON VIEW tailor.schedules IS 'tables that a proxy refreshes by itself: how often, when next, and what went wrong';
 
@@ -43,13 +46,16 @@ BEGIN
         RAISE EXCEPTION 'on_change is NULL' USING ERRCODE = '22004';
     END IF;
     INSERT INTO tailor.schedule AS kept (relation, every, on_change, due)
-        VALUES (relation, every, on_change, coalesce((SELECT e.created FROM tailor.protection p JOIN tailor.epoch e ON e.epoch = p.epoch
+        VALUES (relation, every, on_change, coalesce((SELECT e.created FROM tailor.protection p
+            JOIN tailor.epoch e ON e.epoch = p.epoch
                                            WHERE p.relation = schedule.relation), now()) + every)
         ON CONFLICT ON CONSTRAINT schedule_pkey DO UPDATE
-        SET every = excluded.every, on_change = excluded.on_change, due = excluded.due, failed = 0, failure = NULL, seen = NULL
+        SET every = excluded.every, on_change = excluded.on_change, due = excluded.due,
+            failed = 0, failure = NULL, seen = NULL
         WHERE (kept.every, kept.on_change) <> (excluded.every, excluded.on_change);
 END $$;
-COMMENT ON PROCEDURE tailor.schedule IS 'has a proxy refresh the table, so often, counted from its last copy, or so often at '
+COMMENT ON PROCEDURE tailor.schedule IS 'has a proxy refresh the table, so often, counted from '
+    'its last copy, or so often at '
     'most and once it has changed (on_change); NULL ends that';
 
 -- PostgreSQL counts the rows that transactions write, and gives a table that is truncated
@@ -59,20 +65,25 @@ COMMENT ON PROCEDURE tailor.schedule IS 'has a proxy refresh the table, so often
 CREATE OR REPLACE FUNCTION tailor.change_sign(relation regclass) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN (SELECT string_agg(concat_ws(' ', q.part::oid, pg_relation_filenode(q.part), pg_stat_get_tuples_inserted(q.part),
-               pg_stat_get_tuples_updated(q.part), pg_stat_get_tuples_deleted(q.part)), ',' ORDER BY q.part::oid)
+    RETURN (SELECT string_agg(concat_ws(' ', q.part::oid, pg_relation_filenode(q.part),
+        pg_stat_get_tuples_inserted(q.part),
+               pg_stat_get_tuples_updated(q.part), pg_stat_get_tuples_deleted(q.part)), ',' ORDER
+                   BY q.part::oid)
     FROM (
         SELECT f AS part FROM tailor.family(relation) f
       UNION
-        SELECT f FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active,
+        SELECT f FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation
+            AND v.version = p.active,
             tailor.family(tailor.lender(v.policy)) f
         WHERE p.relation = change_sign.relation AND v.policy ? 'parent'
       UNION -- what data sets read
         SELECT d.refobjid FROM tailor.data_sets(relation) s JOIN pg_rewrite w ON w.ev_class = s
-        JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass
+        JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+            AND d.refclassid = 'pg_class'::regclass
             AND d.refobjid <> s) q);
 END $$;
-COMMENT ON FUNCTION tailor.change_sign IS 'what is another once a table, or what is read with it, has changed; for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.change_sign IS 'what is another once a table, or what is read with it, '
+    'has changed; for Tailor''s own routines only';
 
 -- Who asks is tailor_owner, who may read the table and not lock it. Belongs to
 -- the role that installed: a superuser, or a member of the owners of tables.
@@ -112,7 +123,8 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT s.relation FROM tailor.schedule s JOIN tailor.protection p USING (relation) JOIN pg_class c ON c.oid = s.relation
         WHERE s.due <= now() AND p.active IS NOT NULL AND NOT tailor.restored()
-          AND (NOT s.on_change OR s.seen IS DISTINCT FROM tailor.change_sign(s.relation)) ORDER BY s.due;
+          AND (NOT s.on_change OR s.seen IS DISTINCT
+              FROM tailor.change_sign(s.relation)) ORDER BY s.due;
 END $$;
 COMMENT ON FUNCTION tailor.due_schedules IS 'tables that are to be refreshed now, the longest overdue first; for the proxy only';
 
@@ -168,7 +180,8 @@ BEGIN
                                                        format('tailor_store.absent_%s', old)]);
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no proxy will take in any more; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no proxy will take in any more; for '
+    'Tailor''s own routines only';
 
 CREATE OR REPLACE FUNCTION tailor.drop_copy(epoch integer) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -35,9 +35,12 @@ CREATE TABLE IF NOT EXISTS tailor.publication (
 );
 ALTER TABLE tailor.publication ADD COLUMN IF NOT EXISTS groups jsonb;
 COMMENT ON COLUMN tailor.publication.groups IS 'the labels of the groups of a joint publication';
-COMMENT ON COLUMN tailor.publication.epoch IS 'the copy that it began with, and by which its tables are named';
-COMMENT ON COLUMN tailor.publication.clusters IS 'how many clusters were ever published: the number of the next';
-COMMENT ON TABLE tailor.publication IS 'what is published of a set-valued table: cohorts are added, and clusters taken out; safe to be shown in full';
+COMMENT ON COLUMN tailor.publication.epoch IS 'the copy that it began with, and by which its '
+    'tables are named';
+COMMENT ON COLUMN tailor.publication.clusters IS 'how many clusters were ever published: the '
+    'number of the next';
+COMMENT ON TABLE tailor.publication IS 'what is published of a set-valued table: cohorts are '
+    'added, and clusters taken out; safe to be shown in full';
 
 CREATE OR REPLACE PROCEDURE tailor.set_valued(relation regclass, column_name name, m integer DEFAULT 2,
                                               constraints jsonb DEFAULT NULL, sensitive text[] DEFAULT NULL, diversity integer DEFAULT NULL)
@@ -183,9 +186,11 @@ BEGIN
     -- Two publications of the same subjects can be intersected.
     IF tailor.publication_of(relation) IS NOT NULL AND EXISTS (
             SELECT FROM tailor.chain c JOIN tailor.epoch e USING (epoch)
-            JOIN tailor.policy_version v ON v.relation = c.relation AND v.version = coalesce(c.version, e.version)
+            JOIN tailor.policy_version v
+                ON v.relation = c.relation AND v.version = coalesce(c.version, e.version)
             WHERE c.relation = assert_set_valued.relation
-              AND tailor.publishes(v.policy) IS DISTINCT FROM tailor.publishes(assert_set_valued.policy)) THEN
+              AND tailor.publishes(v.policy) IS DISTINCT
+                  FROM tailor.publishes(assert_set_valued.policy)) THEN
         RAISE EXCEPTION 'table % has been published with another k, m or other constraints', relation
             USING ERRCODE = '55000', HINT = 'Start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.';
     END IF;
@@ -318,9 +323,11 @@ BEGIN
     IF parent IS NOT NULL THEN
         -- The subjects' numbers are those of the parent's rows. Who has none yet waits.
         EXECUTE format('UPDATE tailor_store.records_%1$s r SET "tailor subject" = d."tailor subject"
-                        FROM tailor_store.demographics_%1$s d WHERE d."tailor key" = r."tailor key"', number);
+                        FROM tailor_store.demographics_%1$s d
+                            WHERE d."tailor key" = r."tailor key"', number);
         EXECUTE format('DELETE FROM tailor_store.records_%1$s r WHERE NOT EXISTS (
-                            SELECT FROM tailor_store.demographics_%1$s d WHERE d."tailor key" = r."tailor key")', number);
+                            SELECT FROM tailor_store.demographics_%1$s d
+                                WHERE d."tailor key" = r."tailor key")', number);
     END IF;
     EXECUTE format(
         'CREATE TABLE tailor_store.shape_%s AS

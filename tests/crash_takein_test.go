@@ -209,7 +209,8 @@ func takingInEnds(t *testing.T, folder string, end func(s *takenIn, p *proxied))
 		awaitTakenIn(t, s.direct, "patients")
 		people, complete, err := attempt(t, p.dsn(user), asked)
 		if last := s.stages[len(s.stages)-1]; !complete || !maps.Equal(people, last) {
-			t.Fatalf("after it ended before %s: %d rows, want the %d of the copy: %v", at.before, len(people), len(last), err)
+			t.Fatalf("after it ended before %s: %d rows, want the %d of the copy: %v", at.before,
+				len(people), len(last), err)
 		}
 	}
 	last := make(disclosed)

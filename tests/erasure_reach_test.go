@@ -229,11 +229,15 @@ func eraseFromChildren(t *testing.T, departures string) {
 	visit.assertCounted()
 
 	// Of the codes the person's cluster is gone.
-	left := one[int](t, r.direct, `SELECT subjects::int FROM tailor.chain WHERE relation = $1::text::regclass`, codes)
+	left := one[int](t, r.direct, `SELECT subjects::int FROM tailor.chain
+		WHERE relation = $1::text::regclass`, codes)
 	if taken := people - left; taken < 5 || taken > 9 {
 		t.Errorf("codes of %d people are gone, want those of a cluster", taken)
 	}
-	waitFor(t, func() bool { return again[int](t, r.reader, "SELECT count(DISTINCT person) FROM "+codes) == left })
+	waitFor(t, func() bool {
+		return again[int](t, r.reader,
+			"SELECT count(DISTINCT person) FROM "+codes) == left
+	})
 	refresh := func(change string) {
 		t.Helper()
 		exec1(t, r.direct, strings.NewReplacer("$v", visits, "$p", r.table).Replace(change))
@@ -309,7 +313,10 @@ func TestEraseFromCodesBeforeTheyArePublished(t *testing.T) {
 	p = serveDatabase(t, "erase_records")
 	published(299)
 	exec1(t, direct, `INSERT INTO codes VALUES ('p401', '{c2}'); CALL tailor.refresh('codes')`)
-	waitFor(t, func() bool { return one[int](t, direct, `SELECT subjects FROM tailor.chain`) == 399 })
+	waitFor(t, func() bool {
+		return one[int](t, direct,
+			`SELECT subjects FROM tailor.chain`) == 399
+	})
 	published(399)
 }
 

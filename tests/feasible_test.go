@@ -72,7 +72,9 @@ func TestATableOfFewerThanKIsRefusedAlike(t *testing.T) {
 			renew := "activate"
 			said, renewed, first := make(map[string]bool), 0, 0
 			for _, n := range []int{0, 1, 4, 5, 0, 10, 4, 0, 5} {
-				exec1(t, owner, fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT %[4]d + n, 30 + n, 'ill' FROM generate_series(1, %[2]d) n; CALL tailor.%[3]s('public.%[1]s')`, c.name, n, renew, first))
+				exec1(t, owner, fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s
+					SELECT %[4]d + n, 30 + n, 'ill' FROM generate_series(1, %[2]d) n;
+					CALL tailor.%[3]s('public.%[1]s')`, c.name, n, renew, first))
 				if c.name == "emptied_set_valued" { // whose codes are published once
 					first += 100
 				}

@@ -298,7 +298,9 @@ func staysPublished(t *testing.T, s *stand) {
 			t.Errorf("after %s another answer is given", change)
 		}
 	}
-	if waiting := one[[]int64](t, owner, `SELECT ARRAY[arrivals, departures, changes] FROM tailor.epochs WHERE relation = $1::text::regclass`, c.codes); !slices.Equal(waiting, []int64{0, 1, 1}) {
+	if waiting := one[[]int64](t, owner, `SELECT ARRAY[arrivals, departures, changes]
+		FROM tailor.epochs WHERE relation =
+		$1::text::regclass`, c.codes); !slices.Equal(waiting, []int64{0, 1, 1}) {
 		t.Errorf("%v wait to come, to go and to change, want 0, 1 and 1", waiting)
 	}
 	_, err := owner.Exec(t.Context(), fmt.Sprintf("CALL tailor.joint('%[1]s', ARRAY['age']); CALL tailor.activate('%[1]s')", c.codes))
@@ -376,7 +378,8 @@ func erasesJoint(t *testing.T, s *stand) {
 	c.jointly(t, owner)
 	p := s.serve(t)
 	conn := connect(t, p.dsn(s.reader(t)))
-	query := fmt.Sprintf("SELECT count(DISTINCT p.id) FROM %s p LEFT JOIN %s c ON c.person = p.id", c.people, c.codes)
+	query := fmt.Sprintf("SELECT count(DISTINCT p.id) FROM %s p LEFT JOIN %s c ON c.person = p.id",
+		c.people, c.codes)
 	if n := numbersBy(t, conn, query); n["[]"] != 1500 {
 		t.Fatalf("%g people are shown, want 1500", n["[]"])
 	}

@@ -234,13 +234,16 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 // TestATableIsRefreshedOnceItHasChanged, and not while it has not, by the proxy that keeps
 // the schedules.
 func TestATableIsRefreshedOnceItHasChanged(t *testing.T) {
-	direct := makeDatabase(t, "on_change", `CREATE TABLE people (id int PRIMARY KEY, age int NOT NULL);
+	direct := makeDatabase(t, "on_change", `CREATE TABLE people (id int PRIMARY KEY, age int NOT
+		NULL);
 		INSERT INTO people SELECT g, g % 80 FROM generate_series(1, 300) g`)
 	if err := shared.install(t.Context(), "on_change"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40], "lower": 0, "upper": 119}');
-		CALL tailor.protect('people', subject => 'id', k => 5); CALL tailor.classify('people', 'id', 'direct_identifier');
+	exec1(t, direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40],
+		"lower": 0, "upper": 119}');
+		CALL tailor.protect('people', subject => 'id', k => 5);
+			CALL tailor.classify('people', 'id', 'direct_identifier');
 		CALL tailor.classify('people', 'age', 'quasi_identifier', hierarchy => 'age');
 		CALL tailor.activate('people'); CALL tailor.schedule('people', on_change => true)`)
 	// The proxy looks every ten seconds; here the same calls are made at once.

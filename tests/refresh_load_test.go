@@ -54,7 +54,8 @@ func TestRefreshesDuringMixedLoad(t *testing.T) {
 		}
 		people := make(map[string]string)
 		var token, cost string
-		_, err = pgx.ForEachRow(rows, []any{&token, &cost}, func() error { people[token] = cost; return nil })
+		_, err = pgx.ForEachRow(rows, []any{&token, &cost},
+			func() error { people[token] = cost; return nil })
 		return people, err
 	}
 	// passing: whoever is told so asks again.
@@ -72,22 +73,26 @@ func TestRefreshesDuringMixedLoad(t *testing.T) {
 				switch client % 4 {
 				case 0, 1:
 					var people map[string]string
-					people, err = ask(t.Context(), conn, []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement}[client%2])
+					people, err = ask(t.Context(), conn,
+						[]pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol,
+							pgx.QueryExecModeCacheStatement}[client%2])
 					seen = append(seen, people)
 				case 2:
-					err = pgx.BeginTxFunc(t.Context(), conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-						for range 3 {
-							people, err := ask(t.Context(), tx, pgx.QueryExecModeSimpleProtocol)
-							if err != nil {
-								return err
+					err = pgx.BeginTxFunc(t.Context(), conn,
+						pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+							for range 3 {
+								people, err := ask(t.Context(), tx, pgx.QueryExecModeSimpleProtocol)
+								if err != nil {
+									return err
+								}
+								seen = append(seen, people)
 							}
-							seen = append(seen, people)
-						}
-						return nil
-					})
+							return nil
+						})
 				case 3: // what passes
 					var n int
-					if err = conn.QueryRow(t.Context(), `SELECT count(*) FROM numbers`).Scan(&n); err == nil && n != 10000 {
+					if err = conn.QueryRow(t.Context(),
+						`SELECT count(*) FROM numbers`).Scan(&n); err == nil && n != 10000 {
 						t.Errorf("%d numbers", n)
 					}
 				}
@@ -143,12 +148,14 @@ func TestRefreshesDuringMixedLoad(t *testing.T) {
 		}
 	}
 	last := make(disclosed)
-	last.answer(t, connect(t, proxies[0].dsn(user)), `SELECT token, age, zip, sex, race, birth_date FROM patients`)
+	last.answer(t, connect(t, proxies[0].dsn(user)),
+		`SELECT token, age, zip, sex, race, birth_date FROM patients`)
 	if least := last.smallestClass(); least < k {
 		t.Errorf("a class of %d", least)
 	}
 	for i, p := range proxies {
-		if log := p.log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "session failed") {
+		if log := p.log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log,
+			"session failed") {
 			t.Error(fmt.Sprint("proxy ", i, ": ", log))
 		}
 	}

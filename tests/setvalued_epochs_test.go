@@ -22,9 +22,12 @@ const codesEpochs = `
 CREATE TABLE patients (id int PRIMARY KEY, age int NOT NULL, sex text NOT NULL);
 CREATE TABLE codes (person int NOT NULL REFERENCES patients ON DELETE CASCADE, code text NOT NULL);
 CREATE PROCEDURE enrol(first int, last int) LANGUAGE sql AS $$
-	INSERT INTO patients SELECT g, g * 7 % 90, CASE WHEN g * 13 % 29 > 14 THEN 'f' ELSE 'm' END FROM generate_series(first, last) g;
-	INSERT INTO codes SELECT g, 'c' || n FROM generate_series(first, last) g, generate_series(1, 40) n
-		WHERE hashint4(g * 41 + n) % (5 + n / 2) = 0 UNION SELECT g, 'c' || 1 + g % 5 FROM generate_series(first, last) g $$;
+	INSERT INTO patients SELECT g, g * 7 % 90, CASE WHEN g * 13 % 29 > 14 THEN 'f' ELSE 'm' END
+		FROM generate_series(first, last) g;
+	INSERT INTO codes SELECT g, 'c' || n FROM generate_series(first, last) g, generate_series(1,
+		40) n
+		WHERE hashint4(g * 41 + n) % (5 + n / 2) = 0 UNION SELECT g, 'c' || 1 + g % 5
+			FROM generate_series(first, last) g $$;
 CALL enrol(1, 1200)`
 
 // openCodes protects the codes by themselves, or together with columns of the patients.
@@ -35,7 +38,8 @@ func openCodes(t *testing.T, name string, joint bool) *codesRegister {
 		t.Fatal(err)
 	}
 	exec1(t, direct, `
-CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40], "lower": 0, "upper":
+	119}');
 CALL tailor.protect('patients', subject => 'id', k => 5);
 CALL tailor.classify('patients', 'id', 'direct_identifier');
 CALL tailor.classify('patients', 'age', 'quasi_identifier', hierarchy => 'age');
@@ -83,7 +87,8 @@ func (r *codesRegister) ask(t *testing.T) {
 			slices.Sort(now[person])
 		}
 		r.answers = append(r.answers[:last], now)
-		subjects := one[int](t, r.direct, `SELECT subjects::int FROM tailor.chain WHERE relation = 'codes'::regclass`)
+		subjects := one[int](t, r.direct, `SELECT subjects::int FROM tailor.chain
+			WHERE relation = 'codes'::regclass`)
 		return len(now) == subjects
 	})
 }
@@ -93,7 +98,8 @@ func (r *codesRegister) pairs(t *testing.T) []float64 {
 	t.Helper()
 	out := make([]float64, 12)
 	for i := range out {
-		out[i] = again[float64](t, r.reader, `SELECT expected FROM tailor.case_count('codes', $1)`, []string{"c30", fmt.Sprintf("c%d", 1+i)})
+		out[i] = again[float64](t, r.reader, `SELECT expected FROM tailor.case_count('codes', $1)`,
+			[]string{"c30", fmt.Sprintf("c%d", 1+i)})
 	}
 	return out
 }
@@ -127,17 +133,24 @@ func TestEpochsOfCodesNameNobody(t *testing.T) {
 			}
 			for trial := range 6 {
 				id := 5000 + 10*trial
-				attack(1+trial, fmt.Sprintf(`INSERT INTO patients SELECT g, g %% 90, 'f' FROM generate_series(%[1]d, %[1]d + 4) g;
-					INSERT INTO codes SELECT g, 'c' || n FROM generate_series(%[1]d, %[1]d + 3) g, generate_series(20, 23) n;
-					INSERT INTO codes VALUES (%[1]d + 4, 'c30'), (%[1]d + 4, 'c%[2]d')`, id, 1+trial))
+				attack(1+trial, fmt.Sprintf(`INSERT INTO patients SELECT g, g %% 90, 'f'
+					FROM generate_series(%[1]d, %[1]d + 4) g;
+					INSERT INTO codes SELECT g, 'c' || n
+						FROM generate_series(%[1]d, %[1]d + 3) g, generate_series(20, 23) n;
+					INSERT INTO codes VALUES (%[1]d + 4, 'c30'), (%[1]d + 4,
+						'c%[2]d')`, id, 1+trial))
 			}
 			for trial := range 4 {
-				attack(5+trial, fmt.Sprintf(`WITH changing AS (SELECT id FROM patients WHERE id BETWEEN %[1]d AND %[1]d + 3)
+				attack(5+trial, fmt.Sprintf(`WITH changing AS (SELECT id FROM patients
+					WHERE id BETWEEN %[1]d AND %[1]d + 3)
 					INSERT INTO codes SELECT id, 'c41' FROM changing;
-					DELETE FROM codes WHERE person = %[1]d + 4; INSERT INTO codes VALUES (%[1]d + 4, 'c30'), (%[1]d + 4, 'c%[2]d')`, 100+10*trial, 5+trial))
+					DELETE FROM codes WHERE person = %[1]d + 4;
+						INSERT INTO codes VALUES (%[1]d + 4, 'c30'), (%[1]d + 4,
+						'c%[2]d')`, 100+10*trial, 5+trial))
 			}
 			for trial := range 4 {
-				attack(1+trial, fmt.Sprintf(`DELETE FROM patients WHERE id BETWEEN %[1]d AND %[1]d + 4`, 5000+10*trial))
+				attack(1+trial, fmt.Sprintf(`DELETE FROM patients
+					WHERE id BETWEEN %[1]d AND %[1]d + 4`, 5000+10*trial))
 			}
 			if named > 0 {
 				t.Errorf("%d of %d who came, changed or went are named", named, trials)
@@ -150,7 +163,8 @@ func TestEpochsOfCodesNameNobody(t *testing.T) {
 				}
 			}
 			// A cohort is published when it is large enough, and of its codes any two fit k people.
-			waiting := one[int](t, r.direct, `SELECT arrivals::int FROM tailor.epochs WHERE relation = 'codes'::regclass`)
+			waiting := one[int](t, r.direct, `SELECT arrivals::int FROM tailor.epochs
+				WHERE relation = 'codes'::regclass`)
 			if waiting != 2*5 {
 				t.Errorf("%d wait to be shown, want 10", waiting)
 			}
@@ -162,19 +176,27 @@ func TestEpochsOfCodesNameNobody(t *testing.T) {
 				}
 			}
 			if len(fresh) != 210 || len(after) != len(before)+210 {
-				t.Fatalf("%d newcomers are shown, and %d people in place of %d", len(fresh), len(after), len(before))
+				t.Fatalf("%d newcomers are shown, and %d people in place of %d", len(fresh),
+					len(after), len(before))
 			}
-			rows, err := r.direct.Query(t.Context(), `SELECT DISTINCT a.code, b.code FROM codes a JOIN codes b USING (person) WHERE a.code < b.code AND person BETWEEN 7001 AND 7200`)
+			rows, err := r.direct.Query(t.Context(),
+				`SELECT DISTINCT a.code, b.code FROM codes a JOIN codes b USING (person)
+				WHERE a.code < b.code AND person BETWEEN 7001 AND 7200`)
 			if err != nil {
 				t.Fatal(err)
 			}
-			told, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p [2]string, err error) { return p, row.Scan(&p[0], &p[1]) })
+			told, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p [2]string,
+				err error) {
+				return p, row.Scan(&p[0], &p[1])
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, pair := range told {
 				var upper int
-				if err := r.reader.QueryRow(t.Context(), `SELECT upper FROM tailor.case_count('codes', $1)`, pair[:]).Scan(&upper); err != nil {
+				if err := r.reader.QueryRow(t.Context(),
+					`SELECT upper FROM tailor.case_count('codes',
+					$1)`, pair[:]).Scan(&upper); err != nil {
 					t.Fatal(err)
 				}
 				if upper < 5 {
@@ -182,7 +204,8 @@ func TestEpochsOfCodesNameNobody(t *testing.T) {
 				}
 			}
 			if smallest := one[int](t, r.direct, fmt.Sprintf(`SELECT min(n)::int FROM (
-				SELECT count(*) AS n FROM tailor_store.member_%d GROUP BY cluster) c`, r.publication(t))); smallest < 5 {
+				SELECT count(*) AS n FROM tailor_store.member_%d GROUP BY cluster)
+					c`, r.publication(t))); smallest < 5 {
 				t.Errorf("a cluster of %d people", smallest)
 			}
 		})
@@ -202,8 +225,12 @@ func TestCodesGoByClusters(t *testing.T) {
 			r := openCodes(t, fmt.Sprintf("codes_clusters_%t", joint), joint)
 			members := func(cluster int) (ids string, n int) {
 				t.Helper()
-				row := r.direct.QueryRow(t.Context(), fmt.Sprintf(`SELECT string_agg(p.id::text, ','), count(*) FROM tailor_store.member_%d m
-					JOIN patients p ON tailor.subject_digest(p.id::text, (SELECT key FROM tailor.subject_key)) = m."tailor key" WHERE cluster = $1`, r.publication(t)), cluster)
+				row := r.direct.QueryRow(t.Context(),
+					fmt.Sprintf(`SELECT string_agg(p.id::text, ','), count(*)
+					FROM tailor_store.member_%d m
+					JOIN patients p ON tailor.subject_digest(p.id::text, (SELECT key
+						FROM tailor.subject_key)) = m."tailor key"
+						WHERE cluster = $1`, r.publication(t)), cluster)
 				if err := row.Scan(&ids, &n); err != nil {
 					t.Fatal(err)
 				}
@@ -212,23 +239,27 @@ func TestCodesGoByClusters(t *testing.T) {
 			kept := func(before, after map[string][]string, gone int) {
 				t.Helper()
 				if len(after) != len(before)-gone {
-					t.Errorf("%d people are shown, want %d less than %d", len(after), gone, len(before))
+					t.Errorf("%d people are shown, want %d less than %d", len(after), gone,
+						len(before))
 				}
 				for person, codes := range after {
 					if !slices.Equal(before[person], codes) {
-						t.Fatalf("%s is shown with %v, before with %v", person, codes, before[person])
+						t.Fatalf("%s is shown with %v, before with %v", person, codes,
+							before[person])
 					}
 				}
 			}
 			leaving, n := members(3)
 			all := strings.Split(leaving, ",")
-			before, after := r.refresh(t, fmt.Sprintf(`CREATE TABLE left_patients AS SELECT * FROM patients WHERE id IN (%[1]s);
+			before, after := r.refresh(t, fmt.Sprintf(`CREATE TABLE left_patients AS SELECT *
+				FROM patients WHERE id IN (%[1]s);
 				CREATE TABLE left_codes AS SELECT * FROM codes WHERE person IN (%[1]s);
 				DELETE FROM patients WHERE id IN (%[2]s)`, leaving, strings.Join(all[1:], ",")))
 			kept(before, after, 0)
 			before, after = r.refresh(t, `DELETE FROM patients WHERE id = `+all[0])
 			kept(before, after, n)
-			before, after = r.refresh(t, `INSERT INTO patients SELECT * FROM left_patients; INSERT INTO codes SELECT * FROM left_codes`)
+			before, after = r.refresh(t, `INSERT INTO patients SELECT * FROM left_patients;
+				INSERT INTO codes SELECT * FROM left_codes`)
 			kept(before, after, 0)
 
 			erased, n := members(5)
@@ -242,20 +273,27 @@ func TestCodesGoByClusters(t *testing.T) {
 				t.Errorf("%d people are shown after a refresh that follows an erasure, want 150 more than %d", len(after), len(before))
 			}
 			// Bounds hold of all that is left, whatever shared a code with what is gone.
-			rows, err := r.direct.Query(t.Context(), fmt.Sprintf(`SELECT code, count(DISTINCT person)::int FROM codes JOIN tailor_store.member_%d m
-				ON tailor.subject_digest(person::text, (SELECT key FROM tailor.subject_key)) = m."tailor key" WHERE cluster IS NOT NULL GROUP BY 1`, r.publication(t)))
+			rows, err := r.direct.Query(t.Context(),
+				fmt.Sprintf(`SELECT code, count(DISTINCT person)::int FROM codes
+				JOIN tailor_store.member_%d m
+				ON tailor.subject_digest(person::text, (SELECT key
+					FROM tailor.subject_key)) = m."tailor key"
+					WHERE cluster IS NOT NULL GROUP BY 1`, r.publication(t)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			truth := make(map[string]int)
 			var code string
 			var count int
-			if _, err := pgx.ForEachRow(rows, []any{&code, &count}, func() error { truth[code] = count; return nil }); err != nil {
+			if _, err := pgx.ForEachRow(rows, []any{&code, &count},
+				func() error { truth[code] = count; return nil }); err != nil {
 				t.Fatal(err)
 			}
 			for code, count := range truth {
 				var lower, upper int
-				if err := r.reader.QueryRow(t.Context(), `SELECT lower, upper FROM tailor.case_count('codes', ARRAY[$1])`, code).Scan(&lower, &upper); err != nil {
+				if err := r.reader.QueryRow(t.Context(),
+					`SELECT lower, upper FROM tailor.case_count('codes',
+					ARRAY[$1])`, code).Scan(&lower, &upper); err != nil {
 					t.Fatal(err)
 				}
 				if count < lower || count > upper {
@@ -270,16 +308,19 @@ func TestCodesGoByClusters(t *testing.T) {
 // READ while a cohort is published and a cluster is erased.
 func TestCodesDoNotChangeWithinATransaction(t *testing.T) {
 	r := openCodes(t, "codes_snapshots", false)
-	tx, err := connect(t, r.reader.Config().ConnString()).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	tx, err := connect(t, r.reader.Config().ConnString()).BeginTx(t.Context(),
+		pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		t.Fatal(err)
 	}
 	look := func() (n, counted int) {
 		t.Helper()
-		if err := tx.QueryRow(t.Context(), "SELECT count(DISTINCT person) FROM codes").Scan(&n); err != nil {
+		if err := tx.QueryRow(t.Context(),
+			"SELECT count(DISTINCT person) FROM codes").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.QueryRow(t.Context(), "SELECT upper FROM tailor.case_count('codes', '{}')").Scan(&counted); err != nil {
+		if err := tx.QueryRow(t.Context(),
+			"SELECT upper FROM tailor.case_count('codes', '{}')").Scan(&counted); err != nil {
 			t.Fatal(err)
 		}
 		return n, counted
@@ -301,22 +342,26 @@ func TestCodesDoNotChangeWithinATransaction(t *testing.T) {
 func TestCodesOfOtherKeysAreRefused(t *testing.T) {
 	for _, joint := range []bool{false, true} {
 		r := openCodes(t, fmt.Sprintf("codes_keys_%t", joint), joint)
-		exec1(t, r.direct, `ALTER TABLE codes DROP CONSTRAINT codes_person_fkey, ADD FOREIGN KEY (person) REFERENCES patients ON UPDATE CASCADE ON DELETE CASCADE`)
+		exec1(t, r.direct, `ALTER TABLE codes DROP CONSTRAINT codes_person_fkey, ADD FOREIGN KEY
+			(person) REFERENCES patients ON UPDATE CASCADE ON DELETE CASCADE`)
 		for _, change := range []string{`true`, `id > 300`} {
 			tx, err := r.direct.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := tx.Exec(t.Context(), `UPDATE patients SET id = id + 100000 WHERE `+change); err != nil {
+			if _, err := tx.Exec(t.Context(), `UPDATE patients SET id = id + 100000
+				WHERE `+change); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := tx.Exec(t.Context(), `CALL tailor.refresh('codes')`); codeIn(err) != "55000" {
+			if _, err := tx.Exec(t.Context(), `CALL
+				tailor.refresh('codes')`); codeIn(err) != "55000" {
 				t.Errorf("joint %t, %s: %v, want 55000", joint, change, err)
 			}
 			_ = tx.Rollback(t.Context())
 		}
 		if before, after := r.refresh(t, `CALL enrol(9001, 9150)`); len(after) != len(before)+150 {
-			t.Errorf("joint %t: %d people are shown, want 150 more than %d", joint, len(after), len(before))
+			t.Errorf("joint %t: %d people are shown, want 150 more than %d", joint, len(after),
+				len(before))
 		}
 	}
 }

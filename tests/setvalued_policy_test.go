@@ -19,12 +19,15 @@ func guardsRefresh(t *testing.T, s *stand) {
 	waitFor(t, func() bool { return again[int](t, conn, "SELECT count(DISTINCT person) FROM renewed") == 1001 })
 
 	shown := sets(shownRows(t, conn, "renewed"))
-	exec1(t, owner, `INSERT INTO renewed (person, code) VALUES (2, '241.10'), (2, '299.30'), (3, '240.00');
-DELETE FROM renewed WHERE person = 1; INSERT INTO renewed (person, code) VALUES (1000000, '299.30')`)
+	exec1(t, owner, `INSERT INTO renewed (person, code) VALUES (2, '241.10'), (2, '299.30'), (3,
+		'240.00');
+DELETE FROM renewed WHERE person = 1; INSERT INTO renewed (person, code) VALUES (1000000,
+	'299.30')`)
 	waiting := func() []int64 {
 		t.Helper()
 		awaitTakenIn(t, s.superuser(t), "renewed")
-		return one[[]int64](t, owner, `SELECT ARRAY[arrivals, departures, changes] FROM tailor.epochs WHERE relation = 'renewed'::regclass`)
+		return one[[]int64](t, owner, `SELECT ARRAY[arrivals, departures, changes]
+			FROM tailor.epochs WHERE relation = 'renewed'::regclass`)
 	}
 	for _, call := range []string{"refresh", "activate"} {
 		exec1(t, owner, fmt.Sprintf(`CALL tailor.%s('renewed')`, call))
@@ -33,11 +36,15 @@ DELETE FROM renewed WHERE person = 1; INSERT INTO renewed (person, code) VALUES 
 		}
 	}
 	conn = connect(t, conn.Config().ConnString()) // which has nothing prepared under the policy before
-	exec1(t, owner, `INSERT INTO renewed (person, code) SELECT n, '242.20' FROM generate_series(10, 107) n; CALL tailor.refresh('renewed')`)
+	exec1(t, owner, `INSERT INTO renewed (person, code) SELECT n, '242.20'
+		FROM generate_series(10, 107) n; CALL tailor.refresh('renewed')`)
 	if found := waiting(); !slices.Equal(found, []int64{0, 1, 1}) {
 		t.Errorf("%v wait to come, to go and to change, want 0, 1 and 1", found)
 	}
-	waitFor(t, func() bool { return again[int](t, conn, "SELECT count(DISTINCT person) FROM renewed") == 1101 })
+	waitFor(t, func() bool {
+		return again[int](t, conn,
+			"SELECT count(DISTINCT person) FROM renewed") == 1101
+	})
 	now := sets(shownRows(t, conn, "renewed"))
 	for person, codes := range shown {
 		if !slices.Equal(now[person], codes) {
@@ -165,7 +172,8 @@ func refusesStatements(t *testing.T, s *stand) {
 		{"a release past the proxy", "42501", fmt.Sprintf("SELECT * FROM tailor_release.chain_%d", chain), direct},
 		{"the stored form", "42501", "SELECT form FROM tailor.publication", direct},
 		{"the stored rows", "42501", fmt.Sprintf("SELECT * FROM tailor_store.epoch_%d", epoch), direct},
-		{"the stored digests", "42501", fmt.Sprintf("SELECT * FROM tailor_store.member_%d", epoch), direct},
+		{"the stored digests", "42501", fmt.Sprintf("SELECT * FROM tailor_store.member_%d", epoch),
+			direct},
 		{"the table itself", "42501", "SELECT * FROM public.stated", direct},
 		{"its shape", "42501", "SELECT * FROM stated", direct},
 		{"another's ticket", "42501", fmt.Sprintf("SELECT * FROM tailor.case_count('tailor_release.chain_%[1]d', '{}')\n/* tailor %[1]d %064d */", chain, 0), direct},

@@ -90,7 +90,8 @@ func inForce(ctx context.Context, tx pgx.Tx) (*policyfile.File, error) {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT n.nspname::text, c.relname::text, p.policy, coalesce(extract(epoch FROM s.every), 0)::bigint, coalesce(s.on_change, false)
+		SELECT n.nspname::text, c.relname::text, p.policy, coalesce(extract(epoch
+			FROM s.every), 0)::bigint, coalesce(s.on_change, false)
 		FROM tailor.policies p LEFT JOIN tailor.schedules s ON s.relation = p.relation
 		JOIN pg_catalog.pg_class c ON c.oid = p.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE p.version IS NOT NULL ORDER BY 1, 2`)

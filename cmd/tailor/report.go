@@ -132,10 +132,14 @@ func makeReport(ctx context.Context, dsn string, f audit.Filter, format string) 
 			if w.Subjects == 0 || w.Since == nil {
 				return strconv.FormatInt(w.Subjects, 10)
 			}
-			return fmt.Sprintf("%d since %s", w.Subjects, w.Since.Local().Format("2006-01-02 15:04"))
+			return fmt.Sprintf("%d since %s", w.Subjects,
+				w.Since.Local().Format("2006-01-02 15:04"))
 		},
 		"list": func(names []string) string { return strings.Join(names, ", ") },
-		"or":   func(s, otherwise string) string { return map[bool]string{true: otherwise, false: s}[s == ""] },
+		"or": func(s, otherwise string) string {
+			return map[bool]string{true: otherwise,
+				false: s}[s == ""]
+		},
 		"line": func(s string) string { return printable(strings.Join(strings.Fields(s), " ")) },
 		"code": func(s string) string {
 			return "`" + strings.ReplaceAll(printable(strings.Join(strings.Fields(s), " ")), "`", "'") + "`"
@@ -260,14 +264,16 @@ func reportedPolicies(ctx context.Context, conn *pgx.Conn) ([]reportedPolicy, er
 
 // reportedReleases reads who waits in the releases of one's own tables.
 func reportedReleases(ctx context.Context, conn *pgx.Conn) ([]reportedRelease, error) {
-	rows, err := conn.Query(ctx, `SELECT relation::regclass::text, audience, copied, subjects, arrivals, arrivals_since,
+	rows, err := conn.Query(ctx, `SELECT relation::regclass::text, audience, copied, subjects,
+		arrivals, arrivals_since,
 			departures, departures_since, changes, changes_since, coalesce(stale, 0), next
 		FROM tailor.epochs ORDER BY 1, 2`)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r reportedRelease, err error) {
-		return r, row.Scan(&r.Relation, &r.Audience, &r.Copied, &r.Subjects, &r.Arrivals.Subjects, &r.Arrivals.Since,
+		return r, row.Scan(&r.Relation, &r.Audience, &r.Copied, &r.Subjects, &r.Arrivals.Subjects,
+			&r.Arrivals.Since,
 			&r.Departures.Subjects, &r.Departures.Since, &r.Changes.Subjects, &r.Changes.Since, &r.Stale, &r.Next)
 	})
 }

@@ -63,7 +63,8 @@ type release struct {
 // waiting lists who waits in each release, and for what.
 func (c *Console) waiting(ctx context.Context, _ *http.Request) (any, error) {
 	rows, err := c.pool.Query(ctx, `
-		SELECT relation::regclass::text, audience, copied, subjects, arrivals, arrivals_since, departures, departures_since,
+		SELECT relation::regclass::text, audience, copied, subjects, arrivals, arrivals_since,
+			departures, departures_since,
 		       changes, changes_since, coalesce(stale, 0), next
 		FROM tailor.all_epochs ORDER BY 1, 2`)
 	if err != nil {

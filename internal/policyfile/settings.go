@@ -255,7 +255,8 @@ func (r *reader) refresh(n *yaml.Node) (every time.Duration, changed bool) {
 	}
 	m := period.FindStringSubmatch(s)
 	if m == nil {
-		r.fault(n, "write minutes, hours or days, such as 30m, 24h, 7d, or on_change", "refresh is no span of time")
+		r.fault(n, "write minutes, hours or days, such as 30m, 24h, 7d, or on_change",
+			"refresh is no span of time")
 		return 0, false
 	}
 	count, _ := strconv.Atoi(m[1]) // digits, few of them

@@ -56,7 +56,8 @@ func (a *people) partition(ctx context.Context, people []int, least int) ([]*blo
 	if err != nil {
 		return nil, err
 	}
-	p, err := anonymize.Root(ctx, table, anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: least}}})
+	p, err := anonymize.Root(ctx, table,
+		anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: least}}})
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,8 @@ func (a *people) partition(ctx context.Context, people []int, least int) ([]*blo
 	for i := range blocks {
 		blocks[i] = &block{members: p.Subjects(uint32(i))}
 		for c, column := range a.columns {
-			blocks[i].loss += column.Hierarchy.Share(p.Cover(uint32(i), c)) / float64(len(a.columns))
+			blocks[i].loss += column.Hierarchy.Share(p.Cover(uint32(i),
+				c)) / float64(len(a.columns))
 		}
 	}
 	of := make([]*block, len(people))
