@@ -25,16 +25,23 @@ func TestEraseSeveralFromCodes(t *testing.T) {
 	published(joint, 400)
 	left := map[string]int{codes: 300, joint: 400}
 	for _, erase := range []struct{ call, of string }{
-		{`CALL tailor.erase('codes', '7')`, codes}, {`CALL tailor.erase('codes', '8', 'at_once')`,
-			codes},
-		{`CALL tailor.erase('codes', '9')`, codes}, {`CALL tailor.erase('people', '10')`, joint},
-		{`CALL tailor.erase('people', '11')`, joint}, {`CALL tailor.erase('drugs', '12',
+		{`CALL tailor.erase('codes', '7')`, codes},
+		{
+			`CALL tailor.erase('codes', '8', 'at_once')`,
+			codes,
+		},
+		{`CALL tailor.erase('codes', '9')`, codes},
+		{`CALL tailor.erase('people', '10')`, joint},
+		{`CALL tailor.erase('people', '11')`, joint},
+		{`CALL tailor.erase('drugs', '12',
 			'at_once')`, joint},
 	} {
 		exec1(t, direct, erase.call)
 		n := one[int](t, direct, `SELECT subjects::int FROM tailor.chain
-			WHERE relation = $1::text::regclass`, map[string]string{codes: "codes",
-			joint: "drugs"}[erase.of])
+			WHERE relation = $1::text::regclass`, map[string]string{
+			codes: "codes",
+			joint: "drugs",
+		}[erase.of])
 		if gone := left[erase.of] - n; gone != 0 && (gone < 5 || gone > 9) {
 			t.Errorf("%s takes %d people along, want a cluster", erase.call, gone)
 		}

@@ -68,8 +68,10 @@ func TestATableLoadedAnewEveryNightGoesOn(t *testing.T) {
 		awaitTakenIn(t, direct, "people")
 		awaitTakenIn(t, direct, "codes")
 		now, codedNow := ask(people), ask(codes)
-		for what, is := range map[string][2]map[string]string{"people": {before, now},
-			"codes": {coded, codedNow}} {
+		for what, is := range map[string][2]map[string]string{
+			"people": {before, now},
+			"codes":  {coded, codedNow},
+		} {
 			if len(is[1]) != n {
 				t.Errorf("night %d: %d of %s are shown, want %d", night, len(is[1]), what, n)
 			}
@@ -89,8 +91,10 @@ func TestATableLoadedAnewEveryNightGoesOn(t *testing.T) {
 		CREATE ON SCHEMA public TO nightly_stranger; DROP TABLE codes`)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		for _, sql := range []string{`DROP OWNED BY nightly_stranger`,
-			`DROP ROLE nightly_stranger`} {
+		for _, sql := range []string{
+			`DROP OWNED BY nightly_stranger`,
+			`DROP ROLE nightly_stranger`,
+		} {
 			if _, err := direct.Exec(ctx, sql); err != nil {
 				t.Error(err)
 			}

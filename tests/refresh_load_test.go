@@ -47,7 +47,8 @@ func TestRefreshesDuringMixedLoad(t *testing.T) {
 	}
 	ask := func(ctx context.Context, db interface {
 		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	}, mode pgx.QueryExecMode) (map[string]string, error) {
+	}, mode pgx.QueryExecMode,
+	) (map[string]string, error) {
 		rows, err := db.Query(ctx, `SELECT token::text, cost::text FROM patients`, mode)
 		if err != nil {
 			return nil, err
@@ -74,8 +75,10 @@ func TestRefreshesDuringMixedLoad(t *testing.T) {
 				case 0, 1:
 					var people map[string]string
 					people, err = ask(t.Context(), conn,
-						[]pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol,
-							pgx.QueryExecModeCacheStatement}[client%2])
+						[]pgx.QueryExecMode{
+							pgx.QueryExecModeSimpleProtocol,
+							pgx.QueryExecModeCacheStatement,
+						}[client%2])
 					seen = append(seen, people)
 				case 2:
 					err = pgx.BeginTxFunc(t.Context(), conn,

@@ -186,7 +186,8 @@ func TestEpochsOfCodesNameNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			told, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p [2]string,
-				err error) {
+				err error,
+			) {
 				return p, row.Scan(&p[0], &p[1])
 			})
 			if err != nil {

@@ -172,8 +172,10 @@ func refusesStatements(t *testing.T, s *stand) {
 		{"a release past the proxy", "42501", fmt.Sprintf("SELECT * FROM tailor_release.chain_%d", chain), direct},
 		{"the stored form", "42501", "SELECT form FROM tailor.publication", direct},
 		{"the stored rows", "42501", fmt.Sprintf("SELECT * FROM tailor_store.epoch_%d", epoch), direct},
-		{"the stored digests", "42501", fmt.Sprintf("SELECT * FROM tailor_store.member_%d", epoch),
-			direct},
+		{
+			"the stored digests", "42501", fmt.Sprintf("SELECT * FROM tailor_store.member_%d", epoch),
+			direct,
+		},
 		{"the table itself", "42501", "SELECT * FROM public.stated", direct},
 		{"its shape", "42501", "SELECT * FROM stated", direct},
 		{"another's ticket", "42501", fmt.Sprintf("SELECT * FROM tailor.case_count('tailor_release.chain_%[1]d', '{}')\n/* tailor %[1]d %064d */", chain, 0), direct},

@@ -73,8 +73,10 @@ func TestOwnersSeeWhoWaits(t *testing.T) {
 	lacking := one[int](t, direct, fmt.Sprintf(`SELECT (CASE WHEN n >= 10 THEN 3 ELSE n - 2
 		END)::int FROM (SELECT count(*) AS n FROM tailor_store.chain_1_row
 		WHERE "tailor block" = %s) b`, block(0)))
-	for _, want := range []string{"a cohort of 100",
-		fmt.Sprintf("1 blocks, the nearest lacks %d more", lacking), "changed: 1 blocks"} {
+	for _, want := range []string{
+		"a cohort of 100",
+		fmt.Sprintf("1 blocks, the nearest lacks %d more", lacking), "changed: 1 blocks",
+	} {
 		if !strings.Contains(first.next, want) {
 			t.Errorf("%q does not say %q", first.next, want)
 		}

@@ -137,8 +137,10 @@ func makeReport(ctx context.Context, dsn string, f audit.Filter, format string) 
 		},
 		"list": func(names []string) string { return strings.Join(names, ", ") },
 		"or": func(s, otherwise string) string {
-			return map[bool]string{true: otherwise,
-				false: s}[s == ""]
+			return map[bool]string{
+				true:  otherwise,
+				false: s,
+			}[s == ""]
 		},
 		"line": func(s string) string { return printable(strings.Join(strings.Fields(s), " ")) },
 		"code": func(s string) string {

@@ -49,8 +49,8 @@ type Table struct {
 	Refresh time.Duration // how often a proxy makes a new copy; 0 for never
 	// OnChange says that a copy is made once the table has changed, so often at most.
 	OnChange bool
-	Columns []Column
-	Line    int
+	Columns  []Column
+	Line     int
 }
 
 // Requirement is a privacy model besides k-anonymity.

@@ -14,23 +14,33 @@ func TestConcatKeepsBothForms(t *testing.T) {
 		Promise: promise,
 		Codes:   []published.Code{{Text: "b", Nth: 1}, {Text: "d", Nth: 1}},
 		Clusters: []published.Cluster{
-			{Size: 2, Record: []published.Chunk{{Codes: []published.Item{0},
-				Sub: []published.SubRecord{{Items: []published.Item{0}, Count: 2}}}}},
-			{Size: 3, Record: []published.Chunk{{Codes: []published.Item{0},
-				Sub: []published.SubRecord{{Items: []published.Item{0}, Count: 3}}}}},
+			{Size: 2, Record: []published.Chunk{{
+				Codes: []published.Item{0},
+				Sub:   []published.SubRecord{{Items: []published.Item{0}, Count: 2}},
+			}}},
+			{Size: 3, Record: []published.Chunk{{
+				Codes: []published.Item{0},
+				Sub:   []published.SubRecord{{Items: []published.Item{0}, Count: 3}},
+			}}},
 		},
 		Shared: []published.SharedChunk{{Scope: []int32{0, 1}, Chunk: published.Chunk{
-			Codes: []published.Item{1}, Sub: []published.SubRecord{{Items: []published.Item{1},
-				Count: 3}}, Empty: 2,
+			Codes: []published.Item{1}, Sub: []published.SubRecord{{
+				Items: []published.Item{1},
+				Count: 3,
+			}}, Empty: 2,
 		}}},
 	}
 	second := &published.Form{
 		Promise: published.Promise{K: 2, M: 1, Diversity: 2, Sensitive: []published.Item{0}},
 		Codes:   []published.Code{{Text: "a", Nth: 1}, {Text: "d", Nth: 1}},
 		Clusters: []published.Cluster{
-			{Size: 2, Record: []published.Chunk{{Codes: []published.Item{1},
-				Sub: []published.SubRecord{{Items: []published.Item{1},
-					Count: 2}}}}, Items: []published.Item{0}},
+			{Size: 2, Record: []published.Chunk{{
+				Codes: []published.Item{1},
+				Sub: []published.SubRecord{{
+					Items: []published.Item{1},
+					Count: 2,
+				}},
+			}}, Items: []published.Item{0}},
 		},
 	}
 	both := published.Concat(first, second)

@@ -35,8 +35,10 @@ func main() {
 }
 
 // attributes are the quasi-identifiers.
-var attributes = []string{"sex", "age", "race", "marital-status", "education", "native-country",
-	"workclass"}
+var attributes = []string{
+	"sex", "age", "race", "marital-status", "education", "native-country",
+	"workclass",
+}
 
 const introduction = `## A release that lives on
 
@@ -105,8 +107,10 @@ func run(ctx context.Context, data, docs string) error {
 			line.Points = append(line.Points, [2]float64{o.waited, o.relative})
 		}
 	}
-	p.Table([]string{"root for", "cohorts of", "shown", "loss", "of a root at once", "waited",
-		"not shown", "left"}, rows)
+	p.Table([]string{
+		"root for", "cohorts of", "shown", "loss", "of a root at once", "waited",
+		"not shown", "left",
+	}, rows)
 	fitting.Dots = true
 	err = p.Plot("epochs", &svgplot.Chart{
 		Title: "What newcomers cost, k = 5", X: "copies waited, mean", Y: "loss, of a root made at once",
