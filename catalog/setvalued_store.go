@@ -107,7 +107,7 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	if first {
 		for _, s := range []string{
 			"ALTER TABLE tailor_store.shape_%[1]d RENAME TO epoch_%[1]d",
-			`CREATE TABLE tailor_store.item_%[1]d (item integer NOT NULL, 
+			`CREATE TABLE tailor_store.item_%[1]d (item integer NOT NULL,
 				code text COLLATE "C" NOT NULL, nth integer NOT NULL)`,
 			`CREATE TABLE tailor_store.place_%[1]d (item integer NOT NULL, cluster integer NOT NULL,
 				size integer NOT NULL, kind "char" NOT NULL, chunk integer NOT NULL,
@@ -134,9 +134,7 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 			return fmt.Errorf("%s: %w", table, err)
 		}
 	}
-	statements := []string{fmt.Sprintf(`UPDATE tailor_store.member_%d m
-		SET "tailor codes" = d."tailor codes"
-		FROM tailor_store.digest_%d d WHERE d."tailor key" = m."tailor key"`, p.number, r.Epoch)}
+	var statements []string
 	if first {
 		for _, s := range []string{
 			"ALTER TABLE tailor_store.item_%[1]d ADD PRIMARY KEY (code, nth)",
@@ -149,6 +147,10 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 			statements = append(statements, fmt.Sprintf(s, p.number))
 		}
 	}
+	// With its key: a publication of all tables keeps tables without one from being changed.
+	statements = append(statements, fmt.Sprintf(`UPDATE tailor_store.member_%d m
+		SET "tailor codes" = d."tailor codes"
+		FROM tailor_store.digest_%d d WHERE d."tailor key" = m."tailor key"`, p.number, r.Epoch))
 	statements = append(statements, fmt.Sprintf(`ANALYZE tailor_store.epoch_%[1]d,
 		tailor_store.item_%[1]d, tailor_store.place_%[1]d, tailor_store.subrecord_%[1]d,
 		tailor_store.member_%[1]d`, p.number))

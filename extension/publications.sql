@@ -127,7 +127,8 @@ BEGIN
     UPDATE tailor.publication u SET records = u.records - gone WHERE u.epoch = publication;
     UPDATE tailor.publication u
     SET form = jsonb_set(u.form::jsonb, '{clusters}', (
-        SELECT jsonb_agg(CASE WHEN nth - 1 = ANY (clusters) THEN c || cleared ELSE c END
+        SELECT jsonb_agg(CASE WHEN nth - 1 = ANY (withdraw_clusters.clusters)
+                              THEN c || cleared ELSE c END
                          ORDER BY nth)
         FROM jsonb_array_elements(u.form::jsonb -> 'clusters') WITH ORDINALITY e (c, nth)))::text
     WHERE u.epoch = publication;
