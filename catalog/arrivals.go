@@ -65,11 +65,12 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	if err != nil {
 		return err
 	}
-	var cohorts []int
+	var cohorts, waiting []int
 	for _, number := range slices.Sorted(maps.Keys(sizes)) {
 		if number == newcomers && sizes[number] >= t.r.cohortSize() || back[number] {
 			cohorts = append(cohorts, number)
 		} else {
+			waiting = append(waiting, number)
 			t.waiting.arrivals += sizes[number]
 		}
 	}
@@ -81,6 +82,7 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	for _, number := range cohorts {
 		p, err := t.place(ctx, arriving, number)
 		if isUnmet(err) {
+			waiting = append(waiting, number)
 			t.waiting.arrivals += p.of.subjects
 			continue
 		}
@@ -100,6 +102,9 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 		if err != nil {
 			return err
 		}
+	}
+	if err := t.noteArrivals(ctx, arriving, waiting); err != nil {
+		return err
 	}
 	return execute(ctx, t.tx, "DROP TABLE "+arriving)
 }

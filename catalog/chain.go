@@ -27,20 +27,21 @@ type chainKey struct {
 // what the table becomes is taken in afterwards, which changes nothing for those who
 // are shown already but what enough of them have in common (takein.go).
 type Chain struct {
-	number     int
-	edition    int   // names its tables
-	generation int   // rises with whatever is written of it
-	version    int64 // of the catalog in which it was opened
-	policy     int   // the version of the policy
-	copy       int   // the epoch that it is brought up to date with
-	subjects   int
-	minBlock   int
-	copied     time.Time // when that copy was made
-	arrivals   int       // subjects who wait to be shown
-	root       *ecg.Root // nil where the relation has no quasi-identifiers
-	opened     time.Time
-	since      time.Time   // see Release.Since
-	alone      atomic.Bool // nothing is left of earlier editions
+	number      int
+	edition     int   // names its tables
+	generation  int   // rises with whatever is written of it
+	version     int64 // of the catalog in which it was opened
+	policy      int   // the version of the policy
+	copy        int   // the epoch that it is brought up to date with
+	publication int   // of a set-valued relation
+	subjects    int
+	minBlock    int
+	copied      time.Time // when that copy was made
+	arrivals    int       // subjects who wait to be shown
+	root        *ecg.Root // nil where the relation has no quasi-identifiers
+	opened      time.Time
+	since       time.Time   // see Release.Since
+	alone       atomic.Bool // nothing is left of earlier editions
 
 	mu      sync.Mutex
 	granted map[string]bool // who may read the release; true where that includes what it shows of the parent
@@ -118,6 +119,9 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 	if chain.subjects == 0 && r.DataSetOf != 0 {
 		return nil, sqlstate.New(sqlstate.RiskTooHigh, "risk cannot be brought below the threshold").
 			WithHint("Of no block of its table all are in data set %q. Blocks that are made from now on heed who is: tailor.forget_chains has all made anew.", r.Name)
+	}
+	if chain.subjects == 0 && r.SetValued != nil {
+		return nil, classified(&disassociate.TooFewError{})
 	}
 	if chain.subjects == 0 { // all have left
 		return nil, assertFeasible(r, &cohort{})
@@ -211,7 +215,7 @@ type chainState struct{ Number, Edition, Generation int }
 // stands says whether a chain is that of a relation as a snapshot has it. A copy that
 // it has not been brought up to date with is no matter.
 func (c *Chain) stands(r *Relation) bool {
-	return c.policy == r.Version && (r.SetValued == nil || c.copy == r.Epoch) && (c.version == r.Catalog || r.has(c.number, c.edition))
+	return c.policy == r.Version && (c.version == r.Catalog || r.has(c.number, c.edition))
 }
 
 // has says whether a snapshot has an edition of a chain.

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -63,17 +64,7 @@ func (t *takingIn) part(ctx context.Context) error {
 		if t.r.ChangesAtOnce {
 			h = b.changeAtOnce(h, needs)
 		}
-		for i := range b.members {
-			m := &b.members[i]
-			if m.leaves && !h.leaves {
-				departures[m.person] = true
-			}
-			for column, what := range m.changes {
-				if what != unchanged && !h.columns[column] {
-					changes[m.person] = true
-				}
-			}
-		}
+		t.next.wait(b, h, needs, departures, changes)
 		if h.any() {
 			var more []act
 			more, next = b.acts(h, next, t.r.ChangesAtOnce)
@@ -81,6 +72,12 @@ func (t *takingIn) part(ctx context.Context) error {
 		}
 	}
 	t.waiting.departures, t.waiting.changes = len(departures), len(changes)
+	if err := t.noteWaiting(ctx, departed, slices.Collect(maps.Keys(departures))); err != nil {
+		return err
+	}
+	if err := t.noteWaiting(ctx, changed, slices.Collect(maps.Keys(changes))); err != nil {
+		return err
+	}
 	if len(acts) > 0 {
 		if err := t.happen(ctx, acts); err != nil {
 			return err

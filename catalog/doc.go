@@ -19,7 +19,6 @@
 // quasi-identifiers beside its own ([Parent]); a second view of its release
 // shows them, for joins.
 //
-// A set-valued relation has one publication an epoch instead, made by the first
-// proxy that needs it, and the release of every chain is a view of its rows
-// (docs/decisions/set-valued.md).
+// A set-valued relation has one publication instead, to which cohorts are added, and the
+// release of every chain is a view of its rows (docs/decisions/set-valued.md).
 package catalog

@@ -108,14 +108,14 @@ func (p *people) sort(r *Relation) {
 
 // sorted lists the records of each group, in order. Nothing but their codes decides
 // which comes first.
-func (p *people) sorted(records [][]string) [][]int32 {
+func (p *people) sorted(records []coded) [][]int32 {
 	of := make([][]int32, p.partition.Blocks())
 	for subject, group := range p.groupOf {
 		of[group] = append(of[group], int32(subject))
 	}
 	var out [][]int32
 	for _, group := range p.order {
-		slices.SortFunc(of[group], func(x, y int32) int { return slices.Compare(records[x], records[y]) })
+		slices.SortFunc(of[group], func(x, y int32) int { return records[x].compare(records[y]) })
 		out = append(out, of[group])
 	}
 	return out
@@ -139,17 +139,65 @@ func (p *people) members(form *published.Form, clusterOf, place []int32) [][]int
 	return out
 }
 
-// storePeople writes, for each record of a joint publication, the labels of its group
-// and the values that it shows, and what the groups come to.
+// publishedGroups are the labels of the groups of a publication, as it is stored. How many
+// people are in each, people_N says.
+type publishedGroups struct {
+	*ecg.Shown
+	Texts [][]string // [attribute][number]: the label, and the value if it shows one
+}
+
+// readPublishedGroups reads those of a publication, nil if there are none.
+func readPublishedGroups(
+	ctx context.Context, db pgx.Tx, publication int,
+) (*publishedGroups, error) {
+	var document []byte
+	err := db.QueryRow(ctx, "SELECT groups FROM tailor.publication WHERE epoch = $1",
+		publication).Scan(&document)
+	if err != nil || document == nil {
+		return nil, err
+	}
+	out := &publishedGroups{}
+	return out, json.Unmarshal(document, out)
+}
+
+// number is that of a label of an attribute, which is added if it is new. 0 is NULL's.
+func (g *publishedGroups) number(attribute int, e entry) uint32 {
+	if e.isNull() {
+		return 0
+	}
+	text := fmt.Sprintf("%q %q %t", e.label, e.value, e.valued)
+	at := slices.Index(g.Texts[attribute], text)
+	if at < 0 {
+		at = len(g.Texts[attribute])
+		g.Texts[attribute] = append(g.Texts[attribute], text)
+		g.Labels[attribute] = append(g.Labels[attribute], e.lost)
+	}
+	return uint32(at)
+}
+
+// storePeople writes, for each record of a cohort, the labels of its group and the values
+// that it shows, and adds the groups to those of the publication.
 func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, of *people) error {
 	var columns []string
 	dimensions := r.Dimensions()
-	for _, d := range dimensions {
-		columns = append(columns, fmt.Sprintf("%s %s, %s text", ident(d.Name), d.ReleaseType(), ident(d.LabelColumn())))
-	}
-	err := execute(ctx, tx, fmt.Sprintf("CREATE TABLE tailor_store.people_%d (%s integer, %s)", r.Epoch, rowColumn, commas(columns)))
-	if err != nil {
-		return err
+	table := fmt.Sprintf("tailor_store.people_%d", p.number)
+	groups := p.before.groups
+	if groups == nil {
+		for _, d := range dimensions {
+			columns = append(columns, fmt.Sprintf("%s %s, %s text", ident(d.Name), d.ReleaseType(),
+				ident(d.LabelColumn())))
+		}
+		err := execute(ctx, tx, fmt.Sprintf(`CREATE TABLE %s (%s integer PRIMARY KEY,
+			cluster integer NOT NULL, family integer NOT NULL, %s)`, table, rowColumn, commas(columns)))
+		if err != nil {
+			return err
+		}
+		groups = &publishedGroups{Shown: &ecg.Shown{Classes: make([][]uint32, len(dimensions))}}
+		for _, d := range dimensions {
+			groups.Attributes = append(groups.Attributes, d.Name)
+			groups.Labels = append(groups.Labels, []ecg.Label{{Exact: true}})
+			groups.Texts = append(groups.Texts, []string{""})
+		}
 	}
 	sketch, shown := of.partition.Sketch(), newDictionaries(r)
 	labels, margins := make([]labels, len(dimensions)), make(map[int]*anonymize.Margin)
@@ -164,10 +212,12 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 	}
 	values := sketch.DrawAll(margins, newChance)
 	for i, l := range (placing{partition: of.partition, of: &cohort{table: of.partition.Table()}}).labels(shown) {
-		shown[i].add(l.distinct)
 		labels[i] = l
+		for g := range of.partition.Blocks() {
+			groups.Classes[i] = append(groups.Classes[i], groups.number(i, l.entry(g)))
+		}
 	}
-	err = copyInto(ctx, tx, fmt.Sprintf("tailor_store.people_%d", r.Epoch), func(w *copyWriter) {
+	err := copyInto(ctx, tx, table, func(w *copyWriter) {
 		// In the order of the records, which is random.
 		type member struct{ group, nth int }
 		memberOf := make([]member, len(p.records))
@@ -178,6 +228,8 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 		}
 		for place, m := range memberOf {
 			w.number(int(p.records[place].number))
+			w.number(p.before.clusters + int(p.records[place].cluster))
+			w.number(groups.Blocks + m.group)
 			for i := range dimensions {
 				e := labels[i].entry(m.group)
 				if v := values[i]; v != nil {
@@ -194,49 +246,59 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 	if err != nil {
 		return fmt.Errorf("people: %w", err)
 	}
-	groups := &ecg.Shown{Blocks: of.partition.Blocks(), MinBlock: of.partition.MinBlock(), Classes: make([][]uint32, len(dimensions))}
-	for i, d := range shown {
-		groups.Attributes = append(groups.Attributes, d.column.Name)
-		lost := []ecg.Label{{Exact: true}}
-		for _, e := range d.entries {
-			lost = append(lost, e.lost)
-		}
-		groups.Labels = append(groups.Labels, lost)
-		for g := range of.partition.Blocks() {
-			groups.Classes[i] = append(groups.Classes[i], uint32(d.number(labels[i].entry(g))))
-		}
-	}
-	for g := range uint32(of.partition.Blocks()) {
-		groups.Rows = append(groups.Rows, uint32(of.partition.Rows(g)))
-		groups.Subjects = append(groups.Subjects, uint32(of.partition.Subjects(g)))
-	}
+	groups.Blocks += of.partition.Blocks()
 	document, err := json.Marshal(groups)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "UPDATE tailor.publication SET groups = $2 WHERE epoch = $1", r.Epoch, document)
-	if err != nil {
+	if _, err = tx.Exec(ctx, "UPDATE tailor.publication SET groups = $2 WHERE epoch = $1",
+		p.number, document); err != nil {
 		return err
 	}
-	return execute(ctx, tx, fmt.Sprintf("ALTER TABLE tailor_store.people_%d ADD PRIMARY KEY (%s)", r.Epoch, rowColumn),
-		fmt.Sprintf("ANALYZE tailor_store.people_%d", r.Epoch))
+	return execute(ctx, tx, "ANALYZE "+table)
 }
 
-// readGroups reads what a joint publication shows of its columns.
+// readGroups reads what a joint publication shows of its columns: of groups that have
+// lost clusters, of whom is left.
 func (c *Catalog) readGroups(ctx context.Context, r *Relation, chain *Chain) (*ecg.Root, error) {
-	var document []byte
-	err := c.pool.QueryRow(ctx, "SELECT groups FROM tailor.publication WHERE epoch = $1", chain.copy).Scan(&document)
+	shown := &ecg.Shown{Classes: make([][]uint32, len(r.Dimensions()))}
+	one := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, c.pool, one, func(tx pgx.Tx) error {
+		groups, err := readPublishedGroups(ctx, tx, chain.publication)
+		if err != nil {
+			return err
+		}
+		shown.Attributes, shown.Labels = groups.Attributes, groups.Labels
+		if len(groups.Texts) == 0 { // of an earlier version
+			*shown = *groups.Shown
+			return nil
+		}
+		rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT family, count(*)
+			FROM tailor_store.people_%d GROUP BY 1 ORDER BY 1`, chain.publication))
+		if err != nil {
+			return err
+		}
+		var group, people uint32
+		_, err = pgx.ForEachRow(rows, []any{&group, &people}, func() error {
+			for i := range shown.Classes {
+				shown.Classes[i] = append(shown.Classes[i], groups.Classes[i][group])
+			}
+			shown.Rows, shown.Subjects = append(shown.Rows, people), append(shown.Subjects, people)
+			return nil
+		})
+		if len(shown.Subjects) > 0 {
+			shown.Blocks, shown.MinBlock = len(shown.Subjects), int(slices.Min(shown.Subjects))
+		}
+		return err
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, ErrOvertaken(r) // withdrawn since
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read groups: %w", err)
 	}
-	shown := &ecg.Shown{}
-	if err := json.Unmarshal(document, shown); err != nil {
-		return nil, fmt.Errorf("read groups: %w", err)
-	}
-	return ecg.NewRoot(shown, ecg.HighestRisk(r.groupSize()), ecg.Local, nil), nil
+	// A group of which clusters are gone has one left, and that has k people.
+	return ecg.NewRoot(shown, ecg.HighestRisk(r.K), ecg.Local, nil), nil
 }
 
 // createPeopleView is the statement that defines what a joint publication shows of the
@@ -251,5 +313,6 @@ func (c *Chain) createPeopleView(r *Relation) string {
 		labels = append(labels, fmt.Sprintf("e.%s AS %s", ident(r.borrowed[i].LabelColumn()), ident(column.LabelColumn())))
 	}
 	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.people_%d WHERE %s%s) e",
-		ParentView(c.name()), commas(append(list, labels...)), r.Epoch, c.admitted(parentAdmission(c.number)), fence)
+		ParentView(c.name()), commas(append(list, labels...)), c.publication,
+		c.admitted(parentAdmission(c.number)), fence)
 }

@@ -160,6 +160,7 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.OneRow = r.OneRow && r.SetValued == nil // a cohort may have several codes a subject
 		r.Stale = p.Fingerprint != fingerprint || r.ByMeans
 		if r.Parent != nil {
 			r.Parent.InStep = inStep

@@ -24,11 +24,6 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 	if r.DataSetOf != 0 {
 		return c.openDataSet(ctx, r, audience, serves)
 	}
-	if r.SetValued != nil {
-		if err := c.publish(ctx, r); err != nil {
-			return nil, err
-		}
-	}
 	chain := &Chain{version: r.Catalog, policy: r.Version, opened: time.Now(), granted: make(map[string]bool)}
 	written := false
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
@@ -57,7 +52,7 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 		}
 		written = true
 		if r.SetValued != nil {
-			return c.showPublication(ctx, tx, r, audience, chain)
+			return c.showPublication(ctx, tx, r, audience, chain, was)
 		}
 		return c.takeIn(ctx, tx, r, audience, chain, was)
 	})
@@ -99,10 +94,14 @@ func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audienc
 	err = tx.QueryRow(ctx, `SELECT c.chain, c.epoch, c.generation, c.edition, c.layout, coalesce(c.version, 0), c.subjects, c.min_block,
 			coalesce((SELECT e.created FROM tailor.epoch e WHERE e.epoch = c.epoch), c.changed), c.arrivals,
 			c.version = $3 AND c.layout = $4 AND NOT tailor.restored()
-				AND EXISTS (SELECT FROM tailor.protection p WHERE p.relation = $1 AND p.active = $3)
-				AND (c.epoch = $5 OR NOT EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = $1))
-		FROM tailor.chain c WHERE c.relation = $1 AND c.audience = $2`, r.OID, audience, r.Version, releaseLayout, r.Epoch).
-		Scan(&chain.number, &chain.copy, &chain.generation, &chain.edition, &was.layout, &was.version, &chain.subjects, &chain.minBlock, &chain.copied, &chain.arrivals, &was.current)
+				AND EXISTS (SELECT FROM tailor.protection p
+					WHERE p.relation = $1 AND p.active = $3),
+			coalesce(tailor.publication_of(c.relation), 0)
+		FROM tailor.chain c WHERE c.relation = $1 AND c.audience = $2`,
+		r.OID, audience, r.Version, releaseLayout).
+		Scan(&chain.number, &chain.copy, &chain.generation, &chain.edition, &was.layout, &was.version,
+			&chain.subjects, &chain.minBlock, &chain.copied, &chain.arrivals, &was.current,
+			&chain.publication)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return was, nil
 	}
@@ -268,6 +267,9 @@ func (t *takingIn) note(ctx context.Context, first bool) error {
 		Scan(&c.subjects, &c.minBlock, &c.arrivals, &c.copied)
 	if err != nil {
 		return fmt.Errorf("note what the chain has become: %w", err)
+	}
+	if err := t.forgetWaiting(ctx); err != nil {
+		return err
 	}
 	return execute(ctx, t.tx, "ANALYZE "+row, fmt.Sprintf("SELECT tailor.drop_copy(%d)", t.r.Epoch),
 		"SELECT nextval('tailor.catalog_version')", "SELECT pg_notify('tailor', 'policies')")

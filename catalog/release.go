@@ -440,7 +440,7 @@ func (c *Chain) createLabelView(r *Relation, dictionaries []*dictionary) string 
 func (c *Chain) viewOver(r *Relation, name string, list []string, condition string) string {
 	from := c.table("row") + " e" + condition
 	if r.SetValued != nil {
-		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", r.Epoch,
+		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", c.publication,
 			c.admitted(c.number), fence)
 	}
 	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM %s", name,

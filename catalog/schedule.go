@@ -113,7 +113,8 @@ type dueTable struct {
 }
 
 func dueSchedules(ctx context.Context, db querier) ([]dueTable, error) {
-	rows, err := db.Query(ctx, `SELECT d.relation::oid, s.due < now() - make_interval(secs => $1)
+	rows, err := db.Query(ctx, `SELECT d.relation::oid, 
+			NOT s.on_change AND s.due < now() - make_interval(secs => $1)
 		FROM tailor.due_schedules() WITH ORDINALITY d(relation, place) JOIN tailor.schedule s USING (relation) ORDER BY d.place`, overdueAfter.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("read schedules: %w", err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	mathrand "math/rand/v2"
@@ -52,49 +53,25 @@ func (r *Relation) config() disassociate.Config {
 	return cfg
 }
 
-// publish makes the publication of a set-valued relation's present epoch
-// unless it has been made. Every audience and every query reads the same one:
-// two of the same subjects could be intersected. So a proxy makes it under the
-// lock of the epoch and stores it in the same transaction in which it drops
-// what it was made from; whatever ends the proxy or the transaction before its
-// commit leaves the epoch as it was.
-func (c *Catalog) publish(ctx context.Context, r *Relation) error {
-	return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%ds'", int(makingPatience.Seconds()))); err != nil {
-			return err
-		}
-		// An epoch that has been superseded is not published any more.
-		if err := assertInForce(ctx, tx, r); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `SELECT FROM tailor.epoch WHERE epoch = $1 FOR UPDATE`, r.Epoch); err != nil {
-			return fmt.Errorf("lock epoch %d: %w", r.Epoch, err)
-		}
-		var done bool
-		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tailor.publication WHERE epoch = $1)`, r.Epoch).Scan(&done)
-		if err != nil || done {
-			return err
-		}
-		var there bool
-		err = tx.QueryRow(ctx, `SELECT to_regclass('tailor_store.records_' || $1::integer) IS NOT NULL`,
-			r.Epoch).Scan(&there)
-		if err != nil {
-			return err
-		}
-		if !there { // withdrawn, since somebody was erased
-			return errNoCopy(r)
-		}
-		return c.publishEpoch(ctx, tx, r)
-	})
-}
-
-// showPublication has an audience read the publication of the relation's present epoch.
-func (c *Catalog) showPublication(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain) error {
-	earlier := chain.copy
+// showPublication has an audience read the publication of a set-valued relation, which it
+// brings up to date with the relation's copy if no other audience has. Every audience and
+// every query reads the same one. The transaction holds the lock of the copy, and drops
+// what people are published from in the same commit that publishes them: nobody can be
+// published twice.
+func (c *Catalog) showPublication(
+	ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored,
+) error {
 	if chain.number == 0 {
 		if err := assertNoneBefore(ctx, tx, r); err != nil {
 			return err
 		}
+	}
+	var err error
+	if chain.publication, err = c.takeInCodes(ctx, tx, r); err != nil {
+		return err
+	}
+	first := chain.number == 0
+	if first {
 		err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, blocks, min_block) VALUES ($1, $2, $3, 1, $4) RETURNING chain`,
 			r.OID, audience, r.Epoch, r.K).Scan(&chain.number)
 		if err != nil {
@@ -102,51 +79,115 @@ func (c *Catalog) showPublication(ctx context.Context, tx pgx.Tx, r *Relation, a
 		}
 	} else {
 		chain.generation++
-		chain.edition = max(chain.edition, chain.generation-1) + 1
 	}
-	chain.copy, chain.minBlock = r.Epoch, r.K // candidates for whoever knows m codes
-	views := []string{chain.createView(r, nil)}
-	if r.IsJoint() {
-		views = append(views, chain.createPeopleView(r))
-	}
-	if err := execute(ctx, tx, views...); err != nil {
-		return fmt.Errorf("create release: %w", err)
-	}
-	if r.Scope != "project" {
-		if err := execute(ctx, tx, chain.grantStatement(r, readers)); err != nil {
-			return fmt.Errorf("grant release: %w", err)
+	if was.version != r.Version || was.layout != releaseLayout {
+		if !first {
+			chain.edition = max(chain.edition, chain.generation-1) + 1
+		}
+		views := []string{chain.createView(r, nil)}
+		if r.IsJoint() {
+			views = append(views, chain.createPeopleView(r))
+		}
+		if r.Scope != "project" {
+			views = append(views, chain.grantStatement(r, readers))
+		}
+		if err := execute(ctx, tx, views...); err != nil {
+			return fmt.Errorf("create release: %w", err)
 		}
 	}
-	err := tx.QueryRow(ctx, `UPDATE tailor.chain c SET epoch = $2, generation = $3, edition = $4, version = $5, layout = $6, changed = now(), min_block = $7,
-			(rows, subjects) = (SELECT e.rows, e.subjects FROM tailor.epoch e WHERE e.epoch = $2)
-		WHERE c.chain = $1 RETURNING c.subjects`, chain.number, r.Epoch, chain.generation, chain.edition, r.Version, releaseLayout, r.K).Scan(&chain.subjects)
+	chain.copy, chain.minBlock = r.Epoch, r.K // candidates for whoever knows m codes
+	_, err = tx.Exec(ctx, `UPDATE tailor.chain c SET epoch = $2, generation = $3, edition = $4,
+		version = $5, layout = $6, changed = now(), min_block = $7
+		WHERE c.chain = $1`, chain.number, r.Epoch, chain.generation, chain.edition, r.Version, releaseLayout, r.K)
+	if err == nil {
+		_, err = tx.Exec(ctx, `CALL tailor.count_published($1::oid::regclass)`, r.OID)
+	}
+	if err == nil {
+		err = tx.QueryRow(ctx, `SELECT c.subjects, c.arrivals, e.created FROM tailor.chain c
+			JOIN tailor.epoch e USING (epoch) WHERE c.chain = $1`, chain.number).
+			Scan(&chain.subjects, &chain.arrivals, &chain.copied)
+	}
 	if err != nil {
 		return fmt.Errorf("note publication: %w", err)
 	}
-	if earlier == 0 || earlier == r.Epoch {
-		return nil
-	}
-	return dropUnused(ctx, tx, r, earlier)
+	return execute(ctx, tx, "SELECT nextval('tailor.catalog_version')",
+		"SELECT pg_notify('tailor', 'policies')")
 }
 
-// dropUnused removes the publication of an epoch that no chain is on any more.
-func dropUnused(ctx context.Context, tx pgx.Tx, r *Relation, epochNumber int) error {
-	var used bool
-	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tailor.chain WHERE epoch = $1)
-		OR EXISTS (SELECT FROM tailor.protection WHERE relation = $2 AND epoch = $1)`, epochNumber, r.OID).Scan(&used)
-	if err != nil || used {
-		return err
+// takeInCodes brings the publication of codes up to date with the relation's copy, and
+// returns its number. Who is published keeps the record, whatever has changed; newcomers
+// are published by themselves when they are a cohort; a cluster goes when all of it have.
+func (c *Catalog) takeInCodes(ctx context.Context, tx pgx.Tx, r *Relation) (int, error) {
+	var publication int
+	var there bool
+	err := tx.QueryRow(ctx, `SELECT coalesce(tailor.publication_of($1::oid::regclass), 0),
+		tailor.is_stored('records_' || $2::integer)`,
+		r.OID, r.Epoch).Scan(&publication, &there)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("look for a publication: %w", err)
+	case !there && publication == 0:
+		return 0, errNoCopy(r)
+	case !there: // another audience has taken it in
+		return publication, nil
+	case publication == 0:
+		if err := c.publish(ctx, tx, r, r.Epoch); err != nil {
+			return 0, err
+		}
+		return r.Epoch, dropCodes(ctx, tx, r.Epoch)
 	}
-	// What another transaction reads goes with a later one.
-	if _, err = tx.Exec(ctx, "SELECT tailor.drop_unless_used('TABLE', $1)", []string{fmt.Sprintf("tailor_store.epoch_%d", epochNumber)}); err != nil {
-		return err
+	member := fmt.Sprintf("tailor_store.member_%d", publication)
+	differs := fmt.Sprintf("tailor_store.differs_%d", r.Epoch)
+	var gone []int32
+	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT ARRAY(
+		SELECT m.cluster FROM %s m LEFT JOIN %s d USING ("tailor key")
+		WHERE m.cluster IS NOT NULL
+		GROUP BY 1 HAVING bool_and(coalesce(d.gone, false)))`, member, differs)).Scan(&gone)
+	if err == nil {
+		_, err = tx.Exec(ctx, `CALL tailor.withdraw_clusters($1, $2)`, publication, gone)
 	}
-	return dropPublication(ctx, tx, epochNumber)
+	if err != nil {
+		return 0, fmt.Errorf("withdraw clusters: %w", err)
+	}
+	var shown, arrivals int
+	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT u.records,
+			(SELECT count(*) FROM tailor_store.digest_%d)
+		FROM tailor.publication u WHERE u.epoch = $1`, r.Epoch), publication).
+		Scan(&shown, &arrivals)
+	if err != nil {
+		return 0, fmt.Errorf("count who waits: %w", err)
+	}
+	enough := r.cohortSize()
+	if shown == 0 { // as for a first copy
+		enough = r.K
+	}
+	if r.IsJoint() {
+		enough = max(enough, r.groupSize())
+	}
+	if arrivals >= enough {
+		err := c.publish(ctx, tx, r, publication)
+		var few *disassociate.TooFewError
+		if err != nil && !errors.As(err, &few) { // else they wait for others
+			return 0, err
+		}
+	}
+	if _, err = tx.Exec(ctx, `CALL tailor.note_unpublished($1::oid::regclass, $2, $3)`, r.OID,
+		r.Epoch, enough); err != nil {
+		return 0, fmt.Errorf("note who waits: %w", err)
+	}
+	return publication, dropCodes(ctx, tx, r.Epoch)
 }
 
-// publishEpoch makes and stores the publication in a transaction that holds
-// the lock of the epoch.
-func (c *Catalog) publishEpoch(ctx context.Context, tx pgx.Tx, r *Relation) error {
+// dropCodes drops a copy of codes that has been taken in.
+func dropCodes(ctx context.Context, tx pgx.Tx, copy int) error {
+	return execute(ctx, tx, fmt.Sprintf(`DROP TABLE IF EXISTS tailor_store.records_%[1]d,
+		tailor_store.digest_%[1]d, tailor_store.demographics_%[1]d,
+		tailor_store.differs_%[1]d, tailor_store.shape_%[1]d`, copy))
+}
+
+// publish publishes all of the relation's copy as a cohort of a publication, which begins
+// with it if it has the copy's number.
+func (c *Catalog) publish(ctx context.Context, tx pgx.Tx, r *Relation, publication int) error {
 	started := time.Now()
 	log := c.log.With("relation", r.String(), "epoch", r.Epoch)
 	log.Info("publishing set-valued table")
@@ -164,15 +205,22 @@ func (c *Catalog) publishEpoch(ctx context.Context, tx pgx.Tx, r *Relation) erro
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails: crypto/rand ends the process instead
 	var stage disassociate.Stage
-	p, err := disassociated(ctx, records, people, r.config(), mathrand.New(mathrand.NewChaCha8(seed)), func(s disassociate.Stage, _, total int) {
+	before, err := readCohorts(ctx, tx, r, publication)
+	if err != nil {
+		return fmt.Errorf("read publication: %w", err)
+	}
+	progress := func(s disassociate.Stage, _, total int) {
 		if s != stage {
 			stage = s
 			log.Debug("publishing set-valued table", "stage", string(s), "steps", total)
 		}
-	})
+	}
+	rng := mathrand.New(mathrand.NewChaCha8(seed))
+	p, err := disassociated(ctx, records, people, r.config(), rng, before.taken, progress)
 	if err != nil {
 		return fmt.Errorf("publish epoch %d: %w", r.Epoch, err)
 	}
+	p.number, p.before = publication, before
 	err = p.store(ctx, tx, r)
 	if err == nil && people != nil {
 		err = p.storePeople(ctx, tx, r, people)
@@ -184,9 +232,14 @@ func (c *Catalog) publishEpoch(ctx context.Context, tx pgx.Tx, r *Relation) erro
 	return nil
 }
 
-// publication is the published form of an epoch, and one data set that it can
+// publication is the published form of a cohort, and one data set that it can
 // be read as: what a query sees in place of the table.
 type publication struct {
+	number  int // of the publication that the cohort is a part of
+	before  *cohortsBefore
+	of      []placed // the people, in which cluster
+	items   []int    // the numbers that the publication has for the form's codes
+	fresh   []int    // those of the form's codes that it has not had
 	form    *published.Form
 	encoded []byte
 	records []publishedRecord // in random order
@@ -204,8 +257,21 @@ type cell struct {
 // random for this publication: it has nothing to do with the subject's key,
 // nor with a number in another publication or another table.
 type publishedRecord struct {
-	number int32
-	items  published.Record
+	number  int32
+	cluster int32
+	items   published.Record
+}
+
+// coded are the codes of a person, who is known by a digest.
+type coded struct {
+	person string
+	codes  []string
+}
+
+// placed says which cluster a person is in. SECRET: it is never published.
+type placed struct {
+	person  string
+	cluster int32
 }
 
 // disassociated publishes records. The form depends on the records and the
@@ -216,20 +282,21 @@ type publishedRecord struct {
 //
 // The records of a joint publication are in groups: those that share their labels.
 func disassociated(
-	ctx context.Context, records [][]string, groups *people, cfg disassociate.Config, rng *mathrand.Rand, progress disassociate.Progress,
+	ctx context.Context, records []coded, groups *people, cfg disassociate.Config, rng *mathrand.Rand, taken map[int32]bool, progress disassociate.Progress,
 ) (*publication, error) {
-	for _, codes := range records {
-		slices.Sort(codes)
+	for _, r := range records {
+		slices.Sort(r.codes)
 	}
 	if groups == nil {
-		slices.SortFunc(records, slices.Compare)
+		slices.SortFunc(records, coded.compare)
 	} else {
 		cfg.Groups = groups.sorted(records)
-		cfg.MayBeEmpty = slices.ContainsFunc(records, func(codes []string) bool { return len(codes) == 0 })
+		cfg.MayBeEmpty = slices.ContainsFunc(records,
+			func(r coded) bool { return len(r.codes) == 0 })
 	}
 	builder := disassociate.Builder{MayBeEmpty: cfg.MayBeEmpty}
-	for _, codes := range records {
-		if err := builder.Add(codes...); err != nil {
+	for _, r := range records {
+		if err := builder.Add(r.codes...); err != nil {
 			return nil, err
 		}
 	}
@@ -254,8 +321,11 @@ func disassociated(
 		return nil, err
 	}
 	p := &publication{form: form, encoded: encoded.Bytes()}
+	for i, cluster := range result.ClusterOf {
+		p.of = append(p.of, placed{records[i].person, cluster})
+	}
 	var place []int32 // of each record of the reconstruction, after shuffling
-	p.records, place = numbered(form.Reconstruct(rng), rng)
+	p.records, place = numbered(form, rng, taken)
 	if groups != nil {
 		p.members = groups.members(form, result.ClusterOf, place)
 	}
@@ -268,21 +338,32 @@ func disassociated(
 	return p, nil
 }
 
-// numbered gives each record a random number of its own and shuffles them. It says where
-// each has got.
-func numbered(records []published.Record, rng *mathrand.Rand) (out []publishedRecord, place []int32) {
+// compare orders records by their codes alone.
+func (c coded) compare(o coded) int { return slices.Compare(c.codes, o.codes) }
+
+// numbered reconstructs records, gives each a random number that is not taken, and shuffles
+// them. It says where each has got.
+func numbered(
+	form *published.Form, rng *mathrand.Rand, taken map[int32]bool,
+) (out []publishedRecord, place []int32) {
+	records := form.Reconstruct(rng)
 	out = make([]publishedRecord, len(records))
 	place = make([]int32, len(records))
 	order := rng.Perm(len(records))
-	taken := make(map[int32]bool, len(records))
+	cluster, left := 0, form.Clusters[0].Size // records are listed by cluster
 	for i, items := range records {
+		for left == 0 {
+			cluster++
+			left = form.Clusters[cluster].Size
+		}
+		left--
 		number := 1 + rng.Int32N(maxPseudonym)
 		for taken[number] {
 			number = 1 + rng.Int32N(maxPseudonym)
 		}
 		taken[number] = true
 		at := order[i]
-		out[at], place[i] = publishedRecord{number, items}, int32(at)
+		out[at], place[i] = publishedRecord{number, int32(cluster), items}, int32(at)
 	}
 	return out, place
 }

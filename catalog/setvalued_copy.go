@@ -57,12 +57,12 @@ func (w *copyWriter) textOrNull(value string, ok bool) {
 	}
 }
 
-// items writes an array of numbers.
-func (w *copyWriter) items(items []published.Item) {
+// items writes an array of items by the numbers that stand for them.
+func (w *copyWriter) items(numbers []int, items []published.Item) {
 	w.field()
 	separator := byte('{')
 	for _, it := range items {
-		w.buffer = strconv.AppendUint(append(w.buffer, separator), uint64(it), 10)
+		w.buffer = strconv.AppendInt(append(w.buffer, separator), int64(numbers[it]), 10)
 		separator = ','
 	}
 	w.buffer = append(w.buffer, '}')
@@ -104,8 +104,8 @@ func (w *copyWriter) array(codes []published.Code, items published.Record) {
 func (p *publication) writeRows(w *copyWriter, r *Relation) {
 	subject := r.Column(r.Subject)
 	begin := func(row int, record *publishedRecord) {
-		w.number(row)
-		w.number(0) // the tuple
+		w.number(p.before.rows + row)
+		w.number(p.before.clusters + int(record.cluster)) // the tuple
 		w.number(int(record.number))
 		if subject != nil && subject.Pseudonym {
 			w.number(int(record.number))
@@ -126,10 +126,11 @@ func (p *publication) writeRows(w *copyWriter, r *Relation) {
 	}
 }
 
-// writeItems writes the codes of the form by their numbers.
+// writeItems writes the codes that are new by their numbers.
 func (p *publication) writeItems(w *copyWriter) {
-	for it, code := range p.form.Codes {
-		w.number(it)
+	for _, it := range p.fresh {
+		code := p.form.Codes[it]
+		w.number(p.items[it])
 		w.text(code.Text)
 		w.number(code.Nth)
 		w.end()
@@ -148,8 +149,8 @@ const (
 // chunk is a chunk of its own, with a negative number.
 func (p *publication) writePlaces(w *copyWriter) {
 	place := func(it published.Item, cluster int, kind string, chunk, slots int, share float64) {
-		w.number(int(it))
-		w.number(cluster)
+		w.number(p.items[it])
+		w.number(p.before.clusters + cluster)
 		w.number(p.form.Clusters[cluster].Size)
 		w.text(kind)
 		w.number(chunk)
@@ -161,7 +162,7 @@ func (p *publication) writePlaces(w *copyWriter) {
 		}
 		w.end()
 	}
-	chunk := 0
+	chunk := p.before.chunks
 	for cluster := range p.form.Clusters {
 		c := &p.form.Clusters[cluster]
 		for i := range c.Record {
@@ -171,7 +172,7 @@ func (p *publication) writePlaces(w *copyWriter) {
 			chunk++
 		}
 		for _, it := range c.Items {
-			place(it, cluster, inItemChunk, -1-int(it), c.Size, 0)
+			place(it, cluster, inItemChunk, -1-p.items[it], c.Size, 0)
 		}
 	}
 	for i := range p.form.Shared {
@@ -187,11 +188,11 @@ func (p *publication) writePlaces(w *copyWriter) {
 
 // writeSubRecords writes the distinct sub-records of every chunk.
 func (p *publication) writeSubRecords(w *copyWriter) {
-	chunk := 0
+	chunk := p.before.chunks
 	write := func(c *published.Chunk) {
 		for i := range c.Sub {
 			w.number(chunk)
-			w.items(c.Sub[i].Items)
+			w.items(p.items, c.Sub[i].Items)
 			w.number(c.Sub[i].Count)
 			w.end()
 		}
@@ -204,5 +205,14 @@ func (p *publication) writeSubRecords(w *copyWriter) {
 	}
 	for i := range p.form.Shared {
 		write(&p.form.Shared[i].Chunk)
+	}
+}
+
+// writeMembers writes which cluster each person is in.
+func (p *publication) writeMembers(w *copyWriter) {
+	for _, m := range p.of {
+		w.text(m.person)
+		w.number(p.before.clusters + int(m.cluster))
+		w.end()
 	}
 }

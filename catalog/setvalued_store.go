@@ -1,103 +1,193 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"io"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/hiatus-tailor/tailor/anonymize/disassociate/published"
 )
 
-// readRecords reads the codes of every subject of an epoch; those of a joint publication
-// by the subjects' numbers.
-func readRecords(ctx context.Context, tx pgx.Tx, epochNumber int, people *people) ([][]string, error) {
-	rows, err := tx.Query(ctx, fmt.Sprintf(
-		`SELECT "tailor subject", "tailor code" FROM tailor_store.records_%d ORDER BY 1`, epochNumber))
+// readRecords reads the codes of every subject of a copy; those of a joint publication
+// in the order of the subjects' numbers.
+func readRecords(ctx context.Context, tx pgx.Tx, epochNumber int, people *people) ([]coded, error) {
+	query := `SELECT "tailor key"::text, "tailor code" FROM tailor_store.records_%d
+		ORDER BY "tailor subject"`
+	if people != nil {
+		query = `SELECT d."tailor key"::text, r."tailor code" FROM tailor_store.demographics_%[1]d d
+			LEFT JOIN tailor_store.records_%[1]d r USING ("tailor subject")
+			ORDER BY d."tailor subject"`
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf(query, epochNumber))
 	if err != nil {
 		return nil, err
 	}
-	var records [][]string
-	if people != nil {
-		records = make([][]string, len(people.groupOf))
-	}
-	var subject, last int32
-	var code string
-	_, err = pgx.ForEachRow(rows, []any{&subject, &code}, func() error {
-		if people != nil {
-			records[subject-1] = append(records[subject-1], code)
-			return nil
+	var records []coded
+	var person string
+	var code *string
+	_, err = pgx.ForEachRow(rows, []any{&person, &code}, func() error {
+		if len(records) == 0 || records[len(records)-1].person != person {
+			records = append(records, coded{person: person})
 		}
-		if len(records) == 0 || subject != last {
-			records, last = append(records, nil), subject
+		if code != nil {
+			last := &records[len(records)-1]
+			last.codes = append(last.codes, *code)
 		}
-		records[len(records)-1] = append(records[len(records)-1], code)
+		code = nil
 		return nil
 	})
 	return records, err
 }
 
-// store writes a publication: the form, what tailor.case_count reads, and the
-// rows that stand in place of the table, under the name by which releases find
-// the copy of an epoch. It drops what the publication was made from.
-func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
-	number := r.Epoch
-	for _, s := range []string{
-		"ALTER TABLE tailor_store.shape_%[1]d RENAME TO epoch_%[1]d",
-		`CREATE TABLE tailor_store.item_%[1]d (item integer NOT NULL, code text COLLATE "C" NOT NULL, nth integer NOT NULL)`,
-		`CREATE TABLE tailor_store.place_%[1]d (item integer NOT NULL, cluster integer NOT NULL, size integer NOT NULL,
-			kind "char" NOT NULL, chunk integer NOT NULL, slots integer NOT NULL, share double precision)`,
-		"CREATE TABLE tailor_store.subrecord_%[1]d (chunk integer NOT NULL, items integer[] NOT NULL, records integer NOT NULL)",
-	} {
-		if _, err := tx.Exec(ctx, fmt.Sprintf(s, number)); err != nil {
-			return err
+// cohortsBefore is what a publication has when a cohort is added to it.
+type cohortsBefore struct {
+	form     *published.Form // nil if the cohort is the first
+	clusters int
+	chunks   int
+	rows     int
+	codes    map[published.Code]int // their numbers
+	taken    map[int32]bool         // numbers of records
+	groups   *publishedGroups
+}
+
+func readCohorts(
+	ctx context.Context, tx pgx.Tx, r *Relation, publication int,
+) (*cohortsBefore, error) {
+	b := &cohortsBefore{codes: make(map[published.Code]int), taken: make(map[int32]bool)}
+	if publication == r.Epoch {
+		return b, nil
+	}
+	var form string
+	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT u.form, u.clusters, 
+			(SELECT coalesce(max(chunk) + 1, 0) FROM tailor_store.place_%[1]d),
+			(SELECT coalesce(max("tailor row") + 1, 0) FROM tailor_store.epoch_%[1]d)
+		FROM tailor.publication u WHERE u.epoch = $1`, publication), publication).
+		Scan(&form, &b.clusters, &b.chunks, &b.rows)
+	if err != nil {
+		return nil, err
+	}
+	if b.form, err = published.Decode(strings.NewReader(form)); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT code, nth, item FROM tailor_store.item_%d`,
+		publication))
+	if err != nil {
+		return nil, err
+	}
+	var code published.Code
+	var item int
+	if _, err := pgx.ForEachRow(rows, []any{&code.Text, &code.Nth, &item},
+		func() error { b.codes[code] = item; return nil }); err != nil {
+		return nil, err
+	}
+	people := fmt.Sprintf(`SELECT DISTINCT "tailor subject" FROM tailor_store.epoch_%d`,
+		publication)
+	if r.IsJoint() {
+		people = fmt.Sprintf(`SELECT %s FROM tailor_store.people_%d`, rowColumn, publication)
+		if b.groups, err = readPublishedGroups(ctx, tx, publication); err != nil {
+			return nil, err
 		}
 	}
+	if rows, err = tx.Query(ctx, people); err != nil {
+		return nil, err
+	}
+	var number int32
+	_, err = pgx.ForEachRow(rows, []any{&number},
+		func() error { b.taken[number] = true; return nil })
+	return b, err
+}
+
+// store writes a cohort to its publication: the form, what tailor.case_count reads, the
+// rows that stand in place of the table, and who is in which cluster.
+func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
+	first := p.before.form == nil
+	if first {
+		for _, s := range []string{
+			"ALTER TABLE tailor_store.shape_%[1]d RENAME TO epoch_%[1]d",
+			`CREATE TABLE tailor_store.item_%[1]d (item integer NOT NULL,
+				code text COLLATE "C" NOT NULL, nth integer NOT NULL)`,
+			`CREATE TABLE tailor_store.place_%[1]d (item integer NOT NULL, cluster integer NOT NULL,
+				size integer NOT NULL, kind "char" NOT NULL, chunk integer NOT NULL,
+				slots integer NOT NULL, share double precision)`,
+			"CREATE TABLE tailor_store.subrecord_%[1]d (chunk integer NOT NULL, items integer[] NOT NULL, records integer NOT NULL)",
+			`CREATE TABLE tailor_store.member_%[1]d ("tailor key" uuid NOT NULL, cluster integer,
+				"tailor codes" uuid)`,
+		} {
+			if err := execute(ctx, tx, fmt.Sprintf(s, p.number)); err != nil {
+				return err
+			}
+		}
+	}
+	p.numberCodes()
 	for table, encode := range map[string]func(*copyWriter){
-		"epoch":     func(w *copyWriter) { p.writeRows(w, r) },
-		"item":      p.writeItems,
-		"place":     p.writePlaces,
-		"subrecord": p.writeSubRecords,
+		"epoch_%d":                          func(w *copyWriter) { p.writeRows(w, r) },
+		"item_%d":                           p.writeItems,
+		"place_%d":                          p.writePlaces,
+		"subrecord_%d":                      p.writeSubRecords,
+		`member_%d ("tailor key", cluster)`: p.writeMembers,
 	} {
-		statement := fmt.Sprintf("COPY tailor_store.%s_%d FROM STDIN", table, number)
-		err := copyText(ctx, tx, statement, func(to io.Writer) error {
-			w := &copyWriter{to: to}
-			encode(w)
-			w.flush()
-			return w.err
-		})
-		if err != nil {
+		if err := copyInto(ctx, tx, fmt.Sprintf("tailor_store."+table, p.number),
+			encode); err != nil {
 			return fmt.Errorf("%s: %w", table, err)
 		}
 	}
-	for _, s := range []string{
-		"ALTER TABLE tailor_store.item_%[1]d ADD PRIMARY KEY (code, nth)",
-		"ALTER TABLE tailor_store.place_%[1]d ADD PRIMARY KEY (item, cluster)",
-		"CREATE INDEX ON tailor_store.subrecord_%[1]d (chunk)",
-		"ALTER TABLE tailor_store.subrecord_%[1]d REPLICA IDENTITY FULL", // an erasure takes rows
-		"ALTER TABLE tailor_store.epoch_%[1]d REPLICA IDENTITY FULL",
-		"ANALYZE tailor_store.epoch_%[1]d, tailor_store.item_%[1]d, tailor_store.place_%[1]d, tailor_store.subrecord_%[1]d",
-		"DROP TABLE tailor_store.records_%[1]d",
-		"DROP TABLE IF EXISTS tailor_store.demographics_%[1]d",
-	} {
-		if _, err := tx.Exec(ctx, fmt.Sprintf(s, number)); err != nil {
-			return err
+	var statements []string
+	if first {
+		for _, s := range []string{
+			"ALTER TABLE tailor_store.item_%[1]d ADD PRIMARY KEY (code, nth)",
+			"ALTER TABLE tailor_store.place_%[1]d ADD PRIMARY KEY (item, cluster)",
+			`ALTER TABLE tailor_store.member_%[1]d ADD PRIMARY KEY ("tailor key")`,
+			"CREATE INDEX ON tailor_store.subrecord_%[1]d (chunk)",
+			"ALTER TABLE tailor_store.subrecord_%[1]d REPLICA IDENTITY FULL", // an erasure takes rows
+			"ALTER TABLE tailor_store.epoch_%[1]d REPLICA IDENTITY FULL",
+		} {
+			statements = append(statements, fmt.Sprintf(s, p.number))
 		}
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO tailor.publication (epoch, k, m, records, codes, clusters, form) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		number, p.form.Promise.K, p.form.Promise.M, len(p.records), len(p.form.Codes), len(p.form.Clusters), string(p.encoded))
+	// With its key: a publication of all tables keeps tables without one from being changed.
+	statements = append(statements, fmt.Sprintf(`UPDATE tailor_store.member_%d m
+		SET "tailor codes" = d."tailor codes"
+		FROM tailor_store.digest_%d d WHERE d."tailor key" = m."tailor key"`, p.number, r.Epoch))
+	statements = append(statements, fmt.Sprintf(`ANALYZE tailor_store.epoch_%[1]d,
+		tailor_store.item_%[1]d, tailor_store.place_%[1]d, tailor_store.subrecord_%[1]d,
+		tailor_store.member_%[1]d`, p.number))
+	if err := execute(ctx, tx, statements...); err != nil {
+		return err
+	}
+	if first {
+		_, err := tx.Exec(ctx, `INSERT INTO tailor.publication 
+				(epoch, k, m, records, codes, clusters, form) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			p.number, p.form.Promise.K, p.form.Promise.M, len(p.records), len(p.form.Codes), len(p.form.Clusters), string(p.encoded))
+		return err
+	}
+	var whole bytes.Buffer
+	form := published.Concat(p.before.form, p.form)
+	if err := form.Encode(&whole); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `UPDATE tailor.publication SET records = records + $2, codes = $3,
+		clusters = $4, form = $5 WHERE epoch = $1`,
+		p.number, len(p.records), len(form.Codes), len(form.Clusters), whole.String())
 	return err
 }
 
-// dropPublication removes what is stored of an epoch, unless somebody reads it.
-func dropPublication(ctx context.Context, tx pgx.Tx, epochNumber int) error {
-	var tables []string
-	for _, name := range []string{"item", "place", "subrecord", "digest", "records", "shape", "people", "demographics"} {
-		tables = append(tables, fmt.Sprintf("tailor_store.%s_%d", name, epochNumber))
+// numberCodes numbers the codes of the cohort as the publication does, which new ones
+// follow.
+func (p *publication) numberCodes() {
+	next := 0
+	for _, item := range p.before.codes {
+		next = max(next, item+1)
 	}
-	var gone bool
-	if err := tx.QueryRow(ctx, "SELECT tailor.drop_unless_used('TABLE', $1)", tables).Scan(&gone); err != nil || !gone {
-		return err
+	for _, code := range p.form.Codes {
+		item, known := p.before.codes[code]
+		if !known {
+			item = next
+			next++
+			p.fresh = append(p.fresh, len(p.items))
+		}
+		p.items = append(p.items, item)
 	}
-	_, err := tx.Exec(ctx, "DELETE FROM tailor.publication WHERE epoch = $1", epochNumber)
-	return err
 }

@@ -30,6 +30,7 @@ type takingIn struct {
 	partial      bool             // the copy has what differs from the release, and no other rows
 	measured     []ecg.StoredRisk // of the table as it is; nil where that has not been looked at
 	waiting      waiting
+	next         nextRelease
 	sums         sums
 	hashOfNull   int64 // as payloads are hashed
 	slot         *int  // of tailor.progress; nil where all are taken

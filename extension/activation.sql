@@ -592,23 +592,11 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.write_version IS 'puts a policy in force, with a copy; for Tailor''s own routines only';
 
-CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE PROCEDURE tailor.assert_no_ways(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    policy jsonb;
-    parent regclass := tailor.data_set_parent(relation);
-    way    record;
+    way record;
 BEGIN
-    CALL tailor.assert_owner(relation);
-    CALL tailor.assert_protected(relation);
-    CALL tailor.take_turn(relation);
-    policy := tailor.draft(relation);
-    CALL tailor.assert_valid(relation, policy);
-    IF parent IS NOT NULL THEN
-        CALL tailor.assert_data_set(relation, policy, parent);
-    ELSIF EXISTS (SELECT FROM tailor.data_sets(relation)) THEN
-        CALL tailor.assert_has_data_sets(relation, policy);
-    END IF;
     FOR way IN SELECT * FROM tailor.powers(ARRAY(SELECT tailor.reader_roles())) LIMIT 1 LOOP
         RAISE EXCEPTION 'reader "%" bypasses privileges', way.reader USING ERRCODE = '42501',
             DETAIL = format('It is or can become %I.', way.role), HINT = 'tailor doctor finds all such readers, and says what mends each.';
@@ -643,6 +631,27 @@ BEGIN
             DETAIL = format('It may do so as %I.', way.role),
             HINT = format('REVOKE ALL ON %s FROM PUBLIC, %I; or drop the view.', way.view, way.role);
     END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_no_ways IS 'fails if a reader can read a table past its '
+    'releases; for Tailor''s own routines only';
+
+CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    policy jsonb;
+    parent regclass := tailor.data_set_parent(relation);
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
+    CALL tailor.take_turn(relation);
+    policy := tailor.draft(relation);
+    CALL tailor.assert_valid(relation, policy);
+    IF parent IS NOT NULL THEN
+        CALL tailor.assert_data_set(relation, policy, parent);
+    ELSIF EXISTS (SELECT FROM tailor.data_sets(relation)) THEN
+        CALL tailor.assert_has_data_sets(relation, policy);
+    END IF;
+    CALL tailor.assert_no_ways(relation);
     IF parent IS NULL THEN
         CALL tailor.write_version(relation, tailor.with_data_sets(relation, policy));
     ELSE
@@ -651,15 +660,13 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.put_in_force IS 'the part of tailor.activate that writes';
 
-CREATE OR REPLACE PROCEDURE tailor.activate(relation regclass)
+CREATE OR REPLACE PROCEDURE tailor.take_privileges(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     part    record;
     readers text;
     losing  text;
 BEGIN
-    CALL tailor.assert_owner(relation);
-    CALL tailor.hold(relation);
     SELECT string_agg(quote_ident(r), ', ') INTO readers FROM tailor.reader_roles() r;
     FOR part IN
         SELECT f AS name, pg_get_userbyid(c.relowner) AS owner
@@ -682,6 +689,16 @@ BEGIN
         END IF;
         EXECUTE format('REVOKE ALL ON %s FROM PUBLIC, %s', part.name, readers);
     END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.take_privileges IS 'takes direct privileges on a table from readers, '
+    'with the rights of its owner';
+
+CREATE OR REPLACE PROCEDURE tailor.activate(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.hold(relation);
+    CALL tailor.take_privileges(relation);
     CALL tailor.put_in_force(relation);
 END $$;
 COMMENT ON PROCEDURE tailor.activate IS 'publishes the draft as a new policy version, takes direct privileges and old releases from readers and builds the stored copy';
@@ -714,9 +731,15 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.hold(relation);
+    IF tailor.made_anew(relation) IS NOT NULL THEN
+        CALL tailor.take_privileges(relation);
+        EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);
+        CALL tailor.hand_over(relation);
+    END IF;
     CALL tailor.renew_copy(coalesce(tailor.data_set_parent(relation), relation));
 END $$;
-COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table, to which the proxy carries what readers are shown';
+COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table, to which the proxy '
+    'carries what readers are shown; of a table that was dropped and made anew, too';
 
 CREATE OR REPLACE PROCEDURE tailor.begin_anew(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -740,7 +763,8 @@ BEGIN
         CALL tailor.close_views(views);
         DELETE FROM tailor.chain c WHERE c.chain = chain.number;
     END LOOP;
-    DELETE FROM tailor.withheld w WHERE w.relation = begin_anew.relation;
+    DELETE FROM tailor.publication u USING tailor.epoch e
+        WHERE e.epoch = u.epoch AND e.relation = begin_anew.relation;
     CALL tailor.drop_orphans();
     RAISE WARNING 'what was shown of % before may be combined with what will be shown: the guarantee starts anew', relation;
     IF EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active

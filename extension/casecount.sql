@@ -32,7 +32,8 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp S
 DECLARE
     -- The name as text: an older snapshot may not show the view in pg_class.
     release integer := substring(relation::text FROM '^tailor_release\.chain_([0-9]+)(?:_g[0-9]+)?$')::integer;
-    number  integer := (SELECT c.epoch FROM tailor.chain c WHERE c.chain = release);
+    number  integer := (SELECT tailor.publication_of(c.relation) FROM tailor.chain c
+        WHERE c.chain = release);
     wanted  integer[];
     stack   text;
 BEGIN
@@ -83,19 +84,22 @@ BEGIN
                    CASE kind WHEN 'i' THEN size WHEN 's' THEN least(s.n, size) ELSE s.n END AS most
             FROM parts p LEFT JOIN supports s ON s.chunk = p.chunk AND s.items = p.items),
         clusters AS (
-            SELECT cluster, count(*) = 1 AND bool_and(kind = 's') AS shared,
+            SELECT cluster, size, count(*) = 1 AND bool_and(kind = 's') AS shared,
                    size * tailor.product(coalesce(share, n::double precision / slots)) AS expected,
                    greatest(0, sum(least) - (count(*) - 1) * size) AS lower, min(most) AS upper,
                    -- The rarest shared chunk limits all clusters of its scope together.
                    (array_agg(chunk ORDER BY n, items) FILTER (WHERE kind = 's'))[1] AS chunk,
-                   min(n) FILTER (WHERE kind = 's') AS n
+                   min(n) FILTER (WHERE kind = 's') AS n,
+                   min(slots) FILTER (WHERE kind = 's') AS slots
             FROM counted GROUP BY cluster, size),
         terms AS (
             SELECT expected, lower, upper FROM clusters WHERE chunk IS NULL
           UNION ALL
             SELECT sum(expected), sum(lower), least(sum(upper), min(n)) FROM clusters WHERE chunk IS NOT NULL AND NOT shared GROUP BY chunk
-          UNION ALL -- a shared chunk that holds all codes counts once for its scope
-            SELECT min(n), min(n), min(n) FROM clusters WHERE shared GROUP BY chunk)
+          UNION ALL -- a shared chunk that holds all codes counts once for what is left of its scope
+            SELECT CASE WHEN sum(size) = min(slots) THEN min(n) ELSE sum(expected) END,
+                   greatest(0, min(n) - (min(slots) - sum(size))), least(min(n), sum(size))
+            FROM clusters WHERE shared GROUP BY chunk)
         SELECT coalesce(sum(expected), 0), coalesce(sum(lower), 0), coalesce(sum(upper), 0) FROM terms
         $q$, number) INTO expected, lower, upper USING wanted;
 EXCEPTION WHEN undefined_table THEN

@@ -106,9 +106,9 @@ CREATE OR REPLACE PROCEDURE tailor.assert_effects(relation regclass, policy json
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF policy ? 'set_valued' AND policy ?| ARRAY['departures', 'changes'] THEN
-        RAISE EXCEPTION 'the set-valued table % is published anew from each copy', relation
-            USING ERRCODE = '0A000', HINT = 'Departures and changes are batch there: '
-                'a publication that differs in fewer than k subjects is refused.';
+        RAISE EXCEPTION 'the set-valued table % shows no departures or changes at once', relation
+            USING ERRCODE = '0A000', HINT = 'Records are published in clusters there, '
+                'and each as it was when its cohort was published.';
     END IF;
     IF EXISTS (SELECT FROM jsonb_array_elements_text(policy #> '{indexes,add}') i
                WHERE NOT policy -> 'columns' @? format('$[*] ? (@.name == %s && @.class != "direct_identifier")', to_json(i))::jsonpath) THEN

@@ -29,16 +29,6 @@ COMMENT ON COLUMN tailor.erased.name IS 'the table''s name then';
 COMMENT ON COLUMN tailor.erased.key IS 'the digest of nothing under the key of the others';
 COMMENT ON COLUMN tailor.erased.others IS 'how many other people''s rows were taken along';
 
--- No block tells whose codes are published together. Others are drawn at random, so
--- that the next publication lacks k people; which others, nobody is told.
-CREATE TABLE IF NOT EXISTS tailor.withheld (
-    relation    regclass NOT NULL REFERENCES tailor.protection ON DELETE CASCADE,
-    key         uuid NOT NULL,
-    subject     uuid NOT NULL
-);
-COMMENT ON TABLE tailor.withheld IS 'people whose codes are not published again, because '
-    'somebody was erased with them; until tailor.forget_chains';
-
 CREATE OR REPLACE VIEW tailor.erasures WITH (security_barrier = true) AS
     SELECT p.relation, e.name, e.created AS erased, e.departures, e.others, e.author
     FROM tailor.erased e LEFT JOIN tailor.protection p ON p.identity = e.protection
@@ -50,8 +40,6 @@ CREATE OR REPLACE FUNCTION tailor.left_out_of_copies(relation regclass) RETURNS 
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT e.subject FROM tailor.erased e JOIN tailor.protection p ON p.identity = e.protection
     WHERE p.relation = left_out_of_copies.relation
-  UNION
-    SELECT w.subject FROM tailor.withheld w WHERE w.relation = left_out_of_copies.relation
 $$;
 COMMENT ON FUNCTION tailor.left_out_of_copies IS
     'digests of the people whom no copy of a table may have; for Tailor''s own routines only';
@@ -72,13 +60,10 @@ CREATE OR REPLACE PROCEDURE tailor.assert_erased_known(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (
-        SELECT FROM (
-            SELECT e.key FROM tailor.erased e JOIN tailor.protection p ON p.identity = e.protection
-            WHERE p.relation = assert_erased_known.relation
-          UNION ALL
-            SELECT w.key FROM tailor.withheld w WHERE w.relation = assert_erased_known.relation) r,
+        SELECT FROM tailor.erased e JOIN tailor.protection p ON p.identity = e.protection,
             tailor.subject_key k
-        WHERE r.key <> tailor.subject_digest('', k.key)) THEN
+        WHERE p.relation = assert_erased_known.relation
+          AND e.key <> tailor.subject_digest('', k.key)) THEN
         RAISE EXCEPTION 'people were erased from table % under another key of digests', relation
             USING ERRCODE = '55000',
             DETAIL = 'They would not be found in the table, and would be shown again.',
@@ -233,6 +218,7 @@ BEGIN
                        FROM %1$s GROUP BY "tailor block") b),
              subjects = (SELECT count(DISTINCT "tailor person") FROM %1$s)
          WHERE chain = $1', rows) USING chain;
+    CALL tailor.forget_waiting(chain, person, rows);
 END $$;
 COMMENT ON PROCEDURE tailor.erase_from_release IS 'takes a person out of a release, and blocks as '
     'a whole; for Tailor''s own routines only';
@@ -363,123 +349,91 @@ END $$;
 COMMENT ON PROCEDURE tailor.erase_from_copies IS 'takes a person out of the copies that are not '
     'taken in yet; for Tailor''s own routines only';
 
--- A copy of codes that has lost a record may have too few changes left to be published
--- beside what is published (tailor.assert_enough_changed): then that stays.
-CREATE OR REPLACE PROCEDURE tailor.keep_published(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    copy  integer := (SELECT p.epoch FROM tailor.protection p
-                      WHERE p.relation = keep_published.relation);
-    shown integer := (SELECT max(c.epoch) FROM tailor.chain c
-                      JOIN tailor.publication u USING (epoch)
-                      WHERE c.relation = keep_published.relation);
-    k     integer := (SELECT u.k FROM tailor.publication u WHERE u.epoch = shown);
-BEGIN
-    IF shown IS NULL OR NOT tailor.is_stored('records_' || copy) THEN
-        RETURN;
-    END IF;
-    BEGIN
-        CALL tailor.assert_enough_changed(relation, copy, k);
-    EXCEPTION WHEN object_not_in_prerequisite_state THEN
-        UPDATE tailor.protection p SET epoch = shown WHERE p.relation = keep_published.relation;
-        EXECUTE format('DROP TABLE IF EXISTS tailor_store.records_%1$s, tailor_store.digest_%1$s,
-                            tailor_store.shape_%1$s, tailor_store.demographics_%1$s', copy);
-    END;
-END $$;
-COMMENT ON PROCEDURE tailor.keep_published IS 'drops a copy of codes that may not be published '
-    'any more; for Tailor''s own routines only';
-
--- A publication of codes cannot lose a record: it is of clusters of people. So it is
--- withdrawn, and its readers get 57P03 until the next copy is published. One that is
--- not published yet goes on without the person.
+-- A record of codes is in a cluster, which goes as a whole. A copy that waits goes on
+-- without the person.
 CREATE OR REPLACE FUNCTION tailor.erase_from_publications(
     relation regclass, digest uuid, departures text, acting boolean) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    found     record;
-    there     boolean;
-    withdrawn boolean := false;
-    going     uuid[] := ARRAY[digest]; -- whose records go
-    part      text;
-    views     name[];
+    shown   CONSTANT integer := tailor.publication_of(relation);
+    known   CONSTANT boolean := tailor.is_stored('member_' || shown);
+    there   integer; -- the person's cluster
+    along   bigint := 0;
+    copy    integer;
+    part    text;
+    views   name[];
 BEGIN
     PERFORM FROM tailor.chain c WHERE c.relation = erase_from_publications.relation
         ORDER BY c.chain FOR UPDATE;
-    FOR found IN
-        SELECT e.epoch, u.k, u.epoch IS NOT NULL AS published
-        FROM tailor.epoch e LEFT JOIN tailor.publication u USING (epoch)
-        WHERE e.relation = erase_from_publications.relation
-          AND tailor.is_stored('digest_' || e.epoch)
-          -- Else it was withdrawn, and has nobody any more.
-          AND (u.epoch IS NOT NULL OR tailor.is_stored('records_' || e.epoch))
-        ORDER BY published DESC, e.epoch DESC
-    LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM tailor_store.digest_%s
-                                       WHERE "tailor key" = $1)', found.epoch)
+    IF known THEN
+        EXECUTE format('SELECT cluster FROM tailor_store.member_%s WHERE "tailor key" = $1', shown)
             INTO there USING digest;
-        IF found.published AND there THEN
-            IF departures = 'with_block' AND NOT withdrawn THEN
-                EXECUTE format(
-                    'SELECT $1 || ARRAY(SELECT "tailor key" FROM tailor_store.digest_%s
-                         WHERE "tailor key" <> $1 ORDER BY gen_random_uuid() LIMIT %s)',
-                    found.epoch, found.k - 1) INTO going USING digest;
+    END IF;
+    IF there IS NOT NULL THEN
+        EXECUTE format('SELECT count(*) - 1 FROM tailor_store.member_%s WHERE cluster = $1', shown)
+            INTO along USING there;
+    END IF;
+    IF NOT acting THEN
+        IF there IS NOT NULL THEN
+            RAISE NOTICE 'table %: takes % other people''s codes along, which will not be '
+                'published again', relation, along;
+        ELSIF shown IS NOT NULL AND NOT known THEN
+            RAISE NOTICE 'table %: the publication of codes, which an earlier version has made, '
+                'is withdrawn', relation
+                USING HINT = format('CALL tailor.forget_chains(%L);', relation);
+        ELSE
+            RAISE NOTICE 'table %: no codes of this person are published, and none will be',
+                relation;
+        END IF;
+        RETURN along;
+    END IF;
+    FOR copy IN SELECT e.epoch FROM tailor.epoch e
+                WHERE e.relation = erase_from_publications.relation
+                  AND tailor.is_stored('records_' || e.epoch) LOOP
+        FOREACH part IN ARRAY ARRAY['records', 'digest', 'demographics', 'differs'] LOOP
+            part := format('%s_%s', part, copy);
+            IF tailor.is_stored(part) THEN
+                EXECUTE format('DELETE FROM tailor_store.%s WHERE "tailor key" = $1', part)
+                    USING digest;
             END IF;
-            withdrawn := true;
-        END IF;
-        IF acting AND found.published AND there THEN
-            DELETE FROM tailor.publication u WHERE u.epoch = found.epoch;
-            FOREACH part IN ARRAY ARRAY['epoch', 'people', 'item', 'place', 'subrecord', 'digest'] LOOP
-                part := format('%s_%s', part, found.epoch);
-                IF tailor.is_stored(part) THEN
-                    EXECUTE 'DELETE FROM tailor_store.' || part;
-                END IF;
-            END LOOP;
-        ELSIF acting AND NOT found.published THEN
-            FOREACH part IN ARRAY ARRAY['records', 'digest', 'demographics'] LOOP
-                part := format('%s_%s', part, found.epoch);
-                IF tailor.is_stored(part) THEN
-                    EXECUTE format('DELETE FROM tailor_store.%s WHERE "tailor key" = ANY ($1)',
-                                   part) USING going;
-                END IF;
-            END LOOP;
-            EXECUTE format(
-                'UPDATE tailor.epoch SET (rows, subjects) = (
-                     SELECT count(*), count(DISTINCT "tailor subject")
-                     FROM tailor_store.records_%1$s)
-                 WHERE epoch = %1$s', found.epoch);
-        END IF;
+        END LOOP;
+        EXECUTE format(
+            'UPDATE tailor.epoch SET (rows, subjects) = (
+                 SELECT count(*), count(DISTINCT "tailor subject")
+                 FROM tailor_store.records_%1$s)
+             WHERE epoch = %1$s', copy);
     END LOOP;
-    IF acting AND NOT withdrawn THEN
-        CALL tailor.keep_published(relation);
-    ELSIF acting THEN
-        INSERT INTO tailor.withheld (relation, key, subject)
-            SELECT erase_from_publications.relation, tailor.subject_digest('', k.key), g
-            FROM tailor.subject_key k, unnest(going) g WHERE g <> digest;
+    IF shown IS NOT NULL AND NOT known THEN
+        DELETE FROM tailor.publication u WHERE u.epoch = shown;
+        FOREACH part IN ARRAY ARRAY['epoch', 'people', 'item', 'place', 'subrecord', 'digest'] LOOP
+            part := format('%s_%s', part, shown);
+            IF tailor.is_stored(part) THEN
+                EXECUTE 'DELETE FROM tailor_store.' || part;
+            END IF;
+        END LOOP;
         -- Whatever was planned over a release of layout 0 is refused, and planned again.
         UPDATE tailor.chain c
             SET generation = c.generation + 1, edition = greatest(c.edition, c.generation) + 1,
-                layout = 0, changed = now()
+                layout = 0, changed = now(), rows = 0, subjects = 0
             WHERE c.relation = erase_from_publications.relation;
         views := ARRAY(SELECT unnest(tailor.views_of(c.chain)) FROM tailor.chain c
                        WHERE c.relation = erase_from_publications.relation);
         CALL tailor.close_views(views);
-    ELSIF withdrawn THEN
-        RAISE NOTICE 'table %: the publication of codes is withdrawn until the next copy',
-            relation USING HINT = format('CALL tailor.refresh(%L);', relation);
-        IF departures = 'with_block' THEN
-            RAISE NOTICE 'table %: takes % other people''s codes along, drawn at random, '
-                'which will not be published again', relation, cardinality(going) - 1;
-        ELSE
-            RAISE NOTICE 'table %: whoever compares answers from before and after sees '
-                'what this person''s codes are', relation;
-        END IF;
-    ELSE
-        RAISE NOTICE 'table %: no codes of this person are published, and none will be', relation;
+    ELSIF known THEN
+        CALL tailor.withdraw_clusters(shown, array_remove(ARRAY[there], NULL));
+        DELETE FROM tailor.waiting w USING tailor.chain c
+            WHERE c.relation = erase_from_publications.relation AND w.chain = c.chain
+              AND w.person = tailor.person_of(digest);
+        EXECUTE format('DELETE FROM tailor_store.member_%s WHERE "tailor key" = $1', shown)
+            USING digest;
+        CALL tailor.count_published(relation);
+        UPDATE tailor.chain c SET generation = c.generation + 1, changed = now()
+            WHERE c.relation = erase_from_publications.relation AND there IS NOT NULL;
     END IF;
-    RETURN cardinality(going) - 1;
+    RETURN along;
 END $$;
-COMMENT ON FUNCTION tailor.erase_from_publications IS 'says what goes with a person, or withdraws '
-    'the publications of codes that have the person; for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.erase_from_publications IS 'says what goes with a person, or takes the '
+    'person''s cluster out of the publication of codes; for Tailor''s own routines only';
 
 -- The digests of tailor.subject_digest and tailor.person_digest are of one hash.
 CREATE OR REPLACE FUNCTION tailor.person_of(digest uuid) RETURNS bigint
@@ -511,6 +465,15 @@ BEGIN
     LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE "tailor person" = $1)', stored.name)
             INTO there USING tailor.person_of(digest);
+        IF there THEN
+            RETURN true;
+        END IF;
+    END LOOP;
+    FOR stored IN SELECT format('tailor_store.member_%s', e.epoch) AS name FROM tailor.epoch e
+                  WHERE e.relation = follows.relation AND tailor.is_stored('member_' || e.epoch)
+    LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE "tailor key" = $1)', stored.name)
+            INTO there USING digest;
         IF there THEN
             RETURN true;
         END IF;

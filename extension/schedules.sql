@@ -8,15 +8,24 @@ CREATE TABLE IF NOT EXISTS tailor.schedule (
     failed      integer NOT NULL DEFAULT 0,
     failure     text
 );
+ALTER TABLE tailor.schedule ADD COLUMN IF NOT EXISTS on_change boolean NOT NULL DEFAULT false,
+    ADD COLUMN IF NOT EXISTS seen text;
+COMMENT ON COLUMN tailor.schedule.on_change IS 'a refresh that is due waits until the table has '
+    'changed';
+COMMENT ON COLUMN tailor.schedule.seen IS 'tailor.change_sign before the last copy that the '
+    'schedule has made';
 COMMENT ON TABLE tailor.schedule IS 'tables that a proxy refreshes by itself';
 COMMENT ON COLUMN tailor.schedule.failed IS 'how often in a row; failure has the reason of the last time';
 
 CREATE OR REPLACE VIEW tailor.schedules AS
-    SELECT s.relation, s.every, s.due, s.tried, s.failed, s.failure, e.created AS refreshed
+    SELECT s.relation, s.every, s.due, s.tried, s.failed, s.failure, e.created AS refreshed,
+        s.on_change
     FROM tailor.schedule s JOIN tailor.protection p USING (relation) LEFT JOIN tailor.epoch e ON e.epoch = p.epoch;
 COMMENT ON VIEW tailor.schedules IS 'tables that a proxy refreshes by itself: how often, when next, and what went wrong';
 
-CREATE OR REPLACE PROCEDURE tailor.schedule(relation regclass, every interval)
+DROP PROCEDURE IF EXISTS tailor.schedule(regclass, interval);
+CREATE OR REPLACE PROCEDURE tailor.schedule(
+    relation regclass, every interval DEFAULT '1 minute', on_change boolean DEFAULT false)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
@@ -33,13 +42,48 @@ BEGIN
         RAISE EXCEPTION 'a refresh can be scheduled every minute at most' USING ERRCODE = '22023',
             HINT = 'For example: every => ''24 hours''; NULL ends the schedule.';
     END IF;
-    INSERT INTO tailor.schedule AS kept (relation, every, due)
-        VALUES (relation, every, coalesce((SELECT e.created FROM tailor.protection p JOIN tailor.epoch e ON e.epoch = p.epoch
+    IF on_change IS NULL THEN
+        RAISE EXCEPTION 'on_change is NULL' USING ERRCODE = '22004';
+    END IF;
+    INSERT INTO tailor.schedule AS kept (relation, every, on_change, due)
+        VALUES (relation, every, on_change, coalesce((SELECT e.created FROM tailor.protection p
+            JOIN tailor.epoch e ON e.epoch = p.epoch
                                            WHERE p.relation = schedule.relation), now()) + every)
-        ON CONFLICT ON CONSTRAINT schedule_pkey DO UPDATE SET every = excluded.every, due = excluded.due, failed = 0, failure = NULL
-        WHERE kept.every <> excluded.every;
+        ON CONFLICT ON CONSTRAINT schedule_pkey DO UPDATE
+        SET every = excluded.every, on_change = excluded.on_change, due = excluded.due,
+            failed = 0, failure = NULL, seen = NULL
+        WHERE (kept.every, kept.on_change) <> (excluded.every, excluded.on_change);
 END $$;
-COMMENT ON PROCEDURE tailor.schedule IS 'has a proxy refresh the table, so often, counted from its last copy; NULL ends that';
+COMMENT ON PROCEDURE tailor.schedule IS 'has a proxy refresh the table, so often, counted from '
+    'its last copy, or so often at '
+    'most and once it has changed (on_change); NULL ends that';
+
+-- PostgreSQL counts the rows that transactions write, and gives a table that is truncated
+-- or written anew another file. Counts come after the commit, and are lost in a crash: a
+-- sign that was read before a copy was begun differs from all later ones if there is
+-- something that the copy has not, and sometimes if there is not.
+CREATE OR REPLACE FUNCTION tailor.change_sign(relation regclass) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT string_agg(concat_ws(' ', q.part::oid, pg_relation_filenode(q.part),
+        pg_stat_get_tuples_inserted(q.part),
+               pg_stat_get_tuples_updated(q.part), pg_stat_get_tuples_deleted(q.part)), ',' ORDER
+                   BY q.part::oid)
+    FROM (
+        SELECT f AS part FROM tailor.family(relation) f
+      UNION
+        SELECT f FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation
+            AND v.version = p.active,
+            tailor.family(tailor.lender(v.policy)) f
+        WHERE p.relation = change_sign.relation AND v.policy ? 'parent'
+      UNION -- what data sets read
+        SELECT d.refobjid FROM tailor.data_sets(relation) s JOIN pg_rewrite w ON w.ev_class = s
+        JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+            AND d.refclassid = 'pg_class'::regclass
+            AND d.refobjid <> s) q);
+END $$;
+COMMENT ON FUNCTION tailor.change_sign IS 'what is another once a table, or what is read with it, '
+    'has changed; for Tailor''s own routines only';
 
 -- Who asks is tailor_owner, who may read the table and not lock it. Belongs to
 -- the role that installed: a superuser, or a member of the owners of tables.
@@ -78,17 +122,22 @@ CREATE OR REPLACE FUNCTION tailor.due_schedules() RETURNS SETOF regclass
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT s.relation FROM tailor.schedule s JOIN tailor.protection p USING (relation) JOIN pg_class c ON c.oid = s.relation
-        WHERE s.due <= now() AND p.active IS NOT NULL AND NOT tailor.restored() ORDER BY s.due;
+        WHERE s.due <= now() AND p.active IS NOT NULL AND NOT tailor.restored()
+          AND (NOT s.on_change OR s.seen IS DISTINCT
+              FROM tailor.change_sign(s.relation)) ORDER BY s.due;
 END $$;
 COMMENT ON FUNCTION tailor.due_schedules IS 'tables that are to be refreshed now, the longest overdue first; for the proxy only';
 
 CREATE OR REPLACE PROCEDURE tailor.refresh_scheduled(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sign CONSTANT text := tailor.change_sign(relation);
 BEGIN
     CALL tailor.lock_scheduled(relation);
     -- What is due is asked for again under the lock: somebody may have been faster.
     IF relation IN (SELECT tailor.due_schedules()) THEN
         CALL tailor.renew_copy(relation);
+        UPDATE tailor.schedule s SET seen = sign WHERE s.relation = refresh_scheduled.relation;
     END IF;
 END $$;
 COMMENT ON PROCEDURE tailor.refresh_scheduled IS 'what tailor.refresh does, where a schedule says so; for the proxy only';
@@ -114,9 +163,8 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.settle IS 'what follows a new copy: the schedule counts on, old copies go; for Tailor''s own routines only';
 
--- A copy that has not been taken in when the next one is made never will be. Of sets of
--- codes, publications are read: the one before the present stays for queries that are
--- just being planned on it, and those before it while a chain has not been carried on.
+-- A copy that has not been taken in when the next one is made never will be. Publications of
+-- codes have the number of the copy that they began with, and live on.
 CREATE OR REPLACE PROCEDURE tailor.drop_unused(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -125,15 +173,15 @@ BEGIN
     FOR old IN
         SELECT e.epoch FROM tailor.epoch e
         WHERE e.relation = drop_unused.relation AND e.epoch <> (SELECT p.epoch FROM tailor.protection p WHERE p.relation = drop_unused.relation)
-          AND NOT (EXISTS (SELECT FROM tailor.chain c WHERE c.epoch = e.epoch) AND EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = e.epoch))
+          AND NOT EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = e.epoch)
           AND to_regclass(format('tailor_store.epoch_%s', e.epoch)) IS NOT NULL
-        ORDER BY e.epoch DESC OFFSET (EXISTS (SELECT FROM tailor.set_valued s WHERE s.relation = drop_unused.relation))::integer
     LOOP
         PERFORM tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', old), format('tailor_store.tuples_%s', old),
                                                        format('tailor_store.absent_%s', old)]);
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no proxy will take in any more, and publications that no chain is on; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no proxy will take in any more; for '
+    'Tailor''s own routines only';
 
 CREATE OR REPLACE FUNCTION tailor.drop_copy(epoch integer) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -151,13 +199,6 @@ BEGIN
                                                        format('tailor_store.absent_%s', epoch)]);
 END $$;
 COMMENT ON FUNCTION tailor.drop_copy IS 'drops a copy that all audiences are brought up to date with; for the proxy only';
-
-CREATE OR REPLACE VIEW tailor.epochs WITH (security_barrier = true) AS
-    SELECT c.relation, c.chain, c.audience, e.created AS copied, c.epoch <> p.epoch OR c.version <> p.active AS behind,
-           c.rows, c.subjects, c.blocks, c.min_block, c.arrivals, c.departures, c.changes
-    FROM tailor.chain c JOIN tailor.protection p USING (relation) JOIN tailor.epoch e ON e.epoch = c.epoch
-    WHERE tailor.owns(c.relation);
-COMMENT ON VIEW tailor.epochs IS 'what is shown of each of one''s own tables: how it was at a time (copied), how many subjects, and how many wait: to be shown (arrivals), to go (departures), to be shown with what has changed (changes)';
 
 DROP VIEW IF EXISTS tailor.storage;
 CREATE OR REPLACE VIEW tailor.storage AS

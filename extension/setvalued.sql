@@ -2,9 +2,9 @@
 --
 -- A set-valued table says which codes each subject has: a row a code, or a row
 -- a subject with an array of codes. Codes of one subject identify it, so no
--- copy of the rows is released but a disassociated publication of them: one an
--- epoch, for all audiences and all queries. The proxy that first needs it makes
--- it (catalog/setvalued.go); here is the policy, and what it is made from.
+-- copy of the rows is released but a disassociated publication of them: one for all
+-- audiences and all queries, which lives on (publications.sql). A proxy makes it and
+-- adds to it (catalog/setvalued.go); here is the policy, and what it is made from.
 
 CREATE TABLE IF NOT EXISTS tailor.set_valued (
     relation    regclass PRIMARY KEY REFERENCES tailor.protection ON DELETE CASCADE,
@@ -35,7 +35,12 @@ CREATE TABLE IF NOT EXISTS tailor.publication (
 );
 ALTER TABLE tailor.publication ADD COLUMN IF NOT EXISTS groups jsonb;
 COMMENT ON COLUMN tailor.publication.groups IS 'the labels of the groups of a joint publication';
-COMMENT ON TABLE tailor.publication IS 'what is published of an epoch of a set-valued table, written once; safe to be shown in full';
+COMMENT ON COLUMN tailor.publication.epoch IS 'the copy that it began with, and by which its '
+    'tables are named';
+COMMENT ON COLUMN tailor.publication.clusters IS 'how many clusters were ever published: the '
+    'number of the next';
+COMMENT ON TABLE tailor.publication IS 'what is published of a set-valued table: cohorts are '
+    'added, and clusters taken out; safe to be shown in full';
 
 CREATE OR REPLACE PROCEDURE tailor.set_valued(relation regclass, column_name name, m integer DEFAULT 2,
                                               constraints jsonb DEFAULT NULL, sensitive text[] DEFAULT NULL, diversity integer DEFAULT NULL)
@@ -178,12 +183,14 @@ DECLARE
     spec  jsonb := policy -> 'set_valued';
     found record;
 BEGIN
-    -- Two publications of the same subjects can be intersected. Under the same
-    -- policy the same codes give the same publication; under another one not.
-    IF EXISTS (SELECT FROM tailor.chain c JOIN tailor.publication u USING (epoch) JOIN tailor.epoch e USING (epoch)
-               JOIN tailor.policy_version v ON v.relation = e.relation AND v.version = e.version
-               WHERE c.relation = assert_set_valued.relation
-                 AND tailor.publishes(v.policy) IS DISTINCT FROM tailor.publishes(assert_set_valued.policy)) THEN
+    -- Two publications of the same subjects can be intersected.
+    IF tailor.publication_of(relation) IS NOT NULL AND EXISTS (
+            SELECT FROM tailor.chain c JOIN tailor.epoch e USING (epoch)
+            JOIN tailor.policy_version v
+                ON v.relation = c.relation AND v.version = coalesce(c.version, e.version)
+            WHERE c.relation = assert_set_valued.relation
+              AND tailor.publishes(v.policy) IS DISTINCT
+                  FROM tailor.publishes(assert_set_valued.policy)) THEN
         RAISE EXCEPTION 'table % has been published with another k, m or other constraints', relation
             USING ERRCODE = '55000', HINT = 'Start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.';
     END IF;
@@ -221,51 +228,9 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_set_valued IS 'fails unless what a draft says of a set-valued table can be activated';
 
--- The counts of two publications can be subtracted. What is left is about the
--- subjects that have changed in between, so these are to be a crowd as well.
-CREATE OR REPLACE PROCEDURE tailor.assert_enough_changed(relation regclass, number integer, k integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    earlier integer;
-    changed bigint;
-BEGIN
-    FOR earlier IN SELECT DISTINCT c.epoch FROM tailor.chain c JOIN tailor.publication u USING (epoch)
-                   WHERE c.relation = assert_enough_changed.relation LOOP
-        EXECUTE format('SELECT count(*) FROM tailor_store.digest_%s a FULL JOIN tailor_store.digest_%s b USING ("tailor key")
-                        WHERE a."tailor codes" IS DISTINCT FROM b."tailor codes"', earlier, number) INTO changed;
-        IF changed BETWEEN 1 AND k - 1 THEN
-            RAISE EXCEPTION 'the codes of fewer than % subjects of table % have changed since it was published', k, relation
-                USING ERRCODE = '55000', HINT = 'A new publication would show what has changed about them. Refresh when more have changed.';
-        END IF;
-    END LOOP;
-END $$;
-COMMENT ON PROCEDURE tailor.assert_enough_changed IS 'fails where a new publication would differ from an earlier one in fewer than k subjects';
-
--- Groups of another joint publication would intersect with those of the one before.
-CREATE OR REPLACE PROCEDURE tailor.assert_unchanged(relation regclass, number integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    earlier integer;
-    same    boolean;
-BEGIN
-    FOR earlier IN SELECT DISTINCT c.epoch FROM tailor.chain c WHERE c.relation = assert_unchanged.relation LOOP
-        same := to_regclass(format('tailor_store.digest_%s', earlier)) IS NOT NULL;
-        IF same THEN
-            EXECUTE format('SELECT NOT EXISTS (SELECT FROM tailor_store.digest_%s a FULL JOIN tailor_store.digest_%s b USING ("tailor key")
-                            WHERE a."tailor codes" IS DISTINCT FROM b."tailor codes")', earlier, number) INTO same;
-        END IF;
-        IF NOT same THEN
-            RAISE EXCEPTION 'table % stays as it has been published together with its parent', relation USING ERRCODE = '55000',
-                DETAIL = 'Codes or columns have changed, and two joint publications of the same subjects could be intersected.',
-                HINT = format('CALL tailor.forget_chains(%L), which gives up the guarantee over what was shown before, publishes them as they are now.', relation);
-        END IF;
-    END LOOP;
-END $$;
-COMMENT ON PROCEDURE tailor.assert_unchanged IS 'fails where a new joint publication would differ from an earlier one';
-
 -- Stores what a publication is made from: the codes of each subject under a
 -- random number. The proxy drops it in the transaction that publishes, so that
--- an epoch cannot be published a second time. Until then there is no table
+-- nobody can be published a second time. Until the first publication there is no table
 -- epoch_N that a release could read, only its shape.
 CREATE OR REPLACE FUNCTION tailor.build_records(relation regclass, version integer, policy jsonb) RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off AS $$
@@ -347,11 +312,6 @@ BEGIN
     EXECUTE format('ALTER TABLE tailor_store.records_%s REPLICA IDENTITY FULL', number);
     IF parent IS NOT NULL THEN
         EXECUTE format('ALTER TABLE tailor_store.demographics_%s REPLICA IDENTITY FULL', number);
-        -- The subjects' numbers are those of the parent's rows. Who has none yet waits.
-        EXECUTE format('UPDATE tailor_store.records_%1$s r SET "tailor subject" = d."tailor subject"
-                        FROM tailor_store.demographics_%1$s d WHERE d."tailor key" = r."tailor key"', number);
-        EXECUTE format('DELETE FROM tailor_store.records_%1$s r WHERE NOT EXISTS (
-                            SELECT FROM tailor_store.demographics_%1$s d WHERE d."tailor key" = r."tailor key")', number);
         EXECUTE format('ALTER TABLE tailor_store.digest_%s RENAME TO of_codes_%1$s', number);
         EXECUTE format('CREATE TABLE tailor_store.digest_%1$s AS
                         SELECT d."tailor key", md5(ROW(%2$s, c."tailor codes")::text)::uuid AS "tailor codes"
@@ -359,10 +319,15 @@ BEGIN
         EXECUTE format('DROP TABLE tailor_store.of_codes_%s', number);
     END IF;
     EXECUTE format('ALTER TABLE tailor_store.digest_%s REPLICA IDENTITY FULL', number);
+    CALL tailor.keep_unpublished(relation, number);
     IF parent IS NOT NULL THEN
-        CALL tailor.assert_unchanged(relation, number);
-    ELSE
-        CALL tailor.assert_enough_changed(relation, number, (policy ->> 'k')::integer);
+        -- The subjects' numbers are those of the parent's rows. Who has none yet waits.
+        EXECUTE format('UPDATE tailor_store.records_%1$s r SET "tailor subject" = d."tailor subject"
+                        FROM tailor_store.demographics_%1$s d
+                            WHERE d."tailor key" = r."tailor key"', number);
+        EXECUTE format('DELETE FROM tailor_store.records_%1$s r WHERE NOT EXISTS (
+                            SELECT FROM tailor_store.demographics_%1$s d
+                                WHERE d."tailor key" = r."tailor key")', number);
     END IF;
     EXECUTE format(
         'CREATE TABLE tailor_store.shape_%s AS
@@ -375,11 +340,11 @@ BEGIN
     END IF;
     INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
         OVERRIDING SYSTEM VALUE VALUES (number, build_records.relation, build_records.version, total, 1, subjects);
-    -- An epoch that nobody asked for will never be published.
+    -- A copy that was not taken in never will be.
     FOR earlier IN SELECT e.epoch FROM tailor.epoch e WHERE e.relation = build_records.relation AND e.epoch < number LOOP
         CONTINUE WHEN EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = earlier);
         EXECUTE format('DROP TABLE IF EXISTS tailor_store.records_%1$s, tailor_store.shape_%1$s, tailor_store.digest_%1$s,
-                            tailor_store.demographics_%1$s', earlier);
+                            tailor_store.demographics_%1$s, tailor_store.differs_%1$s', earlier);
     END LOOP;
     RETURN number;
 END $$;

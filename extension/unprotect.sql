@@ -37,7 +37,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
           WHEN 'tailor_release'::regnamespace THEN NOT tailor.is_of_a_chain(c.relname)
           WHEN 'tailor_store'::regnamespace THEN n.number IS NOT NULL AND CASE WHEN starts_with(c.relname, 'chain_')
               THEN NOT tailor.is_of_a_chain(c.relname)
-              ELSE NOT EXISTS (SELECT FROM tailor.epoch e JOIN tailor.protection p USING (relation) WHERE e.epoch = n.number::integer) END
+              ELSE NOT EXISTS (SELECT FROM tailor.epoch e
+                  JOIN tailor.protection p USING (relation) WHERE e.epoch = n.number::integer
+                                 -- of a publication that was given up
+                                 AND (p.epoch = e.epoch OR c.relname !~
+                                     '^(people|item|place|subrecord|member)_'
+                                      OR EXISTS (SELECT FROM tailor.publication u
+                                          WHERE u.epoch = e.epoch))) END
           ELSE false END
 $$;
 COMMENT ON FUNCTION tailor.orphans IS 'copies, releases and shapes that belong to no chain or policy any more';

@@ -144,7 +144,7 @@ func TestAtOnceKeepsTheModels(t *testing.T) {
 	})
 }
 
-// TestAtOnceIsRefusedForCodes, which are published anew from each copy.
+// TestAtOnceIsRefusedForCodes, which are published in clusters.
 func TestAtOnceIsRefusedForCodes(t *testing.T) {
 	direct := makeDatabase(t, "atonce_codes", `
 		CREATE TABLE codes (id text PRIMARY KEY, codes text[]);

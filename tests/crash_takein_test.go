@@ -100,9 +100,27 @@ func (s *takenIn) isStage(people map[string]string, complete bool) bool {
 // TestKillingTheProxyWhileItTakesACopyInShowsNoHalf kills it at each step of bringing a
 // release up to date, where it is seen to wait, and at any moment, while somebody leaves,
 // changes and comes with each copy. Readers are answered meanwhile, and see the release
-// as it was or as it is.
+// as it was or as it is. 25 times with TAILOR_SOAK=1.
 func TestKillingTheProxyWhileItTakesACopyInShowsNoHalf(t *testing.T) {
-	own, err := newStand(filepath.Join(stands, "takenin"))
+	takingInEnds(t, "takenin", func(_ *takenIn, p *proxied) { p.kill() })
+}
+
+// TestCrashesOfTheServerWhileACopyIsTakenInShowNoHalf stops PostgreSQL at once, at the same
+// steps and while a copy is made.
+func TestCrashesOfTheServerWhileACopyIsTakenInShowNoHalf(t *testing.T) {
+	takingInEnds(t, "takencrash", func(s *takenIn, p *proxied) {
+		s.cluster.Crash()
+		if err := s.cluster.Launch(t.Context(), "fsync=off", "max_connections=200"); err != nil {
+			t.Fatal(err)
+		}
+		p.kill()
+		s.direct, s.holder = s.superuser(t), s.superuser(t)
+	})
+}
+
+// takingInEnds lets end happen while copies are taken in.
+func takingInEnds(t *testing.T, folder string, end func(s *takenIn, p *proxied)) {
+	own, err := newStand(filepath.Join(stands, folder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,17 +141,17 @@ func TestKillingTheProxyWhileItTakesACopyInShowsNoHalf(t *testing.T) {
 		}
 		return complete
 	}
-	rounds := 1
+	times := len(takingInSteps) + 3
 	if soaks() {
-		rounds = 3
+		times = 25
 	}
-	for i := range rounds*len(takingInSteps) + 3*rounds {
+	for i := range times {
 		if i%3 > 0 && !soaks() {
 			continue
 		}
 		at := step{before: "any moment"}
-		if i < rounds*len(takingInSteps) {
-			at = takingInSteps[i%len(takingInSteps)]
+		if i%(len(takingInSteps)+2) < len(takingInSteps) {
+			at = takingInSteps[i%(len(takingInSteps)+2)]
 		}
 		// It hears of the copy when the lock is held.
 		signal := func(sig syscall.Signal) {
@@ -162,9 +180,16 @@ func TestKillingTheProxyWhileItTakesACopyInShowsNoHalf(t *testing.T) {
 				defer close(done)
 				look()
 			}()
+			copying := make(chan struct{})
+			another := own.superuser(t)
+			go func() { // which comes to its end or does not
+				defer close(copying)
+				_, _ = another.Exec(t.Context(), `CALL tailor.refresh('patients')`)
+			}()
 			time.Sleep(time.Duration(i*53%400) * time.Millisecond)
-			p.kill()
+			end(s, p)
 			<-done
+			<-copying
 		} else {
 			waitFor(t, func() bool {
 				return one[bool](t, s.direct, `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
@@ -173,7 +198,7 @@ func TestKillingTheProxyWhileItTakesACopyInShowsNoHalf(t *testing.T) {
 			if !look() {
 				t.Errorf("nobody is answered before %s", at.before)
 			}
-			p.kill()
+			end(s, p)
 			if now := s.generation(t); now != generation {
 				t.Errorf("before %s the release is written: %d, then %d", at.before, generation, now)
 			}
@@ -184,7 +209,8 @@ func TestKillingTheProxyWhileItTakesACopyInShowsNoHalf(t *testing.T) {
 		awaitTakenIn(t, s.direct, "patients")
 		people, complete, err := attempt(t, p.dsn(user), asked)
 		if last := s.stages[len(s.stages)-1]; !complete || !maps.Equal(people, last) {
-			t.Fatalf("after it was killed before %s: %d rows, want the %d of the copy: %v", at.before, len(people), len(last), err)
+			t.Fatalf("after it ended before %s: %d rows, want the %d of the copy: %v", at.before,
+				len(people), len(last), err)
 		}
 	}
 	last := make(disclosed)

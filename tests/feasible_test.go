@@ -70,9 +70,14 @@ func TestATableOfFewerThanKIsRefusedAlike(t *testing.T) {
 			exec1(t, owner, fmt.Sprintf(`CREATE TABLE %s (id int, age int, illness text)`, c.name))
 			exec1(t, owner, fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => 'id', k => 5); CALL tailor.classify('public.%[1]s', 'illness', 'sensitive'); `+c.policy, c.name))
 			renew := "activate"
-			said, renewed := make(map[string]bool), 0
+			said, renewed, first := make(map[string]bool), 0, 0
 			for _, n := range []int{0, 1, 4, 5, 0, 10, 4, 0, 5} {
-				exec1(t, owner, fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT n, 30 + n, 'ill' FROM generate_series(1, %[2]d) n; CALL tailor.%[3]s('public.%[1]s')`, c.name, n, renew))
+				exec1(t, owner, fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s
+					SELECT %[4]d + n, 30 + n, 'ill' FROM generate_series(1, %[2]d) n;
+					CALL tailor.%[3]s('public.%[1]s')`, c.name, n, renew, first))
+				if c.name == "emptied_set_valued" { // whose codes are published once
+					first += 100
+				}
 				renew = "refresh"
 				if n >= 5 {
 					renewed++

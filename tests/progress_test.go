@@ -230,3 +230,61 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 		t.Errorf("%d schedules after the only one ended", n)
 	}
 }
+
+// TestATableIsRefreshedOnceItHasChanged, and not while it has not, by the proxy that keeps
+// the schedules.
+func TestATableIsRefreshedOnceItHasChanged(t *testing.T) {
+	direct := makeDatabase(t, "on_change", `CREATE TABLE people (id int PRIMARY KEY, age int NOT
+		NULL);
+		INSERT INTO people SELECT g, g % 80 FROM generate_series(1, 300) g`)
+	if err := shared.install(t.Context(), "on_change"); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40],
+		"lower": 0, "upper": 119}');
+		CALL tailor.protect('people', subject => 'id', k => 5);
+			CALL tailor.classify('people', 'id', 'direct_identifier');
+		CALL tailor.classify('people', 'age', 'quasi_identifier', hierarchy => 'age');
+		CALL tailor.activate('people'); CALL tailor.schedule('people', on_change => true)`)
+	// The proxy looks every ten seconds; here the same calls are made at once.
+	service := connect(t, shared.cluster.ServiceDSN("on_change"))
+	due := func() bool {
+		t.Helper()
+		exec1(t, direct, `UPDATE tailor.schedule SET due = now() - interval '1 second'`)
+		return one[bool](t, service, `SELECT EXISTS (SELECT FROM tailor.due_schedules())`)
+	}
+	copies := func() int { return one[int](t, direct, `SELECT count(*)::int FROM tailor.epoch`) }
+	settled := func() {
+		t.Helper()
+		waitFor(t, func() bool { // counts of the last statements may come late
+			if due() {
+				exec1(t, service, `CALL tailor.refresh_scheduled('people')`)
+				return false
+			}
+			return true
+		})
+	}
+	settled()
+	for _, change := range []string{
+		`INSERT INTO people VALUES (1000, 30)`, `UPDATE people SET age = 31 WHERE id = 1000`,
+		`DELETE FROM people WHERE id = 1000`, `TRUNCATE people`,
+	} {
+		before := copies()
+		exec1(t, service, `CALL tailor.refresh_scheduled('people')`)
+		if n := copies(); n != before {
+			t.Errorf("%d copies of a table that has not changed", n-before)
+		}
+		exec1(t, connect(t, shared.cluster.SuperuserDSN("on_change")), change)
+		waitFor(t, due)
+		if change == `TRUNCATE people` {
+			break
+		}
+		settled()
+		if n := copies(); n == before {
+			t.Errorf("no copy after %s", change)
+		}
+	}
+	if one[bool](t, direct, `SELECT on_change FROM tailor.schedules`) != true {
+		t.Error("tailor.schedules does not say so")
+	}
+}

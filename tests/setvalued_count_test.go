@@ -80,7 +80,8 @@ func boundsEveryPair(t *testing.T, s *stand) {
 // storedForm is what is published of a table, as it was encoded.
 func storedForm(t *testing.T, s *stand, table string) string {
 	t.Helper()
-	return one[string](t, s.superuser(t), `SELECT form FROM tailor.publication JOIN tailor.protection USING (epoch) WHERE relation = $1::text::regclass`, table)
+	return one[string](t, s.superuser(t), `SELECT form FROM tailor.publication
+		WHERE epoch = tailor.publication_of($1::text::regclass)`, table)
 }
 
 // isAnonymousByDefinition reads the stored form by itself, without the package

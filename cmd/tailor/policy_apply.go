@@ -97,7 +97,8 @@ func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, er
 		if !same {
 			changed = append(changed, t)
 		}
-		if now := tableOf(present, r); now == nil && t.Refresh > 0 || now != nil && now.Refresh != t.Refresh {
+		if now := tableOf(present, r); now == nil && t.Refresh > 0 || now != nil &&
+			now.Period() != t.Period() {
 			scheduled = append(scheduled, t)
 		}
 	}
@@ -132,7 +133,8 @@ func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, er
 		if s := t.Refresh.Seconds(); s > 0 {
 			seconds = &s
 		}
-		if _, err := tx.Exec(ctx, `CALL tailor.schedule($1::text::regclass, make_interval(secs => $2))`, t.Name, seconds); err != nil {
+		if _, err := tx.Exec(ctx, `CALL tailor.schedule($1::text::regclass, make_interval(secs =>
+			$2), $3)`, t.Name, seconds, t.OnChange); err != nil {
 			return nil, refusal(ctx, t.Name, err)
 		}
 	}

@@ -92,7 +92,8 @@ func inForce(ctx context.Context, tx pgx.Tx) (*policyfile.File, error) {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT n.nspname::text, c.relname::text, p.policy, coalesce(extract(epoch FROM s.every), 0)::bigint
+		SELECT n.nspname::text, c.relname::text, p.policy, coalesce(extract(epoch
+			FROM s.every), 0)::bigint, coalesce(s.on_change, false)
 		FROM tailor.policies p LEFT JOIN tailor.schedules s ON s.relation = p.relation
 		JOIN pg_catalog.pg_class c ON c.oid = p.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE p.version IS NOT NULL ORDER BY 1, 2`)
@@ -103,7 +104,8 @@ func inForce(ctx context.Context, tx pgx.Tx) (*policyfile.File, error) {
 	var schema, name string
 	var raw []byte
 	var seconds int64
-	_, err = pgx.ForEachRow(rows, []any{&schema, &name, &raw, &seconds}, func() error {
+	var onChange bool
+	_, err = pgx.ForEachRow(rows, []any{&schema, &name, &raw, &seconds, &onChange}, func() error {
 		var d document
 		if err := json.Unmarshal(raw, &d); err != nil {
 			return fmt.Errorf("policy of %s.%s: %w", schema, name, err)
@@ -112,7 +114,7 @@ func inForce(ctx context.Context, tx pgx.Tx) (*policyfile.File, error) {
 		if err != nil {
 			return fmt.Errorf("policy of %s.%s: %w", schema, name, err)
 		}
-		t.Readers, t.Refresh = readers, time.Duration(seconds)*time.Second
+		t.Readers, t.Refresh, t.OnChange = readers, time.Duration(seconds)*time.Second, onChange
 		f.Tables = append(f.Tables, *t)
 		return nil
 	})

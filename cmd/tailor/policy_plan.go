@@ -127,9 +127,9 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 	}
 	was := ""
 	if now != nil {
-		was = policyfile.Period(now.Refresh)
+		was = now.Period()
 	}
-	if is := policyfile.Period(t.Refresh); is != was {
+	if is := t.Period(); is != was {
 		p.line("  refresh: %s -> %s", orNever(was), orNever(is))
 	}
 	var hidden []string

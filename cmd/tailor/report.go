@@ -9,6 +9,7 @@ import (
 	htmltemplate "html/template"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -34,6 +35,7 @@ type report struct {
 	Sum                audit.Total
 	Refusals           []refusalCount
 	Policies           []reportedPolicy
+	Releases           []reportedRelease
 	// Riskiest and Costliest are the released statements, one of each kind, with
 	// the highest risk and the greatest loss.
 	Riskiest, Costliest []audit.Entry
@@ -55,6 +57,22 @@ type reportedPolicy struct {
 	Scope            string
 	Require          []string
 	Classes          []classColumns
+}
+
+// reportedRelease is how far what an audience is shown is behind its table.
+type reportedRelease struct {
+	Relation, Audience            string
+	Copied                        time.Time
+	Subjects                      int64
+	Arrivals, Departures, Changes waitingSubjects
+	Stale                         float64 // the share of those shown who have left
+	Next                          string
+}
+
+// waitingSubjects are how many wait, and since when.
+type waitingSubjects struct {
+	Subjects int64
+	Since    *time.Time
 }
 
 // classColumns are the columns of a class.
@@ -111,9 +129,21 @@ func makeReport(ctx context.Context, dsn string, f audit.Filter, format string) 
 		"percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
 		"risk":    func(risk float64) string { return fmt.Sprintf("%.3f", risk) },
 		"day":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
-		"list":    func(names []string) string { return strings.Join(names, ", ") },
-		"or":      func(s, otherwise string) string { return map[bool]string{true: otherwise, false: s}[s == ""] },
-		"line":    func(s string) string { return printable(strings.Join(strings.Fields(s), " ")) },
+		"waits": func(w waitingSubjects) string {
+			if w.Subjects == 0 || w.Since == nil {
+				return strconv.FormatInt(w.Subjects, 10)
+			}
+			return fmt.Sprintf("%d since %s", w.Subjects,
+				w.Since.Local().Format("2006-01-02 15:04"))
+		},
+		"list": func(names []string) string { return strings.Join(names, ", ") },
+		"or": func(s, otherwise string) string {
+			return map[bool]string{
+				true:  otherwise,
+				false: s,
+			}[s == ""]
+		},
+		"line": func(s string) string { return printable(strings.Join(strings.Fields(s), " ")) },
 		"code": func(s string) string {
 			return "`" + strings.ReplaceAll(printable(strings.Join(strings.Fields(s), " ")), "`", "'") + "`"
 		},
@@ -163,6 +193,9 @@ func gatherReport(ctx context.Context, conn *pgx.Conn, f audit.Filter) (*report,
 		return nil, err
 	}
 	if r.Policies, err = reportedPolicies(ctx, conn); err != nil {
+		return nil, err
+	}
+	if r.Releases, err = reportedReleases(ctx, conn); err != nil {
 		return nil, err
 	}
 	if r.Riskiest, err = audit.Foremost(ctx, conn, f, audit.ByRisk, mostShown); err != nil {
@@ -226,5 +259,21 @@ func reportedPolicies(ctx context.Context, conn *pgx.Conn) ([]reportedPolicy, er
 			}
 		}
 		return p, nil
+	})
+}
+
+// reportedReleases reads who waits in the releases of one's own tables.
+func reportedReleases(ctx context.Context, conn *pgx.Conn) ([]reportedRelease, error) {
+	rows, err := conn.Query(ctx, `SELECT relation::regclass::text, audience, copied, subjects,
+		arrivals, arrivals_since,
+			departures, departures_since, changes, changes_since, coalesce(stale, 0), next
+		FROM tailor.epochs ORDER BY 1, 2`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r reportedRelease, err error) {
+		return r, row.Scan(&r.Relation, &r.Audience, &r.Copied, &r.Subjects, &r.Arrivals.Subjects,
+			&r.Arrivals.Since,
+			&r.Departures.Subjects, &r.Departures.Since, &r.Changes.Subjects, &r.Changes.Since, &r.Stale, &r.Next)
 	})
 }

@@ -35,6 +35,7 @@ func (c *Console) reads() map[string]read {
 		"chains":       c.chains,
 		"policies":     c.policies,
 		"epochs":       c.epochs,
+		"waiting":      c.waiting,
 		"findings":     c.findings,
 	}
 }

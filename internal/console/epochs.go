@@ -43,3 +43,36 @@ func (c *Console) epochs(ctx context.Context, _ *http.Request) (any, error) {
 	}
 	return list, err
 }
+
+// release is how far what an audience is shown is behind its table.
+type release struct {
+	Relation        string     `json:"relation"`
+	Audience        string     `json:"audience"`
+	Copied          time.Time  `json:"copied"`
+	Subjects        int64      `json:"subjects"`
+	Arrivals        int64      `json:"arrivals"`
+	ArrivalsSince   *time.Time `json:"arrivals_since"`
+	Departures      int64      `json:"departures"`
+	DeparturesSince *time.Time `json:"departures_since"`
+	Changes         int64      `json:"changes"`
+	ChangesSince    *time.Time `json:"changes_since"`
+	Stale           float64    `json:"stale"` // the share of those shown who have left
+	Next            string     `json:"next"`
+}
+
+// waiting lists who waits in each release, and for what.
+func (c *Console) waiting(ctx context.Context, _ *http.Request) (any, error) {
+	rows, err := c.pool.Query(ctx, `
+		SELECT relation::regclass::text, audience, copied, subjects, arrivals, arrivals_since,
+			departures, departures_since,
+		       changes, changes_since, coalesce(stale, 0), next
+		FROM tailor.all_epochs ORDER BY 1, 2`)
+	if err != nil {
+		return nil, err
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[release])
+	if list == nil {
+		list = []release{}
+	}
+	return list, err
+}

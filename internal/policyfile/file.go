@@ -47,8 +47,10 @@ type Table struct {
 	// DataSet is set where the table is made of a query.
 	DataSet *DataSet
 	Refresh time.Duration // how often a proxy makes a new copy; 0 for never
-	Columns []Column
-	Line    int
+	// OnChange says that a copy is made once the table has changed, so often at most.
+	OnChange bool
+	Columns  []Column
+	Line     int
 }
 
 // Requirement is a privacy model besides k-anonymity.

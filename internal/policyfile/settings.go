@@ -242,23 +242,33 @@ var period = regexp.MustCompile(`^([1-9][0-9]{0,5})([mhd])$`)
 // units of a period.
 var periodUnits = map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 
-func (r *reader) refresh(n *yaml.Node) time.Duration {
+// onChange is the value of refresh for a table that is refreshed once it has changed.
+const onChange = "on_change"
+
+func (r *reader) refresh(n *yaml.Node) (every time.Duration, changed bool) {
 	s, ok := r.scalar(n, "refresh")
 	if !ok {
-		return 0
+		return 0, false
+	}
+	if s == onChange {
+		return time.Minute, true
 	}
 	m := period.FindStringSubmatch(s)
 	if m == nil {
-		r.fault(n, "write minutes, hours or days, such as 30m, 24h, 7d", "refresh is no span of time")
-		return 0
+		r.fault(n, "write minutes, hours or days, such as 30m, 24h, 7d, or on_change",
+			"refresh is no span of time")
+		return 0, false
 	}
 	count, _ := strconv.Atoi(m[1]) // digits, few of them
-	return time.Duration(count) * periodUnits[m[2]]
+	return time.Duration(count) * periodUnits[m[2]], false
 }
 
-// Period writes how often a table is refreshed, "" for never.
-func Period(d time.Duration) string {
+// Period writes how often the table is refreshed, "" for never.
+func (t *Table) Period() string {
+	d := t.Refresh
 	switch {
+	case t.OnChange:
+		return onChange
 	case d <= 0:
 		return ""
 	case d%periodUnits["d"] == 0 && d > periodUnits["d"]:
@@ -281,7 +291,7 @@ func (r *reader) together(t *Table, keys map[string]entry) {
 	}
 	for _, name := range []string{"departures", "changes"} {
 		if k, ok := keys[name]; ok && k.value.Value == "at_once" {
-			r.fault(k.value, "leave it out: codes are published anew from each copy",
+			r.fault(k.value, "leave it out: codes stay as they were published",
 				"a set-valued table has no %s at once", name)
 		}
 	}

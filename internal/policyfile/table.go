@@ -59,7 +59,7 @@ func (r *reader) table(f *File, e entry) Table {
 		t.Indexes = r.indexes(&t, k)
 	}
 	if k, ok := keys["refresh"]; ok {
-		t.Refresh = r.refresh(k.value)
+		t.Refresh, t.OnChange = r.refresh(k.value)
 	}
 	if k, ok := keys["set_valued"]; ok {
 		t.SetValued = r.setValued(&t, k)

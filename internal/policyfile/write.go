@@ -72,7 +72,7 @@ func (t *Table) write(b *strings.Builder) {
 		b.WriteString("    rows: false\n")
 	}
 	if t.Refresh > 0 {
-		fmt.Fprintf(b, "    refresh: %s\n", Period(t.Refresh))
+		fmt.Fprintf(b, "    refresh: %s\n", t.Period())
 	}
 	if t.Readers != nil {
 		fmt.Fprintf(b, "    readers: %s\n", flowList(t.Readers))

@@ -109,11 +109,15 @@ const bytes = (n) => {
 };
 
 export async function epochs(get) {
-  const list = await get('epochs');
+  const [list, waiting] = await Promise.all([get('epochs'), get('waiting')]);
+  const since = (n, when) => (n ? `${number(n)} since ${moment(when)}` : '0');
   const days = (e) => Math.floor((Date.now() - new Date(e.created)) / 864e5);
   return [h('h1', {}, 'Epochs'), h('p', { class: 'quiet' }, 'Stored copies that releases are made from. A proxy carries what readers are shown to the current one; a copy that no chain is on is given up.'),
     table('Epochs', [['epoch', (e) => e.epoch, 'number'], ['relation', (e) => e.relation], ['policy version', (e) => e.version, 'number'], ['created', (e) => moment(e.created)], ['age', (e) => `${number(days(e))} d`, 'number'], ['rows', (e) => number(e.rows), 'number'],
       ['distinct tuples', (e) => number(e.tuples), 'number'], ['subjects', (e) => number(e.subjects), 'number'], ['chains on it', (e) => number(e.chains), 'number'], ['on the disk', (e) => bytes(e.bytes), 'number'], ['current', (e) => (e.current ? 'yes' : 'no')]], list),
+    table('Who waits', [['relation', (w) => w.relation], ['audience', (w) => w.audience], ['copied', (w) => moment(w.copied)], ['subjects shown', (w) => number(w.subjects), 'number'],
+      ['to be shown', (w) => since(w.arrivals, w.arrivals_since)], ['to go', (w) => since(w.departures, w.departures_since)], ['to be shown as they are now', (w) => since(w.changes, w.changes_since)],
+      ['have left', (w) => `${(100 * w.stale).toFixed(1)} %`, 'number'], ['next', (w) => w.next]], waiting),
     h('h2', {}, 'Refresh'), h('p', { class: 'quiet' }, 'A new epoch reads the table anew. Run as a database administrator, or on a schedule of your own:'),
     list.filter((e) => e.current).map((e) => h('pre', { tabindex: '0', 'aria-label': 'Statement that refreshes ' + e.relation }, e.refresh))];
 }
