@@ -59,6 +59,19 @@ func (r *Relation) carry(sets []dataSetDocument) {
 	}
 }
 
+// inFamily says whether rows of the release have numbers by which they are joined with
+// those of relations that are read off the same release.
+func (r *Relation) inFamily() bool { return r.DataSetOf != 0 || len(r.carried) > 0 }
+
+// numberType is that of the numbers which stand for keys in a family: the key's own if it
+// has room for them.
+func (r *Relation) numberType() string {
+	if c := r.Column(r.Subject); c != nil && c.Type == "integer" {
+		return c.Type
+	}
+	return "bigint"
+}
+
 // memberColumns say, in copies and releases, which data sets a subject is in, quoted.
 func (r *Relation) memberColumns() []string {
 	var out []string
@@ -285,6 +298,7 @@ func (t *takingIn) deriveDataSets(ctx context.Context, edition bool) error {
 			return err
 		}
 		d.r = past
+		d.r.DataSetOf = t.r.OID
 		d.r.Epoch = t.r.Epoch
 		if err := t.derive(ctx, d, edition); err != nil {
 			return fmt.Errorf("data set %s: %w", d.r, err)
@@ -363,7 +377,7 @@ func (d *derivation) adoptLabels(parent []*dictionary) error {
 
 // columns are those of the data set's rows, and what they are in the parent's release.
 func (d *derivation) columns() (own, of []string) {
-	for _, name := range []string{personColumn, keyColumn, nthColumn, blockColumn, classColumn} {
+	for _, name := range []string{personColumn, keyColumn, nthColumn, blockColumn, classColumn, rowColumn} {
 		own, of = append(own, name), append(of, "e."+name)
 	}
 	for _, name := range d.r.payload() {

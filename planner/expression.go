@@ -186,6 +186,13 @@ func (b *binder) subLink(s *pg.SubLink, sc *scope, place ecg.Place) error {
 	if err := b.ownOperator(s.OperName, int(s.Location)); err != nil {
 		return err
 	}
+	b.wish = ""
+	if done, err := b.derived(s, sc); done || err != nil {
+		return err
+	}
+	if err := b.semiJoin(s, sc); err != nil {
+		return err
+	}
 	if err := b.expression(s.Testexpr, sc, place); err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func (l *fromList) keepsParents(child, parent *standing, at int) error {
 func (l *fromList) assertLinked() error {
 	for i, x := range l.tables {
 		for _, y := range l.tables[:i] {
-			if x.relation == nil || y.relation == nil || x.relation == y.relation || x.linked == y {
+			if x.relation == nil || y.relation == nil || x.relation.Root() == y.relation.Root() || x.linked == y {
 				continue
 			}
 			if x.linked != nil && x.linked.relation == y.relation || y.linked != nil && y.linked.relation == x.relation {

@@ -133,6 +133,10 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 	if e.via != nil && name != r.Subject && r.Column(name) != nil && r.Column(name).Visible() {
 		return b.notLent(ref, e, name)
 	}
+	if name == r.Subject && b.wish != "" {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
+			WithHint("What is asked of each subject's rows is in no release of a table. %s", b.wish).At(b.statement, int(ref.Location))
+	}
 	if name == r.Subject {
 		hint := fmt.Sprintf("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood over all rows of the table, and where each subject has one row, over any of a table that is read alone.", name)
 		if b.snapshot.Linked(r) {

@@ -1,0 +1,84 @@
+package planner_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/planner"
+)
+
+// familySnapshot has patients, their encounters, and a data set of what is computed of these.
+func familySnapshot() *catalog.Snapshot {
+	age := catalog.Column{Name: "age", Number: 2, Type: "integer", Category: "N", Class: catalog.QuasiIdentifier, Hierarchy: &catalog.HierarchySpec{Name: "i", Kind: "interval"}}
+	patients := &catalog.Relation{OID: 1, Schema: "public", Name: "patients", Subject: "id", K: 5, OneRow: true, Columns: []catalog.Column{
+		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier}, age,
+		{Name: "born", Number: 3, Type: "date"}, {Name: "diagnosis", Number: 4, Type: "text", Class: catalog.Sensitive},
+	}}
+	encounters := &catalog.Relation{OID: 2, Schema: "public", Name: "encounters", Subject: "patient", K: 5, References: []uint32{1}, Columns: []catalog.Column{
+		{Name: "patient", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+		{Name: "day", Number: 2, Type: "date"}, {Name: "ward", Number: 3, Type: "text", Class: catalog.Sensitive},
+	}}
+	encounters.Borrow(&catalog.Parent{Schema: "public", Name: "patients", Subject: "id", InStep: true, Columns: []catalog.Column{age}}, 5)
+	history := &catalog.Relation{OID: 3, Schema: "public", Name: "history", Subject: "id", K: 5, OneRow: true, DataSetOf: 1, Query: `
+		SELECT p.id, p.age, (SELECT count(*) FROM encounters e WHERE e.patient = p.id) AS n,
+			EXISTS (SELECT FROM encounters WHERE patient = p.id AND ward = 'surgery' AND day >= born) AS operated,
+			(SELECT min(e.day) FROM encounters e WHERE e.patient = id AND e.ward <> 'surgery') AS first,
+			EXISTS (SELECT FROM encounters e WHERE e.patient = p.id AND e.ward = 'hidden') AS hidden
+		FROM patients p`, Columns: []catalog.Column{
+		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier}, age,
+		{Name: "n", Number: 3, Type: "bigint", Class: catalog.NonSensitive}, {Name: "operated", Number: 4, Type: "boolean", Class: catalog.Sensitive},
+		{Name: "first", Number: 5, Type: "date", Class: catalog.Sensitive}, {Name: "hidden", Number: 6, Type: "boolean"},
+	}}
+	return catalog.NewSnapshot(1, []*catalog.Relation{patients, encounters, history}, nil)
+}
+
+func TestSubqueriesAreReadFromColumnsThatSayTheSame(t *testing.T) {
+	snapshot := familySnapshot()
+	session := planner.Session{Database: "hospital", SearchPath: []string{"pg_catalog", "public"}}
+	for _, c := range []struct{ of, column string }{ // "" for none
+		{"EXISTS (SELECT FROM encounters e WHERE e.patient = p.id)", `"n" > 0`},
+		{"NOT EXISTS (SELECT 1 FROM public.encounters WHERE p.id = patient)", `"n" > 0`},
+		{"EXISTS (SELECT * FROM encounters e WHERE (e.patient = id))", `"n" > 0`},
+		{"p.id IN (SELECT patient FROM encounters)", `"n" > 0`},
+		{"id NOT IN (SELECT e.patient FROM encounters e)", `(NOT COALESCE((SELECT tailor_own_set."n" > 0`},
+		{"p.id = ANY (SELECT patient FROM encounters)", `"n" > 0`},
+		{"p.id IN (SELECT patient FROM encounters GROUP BY patient HAVING count(*) >= 3)", `"n" > 0 AND tailor_own_set."n" >= 3`},
+		{"(SELECT count(*) FROM encounters e WHERE e.patient = p.id) > 2", `tailor_own_set."n"`},
+		{"EXISTS (SELECT FROM encounters e WHERE p.born <= e.day AND e.patient = p.id AND e.ward = 'surgery')", `"operated"`},
+		{"p.id IN (SELECT patient FROM encounters WHERE day >= born AND ward = 'surgery')", `"operated"`},
+		{"(SELECT min(day) FROM encounters WHERE ward <> 'surgery' AND p.id = patient) IS NULL", `"first"`},
+		// They say something else, or what the policy hides, or cannot be compared.
+		{"EXISTS (SELECT FROM encounters e WHERE e.patient = p.id AND e.ward = 'hidden')", ""},
+		{"EXISTS (SELECT FROM encounters e WHERE e.patient = p.id AND e.ward = 'Surgery' AND e.day >= p.born)", ""},
+		{"EXISTS (SELECT FROM encounters e WHERE e.patient = p.id OR e.ward = 'x')", ""},
+		{"EXISTS (SELECT FROM encounters e WHERE e.patient <> p.id)", ""},
+		{"EXISTS (SELECT FROM encounters p WHERE p.patient = p.id)", ""},
+		{"EXISTS (SELECT FROM encounters e WHERE e.patient = p.id LIMIT 0)", ""},
+		{"EXISTS (SELECT count(*) FROM encounters e WHERE e.patient = p.id)", ""},
+		{"EXISTS (SELECT FROM encounters e WHERE e.patient = p.id GROUP BY e.ward HAVING count(*) > 3)", ""},
+		{"EXISTS (SELECT FROM encounters e, encounters f WHERE e.patient = p.id)", ""},
+		{"(SELECT count(ward) FROM encounters e WHERE e.patient = p.id) > 2", ""},
+		{"(SELECT count(*) FILTER (WHERE e.ward = 'x') FROM encounters e WHERE e.patient = p.id) > 2", ""},
+		{"(SELECT max(day) FROM encounters WHERE ward <> 'surgery' AND p.id = patient) IS NULL", ""},
+		{"p.id <> ANY (SELECT patient FROM encounters)", ""},
+		{"p.id = ALL (SELECT patient FROM encounters)", ""},
+		{"p.age IN (SELECT patient FROM encounters)", ""},
+		{"p.id IN (SELECT patient FROM encounters LIMIT 1)", ""},
+		{"p.id IN (SELECT patient FROM encounters GROUP BY patient, ward HAVING count(*) >= 3)", ""},
+		{"p.id IN (SELECT patient FROM encounters GROUP BY patient HAVING max(day) > '2025-01-01')", ""},
+		{"EXISTS (SELECT FROM encounters e WHERE e.patient = $1)", ""},
+		{"EXISTS (WITH encounters AS (SELECT 1 AS patient) SELECT FROM encounters e WHERE e.patient = p.id)", ""},
+	} {
+		plan, err := planner.Make("SELECT count(*) FROM patients p WHERE "+c.of, session, snapshot)
+		switch {
+		case err != nil && c.column != "":
+			t.Errorf("%s: %v", c.of, err)
+		case err == nil:
+			text := plan.Rewrite(release).SQL
+			if c.column == "" && strings.Contains(text, "tailor_own_set") || !strings.Contains(text, c.column) {
+				t.Errorf("%s is read as\n%s", c.of, text)
+			}
+		}
+	}
+}
