@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 
@@ -89,25 +88,44 @@ type outerTable struct {
 }
 
 // outerSubject finds the entry whose rows are subjects, by a column that a subquery names
-// outside of itself.
+// outside of itself; nil if the name is, or can be, another entry's.
 func (b *binder) outerSubject(sc *scope, qualifier, name string) *outerTable {
 	for at := sc; at != nil; at = at.parent {
+		var found *entry
 		for _, e := range at.entries {
-			if qualifier != "" && e.alias != qualifier || e.relation == nil || e.via != nil || e.query != nil {
-				continue
+			has := e.alias == qualifier
+			if qualifier == "" {
+				has = !e.known || e.find(name) >= 0 || e.relation != nil && e.relation.Column(name) != nil
 			}
-			root := b.snapshot.Rooted(e.relation)
-			if root == nil || root.SetValued != nil || qualifier == "" && name != e.relation.Subject && root.Column(name) == nil {
-				continue
+			if has && found != nil {
+				return nil
 			}
-			key := e.relation.Subject
-			if b.family[e.relation] {
-				key = e.columns[0].name
+			if has {
+				found = e
 			}
-			return &outerTable{entry: e, root: root, key: key, alias: e.alias}
+		}
+		if found != nil {
+			return b.subjectsOf(found, sc)
 		}
 	}
 	return nil
+}
+
+// subjectsOf is an entry with a row for each subject; nil if it is none, or if its alias
+// means another entry in a scope.
+func (b *binder) subjectsOf(e *entry, sc *scope) *outerTable {
+	if e.relation == nil || e.via != nil || e.query != nil || !sc.reaches(e) {
+		return nil
+	}
+	root := b.snapshot.Rooted(e.relation)
+	if root == nil || root.SetValued != nil || !root.OneRow {
+		return nil
+	}
+	key := e.relation.Subject
+	if b.family[e.relation] {
+		key = e.columns[0].name
+	}
+	return &outerTable{entry: e, root: root, key: key, alias: e.alias}
 }
 
 // derivedColumns are the columns of a data set by what they say of each subject, quoted: of
@@ -207,18 +225,6 @@ func (b *binder) wished(root *catalog.Relation, form *canonical) string {
 	case !form.counts:
 		column = child.Name + "_value"
 	}
-	name := catalog.Name{Schema: root.Schema, Name: root.Name + "_" + child.Name}
-	for i := 2; b.exists(name); i++ {
-		name.Name = fmt.Sprintf("%s_%s_%d", root.Name, child.Name, i)
-	}
-	set := literal(plain(name.Schema) + "." + plain(name.Name))
-	quote := "$$"
-	for strings.Contains(form.text, quote) {
-		quote = "$q" + quote[1:]
-	}
-	return fmt.Sprintf("It is read from a data set, which the owner of the tables declares: "+
-		"CALL tailor.define_dataset(%[1]s, %[2]s SELECT p.%[3]s, %[4]s AS %[5]s FROM %[6]s.%[7]s p %[2]s, subject => %[8]s); "+
-		"CALL tailor.classify(%[1]s, %[8]s, 'direct_identifier'); CALL tailor.classify(%[1]s, %[9]s, 'sensitive'); CALL tailor.activate(%[1]s); "+
-		"Then the subquery is answered as it stands.",
-		set, quote, plain(root.Subject), form.text, plain(column), plain(root.Schema), plain(root.Name), literal(root.Subject), literal(column))
+	return "It is read from a data set, which the owner of the tables declares: " +
+		b.declaration(root.Schema, root.Name, root.Subject, child.Name, column, form.text) + " Then the subquery is answered as it stands."
 }

@@ -68,6 +68,10 @@ func TestSubqueriesAreReadFromColumnsThatSayTheSame(t *testing.T) {
 		{"p.id IN (SELECT patient FROM encounters GROUP BY patient, ward HAVING count(*) >= 3)", ""},
 		{"p.id IN (SELECT patient FROM encounters GROUP BY patient HAVING max(day) > '2025-01-01')", ""},
 		{"EXISTS (SELECT FROM encounters e WHERE e.patient = $1)", ""},
+		{"EXISTS (SELECT FROM generate_series(1, 2) AS g (id) WHERE EXISTS (SELECT FROM encounters WHERE patient = id))", ""},
+		{"EXISTS (SELECT FROM (SELECT 1 AS id) p WHERE EXISTS (SELECT FROM encounters e WHERE e.patient = p.id))", ""},
+		{"EXISTS (SELECT FROM (SELECT 1 AS n) q WHERE EXISTS (SELECT FROM encounters e WHERE e.patient = p.id))", `"n" > 0`},
+		{"EXISTS (SELECT FROM (SELECT 1 AS n) p WHERE EXISTS (SELECT FROM encounters e WHERE e.patient = id))", ""},
 		{"EXISTS (WITH encounters AS (SELECT 1 AS patient) SELECT FROM encounters e WHERE e.patient = p.id)", ""},
 	} {
 		plan, err := planner.Make("SELECT count(*) FROM patients p WHERE "+c.of, session, snapshot)

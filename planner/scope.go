@@ -143,7 +143,7 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 			hint += " Two tables in one FROM list are joined by an equation of their keys, each written with its table's name."
 		}
 		if r.Parent != nil && !r.OneRow && r.SetValued == nil {
-			hint += " " + lentDataSet(r)
+			hint += " " + b.lentDataSet(r)
 		}
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
 			WithHint("%s", hint).At(b.statement, int(ref.Location))
