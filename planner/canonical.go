@@ -355,20 +355,9 @@ func (c *canonicalizer) qualify(ref *pg.ColumnRef, table string, star bool) {
 
 // sorted puts the conjuncts of a condition, and both sides of their comparisons, in order.
 func sorted(condition *pg.Node) *pg.Node {
-	var conjuncts []*pg.Node
-	var flatten func(*pg.Node)
-	flatten = func(n *pg.Node) {
-		if and := n.GetBoolExpr(); and != nil && and.Boolop == pg.BoolExprType_AND_EXPR {
-			for _, arg := range and.Args {
-				flatten(arg)
-			}
-		} else if n != nil {
-			conjuncts = append(conjuncts, n)
-		}
-	}
-	flatten(condition)
+	list := conjuncts(condition)
 	texts := make(map[*pg.Node]string)
-	for _, n := range conjuncts {
+	for _, n := range list {
 		if e := n.GetAExpr(); e != nil && e.Kind == pg.A_Expr_Kind_AEXPR_OP && len(e.Name) == 1 && e.Lexpr != nil {
 			turned, comparison := map[string]string{">": "<", ">=": "<="}[last(e.Name)]
 			if comparison {
@@ -380,11 +369,8 @@ func sorted(condition *pg.Node) *pg.Node {
 		}
 		texts[n] = expressionText(n)
 	}
-	slices.SortStableFunc(conjuncts, func(x, y *pg.Node) int { return strings.Compare(texts[x], texts[y]) })
-	if len(conjuncts) < 2 {
-		return condition
-	}
-	return &pg.Node{Node: &pg.Node_BoolExpr{BoolExpr: &pg.BoolExpr{Boolop: pg.BoolExprType_AND_EXPR, Args: conjuncts}}}
+	slices.SortStableFunc(list, func(x, y *pg.Node) int { return strings.Compare(texts[x], texts[y]) })
+	return conjunction(list)
 }
 
 // expressionText is an expression as PostgreSQL's grammar reads it, "" where it cannot be

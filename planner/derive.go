@@ -211,6 +211,9 @@ func (b *binder) replaceSubLink(s *pg.SubLink, form *canonical, set *catalog.Rel
 	return b.edit(edit{start: from, end: end, relation: set, family: true, text: tail})
 }
 
+// thenAnswered ends the hint of a refusal that a data set mends.
+const thenAnswered = " Then the subquery is answered as it stands."
+
 // wished is the data set that would answer a subquery, as the owner of the tables would
 // declare it. It has the client's own condition, and is for the client alone.
 func (b *binder) wished(root *catalog.Relation, form *canonical) string {
@@ -226,5 +229,5 @@ func (b *binder) wished(root *catalog.Relation, form *canonical) string {
 		column = child.Name + "_value"
 	}
 	return "It is read from a data set, which the owner of the tables declares: " +
-		b.declaration(root.Schema, root.Name, root.Subject, child.Name, column, form.text) + " Then the subquery is answered as it stands."
+		b.declaration(root.Schema, root.Name, root.Subject, child.Name, column, form.text) + thenAnswered
 }

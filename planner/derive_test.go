@@ -86,3 +86,33 @@ func TestSubqueriesAreReadFromColumnsThatSayTheSame(t *testing.T) {
 		}
 	}
 }
+
+// TestDifferentKeysAreCountedAsSubjects: who has a row of a child is told by a data set.
+func TestDifferentKeysAreCountedAsSubjects(t *testing.T) {
+	snapshot := familySnapshot()
+	session := planner.Session{Database: "hospital", SearchPath: []string{"pg_catalog", "public"}}
+	for sql, column := range map[string]string{ // "" for none
+		"SELECT count(DISTINCT p.id) FROM patients p JOIN encounters e ON e.patient = p.id WHERE p.age > 60":                                      `"n" > 0`,
+		"SELECT p.age / 20, count(DISTINCT e.patient) AS people FROM patients p, encounters e WHERE e.patient = p.id GROUP BY 1 ORDER BY 2":       `"n" > 0`,
+		"SELECT count(DISTINCT p.id) FROM encounters e JOIN patients p ON p.id = e.patient AND ward = 'surgery' WHERE day >= born":                `"operated"`,
+		"SELECT p.age, count(DISTINCT p.id) FROM encounters e JOIN patients p ON p.id = e.patient GROUP BY p.age HAVING count(DISTINCT p.id) > 9": `"n" > 0`,
+		"SELECT count(DISTINCT p.id), avg(e.day - p.born) FROM patients p JOIN encounters e ON e.patient = p.id WHERE p.age > 60":                 "",
+		"SELECT ward, count(DISTINCT p.id) FROM patients p JOIN encounters e ON e.patient = p.id GROUP BY ward":                                   "",
+		"SELECT count(DISTINCT p.id), count(*) FROM patients p JOIN encounters e ON e.patient = p.id WHERE p.age > 60":                            "",
+		"SELECT count(DISTINCT p.id) FROM patients p LEFT JOIN encounters e ON e.patient = p.id WHERE p.age > 60":                                 "",
+		"SELECT count(DISTINCT p.id) FROM patients p JOIN encounters e ON e.patient > p.id WHERE p.age > 60":                                      "",
+		"SELECT count(DISTINCT p.id) FILTER (WHERE e.ward = 'x') FROM patients p JOIN encounters e ON e.patient = p.id":                           "",
+		"SELECT count(DISTINCT e.patient) FROM encounters e WHERE e.ward = 'elsewhere'":                                                           "",
+	} {
+		plan, err := planner.Make(sql, session, snapshot)
+		switch {
+		case err != nil && column != "":
+			t.Errorf("%s: %v", sql, err)
+		case err == nil:
+			text := plan.Rewrite(release).SQL
+			if column == "" || !strings.Contains(text, column) || strings.Contains(text, "DISTINCT") {
+				t.Errorf("%s is read as\n%s", sql, text)
+			}
+		}
+	}
+}

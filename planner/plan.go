@@ -78,19 +78,31 @@ func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan,
 		return nil, parseError(err)
 	}
 	plan, err := bind(text, tokens, tree, session, snapshot, false)
-	if err == nil || snapshot.WithoutJoint() {
-		return plan, err
+	if err == nil {
+		return plan, nil
 	}
-	// What codes and their parent do not tell together, data sets may tell beside the parent.
-	tree, parsed := pg.Parse(text)
-	if parsed != nil {
+	return otherwise(text, tokens, session, snapshot, err)
+}
+
+// otherwise plans a refused text in ways that data sets may answer, and has the refusal that
+// names one where none does.
+func otherwise(text string, tokens []*pg.ScanToken, session Session, snapshot *catalog.Snapshot, refusal error) (*Plan, error) {
+	tree, err := pg.Parse(text)
+	if err != nil {
+		return nil, refusal
+	}
+	plan, err := countsSubjectsOf(tokens, tree, session, snapshot)
+	if plan == nil && err == nil && !snapshot.WithoutJoint() {
+		// What codes and their parent do not tell together, data sets may tell beside the parent.
+		plan, err = bind(text, tokens, tree, session, snapshot, true)
+	}
+	switch {
+	case err == nil && plan != nil && slices.ContainsFunc(plan.Relations, (*catalog.Relation).IsDataSet):
+		return plan, nil
+	case strings.Contains(hintOf(err), thenAnswered):
 		return nil, err
 	}
-	apart, otherwise := bind(text, tokens, tree, session, snapshot, true)
-	if otherwise == nil && slices.ContainsFunc(apart.Relations, (*catalog.Relation).IsDataSet) || otherwise != nil && strings.Contains(hintOf(otherwise), "define_dataset") && !strings.Contains(hintOf(err), "define_dataset") {
-		return apart, otherwise
-	}
-	return nil, err
+	return nil, refusal
 }
 
 // hintOf is the hint of a refusal.

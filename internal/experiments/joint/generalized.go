@@ -14,13 +14,11 @@ func (d *dataset) generalized(ctx context.Context, k, size int) ([]person, error
 	if err != nil {
 		return nil, err
 	}
-	below := make(map[string][]string) // the codes of the data by prefix
+	below := make(map[string][]string) // the codes of the data by prefix, as often as there are
 	for r := range d.records.Len() {
 		for _, code := range d.records.AppendCodes(nil, r) {
 			for node := code; node != ""; node = parent(node) {
-				if at, known := slices.BinarySearch(below[node], code); !known {
-					below[node] = slices.Insert(below[node], at, code)
-				}
+				below[node] = append(below[node], code)
 			}
 		}
 	}

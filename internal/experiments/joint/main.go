@@ -46,7 +46,7 @@ age, sex and area; of people with two codes; and of these by twenty years of age
   demographics at random;
 - *codes generalized*: groups of 40 k, in each of which codes are generalized along the
   code list (three digits, two, one, nothing) until any m of them have k records; read with
-  a code at random of those below;
+  a code at random of those below, by how frequent each is over all;
 - *codes first*: clusters formed by codes, each with the labels that cover it.
 `
 
