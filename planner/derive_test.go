@@ -87,6 +87,50 @@ func TestSubqueriesAreReadFromColumnsThatSayTheSame(t *testing.T) {
 	}
 }
 
+// TestOuterJoinsKeepSubjectsWithoutRows where a data set has the number of rows.
+func TestOuterJoinsKeepSubjectsWithoutRows(t *testing.T) {
+	snapshot := familySnapshot()
+	session := planner.Session{Database: "hospital", SearchPath: []string{"pg_catalog", "public"}}
+	for join, answered := range map[string]bool{
+		"patients p LEFT JOIN encounters e ON e.patient = p.id":                                            true,
+		"encounters e RIGHT JOIN patients p ON p.id = e.patient":                                           true,
+		"patients p LEFT JOIN encounters e ON e.patient = p.id WHERE e.patient IS NULL":                    true,
+		"patients p LEFT JOIN encounters e ON e.patient = p.id WHERE patient IS NOT NULL":                  true,
+		"patients p LEFT JOIN encounters e ON e.patient = p.id AND e.ward = 'x'":                           false,
+		"patients p LEFT JOIN encounters e ON e.patient = p.id OR p.age > 3":                               false,
+		"patients p FULL JOIN encounters e ON e.patient = p.id":                                            false,
+		"patients p LEFT JOIN encounters e ON e.patient > p.id":                                            false,
+		"patients p LEFT JOIN encounters e ON true":                                                        false,
+		"(VALUES (1)) AS x (n) LEFT JOIN (patients p LEFT JOIN encounters e ON e.patient = p.id) ON true":  false,
+		"patients p LEFT JOIN encounters e ON e.patient = p.id LEFT JOIN encounters f ON f.patient = p.id": false,
+	} {
+		plan, err := planner.Make("SELECT p.age, e.ward, count(*) FROM "+join+" GROUP BY 1, 2", session, snapshot)
+		if (err == nil) != answered {
+			t.Errorf("%s: %v", join, err)
+		}
+		if err != nil {
+			continue
+		}
+		text := plan.Rewrite(release).SQL
+		for _, part := range []string{"chain_2_parent", "UNION ALL SELECT", "chain_1_family", "chain_3_family", `"n" = 0`} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: no %s in\n%s", join, part, text)
+			}
+		}
+	}
+	for _, sql := range []string{
+		"SELECT p.diagnosis FROM patients p LEFT JOIN encounters e ON e.patient = p.id",
+		"SELECT p.id FROM patients p LEFT JOIN encounters e ON e.patient = p.id",
+		"SELECT count(DISTINCT p.id) FROM patients p LEFT JOIN encounters e ON e.patient = p.id",
+		"SELECT count(*) FROM patients p JOIN encounters e ON e.patient = p.id WHERE e.patient IS NULL",
+		"SELECT count(*) FROM patients p LEFT JOIN encounters e ON e.patient = p.id WHERE e.patient > 7",
+	} {
+		if _, err := planner.Make(sql, session, snapshot); err == nil {
+			t.Errorf("%s is answered", sql)
+		}
+	}
+}
+
 // TestDifferentKeysAreCountedAsSubjects: who has a row of a child is told by a data set.
 func TestDifferentKeysAreCountedAsSubjects(t *testing.T) {
 	snapshot := familySnapshot()

@@ -56,6 +56,9 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 	case *pg.Node_MinMaxExpr:
 		return b.all(sc, place, n.MinMaxExpr.Args...)
 	case *pg.Node_NullTest:
+		if t := keptChild(n.NullTest.Arg.GetColumnRef(), sc); t != nil {
+			return b.keyReference(n.NullTest.Arg.GetColumnRef(), t)
+		}
 		return b.all(sc, place, n.NullTest.Arg)
 	case *pg.Node_BooleanTest:
 		return b.all(sc, place, n.BooleanTest.Arg)

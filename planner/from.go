@@ -77,6 +77,7 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 		jointEntry(e, codes)
 	case child != nil:
 		lentEntry(e, child)
+		e.kept = b.keyed.kept[rv] != nil
 	case b.family[r]:
 		familyEntry(e)
 	}
@@ -90,6 +91,9 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 			return err
 		}
 		return b.replaceParent(rv, r, codes, alias)
+	}
+	if k := b.keyed.kept[rv]; k != nil {
+		return b.replaceKept(rv, r, k, alias)
 	}
 	if child != nil {
 		return b.replaceParent(rv, r, child, alias)

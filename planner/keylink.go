@@ -62,9 +62,8 @@ func (b *binder) lentDataSet(child *catalog.Relation) string {
 }
 
 func (b *binder) counting(child *catalog.Relation, schema, name, subject string) string {
-	count := fmt.Sprintf("(SELECT count(*) FROM %s.%s c1 WHERE c1.%s = p.%s)", plain(child.Schema), plain(child.Name), plain(child.Subject), plain(subject))
 	return "What is computed of each subject is read from a data set, which the owner of the tables declares: " +
-		b.declaration(schema, name, subject, child.Name, child.Name, count)
+		b.declaration(schema, name, subject, child.Name, child.Name, countOf(child, subject))
 }
 
 // declaration is what makes, protects and shows a data set of a relation's subjects with one

@@ -31,6 +31,7 @@ type entry struct {
 	schema   string // set for an unaliased relation: schema.relation.column is legal
 	replaced bool   // the statement gets another text in place of the relation's name
 	relation *catalog.Relation
+	kept     bool              // an outer join keeps its rows beside those of a child
 	via      *catalog.Relation // the child whose release shows the relation, in a join along the key
 	query    *boundQuery       // of a subquery
 	columns  []column

@@ -42,7 +42,7 @@ var linkedHospital = []linkedQuestion{
 	{"never with codes by age", "SELECT age / 40, count(*) FROM patients WHERE id NOT IN (SELECT patient_id FROM diagnoses) GROUP BY 1", 2, 0.3, false},
 	{"number of codes", "SELECT p.sex, sum((SELECT count(*) FROM diagnoses d WHERE d.patient_id = p.id))::bigint FROM patients p GROUP BY 1", 2, 0.05, false},
 	// Visits and demographics: the join along the key.
-	{"visits by sex", "SELECT p.sex, count(*) FROM visits v JOIN patients p ON p.id = v.patient_id GROUP BY 1", 2, 0.05, false},
+	{"visits, and people without any", "SELECT p.sex, v.ward IS NULL, count(*) FROM patients p LEFT JOIN visits v ON p.id = v.patient_id GROUP BY 1, 2", 2, 0.05, false},
 	{"visits by ward and sex", "SELECT v.ward, p.sex, count(*) FROM visits v JOIN patients p ON p.id = v.patient_id GROUP BY 1, 2", 2, 0.2, false},
 	{"visits by year and age", "SELECT extract(year FROM v.day)::int, p.age / 40, count(*) FROM patients p JOIN visits v ON p.id = v.patient_id GROUP BY 1, 2", 2, 0.15, false},
 	{"visits by quarter", "SELECT date_trunc('quarter', v.day)::date::text, count(*) FROM patients p, visits v WHERE p.id = v.patient_id AND p.age >= 40 GROUP BY 1", 2, 0.2, false},
