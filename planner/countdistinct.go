@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"errors"
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
@@ -9,7 +8,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hiatus-tailor/tailor/catalog"
-	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // count(DISTINCT key) over some rows of a child, alone or joined with its parent, is the
@@ -258,10 +256,5 @@ func countsSubjectsOf(tokens []*pg.ScanToken, tree *pg.ParseResult, session Sess
 	if text == "" {
 		return nil, nil
 	}
-	plan, err := Make(text, session, snapshot)
-	var refusal *sqlstate.Error
-	if errors.As(err, &refusal) {
-		refusal.Position = 0 // it is one of another text
-	}
-	return plan, err
+	return Make(text, session, snapshot)
 }

@@ -86,10 +86,11 @@ func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan,
 
 // otherwise plans a refused text in ways that data sets may answer, and has the refusal that
 // names one where none does.
-func otherwise(text string, tokens []*pg.ScanToken, session Session, snapshot *catalog.Snapshot, refusal error) (*Plan, error) {
+func otherwise(text string, tokens []*pg.ScanToken, session Session, snapshot *catalog.Snapshot, refused error) (*Plan, error) {
+	var refusal *sqlstate.Error
 	tree, err := pg.Parse(text)
-	if err != nil {
-		return nil, refusal
+	if err != nil || !errors.As(refused, &refusal) {
+		return nil, refused
 	}
 	plan, err := countsSubjectsOf(tokens, tree, session, snapshot)
 	if plan == nil && err == nil && !snapshot.WithoutJoint() {
@@ -100,7 +101,7 @@ func otherwise(text string, tokens []*pg.ScanToken, session Session, snapshot *c
 	case err == nil && plan != nil && slices.ContainsFunc(plan.Relations, (*catalog.Relation).IsDataSet):
 		return plan, nil
 	case strings.Contains(hintOf(err), thenAnswered):
-		return nil, err
+		refusal.Hint = hintOf(err)
 	}
 	return nil, refusal
 }

@@ -17,11 +17,11 @@ func publicationOf(t *testing.T, direct, conn *pgx.Conn) []string {
 	rows := rowsOf(t, direct, strings.ReplaceAll(`
 		WITH chunk AS (
 			SELECT chunk, string_agg(concat_ws(' x ', records, codes), '; ' ORDER BY records, codes) AS content
-			FROM (SELECT s.chunk, s.records, (SELECT string_agg(i.code || i.nth, ' ' ORDER BY i.code, i.nth) FROM item_N i WHERE i.item = ANY (s.items)) AS codes
-			      FROM subrecord_N s) q GROUP BY chunk)
+			FROM (SELECT s.chunk, s.records, (SELECT string_agg(i.code || i.nth, ' ' ORDER BY i.code, i.nth) FROM tailor_store.item_N i WHERE i.item = ANY (s.items)) AS codes
+			      FROM tailor_store.subrecord_N s) q GROUP BY chunk)
 		SELECT string_agg(concat_ws(' ', p.size, p.kind, p.slots, i.code, i.nth, round(p.share::numeric, 9), c.content), ' | '
 			ORDER BY p.kind, i.code, i.nth)
-		FROM place_N p JOIN item_N i USING (item) LEFT JOIN chunk c USING (chunk) GROUP BY p.cluster`, "_N", fmt.Sprintf("_%d", epoch)))
+		FROM tailor_store.place_N p JOIN tailor_store.item_N i USING (item) LEFT JOIN chunk c USING (chunk) GROUP BY p.cluster`, "_N", fmt.Sprintf("_%d", epoch)))
 	rows = append(rows, rowsOf(t, conn, `SELECT tailor.label(sex), tailor.label(age), tailor.label(zip), count(DISTINCT p.id)
 		FROM patients p LEFT JOIN diagnoses d ON d.patient_id = p.id GROUP BY 1, 2, 3`)...)
 	slices.Sort(rows)
@@ -57,12 +57,12 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 	t.Run("any two codes", func(t *testing.T) {
 		epoch := one[int](t, direct, `SELECT epoch FROM tailor.chain WHERE relation = 'diagnoses'::regclass`)
 		for what, sql := range map[string]string{
-			"clusters":                  `SELECT count(*) FROM place_N WHERE size < 5`,
-			"records with one code":     `SELECT count(*) FROM (SELECT chunk, i, sum(records) AS n FROM subrecord_N s, unnest(s.items) i GROUP BY 1, 2) q WHERE n < 5`,
-			"records with two codes":    `SELECT count(*) FROM (SELECT chunk, i, j, sum(records) AS n FROM subrecord_N s, unnest(s.items) i, unnest(s.items) j WHERE i < j GROUP BY 1, 2, 3) q WHERE n < 5`,
-			"codes that stand nowhere":  `SELECT count(*) FROM item_N WHERE item NOT IN (SELECT item FROM place_N)`,
-			"codes twice in a cluster":  `SELECT count(*) FROM (SELECT FROM place_N GROUP BY cluster, item HAVING count(*) > 1) q`,
-			"chunks beyond their place": `SELECT count(*) FROM subrecord_N s WHERE NOT EXISTS (SELECT FROM place_N p WHERE p.chunk = s.chunk AND p.item = ANY (s.items))`,
+			"clusters":                  `SELECT count(*) FROM tailor_store.place_N WHERE size < 5`,
+			"records with one code":     `SELECT count(*) FROM (SELECT chunk, i, sum(records) AS n FROM tailor_store.subrecord_N s, unnest(s.items) i GROUP BY 1, 2) q WHERE n < 5`,
+			"records with two codes":    `SELECT count(*) FROM (SELECT chunk, i, j, sum(records) AS n FROM tailor_store.subrecord_N s, unnest(s.items) i, unnest(s.items) j WHERE i < j GROUP BY 1, 2, 3) q WHERE n < 5`,
+			"codes that stand nowhere":  `SELECT count(*) FROM tailor_store.item_N WHERE item NOT IN (SELECT item FROM tailor_store.place_N)`,
+			"codes twice in a cluster":  `SELECT count(*) FROM (SELECT FROM tailor_store.place_N GROUP BY cluster, item HAVING count(*) > 1) q`,
+			"chunks beyond their place": `SELECT count(*) FROM tailor_store.subrecord_N s WHERE NOT EXISTS (SELECT FROM tailor_store.place_N p WHERE p.chunk = s.chunk AND p.item = ANY (s.items))`,
 		} {
 			if n := one[int](t, direct, strings.ReplaceAll(sql, "_N", fmt.Sprintf("_%d", epoch))); n > 0 {
 				t.Errorf("%s: %d", what, n)
