@@ -363,7 +363,7 @@ func sorted(condition *pg.Node) *pg.Node {
 			if comparison {
 				e.Name = []*pg.Node{pg.MakeStrNode(turned)}
 			}
-			if comparison || last(e.Name) == "=" && expressionText(e.Lexpr) > expressionText(e.Rexpr) {
+			if comparison || last(e.Name) == "=" && orderOf(e.Lexpr) > orderOf(e.Rexpr) {
 				e.Lexpr, e.Rexpr = e.Rexpr, e.Lexpr
 			}
 		}
@@ -371,6 +371,15 @@ func sorted(condition *pg.Node) *pg.Node {
 	}
 	slices.SortStableFunc(list, func(x, y *pg.Node) int { return strings.Compare(texts[x], texts[y]) })
 	return conjunction(list)
+}
+
+// orderOf sorts both sides of an equation, columns before constants.
+func orderOf(node *pg.Node) string {
+	text := expressionText(node)
+	if node.GetColumnRef() == nil {
+		return "1" + text
+	}
+	return "0" + text
 }
 
 // expressionText is an expression as PostgreSQL's grammar reads it, "" where it cannot be

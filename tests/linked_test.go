@@ -3,6 +3,8 @@ package tests
 import (
 	"fmt"
 	"math"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,6 +75,9 @@ var linkedHospital = []linkedQuestion{
 	{"emergencies before others", "SELECT diagnosis, count(*) FROM patients p WHERE (SELECT min(v.day) FROM visits v WHERE v.patient_id = p.id AND v.ward = 'emergency') < (SELECT min(v.day) FROM visits v WHERE v.patient_id = p.id AND v.ward <> 'emergency') GROUP BY 1", 3, 0, true},
 }
 
+// jointCost is what policy plan says of a joint publication.
+var jointCost = regexp.MustCompile(`published with sex, age, zip of public.patients, in groups of 200: how many of 6000 subjects have two codes is off by ([0-9.]+) %, by ([0-9.]+) % without`)
+
 // TestFortyLinkedQuestions asks them of the demo's policy, and of the tables.
 func TestFortyLinkedQuestions(t *testing.T) {
 	direct, p := studyHospital(t, "linked_hospital", 6000)
@@ -134,6 +139,17 @@ func TestFortyLinkedQuestions(t *testing.T) {
 	}
 	if asked != 40 || three < 12 || answers < 36 {
 		t.Errorf("%d questions, %d over three tables, %d answered at once", asked, three, answers)
+	}
+	plan := filepath.Join(t.TempDir(), "policy.yaml")
+	dsn := shared.cluster.SuperuserDSN("linked_hospital")
+	if _, stderr, code := tailor(t, "policy", "export", "--dsn", dsn, plan); code != 0 {
+		t.Fatal(stderr)
+	}
+	said, stderr, _ := tailor(t, "policy", "plan", "--dsn", dsn, plan)
+	if m := jointCost.FindStringSubmatch(said); m == nil || figure(m[1]) < figure(m[2]) {
+		t.Errorf("the plan does not say what the joint publication costs the codes:\n%s%s", said, stderr)
+	} else {
+		t.Log(m[0])
 	}
 	// How many have all of some codes comes with bounds that hold for certain.
 	for _, codes := range []string{"'250.00'", "'250.00', '401.9'"} {
