@@ -157,6 +157,9 @@ func publishTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, di
 	if err != nil {
 		return err
 	}
+	if r.inFamily() {
+		indexed = append(indexed, rowColumn)
+	}
 	row := chain.table("row")
 	var statements []string
 	for _, c := range r.averaged() {
@@ -196,8 +199,7 @@ func publishTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, di
 		statements = append(statements, chain.createParentView(r, dictionaries))
 	}
 	if r.inFamily() {
-		statements = append(statements, chain.createFamilyView(r, dictionaries),
-			fmt.Sprintf("CREATE INDEX ON %s (%s, %s)", row, rowColumn, gateColumn))
+		statements = append(statements, chain.createFamilyView(r, dictionaries))
 	}
 	if r.Scope != "project" {
 		statements = append(statements, chain.grantStatement(r, readers))
