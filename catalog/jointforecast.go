@@ -78,16 +78,33 @@ func NewJointForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*JointForeca
 
 // readJointly reads the columns that codes are published with as text, [column][subject], and
 // the codes of each subject, in order.
-func readJointly(ctx context.Context, tx pgx.Tx, r *Relation) (texts [][]*string, records [][]string, err error) {
+func readJointly(
+	ctx context.Context,
+	tx pgx.Tx,
+	r *Relation,
+) (texts [][]*string, records [][]string, err error) {
 	var names []string
 	for i := range r.Parent.Columns {
 		names = append(names, fmt.Sprintf("p.%s::text", ident(r.Parent.Columns[i].Name)))
 	}
 	key := "p." + ident(r.Parent.Subject)
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT ARRAY[%s], ARRAY(SELECT DISTINCT c.%s::text FROM %s c WHERE c.%s = %s AND c.%[2]s IS NOT NULL ORDER BY 1)
+	rows, err := tx.Query(
+		ctx,
+		fmt.Sprintf(
+			`SELECT ARRAY[%s], ARRAY(SELECT DISTINCT c.%s::text FROM %s c
+				WHERE c.%s = %s AND c.%[2]s IS NOT NULL ORDER BY 1)
 		FROM (SELECT * FROM %[6]s p ORDER BY pg_catalog.md5(%[5]s::text) LIMIT %[7]d) p`,
-		commas(names), ident(r.SetValued.Column), pgx.Identifier{r.Schema, r.Name}.Sanitize(), ident(r.Subject), key,
-		pgx.Identifier{r.Parent.Schema, r.Parent.Name}.Sanitize(), forecastSubjects))
+			commas(
+				names,
+			),
+			ident(r.SetValued.Column),
+			pgx.Identifier{r.Schema, r.Name}.Sanitize(),
+			ident(r.Subject),
+			key,
+			pgx.Identifier{r.Parent.Schema, r.Parent.Name}.Sanitize(),
+			forecastSubjects,
+		),
+	)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,7 +141,13 @@ func frequentPairs(records [][]string) map[[2]string]int {
 }
 
 // pairError is the median relative error of the pairs, in groups or without.
-func pairError(ctx context.Context, records [][]string, groups *people, r *Relation, pairs map[[2]string]int) (float64, error) {
+func pairError(
+	ctx context.Context,
+	records [][]string,
+	groups *people,
+	r *Relation,
+	pairs map[[2]string]int,
+) (float64, error) {
 	cfg := r.config()
 	if groups != nil {
 		cfg.Groups, cfg.MayBeEmpty = groups.sorted(records), true
@@ -139,7 +162,13 @@ func pairError(ctx context.Context, records [][]string, groups *people, r *Relat
 		}
 	}
 	// The seed decides the order of clusters and nothing that is counted here.
-	result, err := disassociate.Disassociate(ctx, builder.Dataset(), cfg, rand.New(rand.NewPCG(1, 1)), nil)
+	result, err := disassociate.Disassociate(
+		ctx,
+		builder.Dataset(),
+		cfg,
+		rand.New(rand.NewPCG(1, 1)),
+		nil,
+	)
 	if err != nil {
 		return 0, err
 	}

@@ -46,21 +46,29 @@ type canonicalTable struct {
 
 // canonicalSubLink is the form of a subquery; false if it has none: it reads no protected
 // table of the same subjects, depends on anything but one subject, or is not understood.
-func (b *binder) canonicalSubLink(s *pg.SubLink, find func(qualifier, name string) *outerTable) (*canonical, bool) {
+func (b *binder) canonicalSubLink(
+	s *pg.SubLink,
+	find func(qualifier, name string) *outerTable,
+) (*canonical, bool) {
 	query := s.Subselect.GetSelectStmt()
 	if query == nil {
 		return nil, false
 	}
 	query = proto.Clone(query).(*pg.SelectStmt)
 	c := &canonicalizer{b: b, find: find, form: &canonical{}}
-	out := &pg.SubLink{SubLinkType: s.SubLinkType, Subselect: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: query}}}
+	out := &pg.SubLink{
+		SubLinkType: s.SubLinkType,
+		Subselect:   &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: query}},
+	}
 	switch s.SubLinkType {
 	case pg.SubLinkType_EXPR_SUBLINK, pg.SubLinkType_ARRAY_SUBLINK:
 		if s.Testexpr != nil || len(query.TargetList) != 1 {
 			return nil, false
 		}
 	case pg.SubLinkType_EXISTS_SUBLINK:
-		if len(query.GroupClause) > 0 || query.HavingClause != nil || query.LimitCount != nil || query.LimitOffset != nil || aggregates(query.TargetList) {
+		if len(query.GroupClause) > 0 || query.HavingClause != nil || query.LimitCount != nil ||
+			query.LimitOffset != nil ||
+			aggregates(query.TargetList) {
 			return nil, false
 		}
 	case pg.SubLinkType_ANY_SUBLINK:
@@ -86,7 +94,10 @@ func (b *binder) canonicalSubLink(s *pg.SubLink, find func(qualifier, name strin
 	}
 	counting := "SELECT count(*)"
 	if c.form.exists {
-		plain, _, grouped := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(c.form.text, "EXISTS ("), ")"), " GROUP BY ")
+		plain, _, grouped := strings.Cut(
+			strings.TrimSuffix(strings.TrimPrefix(c.form.text, "EXISTS ("), ")"),
+			" GROUP BY ",
+		)
 		if !grouped || c.form.having != "" {
 			c.form.counting = "(" + strings.Replace(plain, "SELECT", counting, 1) + ")"
 		}
@@ -123,13 +134,23 @@ func (c *canonicalizer) member(query *pg.SelectStmt, key *pg.ColumnRef) bool {
 		return false
 	}
 	equation := &pg.Node{Node: &pg.Node_AExpr{AExpr: &pg.A_Expr{
-		Kind: pg.A_Expr_Kind_AEXPR_OP, Name: []*pg.Node{pg.MakeStrNode("=")},
+		Kind:  pg.A_Expr_Kind_AEXPR_OP,
+		Name:  []*pg.Node{pg.MakeStrNode("=")},
 		Lexpr: &pg.Node{Node: &pg.Node_ColumnRef{ColumnRef: ref}},
-		Rexpr: &pg.Node{Node: &pg.Node_ColumnRef{ColumnRef: columnOf(subjectAlias, outer.root.Subject)}},
+		Rexpr: &pg.Node{
+			Node: &pg.Node_ColumnRef{ColumnRef: columnOf(subjectAlias, outer.root.Subject)},
+		},
 	}}}
 	c.form.outer, c.keyed = outer, true
 	if query.WhereClause != nil {
-		equation = &pg.Node{Node: &pg.Node_BoolExpr{BoolExpr: &pg.BoolExpr{Boolop: pg.BoolExprType_AND_EXPR, Args: []*pg.Node{query.WhereClause, equation}}}}
+		equation = &pg.Node{
+			Node: &pg.Node_BoolExpr{
+				BoolExpr: &pg.BoolExpr{
+					Boolop: pg.BoolExprType_AND_EXPR,
+					Args:   []*pg.Node{query.WhereClause, equation},
+				},
+			},
+		}
 	}
 	query.WhereClause = equation
 	return true
@@ -142,14 +163,18 @@ func (c *canonicalizer) grouped(query *pg.SelectStmt, key *pg.ColumnRef) bool {
 		return query.HavingClause == nil
 	}
 	ref := query.GroupClause[0].GetColumnRef()
-	if len(query.GroupClause) > 1 || ref == nil || query.GroupDistinct || !slices.Equal(refNames(ref), refNames(key)) {
+	if len(query.GroupClause) > 1 || ref == nil || query.GroupDistinct ||
+		!slices.Equal(refNames(ref), refNames(key)) {
 		return false
 	}
 	e := query.HavingClause.GetAExpr()
-	if count := e.GetLexpr().GetFuncCall(); e != nil && e.Kind == pg.A_Expr_Kind_AEXPR_OP && len(e.Name) == 1 && count != nil && count.AggStar &&
-		last(count.Funcname) == "count" && count.AggFilter == nil && count.Over == nil && e.Rexpr.GetAConst().GetIval() != nil &&
-		slices.Contains([]string{"=", "<", ">", "<=", ">=", "<>"}, last(e.Name)) {
-		c.form.having = fmt.Sprintf(" %s %d", last(e.Name), e.Rexpr.GetAConst().GetIval().GetIval())
+	count, number := e.GetLexpr().GetFuncCall(), e.GetRexpr().GetAConst().GetIval()
+	if count == nil || number == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 ||
+		!slices.Contains([]string{"=", "<", ">", "<=", ">=", "<>"}, last(e.Name)) {
+		return true
+	}
+	if count.AggStar && last(count.Funcname) == "count" && count.AggFilter == nil && count.Over == nil {
+		c.form.having = fmt.Sprintf(" %s %d", last(e.Name), number.Ival)
 	}
 	return true
 }
@@ -161,7 +186,10 @@ const subjectAlias = "p"
 const settled = -7
 
 func columnOf(table, column string) *pg.ColumnRef {
-	return &pg.ColumnRef{Fields: []*pg.Node{pg.MakeStrNode(table), pg.MakeStrNode(column)}, Location: settled}
+	return &pg.ColumnRef{
+		Fields:   []*pg.Node{pg.MakeStrNode(table), pg.MakeStrNode(column)},
+		Location: settled,
+	}
 }
 
 // names says whether a column is the table's key.
@@ -171,7 +199,10 @@ func (o *outerTable) names(column string) bool {
 
 // query rewrites a query and what is below it.
 func (c *canonicalizer) query(s *pg.SelectStmt) {
-	if s == nil || s.WithClause != nil || len(s.LockingClause) > 0 || s.Op != pg.SetOperation_SETOP_NONE || s.IntoClause != nil || len(s.ValuesLists) > 0 {
+	if s == nil || s.WithClause != nil || len(s.LockingClause) > 0 ||
+		s.Op != pg.SetOperation_SETOP_NONE ||
+		s.IntoClause != nil ||
+		len(s.ValuesLists) > 0 {
 		c.failed = true
 		return
 	}
@@ -179,7 +210,10 @@ func (c *canonicalizer) query(s *pg.SelectStmt) {
 	for _, item := range s.FromClause {
 		c.item(item)
 	}
-	for _, list := range [][]*pg.Node{s.FromClause, s.DistinctClause, s.TargetList, s.GroupClause, s.WindowClause, s.SortClause, {s.WhereClause, s.HavingClause, s.LimitCount, s.LimitOffset}} {
+	for _, list := range [][]*pg.Node{
+		s.FromClause, s.DistinctClause, s.TargetList, s.GroupClause, s.WindowClause, s.SortClause,
+		{s.WhereClause, s.HavingClause, s.LimitCount, s.LimitOffset},
+	} {
 		for _, node := range list {
 			c.expression(node)
 		}
@@ -203,7 +237,8 @@ func (c *canonicalizer) item(node *pg.Node) {
 		name, err := c.b.relationName(rv)
 		r := c.b.snapshot.Protected(name)
 		columns := c.b.columnsOf(name)
-		if err != nil || r == nil && columns == nil || rv.Alias.GetColnames() != nil || !rv.Inh || r == nil && c.b.protects(name) {
+		if err != nil || r == nil && columns == nil || rv.Alias.GetColnames() != nil || !rv.Inh ||
+			r == nil && c.b.protects(name) {
 			c.failed = true
 			return
 		}
@@ -247,8 +282,22 @@ func (c *canonicalizer) item(node *pg.Node) {
 // changing are functions of the moment at which they are called: a data set is filled at
 // another.
 var changing = []string{
-	"now", "random", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday", "age", "nextval",
-	"currval", "lastval", "setval", "current_setting", "set_config", "txid_current", "gen_random_uuid", "pg_sleep",
+	"now",
+	"random",
+	"clock_timestamp",
+	"statement_timestamp",
+	"transaction_timestamp",
+	"timeofday",
+	"age",
+	"nextval",
+	"currval",
+	"lastval",
+	"setval",
+	"current_setting",
+	"set_config",
+	"txid_current",
+	"gen_random_uuid",
+	"pg_sleep",
 }
 
 // expression rewrites the references below a node.
@@ -270,11 +319,17 @@ func (c *canonicalizer) message(m protoreflect.Message) {
 		return
 	case *pg.RangeVar, *pg.RangeSubselect, *pg.A_Const, *pg.String:
 		return
-	case *pg.ParamRef, *pg.SQLValueFunction, *pg.RangeFunction, *pg.RangeTableSample, *pg.SetToDefault:
+	case *pg.ParamRef,
+		*pg.SQLValueFunction,
+		*pg.RangeFunction,
+		*pg.RangeTableSample,
+		*pg.SetToDefault:
 		c.failed = true
 		return
 	case *pg.FuncCall:
-		c.failed = c.failed || len(n.Funcname) > 2 || len(n.Funcname) == 2 && n.Funcname[0].GetString_().GetSval() != "pg_catalog" || slices.Contains(changing, last(n.Funcname))
+		c.failed = c.failed || len(n.Funcname) > 2 ||
+			len(n.Funcname) == 2 && n.Funcname[0].GetString_().GetSval() != "pg_catalog" ||
+			slices.Contains(changing, last(n.Funcname))
 	}
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
@@ -340,7 +395,10 @@ func (c *canonicalizer) reference(ref *pg.ColumnRef) {
 		ref.Fields = columnOf(subjectAlias, outer.root.Subject).Fields
 		return
 	}
-	if column := outer.root.Column(name); column == nil || outer.entry != nil && outer.entry.relation != outer.root {
+	if column := outer.root.Column(
+		name,
+	); column == nil ||
+		outer.entry != nil && outer.entry.relation != outer.root {
 		c.failed = true
 		return
 	}
@@ -358,7 +416,8 @@ func sorted(condition *pg.Node) *pg.Node {
 	list := conjuncts(condition)
 	texts := make(map[*pg.Node]string)
 	for _, n := range list {
-		if e := n.GetAExpr(); e != nil && e.Kind == pg.A_Expr_Kind_AEXPR_OP && len(e.Name) == 1 && e.Lexpr != nil {
+		if e := n.GetAExpr(); e != nil && e.Kind == pg.A_Expr_Kind_AEXPR_OP && len(e.Name) == 1 &&
+			e.Lexpr != nil {
 			turned, comparison := map[string]string{">": "<", ">=": "<="}[last(e.Name)]
 			if comparison {
 				e.Name = []*pg.Node{pg.MakeStrNode(turned)}
@@ -369,8 +428,20 @@ func sorted(condition *pg.Node) *pg.Node {
 		}
 		texts[n] = expressionText(n)
 	}
-	slices.SortStableFunc(list, func(x, y *pg.Node) int { return strings.Compare(texts[x], texts[y]) })
+	slices.SortStableFunc(
+		list,
+		func(x, y *pg.Node) int { return strings.Compare(texts[x], texts[y]) },
+	)
 	return conjunction(list)
+}
+
+// equation is a condition that is one of two expressions, nil for others.
+func equation(condition *pg.Node) *pg.A_Expr {
+	e := condition.GetAExpr()
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || last(e.Name) != "=" {
+		return nil
+	}
+	return e
 }
 
 // orderOf sorts both sides of an equation, columns before constants.
@@ -385,10 +456,19 @@ func orderOf(node *pg.Node) string {
 // expressionText is an expression as PostgreSQL's grammar reads it, "" where it cannot be
 // written.
 func expressionText(node *pg.Node) string {
-	text, err := pg.Deparse(&pg.ParseResult{Stmts: []*pg.RawStmt{{Stmt: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: &pg.SelectStmt{
-		TargetList:  []*pg.Node{{Node: &pg.Node_ResTarget{ResTarget: &pg.ResTarget{Val: node}}}},
-		LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE,
-	}}}}}})
+	text, err := pg.Deparse(
+		&pg.ParseResult{
+			Stmts: []*pg.RawStmt{
+				{Stmt: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: &pg.SelectStmt{
+					TargetList: []*pg.Node{
+						{Node: &pg.Node_ResTarget{ResTarget: &pg.ResTarget{Val: node}}},
+					},
+					LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT,
+					Op:          pg.SetOperation_SETOP_NONE,
+				}}}},
+			},
+		},
+	)
 	if err != nil {
 		return ""
 	}

@@ -21,8 +21,11 @@ func (b *binder) subjectsWho(tree *pg.ParseResult) string {
 		return ""
 	}
 	s := tree.Stmts[0].Stmt.GetSelectStmt()
-	if s == nil || s.Op != pg.SetOperation_SETOP_NONE || s.WithClause != nil || s.IntoClause != nil || len(s.DistinctClause) > 0 ||
-		len(s.WindowClause) > 0 || len(s.LockingClause) > 0 {
+	if s == nil || s.Op != pg.SetOperation_SETOP_NONE || s.WithClause != nil ||
+		s.IntoClause != nil ||
+		len(s.DistinctClause) > 0 ||
+		len(s.WindowClause) > 0 ||
+		len(s.LockingClause) > 0 {
 		return ""
 	}
 	s = proto.Clone(s).(*pg.SelectStmt)
@@ -34,7 +37,9 @@ func (b *binder) subjectsWho(tree *pg.ParseResult) string {
 	if c.failed || !c.equated && c.parent != nil {
 		return ""
 	}
-	for _, list := range [][]*pg.Node{s.TargetList, s.GroupClause, s.SortClause, {s.HavingClause, s.LimitCount, s.LimitOffset}} {
+	for _, list := range [][]*pg.Node{
+		s.TargetList, s.GroupClause, s.SortClause, {s.HavingClause, s.LimitCount, s.LimitOffset},
+	} {
 		for _, node := range list {
 			if node != nil {
 				c.recount(node.ProtoReflect())
@@ -47,25 +52,49 @@ func (b *binder) subjectsWho(tree *pg.ParseResult) string {
 	if c.parent == nil {
 		subjects := c.child.relation.Parent
 		c.parent = &canonicalTable{alias: c.child.alias + "_subject"}
-		c.parentName = &pg.RangeVar{Schemaname: subjects.Schema, Relname: subjects.Name, Inh: true, Relpersistence: "p", Alias: &pg.Alias{Aliasname: c.parent.alias}}
+		c.parentName = &pg.RangeVar{
+			Schemaname:     subjects.Schema,
+			Relname:        subjects.Name,
+			Inh:            true,
+			Relpersistence: "p",
+			Alias:          &pg.Alias{Aliasname: c.parent.alias},
+		}
 		if len(s.GroupClause) > 0 {
 			return ""
 		}
 	}
 	inside = append(inside, &pg.Node{Node: &pg.Node_AExpr{AExpr: &pg.A_Expr{
-		Kind: pg.A_Expr_Kind_AEXPR_OP, Name: []*pg.Node{pg.MakeStrNode("=")},
-		Lexpr: &pg.Node{Node: &pg.Node_ColumnRef{ColumnRef: columnOf(c.child.alias, c.child.relation.Subject)}},
-		Rexpr: &pg.Node{Node: &pg.Node_ColumnRef{ColumnRef: columnOf(c.parent.alias, c.child.relation.Parent.Subject)}},
+		Kind: pg.A_Expr_Kind_AEXPR_OP,
+		Name: []*pg.Node{pg.MakeStrNode("=")},
+		Lexpr: &pg.Node{
+			Node: &pg.Node_ColumnRef{ColumnRef: columnOf(c.child.alias, c.child.relation.Subject)},
+		},
+		Rexpr: &pg.Node{
+			Node: &pg.Node_ColumnRef{
+				ColumnRef: columnOf(c.parent.alias, c.child.relation.Parent.Subject),
+			},
+		},
 	}}})
 	exists := &pg.SelectStmt{
-		FromClause: []*pg.Node{{Node: &pg.Node_RangeVar{RangeVar: c.childName}}}, WhereClause: conjunction(inside),
-		LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE,
+		FromClause: []*pg.Node{
+			{Node: &pg.Node_RangeVar{RangeVar: c.childName}},
+		},
+		WhereClause: conjunction(inside),
+		LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT,
+		Op:          pg.SetOperation_SETOP_NONE,
 	}
 	s.FromClause = []*pg.Node{{Node: &pg.Node_RangeVar{RangeVar: c.parentName}}}
-	s.WhereClause = conjunction(append(outside, &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{
-		SubLinkType: pg.SubLinkType_EXISTS_SUBLINK, Subselect: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: exists}},
-	}}}))
-	text, err := pg.Deparse(&pg.ParseResult{Stmts: []*pg.RawStmt{{Stmt: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: s}}}}})
+	s.WhereClause = conjunction(
+		append(outside, &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{
+			SubLinkType: pg.SubLinkType_EXISTS_SUBLINK,
+			Subselect:   &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: exists}},
+		}}}),
+	)
+	text, err := pg.Deparse(
+		&pg.ParseResult{
+			Stmts: []*pg.RawStmt{{Stmt: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: s}}}},
+		},
+	)
 	if err != nil {
 		return ""
 	}
@@ -87,7 +116,8 @@ func (c *subjectCounter) from(s *pg.SelectStmt) bool {
 	items := s.FromClause
 	if len(items) == 1 && items[0].GetJoinExpr() != nil {
 		j := items[0].GetJoinExpr()
-		if j.Jointype != pg.JoinType_JOIN_INNER || j.IsNatural || len(j.UsingClause) > 0 || j.Alias != nil {
+		if j.Jointype != pg.JoinType_JOIN_INNER || j.IsNatural || len(j.UsingClause) > 0 ||
+			j.Alias != nil {
 			return false
 		}
 		items = []*pg.Node{j.Larg, j.Rarg}
@@ -125,9 +155,9 @@ func (c *subjectCounter) split(where *pg.Node) (inside, outside []*pg.Node) {
 	for _, condition := range append(slices.Clone(c.joined), where) {
 		for _, n := range conjuncts(condition) {
 			child, parent := c.uses(n)
-			e := n.GetAExpr()
+			e := equation(n)
 			switch {
-			case e != nil && e.Kind == pg.A_Expr_Kind_AEXPR_OP && last(e.Name) == "=" && c.isKey(e.Lexpr) && c.isKey(e.Rexpr) && child && parent:
+			case e != nil && c.isKey(e.Lexpr) && c.isKey(e.Rexpr) && child && parent:
 				c.equated = true
 			case child || !parent && c.parent == nil:
 				inside = append(inside, n)
@@ -163,7 +193,8 @@ func (c *subjectCounter) table(ref *pg.ColumnRef) *canonicalTable {
 	}
 	var found *canonicalTable
 	for _, t := range []*canonicalTable{c.child, c.parent} {
-		if t == nil || len(names) == 2 && names[0] != t.alias || t.relation.Column(names[len(names)-1]) == nil {
+		if t == nil || len(names) == 2 && names[0] != t.alias ||
+			t.relation.Column(names[len(names)-1]) == nil {
 			continue
 		}
 		if found != nil {
@@ -198,7 +229,10 @@ func (c *subjectCounter) recount(m protoreflect.Message) {
 			c.failed = true // it may be an aggregate
 		}
 	case *pg.ColumnRef:
-		if t := c.table(n); t == nil || t == c.child || c.isKey(&pg.Node{Node: &pg.Node_ColumnRef{ColumnRef: n}}) {
+		if t := c.table(
+			n,
+		); t == nil || t == c.child ||
+			c.isKey(&pg.Node{Node: &pg.Node_ColumnRef{ColumnRef: n}}) {
 			c.failed = true
 		}
 		return
@@ -223,7 +257,22 @@ func (c *subjectCounter) recount(m protoreflect.Message) {
 }
 
 // plainFunctions are some that are no aggregates.
-var plainFunctions = []string{"left", "right", "width_bucket", "date_trunc", "extract", "date_part", "lower", "upper", "round", "floor", "ceil", "substring", "least", "greatest"}
+var plainFunctions = []string{
+	"left",
+	"right",
+	"width_bucket",
+	"date_trunc",
+	"extract",
+	"date_part",
+	"lower",
+	"upper",
+	"round",
+	"floor",
+	"ceil",
+	"substring",
+	"least",
+	"greatest",
+}
 
 // conjuncts of a condition.
 func conjuncts(condition *pg.Node) (out []*pg.Node) {
@@ -245,12 +294,21 @@ func conjunction(list []*pg.Node) *pg.Node {
 	case 1:
 		return list[0]
 	}
-	return &pg.Node{Node: &pg.Node_BoolExpr{BoolExpr: &pg.BoolExpr{Boolop: pg.BoolExprType_AND_EXPR, Args: list}}}
+	return &pg.Node{
+		Node: &pg.Node_BoolExpr{
+			BoolExpr: &pg.BoolExpr{Boolop: pg.BoolExprType_AND_EXPR, Args: list},
+		},
+	}
 }
 
 // countsSubjectsOf plans the query that counts subjects in place of a text that was refused,
 // if there is one. What is said of it has no place in the client's text.
-func countsSubjectsOf(tokens []*pg.ScanToken, tree *pg.ParseResult, session Session, snapshot *catalog.Snapshot) (*Plan, error) {
+func countsSubjectsOf(
+	tokens []*pg.ScanToken,
+	tree *pg.ParseResult,
+	session Session,
+	snapshot *catalog.Snapshot,
+) (*Plan, error) {
 	b := &binder{source: &source{tokens: tokens}, session: session, snapshot: snapshot}
 	text := b.subjectsWho(tree)
 	if text == "" {

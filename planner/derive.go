@@ -24,7 +24,10 @@ func (b *binder) derived(s *pg.SubLink, sc *scope) (bool, error) {
 		return false, nil
 	}
 	b.forms++
-	form, ok := b.canonicalSubLink(s, func(qualifier, name string) *outerTable { return b.outerSubject(sc, qualifier, name) })
+	form, ok := b.canonicalSubLink(
+		s,
+		func(qualifier, name string) *outerTable { return b.outerSubject(sc, qualifier, name) },
+	)
 	if !ok {
 		return false, nil
 	}
@@ -95,7 +98,8 @@ func (b *binder) outerSubject(sc *scope, qualifier, name string) *outerTable {
 		for _, e := range at.entries {
 			has := e.alias == qualifier
 			if qualifier == "" {
-				has = !e.known || e.find(name) >= 0 || e.relation != nil && e.relation.Column(name) != nil
+				has = !e.known || e.find(name) >= 0 ||
+					e.relation != nil && e.relation.Column(name) != nil
 			}
 			if has && found != nil {
 				return nil
@@ -141,8 +145,11 @@ func (b *binder) derivedColumns(set, root *catalog.Relation) map[string]string {
 		return out
 	}
 	s := tree.Stmts[0].Stmt.GetSelectStmt()
-	if s == nil || len(s.FromClause) != 1 || s.WhereClause != nil || len(s.GroupClause) > 0 || s.HavingClause != nil ||
-		s.LimitCount != nil || s.LimitOffset != nil || len(s.DistinctClause) > 0 || s.WithClause != nil || s.Op != pg.SetOperation_SETOP_NONE {
+	if s == nil || len(s.FromClause) != 1 || s.WhereClause != nil || len(s.GroupClause) > 0 ||
+		s.HavingClause != nil ||
+		s.LimitCount != nil || s.LimitOffset != nil || len(s.DistinctClause) > 0 ||
+		s.WithClause != nil ||
+		s.Op != pg.SetOperation_SETOP_NONE {
 		return out
 	}
 	rv := s.FromClause[0].GetRangeVar()
@@ -182,7 +189,12 @@ func (b *binder) derivedColumns(set, root *catalog.Relation) map[string]string {
 
 // replaceSubLink puts a data set's column in place of a subquery: that of the row with the
 // same number.
-func (b *binder) replaceSubLink(s *pg.SubLink, form *canonical, set *catalog.Relation, column string) error {
+func (b *binder) replaceSubLink(
+	s *pg.SubLink,
+	form *canonical,
+	set *catalog.Relation,
+	column string,
+) error {
 	at := int(s.Location)
 	open := b.tokenAt(at)
 	from := at
@@ -206,8 +218,14 @@ func (b *binder) replaceSubLink(s *pg.SubLink, form *canonical, set *catalog.Rel
 	if err := b.insert(from, fmt.Sprintf("(%sCOALESCE((SELECT %s FROM", not, column)); err != nil {
 		return err
 	}
-	tail := fmt.Sprintf(" AS %[1]s WHERE %[1]s.%[2]s OPERATOR(pg_catalog.=) %[3]s.%[4]s)%[5]s))",
-		derivedAlias, quoted(set.Subject), quoted(form.outer.alias), quoted(form.outer.key), form.otherwise)
+	tail := fmt.Sprintf(
+		" AS %[1]s WHERE %[1]s.%[2]s OPERATOR(pg_catalog.=) %[3]s.%[4]s)%[5]s))",
+		derivedAlias,
+		quoted(set.Subject),
+		quoted(form.outer.alias),
+		quoted(form.outer.key),
+		form.otherwise,
+	)
 	return b.edit(edit{start: from, end: end, relation: set, family: true, text: tail})
 }
 
@@ -229,5 +247,12 @@ func (b *binder) wished(root *catalog.Relation, form *canonical) string {
 		column = child.Name + "_value"
 	}
 	return "It is read from a data set, which the owner of the tables declares: " +
-		b.declaration(root.Schema, root.Name, root.Subject, child.Name, column, form.text) + thenAnswered
+		b.declaration(
+			root.Schema,
+			root.Name,
+			root.Subject,
+			child.Name,
+			column,
+			form.text,
+		) + thenAnswered
 }

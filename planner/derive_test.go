@@ -10,26 +10,92 @@ import (
 
 // familySnapshot has patients, their encounters, and a data set of what is computed of these.
 func familySnapshot() *catalog.Snapshot {
-	age := catalog.Column{Name: "age", Number: 2, Type: "integer", Category: "N", Class: catalog.QuasiIdentifier, Hierarchy: &catalog.HierarchySpec{Name: "i", Kind: "interval"}}
-	patients := &catalog.Relation{OID: 1, Schema: "public", Name: "patients", Subject: "id", K: 5, OneRow: true, Columns: []catalog.Column{
-		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier}, age,
-		{Name: "born", Number: 3, Type: "date"}, {Name: "diagnosis", Number: 4, Type: "text", Class: catalog.Sensitive},
-	}}
-	encounters := &catalog.Relation{OID: 2, Schema: "public", Name: "encounters", Subject: "patient", K: 5, References: []uint32{1}, Columns: []catalog.Column{
-		{Name: "patient", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
-		{Name: "day", Number: 2, Type: "date"}, {Name: "ward", Number: 3, Type: "text", Class: catalog.Sensitive},
-	}}
-	encounters.Borrow(&catalog.Parent{Schema: "public", Name: "patients", Subject: "id", InStep: true, Columns: []catalog.Column{age}}, 5)
-	history := &catalog.Relation{OID: 3, Schema: "public", Name: "history", Subject: "id", K: 5, OneRow: true, DataSetOf: 1, Query: `
+	age := catalog.Column{
+		Name:      "age",
+		Number:    2,
+		Type:      "integer",
+		Category:  "N",
+		Class:     catalog.QuasiIdentifier,
+		Hierarchy: &catalog.HierarchySpec{Name: "i", Kind: "interval"},
+	}
+	patients := &catalog.Relation{
+		OID:     1,
+		Schema:  "public",
+		Name:    "patients",
+		Subject: "id",
+		K:       5,
+		OneRow:  true,
+		Columns: []catalog.Column{
+			{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+			age,
+			{
+				Name:   "born",
+				Number: 3,
+				Type:   "date",
+			},
+			{Name: "diagnosis", Number: 4, Type: "text", Class: catalog.Sensitive},
+		},
+	}
+	encounters := &catalog.Relation{
+		OID:        2,
+		Schema:     "public",
+		Name:       "encounters",
+		Subject:    "patient",
+		K:          5,
+		References: []uint32{1},
+		Columns: []catalog.Column{
+			{Name: "patient", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+			{
+				Name:   "day",
+				Number: 2,
+				Type:   "date",
+			},
+			{Name: "ward", Number: 3, Type: "text", Class: catalog.Sensitive},
+		},
+	}
+	encounters.Borrow(
+		&catalog.Parent{
+			Schema:  "public",
+			Name:    "patients",
+			Subject: "id",
+			InStep:  true,
+			Columns: []catalog.Column{age},
+		},
+		5,
+	)
+	history := &catalog.Relation{
+		OID:       3,
+		Schema:    "public",
+		Name:      "history",
+		Subject:   "id",
+		K:         5,
+		OneRow:    true,
+		DataSetOf: 1,
+		Query: `
 		SELECT p.id, p.age, (SELECT count(*) FROM encounters e WHERE e.patient = p.id) AS n,
 			EXISTS (SELECT FROM encounters WHERE patient = p.id AND ward = 'surgery' AND day >= born) AS operated,
 			(SELECT min(e.day) FROM encounters e WHERE e.patient = id AND e.ward <> 'surgery') AS first,
 			EXISTS (SELECT FROM encounters e WHERE e.patient = p.id AND e.ward = 'hidden') AS hidden
-		FROM patients p`, Columns: []catalog.Column{
-		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier}, age,
-		{Name: "n", Number: 3, Type: "bigint", Class: catalog.NonSensitive}, {Name: "operated", Number: 4, Type: "boolean", Class: catalog.Sensitive},
-		{Name: "first", Number: 5, Type: "date", Class: catalog.Sensitive}, {Name: "hidden", Number: 6, Type: "boolean"},
-	}}
+		FROM patients p`,
+		Columns: []catalog.Column{
+			{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+			age,
+			{
+				Name:   "n",
+				Number: 3,
+				Type:   "bigint",
+				Class:  catalog.NonSensitive,
+			},
+			{Name: "operated", Number: 4, Type: "boolean", Class: catalog.Sensitive},
+			{
+				Name:   "first",
+				Number: 5,
+				Type:   "date",
+				Class:  catalog.Sensitive,
+			},
+			{Name: "hidden", Number: 6, Type: "boolean"},
+		},
+	}
 	return catalog.NewSnapshot(1, []*catalog.Relation{patients, encounters, history}, nil)
 }
 
@@ -80,7 +146,8 @@ func TestSubqueriesAreReadFromColumnsThatSayTheSame(t *testing.T) {
 			t.Errorf("%s: %v", c.of, err)
 		case err == nil:
 			text := plan.Rewrite(release).SQL
-			if c.column == "" && strings.Contains(text, "tailor_own_set") || !strings.Contains(text, c.column) {
+			if c.column == "" && strings.Contains(text, "tailor_own_set") ||
+				!strings.Contains(text, c.column) {
 				t.Errorf("%s is read as\n%s", c.of, text)
 			}
 		}
@@ -104,7 +171,11 @@ func TestOuterJoinsKeepSubjectsWithoutRows(t *testing.T) {
 		"(VALUES (1)) AS x (n) LEFT JOIN (patients p LEFT JOIN encounters e ON e.patient = p.id) ON true":  false,
 		"patients p LEFT JOIN encounters e ON e.patient = p.id LEFT JOIN encounters f ON f.patient = p.id": false,
 	} {
-		plan, err := planner.Make("SELECT p.age, e.ward, count(*) FROM "+join+" GROUP BY 1, 2", session, snapshot)
+		plan, err := planner.Make(
+			"SELECT p.age, e.ward, count(*) FROM "+join+" GROUP BY 1, 2",
+			session,
+			snapshot,
+		)
 		if (err == nil) != answered {
 			t.Errorf("%s: %v", join, err)
 		}
@@ -154,7 +225,8 @@ func TestDifferentKeysAreCountedAsSubjects(t *testing.T) {
 			t.Errorf("%s: %v", sql, err)
 		case err == nil:
 			text := plan.Rewrite(release).SQL
-			if column == "" || !strings.Contains(text, column) || strings.Contains(text, "DISTINCT") {
+			if column == "" || !strings.Contains(text, column) ||
+				strings.Contains(text, "DISTINCT") {
 				t.Errorf("%s is read as\n%s", sql, text)
 			}
 		}

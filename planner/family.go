@@ -43,6 +43,11 @@ func (b *binder) readAsFamily(found survey) map[*catalog.Relation]bool {
 // familyEntry shows the number of each subject under the name of its key.
 func familyEntry(e *entry) {
 	r := e.relation
-	key := column{name: r.Subject, provenance: provenance{kind: Released, of: r.String() + "." + r.Subject}}
-	e.columns = append([]column{key}, slices.DeleteFunc(e.columns, func(c column) bool { return c.name == r.Subject })...)
+	key := column{
+		name:       r.Subject,
+		provenance: provenance{kind: Released, of: r.String() + "." + r.Subject},
+	}
+	e.columns = append(
+		[]column{key},
+		slices.DeleteFunc(e.columns, func(c column) bool { return c.name == r.Subject })...)
 }

@@ -33,7 +33,9 @@ func (l *fromList) keeps(j *pg.JoinExpr, left, right []*standing) bool {
 		return false
 	}
 	parent, child := left[0], right[0]
-	if l.natural != nil || l.opaque || !refers(child, parent) || parent.linked != nil || child.linked != nil || lends(child.relation, parent.relation) != nil {
+	if l.natural != nil || l.opaque || !refers(child, parent) || parent.linked != nil ||
+		child.linked != nil ||
+		lends(child.relation, parent.relation) != nil {
 		return false
 	}
 	set, count := l.b.countColumn(child.relation, parent.relation)
@@ -50,8 +52,8 @@ func (l *fromList) keeps(j *pg.JoinExpr, left, right []*standing) bool {
 	case len(j.UsingClause) > 0:
 		return false
 	default:
-		e := j.Quals.GetAExpr()
-		if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || last(e.Name) != "=" {
+		e := equation(j.Quals)
+		if e == nil {
 			return false
 		}
 		x, y := e.Lexpr.GetColumnRef(), e.Rexpr.GetColumnRef()
@@ -88,8 +90,10 @@ func countOf(child *catalog.Relation, subject string) string {
 // parent's own subjects without a row there.
 func (b *binder) replaceKept(rv *pg.RangeVar, r *catalog.Relation, k *kept, alias string) error {
 	if b.nullable > 0 {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "an outer join inside of another cannot keep rows of %q that have none in %q", r.Name, k.child.Name).
-			WithHint("Ask for it in a subquery of its own.").At(b.statement, int(rv.Location))
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"an outer join inside of another cannot keep rows of %q that have none in %q", r.Name, k.child.Name).
+			WithHint("Ask for it in a subquery of its own.").
+			At(b.statement, int(rv.Location))
 	}
 	for _, read := range []*catalog.Relation{r, k.set} {
 		if err := b.read(read, int(rv.Location)); err != nil {
@@ -108,7 +112,8 @@ func (b *binder) replaceKept(rv *pg.RangeVar, r *catalog.Relation, k *kept, alia
 		{relation: k.child, parent: true},
 		{text: fmt.Sprintf("UNION ALL SELECT %s, NULL FROM", list)},
 		{relation: r, family: true},
-		{text: fmt.Sprintf("AS %[1]s WHERE %[1]s.%[2]s IN (SELECT %[3]s.%[4]s FROM", keptAlias, quoted(r.Subject), derivedAlias, quoted(k.set.Subject))},
+		{text: fmt.Sprintf("AS %[1]s WHERE %[1]s.%[2]s IN (SELECT %[3]s.%[4]s FROM",
+			keptAlias, quoted(r.Subject), derivedAlias, quoted(k.set.Subject))},
 		{relation: k.set, family: true},
 		{text: fmt.Sprintf("AS %s WHERE %s = 0))", derivedAlias, k.count)},
 	} {
@@ -130,10 +135,16 @@ func keptChild(ref *pg.ColumnRef, sc *scope) *standing {
 		return nil
 	}
 	names := refNames(ref)
+	named := func(e, parent *entry) bool {
+		if len(names) == 2 {
+			return names[0] == e.alias
+		}
+		return len(names) == 1 && parent.relation.Column(names[0]) == nil && len(sc.entries) == 2
+	}
 	for _, parent := range sc.entries {
 		for _, e := range sc.entries {
-			if parent.kept && e.relation == parent.via && e.via == nil && names[len(names)-1] == e.relation.Subject &&
-				(len(names) == 1 && parent.relation.Column(names[0]) == nil && len(sc.entries) == 2 || len(names) == 2 && names[0] == e.alias) {
+			if parent.kept && e.relation == parent.via && e.via == nil &&
+				names[len(names)-1] == e.relation.Subject && named(e, parent) {
 				return &standing{alias: e.alias}
 			}
 		}

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	pg "github.com/pganalyze/pg_query_go/v5"
 )
 
@@ -44,7 +46,9 @@ func (b *binder) semiJoin(s *pg.SubLink, sc *scope) error {
 	case pg.SubLinkType_ANY_SUBLINK:
 		key := s.Testexpr.GetColumnRef()
 		e := outer(key)
-		if e == nil || len(s.OperName) > 0 && last(s.OperName) != "=" || len(query.TargetList) != 1 || len(query.GroupClause) > 0 {
+		if e == nil || len(s.OperName) > 0 && last(s.OperName) != "=" ||
+			len(query.TargetList) != 1 ||
+			len(query.GroupClause) > 0 {
 			return nil
 		}
 		if ref := query.TargetList[0].GetResTarget().GetVal().GetColumnRef(); inner.keyIs(ref) {
@@ -57,7 +61,11 @@ func (b *binder) semiJoin(s *pg.SubLink, sc *scope) error {
 }
 
 // equated finds the equation of both keys among the conjuncts of a condition.
-func (b *binder) equated(condition *pg.Node, inner *standing, outer func(*pg.ColumnRef) *entry) error {
+func (b *binder) equated(
+	condition *pg.Node,
+	inner *standing,
+	outer func(*pg.ColumnRef) *entry,
+) error {
 	if and := condition.GetBoolExpr(); and != nil && and.Boolop == pg.BoolExprType_AND_EXPR {
 		for _, arg := range and.Args {
 			if err := b.equated(arg, inner, outer); err != nil {
@@ -66,8 +74,8 @@ func (b *binder) equated(condition *pg.Node, inner *standing, outer func(*pg.Col
 		}
 		return nil
 	}
-	e := condition.GetAExpr()
-	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || last(e.Name) != "=" {
+	e := equation(condition)
+	if e == nil {
 		return nil
 	}
 	x, y := e.Lexpr.GetColumnRef(), e.Rexpr.GetColumnRef()
@@ -89,7 +97,8 @@ func (t *standing) keyIs(ref *pg.ColumnRef) bool {
 		return false
 	}
 	names := refNames(ref)
-	return t.isKey(names[len(names)-1]) && (len(names) == 1 || len(names) == 2 && names[0] == t.alias)
+	return t.isKey(names[len(names)-1]) &&
+		(len(names) == 1 || len(names) == 2 && names[0] == t.alias)
 }
 
 // childOutside is the entry, outside of a subquery, of a table whose key refers to another
@@ -100,8 +109,11 @@ func (b *binder) childOutside(ref *pg.ColumnRef, sc *scope, parent uint32) *entr
 	}
 	names := refNames(ref)
 	for _, e := range sc.entries {
-		if e.relation == nil || e.via != nil || e.query != nil || e.relation.SetValued != nil || !refersTo(e.relation.References, parent) ||
-			names[len(names)-1] != e.relation.Subject || e.find(e.relation.Subject) >= 0 || !sc.reaches(e) {
+		if e.relation == nil || e.via != nil || e.query != nil || e.relation.SetValued != nil ||
+			!slices.Contains(e.relation.References, parent) ||
+			names[len(names)-1] != e.relation.Subject ||
+			e.find(e.relation.Subject) >= 0 ||
+			!sc.reaches(e) {
 			continue
 		}
 		if len(names) == 2 && names[0] == e.alias || len(names) == 1 && len(sc.entries) == 1 {
@@ -109,15 +121,6 @@ func (b *binder) childOutside(ref *pg.ColumnRef, sc *scope, parent uint32) *entr
 		}
 	}
 	return nil
-}
-
-func refersTo(references []uint32, oid uint32) bool {
-	for _, r := range references {
-		if r == oid {
-			return true
-		}
-	}
-	return false
 }
 
 // semiJoined puts the number of the child's row in place of both keys.

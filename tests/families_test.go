@@ -18,22 +18,67 @@ var familyQuestions = []struct {
 	sql   string
 	exact bool
 }{
-	{"SELECT diagnosis, count(*), sum(stays)::bigint FROM people p JOIN stays_of s ON s.id = p.id GROUP BY 1", true},
-	{"SELECT diagnosis, count(*) FROM people JOIN stays_of USING (id) WHERE again GROUP BY 1", true},
-	{"SELECT diagnosis, count(*) FROM people NATURAL JOIN (SELECT id, again FROM stays_of) s WHERE again GROUP BY 1", true},
-	{"SELECT diagnosis, count(*) FROM people p WHERE EXISTS (SELECT FROM stays_of s WHERE s.id = p.id AND s.stays > 2) GROUP BY 1", true},
-	{"SELECT diagnosis, count(*) FROM people p WHERE NOT EXISTS (SELECT FROM stays_of s WHERE s.id = p.id AND again) GROUP BY 1", true},
-	{"SELECT diagnosis, count(*) FROM people WHERE id IN (SELECT id FROM stays_of WHERE stays = 1) GROUP BY 1", true},
-	{"SELECT diagnosis, count(*) FROM people WHERE id NOT IN (SELECT id FROM stays_of WHERE stays = 1) GROUP BY 1", true},
-	{"SELECT diagnosis, count(DISTINCT p.id) FROM people p, stays_of s WHERE p.id = s.id AND stays > 1 GROUP BY 1", true},
-	{"SELECT diagnosis, sum((SELECT s.stays FROM stays_of s WHERE s.id = p.id))::bigint FROM people p GROUP BY 1", true},
-	{"SELECT diagnosis, count(*) FROM people p LEFT JOIN stays_of s ON s.id = p.id AND s.again WHERE s.id IS NULL GROUP BY 1", true},
-	{"SELECT diagnosis, count(*) FROM people p JOIN stays_of s USING (id) LEFT JOIN tall_of t USING (id) WHERE stays > 0 AND coalesce(t.tall, false) GROUP BY 1", true},
+	{
+		"SELECT diagnosis, count(*), sum(stays)::bigint FROM people p JOIN stays_of s ON s.id = p.id GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT diagnosis, count(*) FROM people JOIN stays_of USING (id) WHERE again GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT diagnosis, count(*) FROM people NATURAL JOIN (SELECT id, again FROM stays_of) s WHERE again GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT diagnosis, count(*) FROM people p WHERE EXISTS (SELECT FROM stays_of s WHERE s.id = p.id AND s.stays > 2) GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT diagnosis, count(*) FROM people p WHERE NOT EXISTS (SELECT FROM stays_of s WHERE s.id = p.id AND again) GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT diagnosis, count(*) FROM people WHERE id IN (SELECT id FROM stays_of WHERE stays = 1) GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT diagnosis, count(*) FROM people WHERE id NOT IN (SELECT id FROM stays_of WHERE stays = 1) GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT diagnosis, count(DISTINCT p.id) FROM people p, stays_of s WHERE p.id = s.id AND stays > 1 GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT diagnosis, sum((SELECT s.stays FROM stays_of s WHERE s.id = p.id))::bigint FROM people p GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT diagnosis, count(*) FROM people p LEFT JOIN stays_of s ON s.id = p.id AND s.again WHERE s.id IS NULL GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT diagnosis, count(*) FROM people p JOIN stays_of s USING (id) LEFT JOIN tall_of t USING (id) WHERE stays > 0 AND coalesce(t.tall, false) GROUP BY 1",
+		true,
+	},
 	{"SELECT tall, sum(stays)::bigint FROM stays_of JOIN tall_of USING (id) GROUP BY 1", true},
-	{"WITH ill AS (SELECT id FROM people WHERE diagnosis = 'd1') SELECT stays, count(*) FROM stays_of WHERE id IN (TABLE ill) GROUP BY 1", true},
-	{"SELECT a.stays, count(*) FROM stays_of a JOIN people b ON a.id = b.id AND b.diagnosis = 'd2' GROUP BY 1", true},
-	{"SELECT p.age / 20, count(*) FROM people p JOIN stays_of s USING (id) WHERE again AND p.age IS NOT NULL GROUP BY 1", false},
-	{"SELECT s.age / 20, count(*) FROM people p JOIN stays_of s USING (id) WHERE again AND s.age IS NOT NULL AND diagnosis < 'd4' GROUP BY 1", false},
+	{
+		"WITH ill AS (SELECT id FROM people WHERE diagnosis = 'd1') SELECT stays, count(*) FROM stays_of WHERE id IN (TABLE ill) GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT a.stays, count(*) FROM stays_of a JOIN people b ON a.id = b.id AND b.diagnosis = 'd2' GROUP BY 1",
+		true,
+	},
+	{
+		"SELECT p.age / 20, count(*) FROM people p JOIN stays_of s USING (id) WHERE again AND p.age IS NOT NULL GROUP BY 1",
+		false,
+	},
+	{
+		"SELECT s.age / 20, count(*) FROM people p JOIN stays_of s USING (id) WHERE again AND s.age IS NOT NULL AND diagnosis < 'd4' GROUP BY 1",
+		false,
+	},
 }
 
 // familyRefusals ask for rows of several releases, or for keys.
@@ -88,12 +133,28 @@ func TestTablesAreJoinedWithTheirDataSets(t *testing.T) {
 		}
 	}
 	// The key is a number that says nothing, and the record names what was read.
-	keys := rowsOf(t, conn, "SELECT p.id FROM people p JOIN stays_of s USING (id) WHERE diagnosis = 'd1' ORDER BY 1")
-	if len(keys) != 429 || strings.Join(keys, " ") == strings.Join(rowsOf(t, direct, "SELECT id FROM people WHERE diagnosis = 'd1' ORDER BY 1"), " ") {
+	keys := rowsOf(
+		t,
+		conn,
+		"SELECT p.id FROM people p JOIN stays_of s USING (id) WHERE diagnosis = 'd1' ORDER BY 1",
+	)
+	if len(keys) != 429 ||
+		strings.Join(
+			keys,
+			" ",
+		) == strings.Join(
+			rowsOf(t, direct, "SELECT id FROM people WHERE diagnosis = 'd1' ORDER BY 1"),
+			" ",
+		) {
 		t.Errorf("%d keys, or those of the table", len(keys))
 	}
-	if relations := one[string](t, direct, `SELECT array_to_string(relations, ' ') FROM tailor.audit WHERE sql LIKE '%tall%LEFT JOIN%' OR sql LIKE '%LEFT JOIN tall_of%' ORDER BY time DESC LIMIT 1`); !strings.Contains(relations, "people") ||
-		!strings.Contains(relations, "stays_of") || !strings.Contains(relations, "tall_of") {
+	if relations := one[string](
+		t,
+		direct,
+		`SELECT array_to_string(relations, ' ') FROM tailor.audit WHERE sql LIKE '%tall%LEFT JOIN%' OR sql LIKE '%LEFT JOIN tall_of%' ORDER BY time DESC LIMIT 1`,
+	); !strings.Contains(relations, "people") ||
+		!strings.Contains(relations, "stays_of") ||
+		!strings.Contains(relations, "tall_of") {
 		t.Errorf("the record names %q", relations)
 	}
 }
@@ -134,8 +195,17 @@ func hintedDataSet(err error) string {
 // question again.
 func TestSubqueriesAreAnsweredByDataSetsThatSayTheSame(t *testing.T) {
 	direct, p := datasetWard(t, "families_derived", "")
-	exec1(t, direct, `ALTER TABLE stays ALTER day TYPE date;`+strings.Replace(staysPolicy, "CALL tailor.activate", `CALL tailor.classify('stays', 'day', 'sensitive');
-		CALL tailor.activate`, 1))
+	exec1(
+		t,
+		direct,
+		`ALTER TABLE stays ALTER day TYPE date;`+strings.Replace(
+			staysPolicy,
+			"CALL tailor.activate",
+			`CALL tailor.classify('stays', 'day', 'sensitive');
+		CALL tailor.activate`,
+			1,
+		),
+	)
 	conn := connect(t, p.program("researcher"))
 	answeredSoon(t, conn, "SELECT FROM people LIMIT 0")
 	declared := 0
@@ -149,7 +219,12 @@ func TestSubqueriesAreAnsweredByDataSetsThatSayTheSame(t *testing.T) {
 			if codeIn(err) != "42501" || script == "" {
 				t.Fatalf("%s\n%v: no data set is named", sql, errorText(err))
 			}
-			script = strings.Replace(script, "CALL tailor.activate", acceptedAll(script)+"CALL tailor.activate", 1)
+			script = strings.Replace(
+				script,
+				"CALL tailor.activate",
+				acceptedAll(script)+"CALL tailor.activate",
+				1,
+			)
 			exec1(t, direct, script)
 			declared++
 			answeredAfter(t, conn, sql, err)
@@ -166,7 +241,11 @@ func TestSubqueriesAreAnsweredByDataSetsThatSayTheSame(t *testing.T) {
 		}
 	}
 	if declared != 8 {
-		t.Errorf("%d data sets for %d questions, want 8: some say the same", declared, len(derivedQuestions))
+		t.Errorf(
+			"%d data sets for %d questions, want 8: some say the same",
+			declared,
+			len(derivedQuestions),
+		)
 	}
 	// What depends on more than one person, on the moment, or on what is not there, has none.
 	for _, sql := range []string{
@@ -187,10 +266,17 @@ func TestSubqueriesAreAnsweredByDataSetsThatSayTheSame(t *testing.T) {
 
 // acceptedAll has a data set be shown whatever other tables show.
 func acceptedAll(script string) string {
-	name, _, _ := strings.Cut(script[strings.Index(script, "define_dataset(")+len("define_dataset("):], ",")
+	name, _, _ := strings.Cut(
+		script[strings.Index(script, "define_dataset(")+len("define_dataset("):],
+		",",
+	)
 	at := strings.LastIndex(script, "'sensitive'")
 	fields := strings.Split(script[:at], "'")
-	return fmt.Sprintf("CALL tailor.shared_fact(%s, '%s', 'accepted'); ", name, fields[len(fields)-2])
+	return fmt.Sprintf(
+		"CALL tailor.shared_fact(%s, '%s', 'accepted'); ",
+		name,
+		fields[len(fields)-2],
+	)
 }
 
 // answeredAfter asks again until the proxy knows of what has been declared.
@@ -210,18 +296,32 @@ func TestFamiliesDoNotTellTheirPeopleApart(t *testing.T) {
 	for _, q := range familyQuestions {
 		questions = append(questions, q.sql)
 	}
-	questions = append(questions,
+	questions = append(
+		questions,
 		"SELECT tailor.label(p.age), tailor.label(p.zip), diagnosis, token, stays, again, tall FROM people p JOIN stays_of s USING (id) LEFT JOIN tall_of USING (id)",
 		"SELECT s.age, s.zip, token, stays FROM people p JOIN stays_of s USING (id) WHERE EXISTS (SELECT FROM stays t WHERE t.person = p.id)",
-		"SELECT a.token, b.token FROM people a JOIN stays_of s USING (id) JOIN people b USING (id)")
+		"SELECT a.token, b.token FROM people a JOIN stays_of s USING (id) JOIN people b USING (id)",
+	)
 	ask := func(name, ofPeople, ofStays string) (answers [][]string, direct *pgx.Conn) {
 		t.Helper()
 		direct, p := datasetWard(t, name, `ALTER TABLE people ADD token text, ADD tall boolean;
 			UPDATE people SET token = md5(id::text || 'x'), tall = id % 7 > 3;`+ofPeople+`
 			CALL tailor.classify('people', 'token', 'non_sensitive');
 			UPDATE tailor.classification SET shown_as = 'middle' WHERE class = 'quasi_identifier';`)
-		exec1(t, direct, ofStays+staysOf+strings.Replace(tallOf, "id % 7 > 3 AS tall", "tall", 1)+strings.Replace(staysPolicy, "CALL tailor.activate",
-			"UPDATE tailor.classification SET shown_as = 'middle' WHERE class = 'quasi_identifier'; CALL tailor.activate", 1)+`
+		exec1(
+			t,
+			direct,
+			ofStays+staysOf+strings.Replace(
+				tallOf,
+				"id % 7 > 3 AS tall",
+				"tall",
+				1,
+			)+strings.Replace(
+				staysPolicy,
+				"CALL tailor.activate",
+				"UPDATE tailor.classification SET shown_as = 'middle' WHERE class = 'quasi_identifier'; CALL tailor.activate",
+				1,
+			)+`
 			CALL tailor.define_dataset('public.told', $$ SELECT id,
 				EXISTS (SELECT FROM stays s WHERE s.person = p.id) AS any,
 				(SELECT count(*) FROM stays s WHERE s.person = p.id) AS n,
@@ -230,7 +330,8 @@ func TestFamiliesDoNotTellTheirPeopleApart(t *testing.T) {
 			CALL tailor.classify('told', 'any', 'sensitive'); CALL tailor.classify('told', 'n', 'sensitive');
 			CALL tailor.classify('told', 'span', 'sensitive'); CALL tailor.classify('told', 'early', 'sensitive');
 			CALL tailor.shared_fact('told', 'early', 'accepted'); CALL tailor.shared_fact('told', 'span', 'accepted');
-			CALL tailor.activate('told')`)
+			CALL tailor.activate('told')`,
+		)
 		conn := connect(t, p.dsn("researcher"))
 		for _, table := range []string{"people", "stays_of", "tall_of", "told"} {
 			answeredSoon(t, conn, "SELECT FROM "+table+" LIMIT 0")
@@ -244,7 +345,11 @@ func TestFamiliesDoNotTellTheirPeopleApart(t *testing.T) {
 	}
 	first, direct := ask("families_world", "", "")
 	// Two of one block of whom everything is different, and no stay is the other's.
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'people'::regclass`)
+	chain := one[int](
+		t,
+		direct,
+		`SELECT chain FROM tailor.chain WHERE relation = 'people'::regclass`,
+	)
 	var a, b int
 	err := direct.QueryRow(t.Context(), fmt.Sprintf(`
 		WITH placed AS (SELECT p.*, r."tailor block" AS block FROM tailor_store.chain_%d_row r JOIN people p USING (token))
@@ -260,7 +365,14 @@ func TestFamiliesDoNotTellTheirPeopleApart(t *testing.T) {
 		UPDATE stays SET person = %[1]d + %[2]d - person WHERE person IN (%[1]d, %[2]d);`, a, b))
 	for i, sql := range questions {
 		if !slices.Equal(first[i], second[i]) {
-			t.Errorf("%s\ntells %d and %d apart: %d rows, and %d", sql, a, b, len(first[i]), len(second[i]))
+			t.Errorf(
+				"%s\ntells %d and %d apart: %d rows, and %d",
+				sql,
+				a,
+				b,
+				len(first[i]),
+				len(second[i]),
+			)
 		}
 	}
 }

@@ -59,8 +59,11 @@ func TestJointPublicationsAreQuick(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			question := fmt.Sprintf(`SELECT p.age / 10, p.sex, d.code, count(*) FROM %[1]s p JOIN %[1]s_codes d ON d.person = p.id
-					WHERE d.code IN ('C1', 'C2', 'C3', 'C5', 'C8', 'C13', 'C21', 'C34', 'C55', 'C89') GROUP BY 1, 2, 3`, name)
+			question := fmt.Sprintf(
+				`SELECT p.age / 10, p.sex, d.code, count(*) FROM %[1]s p JOIN %[1]s_codes d ON d.person = p.id
+					WHERE d.code IN ('C1', 'C2', 'C3', 'C5', 'C8', 'C13', 'C21', 'C34', 'C55', 'C89') GROUP BY 1, 2, 3`,
+				name,
+			)
 			began := time.Now()
 			run(fmt.Sprintf(`CALL tailor.activate('%s_codes')`, name))
 			for {
@@ -88,10 +91,17 @@ func TestJointPublicationsAreQuick(t *testing.T) {
 			run(fmt.Sprintf("VACUUM ANALYZE %[1]s_codes", name))
 			released, plain := least(conn), least(direct)
 			var codes int
-			if err := direct.QueryRow(t.Context(), fmt.Sprintf("SELECT count(*) FROM %s_codes", name)).Scan(&codes); err != nil {
+			if err := direct.QueryRow(t.Context(), fmt.Sprintf("SELECT count(*) FROM %s_codes", name)).
+				Scan(&codes); err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%d codes published in %v; ten codes by age and sex in %v, over the tables in %v", codes, took, released, plain)
+			t.Logf(
+				"%d codes published in %v; ten codes by age and sex in %v, over the tables in %v",
+				codes,
+				took,
+				released,
+				plain,
+			)
 			if people == 50_000 && took > 30*time.Second {
 				t.Errorf("published in %v", took)
 			}

@@ -13,7 +13,11 @@ import (
 // clusters, each with its chunks and their sub-records, and the labels of its people.
 func publicationOf(t *testing.T, direct, conn *pgx.Conn) []string {
 	t.Helper()
-	epoch := one[int](t, direct, `SELECT epoch FROM tailor.chain WHERE relation = 'diagnoses'::regclass`)
+	epoch := one[int](
+		t,
+		direct,
+		`SELECT epoch FROM tailor.chain WHERE relation = 'diagnoses'::regclass`,
+	)
 	rows := rowsOf(t, direct, strings.ReplaceAll(`
 		WITH chunk AS (
 			SELECT chunk, string_agg(concat_ws(' x ', records, codes), '; ' ORDER BY records, codes) AS content
@@ -22,8 +26,14 @@ func publicationOf(t *testing.T, direct, conn *pgx.Conn) []string {
 		SELECT string_agg(concat_ws(' ', p.size, p.kind, p.slots, i.code, i.nth, round(p.share::numeric, 9), c.content), ' | '
 			ORDER BY p.kind, i.code, i.nth)
 		FROM tailor_store.place_N p JOIN tailor_store.item_N i USING (item) LEFT JOIN chunk c USING (chunk) GROUP BY p.cluster`, "_N", fmt.Sprintf("_%d", epoch)))
-	rows = append(rows, rowsOf(t, conn, `SELECT tailor.label(sex), tailor.label(age), tailor.label(zip), count(DISTINCT p.id)
-		FROM patients p LEFT JOIN diagnoses d ON d.patient_id = p.id GROUP BY 1, 2, 3`)...)
+	rows = append(
+		rows,
+		rowsOf(
+			t,
+			conn,
+			`SELECT tailor.label(sex), tailor.label(age), tailor.label(zip), count(DISTINCT p.id)
+		FROM patients p LEFT JOIN diagnoses d ON d.patient_id = p.id GROUP BY 1, 2, 3`,
+		)...)
 	slices.Sort(rows)
 	return rows
 }
@@ -55,7 +65,11 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 	direct, conn, first := world("joint_world")
 
 	t.Run("any two codes", func(t *testing.T) {
-		epoch := one[int](t, direct, `SELECT epoch FROM tailor.chain WHERE relation = 'diagnoses'::regclass`)
+		epoch := one[int](
+			t,
+			direct,
+			`SELECT epoch FROM tailor.chain WHERE relation = 'diagnoses'::regclass`,
+		)
 		for what, sql := range map[string]string{
 			"clusters":                  `SELECT count(*) FROM tailor_store.place_N WHERE size < 5`,
 			"records with one code":     `SELECT count(*) FROM (SELECT chunk, i, sum(records) AS n FROM tailor_store.subrecord_N s, unnest(s.items) i GROUP BY 1, 2) q WHERE n < 5`,
@@ -64,7 +78,11 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 			"codes twice in a cluster":  `SELECT count(*) FROM (SELECT FROM tailor_store.place_N GROUP BY cluster, item HAVING count(*) > 1) q`,
 			"chunks beyond their place": `SELECT count(*) FROM tailor_store.subrecord_N s WHERE NOT EXISTS (SELECT FROM tailor_store.place_N p WHERE p.chunk = s.chunk AND p.item = ANY (s.items))`,
 		} {
-			if n := one[int](t, direct, strings.ReplaceAll(sql, "_N", fmt.Sprintf("_%d", epoch))); n > 0 {
+			if n := one[int](
+				t,
+				direct,
+				strings.ReplaceAll(sql, "_N", fmt.Sprintf("_%d", epoch)),
+			); n > 0 {
 				t.Errorf("%s: %d", what, n)
 			}
 		}
@@ -95,7 +113,11 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 	// Two people whom one group alone covers, and who have other codes and demographics.
 	type person struct{ id, row, codes string }
 	var candidates []person
-	labels := rowsOf(t, conn, `SELECT DISTINCT tailor.label(sex), tailor.label(age), tailor.label(zip) FROM patients p LEFT JOIN diagnoses d ON d.patient_id = p.id`)
+	labels := rowsOf(
+		t,
+		conn,
+		`SELECT DISTINCT tailor.label(sex), tailor.label(age), tailor.label(zip) FROM patients p LEFT JOIN diagnoses d ON d.patient_id = p.id`,
+	)
 	groupOf := make(map[string]string)
 	for _, row := range rowsOf(t, direct, `SELECT p.id, p.sex, p.age, p.zip, string_agg(code, ' ' ORDER BY code) FROM patients p JOIN diagnoses d ON d.patient_id = p.id GROUP BY p.id ORDER BY p.id`) {
 		f := strings.Split(row, "|")
@@ -114,18 +136,33 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 	var a, b person
 	for i := 1; i < len(candidates) && b.id == ""; i++ {
 		x, y := candidates[0], candidates[i]
-		if groupOf[x.id] == groupOf[y.id] && x.row != y.row && !strings.Contains(x.codes, y.codes) && !strings.Contains(y.codes, x.codes) {
+		if groupOf[x.id] == groupOf[y.id] && x.row != y.row &&
+			!strings.Contains(x.codes, y.codes) &&
+			!strings.Contains(y.codes, x.codes) {
 			a, b = x, y
 		}
 	}
 	if b.id == "" {
 		t.Fatal("there are no two")
 	}
-	_, _, second := world("joint_other", fmt.Sprintf(`CREATE TEMP TABLE apart AS SELECT * FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s);
-		DELETE FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s); INSERT INTO diagnoses SELECT %[1]s + %[2]s - patient_id, code FROM apart`, a.id, b.id))
+	_, _, second := world(
+		"joint_other",
+		fmt.Sprintf(
+			`CREATE TEMP TABLE apart AS SELECT * FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s);
+		DELETE FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s); INSERT INTO diagnoses SELECT %[1]s + %[2]s - patient_id, code FROM apart`,
+			a.id,
+			b.id,
+		),
+	)
 	for i := range min(len(first), len(second)) {
 		if first[i] != second[i] {
-			t.Fatalf("%s and %s can be told apart:\n%.600s\n%.600s", a.id, b.id, first[i], second[i])
+			t.Fatalf(
+				"%s and %s can be told apart:\n%.600s\n%.600s",
+				a.id,
+				b.id,
+				first[i],
+				second[i],
+			)
 		}
 	}
 	if len(first) != len(second) {
@@ -135,12 +172,20 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 		// The comparison would see it.
 		var c person
 		for _, x := range candidates {
-			if groupOf[x.id] != groupOf[a.id] && !strings.Contains(a.codes, x.codes) && !strings.Contains(x.codes, a.codes) {
+			if groupOf[x.id] != groupOf[a.id] && !strings.Contains(a.codes, x.codes) &&
+				!strings.Contains(x.codes, a.codes) {
 				c = x
 			}
 		}
-		_, _, third := world("joint_third", fmt.Sprintf(`CREATE TEMP TABLE apart AS SELECT * FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s);
-			DELETE FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s); INSERT INTO diagnoses SELECT %[1]s + %[2]s - patient_id, code FROM apart`, a.id, c.id))
+		_, _, third := world(
+			"joint_third",
+			fmt.Sprintf(
+				`CREATE TEMP TABLE apart AS SELECT * FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s);
+			DELETE FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s); INSERT INTO diagnoses SELECT %[1]s + %[2]s - patient_id, code FROM apart`,
+				a.id,
+				c.id,
+			),
+		)
 		if slices.Equal(first, third) {
 			t.Error("codes of two groups are exchanged, and nobody sees it")
 		}

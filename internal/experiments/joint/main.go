@@ -95,7 +95,16 @@ func run(ctx context.Context, data, docs string) error {
 		head = append(head, q.name)
 	}
 	p.Table(head, rows)
-	err = p.Plot("joint", &svgplot.Chart{Title: "Median error of prevalences, k = 5", X: "people in a group", Y: "error, %", Lines: lines, LogX: true})
+	err = p.Plot(
+		"joint",
+		&svgplot.Chart{
+			Title: "Median error of prevalences, k = 5",
+			X:     "people in a group",
+			Y:     "error, %",
+			Lines: lines,
+			LogX:  true,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -135,5 +144,14 @@ func (d *dataset) frontier(ctx context.Context, p *page.Section, head []string) 
 		lines = append(lines, single, pairs)
 	}
 	p.Table(append([]string{"k, m"}, head[2:]...), rows)
-	return p.Plot("joint-frontier", &svgplot.Chart{Title: "Median error, groups of 40 k", X: "k", Y: "error, %", Lines: lines, LogX: true})
+	return p.Plot(
+		"joint-frontier",
+		&svgplot.Chart{
+			Title: "Median error, groups of 40 k",
+			X:     "k",
+			Y:     "error, %",
+			Lines: lines,
+			LogX:  true,
+		},
+	)
 }

@@ -27,7 +27,11 @@ type grouped struct {
 }
 
 func (d *dataset) groups(ctx context.Context, size int) (*grouped, error) {
-	p, err := anonymize.Root(ctx, d.table, anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: size}}})
+	p, err := anonymize.Root(
+		ctx,
+		d.table,
+		anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: size}}},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +50,12 @@ func (d *dataset) groups(ctx context.Context, size int) (*grouped, error) {
 		}
 		return 0
 	})
-	g := &grouped{sketch: p.Sketch(), members: make([][]int32, p.Blocks()), groupOf: make([]int, d.records.Len()), order: order}
+	g := &grouped{
+		sketch:  p.Sketch(),
+		members: make([][]int32, p.Blocks()),
+		groupOf: make([]int, d.records.Len()),
+		order:   order,
+	}
 	for r, tuple := range d.table.TupleOfRow() {
 		g.groupOf[r] = int(p.BlockOf()[tuple])
 		g.members[g.groupOf[r]] = append(g.members[g.groupOf[r]], int32(r))
@@ -72,11 +81,19 @@ func (d *dataset) others(ctx context.Context, k int) iter.Seq2[string, func() ([
 	return func(yield func(string, func() ([]person, error)) bool) {
 		if !yield("codes alone", func() ([]person, error) {
 			everybody := anonymize.NewPartition(d.table).Sketch()
-			return d.shown(ctx, disassociate.Default(k, usual), everybody, func(int, int) int { return 0 })
+			return d.shown(
+				ctx,
+				disassociate.Default(k, usual),
+				everybody,
+				func(int, int) int { return 0 },
+			)
 		}) {
 			return
 		}
-		if !yield("codes generalized", func() ([]person, error) { return d.generalized(ctx, k, 40*k) }) {
+		if !yield(
+			"codes generalized",
+			func() ([]person, error) { return d.generalized(ctx, k, 40*k) },
+		) {
 			return
 		}
 		yield("codes first", func() ([]person, error) {
@@ -85,7 +102,12 @@ func (d *dataset) others(ctx context.Context, k int) iter.Seq2[string, func() ([
 			if err != nil {
 				return nil, err
 			}
-			return d.shown(ctx, cfg, d.covers(result.ClusterOf, len(result.Form.Clusters)), func(_, cluster int) int { return cluster })
+			return d.shown(
+				ctx,
+				cfg,
+				d.covers(result.ClusterOf, len(result.Form.Clusters)),
+				func(_, cluster int) int { return cluster },
+			)
 		})
 	}
 }
@@ -116,7 +138,12 @@ func (d *dataset) covers(clusterOf []int32, clusters int) *anonymize.Sketch {
 
 // shown publishes the records, and reads them once with values of the labels of a sketch.
 // blockOf is the block of a record, which is in a cluster.
-func (d *dataset) shown(ctx context.Context, cfg disassociate.Config, s *anonymize.Sketch, blockOf func(record, cluster int) int) ([]person, error) {
+func (d *dataset) shown(
+	ctx context.Context,
+	cfg disassociate.Config,
+	s *anonymize.Sketch,
+	blockOf func(record, cluster int) int,
+) ([]person, error) {
 	rng := chance()
 	result, err := disassociate.Disassociate(ctx, d.records, cfg, rng, nil)
 	if err != nil {
