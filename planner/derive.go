@@ -20,7 +20,7 @@ const derivedAlias = "tailor_own_set"
 // derived answers a subquery along the key by the column of a data set that says the same,
 // and says whether there is one. If there is none, it notes the data set to be declared.
 func (b *binder) derived(s *pg.SubLink, sc *scope) (bool, error) {
-	if b.forms >= maxForms || !b.mayDerive(s) {
+	if b.forms >= maxForms || !b.mayDerive(s, sc) {
 		return false, nil
 	}
 	b.forms++
@@ -60,7 +60,7 @@ const (
 
 // mayDerive says whether a subquery is short, and reads a protected table with several
 // rows a subject.
-func (b *binder) mayDerive(s *pg.SubLink) bool {
+func (b *binder) mayDerive(s *pg.SubLink, sc *scope) bool {
 	query := s.Subselect.GetSelectStmt()
 	if query == nil || len(query.FromClause) == 0 {
 		return false
@@ -72,14 +72,16 @@ func (b *binder) mayDerive(s *pg.SubLink) bool {
 	if open == len(b.tokens) || b.closing(open)-open > maxFormTokens {
 		return false
 	}
-	reads := false
+	reads, hidden := false, false
 	visit(s.Subselect, func(rv *pg.RangeVar) {
+		_, isCTE := sc.cte(rv.Relname)
+		hidden = hidden || isCTE && rv.Schemaname == ""
 		if name, err := b.relationName(rv); err == nil && !reads {
 			r := b.snapshot.Protected(name)
 			reads = r != nil && len(r.References) > 0
 		}
 	})
-	return reads
+	return reads && !hidden
 }
 
 // outerTable is the relation of subjects that a subquery depends on.

@@ -232,3 +232,32 @@ func TestDifferentKeysAreCountedAsSubjects(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupsBySubjectAreReadFromDataSets: a row for each subject is one of a data set.
+func TestGroupsBySubjectAreReadFromDataSets(t *testing.T) {
+	snapshot := familySnapshot()
+	session := planner.Session{Database: "hospital", SearchPath: []string{"pg_catalog", "public"}}
+	for sql, column := range map[string]string{ // "" for none
+		"SELECT n, count(*) FROM (SELECT patient, count(*) AS n FROM encounters GROUP BY patient) x GROUP BY n":                                                                `"n"`,
+		"WITH v AS (SELECT patient, count(*) FROM encounters GROUP BY 1) SELECT diagnosis, avg(count) FROM patients JOIN v ON patient = id GROUP BY 1":                         `"n"`,
+		"SELECT diagnosis, count(*) FROM patients p JOIN (SELECT e.patient FROM encounters e GROUP BY e.patient HAVING count(e.patient) > 3) v ON v.patient = p.id GROUP BY 1": `"n"`,
+		"SELECT count(*) FROM (SELECT patient, min(day) AS day FROM encounters WHERE ward <> 'surgery' GROUP BY patient HAVING min(day) > '2025-01-01') x":                     "",
+		"SELECT n, count(*) FROM (SELECT patient, max(day) AS n FROM encounters GROUP BY patient) x GROUP BY n":                                                                "",
+		"SELECT n, count(*) FROM (SELECT patient, ward, count(*) AS n FROM encounters GROUP BY patient, ward) x GROUP BY n":                                                    "",
+		"WITH encounters AS (SELECT 1 AS patient) SELECT n FROM (SELECT patient, count(*) AS n FROM encounters GROUP BY patient) x, patients":                                  "",
+		"SELECT patient, ward FROM encounters GROUP BY patient":                                                                                                                "",
+		"SELECT patient, count(*) OVER () FROM encounters GROUP BY patient":                                                                                                    "",
+		"SELECT ward, count(*) FROM (SELECT patient, ward, row_number() OVER (PARTITION BY patient ORDER BY day) AS n FROM encounters) x WHERE n = 1 GROUP BY 1":               "",
+	} {
+		plan, err := planner.Make(sql, session, snapshot)
+		switch {
+		case err != nil && column != "":
+			t.Errorf("%s: %v", sql, err)
+		case err == nil:
+			text := plan.Rewrite(release).SQL
+			if column == "" && strings.Contains(text, "tailor_own_set") || !strings.Contains(text, column) {
+				t.Errorf("%s is read as\n%s", sql, text)
+			}
+		}
+	}
+}

@@ -46,7 +46,7 @@
 // have the same number for a subject (family.go). What is asked of each subject's rows in a
 // child is read from a column of a data set that says the same (derive.go, canonical.go): in
 // place of a subquery, of an outer join that keeps the parent (keepparent.go), and of
-// count(DISTINCT key), for which alone a text is made anew (countdistinct.go).
+// count(DISTINCT key), for groups by the key: for these alone a text is made anew (alongkey.go).
 //
 // # Set-valued relations
 //

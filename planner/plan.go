@@ -92,7 +92,7 @@ func otherwise(text string, tokens []*pg.ScanToken, session Session, snapshot *c
 	if err != nil || !errors.As(refused, &refusal) {
 		return nil, refused
 	}
-	plan, err := countsSubjectsOf(tokens, tree, session, snapshot)
+	plan, err := planAlongTheKey(tokens, tree, session, snapshot)
 	if plan == nil && err == nil && !snapshot.WithoutJoint() {
 		// What codes and their parent do not tell together, data sets may tell beside the parent.
 		plan, err = bind(text, tokens, tree, session, snapshot, true)

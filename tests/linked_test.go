@@ -186,11 +186,9 @@ var linkedHospital = []linkedQuestion{
 		false,
 	},
 	{
-		"people with visits",
-		"SELECT count(DISTINCT v.patient_id) FROM visits v JOIN patients p ON p.id = v.patient_id",
-		2,
-		0,
-		false,
+		"people in an emergency",
+		"SELECT p.sex, count(DISTINCT v.patient_id) FROM patients p JOIN visits v ON v.patient_id = p.id WHERE v.ward = 'emergency' GROUP BY 1",
+		2, 0.05, false,
 	},
 	// What is computed of each patient: the data set, read beside the patients.
 	{
@@ -237,7 +235,7 @@ var linkedHospital = []linkedQuestion{
 	},
 	{
 		"cost by number of visits",
-		"SELECT least(r.visits, 6), sum(p.cost)::bigint FROM patients p JOIN readmissions r USING (id) GROUP BY 1",
+		"WITH v AS (SELECT patient_id, count(*) AS n FROM visits GROUP BY patient_id) SELECT least(n, 6), sum(p.cost)::bigint FROM patients p JOIN v ON v.patient_id = p.id GROUP BY 1",
 		2,
 		0,
 		false,
