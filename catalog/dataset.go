@@ -59,19 +59,6 @@ func (r *Relation) carry(sets []dataSetDocument) {
 	}
 }
 
-// inFamily says whether rows of the release have numbers by which they are joined with
-// those of relations that are read off the same release.
-func (r *Relation) inFamily() bool { return r.DataSetOf != 0 || len(r.carried) > 0 }
-
-// numberType is that of the numbers which stand for keys in a family: the key's own if it
-// has room for them.
-func (r *Relation) numberType() string {
-	if c := r.Column(r.Subject); c != nil && c.Type == "integer" {
-		return c.Type
-	}
-	return "bigint"
-}
-
 // memberColumns say, in copies and releases, which data sets a subject is in, quoted.
 func (r *Relation) memberColumns() []string {
 	var out []string

@@ -34,10 +34,6 @@ func (c *Chain) table(part string) string { return fmt.Sprintf("tailor_store.%s_
 // the parent.
 func ParentView(release string) string { return release + "_parent" }
 
-// FamilyView is the view that shows a release with the number of each subject under the
-// name of its key, the same in a relation and in the data sets that are read off it.
-func FamilyView(release string) string { return release + "_family" }
-
 // LabelView is the view that shows the labels of a release, and the values that
 // stand for them, by their numbers.
 func LabelView(release string) string { return release + "_label" }
@@ -390,13 +386,6 @@ func (c *Chain) createView(r *Relation, dictionaries []*dictionary) string {
 	return c.viewOver(r, c.number, c.name(), list)
 }
 
-// createFamilyView is the statement that defines the release with the numbers of its
-// subjects, which stand for their keys.
-func (c *Chain) createFamilyView(r *Relation, dictionaries []*dictionary) string {
-	list := append([]string{fmt.Sprintf("e.%s AS %s", rowColumn, ident(r.Subject))}, c.shownList(r, dictionaries, r.Subject)...)
-	return c.viewOver(r, c.number, FamilyView(c.name()), list)
-}
-
 // shownList are the columns of a release with their labels, but for one by its name.
 func (c *Chain) shownList(r *Relation, dictionaries []*dictionary, without string) []string {
 	var list []string
@@ -489,37 +478,6 @@ func (c *Chain) grantStatement(r *Relation, role string) string {
 		views += ", tailor_release." + FamilyView(c.name())
 	}
 	return fmt.Sprintf("GRANT SELECT ON %s TO %s", views, role)
-}
-
-// copyText streams what encode writes, in COPY's text format.
-func copyText(ctx context.Context, tx pgx.Tx, statement string, encode func(io.Writer) error) error {
-	reader, writer := io.Pipe()
-	go func() { writer.CloseWithError(encode(writer)) }()
-	_, err := tx.Conn().PgConn().CopyFrom(ctx, reader, statement)
-	reader.CloseWithError(err) // frees the encoder where the server stopped first
-	return err
-}
-
-// copyBuffer is how much is encoded before it is handed on.
-const copyBuffer = 64 << 10
-
-// appendEscaped writes a value in COPY's text format.
-func appendEscaped(buffer []byte, value string) []byte {
-	for i := range len(value) {
-		switch value[i] {
-		case '\\':
-			buffer = append(buffer, `\\`...)
-		case '\n':
-			buffer = append(buffer, `\n`...)
-		case '\r':
-			buffer = append(buffer, `\r`...)
-		case '\t':
-			buffer = append(buffer, `\t`...)
-		default:
-			buffer = append(buffer, value[i])
-		}
-	}
-	return buffer
 }
 
 func commas(list []string) string { return strings.Join(list, ", ") }

@@ -288,58 +288,6 @@ func (s *Snapshot) relations() []*Relation {
 // to its key.
 func (s *Snapshot) Linked(r *Relation) bool { return s.linked[r.OID] }
 
-// IsDataSet says whether a relation is read off another one's release.
-func (r *Relation) IsDataSet() bool { return r.DataSetOf != 0 }
-
-// Root is the relation whose release a relation is read off: itself, but for data sets.
-func (r *Relation) Root() uint32 {
-	if r.DataSetOf != 0 {
-		return r.DataSetOf
-	}
-	return r.OID
-}
-
-// Rooted is the relation whose release a relation is read off, nil if it is not protected.
-func (s *Snapshot) Rooted(r *Relation) *Relation {
-	for _, other := range s.protected {
-		if other.OID == r.Root() {
-			return other
-		}
-	}
-	return nil
-}
-
-// DataSets are the relations that are read off the release of another, in order.
-func (s *Snapshot) DataSets(r *Relation) []*Relation {
-	var out []*Relation
-	for _, other := range s.relations() {
-		if other.DataSetOf == r.OID {
-			out = append(out, other)
-		}
-	}
-	return out
-}
-
-// WithoutJoint says that no codes are published together with their parent.
-func (s *Snapshot) WithoutJoint() bool {
-	for _, r := range s.protected {
-		if r.IsJoint() {
-			return false
-		}
-	}
-	return true
-}
-
-// HasDataSets says whether a relation has data sets.
-func (s *Snapshot) HasDataSets(oid uint32) bool {
-	for _, r := range s.protected {
-		if r.DataSetOf == oid {
-			return true
-		}
-	}
-	return false
-}
-
 // Other looks up a relation without a policy, nil if it is unknown.
 func (s *Snapshot) Other(n Name) *Other { return s.others[n] }
 
