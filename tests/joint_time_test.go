@@ -38,10 +38,10 @@ func TestJointPublicationsAreQuick(t *testing.T) {
 				}
 			}
 			run(fmt.Sprintf(`SELECT setseed(0.25);
-					CREATE TABLE %[1]s AS SELECT n AS id, (random() * 89)::int AS age, (ARRAY['female', 'male'])[1 + n %% 2] AS sex,
+					CREATE TABLE %[1]s AS SELECT %[2]d::bigint * 1000 + n AS id, (random() * 89)::int AS age, (ARRAY['female', 'male'])[1 + n %% 2] AS sex,
 						(10000 + 500 * (random() * 40)::int)::text AS zip, (random() * 9000)::int AS cost FROM generate_series(1, %[2]d) n;
 					ALTER TABLE %[1]s ADD PRIMARY KEY (id);
-					CREATE TABLE %[1]s_codes AS SELECT DISTINCT n AS person, 'C' || (600 * random() ^ 3)::int AS code
+					CREATE TABLE %[1]s_codes AS SELECT DISTINCT %[2]d::bigint * 1000 + n AS person, 'C' || (600 * random() ^ 3)::int AS code
 						FROM generate_series(1, %[2]d) n, generate_series(1, 7) g WHERE random() < 0.9;
 					ALTER TABLE %[1]s_codes ADD FOREIGN KEY (person) REFERENCES %[1]s; ANALYZE %[1]s, %[1]s_codes;
 					CALL tailor.define_hierarchy('years', 'interval', '{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
