@@ -288,6 +288,7 @@ func (t *takingIn) deriveDataSets(ctx context.Context, edition bool) error {
 			return err
 		}
 		d.r = past
+		d.r.DataSetOf = t.r.OID
 		d.r.Epoch = t.r.Epoch
 		if err := t.derive(ctx, d, edition); err != nil {
 			return fmt.Errorf("data set %s: %w", d.r, err)
@@ -366,7 +367,7 @@ func (d *derivation) adoptLabels(parent []*dictionary) error {
 
 // columns are those of the data set's rows, and what they are in the parent's release.
 func (d *derivation) columns() (own, of []string) {
-	for _, name := range []string{personColumn, keyColumn, nthColumn, blockColumn, classColumn} {
+	for _, name := range []string{personColumn, keyColumn, nthColumn, blockColumn, classColumn, rowColumn} {
 		own, of = append(own, name), append(of, "e."+name)
 	}
 	for _, name := range d.r.payload() {

@@ -35,7 +35,10 @@ type policyDocument struct {
 	SetValued  *SetValued        `json:"set_valued"`
 	Parent     *parentDocument   `json:"parent"`
 	DataSets   []dataSetDocument `json:"data_sets"`
-	Columns    []columnDocument  `json:"columns"`
+	DataSetOf  struct {
+		Query string `json:"query"`
+	} `json:"data_set_of"`
+	Columns []columnDocument `json:"columns"`
 }
 
 type columnDocument struct {
@@ -210,6 +213,7 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 		r.borrow(p.Parent)
 	}
 	r.carry(p.DataSets)
+	r.Query = p.DataSetOf.Query
 	return p, nil
 }
 

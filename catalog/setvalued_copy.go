@@ -1,9 +1,12 @@
 package catalog
 
 import (
+	"context"
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate/published"
 )
@@ -215,4 +218,35 @@ func (p *publication) writeMembers(w *copyWriter) {
 		w.number(p.before.clusters + int(m.cluster))
 		w.end()
 	}
+}
+
+// copyText streams what encode writes, in COPY's text format.
+func copyText(ctx context.Context, tx pgx.Tx, statement string, encode func(io.Writer) error) error {
+	reader, writer := io.Pipe()
+	go func() { writer.CloseWithError(encode(writer)) }()
+	_, err := tx.Conn().PgConn().CopyFrom(ctx, reader, statement)
+	reader.CloseWithError(err) // frees the encoder where the server stopped first
+	return err
+}
+
+// copyBuffer is how much is encoded before it is handed on.
+const copyBuffer = 64 << 10
+
+// appendEscaped writes a value in COPY's text format.
+func appendEscaped(buffer []byte, value string) []byte {
+	for i := range len(value) {
+		switch value[i] {
+		case '\\':
+			buffer = append(buffer, `\\`...)
+		case '\n':
+			buffer = append(buffer, `\n`...)
+		case '\r':
+			buffer = append(buffer, `\r`...)
+		case '\t':
+			buffer = append(buffer, `\t`...)
+		default:
+			buffer = append(buffer, value[i])
+		}
+	}
+	return buffer
 }

@@ -150,6 +150,8 @@ type Relation struct {
 	borrowed   []Column
 	// DataSetOf is the relation whose release this one's is read off, 0 for none.
 	DataSetOf uint32
+	// Query is what a data set was made of; "" for a table.
+	Query string
 	// carried are the columns that the copy and the release have for data sets of the
 	// relation's subjects, among the payload. It shows none of them itself.
 	carried []Column

@@ -31,9 +31,14 @@ type binder struct {
 	keyed    keyed
 	// joint are the parents that are read together with their codes in the statement at
 	// hand, each with the relation of the codes.
-	joint   map[*catalog.Relation]*catalog.Relation
-	at      int  // offset of the reference being bound, -1 for none
-	exactly bool // what is being bound is compared with =
+	joint map[*catalog.Relation]*catalog.Relation
+	// family are the relations whose subjects have numbers in the statement at hand.
+	family  map[*catalog.Relation]bool
+	apart   bool   // codes are not read together with their parent
+	forms   int    // of subqueries, made so far
+	wish    string // the data set that would answer the subquery being bound
+	at      int    // offset of the reference being bound, -1 for none
+	exactly bool   // what is being bound is compared with =
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to
@@ -305,7 +310,7 @@ func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 			c.name = outputName(target.Val)
 		}
 		var label origin
-		if ref := target.Val.GetColumnRef(); ref != nil {
+		if ref := target.Val.GetColumnRef(); ref != nil && b.keyed.keys[ref] == nil {
 			r, err := b.resolve(sc, ref)
 			if err != nil {
 				return nil, err

@@ -9,7 +9,7 @@
 //	parse     PostgreSQL's own grammar, through pg_query
 //	bind      names are resolved; a hidden column ends here
 //	stage     every quasi-identifier used is noted with the place of its use
-//	rewrite   the client's own text is edited by offsets, never deparsed
+//	rewrite   the client's own text is edited by offsets
 //
 // # Labels
 //
@@ -41,6 +41,12 @@
 // their subject's keys (keyjoin.go). The parent is then read through the child's
 // release, and its quasi-identifiers count as the child's: one relation, one
 // branch of stages, one chain (docs/decisions/joins.md).
+//
+// Data sets and the relation that they are read off are one relation of many columns: they
+// have the same number for a subject (family.go). What is asked of each subject's rows in a
+// child is read from a column of a data set that says the same (derive.go, canonical.go): in
+// place of a subquery, of an outer join that keeps the parent (keepparent.go), and of
+// count(DISTINCT key), for groups by the key: for these alone a text is made anew (alongkey.go).
 //
 // # Set-valued relations
 //

@@ -14,6 +14,7 @@ type edit struct {
 	relation   *catalog.Relation
 	literal    bool
 	parent     bool // what the release shows of the relation's parent
+	family     bool // the release with the numbers of its subjects
 	labels     bool // the labels of the release by their numbers
 	view       *source
 	text       string

@@ -56,6 +56,9 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 	case *pg.Node_MinMaxExpr:
 		return b.all(sc, place, n.MinMaxExpr.Args...)
 	case *pg.Node_NullTest:
+		if t := keptChild(n.NullTest.Arg.GetColumnRef(), sc); t != nil {
+			return b.keyReference(n.NullTest.Arg.GetColumnRef(), t)
+		}
 		return b.all(sc, place, n.NullTest.Arg)
 	case *pg.Node_BooleanTest:
 		return b.all(sc, place, n.BooleanTest.Arg)
@@ -184,6 +187,13 @@ func (b *binder) countsSubjects(f *pg.FuncCall, sc *scope) bool {
 // for what reaches the client.
 func (b *binder) subLink(s *pg.SubLink, sc *scope, place ecg.Place) error {
 	if err := b.ownOperator(s.OperName, int(s.Location)); err != nil {
+		return err
+	}
+	b.wish = ""
+	if done, err := b.derived(s, sc); done || err != nil {
+		return err
+	}
+	if err := b.semiJoin(s, sc); err != nil {
 		return err
 	}
 	if err := b.expression(s.Testexpr, sc, place); err != nil {

@@ -71,9 +71,15 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 		return sqlstate.New(sqlstate.InvalidColumnReference, "table %q has %d columns available but %d columns specified", alias, len(e.columns), n).
 			At(b.statement, int(rv.Location))
 	}
-	codes := b.joint[r]
-	if codes != nil {
+	codes, child := b.joint[r], b.keyed.parents[rv]
+	switch {
+	case codes != nil:
 		jointEntry(e, codes)
+	case child != nil:
+		lentEntry(e, child)
+		e.kept = b.keyed.kept[rv] != nil
+	case b.family[r]:
+		familyEntry(e)
 	}
 	e.columns = renamed(e.columns, true, rv.Alias.GetColnames())
 	sc.entries = append(sc.entries, e)
@@ -86,8 +92,10 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 		}
 		return b.replaceParent(rv, r, codes, alias)
 	}
-	if child := b.keyed.parents[rv]; child != nil {
-		lentEntry(e, child)
+	if k := b.keyed.kept[rv]; k != nil {
+		return b.replaceKept(rv, r, k, alias)
+	}
+	if child != nil {
 		return b.replaceParent(rv, r, child, alias)
 	}
 	if err := b.read(r, int(rv.Location)); err != nil {
@@ -128,7 +136,7 @@ func releaseEntry(r *catalog.Relation, rv *pg.RangeVar, alias, schema string) *e
 // replaceRelation edits the name of a protected relation into its release's,
 // under the name that the statement's columns refer to.
 func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias string) error {
-	return b.replaceName(rv, edit{relation: r}, alias)
+	return b.replaceName(rv, edit{relation: r, family: b.family[r]}, alias)
 }
 
 // replaceParent edits the name of a protected relation into that of what the release of

@@ -21,11 +21,13 @@ type keyed struct {
 	parents map[*pg.RangeVar]*catalog.Relation // and the child of each
 	keys    map[*pg.ColumnRef]*standing
 	using   map[*pg.JoinExpr]string // the key among the columns of USING
+	kept    map[*pg.RangeVar]*kept  // of parents whose rows an outer join keeps
 }
 
 func newKeyed() keyed {
 	return keyed{
 		parents: make(map[*pg.RangeVar]*catalog.Relation), keys: make(map[*pg.ColumnRef]*standing), using: make(map[*pg.JoinExpr]string),
+		kept: make(map[*pg.RangeVar]*kept),
 	}
 }
 
@@ -135,8 +137,8 @@ func (l *fromList) within(node *pg.Node) []*standing {
 }
 
 // joins finds equations of keys among the conditions of joins. An outer join
-// may keep rows of the child; one that keeps rows of the parent would show
-// which of them have no row in the child.
+// may keep rows of the child; one that keeps rows of the parent shows
+// which of them have no row in the child, if a data set tells that.
 func (l *fromList) joins(node *pg.Node) error {
 	j := node.GetJoinExpr()
 	if j == nil {
@@ -157,6 +159,9 @@ func (l *fromList) joins(node *pg.Node) error {
 		children, parents = right, left
 	default:
 		children, parents = nil, nil
+	}
+	if l.keeps(j, left, right) {
+		return nil
 	}
 	if err := l.usingClause(j, left, right, children); err != nil {
 		return err

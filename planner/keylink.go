@@ -19,7 +19,7 @@ func (l *fromList) link(child, parent *standing, at int) error {
 	}
 	if child.linked != nil || parent.linked != nil {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "more than two tables are joined along the key of %q", parent.relation.Name).
-			WithHint("Rows of one subject are not linked to each other: join the table with one other at a time. %s", dataSet(child.relation, parent.relation)).At(l.b.statement, at)
+			WithHint("Rows of one subject are not linked to each other: join the table with one other at a time. %s", l.b.dataSet(child.relation, parent.relation)).At(l.b.statement, at)
 	}
 	if err := lends(child.relation, parent.relation); err != nil {
 		return err.At(l.b.statement, at)
@@ -50,34 +50,37 @@ func lends(child, parent *catalog.Relation) *sqlstate.Error {
 	return nil
 }
 
-// dataSet says what data set tells of each of a parent's subjects something of the child's
-// rows, as their owner would declare it.
-func dataSet(child, parent *catalog.Relation) string {
-	var columns []string
-	for _, c := range parent.QuasiIdentifiers() {
-		columns = append(columns, c.Name)
-	}
-	return dataSetOf(child, parent.Schema, parent.Name, parent.Subject, columns)
+// dataSet says what data set tells of each of a parent's subjects how many rows the child
+// has, as their owner would declare it.
+func (b *binder) dataSet(child, parent *catalog.Relation) string {
+	return b.counting(child, parent.Schema, parent.Name, parent.Subject)
 }
 
 // lentDataSet is the same of the parent that a child borrows from.
-func lentDataSet(child *catalog.Relation) string {
-	var columns []string
-	for i := range child.Parent.Columns {
-		columns = append(columns, child.Parent.Columns[i].Name)
-	}
-	return dataSetOf(child, child.Parent.Schema, child.Parent.Name, child.Parent.Subject, columns)
+func (b *binder) lentDataSet(child *catalog.Relation) string {
+	return b.counting(child, child.Parent.Schema, child.Parent.Name, child.Parent.Subject)
 }
 
-func dataSetOf(child *catalog.Relation, schema, name, subject string, columns []string) string {
-	list := "p." + plain(subject)
-	for _, column := range columns {
-		list += ", p." + plain(column)
+func (b *binder) counting(child *catalog.Relation, schema, name, subject string) string {
+	return "What is computed of each subject is read from a data set, which the owner of the tables declares: " +
+		b.declaration(schema, name, subject, child.Name, child.Name, countOf(child, subject))
+}
+
+// declaration is what makes, protects and shows a data set of a relation's subjects with one
+// column, which says something of their rows in another table.
+func (b *binder) declaration(schema, name, subject, child, column, text string) string {
+	set := catalog.Name{Schema: schema, Name: name + "_" + child}
+	for i := 2; b.exists(set); i++ {
+		set.Name = fmt.Sprintf("%s_%s_%d", name, child, i)
 	}
-	return fmt.Sprintf("What is computed of each subject is read from a data set, which the owner declares: "+
-		"CALL tailor.define_dataset(%s, $$ SELECT %s, count(c.*) AS rows FROM %s.%s p LEFT JOIN %s.%s c ON c.%s = p.%s GROUP BY %s $$, subject => %s);",
-		literal(plain(schema)+"."+plain(name+"_"+child.Name)), list, plain(schema), plain(name), plain(child.Schema), plain(child.Name),
-		plain(child.Subject), plain(subject), list, literal(subject))
+	quote := "$$"
+	for strings.Contains(text, quote) {
+		quote = "$q" + quote[1:]
+	}
+	return fmt.Sprintf("CALL tailor.define_dataset(%[1]s, %[2]s SELECT p.%[3]s, %[4]s AS %[5]s FROM %[6]s.%[7]s p %[2]s, subject => %[8]s); "+
+		"CALL tailor.classify(%[1]s, %[8]s, 'direct_identifier'); CALL tailor.classify(%[1]s, %[9]s, 'sensitive'); CALL tailor.activate(%[1]s);",
+		literal(plain(set.Schema)+"."+plain(set.Name)), quote, plain(subject), text, plain(column), plain(schema), plain(name),
+		literal(subject), literal(column))
 }
 
 var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
@@ -93,7 +96,7 @@ func plain(name string) string {
 // keepsParents refuses an outer join that keeps rows of the parent.
 func (l *fromList) keepsParents(child, parent *standing, at int) error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, "an outer join cannot keep rows of %q that have none in %q", parent.relation.Name, child.relation.Name).
-		WithHint("It would show who has no rows. Use JOIN, or %s LEFT JOIN %s. %s", child.relation.Name, parent.relation.Name, dataSet(child.relation, parent.relation)).
+		WithHint("It would show who has no rows. Use JOIN, or %s LEFT JOIN %s. %s", child.relation.Name, parent.relation.Name, l.b.dataSet(child.relation, parent.relation)).
 		At(l.b.statement, at)
 }
 
@@ -102,7 +105,7 @@ func (l *fromList) keepsParents(child, parent *standing, at int) error {
 func (l *fromList) assertLinked() error {
 	for i, x := range l.tables {
 		for _, y := range l.tables[:i] {
-			if x.relation == nil || y.relation == nil || x.relation == y.relation || x.linked == y {
+			if x.relation == nil || y.relation == nil || x.relation.Root() == y.relation.Root() || x.linked == y {
 				continue
 			}
 			if x.linked != nil && x.linked.relation == y.relation || y.linked != nil && y.linked.relation == x.relation {
@@ -137,7 +140,7 @@ func (b *binder) notLent(ref *pg.ColumnRef, e *entry, name string) error {
 			At(b.statement, int(ref.Location))
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, "column %q of table %q is not shown in a join with %q", name, e.relation.Name, e.via.Name).
-		WithHint("A join shows of %q its quasi-identifiers only: values that both tables' own answers show would link rows of the one to rows of the other. %s", e.relation.Name, dataSet(e.via, e.relation)).
+		WithHint("A join shows of %q its quasi-identifiers only: values that both tables' own answers show would link rows of the one to rows of the other. %s", e.relation.Name, b.dataSet(e.via, e.relation)).
 		At(b.statement, int(ref.Location))
 }
 

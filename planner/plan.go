@@ -77,15 +77,52 @@ func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan,
 	if err != nil {
 		return nil, parseError(err)
 	}
-	return bind(text, tokens, tree, session, snapshot)
+	plan, err := bind(text, tokens, tree, session, snapshot, false)
+	if err == nil {
+		return plan, nil
+	}
+	return otherwise(text, tokens, session, snapshot, err)
 }
 
-// bind plans a parsed text.
-func bind(statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, session Session, snapshot *catalog.Snapshot) (*Plan, error) {
+// otherwise plans a refused text in ways that data sets may answer, and has the refusal that
+// names one where none does.
+func otherwise(text string, tokens []*pg.ScanToken, session Session, snapshot *catalog.Snapshot, refused error) (*Plan, error) {
+	var refusal *sqlstate.Error
+	tree, err := pg.Parse(text)
+	if err != nil || !errors.As(refused, &refusal) {
+		return nil, refused
+	}
+	plan, err := planAlongTheKey(tokens, tree, session, snapshot)
+	if plan == nil && err == nil && !snapshot.WithoutJoint() {
+		// What codes and their parent do not tell together, data sets may tell beside the parent.
+		plan, err = bind(text, tokens, tree, session, snapshot, true)
+	}
+	switch {
+	case err == nil && plan != nil && slices.ContainsFunc(plan.Relations, (*catalog.Relation).IsDataSet):
+		return plan, nil
+	case strings.Contains(hintOf(err), thenAnswered):
+		refusal.Hint = hintOf(err)
+	}
+	return nil, refusal
+}
+
+// hintOf is the hint of a refusal.
+func hintOf(err error) string {
+	var refusal *sqlstate.Error
+	if errors.As(err, &refusal) {
+		return refusal.Hint
+	}
+	return ""
+}
+
+// bind plans a parsed text. apart says that codes are not read together with their parent.
+func bind(
+	statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, session Session, snapshot *catalog.Snapshot, apart bool,
+) (*Plan, error) {
 	text := &source{statement: statement, tokens: tokens}
 	b := &binder{
 		source: text, plan: &Plan{text: text}, session: session, snapshot: snapshot,
-		sources: []*source{text}, bytes: len(statement), at: -1, alone: len(tree.Stmts) == 1, keyed: newKeyed(),
+		sources: []*source{text}, bytes: len(statement), at: -1, alone: len(tree.Stmts) == 1, keyed: newKeyed(), apart: apart,
 	}
 	changed := false
 	for _, s := range tree.Stmts {
@@ -190,7 +227,10 @@ func (b *binder) statementPlan(s *pg.RawStmt, found survey, changed bool) error 
 		return b.refuseAfterChange(start)
 	}
 	b.keeps, b.reading = c.kept, nil
-	b.joint = b.readJointly(found)
+	b.family = b.readAsFamily(found)
+	if b.joint = nil; !b.apart {
+		b.joint = b.readJointly(found)
+	}
 	bound, err := b.selectStmt(c.query, nil, true)
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type entry struct {
 	schema   string // set for an unaliased relation: schema.relation.column is legal
 	replaced bool   // the statement gets another text in place of the relation's name
 	relation *catalog.Relation
+	kept     bool              // an outer join keeps its rows beside those of a child
 	via      *catalog.Relation // the child whose release shows the relation, in a join along the key
 	query    *boundQuery       // of a subquery
 	columns  []column
@@ -133,13 +134,17 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 	if e.via != nil && name != r.Subject && r.Column(name) != nil && r.Column(name).Visible() {
 		return b.notLent(ref, e, name)
 	}
+	if name == r.Subject && b.wish != "" {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
+			WithHint("What is asked of each subject's rows is in no release of a table. %s", b.wish).At(b.statement, int(ref.Location))
+	}
 	if name == r.Subject {
 		hint := fmt.Sprintf("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood over all rows of the table, and where each subject has one row, over any of a table that is read alone.", name)
 		if b.snapshot.Linked(r) {
 			hint += " Two tables in one FROM list are joined by an equation of their keys, each written with its table's name."
 		}
 		if r.Parent != nil && !r.OneRow && r.SetValued == nil {
-			hint += " " + lentDataSet(r)
+			hint += " " + b.lentDataSet(r)
 		}
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
 			WithHint("%s", hint).At(b.statement, int(ref.Location))

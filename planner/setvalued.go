@@ -173,6 +173,11 @@ func (b *binder) read(r *catalog.Relation, at int) error {
 	b.reading = append(b.reading, r)
 	for _, set := range b.reading {
 		for _, other := range b.reading {
+			if set.SetValued != nil && other != set && b.wish != "" {
+				return sqlstate.New(sqlstate.FeatureNotSupported,
+					"the set-valued table %q cannot be read together with the protected table %q", set.Name, other.Name).
+					WithHint("What is asked of each subject's codes beside other rows is in no release of a table. %s", b.wish).At(b.statement, at)
+			}
 			if set.SetValued != nil && other != set {
 				return sqlstate.New(sqlstate.FeatureNotSupported,
 					"the set-valued table %q cannot be read together with the protected table %q", set.Name, other.Name).

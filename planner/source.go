@@ -92,6 +92,9 @@ func (s *source) write(out *strings.Builder, release func(*catalog.Relation) str
 		case e.parent:
 			out.WriteString("tailor_release.")
 			out.WriteString(catalog.ParentView(release(e.relation)))
+		case e.family:
+			out.WriteString("tailor_release.")
+			out.WriteString(catalog.FamilyView(release(e.relation)))
 		case e.labels:
 			out.WriteString("tailor_release.")
 			out.WriteString(catalog.LabelView(release(e.relation)))

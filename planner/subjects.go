@@ -57,6 +57,11 @@ func (b *binder) wholeTable(s *pg.SelectStmt, sc *scope) bool {
 	case len(sc.entries) != 2 || sc.entries[0].via == nil && sc.entries[1].via == nil:
 		return false
 	}
+	for _, e := range sc.entries {
+		if e.kept {
+			return false // there are subjects without rows
+		}
+	}
 	j := s.FromClause[0].GetJoinExpr()
 	if j == nil {
 		return b.isKeyEquation(s.WhereClause)

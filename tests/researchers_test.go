@@ -21,8 +21,12 @@ func TestTheRecipesOfTheResearchersPageAreAnswered(t *testing.T) {
 	if opened := strings.Count(string(page), "```sql"); len(blocks) != opened || opened < 15 {
 		t.Fatalf("%d blocks of SQL, %d of them whole", opened, len(blocks))
 	}
-	p := shared.serve(t)
-	conn := connect(t, p.dsn(shared.reader(t))).PgConn()
+	_, p := studyHospital(t, "recipes", 2000)
+	first := connect(t, p.dsn("researcher"))
+	for _, table := range []string{"patients", "visits", "diagnoses", "readmissions"} {
+		answeredSoon(t, first, "SELECT FROM "+table+" LIMIT 0")
+	}
+	conn := first.PgConn()
 	for _, block := range blocks {
 		sql := block[1]
 		results, err := conn.Exec(t.Context(), sql).ReadAll()

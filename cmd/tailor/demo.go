@@ -142,10 +142,10 @@ func asDBA(ctx context.Context, cluster *pgcluster.Cluster, patients int) error 
 	if err := hospital.Fill(ctx, conn, patients); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, hospital.Policy); err != nil {
+	if _, err := conn.Exec(ctx, hospital.Policy+hospital.Study); err != nil {
 		return fmt.Errorf("attach policy: %w", err)
 	}
-	_, err = conn.Exec(ctx, `GRANT SELECT ON zip_city TO researcher`)
+	_, err = conn.Exec(ctx, `GRANT SELECT ON zip_city, icd9 TO researcher`)
 	return err
 }
 

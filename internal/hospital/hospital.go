@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,6 +25,12 @@ var Schema string
 //
 //go:embed policy.sql
 var Policy string
+
+// Study protects days and wards of visits, and declares what is computed of each patient from
+// them. It comes after Policy.
+//
+//go:embed study.sql
+var Study string
 
 // DefaultPatients is the size of the demo.
 const DefaultPatients = 50000
@@ -82,6 +89,7 @@ func Fill(ctx context.Context, conn *pgx.Conn, patients int) error {
 		rows    [][]any
 	}{
 		{"zip_city", []string{"zip", "city"}, g.cityRows()},
+		{"icd9", []string{"code", "category", "chapter"}, codeRows()},
 		{"patients", []string{"id", "name", "ssn", "birth_date", "age", "sex", "race", "zip", "ward", "diagnosis", "cost"}, patientRows(all)},
 		{"visits", []string{"id", "patient_id", "day", "ward", "cost"}, g.visitRows(all)},
 		{"diagnoses", []string{"patient_id", "code"}, diagnosisRows(all)},
@@ -127,6 +135,27 @@ func diagnosisRows(all []*patient) [][]any {
 		}
 	}
 	return rows
+}
+
+// codeRows are the code list: categories are the first three digits.
+func codeRows() [][]any {
+	rows := make([][]any, len(conditions))
+	for i, c := range conditions {
+		category, _, _ := strings.Cut(c.code, ".")
+		rows[i] = []any{c.code, category, c.chapter()}
+	}
+	return rows
+}
+
+// chapter is that of ICD-9-CM.
+func (c *condition) chapter() string {
+	first := c.code[:3]
+	for _, chapter := range chapters {
+		if first <= chapter.last {
+			return chapter.name
+		}
+	}
+	panic("a code beyond the last chapter")
 }
 
 // generator draws everything from one seeded source.
@@ -244,16 +273,25 @@ func (g *generator) codes() []string {
 func (g *generator) visitRows(all []*patient) [][]any {
 	var rows [][]any
 	for _, p := range all {
-		visits := 1 + int(g.ExpFloat64()*2)
+		visits := int(g.ExpFloat64() * (1 + float64(len(p.conditions))/2))
 		if p.id == frequentVisitor {
 			visits = frequentVisitorVisits
 		}
 		for range min(visits, frequentVisitorVisits) {
 			day := today.AddDate(0, 0, -1-g.IntN(2*365))
-			rows = append(rows, []any{len(rows) + 1, p.id, day, p.ward, float64(int(100*(40+g.ExpFloat64()*400))) / 100})
+			rows = append(rows, []any{len(rows) + 1, p.id, day, g.visited(), float64(int(100*(40+g.ExpFloat64()*400))) / 100})
 		}
 	}
 	return rows
+}
+
+// visited draws the ward of a visit: one in three is an emergency, and the patient's own
+// condition, shown with the patient, decides about none.
+func (g *generator) visited() string {
+	if g.IntN(3) == 0 {
+		return "emergency"
+	}
+	return conditions[weighted(g.Rand, conditionWeights)].ward
 }
 
 // weighted draws an index with the given weights.

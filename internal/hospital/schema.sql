@@ -19,6 +19,7 @@ CREATE TABLE visits (
     ward        text NOT NULL,
     cost        numeric(10, 2) NOT NULL
 );
+CREATE INDEX ON visits (patient_id);
 -- Further conditions than the diagnosis of the patient.
 CREATE TABLE diagnoses (
     patient_id  integer NOT NULL REFERENCES patients,
@@ -28,4 +29,10 @@ CREATE TABLE diagnoses (
 CREATE TABLE zip_city (
     zip         text PRIMARY KEY,
     city        text NOT NULL
+);
+-- The code list, shortened to what there is here.
+CREATE TABLE icd9 (
+    code        text PRIMARY KEY,
+    category    text NOT NULL,
+    chapter     text NOT NULL
 );

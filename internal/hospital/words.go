@@ -50,6 +50,27 @@ var conditions = []condition{
 	{"fatal familial insomnia", "046.72", "neurology", 30, 1},
 }
 
+// chapters are those of ICD-9-CM by their last category.
+var chapters = []struct{ last, name string }{
+	{"139", "infectious and parasitic diseases"},
+	{"239", "neoplasms"},
+	{"279", "endocrine, nutritional and metabolic diseases"},
+	{"289", "diseases of the blood"},
+	{"319", "mental disorders"},
+	{"389", "diseases of the nervous system"},
+	{"459", "diseases of the circulatory system"},
+	{"519", "diseases of the respiratory system"},
+	{"579", "diseases of the digestive system"},
+	{"629", "diseases of the genitourinary system"},
+	{"679", "pregnancy and childbirth"},
+	{"709", "diseases of the skin"},
+	{"739", "diseases of the musculoskeletal system"},
+	{"759", "congenital anomalies"},
+	{"779", "conditions of the perinatal period"},
+	{"799", "symptoms and signs"},
+	{"999", "injury and poisoning"},
+}
+
 var conditionWeights = func() []int {
 	weights := make([]int, len(conditions))
 	for i, c := range conditions {

@@ -74,8 +74,13 @@ func (l lineage) outputs(s *pg.SelectStmt) map[string][]origin {
 			fields := ref.Fields
 			name = fields[len(fields)-1].GetString_().GetSval()
 		}
-		references(value.ProtoReflect(), func(ref *pg.ColumnRef) {
-			out[name] = append(out[name], l.resolve(scope, ref)...)
+		named := func(ref *pg.ColumnRef) { out[name] = append(out[name], l.resolve(scope, ref)...) }
+		references(value.ProtoReflect(), named, func(ref *pg.ColumnRef) {
+			for _, o := range l.resolve(scope, ref) {
+				if o.column.Name != o.table.Subject {
+					out[name] = append(out[name], o)
+				}
+			}
 		})
 	}
 	return out
@@ -126,7 +131,9 @@ func (l lineage) resolve(scope map[string]map[string][]origin, ref *pg.ColumnRef
 }
 
 // references visits the columns that an expression names, but for those that it counts.
-func references(m protoreflect.Message, visit func(*pg.ColumnRef)) {
+// What a subquery depends on by a condition is visited by another function: it may be the
+// key, which says whose rows are meant.
+func references(m protoreflect.Message, visit, condition func(*pg.ColumnRef)) {
 	if !m.IsValid() {
 		return
 	}
@@ -138,16 +145,28 @@ func references(m protoreflect.Message, visit func(*pg.ColumnRef)) {
 		if slices.ContainsFunc(n.Funcname, func(part *pg.Node) bool { return part.GetString_().GetSval() == "count" }) {
 			return
 		}
+	case *pg.SubLink:
+		s := n.Subselect.GetSelectStmt()
+		references(n.Testexpr.ProtoReflect(), condition, condition)
+		for _, target := range s.GetTargetList() {
+			if n.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK {
+				references(target.ProtoReflect(), visit, condition)
+			}
+		}
+		for _, node := range append(slices.Clone(s.GetFromClause()), s.GetWhereClause(), s.GetHavingClause()) {
+			references(node.ProtoReflect(), condition, condition)
+		}
+		return
 	}
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
 		case field.Kind() != protoreflect.MessageKind:
 		case field.IsList():
 			for i := range value.List().Len() {
-				references(value.List().Get(i).Message(), visit)
+				references(value.List().Get(i).Message(), visit, condition)
 			}
 		default:
-			references(value.Message(), visit)
+			references(value.Message(), visit, condition)
 		}
 		return true
 	})

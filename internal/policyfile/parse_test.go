@@ -399,6 +399,12 @@ tables:
 		`SELECT id, diagnosis AS x FROM people`:                                                                            false,
 		`SELECT p.id, count(p.age) AS x FROM people p GROUP BY 1`:                                                          false,
 		`SELECT p.id, max(v.day) - min(v.day) AS x FROM people p JOIN visits v ON v.person = p.id GROUP BY 1`:              false,
+		`SELECT p.id, EXISTS (SELECT FROM visits v WHERE v.person = p.id) AS x FROM people p`:                              false,
+		`SELECT p.id, (SELECT max(v.day) FROM visits v WHERE v.person = p.id) AS x FROM people p`:                          false,
+		`SELECT p.id, p.id IN (SELECT v.person FROM visits v) AS x FROM people p`:                                          false,
+		`SELECT p.id, EXISTS (SELECT FROM visits v WHERE v.person = p.id AND p.age > 60) AS x FROM people p`:               true,
+		`SELECT p.id, (SELECT p.id % 7) AS x FROM people p`:                                                                true,
+		`SELECT p.id, (SELECT g.n FROM (SELECT min(v.day) AS n FROM visits v WHERE v.person = p.id) g) AS x FROM people p`: false,
 		`SELECT p.id, p.age AS x FROM others p`:                                                                            false,
 	} {
 		_, faults := policyfile.Parse(fmt.Appendf(nil, file, query, ""))

@@ -44,6 +44,9 @@ age, sex and area; of people with two codes; and of these by twenty years of age
 - *groups of n*: by demographics first, then codes within groups of n people or more;
 - *codes alone*: a publication of the codes by themselves, read with everybody's
   demographics at random;
+- *codes generalized*: groups of 40 k, in each of which codes are generalized along the
+  code list (three digits, two, one, nothing) until any m of them have k records; read with
+  a code at random of those below, by how frequent each is over all;
 - *codes first*: clusters formed by codes, each with the labels that cover it.
 `
 
@@ -73,7 +76,7 @@ func run(ctx context.Context, data, docs string) error {
 	}
 	for _, k := range []int{5, 10} {
 		for _, size := range []int{k, 5 * k, 10 * k, 20 * k, 40 * k, 80 * k} {
-			shown, err := d.demographicsFirst(ctx, k, size)
+			shown, err := d.demographicsFirst(ctx, k, usual, size)
 			if err != nil {
 				return err
 			}
@@ -92,9 +95,63 @@ func run(ctx context.Context, data, docs string) error {
 		head = append(head, q.name)
 	}
 	p.Table(head, rows)
-	err = p.Plot("joint", &svgplot.Chart{Title: "Median error of prevalences, k = 5", X: "people in a group", Y: "error, %", Lines: lines, LogX: true})
+	err = p.Plot(
+		"joint",
+		&svgplot.Chart{
+			Title: "Median error of prevalences, k = 5",
+			X:     "people in a group",
+			Y:     "error, %",
+			Lines: lines,
+			LogX:  true,
+		},
+	)
 	if err != nil {
 		return err
 	}
+	if err := d.frontier(ctx, p, head); err != nil {
+		return err
+	}
 	return p.Write()
+}
+
+// frontier draws what more candidates, and more codes that are known, cost.
+func (d *dataset) frontier(ctx context.Context, p *page.Section, head []string) error {
+	p.Printf("\nGroups of 40 k by how many candidates there are, and how many codes are known:\n\n")
+	var rows [][]string
+	var lines []svgplot.Line
+	for _, m := range []int{1, 2, 3} {
+		pairs := svgplot.Line{Name: fmt.Sprintf("two codes, m = %d", m)}
+		single := svgplot.Line{Name: fmt.Sprintf("code, twenty years, sex, area, m = %d", m)}
+		for _, k := range []int{2, 5, 10, 20} {
+			shown, err := d.demographicsFirst(ctx, k, m, 40*k)
+			if err != nil {
+				return err
+			}
+			row := []string{fmt.Sprintf("%d, %d", k, m)}
+			for i, q := range questions {
+				median, ninety := relativeErrors(d.truth[i], q.count(shown))
+				row = append(row, fmt.Sprintf("%.1f / %.1f", 100*median, 100*ninety))
+				switch i {
+				case 1:
+					single.Points = append(single.Points, [2]float64{float64(k), 100 * median})
+				case 2:
+					pairs.Points = append(pairs.Points, [2]float64{float64(k), 100 * median})
+				}
+			}
+			fmt.Println(row)
+			rows = append(rows, row)
+		}
+		lines = append(lines, single, pairs)
+	}
+	p.Table(append([]string{"k, m"}, head[2:]...), rows)
+	return p.Plot(
+		"joint-frontier",
+		&svgplot.Chart{
+			Title: "Median error, groups of 40 k",
+			X:     "k",
+			Y:     "error, %",
+			Lines: lines,
+			LogX:  true,
+		},
+	)
 }

@@ -71,7 +71,14 @@ func invented(rng *rand.Rand, codes []string) person {
 }
 
 func tableOf(people []person) (*anonymize.Table, error) {
-	age, err := anonymize.Interval{Widths: []float64{5, 10, 20}, Upper: 119, Integer: true}.Build(everyAge(), false)
+	age, err := anonymize.Interval{
+		Widths:  []float64{5, 10, 20},
+		Upper:   119,
+		Integer: true,
+	}.Build(
+		everyAge(),
+		false,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +94,11 @@ func tableOf(people []person) (*anonymize.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	columns := []anonymize.Column{{Name: "age", Hierarchy: age}, {Name: "sex", Hierarchy: sex}, {Name: "area", Hierarchy: area}}
+	columns := []anonymize.Column{
+		{Name: "age", Hierarchy: age},
+		{Name: "sex", Hierarchy: sex},
+		{Name: "area", Hierarchy: area},
+	}
 	leaves := make([][]uint32, len(columns))
 	for _, p := range people {
 		for i, text := range []string{strconv.Itoa(p.age), p.sex, p.area} {
@@ -111,9 +122,15 @@ var questions = []struct {
 	count func([]person) map[string]int
 }{
 	{"code, ten years, sex", byCode(func(p person) string { return fmt.Sprint(p.age/10, p.sex) })},
-	{"code, twenty years, sex, area", byCode(func(p person) string { return fmt.Sprint(p.age/20, p.sex, p.area) })},
+	{
+		"code, twenty years, sex, area",
+		byCode(func(p person) string { return fmt.Sprint(p.age/20, p.sex, p.area) }),
+	},
 	{"two codes", byPair(func(person) string { return "" })},
-	{"two codes, twenty years, sex", byPair(func(p person) string { return fmt.Sprint(p.age/20, p.sex) })},
+	{
+		"two codes, twenty years, sex",
+		byPair(func(p person) string { return fmt.Sprint(p.age/20, p.sex) }),
+	},
 }
 
 func byCode(key func(person) string) func([]person) map[string]int {

@@ -12,15 +12,26 @@ import (
 	"github.com/hiatus-tailor/tailor/anonymize/disassociate"
 )
 
-// m is the number of codes that an attacker knows.
-const m = 2
+// usual is the number of codes that an attacker knows.
+const usual = 2
 
 // nearest are the columns by which groups are put next to each other: sex, age, area.
 var nearest = []int{1, 0, 2}
 
-// demographicsFirst parts people into groups of a size, and codes within them.
-func (d *dataset) demographicsFirst(ctx context.Context, k, size int) ([]person, error) {
-	p, err := anonymize.Root(ctx, d.table, anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: size}}})
+// grouped are people in groups of a size that have demographics in common.
+type grouped struct {
+	sketch  *anonymize.Sketch
+	groupOf []int // of each record
+	members [][]int32
+	order   []uint32 // of groups: near ones share what is rare
+}
+
+func (d *dataset) groups(ctx context.Context, size int) (*grouped, error) {
+	p, err := anonymize.Root(
+		ctx,
+		d.table,
+		anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: size}}},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -39,17 +50,30 @@ func (d *dataset) demographicsFirst(ctx context.Context, k, size int) ([]person,
 		}
 		return 0
 	})
-	members := make([][]int32, p.Blocks())
-	groupOf := make([]int, d.records.Len())
+	g := &grouped{
+		sketch:  p.Sketch(),
+		members: make([][]int32, p.Blocks()),
+		groupOf: make([]int, d.records.Len()),
+		order:   order,
+	}
 	for r, tuple := range d.table.TupleOfRow() {
-		groupOf[r] = int(p.BlockOf()[tuple])
-		members[groupOf[r]] = append(members[groupOf[r]], int32(r))
+		g.groupOf[r] = int(p.BlockOf()[tuple])
+		g.members[g.groupOf[r]] = append(g.members[g.groupOf[r]], int32(r))
+	}
+	return g, nil
+}
+
+// demographicsFirst parts people into groups of a size, and codes within them.
+func (d *dataset) demographicsFirst(ctx context.Context, k, m, size int) ([]person, error) {
+	g, err := d.groups(ctx, size)
+	if err != nil {
+		return nil, err
 	}
 	cfg := disassociate.Default(k, m)
-	for _, g := range order {
-		cfg.Groups = append(cfg.Groups, members[g])
+	for _, group := range g.order {
+		cfg.Groups = append(cfg.Groups, g.members[group])
 	}
-	return d.shown(ctx, cfg, p.Sketch(), func(record, _ int) int { return groupOf[record] })
+	return d.shown(ctx, cfg, g.sketch, func(record, _ int) int { return g.groupOf[record] })
 }
 
 // others are the ways without groups of demographics.
@@ -57,17 +81,33 @@ func (d *dataset) others(ctx context.Context, k int) iter.Seq2[string, func() ([
 	return func(yield func(string, func() ([]person, error)) bool) {
 		if !yield("codes alone", func() ([]person, error) {
 			everybody := anonymize.NewPartition(d.table).Sketch()
-			return d.shown(ctx, disassociate.Default(k, m), everybody, func(int, int) int { return 0 })
+			return d.shown(
+				ctx,
+				disassociate.Default(k, usual),
+				everybody,
+				func(int, int) int { return 0 },
+			)
 		}) {
 			return
 		}
+		if !yield(
+			"codes generalized",
+			func() ([]person, error) { return d.generalized(ctx, k, 40*k) },
+		) {
+			return
+		}
 		yield("codes first", func() ([]person, error) {
-			cfg := disassociate.Default(k, m)
+			cfg := disassociate.Default(k, usual)
 			result, err := disassociate.Disassociate(ctx, d.records, cfg, chance(), nil)
 			if err != nil {
 				return nil, err
 			}
-			return d.shown(ctx, cfg, d.covers(result.ClusterOf, len(result.Form.Clusters)), func(_, cluster int) int { return cluster })
+			return d.shown(
+				ctx,
+				cfg,
+				d.covers(result.ClusterOf, len(result.Form.Clusters)),
+				func(_, cluster int) int { return cluster },
+			)
 		})
 	}
 }
@@ -98,17 +138,18 @@ func (d *dataset) covers(clusterOf []int32, clusters int) *anonymize.Sketch {
 
 // shown publishes the records, and reads them once with values of the labels of a sketch.
 // blockOf is the block of a record, which is in a cluster.
-func (d *dataset) shown(ctx context.Context, cfg disassociate.Config, s *anonymize.Sketch, blockOf func(record, cluster int) int) ([]person, error) {
+func (d *dataset) shown(
+	ctx context.Context,
+	cfg disassociate.Config,
+	s *anonymize.Sketch,
+	blockOf func(record, cluster int) int,
+) ([]person, error) {
 	rng := chance()
 	result, err := disassociate.Disassociate(ctx, d.records, cfg, rng, nil)
 	if err != nil {
 		return nil, err
 	}
-	margins := make(map[int]*anonymize.Margin)
-	for i := range s.Hierarchies {
-		margins[i] = d.table.Margin(i, cfg.K, 1)
-	}
-	values := s.DrawAll(margins, func() *rand.Rand { return rand.New(rand.NewPCG(rng.Uint64(), 9)) })
+	values := d.values(s, cfg.K, rng)
 	blockOfCluster := make([]int, len(result.Form.Clusters))
 	for r, c := range result.ClusterOf {
 		blockOfCluster[c] = blockOf(r, int(c))
@@ -119,9 +160,8 @@ func (d *dataset) shown(ctx context.Context, cfg disassociate.Config, s *anonymi
 	for c := range result.Form.Clusters {
 		for range result.Form.Clusters[c].Size {
 			block := blockOfCluster[c]
-			text := func(column int) string { return values[column].Texts[values[column].Of[block][taken[block]]] }
-			p := person{sex: text(1), area: text(2)}
-			if p.age, err = strconv.Atoi(text(0)); err != nil {
+			p, err := demographics(values, block, taken[block])
+			if err != nil {
 				return nil, err
 			}
 			taken[block]++
@@ -134,4 +174,21 @@ func (d *dataset) shown(ctx context.Context, cfg disassociate.Config, s *anonymi
 		}
 	}
 	return out, nil
+}
+
+// values are drawn from the labels of a sketch.
+func (d *dataset) values(s *anonymize.Sketch, k int, rng *rand.Rand) map[int]*anonymize.Values {
+	margins := make(map[int]*anonymize.Margin)
+	for i := range s.Hierarchies {
+		margins[i] = d.table.Margin(i, k, 1)
+	}
+	return s.DrawAll(margins, func() *rand.Rand { return rand.New(rand.NewPCG(rng.Uint64(), 9)) })
+}
+
+// demographics are those of one of a block.
+func demographics(values map[int]*anonymize.Values, block, nth int) (p person, err error) {
+	text := func(column int) string { return values[column].Texts[values[column].Of[block][nth]] }
+	p = person{sex: text(1), area: text(2)}
+	p.age, err = strconv.Atoi(text(0))
+	return p, err
 }

@@ -1,0 +1,1 @@
+SELECT s.ward FROM stays s WHERE EXISTS (SELECT FROM patients p WHERE p.id = id)
