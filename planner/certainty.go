@@ -1,0 +1,537 @@
+package planner
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v5"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/ecg"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+)
+
+// Functions that say how certain a condition on quasi-identifiers is, by the labels of
+// rows. The label of a row covers the value that its person has, and NULL is covered by
+// the label "*" alone.
+var certaintyFunctions = []string{
+	"certain",      // whether the condition is true whatever the labels stand for
+	"possible",     // whether it is true of something that the labels cover
+	"count_bounds", // an array of how many rows are certain and how many possible
+}
+
+// judged is a condition in two forms, over the labels of a release. Each is true, or
+// false or NULL.
+//
+// Guarantee: where certain is true, the condition is true of the table's own row; where
+// possible is not, it is not. Precondition: the column has the values of its label, as
+// releases do. Each comparison is judged by itself, and AND and OR of what is uncertain
+// are uncertain: what follows from several comparisons together is not seen, but that of
+// AND over ranges of one column. TestBoundsOfCountsHoldAndAreTight checks both.
+type judged struct{ certain, possible []edit }
+
+// both is a judgement of what a row shows as it is.
+func both(text string) judged { return judged{words(text), words(text)} }
+
+func words(text string) []edit { return []edit{{text: text}} }
+
+// joined puts judgements between parentheses, with a word between.
+func joined(word string, list ...judged) judged {
+	var out judged
+	for i, j := range list {
+		before := word
+		if i == 0 {
+			before = "("
+		}
+		out.certain = append(append(out.certain, edit{text: before}), j.certain...)
+		out.possible = append(append(out.possible, edit{text: before}), j.possible...)
+	}
+	out.certain = append(out.certain, edit{text: ")"})
+	out.possible = append(out.possible, edit{text: ")"})
+	return out
+}
+
+// certaintyCall binds a call of one of them.
+func (b *binder) certaintyCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
+	name := last(f.Funcname)
+	if len(f.Args) != 1 || f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggOrder != nil || f.FuncVariadic {
+		return b.uncertain(f, int(f.Location))
+	}
+	j := judge{binder: b, call: f, scope: sc, place: place}
+	judged, err := j.condition(f.Args[0], false)
+	if err != nil {
+		return err
+	}
+	var parts []edit
+	switch name {
+	case "certain":
+		parts = slices.Concat(words("COALESCE("), judged.certain, words(", false)"))
+	case "possible":
+		parts = slices.Concat(words("COALESCE("), judged.possible, words(", false)"))
+	default:
+		parts = slices.Concat(words("ARRAY[pg_catalog.count(*) FILTER (WHERE "), judged.certain,
+			words("), pg_catalog.count(*) FILTER (WHERE "), judged.possible, words(")]"))
+	}
+	return b.replaceCall(f, parts)
+}
+
+// uncertain is the refusal of a condition that cannot be judged.
+func (b *binder) uncertain(f *pg.FuncCall, at int) error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, "tailor.%s cannot judge this condition", last(f.Funcname)).
+		WithHint("It takes comparisons of quasi-identifiers of one protected table with constants by =, <>, <, <=, >, >=, "+
+			"BETWEEN, IN, IS NULL, LIKE 'prefix%%', and conditions on its other columns, with AND, OR and NOT; "+
+			"texts and codes by =, <>, IN and IS NULL, those of code lists with literals.").
+		At(b.statement, at)
+}
+
+// judge judges one call's condition.
+type judge struct {
+	*binder
+	call  *pg.FuncCall
+	scope *scope
+	place ecg.Place
+}
+
+func (j judge) refuse(node *pg.Node) (judged, error) {
+	at := start(node)
+	if at < 0 {
+		at = int(j.call.Location)
+	}
+	return judged{}, j.uncertain(j.call, at)
+}
+
+// condition judges a condition, or the opposite of it: NOT goes down to comparisons, which
+// are NULL of NULL either way.
+func (j judge) condition(node *pg.Node, not bool) (judged, error) {
+	if e := node.GetBoolExpr(); e != nil {
+		if e.Boolop == pg.BoolExprType_NOT_EXPR {
+			return j.condition(e.Args[0], !not)
+		}
+		word := " AND "
+		if (e.Boolop == pg.BoolExprType_OR_EXPR) != not {
+			word = " OR "
+		}
+		var list []judged
+		for _, arg := range e.Args {
+			one, err := j.condition(arg, not)
+			if err != nil {
+				return judged{}, err
+			}
+			list = append(list, one)
+		}
+		return joined(word, list...), nil
+	}
+	if !j.generalized(node) {
+		return j.shown(node, not)
+	}
+	switch {
+	case node.GetNullTest() != nil:
+		o, err := j.column(node.GetNullTest().Arg)
+		if err != nil {
+			return judged{}, err
+		}
+		return o.isNull((node.GetNullTest().Nulltesttype == pg.NullTestType_IS_NULL) != not), nil
+	case node.GetColumnRef() != nil:
+		o, err := j.column(node)
+		if err != nil || o.IsMeasured() {
+			return j.refuseOr(node, err)
+		}
+		return o.equals("true", "true", not), nil
+	case node.GetAExpr() != nil:
+		return j.comparison(node, not)
+	}
+	return j.refuse(node)
+}
+
+func (j judge) refuseOr(node *pg.Node, err error) (judged, error) {
+	if err != nil {
+		return judged{}, err
+	}
+	return j.refuse(node)
+}
+
+// generalized says whether a node has a quasi-identifier in it, or a column that cannot
+// be found.
+func (j judge) generalized(node *pg.Node) (found bool) {
+	visit(node, func(ref *pg.ColumnRef) {
+		if isStar(ref) {
+			return
+		}
+		r, err := j.resolve(j.scope, ref)
+		found = found || err != nil || slices.ContainsFunc(r.all(), func(o origin) bool { return o.qid() != nil })
+	})
+	return found
+}
+
+// shown is the judgement of a condition on what a release shows as it is.
+func (j judge) shown(node *pg.Node, not bool) (judged, error) {
+	edits := len(j.edits)
+	if err := j.expression(node, j.scope, j.place); err != nil {
+		return judged{}, err
+	}
+	withheld := false
+	visit(node, func(ref *pg.ColumnRef) {
+		if r, err := j.resolve(j.scope, ref); err == nil && r.entry != nil && r.entry.relation != nil {
+			withheld = withheld || r.entry.relation.BlindCuts || r.entry.relation.AggregateOnly
+		}
+	})
+	text, ok := deparsed(node)
+	if withheld || len(j.edits) != edits || !ok {
+		return j.refuse(node)
+	}
+	if not {
+		text = "NOT " + text
+	}
+	return both(text), nil
+}
+
+// column is the quasi-identifier that a node is.
+func (j judge) column(node *pg.Node) (labelled, error) {
+	ref := node.GetColumnRef()
+	if ref == nil || isStar(ref) {
+		_, err := j.refuse(node)
+		return labelled{}, err
+	}
+	r, err := j.resolve(j.scope, ref)
+	if err != nil {
+		return labelled{}, err
+	}
+	o := r.origin
+	if o.qid() == nil || o.entry.relation == nil || o.entry.via != nil || !j.scope.reaches(o.entry) || !o.entry.relation.Numbers(o.qid()) {
+		_, err := j.refuse(node)
+		return labelled{}, err
+	}
+	j.at = int(ref.Location)
+	j.use(o, j.place)
+	j.at = -1
+	o.entry.mention(o.at)
+	return labelled{o, o.qid()}, nil
+}
+
+// constant is the text of an expression without columns.
+func (j judge) constant(node *pg.Node) (string, error) {
+	plain := true
+	visit(node, func(n *pg.Node) {
+		switch n.Node.(type) {
+		case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_TypeCast, *pg.Node_AExpr, *pg.Node_SqlvalueFunction, *pg.Node_String_,
+			*pg.Node_Integer:
+		default:
+			plain = false
+		}
+	})
+	text, ok := deparsed(node)
+	if !plain || !ok {
+		_, err := j.refuse(node)
+		return "", err
+	}
+	return text, j.expression(node, j.scope, j.place)
+}
+
+// comparison judges the comparison of a quasi-identifier with constants.
+func (j judge) comparison(node *pg.Node, not bool) (judged, error) {
+	e := node.GetAExpr()
+	left, right, operator := e.Lexpr, e.Rexpr, last(e.Name)
+	if len(e.Name) != 1 {
+		return j.refuse(node)
+	}
+	if left.GetColumnRef() == nil {
+		left, right = right, left
+		operator = mirrored[operator]
+		if e.Kind != pg.A_Expr_Kind_AEXPR_OP {
+			return j.refuse(node)
+		}
+	}
+	o, err := j.column(left)
+	if err != nil {
+		return judged{}, err
+	}
+	switch e.Kind {
+	case pg.A_Expr_Kind_AEXPR_OP:
+		if not {
+			operator = opposite[operator]
+		}
+		return j.compare(o, operator, right, node)
+	case pg.A_Expr_Kind_AEXPR_IN:
+		equal, word := (operator == "=") != not, " OR "
+		operator = "="
+		if !equal {
+			operator, word = "<>", " AND "
+		}
+		var list []judged
+		for _, item := range right.GetList().GetItems() {
+			one, err := j.compare(o, operator, item, node)
+			if err != nil {
+				return judged{}, err
+			}
+			list = append(list, one)
+		}
+		return joined(word, list...), nil
+	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN:
+		return j.between(o, right.GetList().GetItems(), (e.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN) != not, node)
+	case pg.A_Expr_Kind_AEXPR_LIKE:
+		pattern := right.GetAConst().GetSval().GetSval()
+		prefix, only := strings.CutSuffix(pattern, "%")
+		if o.Hierarchy == nil || o.Hierarchy.Kind != "prefix" || !only || strings.ContainsAny(prefix, `%_\`) {
+			return j.refuse(node)
+		}
+		return o.begins(literal(prefix), (operator == "!~~") != not), nil
+	}
+	return j.refuse(node)
+}
+
+// mirrored are the operators with their sides exchanged, opposite those that are true
+// where they are false.
+var (
+	mirrored = map[string]string{"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+	opposite = map[string]string{"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+)
+
+// between judges BETWEEN. What may lie in a range whose ends are exchanged is nothing.
+func (j judge) between(o labelled, ends []*pg.Node, not bool, node *pg.Node) (judged, error) {
+	above, below, word := ">=", "<=", " AND "
+	if not {
+		above, below, word = "<", ">", " OR "
+	}
+	if len(ends) != 2 {
+		return j.refuse(node)
+	}
+	first, err := j.compare(o, above, ends[0], node)
+	if err != nil {
+		return judged{}, err
+	}
+	second, err := j.compare(o, below, ends[1], node)
+	if err != nil || not {
+		return joined(word, first, second), err
+	}
+	inOrder, err := j.inOrder(o, ends)
+	return joined(word, first, second, both(inOrder)), err
+}
+
+// inOrder says that the ends of BETWEEN are not exchanged.
+func (j judge) inOrder(o labelled, ends []*pg.Node) (string, error) {
+	var texts []string
+	for _, end := range ends {
+		text, err := j.constant(end)
+		if err != nil {
+			return "", err
+		}
+		if end.GetAConst().GetSval() != nil {
+			text += "::" + o.ReleaseType()
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, " <= "), nil
+}
+
+// compare judges a comparison by an operator.
+func (j judge) compare(o labelled, operator string, with, node *pg.Node) (judged, error) {
+	text, err := j.constant(with)
+	if err != nil {
+		return judged{}, err
+	}
+	switch {
+	case opposite[operator] == "":
+	case o.IsMeasured():
+		return o.measured(operator, text), nil
+	case operator != "=" && operator != "<>":
+	case o.Hierarchy != nil && o.Hierarchy.Kind == "prefix":
+		return o.equals(text, "", operator == "<>"), nil
+	default:
+		if value, ok := literalOf(with); ok {
+			return o.equals(text, value, operator == "<>"), nil
+		}
+	}
+	return j.refuse(node)
+}
+
+// literalOf is the text of a literal, which casts must leave as it is.
+func literalOf(node *pg.Node) (string, bool) {
+	if cast := node.GetTypeCast(); cast != nil {
+		faithful := len(cast.TypeName.GetTypmods()) == 0 && len(cast.TypeName.GetNames()) > 0 &&
+			slices.Contains([]string{"text", "varchar", "bool", "int2", "int4", "int8"}, last(cast.TypeName.GetNames()))
+		text, ok := literalOf(cast.Arg)
+		return text, ok && faithful
+	}
+	c := node.GetAConst()
+	switch v := c.GetVal().(type) {
+	case *pg.A_Const_Sval:
+		return v.Sval.GetSval(), true
+	case *pg.A_Const_Ival:
+		return strconv.Itoa(int(v.Ival.GetIval())), true
+	case *pg.A_Const_Boolval:
+		return strconv.FormatBool(v.Boolval.GetBoolval()), true
+	}
+	return "", false
+}
+
+// deparsed is the text of an expression, between parentheses.
+func deparsed(node *pg.Node) (string, bool) {
+	target := &pg.Node{Node: &pg.Node_ResTarget{ResTarget: &pg.ResTarget{Val: node}}}
+	text, err := pg.Deparse(&pg.ParseResult{Stmts: []*pg.RawStmt{{Stmt: &pg.Node{
+		Node: &pg.Node_SelectStmt{SelectStmt: &pg.SelectStmt{TargetList: []*pg.Node{target}}},
+	}}}})
+	text, ok := strings.CutPrefix(text, "SELECT ")
+	return "(" + text + ")", ok && err == nil
+}
+
+// labelled is a quasi-identifier of a release, with its labels.
+type labelled struct {
+	origin
+	*catalog.Column
+}
+
+// present says that a row has a value, and known that nothing else is possible.
+func (o labelled) present() string { return "COALESCE(" + o.number() + ", 0) > 0" }
+
+func (o labelled) known() string {
+	return o.present() + " AND " + o.label() + " IS DISTINCT FROM '*'"
+}
+
+func (o labelled) isNull(yes bool) judged {
+	if !yes {
+		return judged{words(o.known()), words(o.present())}
+	}
+	return judged{words("NOT (" + o.present() + ")"), words("NOT (" + o.known() + ")")}
+}
+
+// exact, low and high are what is told of the label of a row, with text around.
+func (o labelled) exact(before, behind string) []edit {
+	return o.listed(o.ExactColumn(), before, "["+o.number()+"]"+behind)
+}
+
+func (o labelled) low(before, behind string) []edit {
+	return o.listed(o.LowColumn(), before, "["+o.number()+"]"+behind)
+}
+
+func (o labelled) high(before, behind string) []edit {
+	return o.listed(o.HighColumn(), before, "["+o.number()+"]"+behind)
+}
+
+// measured judges a comparison of a number or a date.
+func (o labelled) measured(operator, c string) judged {
+	known, present := "("+o.known()+" AND ", "("+o.present()+" AND "
+	// The end of a range of dense values, [40,60), is none of them.
+	atEnd := func(open bool) []edit {
+		switch {
+		case !o.endsOpen() && open:
+			return words("false")
+		case !o.endsOpen():
+			return words("true")
+		case open:
+			return o.exact("(NOT ", " AND "+o.label()+" <> '*')")
+		}
+		return o.exact("(", " OR "+o.label()+" = '*')")
+	}
+	beyond := func(before string, open bool, strict, behind string) []edit {
+		return slices.Concat(o.high(before+"(", " "+strict+" "+c+" OR "), o.high("", " = "+c+" AND "), atEnd(open), words(")"+behind))
+	}
+	switch operator {
+	case ">=":
+		return judged{o.low(known, " >= "+c+")"), beyond(present, false, ">", ")")}
+	case ">":
+		return judged{o.low(known, " > "+c+")"), o.high(present, " > "+c+")")}
+	case "<=":
+		return judged{o.high(known, " <= "+c+")"), o.low(present, " <= "+c+")")}
+	case "<":
+		return judged{beyond(known, true, "<", ")"), o.low(present, " < "+c+")")}
+	case "=":
+		return judged{
+			slices.Concat(o.low(known, " = "+c+" AND "), o.high("", " = "+c+")")),
+			slices.Concat(o.low(present, " <= "+c+" AND "), beyond("", false, ">", ")")),
+		}
+	}
+	return judged{
+		slices.Concat(o.low(known+"(", " > "+c+" OR "), beyond("", true, "<", "))")),
+		slices.Concat(o.low(present+"NOT (", " = "+c+" AND "), o.high("", " = "+c+"))")),
+	}
+}
+
+// endsOpen says that ranges of the column do not hold their end: values are dense, and
+// ends are whole numbers, which every type of dense values has as they are.
+func (o labelled) endsOpen() bool {
+	name, scale, _ := strings.Cut(o.Type, "(")
+	if !slices.Contains([]string{"numeric", "real", "double precision"}, name) || strings.Contains(scale, "-") {
+		return false
+	}
+	var d struct {
+		Widths []float64 `json:"widths"`
+		Lower  float64   `json:"lower"`
+	}
+	if json.Unmarshal(o.Hierarchy.Definition, &d) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(append(d.Widths, d.Lower), func(v float64) bool {
+		return v != math.Trunc(v) || math.Abs(v) > 1<<20
+	})
+}
+
+// equals judges whether a text or a code is, or is not, a constant c. Its value is needed
+// of a code list, empty for a prefix.
+func (o labelled) equals(c, value string, not bool) judged {
+	is := o.exact("(COALESCE("+o.number()+", 0) > 0 AND ", " AND "+o.value()+" = "+c+")")
+	may := slices.Concat(o.exact("(COALESCE("+o.number()+", 0) > 0 AND (", " AND "+o.sameText(c)+" OR "), o.exact("NOT ", " AND "+o.covers(c, value)+"))"))
+	return o.judgement(is, may, not)
+}
+
+// judgement is that of a comparison, or of its opposite.
+func (o labelled) judgement(is, may []edit, not bool) judged {
+	if !not {
+		return judged{slices.Concat(words("("+o.known()+" AND "), is, words(")")), may}
+	}
+	return judged{
+		slices.Concat(words("("+o.known()+" AND NOT "), may, words(")")),
+		slices.Concat(words("("+o.present()+" AND NOT "), is, words(")")),
+	}
+}
+
+// sameText compares the value of a row with a constant, blanks at the end apart: the type
+// character does not see them.
+func (o labelled) sameText(c string) string {
+	if o.Category != "S" {
+		return o.value() + " = " + c
+	}
+	return "pg_catalog.rtrim(" + o.value() + ") = pg_catalog.rtrim(" + c + ")"
+}
+
+// covers says whether the label of a row, which is no value, covers a constant.
+func (o labelled) covers(c, value string) string {
+	switch {
+	case o.Hierarchy != nil && o.Hierarchy.Kind == "prefix":
+		kept := o.kept()
+		return "pg_catalog.rtrim(pg_catalog.left(" + c + ", pg_catalog.length(" + kept + "))) = pg_catalog.rtrim(" + kept + ")"
+	case !slices.Contains([]string{"text", "character varying", "boolean", "smallint", "integer", "bigint"}, strings.SplitN(o.Type, "(", 2)[0]):
+		return "true"
+	}
+	var d struct {
+		Paths [][]string `json:"paths"`
+	}
+	if o.Hierarchy == nil || json.Unmarshal(o.Hierarchy.Definition, &d) != nil {
+		return "true"
+	}
+	at := slices.IndexFunc(d.Paths, func(path []string) bool { return len(path) > 0 && path[0] == value })
+	if at < 0 {
+		return "true"
+	}
+	labels := []string{literal("*")}
+	for _, label := range d.Paths[at][1:] {
+		labels = append(labels, literal(label))
+	}
+	return o.label() + " IN (" + strings.Join(labels, ", ") + ")"
+}
+
+// kept is what the label of a row says of the beginning of a code.
+func (o labelled) kept() string { return "pg_catalog.rtrim(" + o.label() + ", '*')" }
+
+// begins judges whether a code begins, or does not, with a prefix.
+func (o labelled) begins(prefix string, not bool) judged {
+	length := func(text string) string { return "pg_catalog.length(" + text + ")" }
+	left := func(text, n string) string { return "pg_catalog.left(" + text + ", " + n + ")" }
+	is := words("(" + left(o.kept(), length(prefix)) + " = " + prefix + ")")
+	least := "LEAST(" + length(prefix) + ", " + length(o.kept()) + ")"
+	may := o.exact("(COALESCE("+o.number()+", 0) > 0 AND CASE WHEN ",
+		" THEN "+left(o.value(), length(prefix))+" = "+prefix+" ELSE "+left(o.kept(), least)+" = "+left(prefix, least)+" END)")
+	return o.judgement(is, may, not)
+}
