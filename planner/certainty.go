@@ -166,20 +166,21 @@ func (j judge) generalized(node *pg.Node) (found bool) {
 	return found
 }
 
-// shown is the judgement of a condition on what a release shows as it is.
+// shown is the judgement of a condition on what a release shows as it is. A column of
+// anything else, a subquery or a function, may be made of quasi-identifiers.
 func (j judge) shown(node *pg.Node, not bool) (judged, error) {
 	edits := len(j.edits)
 	if err := j.expression(node, j.scope, j.place); err != nil {
 		return judged{}, err
 	}
-	withheld := false
+	plain := true
 	visit(node, func(ref *pg.ColumnRef) {
-		if r, err := j.resolve(j.scope, ref); err == nil && r.entry != nil && r.entry.relation != nil {
-			withheld = withheld || r.entry.relation.BlindCuts || r.entry.relation.AggregateOnly
-		}
+		r, err := j.resolve(j.scope, ref)
+		plain = plain && err == nil && r.entry != nil && r.entry.relation != nil &&
+			!r.entry.relation.BlindCuts && !r.entry.relation.AggregateOnly
 	})
 	text, ok := deparsed(node)
-	if withheld || len(j.edits) != edits || !ok {
+	if !plain || len(j.edits) != edits || !ok {
 		return j.refuse(node)
 	}
 	if not {
@@ -413,7 +414,7 @@ func (o labelled) high(before, behind string) []edit {
 // measured judges a comparison of a number or a date.
 func (o labelled) measured(operator, c string) judged {
 	known, present := "("+o.known()+" AND ", "("+o.present()+" AND "
-	// The end of a range of dense values, [40,60), is none of them.
+	// The end of a range of dense values, [40,60), is none of them, but for the greatest.
 	atEnd := func(open bool) []edit {
 		switch {
 		case !o.endsOpen() && open:
@@ -421,9 +422,9 @@ func (o labelled) measured(operator, c string) judged {
 		case !o.endsOpen():
 			return words("true")
 		case open:
-			return o.exact("(NOT ", " AND "+o.label()+" <> '*')")
+			return slices.Concat(o.low("(", " < "), o.high("", " AND "+o.label()+" <> '*')"))
 		}
-		return o.exact("(", " OR "+o.label()+" = '*')")
+		return slices.Concat(o.low("(", " = "), o.high("", " OR "+o.label()+" = '*')"))
 	}
 	beyond := func(before string, open bool, strict, behind string) []edit {
 		return slices.Concat(o.high(before+"(", " "+strict+" "+c+" OR "), o.high("", " = "+c+" AND "), atEnd(open), words(")"+behind))
