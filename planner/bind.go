@@ -51,6 +51,8 @@ type boundQuery struct {
 	// listEnd is the offset behind the target list, where labels are added.
 	listEnd int
 	grouped []origin
+	// distinct says that the query merges rows by DISTINCT.
+	distinct bool
 	// keys are the quasi-identifiers that the query is grouped by as they stand.
 	keys []origin
 	// places are where the target list, GROUP BY and ORDER BY name columns by
@@ -136,6 +138,9 @@ func mergesRows(s *pg.SelectStmt) bool {
 // keepNumbered leaves the labels of those columns of a query that merges rows by which
 // it can be grouped: others show the values that it is grouped by.
 func (q *boundQuery) keepNumbered(s *pg.SelectStmt) {
+	if len(s.DistinctClause) > 0 {
+		q.distinct = true
+	}
 	if len(s.GroupClause) == 0 {
 		q.grouped = q.labels // DISTINCT
 	}
