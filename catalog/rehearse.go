@@ -14,7 +14,8 @@ import (
 // Rehearsable says whether [Rehearse] can show what releases of a relation would be: it
 // has a root of its own, along its own columns, and no more rows than are read at once.
 func (r *Relation) Rehearsable(rows int) bool {
-	return r.SetValued == nil && r.DataSetOf == 0 && r.Parent == nil && !r.AggregateOnly && !r.BlindCuts && rows <= ForecastRows
+	own := r.SetValued == nil && r.DataSetOf == 0 && r.Parent == nil
+	return own && !r.AggregateOnly && !r.BlindCuts && rows <= ForecastRows
 }
 
 // LoadPolicies reads the relations that are protected by policies in force, for a member
@@ -22,7 +23,8 @@ func (r *Relation) Rehearsable(rows int) bool {
 func LoadPolicies(ctx context.Context, tx pgx.Tx) ([]*Relation, error) {
 	rows, err := tx.Query(ctx, `SELECT c.oid, n.nspname::text, c.relname::text, p.policy
 		FROM tailor.policies p JOIN pg_catalog.pg_class c ON c.oid = p.relation
-			JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE p.policy IS NOT NULL ORDER BY 2, 3`)
+			JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE p.policy IS NOT NULL ORDER BY 2, 3`)
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +49,13 @@ const rehearsedRows, rehearsedValues, rehearsedRow = "tailor rows", "tailor valu
 func Rehearse(ctx context.Context, tx pgx.Tx, r *Relation, k int) error {
 	with := *r
 	with.K = k
-	table := ident(r.Name)
+	table, rows, values := ident(r.Name), ident(rehearsedRows), ident(rehearsedValues)
+	number := ident(rehearsedRow)
 	err := execute(ctx, tx,
-		fmt.Sprintf("DROP TABLE IF EXISTS pg_temp.%s, pg_temp.%s, pg_temp.%s", table, ident(rehearsedRows), ident(rehearsedValues)),
-		fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT row_number() OVER () AS %s, b.* FROM %s b WHERE b.%s IS NOT NULL",
-			ident(rehearsedRows), ident(rehearsedRow), pgx.Identifier{r.Schema, r.Name}.Sanitize(), ident(r.Subject)))
+		fmt.Sprintf("DROP TABLE IF EXISTS pg_temp.%s, pg_temp.%s, pg_temp.%s", table, rows, values),
+		fmt.Sprintf(`CREATE TEMP TABLE %s AS
+			SELECT row_number() OVER () AS %s, b.* FROM %s b WHERE b.%s IS NOT NULL`,
+			rows, number, pgx.Identifier{r.Schema, r.Name}.Sanitize(), ident(r.Subject)))
 	if err != nil {
 		return err
 	}
@@ -65,25 +69,28 @@ func Rehearse(ctx context.Context, tx pgx.Tx, r *Relation, k int) error {
 		declared = append(declared, fmt.Sprintf("v%d %s", i, q.ReleaseType()))
 		set = append(set, fmt.Sprintf("%s = v.v%d", ident(q.Name), i))
 	}
-	err = execute(ctx, tx, fmt.Sprintf("CREATE TEMP TABLE %s (%s bigint, %s)", ident(rehearsedValues), ident(rehearsedRow), commas(declared)))
+	err = execute(ctx, tx,
+		fmt.Sprintf("CREATE TEMP TABLE %s (%s bigint, %s)", values, number, commas(declared)))
 	if err != nil {
 		return err
 	}
-	if err := copyInto(ctx, tx, "pg_temp."+ident(rehearsedValues), func(w *copyWriter) { writeRehearsed(w, &with, p) }); err != nil {
+	err = copyInto(ctx, tx, "pg_temp."+values, func(w *copyWriter) { writeRehearsed(w, &with, p) })
+	if err != nil {
 		return err
 	}
-	return execute(ctx, tx, "ANALYZE pg_temp."+ident(rehearsedValues),
-		fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT * FROM pg_temp.%s", table, ident(rehearsedRows)),
+	return execute(ctx, tx, "ANALYZE pg_temp."+values,
+		fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT * FROM pg_temp.%s", table, rows),
 		fmt.Sprintf("UPDATE pg_temp.%s b SET %s FROM pg_temp.%s v WHERE b.%[4]s = v.%[4]s",
-			table, strings.Join(set, ", "), ident(rehearsedValues), ident(rehearsedRow)),
-		fmt.Sprintf("ALTER TABLE pg_temp.%s DROP COLUMN %s", table, ident(rehearsedRow)),
+			table, strings.Join(set, ", "), values, number),
+		fmt.Sprintf("ALTER TABLE pg_temp.%s DROP COLUMN %s", table, number),
 		"ANALYZE pg_temp."+table,
-		fmt.Sprintf("DROP TABLE pg_temp.%s, pg_temp.%s", ident(rehearsedRows), ident(rehearsedValues)))
+		fmt.Sprintf("DROP TABLE pg_temp.%s, pg_temp.%s", rows, values))
 }
 
 // rehearsedRoot partitions the rows that are numbered.
 func rehearsedRoot(ctx context.Context, tx pgx.Tx, r *Relation) (*anonymize.Partition, error) {
-	tuples, e, subjectOfRow, err := readTable(ctx, tx, r, &Forecast{}, "pg_temp."+ident(rehearsedRows), "ORDER BY b."+ident(rehearsedRow))
+	tuples, e, subjectOfRow, err := readTable(
+		ctx, tx, r, &Forecast{}, "pg_temp."+ident(rehearsedRows), "ORDER BY b."+ident(rehearsedRow))
 	if err != nil {
 		return nil, fmt.Errorf("read the table: %w", err)
 	}

@@ -1,15 +1,12 @@
 package planner
 
 import (
-	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 
-	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/ecg"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -57,7 +54,8 @@ func joined(word string, list ...judged) judged {
 // certaintyCall binds a call of one of them.
 func (b *binder) certaintyCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	name := last(f.Funcname)
-	if len(f.Args) != 1 || f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggOrder != nil || f.FuncVariadic {
+	modified := f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggOrder != nil || f.FuncVariadic
+	if len(f.Args) != 1 || modified {
 		return b.uncertain(f, int(f.Location))
 	}
 	j := judge{binder: b, call: f, scope: sc, place: place}
@@ -80,10 +78,12 @@ func (b *binder) certaintyCall(f *pg.FuncCall, sc *scope, place ecg.Place) error
 
 // uncertain is the refusal of a condition that cannot be judged.
 func (b *binder) uncertain(f *pg.FuncCall, at int) error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, "tailor.%s cannot judge this condition", last(f.Funcname)).
-		WithHint("It takes comparisons of quasi-identifiers of one protected table with constants by =, <>, <, <=, >, >=, "+
-			"BETWEEN, IN, IS NULL, LIKE 'prefix%%', and conditions on its other columns, with AND, OR and NOT; "+
-			"texts and codes by =, <>, IN and IS NULL, those of code lists with literals.").
+	name := last(f.Funcname)
+	return sqlstate.New(sqlstate.FeatureNotSupported, "tailor.%s cannot judge this condition", name).
+		WithHint("It takes comparisons of quasi-identifiers of one protected table with constants by "+
+			"=, <>, <, <=, >, >=, BETWEEN, IN, IS NULL, LIKE 'prefix%%', and conditions on its other "+
+			"columns, with AND, OR and NOT; texts and codes by =, <>, IN and IS NULL, those of code "+
+			"lists with literals.").
 		At(b.statement, at)
 }
 
@@ -161,7 +161,8 @@ func (j judge) generalized(node *pg.Node) (found bool) {
 			return
 		}
 		r, err := j.resolve(j.scope, ref)
-		found = found || err != nil || slices.ContainsFunc(r.all(), func(o origin) bool { return o.qid() != nil })
+		generalized := func(o origin) bool { return o.qid() != nil }
+		found = found || err != nil || slices.ContainsFunc(r.all(), generalized)
 	})
 	return found
 }
@@ -201,7 +202,8 @@ func (j judge) column(node *pg.Node) (labelled, error) {
 		return labelled{}, err
 	}
 	o := r.origin
-	if o.qid() == nil || o.entry.relation == nil || o.entry.via != nil || !j.scope.reaches(o.entry) || !o.entry.relation.Numbers(o.qid()) {
+	if o.qid() == nil || o.entry.relation == nil || o.entry.via != nil ||
+		!j.scope.reaches(o.entry) || !o.entry.relation.Numbers(o.qid()) {
 		_, err := j.refuse(node)
 		return labelled{}, err
 	}
@@ -217,8 +219,8 @@ func (j judge) constant(node *pg.Node) (string, error) {
 	plain := true
 	visit(node, func(n *pg.Node) {
 		switch n.Node.(type) {
-		case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_TypeCast, *pg.Node_AExpr, *pg.Node_SqlvalueFunction, *pg.Node_String_,
-			*pg.Node_Integer:
+		case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_TypeCast, *pg.Node_AExpr,
+			*pg.Node_SqlvalueFunction, *pg.Node_String_, *pg.Node_Integer:
 		default:
 			plain = false
 		}
@@ -271,11 +273,12 @@ func (j judge) comparison(node *pg.Node, not bool) (judged, error) {
 		}
 		return joined(word, list...), nil
 	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN:
-		return j.between(o, right.GetList().GetItems(), (e.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN) != not, node)
+		outside := e.Kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN
+		return j.between(o, right.GetList().GetItems(), outside != not, node)
 	case pg.A_Expr_Kind_AEXPR_LIKE:
 		pattern := right.GetAConst().GetSval().GetSval()
 		prefix, only := strings.CutSuffix(pattern, "%")
-		if o.Hierarchy == nil || o.Hierarchy.Kind != "prefix" || !only || strings.ContainsAny(prefix, `%_\`) {
+		if !o.isPrefix() || !only || strings.ContainsAny(prefix, `%_\`) {
 			return j.refuse(node)
 		}
 		return o.begins(literal(prefix), (operator == "!~~") != not), nil
@@ -338,7 +341,7 @@ func (j judge) compare(o labelled, operator string, with, node *pg.Node) (judged
 	case o.IsMeasured():
 		return o.measured(operator, text), nil
 	case operator != "=" && operator != "<>":
-	case o.Hierarchy != nil && o.Hierarchy.Kind == "prefix":
+	case o.isPrefix():
 		return o.equals(text, "", operator == "<>"), nil
 	default:
 		if value, ok := literalOf(with); ok {
@@ -348,13 +351,16 @@ func (j judge) compare(o labelled, operator string, with, node *pg.Node) (judged
 	return j.refuse(node)
 }
 
+// faithful are types to which a cast leaves a literal as it is written.
+var faithful = []string{"text", "varchar", "bool", "int2", "int4", "int8"}
+
 // literalOf is the text of a literal, which casts must leave as it is.
 func literalOf(node *pg.Node) (string, bool) {
 	if cast := node.GetTypeCast(); cast != nil {
-		faithful := len(cast.TypeName.GetTypmods()) == 0 && len(cast.TypeName.GetNames()) > 0 &&
-			slices.Contains([]string{"text", "varchar", "bool", "int2", "int4", "int8"}, last(cast.TypeName.GetNames()))
+		names := cast.TypeName.GetNames()
 		text, ok := literalOf(cast.Arg)
-		return text, ok && faithful
+		return text, ok && len(names) > 0 && len(cast.TypeName.GetTypmods()) == 0 &&
+			slices.Contains(faithful, last(names))
 	}
 	c := node.GetAConst()
 	switch v := c.GetVal().(type) {
@@ -376,163 +382,4 @@ func deparsed(node *pg.Node) (string, bool) {
 	}}}})
 	text, ok := strings.CutPrefix(text, "SELECT ")
 	return "(" + text + ")", ok && err == nil
-}
-
-// labelled is a quasi-identifier of a release, with its labels.
-type labelled struct {
-	origin
-	*catalog.Column
-}
-
-// present says that a row has a value, and known that nothing else is possible.
-func (o labelled) present() string { return "COALESCE(" + o.number() + ", 0) > 0" }
-
-func (o labelled) known() string {
-	return o.present() + " AND " + o.label() + " IS DISTINCT FROM '*'"
-}
-
-func (o labelled) isNull(yes bool) judged {
-	if !yes {
-		return judged{words(o.known()), words(o.present())}
-	}
-	return judged{words("NOT (" + o.present() + ")"), words("NOT (" + o.known() + ")")}
-}
-
-// exact, low and high are what is told of the label of a row, with text around.
-func (o labelled) exact(before, behind string) []edit {
-	return o.listed(o.ExactColumn(), before, "["+o.number()+"]"+behind)
-}
-
-func (o labelled) low(before, behind string) []edit {
-	return o.listed(o.LowColumn(), before, "["+o.number()+"]"+behind)
-}
-
-func (o labelled) high(before, behind string) []edit {
-	return o.listed(o.HighColumn(), before, "["+o.number()+"]"+behind)
-}
-
-// measured judges a comparison of a number or a date.
-func (o labelled) measured(operator, c string) judged {
-	known, present := "("+o.known()+" AND ", "("+o.present()+" AND "
-	// The end of a range of dense values, [40,60), is none of them, but for the greatest.
-	atEnd := func(open bool) []edit {
-		switch {
-		case !o.endsOpen() && open:
-			return words("false")
-		case !o.endsOpen():
-			return words("true")
-		case open:
-			return slices.Concat(o.low("(", " < "), o.high("", " AND "+o.label()+" <> '*')"))
-		}
-		return slices.Concat(o.low("(", " = "), o.high("", " OR "+o.label()+" = '*')"))
-	}
-	beyond := func(before string, open bool, strict, behind string) []edit {
-		return slices.Concat(o.high(before+"(", " "+strict+" "+c+" OR "), o.high("", " = "+c+" AND "), atEnd(open), words(")"+behind))
-	}
-	switch operator {
-	case ">=":
-		return judged{o.low(known, " >= "+c+")"), beyond(present, false, ">", ")")}
-	case ">":
-		return judged{o.low(known, " > "+c+")"), o.high(present, " > "+c+")")}
-	case "<=":
-		return judged{o.high(known, " <= "+c+")"), o.low(present, " <= "+c+")")}
-	case "<":
-		return judged{beyond(known, true, "<", ")"), o.low(present, " < "+c+")")}
-	case "=":
-		return judged{
-			slices.Concat(o.low(known, " = "+c+" AND "), o.high("", " = "+c+")")),
-			slices.Concat(o.low(present, " <= "+c+" AND "), beyond("", false, ">", ")")),
-		}
-	}
-	return judged{
-		slices.Concat(o.low(known+"(", " > "+c+" OR "), beyond("", true, "<", "))")),
-		slices.Concat(o.low(present+"NOT (", " = "+c+" AND "), o.high("", " = "+c+"))")),
-	}
-}
-
-// endsOpen says that ranges of the column do not hold their end: values are dense, and
-// ends are whole numbers, which every type of dense values has as they are.
-func (o labelled) endsOpen() bool {
-	name, scale, _ := strings.Cut(o.Type, "(")
-	if !slices.Contains([]string{"numeric", "real", "double precision"}, name) || strings.Contains(scale, "-") {
-		return false
-	}
-	var d struct {
-		Widths []float64 `json:"widths"`
-		Lower  float64   `json:"lower"`
-	}
-	if json.Unmarshal(o.Hierarchy.Definition, &d) != nil {
-		return false
-	}
-	return !slices.ContainsFunc(append(d.Widths, d.Lower), func(v float64) bool {
-		return v != math.Trunc(v) || math.Abs(v) > 1<<20
-	})
-}
-
-// equals judges whether a text or a code is, or is not, a constant c. Its value is needed
-// of a code list, empty for a prefix.
-func (o labelled) equals(c, value string, not bool) judged {
-	is := o.exact("(COALESCE("+o.number()+", 0) > 0 AND ", " AND "+o.value()+" = "+c+")")
-	may := slices.Concat(o.exact("(COALESCE("+o.number()+", 0) > 0 AND (", " AND "+o.sameText(c)+" OR "), o.exact("NOT ", " AND "+o.covers(c, value)+"))"))
-	return o.judgement(is, may, not)
-}
-
-// judgement is that of a comparison, or of its opposite.
-func (o labelled) judgement(is, may []edit, not bool) judged {
-	if !not {
-		return judged{slices.Concat(words("("+o.known()+" AND "), is, words(")")), may}
-	}
-	return judged{
-		slices.Concat(words("("+o.known()+" AND NOT "), may, words(")")),
-		slices.Concat(words("("+o.present()+" AND NOT "), is, words(")")),
-	}
-}
-
-// sameText compares the value of a row with a constant, blanks at the end apart: the type
-// character does not see them.
-func (o labelled) sameText(c string) string {
-	if o.Category != "S" {
-		return o.value() + " = " + c
-	}
-	return "pg_catalog.rtrim(" + o.value() + ") = pg_catalog.rtrim(" + c + ")"
-}
-
-// covers says whether the label of a row, which is no value, covers a constant.
-func (o labelled) covers(c, value string) string {
-	switch {
-	case o.Hierarchy != nil && o.Hierarchy.Kind == "prefix":
-		kept := o.kept()
-		return "pg_catalog.rtrim(pg_catalog.left(" + c + ", pg_catalog.length(" + kept + "))) = pg_catalog.rtrim(" + kept + ")"
-	case !slices.Contains([]string{"text", "character varying", "boolean", "smallint", "integer", "bigint"}, strings.SplitN(o.Type, "(", 2)[0]):
-		return "true"
-	}
-	var d struct {
-		Paths [][]string `json:"paths"`
-	}
-	if o.Hierarchy == nil || json.Unmarshal(o.Hierarchy.Definition, &d) != nil {
-		return "true"
-	}
-	at := slices.IndexFunc(d.Paths, func(path []string) bool { return len(path) > 0 && path[0] == value })
-	if at < 0 {
-		return "true"
-	}
-	labels := []string{literal("*")}
-	for _, label := range d.Paths[at][1:] {
-		labels = append(labels, literal(label))
-	}
-	return o.label() + " IN (" + strings.Join(labels, ", ") + ")"
-}
-
-// kept is what the label of a row says of the beginning of a code.
-func (o labelled) kept() string { return "pg_catalog.rtrim(" + o.label() + ", '*')" }
-
-// begins judges whether a code begins, or does not, with a prefix.
-func (o labelled) begins(prefix string, not bool) judged {
-	length := func(text string) string { return "pg_catalog.length(" + text + ")" }
-	left := func(text, n string) string { return "pg_catalog.left(" + text + ", " + n + ")" }
-	is := words("(" + left(o.kept(), length(prefix)) + " = " + prefix + ")")
-	least := "LEAST(" + length(prefix) + ", " + length(o.kept()) + ")"
-	may := o.exact("(COALESCE("+o.number()+", 0) > 0 AND CASE WHEN ",
-		" THEN "+left(o.value(), length(prefix))+" = "+prefix+" ELSE "+left(o.kept(), least)+" = "+left(prefix, least)+" END)")
-	return o.judgement(is, may, not)
 }

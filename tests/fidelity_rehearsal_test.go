@@ -20,7 +20,6 @@ SELECT name, count(*) FROM patients GROUP BY name;`
 func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 	p := shared.serve(t)
 	super := shared.superuser(t)
-	before := rowsOf(t, super, `SELECT chain, generation, blocks FROM tailor.chains ORDER BY 1`)
 	args := []string{
 		"fidelity", "--dsn", shared.cluster.SuperuserDSN("hospital"), "--proxy", p.dsn(p.reader(t)),
 		"--workload", workloadFile(t, rehearsedWorkload),
@@ -34,6 +33,7 @@ func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 	if code != 0 {
 		t.Fatal(stderr)
 	}
+	before := rowsOf(t, super, `SELECT chain, generation, blocks FROM tailor.chains ORDER BY 1`)
 	var r struct {
 		fidelityReport
 		AtK []struct {
@@ -70,7 +70,8 @@ func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 	if means[5] < policy/1.5 || means[5] > policy*1.5 {
 		t.Errorf("with the policy's k the mean error is %.4f, rehearsed %.4f", policy, means[5])
 	}
-	if last := r.AtK[3]; last.K != 10000 || last.Queries != 0 || !strings.Contains(last.Reason, "10000") || last.Large.Mean != nil {
+	last := r.AtK[3]
+	if last.K != 10000 || last.Queries != 0 || !strings.Contains(last.Reason, "10000") || last.Large.Mean != nil {
 		t.Errorf("with more than all people: %+v", last)
 	}
 	if _, page, _ := with("--k", "2,50", "--format", "html"); strings.Count(page, "<svg") != 2 || !strings.Contains(page, "Relative error by k") {

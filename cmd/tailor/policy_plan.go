@@ -169,13 +169,16 @@ func (p *comparison) ends(ctx context.Context, t *policyfile.Table, r *catalog.R
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		h := p.file.Hierarchy(c.Hierarchy)
-		if h == nil || h.Type != "date" || h.LowerDay != "" && h.UpperDay != "" || r.Column(c.Name) == nil {
+		given := h == nil || h.Type != "date" || h.LowerDay != "" && h.UpperDay != ""
+		if given || r.Column(c.Name) == nil {
 			continue
 		}
 		var lower, upper *string
 		column := pgx.Identifier{c.Name}.Sanitize()
-		err := p.tx.QueryRow(ctx, fmt.Sprintf(`SELECT pg_catalog.date_trunc('decade', min(%[1]s))::date::text,
-			(pg_catalog.date_trunc('decade', max(%[1]s)) + interval '10 years - 1 day')::date::text FROM %[2]s`,
+		err := p.tx.QueryRow(ctx, fmt.Sprintf(`
+			SELECT pg_catalog.date_trunc('decade', min(%[1]s))::date::text,
+				(pg_catalog.date_trunc('decade', max(%[1]s)) + interval '10 years - 1 day')::date::text
+			FROM %[2]s`,
 			column, pgx.Identifier{r.Schema, r.Name}.Sanitize())).Scan(&lower, &upper)
 		if err != nil {
 			return err

@@ -29,14 +29,25 @@ const reader = "researcher"
 
 // columns are those that a reader is shown, with their types, in order.
 var columns = [][2]string{
-	{"age", "integer"}, {"height", "smallint"}, {"weight", "numeric"}, {"born", "date"},
-	{"member", "boolean"}, {"sex", "text"}, {"zip", "text"}, {"visits", "bigint"}, {"cost", "numeric"},
-	{"score", "double precision"}, {"admitted", "timestamp"}, {"consents", "boolean"}, {"diagnosis", "text"},
+	{"age", "integer"},
+	{"height", "smallint"},
+	{"weight", "numeric"},
+	{"born", "date"},
+	{"member", "boolean"},
+	{"sex", "text"},
+	{"zip", "text"},
+	{"visits", "bigint"},
+	{"cost", "numeric"},
+	{"score", "double precision"},
+	{"admitted", "timestamp"},
+	{"consents", "boolean"},
+	{"diagnosis", "text"},
 }
 
 // probes are what clients are asked for, in the words of pgx.
 var probes = map[string]string{
-	"rows":   "SELECT age, height, weight, born, member, sex, zip, visits, cost, score, admitted, consents, diagnosis FROM people",
+	"rows": "SELECT age, height, weight, born, member, sex, zip, visits, cost, score, admitted, consents, " +
+		"diagnosis FROM people",
 	"filter": "SELECT age, zip FROM people WHERE age >= 65 AND sex = 'female'",
 	"groups": "SELECT sex, count(*), sum(age), min(born), max(cost) FROM people GROUP BY sex",
 	"join":   "SELECT city, count(*) FROM people LEFT JOIN postcodes USING (zip) GROUP BY city",
@@ -129,7 +140,8 @@ func clientsSuite(ctx context.Context, s *stand, verbose bool) (same bool, err e
 		}
 		if verbose {
 			for _, kind := range kinds {
-				fmt.Printf("  %s: %d lines, the first: %q\n", kind, len(got[kind]), slices.Concat(got[kind], []string{""})[0])
+				first := slices.Concat(got[kind], []string{""})[0]
+				fmt.Printf("  %s: %d lines, the first: %q\n", kind, len(got[kind]), first)
 			}
 		}
 	}
@@ -146,11 +158,14 @@ func columnHeads(kinds []string) string {
 }
 
 // run runs the program and returns its lines by their probes, sorted.
-func (c client) run(ctx context.Context, s *stand, port string) (answers map[string][]string, version string, err error) {
-	environment := append(environment(port, s.database), "PGUSER="+reader, "PGPASSWORD="+reader, "TZ=UTC", "LC_ALL=C.UTF-8",
-		"TAILOR_COMPAT_DIR="+s.dir, "TAILOR_COMPAT_DIRECT="+s.direct)
+func (c client) run(
+	ctx context.Context, s *stand, port string,
+) (answers map[string][]string, version string, err error) {
+	environment := append(environment(port, s.database), "PGUSER="+reader, "PGPASSWORD="+reader,
+		"TZ=UTC", "LC_ALL=C.UTF-8", "TAILOR_COMPAT_DIR="+s.dir, "TAILOR_COMPAT_DIRECT="+s.direct)
 	if c.command[0] == "node" {
-		folder, err := obtained(ctx, "scripts/npm-packages", slices.Concat([]string{"npm-clients"}, npmPackages)...)
+		args := slices.Concat([]string{"npm-clients"}, npmPackages)
+		folder, err := obtained(ctx, "scripts/npm-packages", args...)
 		if err != nil {
 			return nil, "", err
 		}
@@ -198,7 +213,8 @@ func canonical(fields []string) string {
 
 // expectedAnswers are what pgx reads through tailor, as text, by probes.
 func expectedAnswers(ctx context.Context, port string) (map[string][]string, error) {
-	conn, err := pgx.Connect(ctx, fmt.Sprintf("host=127.0.0.1 port=%s user=%s password=%s dbname=clients sslmode=disable", port, reader, reader))
+	conn, err := pgx.Connect(ctx, fmt.Sprintf(
+		"host=127.0.0.1 port=%s user=%[2]s password=%[2]s dbname=clients sslmode=disable", port, reader))
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +260,8 @@ func differs(got, want []string) string {
 			if i < len(got) {
 				read = strconv.Quote(got[i])
 			}
-			return fmt.Sprintf("%d lines, expected %d; read %s, expected %q", len(got), len(want), read, line)
+			return fmt.Sprintf("%d lines, expected %d; read %s, expected %q",
+				len(got), len(want), read, line)
 		}
 	}
 	return fmt.Sprintf("%d lines, expected %d; read also %q", len(got), len(want), got[len(want)])

@@ -23,7 +23,9 @@ type AtK struct {
 // Rehearse makes temporary tables in a session of the owner's that stand before protected
 // tables, with what releases would show with another k, and names these tables
 // (schema.table). A reason says why it cannot.
-type Rehearse func(ctx context.Context, conn *pgx.Conn, k int) (tables []string, reason string, err error)
+type Rehearse func(
+	ctx context.Context, conn *pgx.Conn, k int,
+) (tables []string, reason string, err error)
 
 // AtOtherK runs the queries of a report that were compared on releases with each k, and adds
 // the figures to the report. Queries that read several tables are left out, and those that name
@@ -44,7 +46,8 @@ func (r *Runner) AtOtherK(ctx context.Context, report *Report, ks []int, rehears
 		}
 		for i := range report.Queries {
 			q := &report.Queries[i]
-			if at.Reason != "" || q.Outcome != Compared || len(q.reads) != 1 || !slices.Contains(tables, q.reads[0]) {
+			if at.Reason != "" || q.Outcome != Compared || len(q.reads) != 1 ||
+				!slices.Contains(tables, q.reads[0]) {
 				continue
 			}
 			compared, err := r.compareAt(ctx, &rehearsal, q)
@@ -103,7 +106,9 @@ func (r *Report) plotAtK() (string, error) {
 		return "", nil
 	}
 	var b strings.Builder
-	chart := svgplot.Chart{Title: "Relative error by k", X: "k", Y: "error, %", Lines: []svgplot.Line{median, high}}
+	chart := svgplot.Chart{
+		Title: "Relative error by k", X: "k", Y: "error, %", Lines: []svgplot.Line{median, high},
+	}
 	err := chart.Write(&b)
 	return b.String(), err
 }
