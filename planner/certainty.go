@@ -178,7 +178,8 @@ func (j judge) shown(node *pg.Node, not bool) (judged, error) {
 	visit(node, func(ref *pg.ColumnRef) {
 		r, err := j.resolve(j.scope, ref)
 		plain = plain && err == nil && r.entry != nil && r.entry.relation != nil &&
-			!r.entry.relation.BlindCuts && !r.entry.relation.AggregateOnly
+			r.entry.columns[r.at].payload != nil && !r.entry.relation.BlindCuts &&
+			!r.entry.relation.AggregateOnly
 	})
 	text, ok := deparsed(node)
 	if !plain || len(j.edits) != edits || !ok {
