@@ -108,7 +108,7 @@ func (s *session) readSettings(ctx context.Context) error {
 // nothing can be asked any more. A fault is told to the query that needs them. On a loop
 // it returns errWaits.
 func (s *session) readAhead(ctx context.Context, text string) error {
-	if s.pipelined || !s.principal.Reader || s.known && !s.unsettled || !begins(text) {
+	if s.pipelined || !s.principal.Reader || s.known && !s.unsettled || !beginsTransaction(text) {
 		return nil
 	}
 	if s.turn != nil {
@@ -118,8 +118,8 @@ func (s *session) readAhead(ctx context.Context, text string) error {
 	return nil
 }
 
-// begins says that a text begins a transaction, and does nothing else.
-func begins(text string) bool {
+// beginsTransaction says that a text begins a transaction, and does nothing else.
+func beginsTransaction(text string) bool {
 	if i := strings.IndexByte(text, ';'); i >= 0 && i < len(text)-1 {
 		return false
 	}
@@ -255,7 +255,7 @@ var settlers = words.New([]string{"set", "discard", "rollback", "abort", "call",
 // Above doubt are plain queries without a function, and what reads releases:
 // the planner lets no function into it that could.
 func (s *session) settle(l *look, released bool) {
-	s.unsettled = s.unsettled || l.settles() && !begins(l.text) // REPEATABLE is no table
+	s.unsettled = s.unsettled || l.settles() && !beginsTransaction(l.text) // REPEATABLE is no table
 	passes := !released && !l.plain()
 	s.doubtful = s.doubtful || s.unsettled || passes
 	s.names.holds = s.names.holds || passes && l.holds()
