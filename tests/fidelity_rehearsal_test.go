@@ -25,11 +25,11 @@ func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 		"--workload", workloadFile(t, rehearsedWorkload),
 	}
 	with := func(more ...string) (int, string, string) { return tool(t, append(args, more...)...) }
-	code, stdout, stderr := with("--k", "50,2,5,1000000", "--format", "json")
+	code, _, stderr := with("--k", "50,2,5,1000000", "--format", "json")
 	if code != 2 || !strings.Contains(stderr, "from 2 to 10000") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	code, stdout, stderr = with("--k", "50,2,5,10000", "--format", "json")
+	code, stdout, stderr := with("--k", "50,2,5,10000", "--format", "json")
 	if code != 0 {
 		t.Fatal(stderr)
 	}
