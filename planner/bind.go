@@ -32,7 +32,9 @@ type binder struct {
 	keyed    keyed
 	// joint are the parents that are read together with their codes in the statement at
 	// hand, each with the relation of the codes.
-	joint   map[*catalog.Relation]*catalog.Relation
+	joint map[*catalog.Relation]*catalog.Relation
+	// lists are code lists that conditions are judged by, see codeList.
+	lists   map[*catalog.HierarchySpec]codeList
 	at      int  // offset of the reference being bound, -1 for none
 	exactly bool // what is being bound is compared with =
 }

@@ -212,7 +212,7 @@ func (j judge) column(node *pg.Node) (labelled, error) {
 	j.use(o, j.place)
 	j.at = -1
 	o.entry.mention(o.at)
-	return labelled{o, o.qid()}, nil
+	return labelled{o, o.qid(), j.codeList(o.qid().Hierarchy)}, nil
 }
 
 // constant is the text of an expression without columns.

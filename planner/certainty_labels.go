@@ -13,6 +13,36 @@ import (
 type labelled struct {
 	origin
 	*catalog.Column
+	list codeList
+}
+
+// codeList has the labels above each code of a list, the code itself first.
+type codeList map[string][]string
+
+// codeList reads the list of a hierarchy, once a statement: it may be long. Of other
+// hierarchies it is nil.
+func (b *binder) codeList(h *catalog.HierarchySpec) codeList {
+	if h == nil || h.Kind != "table" {
+		return nil
+	}
+	if list, known := b.lists[h]; known {
+		return list
+	}
+	var d struct {
+		Paths [][]string `json:"paths"`
+	}
+	_ = json.Unmarshal(h.Definition, &d) // without a list any wider label may cover a code
+	list := make(codeList, len(d.Paths))
+	for _, path := range d.Paths {
+		if len(path) > 0 {
+			list[path[0]] = path
+		}
+	}
+	if b.lists == nil {
+		b.lists = make(map[*catalog.HierarchySpec]codeList)
+	}
+	b.lists[h] = list
+	return list
 }
 
 // present says that a row has a value, and known that nothing else is possible.
@@ -147,20 +177,12 @@ func (o labelled) covers(c, value string) string {
 	case !slices.Contains(plainCodes, strings.SplitN(o.Type, "(", 2)[0]):
 		return "true"
 	}
-	var d struct {
-		Paths [][]string `json:"paths"`
-	}
-	if o.Hierarchy == nil || json.Unmarshal(o.Hierarchy.Definition, &d) != nil {
-		return "true"
-	}
-	at := slices.IndexFunc(d.Paths, func(path []string) bool {
-		return len(path) > 0 && path[0] == value
-	})
-	if at < 0 {
+	path, known := o.list[value]
+	if !known {
 		return "true"
 	}
 	labels := []string{literal("*")}
-	for _, label := range d.Paths[at][1:] {
+	for _, label := range path[1:] {
 		labels = append(labels, literal(label))
 	}
 	return o.label() + " IN (" + strings.Join(labels, ", ") + ")"
