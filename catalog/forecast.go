@@ -64,7 +64,7 @@ func (f *Forecast) read(
 		f.Share = float64(most) / float64(f.Rows)
 	}
 	qids := r.QuasiIdentifiers()
-	tuples, e, subjectOfRow, err := readTable(ctx, tx, r, f, name)
+	tuples, e, subjectOfRow, err := readTable(ctx, tx, r, f, name, "")
 	if err != nil {
 		return nil, fmt.Errorf("read the table: %w", err)
 	}
@@ -136,8 +136,10 @@ func smallestTuple(t *anonymize.Table) int {
 }
 
 // readTable reads the quasi-identifiers as text, [column][row], and the codes of
-// subjects and sensitive values.
-func readTable(ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name string) ([][]*string, *cohort, []uint32, error) {
+// subjects and sensitive values; in an order, if one is given.
+func readTable(
+	ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name, order string,
+) ([][]*string, *cohort, []uint32, error) {
 	qids := r.QuasiIdentifiers()
 	list := []string{fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(r.Subject))}
 	e := &cohort{sensitive: make(map[string][]uint32)}
@@ -158,7 +160,8 @@ func readTable(ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name st
 	if f.Share < 1 {
 		where += fmt.Sprintf(" AND mod(abs(hashtext(b.%s::text)::bigint), 1000000) < %d", ident(r.Subject), int(1e6*f.Share))
 	}
-	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s b %s", strings.Join(list, ", "), name, where))
+	rows, err := tx.Query(ctx,
+		fmt.Sprintf("SELECT %s FROM %s b %s %s", strings.Join(list, ", "), name, where, order))
 	if err != nil {
 		return nil, nil, nil, err
 	}

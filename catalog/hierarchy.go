@@ -36,8 +36,8 @@ type dateDefinition struct {
 
 // A date hierarchy without bounds gets these, wide enough for people alive.
 const (
-	defaultLowerDay = "1900-01-01"
-	defaultUpperDay = "2099-12-31"
+	DefaultLowerDay = "1900-01-01"
+	DefaultUpperDay = "2099-12-31"
 )
 
 // tableDefinition is the definition of kind "table": rows of a code list, the
@@ -87,7 +87,7 @@ func (h *HierarchySpec) build(values []string, withNull, integer bool) (*anonymi
 		}
 		return anonymize.Prefix{Keep: d.Keep}.Build(values, withNull)
 	case "date":
-		d := dateDefinition{Lower: defaultLowerDay, Upper: defaultUpperDay}
+		d := dateDefinition{Lower: DefaultLowerDay, Upper: DefaultUpperDay}
 		if err := h.decode(&d); err != nil {
 			return nil, err
 		}

@@ -451,7 +451,8 @@ BEGIN
         || CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN ' WITH INHERIT TRUE' ELSE '' END;
     -- Tools that list what is in the path find the released shape first.
     IF NOT EXISTS (SELECT FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
-                   WHERE r.rolname = role AND array_to_string(s.setconfig, E'\n') ~ '(^|\n)search_path=') THEN
+                   WHERE r.rolname = role AND array_to_string(s.setconfig, E'\n') ~ '(^|\n)search_path='
+                     AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))) THEN
         BEGIN
             EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = research, %s', role, current_database(),
                            coalesce((SELECT substr(c, length('search_path=') + 1) FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) c

@@ -29,6 +29,11 @@ CREATE SCHEMA IF NOT EXISTS tailor AUTHORIZATION tailor_owner;
 CREATE SCHEMA IF NOT EXISTS tailor_store AUTHORIZATION tailor_owner;
 CREATE SCHEMA IF NOT EXISTS tailor_release AUTHORIZATION tailor_owner;
 CREATE SCHEMA IF NOT EXISTS research AUTHORIZATION tailor_owner;
+COMMENT ON SCHEMA research IS 'what readers are shown, in the shape of the tables';
+COMMENT ON SCHEMA tailor_release IS
+    'Tailor''s own: the releases that queries of tables are answered from; tools look into research';
+COMMENT ON SCHEMA tailor_store IS 'Tailor''s own: stored copies, which no reader may read';
+COMMENT ON SCHEMA tailor IS 'policies and procedures, for administrators';
 GRANT USAGE ON SCHEMA tailor_release, research TO tailor_reader;
 GRANT USAGE ON SCHEMA tailor TO tailor_admin, tailor_reader;
 

@@ -32,6 +32,8 @@ type binder struct {
 	// joint are the parents that are read together with their codes in the statement at
 	// hand, each with the relation of the codes.
 	joint map[*catalog.Relation]*catalog.Relation
+	// lists are code lists that conditions are judged by, see codeList.
+	lists map[*catalog.HierarchySpec]codeList
 	// family are the relations whose subjects have numbers in the statement at hand.
 	family  map[*catalog.Relation]bool
 	apart   bool   // codes are not read together with their parent
@@ -55,6 +57,8 @@ type boundQuery struct {
 	// listEnd is the offset behind the target list, where labels are added.
 	listEnd int
 	grouped []origin
+	// distinct says that the query merges rows by DISTINCT.
+	distinct bool
 	// keys are the quasi-identifiers that the query is grouped by as they stand.
 	keys []origin
 	// places are where the target list, GROUP BY and ORDER BY name columns by
@@ -140,6 +144,9 @@ func mergesRows(s *pg.SelectStmt) bool {
 // keepNumbered leaves the labels of those columns of a query that merges rows by which
 // it can be grouped: others show the values that it is grouped by.
 func (q *boundQuery) keepNumbered(s *pg.SelectStmt) {
+	if len(s.DistinctClause) > 0 {
+		q.distinct = true
+	}
 	if len(s.GroupClause) == 0 {
 		q.grouped = q.labels // DISTINCT
 	}

@@ -86,7 +86,7 @@ func (q *boundQuery) byNumber(o origin) bool {
 	if o.qid() == nil || !slices.Contains(q.grouped, o) {
 		return false
 	}
-	if o.entry.relation == nil || o.entry.via != nil || !o.entry.relation.Lists(o.qid()) {
+	if o.entry.relation == nil || !o.entry.relation.Lists(o.qid()) || o.entry.via != nil && q.distinct {
 		return false
 	}
 	alone := 0
@@ -130,8 +130,12 @@ func (b *binder) groupByNumber(q *boundQuery, o origin) error {
 	return nil
 }
 
-// number is the reference to the number of the column's label.
+// number is the reference to the number of the column's label, or to the label itself of
+// what one table shows of another.
 func (o origin) number() string {
+	if o.entry.via != nil {
+		return o.label()
+	}
 	return quoted(o.entry.alias) + "." + quoted(o.qid().NumberColumn())
 }
 
@@ -143,8 +147,12 @@ func (o origin) listed(column, before, behind string) []edit {
 	}
 }
 
-// valueByNumber is the value that the number of a column's label stands for.
+// valueByNumber is the value that the number of a column's label stands for; of what one
+// table shows of another, the least value of the group.
 func (o origin) valueByNumber() []edit {
+	if o.entry.via != nil {
+		return []edit{{text: "pg_catalog.min(" + o.value() + ")"}}
+	}
 	if isText(o) {
 		return o.listed(o.qid().LabelColumn(), "", " OPERATOR(pg_catalog.->>) "+o.number())
 	}
@@ -153,5 +161,8 @@ func (o origin) valueByNumber() []edit {
 
 // labelByNumber is the label of a number. NULL, and a row that a join has added, has none.
 func (o origin) labelByNumber() []edit {
+	if o.entry.via != nil {
+		return []edit{{text: o.label()}}
+	}
 	return o.listed(o.qid().LabelColumn(), "", " OPERATOR(pg_catalog.->>) "+o.number())
 }

@@ -17,10 +17,10 @@ var labelFunctions = []string{
 	"bounds", // the least and the greatest value that the label covers, an array
 }
 
-// isLabelCall says whether a call is of one of them.
+// isLabelCall says whether a call is of one of them, or says how certain a condition is.
 func (b *binder) isLabelCall(f *pg.FuncCall) bool {
 	names := f.GetFuncname()
-	if len(names) == 0 || !slices.Contains(labelFunctions, last(names)) {
+	if len(names) == 0 || !slices.Contains(labelFunctions, last(names)) && !slices.Contains(certaintyFunctions, last(names)) {
 		return false
 	}
 	if len(names) == 1 {
@@ -32,6 +32,9 @@ func (b *binder) isLabelCall(f *pg.FuncCall) bool {
 // labelCall binds such a call.
 func (b *binder) labelCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	name := last(f.Funcname)
+	if slices.Contains(certaintyFunctions, name) {
+		return b.certaintyCall(f, sc, place)
+	}
 	refuse := func(what string) error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "tailor.%s cannot be asked %s", name, what).
 			WithHint("It takes a quasi-identifier of a protected table that stands in the same FROM list: tailor.%s(age).", name).
@@ -69,6 +72,11 @@ func (b *binder) labelCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		parts = o.listed(o.qid().LowColumn(), "CASE WHEN "+o.number()+" OPERATOR(pg_catalog.>) 0 THEN ARRAY[", "["+o.number()+"], ")
 		parts = append(parts, o.listed(o.qid().HighColumn(), "", "["+o.number()+"]] END")...)
 	}
+	return b.replaceCall(f, parts)
+}
+
+// replaceCall puts parts of a text in place of a call of a function.
+func (b *binder) replaceCall(f *pg.FuncCall, parts []edit) error {
 	first, end := b.extentOf(f)
 	for i, e := range parts {
 		e.start, e.end = first, first

@@ -18,6 +18,15 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 		return malformed(nil)
 	}
 	to, from = cutName(to), cutName(from)
+	p := s.names.statements[string(from)]
+	if p != nil && (p.before != nil || p.closed || p.failed.Load()) {
+		p = s.names.statement(string(from))
+	}
+	if p != nil {
+		if err := s.readAhead(ctx, p.text); err != nil {
+			return err
+		}
+	}
 	asked := s.questions.Load()
 	e := s.expect.blank()
 	e.kind, e.started = 'B', s.arrived()
@@ -31,10 +40,6 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 			e.record = s.record("")
 			return s.refuseStep(e, errOwnName(string(name)))
 		}
-	}
-	p := s.names.statements[string(from)]
-	if p != nil && (p.before != nil || p.closed || p.failed.Load()) {
-		p = s.names.statement(string(from))
 	}
 	if p != nil {
 		e.statement, e.binds = p.text, p

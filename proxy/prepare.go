@@ -17,6 +17,9 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		return malformed(nil)
 	}
 	sent := s.looks.at(p.query)
+	if err := s.readAhead(ctx, sent.text); err != nil {
+		return err
+	}
 	s.note(sent.text)
 	started := s.arrived()
 	runs, resolved, plan, err := s.planned(ctx, sent)

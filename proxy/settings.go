@@ -103,6 +103,34 @@ func (s *session) readSettings(ctx context.Context) error {
 	return err
 }
 
+// readAhead reads the settings, if they are not known, before a statement that begins a
+// transaction: drivers send the transaction's first query in the same pipeline, where
+// nothing can be asked any more. A fault is told to the query that needs them. On a loop
+// it returns errWaits.
+func (s *session) readAhead(ctx context.Context, text string) error {
+	if s.pipelined || !s.principal.Reader || s.known && !s.unsettled || !beginsTransaction(text) {
+		return nil
+	}
+	if s.turn != nil {
+		return errWaits
+	}
+	_ = s.readSettings(ctx)
+	return nil
+}
+
+// beginsTransaction says that a text begins a transaction, and does nothing else.
+func beginsTransaction(text string) bool {
+	if i := strings.IndexByte(text, ';'); i >= 0 && i < len(text)-1 {
+		return false
+	}
+	for _, word := range []string{"begin", "start"} {
+		if len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) {
+			return true
+		}
+	}
+	return false
+}
+
 // askSettings asks without waiting for the answer.
 func (s *session) askSettings() error {
 	q := &internalQuery{server: s.server, done: make(chan error, 1)}
@@ -227,7 +255,7 @@ var settlers = words.New([]string{"set", "discard", "rollback", "abort", "call",
 // Above doubt are plain queries without a function, and what reads releases:
 // the planner lets no function into it that could.
 func (s *session) settle(l *look, released bool) {
-	s.unsettled = s.unsettled || l.settles()
+	s.unsettled = s.unsettled || l.settles() && !beginsTransaction(l.text) // REPEATABLE is no table
 	if l.settles() && strings.Contains(strings.ToLower(l.text), "snapshot") {
 		s.began = time.Time{} // SET TRANSACTION SNAPSHOT imports one that may be older
 	}

@@ -2,8 +2,13 @@ package tests
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/hiatus-tailor/tailor/internal/hospital"
 )
@@ -41,5 +46,75 @@ func TestAnalysesComeOutAsInTheTables(t *testing.T) {
 	t.Logf("%d people: %d cells of at least 50, relative error: median %.4f, 90 %% below %.4f, at most %.3f", people, large.Cells, *large.Median, *large.P90, *large.Max)
 	if *large.Median > 0.005 || *large.P90 > 0.1 || *large.Max > most {
 		t.Errorf("the errors are too large:\n%s", stdout[:min(len(stdout), 20000)])
+	}
+}
+
+// TestAnalysesComeOutTheSameInAnyOrder asks the analyses and the recipes of the researchers' page
+// in three orders, by readers of their own, one of them behind the probes of drivers: each has the
+// same answer every time, byte for byte but for the order of rows.
+func TestAnalysesComeOutTheSameInAnyOrder(t *testing.T) {
+	file, err := os.ReadFile("testdata/analyses.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/researchers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	queries := strings.Split(strings.TrimSpace(string(file)), ";\n")
+	for _, block := range sqlBlock.FindAllStringSubmatch(string(page), -1) {
+		if begin := strings.ToUpper(block[1][:6]); begin == "SELECT" || begin[:4] == "WITH" {
+			if !strings.Contains(block[1], "elderly") { // which another recipe makes
+				queries = append(queries, block[1])
+			}
+		}
+	}
+	if len(queries) < 55 {
+		t.Fatalf("only %d queries", len(queries))
+	}
+	p := shared.serve(t)
+	first := make(map[string]string)
+	reversed, shuffled := slices.Clone(queries), slices.Clone(queries)
+	slices.Reverse(reversed)
+	random := rand.New(rand.NewPCG(5, 23))
+	random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	for name, order := range map[string][]string{"as written": queries, "backwards": reversed, "shuffled, after probes": shuffled} {
+		conn := connect(t, p.program(shared.reader(t)))
+		if strings.Contains(name, "probes") {
+			for _, table := range []string{"patients", "visits", "diagnoses"} {
+				for _, probe := range []string{
+					"SELECT * FROM " + table + " WHERE 1 = 0", "SELECT * FROM research." + table + " LIMIT 0",
+					"SELECT count(*) FROM " + table, "SELECT * FROM " + table + " LIMIT 1",
+				} {
+					rowsOf(t, conn, probe)
+				}
+				if _, err := conn.Prepare(t.Context(), "probe_"+table, "SELECT * FROM "+table); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, sql := range order {
+			rows, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+			if err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+			var lines []string
+			for rows.Next() {
+				line := ""
+				for _, value := range rows.RawValues() {
+					line += "|" + string(value)
+				}
+				lines = append(lines, line)
+			}
+			if rows.Err() != nil {
+				t.Fatalf("%s: %v", sql, rows.Err())
+			}
+			slices.Sort(lines)
+			answer := strings.Join(lines, "\n")
+			if known, asked := first[sql]; asked && known != answer {
+				t.Errorf("%s: another answer to %s\n%.500s\nbefore\n%.500s", name, sql, answer, known)
+			}
+			first[sql] = answer
+		}
 	}
 }

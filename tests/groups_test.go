@@ -142,3 +142,60 @@ func TestGroupsByNumberAreThoseByLabel(t *testing.T) {
 		rows.Close()
 	}
 }
+
+// TestGroupsByAParentsColumnShowLabels groups joins along the key at a terminal: by the
+// labels that the rows of the join show, in the order of values.
+func TestGroupsByAParentsColumnShowLabels(t *testing.T) {
+	p := shared.serve(t)
+	conn := connect(t, p.dsn(shared.reader(t)))
+	for _, join := range []string{
+		"FROM patients p JOIN visits v ON v.patient_id = p.id",
+		"FROM patients p JOIN diagnoses d ON d.patient_id = p.id",
+	} {
+		for _, column := range []string{"age", "sex", "zip"} {
+			rows := make(map[string]int)
+			for _, label := range rowsOf(t, conn, "SELECT p."+column+" "+join) {
+				rows[label]++
+			}
+			for _, sql := range []string{
+				"SELECT p.%[1]s, count(*) %[2]s GROUP BY p.%[1]s ORDER BY p.%[1]s",
+				"SELECT %[1]s, count(*) %[2]s GROUP BY 1 ORDER BY 1 DESC",
+				"SELECT p.%[1]s AS x, count(*) %[2]s GROUP BY x ORDER BY count(*), x",
+			} {
+				groups := rowsOf(t, conn, fmt.Sprintf(sql, column, join))
+				if len(groups) != len(rows) {
+					t.Errorf(sql+": %d groups, the rows have %d labels", column, join, len(groups), len(rows))
+				}
+				for _, group := range groups {
+					label, n, _ := strings.Cut(group, "|")
+					if int(figure(n)) != rows[label] {
+						t.Errorf(sql+": %s rows of %q, there are %d", column, join, n, label, rows[label])
+					}
+				}
+			}
+		}
+		// What computes with the column, or merges rows otherwise, is by values.
+		for _, sql := range []string{
+			"SELECT DISTINCT p.age %s", "SELECT p.age, p.age + 1, count(*) %s GROUP BY p.age",
+			"SELECT q.age FROM (SELECT p.age, count(*) %s GROUP BY p.age) q", "SELECT p.sex, count(*) %s GROUP BY ROLLUP (p.sex)",
+			"SELECT p.age, count(*) %s GROUP BY p.age HAVING p.age > 40",
+		} {
+			for _, row := range rowsOf(t, conn, fmt.Sprintf(sql, join)) {
+				if value, _, _ := strings.Cut(row, "|"); strings.ContainsAny(value, "-*") {
+					t.Errorf(sql+": a label %s", join, value)
+					break
+				}
+			}
+		}
+	}
+	ages := rowsOf(t, conn, "SELECT p.age, count(*) FROM patients p JOIN visits v ON v.patient_id = p.id GROUP BY p.age ORDER BY p.age")
+	coarse := 0
+	for _, row := range ages {
+		if strings.ContainsAny(row, "-*") {
+			coarse++
+		}
+	}
+	if coarse == 0 || coarse == len(ages) {
+		t.Errorf("%d of %d labels are ranges", coarse, len(ages))
+	}
+}

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -182,6 +183,42 @@ func TestAPortalReadsWhatItsBindDecided(t *testing.T) {
 		f.send(t, &pgproto3.Parse{Query: text}, &pgproto3.Bind{}, &pgproto3.Execute{}, sync)
 		if again := f.untilReady(t, 1); again != first || strings.Contains(first, "E:") {
 			t.Errorf("%s: answered with %.200s, then with %.200s", text, first, again)
+		}
+	}
+}
+
+// TestATransactionBeginsInThePipelineOfItsFirstQuery does what JDBC does without
+// autocommit, after a login and after SET: BEGIN and the first query are sent together.
+func TestATransactionBeginsInThePipelineOfItsFirstQuery(t *testing.T) {
+	p := shared.serve(t)
+	want := fmt.Sprintf("BEGIN D:%d SELECT 1 Z", patients)
+	once := func(name, sql string) []pgproto3.FrontendMessage {
+		return []pgproto3.FrontendMessage{&pgproto3.Parse{Name: name, Query: sql}, &pgproto3.Bind{PreparedStatement: name}, &pgproto3.Execute{}}
+	}
+	first := append(once("", "SELECT count(*) FROM patients"), &pgproto3.Sync{})
+	begun := []pgproto3.FrontendMessage{&pgproto3.Bind{PreparedStatement: "b"}, &pgproto3.Execute{}}
+	for _, begin := range []string{"BEGIN", "begin read only", "START TRANSACTION ISOLATION LEVEL REPEATABLE READ"} {
+		w := dial(t, p.dsn(shared.reader(t)))
+		for _, c := range []struct {
+			claim    string
+			before   string
+			pipeline []pgproto3.FrontendMessage
+		}{
+			{"after the login", "", slices.Concat(once("b", begin), first)},
+			{"after SET", "SET search_path = public", slices.Concat(once("", begin), first)},
+			{"prepared before", "SET DateStyle = ISO", slices.Concat(begun, first)},
+			{"again", "", slices.Concat(begun, first)},
+		} {
+			if c.before != "" {
+				w.send(t, query(c.before))
+				w.untilReady(t, 1)
+			}
+			w.send(t, c.pipeline...)
+			if got := w.untilReady(t, 1); got != strings.Replace(want, "BEGIN", strings.ToUpper(strings.TrimSuffix(strings.Split(begin, " I")[0], " read only")), 1) {
+				t.Errorf("%s, %s: %s", begin, c.claim, got)
+			}
+			w.send(t, query("COMMIT"))
+			w.untilReady(t, 1)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -42,5 +43,45 @@ func TestTheRecipesOfTheResearchersPageAreAnswered(t *testing.T) {
 		if (tag.Select() || strings.HasPrefix(tag.String(), "COPY")) && tag.RowsAffected() == 0 {
 			t.Errorf("no row:\n%s", sql)
 		}
+	}
+}
+
+// TestKaplanMeierComesOutAsInTheTable runs the recipe on the release and on the table.
+func TestKaplanMeierComesOutAsInTheTable(t *testing.T) {
+	page, err := os.ReadFile("../docs/researchers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recipe string
+	for _, block := range sqlBlock.FindAllStringSubmatch(string(page), -1) {
+		if strings.Contains(block[1], "free_of_stroke") {
+			recipe = block[1]
+		}
+	}
+	if recipe == "" {
+		t.Fatal("there is no recipe")
+	}
+	curve := func(rows []string) map[string]float64 {
+		out := make(map[string]float64)
+		for _, row := range rows {
+			f := strings.Split(row, "|")
+			out[f[0]] = figure(f[3])
+		}
+		return out
+	}
+	truth := curve(rowsOf(t, shared.superuser(t), recipe))
+	shown := curve(rowsOf(t, connect(t, shared.serve(t).program(shared.reader(t))), recipe))
+	worst, last := 0.0, 1.0
+	for age, want := range truth {
+		last = min(last, want)
+		if got, known := shown[age]; known {
+			worst = max(worst, math.Abs(got-want))
+		} else if want > 0 {
+			t.Errorf("age %s is missing", age)
+		}
+	}
+	t.Logf("%d ages, down to %.3f, off by at most %.4f", len(truth), last, worst)
+	if len(truth) < 60 || last > 0.95 || worst > 0.05 {
+		t.Errorf("%d ages, down to %.3f, off by at most %.4f", len(truth), last, worst)
 	}
 }

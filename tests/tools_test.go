@@ -56,3 +56,32 @@ GROUP BY 1`) {
 		}
 	}
 }
+
+// TestReadersFindTheReleasedShapeFirst looks at what lists say of schemas: research is what a
+// reader's names mean, and of Tailor's own schemas there is no more than must be granted.
+func TestReadersFindTheReleasedShapeFirst(t *testing.T) {
+	user := shared.reader(t)
+	conn := connect(t, shared.serve(t).dsn(user))
+	if got := one[string](t, conn, `SELECT concat_ws(' ', current_schema(), 'patients'::regclass::oid::regclass,
+		(SELECT relnamespace::regnamespace FROM pg_class WHERE oid = 'patients'::regclass))`); got != "research patients research" {
+		t.Errorf("names mean %s", got)
+	}
+	rowsOf(t, conn, "SELECT count(*) FROM patients") // which makes the release, if it is the first to ask
+	schemas := rowsOf(t, conn, `SELECT DISTINCT table_schema FROM information_schema.tables
+		WHERE table_schema LIKE 'tailor%' OR table_schema = 'research' ORDER BY 1`)
+	if got := strings.Join(schemas, " "); got != "research tailor_release" {
+		t.Errorf("tables are listed in %s", got)
+	}
+	strange := rowsOf(t, conn, `SELECT table_name || '.' || column_name FROM information_schema.columns
+		WHERE table_schema = 'tailor_release' AND column_name !~ '^tailor_' AND column_name NOT IN (
+			SELECT c.column_name FROM research.tailor_columns c)
+		AND NOT (table_name LIKE '%\_parent' AND column_name = 'id') -- of a joint publication, random`)
+	if len(strange) > 0 {
+		t.Errorf("releases list %v", strange)
+	}
+	for schema, want := range map[string]string{"research": "what readers are shown", "tailor_release": "tools look into research"} {
+		if got := one[string](t, conn, `SELECT obj_description(to_regnamespace($1)::oid, 'pg_namespace')`, schema); !strings.Contains(got, want) {
+			t.Errorf("the comment on %s is %q", schema, got)
+		}
+	}
+}

@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/atomicfile"
 	"github.com/hiatus-tailor/tailor/internal/fidelity"
 )
@@ -21,6 +25,7 @@ import (
 type fidelityOptions struct {
 	dsn, proxy, workload, format, out string
 	atLeast                           int
+	ks                                []int
 	timeout                           time.Duration
 }
 
@@ -30,6 +35,10 @@ as a reader, and compares the answers: relative errors, groups that are missing,
 columns that cost most. A comment above a query is its name. Queries that group count(*) beside
 other aggregates tell large cells from small ones. Each statement reaches the proxy's audit log.
 The keys of --format json are documented in docs/policies.md.
+
+--k 2,5,10,25,50 tells how far off the answers would be with another k. The owner's session makes
+roots and values anew from the tables as they are, in temporary tables, which nobody else sees:
+of tables with a root of their own, for queries that read one table by its plain name.
 
 Before a policy goes live: activate it in a copy of the database, or with a reader of your own as
 the only one.
@@ -67,6 +76,18 @@ func runFidelity(ctx context.Context, args []string, _ io.Reader, stdout, stderr
 		time.Minute,
 		"`TIME` that a query may take, on each side",
 	)
+	flags.Func("k", "also with each other `K`, comma-separated: of tables that are rehearsed, see above",
+		func(s string) error {
+			for text := range strings.SplitSeq(s, ",") {
+				k, err := strconv.Atoi(strings.TrimSpace(text))
+				if err != nil || k < 2 || k > mostK || len(o.ks) == mostKs {
+					return fmt.Errorf("takes up to %d numbers from 2 to %d", mostKs, mostK)
+				}
+				o.ks = append(o.ks, k)
+			}
+			slices.Sort(o.ks)
+			return nil
+		})
 	flags.Func("format", "`text`, json or html (default text)", func(s string) error {
 		if s != "text" && s != "json" && s != "html" {
 			return errors.New("is none of text, json, html")
@@ -107,6 +128,49 @@ func (o *fidelityOptions) fault() string {
 	return ""
 }
 
+// mostK and mostKs bound --k.
+const mostK, mostKs = 10000, 20
+
+// rehearse makes temporary tables, in the session of a connection, of what releases would show
+// with another k.
+func rehearse(ctx context.Context, conn *pgx.Conn, k int) (tables []string, reason string, err error) {
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+			return err
+		}
+		relations, err := catalog.LoadPolicies(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, r := range relations {
+			var rows int
+			var mine bool
+			name := pgx.Identifier{r.Schema, r.Name}.Sanitize()
+			if err := tx.QueryRow(ctx, `SELECT pg_catalog.has_table_privilege($1::text, 'SELECT')`, name).Scan(&mine); err != nil {
+				return err
+			}
+			if !mine {
+				continue
+			}
+			if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+name).Scan(&rows); err != nil {
+				return err
+			}
+			if !r.Rehearsable(rows) {
+				continue
+			}
+			if err := catalog.Rehearse(ctx, tx, r, k); err != nil {
+				return err
+			}
+			tables = append(tables, r.Schema+"."+r.Name)
+		}
+		return nil
+	})
+	if unmet := (*anonymize.UnmetError)(nil); errors.As(err, &unmet) {
+		return nil, "not even everybody together meets " + unmet.Requirement, nil
+	}
+	return tables, "", err
+}
+
 // execute runs the workload and writes the report.
 func (o *fidelityOptions) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	queries, err := o.queries()
@@ -129,6 +193,9 @@ func (o *fidelityOptions) execute(ctx context.Context, stdout, stderr io.Writer)
 		return fidelityFault(ctx, err)
 	}
 	report, err := runner.Run(ctx, queries)
+	if err == nil {
+		err = runner.AtOtherK(ctx, report, o.ks, rehearse)
+	}
 	done()
 	if err != nil {
 		return fidelityFault(ctx, err)

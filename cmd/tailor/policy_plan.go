@@ -157,10 +157,43 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 	if err := p.sharedNames(ctx, t); err != nil {
 		return err
 	}
+	if err := p.ends(ctx, t, r); err != nil {
+		return err
+	}
 	if err := p.figures(ctx, t, now, r); err != nil {
 		return err
 	}
 	return p.jointly(ctx, t, r)
+}
+
+// ends says which ends the hierarchies of dates have that the file gives none, and which
+// whole decades hold the data. Loss is a share of what lies between the ends.
+func (p *comparison) ends(ctx context.Context, t *policyfile.Table, r *catalog.Relation) error {
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		h := p.file.Hierarchy(c.Hierarchy)
+		given := h == nil || h.Type != "date" || h.LowerDay != "" && h.UpperDay != ""
+		if given || r.Column(c.Name) == nil {
+			continue
+		}
+		var lower, upper *string
+		column := pgx.Identifier{c.Name}.Sanitize()
+		err := p.tx.QueryRow(ctx, fmt.Sprintf(`
+			SELECT pg_catalog.date_trunc('decade', min(%[1]s))::date::text,
+				(pg_catalog.date_trunc('decade', max(%[1]s)) + interval '10 years - 1 day')::date::text
+			FROM %[2]s`,
+			column, pgx.Identifier{r.Schema, r.Name}.Sanitize())).Scan(&lower, &upper)
+		if err != nil {
+			return err
+		}
+		data := ""
+		if lower != nil && upper != nil {
+			data = fmt.Sprintf(`; whole decades around the data are lower: %q, upper: %q`, *lower, *upper)
+		}
+		p.line("  %s: hierarchy %s has the ends %s and %s, and loss counts by them%s", c.Name, h.Name,
+			cmp.Or(h.LowerDay, catalog.DefaultLowerDay), cmp.Or(h.UpperDay, catalog.DefaultUpperDay), data)
+	}
+	return nil
 }
 
 func orNever(period string) string {

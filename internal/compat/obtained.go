@@ -15,8 +15,8 @@ var errNotObtained = errors.New("not obtained")
 
 // obtained runs a script that downloads and builds what a suite needs, and
 // returns the folder that it prints. Its exit code 3 is errNotObtained.
-func obtained(ctx context.Context, script string) (folder string, err error) {
-	command := exec.CommandContext(ctx, script)
+func obtained(ctx context.Context, script string, args ...string) (folder string, err error) {
+	command := exec.CommandContext(ctx, script, args...)
 	var said bytes.Buffer
 	command.Stderr = &said
 	output, err := command.Output()

@@ -28,6 +28,7 @@ const owner = "postgres"
 // stand is a PostgreSQL with tailor before it.
 type stand struct {
 	dir             string
+	binary          string // the tailor under test
 	cluster         *pgcluster.Cluster
 	tailor          *exec.Cmd
 	direct, proxied string // ports
@@ -39,15 +40,15 @@ func newStand(ctx context.Context, binary string) (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stand{dir: dir}
-	if err := s.start(ctx, binary); err != nil {
+	s := &stand{dir: dir, binary: binary}
+	if err := s.start(ctx); err != nil {
 		s.stop()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *stand) start(ctx context.Context, binary string) error {
+func (s *stand) start(ctx context.Context) error {
 	if err := os.Chmod(s.dir, 0o755); err != nil {
 		return err
 	}
@@ -66,26 +67,64 @@ func (s *stand) start(ctx context.Context, binary string) error {
 		`CREATE USER " tricky, ' } "" \ test user " SUPERUSER PASSWORD 'secret'`); err != nil {
 		return err
 	}
-	install := exec.CommandContext(ctx, binary, "install", "--dsn", s.cluster.SuperuserDSN("service"))
-	if output, err := install.CombinedOutput(); err != nil {
+	if err := s.install(ctx, "service"); err != nil {
+		return err
+	}
+	s.tailor, s.proxied, err = s.serve("service")
+	return err
+}
+
+// install makes tailor's schemas in a database.
+func (s *stand) install(ctx context.Context, database string) error {
+	output, err := exec.CommandContext(ctx, s.binary, "install", "--dsn", s.cluster.SuperuserDSN(database)).CombinedOutput()
+	if err != nil {
 		return fmt.Errorf("install: %w: %s", err, output)
 	}
-	s.tailor = exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),
-		"--service-dsn", s.cluster.ServiceDSN("service"), "--log-level", "error")
-	s.tailor.Stderr = os.Stderr
-	stdout, err := s.tailor.StdoutPipe()
+	return nil
+}
+
+// serve starts a proxy for a database.
+func (s *stand) serve(database string) (serving *exec.Cmd, port string, err error) {
+	serving = exec.Command(s.binary, "serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),
+		"--service-dsn", s.cluster.ServiceDSN(database), "--log-level", "error")
+	serving.Stderr = os.Stderr
+	stdout, err := serving.StdoutPipe()
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	if err := s.tailor.Start(); err != nil {
-		return err
+	if err := serving.Start(); err != nil {
+		return nil, "", err
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("tailor did not start: %w", err)
+		end(serving)
+		return nil, "", fmt.Errorf("tailor did not start: %w", err)
 	}
-	_, s.proxied, err = net.SplitHostPort(strings.TrimSpace(strings.TrimPrefix(line, "listening on ")))
-	return err
+	_, port, err = net.SplitHostPort(strings.TrimSpace(strings.TrimPrefix(line, "listening on ")))
+	return serving, port, err
+}
+
+// end has a proxy end, if it was started.
+func end(serving *exec.Cmd) {
+	if serving != nil && serving.Process != nil {
+		_ = serving.Process.Signal(syscall.SIGTERM)
+		_ = serving.Wait()
+	}
+}
+
+// protect makes a database with the protected tables that SQL makes, and starts a proxy
+// for it.
+func (s *stand) protect(ctx context.Context, database, setup string) (serving *exec.Cmd, port string, err error) {
+	if err := s.reset(ctx, database, ""); err != nil {
+		return nil, "", err
+	}
+	if err := s.install(ctx, database); err != nil {
+		return nil, "", err
+	}
+	if err := s.execute(ctx, database, setup); err != nil {
+		return nil, "", err
+	}
+	return s.serve(database)
 }
 
 // execute runs statements as the superuser.
@@ -113,10 +152,7 @@ func (s *stand) reset(ctx context.Context, database, setup string) error {
 }
 
 func (s *stand) stop() {
-	if s.tailor != nil && s.tailor.Process != nil {
-		_ = s.tailor.Process.Signal(syscall.SIGTERM)
-		_ = s.tailor.Wait()
-	}
+	end(s.tailor)
 	if s.cluster != nil {
 		s.cluster.Stop()
 	}

@@ -18,24 +18,27 @@ type suite struct {
 	database string // made anew before each run
 	setup    string
 	run      func(ctx context.Context, s *stand, port string, verbose bool) (results, error)
+	// In place of the two runs: whether all came out as it should.
+	check func(ctx context.Context, s *stand, verbose bool) (same bool, err error)
 }
 
 // suites begin with PostgreSQL's own: some of its tests want that nothing has been
 // notified on the server before.
 var suites = []suite{
-	{"regress", "regression", "", regressSuite("src/test/regress", "pg_regress", "parallel_schedule")},
-	{"isolation", "isolation_regression", "", regressSuite("src/test/isolation", "pg_isolation_regress", "isolation_schedule")},
-	{"pipeline", "pipeline", "", pipelineSuite},
+	{name: "regress", database: "regression", run: regressSuite("src/test/regress", "pg_regress", "parallel_schedule")},
+	{name: "isolation", database: "isolation_regression", run: regressSuite("src/test/isolation", "pg_isolation_regress", "isolation_schedule")},
+	{name: "pipeline", database: "pipeline", run: pipelineSuite},
 	{
-		"pgx", "pgx_test", "CREATE EXTENSION hstore; CREATE EXTENSION ltree; CREATE DOMAIN uint64 AS numeric(20,0)",
-		goSuite("github.com/jackc/pgx/v5@v5.12.0", ""),
+		name: "pgx", database: "pgx_test", setup: "CREATE EXTENSION hstore; CREATE EXTENSION ltree; CREATE DOMAIN uint64 AS numeric(20,0)",
+		run: goSuite("github.com/jackc/pgx/v5@v5.12.0", ""),
 	},
-	{"pq", "pqgo", "CREATE EXTENSION hstore", goSuite("github.com/lib/pq@v1.12.3", "TestAuth|TestSSL|Example")},
-	{"psycopg2", "python", "", lineSuite("/usr/bin/python3", "psycopg2_test.py")},
-	{"psycopg3", "python", "", lineSuite("/usr/bin/python3", "psycopg3_test.py")},
-	{"node-pg", "node", "", nodeSuite("pg_test.cjs")},
-	{"postgres.js", "node", "", nodeSuite("postgres_test.cjs")},
-	{"jdbc", "jdbc", "", lineSuite("java", "-cp", "/usr/share/java/postgresql.jar", "Jdbc.java")},
+	{name: "pq", database: "pqgo", setup: "CREATE EXTENSION hstore", run: goSuite("github.com/lib/pq@v1.12.3", "TestAuth|TestSSL|Example")},
+	{name: "psycopg2", database: "python", run: lineSuite("/usr/bin/python3", "psycopg2_test.py")},
+	{name: "psycopg3", database: "python", run: lineSuite("/usr/bin/python3", "psycopg3_test.py")},
+	{name: "node-pg", database: "node", run: nodeSuite("pg_test.cjs")},
+	{name: "postgres.js", database: "node", run: nodeSuite("postgres_test.cjs")},
+	{name: "jdbc", database: "jdbc", run: lineSuite("java", "-cp", "/usr/share/java/postgresql.jar", "Jdbc.java")},
+	{name: "clients", check: clientsSuite},
 }
 
 // environment tells all drivers where to connect.
@@ -118,7 +121,8 @@ func lineSuite(program string, args ...string) func(context.Context, *stand, str
 // nodeSuite is a lineSuite that uses Node's drivers.
 func nodeSuite(script string) func(context.Context, *stand, string, bool) (results, error) {
 	return func(ctx context.Context, s *stand, port string, verbose bool) (results, error) {
-		modules, err := obtained(ctx, "scripts/npm-drivers")
+		modules, err := obtained(ctx, "scripts/npm-packages", "npm-drivers",
+			"pg@8.23.1", "pg-cursor@2.22.0", "pg-query-stream@4.17.0", "pg-copy-streams@7.0.0", "postgres@3.4.9")
 		if err != nil {
 			return nil, err
 		}

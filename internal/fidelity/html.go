@@ -24,6 +24,10 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		"why":      func(r Result) string { return r.why() },
 		"list":     func(names []string) string { return strings.Join(names, ", ") },
 		"plot":     r.plot,
+		"plotAtK": func() (template.HTML, error) {
+			drawn, err := r.plotAtK()
+			return template.HTML(drawn), err // its texts are escaped by svgplot
+		},
 	}).Parse(reportHTML)
 	if err != nil {
 		return err

@@ -35,6 +35,8 @@ type Statement struct {
 	Distinct bool
 	// Tables and Columns are the last parts of all names of relations and columns in the text.
 	Tables, Columns []string
+	// Qualified says that a relation is named with its schema.
+	Qualified bool
 }
 
 // ErrNoQuery is the error of a statement that is no SELECT, or writes.
@@ -60,6 +62,7 @@ func ReadStatement(sql string, isAggregate func(name string) bool) (*Statement, 
 		switch n := m.Interface().(type) {
 		case *pg.RangeVar:
 			s.Tables = addName(s.Tables, n.Relname)
+			s.Qualified = s.Qualified || n.Schemaname != ""
 		case *pg.ColumnRef:
 			s.Columns = addName(s.Columns, lastName(n.Fields))
 		case *pg.IntoClause, *pg.InsertStmt, *pg.UpdateStmt, *pg.DeleteStmt, *pg.MergeStmt:

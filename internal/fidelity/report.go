@@ -39,6 +39,7 @@ type Report struct {
 	Summary  Summary   `json:"summary"`
 	Columns  []Cost    `json:"columns"`
 	Queries  []Result  `json:"queries"`
+	AtK      []AtK     `json:"at_k,omitempty"`
 }
 
 // Release is what an audience is shown of a table.
@@ -91,6 +92,8 @@ type Result struct {
 	TrueError    *Failure    `json:"true_error"`
 	ReleaseError *Failure    `json:"release_error"`
 	Comparison   *Comparison `json:"comparison"` // nil if not compared
+
+	reads []string // protected tables
 }
 
 // failed words which side failed.

@@ -82,7 +82,8 @@ const whichDatabase = `SELECT concat(
 		(SELECT system_identifier FROM pg_catalog.pg_control_system()), ' ', d.oid, ' ', d.datname)
 	FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()`
 
-// askReader asserts that a connection is a reader's, through a proxy.
+// askReader asserts that a connection is a reader's, through a proxy. The path is without the
+// schema research, whose views have the tables' names and answer the proxy only.
 func (r *Runner) askReader(
 	ctx context.Context,
 	conn *pgx.Conn,
@@ -90,7 +91,10 @@ func (r *Runner) askReader(
 	var reads, superuser bool
 	err = conn.QueryRow(
 		ctx,
-		`SELECT pg_catalog.current_setting('TimeZone'), pg_catalog.current_setting('search_path'),
+		`SELECT pg_catalog.current_setting('TimeZone'),
+			(SELECT pg_catalog.string_agg(pg_catalog.quote_ident(s), ', ' ORDER BY n)
+			FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY p (s, n)
+			WHERE s OPERATOR(pg_catalog.<>) 'research'),
 			coalesce(pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER'), false), r.rolsuper
 		FROM pg_catalog.pg_roles r LEFT JOIN pg_catalog.pg_roles g ON g.rolname = 'tailor_reader'
 		WHERE r.rolname = CURRENT_USER`,
@@ -297,6 +301,9 @@ func (r *Runner) query(ctx context.Context, q Query) (*Result, error) {
 		return result, nil
 	default:
 		result.Uses = UsesOf(account, statement, r.quasi)
+		for _, t := range account.Tables {
+			result.reads = append(result.reads, t.Table)
+		}
 	}
 	truth, took, trueErr := r.tables.run(ctx, q.SQL)
 	result.TrueMS = milliseconds(took)

@@ -26,6 +26,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	p.releases(r.Releases)
 	p.queries(r)
 	p.columns(r.Columns)
+	p.atK(r.AtK)
 	p.reasons(r.Queries)
 	p.worst(r.Queries)
 	_, err := io.WriteString(w, p.String())
@@ -113,6 +114,19 @@ func (p *page) columns(columns []Cost) {
 		)
 	}
 	p.table("COLUMN\tOF THE ERROR\tQUERIES\tREFUSED\tMEDIAN\t90 %\tGROUPS MISSING", rows)
+}
+
+// atK lists the errors with other k.
+func (p *page) atK(list []AtK) {
+	if len(list) == 0 {
+		return
+	}
+	var rows []string
+	for _, at := range list {
+		rows = append(rows, fmt.Sprintf("%d\t%d\t%d\t%s\t%s\t%s\t%s", at.K, at.Queries, at.Large.Cells,
+			percent(at.Large.Median), percent(at.Large.P90), percent(at.Large.Max), at.Reason))
+	}
+	p.table("K\tQUERIES\tCELLS\tMEDIAN\t90 %\tMAX\t", rows)
 }
 
 // reasons says why queries were not compared.

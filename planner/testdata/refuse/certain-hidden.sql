@@ -1,0 +1,1 @@
+SELECT tailor.certain(name = 'x' AND age > 3) FROM patients
