@@ -363,7 +363,7 @@ CALL tailor.schedule('town."Odd Table"', '36 hours');
 CREATE TABLE town.sets AS SELECT id, illness, age FROM town.people;
 CALL tailor.protect('town.sets', 'id', 5);
 CALL tailor.set_valued('town.sets', 'illness', m => 2, constraints => '{"b": ["illness 2", "illness 1"], "aa": ["illness 3"]}', sensitive => ARRAY['illness 0'], diversity => 2);
-CALL tailor.activate('town.sets');
+CALL tailor.activate('town.sets'); CALL tailor.schedule('town.sets', on_change => true);
 CREATE TABLE town.plain AS SELECT id, age FROM town.people;
 CALL tailor.protect('town.plain', 'id', 5); CALL tailor.classify('town.plain', 'age', 'quasi_identifier', hierarchy => 'builtin.age'); CALL tailor.represent('town.plain', 'age', 'middle'); CALL tailor.activate('town.plain')`)
 	export := func() string {
@@ -377,7 +377,7 @@ CALL tailor.protect('town.plain', 'id', 5); CALL tailor.classify('town.plain', '
 	first := export()
 	for _, want := range []string{
 		"seed: [[age, zip]]", `"town.\"Odd Table\"":`, `"on": {class: non_sensitive}`, "odd day", "action: pseudonym",
-		"gate: {measure: average, max_risk: 0.125}", "refresh: 36h", "age: {class: quasi_identifier, hierarchy: builtin.age, representative: middle}",
+		"gate: {measure: average, max_risk: 0.125}", "refresh: 36h", "refresh: on_change", "age: {class: quasi_identifier, hierarchy: builtin.age, representative: middle}",
 		"set_valued: {column: illness, m: 2, constraints: {aa: [illness 3], b: [illness 2, illness 1]}, sensitive: [illness 0], diversity: 2}",
 	} {
 		if !strings.Contains(first, want) {

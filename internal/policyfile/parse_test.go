@@ -69,6 +69,7 @@ tables:
     k: 5
     recoding: auto
     chain: {scope: table}
+    refresh: on_change
     set_valued: {column: code, m: 2, joint: {columns: [age, "on"], group_size: 200}}
     columns:
       id: {class: direct_identifier, action: pseudonym}
