@@ -157,7 +157,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 			return nil, err
 		}
 		release, err := s.proxy.catalog.Release(ctx, r, reader)
-		if err == nil && !s.beginning && release.Since.After(s.began) {
+		if err == nil && !s.beginning && release.Since.After(s.began) && !s.looksAnew(ctx) {
 			err = catalog.ErrTooNew()
 		}
 		if err == nil {
@@ -178,6 +178,17 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 		s.began = s.proxy.clock()
 	}
 	return d, nil
+}
+
+// looksAnew says whether each statement of the transaction has a snapshot of its own. Within a
+// pipeline the server cannot be asked.
+func (s *session) looksAnew(ctx context.Context) bool {
+	if s.pipelined {
+		return false
+	}
+	rows, err := s.ask(ctx, "SELECT pg_catalog.current_setting('transaction_isolation')")
+	return err == nil && len(rows) == 1 && len(rows[0]) == 1 &&
+		strings.HasPrefix(string(rows[0][0]), "read ")
 }
 
 // readerOf is who reads a relation: the session's role, as it is now where projects
