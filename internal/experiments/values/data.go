@@ -1,13 +1,12 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/internal/experiments/adult"
 	"github.com/hiatus-tailor/tailor/internal/hospital"
 )
 
@@ -61,41 +60,21 @@ func newDataset(name, title string, table *anonymize.Table, columns []column) *d
 
 func itself(position int) (first, last int) { return position, position }
 
-// adult are seven columns of Adult, with the hierarchies that ARX tests with.
-func adult(folder string) (*dataset, error) {
-	f, err := os.Open(filepath.Join(folder, "adult.csv"))
+// adultDataset are seven columns of Adult, with the hierarchies that ARX tests with. data is
+// the folder of the reference data.
+func adultDataset(data string) (*dataset, error) {
+	table, err := adult.Read(data, []string{
+		"age", "sex", "race", "marital-status", "education", "native-country", "workclass",
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
-	sheet, err := anonymize.ReadSheet(f, ';')
-	if err != nil {
-		return nil, err
-	}
-	var encoded []anonymize.Column
 	var columns []column
-	for _, name := range []string{"age", "sex", "race", "marital-status", "education", "native-country", "workclass"} {
-		h, err := readHierarchy(filepath.Join(folder, "adult_hierarchy_"+name+".csv"))
-		if err != nil {
-			return nil, err
-		}
-		encoded, columns = append(encoded, anonymize.Column{Name: name, Hierarchy: h}), append(columns, column{Hierarchy: h})
+	for _, c := range table.Columns() {
+		columns = append(columns, column{Hierarchy: c.Hierarchy})
 	}
 	columns[0].year = itself
-	table, err := sheet.Encode(encoded, "")
-	if err != nil {
-		return nil, err
-	}
 	return newDataset("adult", "Adult", table, columns), nil
-}
-
-func readHierarchy(path string) (*anonymize.Hierarchy, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return anonymize.ReadHierarchy(f, ';')
 }
 
 // demo are the patients of the demo, with the hierarchies of its policy.

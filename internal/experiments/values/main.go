@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 
 	"github.com/hiatus-tailor/tailor/internal/experiments/page"
 	"github.com/hiatus-tailor/tailor/internal/svgplot"
@@ -70,7 +69,7 @@ All but the last two read the same root. For comparison:
 `
 
 func run(ctx context.Context, data, docs string) error {
-	adult, err := adult(filepath.Join(data, "arx", "adult"))
+	adult, err := adultDataset(data)
 	if err != nil {
 		return err
 	}
