@@ -163,6 +163,13 @@ func (s *stand) makeByHand(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
+	for made := false; !made; time.Sleep(time.Second) { // making the others takes processors
+		if err := conn.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM tailor.protection p
+			WHERE NOT EXISTS (SELECT FROM tailor.chain c WHERE c.relation = p.relation AND c.epoch = p.epoch))`).
+			Scan(&made); err != nil {
+			return err
+		}
+	}
 	var release, columns string
 	if err := conn.QueryRow(ctx, `SELECT format('tailor_release.chain_%s', chain),
 			(SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
