@@ -242,12 +242,11 @@ func (s *session) answerReady(frame []byte) error {
 	s.replies.Add(1)
 	s.finish(e, audit.Passed, "")
 	internal, silent := e.internal, e.silent
+	answered := s.expect.complete()
 	if internal != nil {
-		e.internal = nil // answered: nobody else is to end it
-	}
-	s.expect.complete()
-	if internal != nil {
-		internal.done <- nil
+		if answered { // else it has been ended
+			internal.done <- nil
+		}
 		return nil
 	}
 	if silent {

@@ -193,19 +193,20 @@ func (q *expectations) skipMarks() {
 	}
 }
 
-// complete removes the head, whose answer has ended. Where it was lent, the caller
-// has it no more.
-func (q *expectations) complete() {
+// complete removes the head, whose answer has ended, and says whether there was one: drain
+// may have ended it. Where it was lent, the caller has it no more.
+func (q *expectations) complete() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queue) == 0 {
-		return
+		return false
 	}
 	if e := q.shift(); e.lent && len(q.blanks) < maxBlanks {
 		*e = expected{}
 		q.blanks = append(q.blanks, e)
 	}
 	q.skipMarks()
+	return true
 }
 
 // fail removes the head, whose answer was an error in the extended protocol,

@@ -243,7 +243,7 @@ func TestNumbersStandInAveragesOfKSubjects(t *testing.T) {
 		t.Errorf("%d cells of several blocks, %d withheld: the staff test too little", joined, withheld)
 	}
 	view := one[string](t, direct, `SELECT 'tailor_release.chain_' || chain FROM tailor.chain`)
-	if n := one[int](t, direct, fmt.Sprintf(`SELECT count(*) FROM (%s) r JOIN staff s USING (pay) WHERE s.pay > 5000`, unguarded(t, direct, view))); n > 0 {
+	if n := one[int](t, direct, fmt.Sprintf(`SELECT count(*) FROM %s r JOIN staff s USING (pay) WHERE s.pay > 5000`, view)); n > 0 {
 		t.Errorf("the release has %d values of people who earn most", n)
 	}
 

@@ -76,7 +76,7 @@ func TestAnalysesComeOutTheSameInAnyOrder(t *testing.T) {
 	if len(queries) < 55 {
 		t.Fatalf("only %d queries", len(queries))
 	}
-	_, p := studyHospital(t, "analyses", 2000)
+	_, p := studyHospital(t, "analyses_in_orders", 2000)
 	for _, table := range []string{"patients", "visits", "diagnoses", "readmissions"} {
 		answeredSoon(t, connect(t, p.dsn("researcher")), "SELECT count(*) FROM "+table)
 	}

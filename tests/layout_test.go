@@ -210,17 +210,6 @@ func showsNothing(t *testing.T, database, user string, chain, labelled int, nobo
 	}
 }
 
-// unguarded is the query of a release's view without its admission.
-func unguarded(t *testing.T, direct *pgx.Conn, view string) string {
-	t.Helper()
-	definition := one[string](t, direct, `SELECT trim(pg_get_viewdef($1::text::regclass), ';')`, view)
-	without := regexp.MustCompile(`(?s)\s+WHERE \( SELECT tailor\.admit\(.*?\) AS admit\)`).ReplaceAllString(definition, "")
-	if without == definition {
-		t.Fatalf("%s has no admission", view)
-	}
-	return without
-}
-
 // placed is a query for the rows of a release, by a column that tells them apart: what
 // stands for their quasi-identifiers, the subject, and what is the same where the
 // release shows two alike.
