@@ -35,8 +35,8 @@ type Catalog struct {
 	chains   map[chainKey]*Chain
 	unmade   map[chainKey]notMade // what cannot be made as things are
 	openings map[chainKey]gate
-	seen     map[int]int // chain -> the last generation that was opened here
-	heard    map[int]heard
+	seen     map[int]int   // chain -> the last generation that was opened here
+	heard    map[int]heard // by chain; nil until a snapshot has been read
 }
 
 // Open connects to the database and reads the first snapshot. The connection
@@ -60,8 +60,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	c := &Catalog{
 		pool: pool, log: log, listener: config.ConnConfig.Copy(),
 		chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate), seen: make(map[int]int),
-		heard: make(map[int]heard),
-		told:  make(map[uint32]unmade), unmade: make(map[chainKey]notMade),
+		told: make(map[uint32]unmade), unmade: make(map[chainKey]notMade),
 	}
 	if err := c.start(ctx); err != nil {
 		pool.Close()
@@ -123,7 +122,7 @@ func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn) error {
 			if old := c.snapshot.Load(); !reflect.DeepEqual(old, s) {
 				c.snapshot.Store(s) // else plans made under the old one stay good
 				c.forget(s)
-				c.hear(s, old == nil)
+				c.hear(s)
 			}
 			return nil
 		})

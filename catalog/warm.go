@@ -167,13 +167,14 @@ type heard struct {
 	since   time.Time
 }
 
-// hear notes the editions that a snapshot has: those of the first have always been there.
-func (c *Catalog) hear(s *Snapshot, first bool) {
+// hear notes the editions that a snapshot has. Those of the first one were there before any
+// session; what is new after a time without a snapshot may have come while sessions were open.
+func (c *Catalog) hear(s *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var since time.Time
-	if !first {
-		since = time.Now()
+	since := time.Now()
+	if c.heard == nil {
+		since, c.heard = time.Time{}, make(map[int]heard)
 	}
 	for _, r := range s.protected {
 		for _, chain := range r.chains {

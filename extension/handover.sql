@@ -9,12 +9,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.relation::oid
     FROM tailor.protection p JOIN tailor.shown_family f ON f.protection = p.identity
     JOIN pg_class c ON c.oid = made_anew.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE p.active IS NOT NULL AND c.relkind IN ('r', 'p') 
+    WHERE p.active IS NOT NULL AND c.relkind IN ('r', 'p')
       AND f.names[cardinality(f.names)] = format('%I.%I', n.nspname, c.relname)
       AND NOT EXISTS (SELECT FROM pg_class o WHERE o.oid = p.relation)
       AND NOT EXISTS (SELECT FROM tailor.protection o WHERE o.relation = made_anew.relation)
       AND (pg_has_role(session_user, 'tailor_owner', 'MEMBER')
-           OR EXISTS (SELECT FROM pg_roles r 
+           OR EXISTS (SELECT FROM pg_roles r
                       WHERE r.rolname = f.owner AND pg_has_role(session_user, r.oid, 'USAGE')))
     ORDER BY f.changed DESC LIMIT 1
 $$;
@@ -45,7 +45,7 @@ BEGIN
     FOR part IN
         SELECT c.oid::regclass AS name, a.attname AS column_name
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-        WHERE c.relnamespace = 'tailor'::regnamespace AND c.relkind = 'r' 
+        WHERE c.relnamespace = 'tailor'::regnamespace AND c.relkind = 'r'
           AND c.oid <> 'tailor.protection'::regclass
           AND a.atttypid = 'regclass'::regtype AND a.attnum > 0 AND NOT a.attisdropped
     LOOP

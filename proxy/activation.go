@@ -9,12 +9,13 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/words"
 )
 
-// activations are words without which a statement activates no policy.
+// activations are words, beside the name of the schema, without which a statement activates
+// no policy.
 var activations = words.New([]string{"activate"})
 
 // awaitReleases has a session whose statement has activated a policy wait until readers are
 // shown what it lets them see, or cannot be, of which the client is warned. A cancel request
-// ends the wait, and nothing else.
+// ends the wait, and nothing else; so does the end of the session.
 func (s *session) awaitReleases() error {
 	ctx, done := s.work.during(context.Background())
 	defer done()

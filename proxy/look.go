@@ -53,7 +53,9 @@ func (l *look) explains() bool { return l.ask(mayExplain, explainsTailor) }
 func (l *look) labels() bool   { return l.ask(mayLabel, labels) }
 
 // activates says whether a text may activate a policy.
-func (l *look) activates() bool { return l.ask(mayActivate, activations.Within) }
+func (l *look) activates() bool {
+	return l.parameters() && l.ask(mayActivate, activations.Within)
+}
 
 // parameters says whether a text may name one of Tailor's configuration parameters.
 func (l *look) parameters() bool { return l.ask(mayConfigure, configuration.Within) }

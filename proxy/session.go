@@ -225,6 +225,7 @@ func reason(err error) error {
 
 // interrupt makes both directions end, wherever they wait.
 func (s *session) interrupt(cause error) {
+	s.work.interrupt()
 	s.touch.Lock()
 	defer s.touch.Unlock()
 	if s.turn != nil {

@@ -197,7 +197,13 @@ func takingInEnds(t *testing.T, folder string, end func(s *takenIn, p *proxied))
 			})
 			// A proxy that has been stopped for long may have lost its own connections, and
 			// says so until it has others.
-			waitFor(t, look)
+			until := time.Now().Add(20 * time.Second)
+			for !look() {
+				if time.Now().After(until) {
+					_, _, err := attempt(t, p.dsn(user), asked)
+					t.Fatalf("nobody is answered before %s: %v\n%s", at.before, err, p.log)
+				}
+			}
 			end(s, p)
 			if now := s.generation(t); now != generation {
 				t.Errorf("before %s the release is written: %d, then %d", at.before, generation, now)

@@ -19,18 +19,22 @@ import (
 
 func runExport(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	flags := newFlags("export", "write what a reader is shown of tables as files", stderr)
-	dsn := flags.String("dsn", fromEnvironment("dsn", ""), "`connection` string of the reader, through the proxy")
+	dsn := flags.String("dsn", fromEnvironment("dsn", ""),
+		"`connection` string of the reader, through the proxy")
 	var job export.Job
-	flags.Func("table", "`TABLE` as in SQL; may be repeated; without it all that the reader is shown", func(name string) error {
-		job.Tables = append(job.Tables, name)
-		return nil
-	})
+	flags.Func("table", "`TABLE` as in SQL; may be repeated; without it all that the reader is shown",
+		func(name string) error {
+			job.Tables = append(job.Tables, name)
+			return nil
+		})
 	flags.StringVar(&job.Format, "format", "csv", "`FORMAT` of the files: csv, sql or parquet")
 	flags.StringVar(&job.Dir, "out", "", "`DIR` for the files; nothing that is there is written over")
-	flags.StringVar(&job.Recipient, "recipient", "", "`NAME` of whom the files are for, for the audit log; without it the reader's")
-	flags.BoolVar(&job.Labels, "labels", false, "a column more for each quasi-identifier, with its label")
-	describe(flags, "\nEach table is a file; dictionary.csv has the columns, manifest.json what was released of when,\n"+
-		"SHA256SUMS the checksums.\n")
+	flags.StringVar(&job.Recipient, "recipient", "",
+		"`NAME` of whom the files are for, for the audit log; without it the reader's")
+	flags.BoolVar(&job.Labels, "labels", false,
+		"a column more for each quasi-identifier, with its label")
+	describe(flags, "\nEach table is a file; dictionary.csv has the columns, manifest.json what was\n"+
+		"released of when, SHA256SUMS the checksums.\n")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
 	}
@@ -50,7 +54,8 @@ func exportTables(ctx context.Context, dsn string, job export.Job, stdout, stder
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil { // its text may hold the password
 		return &anonymize.ProblemError{
-			What: "the DSN cannot be read", Remedy: "give postgres://USER@HOST/DATABASE or pairs such as host=HOST",
+			What:   "the DSN cannot be read",
+			Remedy: "give postgres://USER@HOST/DATABASE or pairs such as host=HOST",
 		}
 	}
 	var detail string
@@ -79,7 +84,8 @@ func exportTables(ctx context.Context, dsn string, job export.Job, stdout, stder
 		fmt.Fprintf(stdout, "%s: %d rows in %s\n", t.Name, t.Rows, t.File)
 	}
 	for _, r := range refused {
-		fmt.Fprintf(stderr, "tailor export: %s is not exported: %s; %s\n", r.Table, r.Message, strings.TrimSuffix(r.Hint, "."))
+		fmt.Fprintf(stderr, "tailor export: %s is not exported: %s; %s\n",
+			r.Table, r.Message, strings.TrimSuffix(r.Hint, "."))
 	}
 	switch {
 	case len(manifest.Tables) == 0:

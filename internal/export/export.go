@@ -55,10 +55,9 @@ type Column struct {
 	Type      string  `json:"type"`
 	Class     string  `json:"class"`
 	Hierarchy string  `json:"hierarchy,omitempty"`
-	Value     string  `json:"value,omitempty"` // raked, middle; empty for what is shown as it is
+	Value     string  `json:"value,omitempty"` // raked, middle, label; empty for what is as it is
 	Exact     float64 `json:"exact"`           // share of rows
 	Loss      float64 `json:"loss"`            // mean share of the domain that a label covers
-	label     bool
 }
 
 // Manifest is manifest.json.
@@ -76,6 +75,9 @@ type Fault struct{ What, Remedy string }
 
 func (e *Fault) Error() string { return e.What + "; " + e.Remedy }
 
+// refusals are the SQLSTATEs by which the proxy says that it does not show a table in rows.
+var refusals = []string{"0A000", "42501", "KA001", "KA004"}
+
 // RefusedError says that the proxy does not show a table in rows.
 type RefusedError struct {
 	Table         string
@@ -88,7 +90,9 @@ func (e *RefusedError) Error() string { return e.Table + ": " + e.Message }
 // moment, and reports what was refused. No file that is there is written over. The connection
 // is a reader's, through the proxy; it is the caller's to close. notice has the details of the
 // last notice that the connection got.
-func Run(ctx context.Context, conn *pgx.Conn, job Job, notice func() string) (_ *Manifest, refused []*RefusedError, err error) {
+func Run(
+	ctx context.Context, conn *pgx.Conn, job Job, notice func() string,
+) (_ *Manifest, refused []*RefusedError, err error) {
 	if err := os.MkdirAll(job.Dir, 0o700); err != nil {
 		return nil, nil, err
 	}
@@ -129,7 +133,7 @@ func Run(ctx context.Context, conn *pgx.Conn, job Job, notice func() string) (_ 
 		}
 		err := t.write(ctx, tx, job, m.Recipient)
 		var server *pgconn.PgError
-		if errors.As(err, &server) && slices.Contains([]string{"0A000", "42501", "KA001", "KA004"}, server.Code) {
+		if errors.As(err, &server) && slices.Contains(refusals, server.Code) {
 			refused = append(refused, &RefusedError{t.Name, server.Message, server.Hint})
 			if _, err := tx.Exec(ctx, "ROLLBACK TO SAVEPOINT tailor_export"); err != nil {
 				return nil, nil, err
@@ -160,8 +164,8 @@ func fileRune(r rune) rune {
 
 // readable are the tables that the role is shown, with their columns.
 func readable(ctx context.Context, tx pgx.Tx) ([]*Table, error) {
-	rows, err := tx.Query(ctx, `SELECT quote_ident(c.table_schema), format('%I.%I', c.table_schema, c.table_name),
-			c.column_name, CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_type t
+	rows, err := tx.Query(ctx, `SELECT quote_ident(c.table_schema),
+			format('%I.%I', c.table_schema, c.table_name), c.column_name, CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_type t
 				WHERE t.oid = to_regtype(regexp_replace(c.data_type, '\(.*\)', ''))
 					AND t.typnamespace = 'pg_catalog'::regnamespace) THEN c.data_type ELSE 'text' END,
 			c.class, coalesce(c.hierarchy, ''), coalesce(c.value_is, ''), c.exact, c.loss
@@ -175,15 +179,17 @@ func readable(ctx context.Context, tx pgx.Tx) ([]*Table, error) {
 	var tables []*Table
 	var schema, name string
 	var c Column
-	_, err = pgx.ForEachRow(rows, []any{&schema, &name, &c.Name, &c.Type, &c.Class, &c.Hierarchy, &c.Value, &c.Exact, &c.Loss},
-		func() error {
-			if len(tables) == 0 || tables[len(tables)-1].Name != name {
-				tables = append(tables, &Table{Name: name, schema: schema})
-			}
-			t := tables[len(tables)-1]
-			t.Columns = append(t.Columns, c)
-			return nil
-		})
+	into := []any{
+		&schema, &name, &c.Name, &c.Type, &c.Class, &c.Hierarchy, &c.Value, &c.Exact, &c.Loss,
+	}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		if len(tables) == 0 || tables[len(tables)-1].Name != name {
+			tables = append(tables, &Table{Name: name, schema: schema})
+		}
+		t := tables[len(tables)-1]
+		t.Columns = append(t.Columns, c)
+		return nil
+	})
 	return tables, asReader(err)
 }
 
@@ -212,7 +218,9 @@ func chosen(tables []*Table, names []string) ([]*Table, error) {
 			return t.Name == name || strings.TrimPrefix(t.Name, "public.") == name
 		})
 		if at < 0 {
-			return nil, &Fault{"the role is shown no table " + name, "research.tailor_columns lists what it is shown"}
+			return nil, &Fault{
+				"the role is shown no table " + name, "research.tailor_columns lists what it is shown",
+			}
 		}
 		if slices.Contains(out, tables[at]) {
 			return nil, &Fault{"table " + name + " is named twice", "name it once"}
@@ -236,8 +244,10 @@ func (t *Table) write(ctx context.Context, tx pgx.Tx, job Job, recipient string)
 		name := pgx.Identifier{c.Name}.Sanitize()
 		list, columns = append(list, source+"."+name), append(columns, c)
 		if job.Labels && c.Class == "quasi_identifier" {
-			label := Column{Name: c.Name + "_label", Type: "text", Class: c.Class, Hierarchy: c.Hierarchy, Exact: c.Exact, Loss: c.Loss, label: true}
-			list = append(list, fmt.Sprintf("tailor.label(%s.%s) AS %s", source, name, pgx.Identifier{label.Name}.Sanitize()))
+			label := c
+			label.Name, label.Type, label.Value = c.Name+"_label", "text", "label"
+			list = append(list, fmt.Sprintf("tailor.label(%s.%s) AS %s", source, name,
+				pgx.Identifier{label.Name}.Sanitize()))
 			columns = append(columns, label)
 		}
 	}
@@ -274,7 +284,8 @@ func (t *Table) write(ctx context.Context, tx pgx.Tx, job Job, recipient string)
 
 // copy has the server write the rows.
 func (t *Table) copy(ctx context.Context, tx pgx.Tx, to io.Writer, query, options string) error {
-	tag, err := tx.Conn().PgConn().CopyTo(ctx, to, fmt.Sprintf("COPY (%s) TO STDOUT (%s)", query, options))
+	tag, err := tx.Conn().PgConn().CopyTo(ctx, to,
+		fmt.Sprintf("COPY (%s) TO STDOUT (%s)", query, options))
 	t.Rows = tag.RowsAffected()
 	return err
 }
@@ -295,7 +306,9 @@ func (t *Table) definition() string {
 }
 
 // parquet writes the rows with the types of the answer.
-func (t *Table) parquet(ctx context.Context, tx pgx.Tx, to io.Writer, query string, progress func(rows int64)) error {
+func (t *Table) parquet(
+	ctx context.Context, tx pgx.Tx, to io.Writer, query string, progress func(rows int64),
+) error {
 	rows, err := tx.Query(ctx, query, pgx.QueryResultFormats{pgx.TextFormatCode})
 	if err != nil {
 		return err
@@ -331,7 +344,10 @@ func (m *Manifest) writeBeside(dir string) error {
 			e.SetIndent("", "  ")
 			return e.Encode(m)
 		}},
-		{"SHA256SUMS", func(w io.Writer) error { _, err := io.WriteString(w, sums.String()); return err }},
+		{"SHA256SUMS", func(w io.Writer) error {
+			_, err := io.WriteString(w, sums.String())
+			return err
+		}},
 	} {
 		if err := atomicfile.WriteNew(filepath.Join(dir, file.name), 0o600, file.write); err != nil {
 			return err
@@ -346,12 +362,8 @@ func (m *Manifest) dictionary(to io.Writer) error {
 	lines := [][]string{{"table", "column", "type", "class", "hierarchy", "value_is", "exact", "loss"}}
 	for _, t := range m.Tables {
 		for _, c := range t.Columns {
-			value := c.Value
-			if c.label {
-				value = "label"
-			}
 			lines = append(lines, []string{
-				t.Name, c.Name, c.Type, c.Class, c.Hierarchy, value,
+				t.Name, c.Name, c.Type, c.Class, c.Hierarchy, c.Value,
 				fmt.Sprintf("%.4f", c.Exact), fmt.Sprintf("%.4f", c.Loss),
 			})
 		}

@@ -28,10 +28,10 @@ type parquetFile struct {
 	rows    int
 }
 
-// parquetColumn says how a column is stored, and reads its values in PostgreSQL's text form.
+// parquetColumn says how a column is stored, and reads its values.
 type parquetColumn struct {
 	node  parquet.Node
-	value func(text string) (parquet.Value, error)
+	value func(text string) (parquet.Value, error) // from PostgreSQL's text form
 }
 
 // orderedGroup is a group of columns that keep their order.
@@ -93,7 +93,8 @@ func (f *parquetFile) close() error { return f.writer.Close() }
 func parquetColumnOf(field pgconn.FieldDescription) parquetColumn {
 	switch field.DataTypeOID {
 	case pgtype.BoolOID:
-		return parquetColumn{parquet.Leaf(parquet.BooleanType), func(text string) (parquet.Value, error) {
+		node := parquet.Leaf(parquet.BooleanType)
+		return parquetColumn{node, func(text string) (parquet.Value, error) {
 			return parquet.BooleanValue(text == "t"), nil
 		}}
 	case pgtype.Int2OID, pgtype.Int4OID:
@@ -112,7 +113,8 @@ func parquetColumnOf(field pgconn.FieldDescription) parquetColumn {
 			return parquet.FloatValue(float32(n)), err
 		}}
 	case pgtype.Float8OID:
-		return parquetColumn{parquet.Leaf(parquet.DoubleType), func(text string) (parquet.Value, error) {
+		node := parquet.Leaf(parquet.DoubleType)
+		return parquetColumn{node, func(text string) (parquet.Value, error) {
 			n, err := strconv.ParseFloat(text, 64)
 			return parquet.DoubleValue(n), err
 		}}
@@ -136,7 +138,8 @@ func parquetColumnOf(field pgconn.FieldDescription) parquetColumn {
 }
 
 func timestampColumn(utc bool, layout string) parquetColumn {
-	return parquetColumn{parquet.TimestampAdjusted(parquet.Microsecond, utc), func(text string) (parquet.Value, error) {
+	node := parquet.TimestampAdjusted(parquet.Microsecond, utc)
+	return parquetColumn{node, func(text string) (parquet.Value, error) {
 		t, err := time.Parse(layout, text)
 		return parquet.Int64Value(t.UnixMicro()), err
 	}}
@@ -156,7 +159,8 @@ func decimals(modifier int32) (precision, scale int) {
 }
 
 func decimalColumn(precision, scale int) parquetColumn {
-	return parquetColumn{parquet.Decimal(scale, precision, parquet.Int64Type), func(text string) (parquet.Value, error) {
+	node := parquet.Decimal(scale, precision, parquet.Int64Type)
+	return parquetColumn{node, func(text string) (parquet.Value, error) {
 		whole, fraction, _ := strings.Cut(text, ".")
 		n, ok := new(big.Int).SetString(whole+(fraction + strings.Repeat("0", scale))[:scale], 10)
 		if !ok || len(fraction) > scale || !n.IsInt64() {
