@@ -121,6 +121,8 @@ func assertLends(ctx context.Context, tx pgx.Tx, r *Relation) error {
 // patience bounds the waiting for a grant.
 const patience = 2 * time.Minute
 
+const selectMayRead = `SELECT pg_catalog.bool_and(coalesce(pg_catalog.has_table_privilege($1, pg_catalog.to_regclass(v), 'SELECT'), false)) FROM pg_catalog.unnest($2::text[]) v`
+
 // grant lets a principal read the chain's release, with what it shows of the
 // parent where that is lent.
 func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Principal) error {
@@ -131,6 +133,12 @@ func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Princ
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		// Whoever takes a copy in has the chain's row for as long as that takes, and nobody
+		// is to wait for that who may read the release already.
+		var may bool
+		if err := tx.QueryRow(ctx, selectMayRead, reader, chain.views(r)).Scan(&may); err != nil || may {
+			return err
+		}
 		if err := hold(ctx, tx, r, chain); err != nil {
 			return err
 		}

@@ -464,19 +464,24 @@ func (c *Chain) viewOver(r *Relation, name string, list []string, condition stri
 		strings.Join(list, ", "), from)
 }
 
-// grantStatement lets a role, quoted already, read the views of a release.
-func (c *Chain) grantStatement(r *Relation, role string) string {
-	views := "tailor_release." + c.name()
+// views are those of a release that its readers read.
+func (c *Chain) views(r *Relation) []string {
+	views := []string{"tailor_release." + c.name()}
 	if len(r.numbered()) > 0 {
-		views += ", tailor_release." + LabelView(c.name())
+		views = append(views, "tailor_release."+LabelView(c.name()))
 	}
 	if r.Lent() {
-		views += ", tailor_release." + ParentView(c.name())
+		views = append(views, "tailor_release."+ParentView(c.name()))
 	}
 	if r.inFamily() {
-		views += ", tailor_release." + FamilyView(c.name())
+		views = append(views, "tailor_release."+FamilyView(c.name()))
 	}
-	return fmt.Sprintf("GRANT SELECT ON %s TO %s", views, role)
+	return views
+}
+
+// grantStatement lets a role, quoted already, read the views of a release.
+func (c *Chain) grantStatement(r *Relation, role string) string {
+	return fmt.Sprintf("GRANT SELECT ON %s TO %s", commas(c.views(r)), role)
 }
 
 func commas(list []string) string { return strings.Join(list, ", ") }

@@ -98,10 +98,10 @@ type Unsettled struct {
 	Reason   *sqlstate.Error
 }
 
-// Settle reads the catalog anew and brings all releases up to date, as a proxy does in the
-// background, and returns those of which nothing comes as things are. It ends with the
-// context.
-func (c *Catalog) Settle(ctx context.Context) (failed []Unsettled) {
+// Settle reads the catalog anew and brings the releases of some relations up to date, as a
+// proxy does in the background, and returns those of which nothing comes as things are. It
+// ends with the context.
+func (c *Catalog) Settle(ctx context.Context, which func(*Relation) bool) (failed []Unsettled) {
 	conn, err := c.pool.Acquire(ctx)
 	if err != nil {
 		return nil // then others say so
@@ -113,6 +113,9 @@ func (c *Catalog) Settle(ctx context.Context) (failed []Unsettled) {
 		return nil
 	}
 	for _, r := range snapshot.relations() {
+		if !which(r) {
+			continue
+		}
 		if err := c.prepare(ctx, r); err != nil && ctx.Err() == nil && !isPassing(err) {
 			failed = append(failed, Unsettled{r, sqlstate.From(err)})
 		}
@@ -183,15 +186,12 @@ func (c *Catalog) hear(s *Snapshot) {
 	}
 }
 
-// hearOf says since when an edition is known, or at least, of an earlier one, was there.
+// hearOf says since when an edition is known; of an earlier one, since when the last is.
 func (c *Catalog) hearOf(chain, edition int, now time.Time) time.Time {
 	known, ok := c.heard[chain]
-	switch {
-	case !ok || known.edition < edition:
+	if !ok || known.edition < edition {
 		known = heard{edition, now}
 		c.heard[chain] = known
-	case known.edition > edition:
-		return time.Time{}
 	}
 	return known.since
 }

@@ -3,23 +3,26 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/jackc/pgproto3/v2"
 
-	"github.com/hiatus-tailor/tailor/internal/words"
+	"github.com/hiatus-tailor/tailor/catalog"
 )
 
-// activations are words, beside the name of the schema, without which a statement activates
-// no policy.
-var activations = words.New([]string{"activate"})
+// activation is a call without which a statement activates no policy.
+var activation = regexp.MustCompile(`(?i)\btailor"?\s*\.\s*"?activate"?\s*\(`)
 
-// awaitReleases has a session whose statement has activated a policy wait until readers are
-// shown what it lets them see, or cannot be, of which the client is warned. A cancel request
-// ends the wait, and nothing else; so does the end of the session.
-func (s *session) awaitReleases() error {
+// awaitReleases has a session that has called tailor.activate wait until readers are shown
+// what the policies of the tables that the text names let them see, or cannot be, of which the
+// client is warned. A cancel request ends the wait, and nothing else; so does the end of the
+// session. It is not to be called on a loop, which serves others.
+func (s *session) awaitReleases(text string) error {
 	ctx, done := s.work.during(context.Background())
 	defer done()
-	for _, failed := range s.proxy.catalog.Settle(ctx) {
+	named := func(r *catalog.Relation) bool { return strings.Contains(text, r.Name) }
+	for _, failed := range s.proxy.catalog.Settle(ctx, named) {
 		warning, err := encode(&pgproto3.NoticeResponse{
 			Severity: "WARNING", SeverityUnlocalized: "WARNING", Code: "01000",
 			Message: fmt.Sprintf("readers are not shown table %q as it is now: %s",

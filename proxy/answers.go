@@ -252,8 +252,8 @@ func (s *session) answerReady(frame []byte) error {
 	if silent {
 		return nil
 	}
-	if s.status.Load() == 'I' && s.activated.Swap(false) {
-		if err := s.awaitReleases(); err != nil {
+	if s.status.Load() == 'I' && s.activated.Load() != nil {
+		if err := s.awaitReleases(*s.activated.Swap(nil)); err != nil {
 			return err
 		}
 	}

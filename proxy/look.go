@@ -54,7 +54,7 @@ func (l *look) labels() bool   { return l.ask(mayLabel, labels) }
 
 // activates says whether a text may activate a policy.
 func (l *look) activates() bool {
-	return l.parameters() && l.ask(mayActivate, activations.Within)
+	return l.parameters() && l.ask(mayActivate, activation.MatchString)
 }
 
 // parameters says whether a text may name one of Tailor's configuration parameters.

@@ -28,7 +28,7 @@ type Catalog interface {
 	AssertStand(ctx context.Context, releases []*catalog.Release) error
 	Owns(ctx context.Context, p *catalog.Principal, r *catalog.Relation) (bool, error)
 	Ticket(statement string, session string, releases []*catalog.Release) string
-	Settle(ctx context.Context) []catalog.Unsettled
+	Settle(ctx context.Context, which func(*catalog.Relation) bool) []catalog.Unsettled
 }
 
 // Audit is where records go: Append returns once the record is durable, the

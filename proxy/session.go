@@ -56,7 +56,8 @@ type session struct {
 	tally      *tally
 	together   bool          // the tally is not the session's alone
 	status     atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
-	activated  atomic.Bool   // since then, perhaps: see awaitReleases
+	// activated is the text that has called tailor.activate since then, nil for none.
+	activated atomic.Pointer[string]
 	// questions counts what was sent that ReadyForQuery answers, whatever is expected,
 	// and replies the ReadyForQuery and the Sync that a copy passed over.
 	questions, replies atomic.Int64
@@ -77,6 +78,7 @@ type session struct {
 	// when: the transaction's snapshot is not older.
 	beginning bool
 	began     time.Time
+	following bool // the message at hand follows others in its pipeline
 }
 
 // open authenticates a client and logs in to the server as its role. The

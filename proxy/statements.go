@@ -13,6 +13,9 @@ import (
 // it with an error and fails its transaction, as the statement would have.
 const unparsable = "tailor refused this statement"
 
+// mostActivations bounds, in bytes, what is kept of a transaction's texts that activate.
+const mostActivations = 1 << 16
+
 // statements forwards what the client sends until one side ends.
 func (s *session) statements(ctx context.Context) error {
 	defer func() { _ = s.up.Flush() }()
@@ -54,6 +57,7 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 	if s.beginning {
 		s.began = s.arrived()
 	}
+	s.following = s.pipelined
 	switch frame[0] {
 	case 'Q':
 		return s.query(ctx, frame)
@@ -95,7 +99,11 @@ func malformed(err error) error {
 // count sees to it that a run of a statement that passes is recorded.
 func (s *session) count(e *expected, l *look) {
 	if s.turn == nil && !s.principal.Reader && l.activates() {
-		s.activated.Store(true)
+		text := strings.Clone(l.text)
+		if before := s.activated.Load(); before != nil && len(*before) <= mostActivations {
+			text += *before
+		}
+		s.activated.Store(&text)
 	}
 	if l.alike() {
 		e.shape = s.tally.counts(l, e.started)

@@ -118,6 +118,34 @@ func TestCrashesOfTheServerWhileACopyIsTakenInShowNoHalf(t *testing.T) {
 	})
 }
 
+// TestANewProxyAnswersWhileACopyIsTakenIn: a proxy that has let nobody read yet waits for
+// nobody who has the release, where it has been let read before.
+func TestANewProxyAnswersWhileACopyIsTakenIn(t *testing.T) {
+	s := shared
+	user := s.reader(t)
+	ask := func(p *proxied) error {
+		_, _, err := attempt(t, p.dsn(user), `SELECT token, age FROM patients`)
+		return err
+	}
+	if err := ask(s.serve(t)); err != nil {
+		t.Fatal(err)
+	}
+	taker, err := s.superuser(t).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := taker.Exec(t.Context(), `SELECT FROM tailor.chain FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := ask(s.serve(t)); err != nil || time.Since(began) > 10*time.Second {
+		t.Errorf("answered after %s: %v", time.Since(began), err)
+	}
+	if err := taker.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // takingInEnds lets end happen while copies are taken in.
 func takingInEnds(t *testing.T, folder string, end func(s *takenIn, p *proxied)) {
 	own, err := newStand(filepath.Join(stands, folder))
