@@ -533,15 +533,7 @@ BEGIN
         RAISE EXCEPTION 'column "%" has a name that releases use themselves', problem.name USING ERRCODE = '42939',
             HINT = 'Rename it, or leave it without a class, which hides it.';
     END LOOP;
-    -- research.<name> stands for one table only.
-    FOR problem IN
-        SELECT p.relation AS other FROM tailor.protection p
-        JOIN pg_class o ON o.oid = p.relation JOIN pg_class c ON c.oid = assert_valid.relation
-        WHERE p.active IS NOT NULL AND o.oid <> c.oid AND o.relname = c.relname
-    LOOP
-        RAISE EXCEPTION 'table % has the name of the protected table %', relation, problem.other
-            USING ERRCODE = '42710', HINT = 'Rename it: the schema research can show one of them only.';
-    END LOOP;
+    CALL tailor.assert_name_is_free(relation);
     -- Under another scope the same people would be shown a second, independent
     -- partition.
     IF EXISTS (

@@ -13,14 +13,32 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
       AND f.names[cardinality(f.names)] = format('%I.%I', n.nspname, c.relname)
       AND NOT EXISTS (SELECT FROM pg_class o WHERE o.oid = p.relation)
       AND NOT EXISTS (SELECT FROM tailor.protection o WHERE o.relation = made_anew.relation)
-      AND (pg_has_role(session_user, 'tailor_owner', 'MEMBER')
-           OR EXISTS (SELECT FROM pg_roles r
-                      WHERE r.rolname = f.owner AND pg_has_role(session_user, r.oid, 'USAGE')))
+      AND EXISTS (SELECT FROM pg_roles r
+                  WHERE r.rolname = f.owner AND pg_has_role(c.relowner, r.oid, 'USAGE')
+                    AND (pg_has_role(session_user, 'tailor_owner', 'MEMBER')
+                         OR pg_has_role(session_user, r.oid, 'USAGE')))
     ORDER BY f.changed DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION tailor.made_anew IS 'the table that is gone, whose policy a table without one '
     'goes on with: it had '
-    'its name, and its owner is the caller or a role that the caller may act as';
+    'its name, and both the owner of the new one and the caller may act as its owner';
+
+-- The schema research has a view under the bare name.
+CREATE OR REPLACE PROCEDURE tailor.assert_name_is_free(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other regclass;
+BEGIN
+    SELECT p.relation INTO other FROM tailor.protection p
+        JOIN pg_class o ON o.oid = p.relation JOIN pg_class c ON c.oid = assert_name_is_free.relation
+        WHERE p.active IS NOT NULL AND o.oid <> c.oid AND o.relname = c.relname LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'table % has the name of the protected table %', relation, other
+            USING ERRCODE = '42710', HINT = 'Rename it: the schema research can show one of them only.';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_name_is_free IS
+    'fails where another table with a policy in force has the name, in another schema';
 
 -- Whatever names the table that is gone names the new one. Its columns may be others: then
 -- the policy is stale, as after any change of them.
@@ -35,6 +53,7 @@ BEGIN
     IF gone IS NULL THEN
         RAISE EXCEPTION 'table % was not made anew', relation USING ERRCODE = '55000';
     END IF;
+    CALL tailor.assert_name_is_free(relation);
     PERFORM FROM tailor.protection p WHERE p.relation = gone FOR UPDATE;
     SELECT string_agg(quote_ident(a.attname), ', ') INTO columns FROM pg_attribute a
         WHERE a.attrelid = 'tailor.protection'::regclass AND a.attnum > 0 AND NOT a.attisdropped

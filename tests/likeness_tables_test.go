@@ -23,23 +23,22 @@ UPDATE cases SET ward = CASE WHEN diagnosis IN ('flu', 'cold') THEN 'one' ELSE '
 	exec1(t, direct, fmt.Sprintf(likenessPolicy, "by_models", shown+"ANALYZE cases;"))
 	dsn := shared.cluster.SuperuserDSN("likeness_told")
 	_, planned, _ := tool(t, "policy", "plan", "--dsn", dsn, policyFile(t, exportOf(t, dsn)))
-	_, found, _ := tool(t, "doctor", "--dsn", dsn)
 	for _, line := range []string{
 		"ward is shown as it is and follows from diagnosis, which is sensitive", "code is shown as it is and tells diagnosis, which is sensitive",
 	} {
-		if !strings.Contains(planned, "? "+line) || !strings.Contains(found, line) {
-			t.Errorf("no %q in %s%s", line, planned, found)
+		if !strings.Contains(planned, "? "+line) {
+			t.Errorf("no %q in %s", line, planned)
 		}
 	}
 	for _, line := range []string{"bed is shown as it is and", "token is shown as it is and"} {
-		if strings.Contains(planned, line) || strings.Contains(found, line) {
-			t.Errorf("%q in %s%s", line, planned, found)
+		if strings.Contains(planned, line) {
+			t.Errorf("%q in %s", line, planned)
 		}
 	}
 	exec1(t, direct, `CALL tailor.classify('public.cases', 'ward', 'sensitive'); CALL tailor.require('public.cases', 'l_diversity', 'ward', 2);
 		CALL tailor.classify('public.cases', 'code', 'direct_identifier'); CALL tailor.activate('public.cases')`)
-	if _, found, _ := tool(t, "doctor", "--dsn", dsn); strings.Contains(found, "(told columns)") {
-		t.Error(found)
+	if _, planned, _ := tool(t, "policy", "plan", "--dsn", dsn, policyFile(t, exportOf(t, dsn))); strings.Contains(planned, "is shown as it is and") {
+		t.Error(planned)
 	}
 }
 

@@ -221,23 +221,4 @@ SELECT DISTINCT 'warning', f.oid::regprocedure::text, format('reader %I can conn
 FROM pg_proc f JOIN pg_depend d ON d.objid = f.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
 JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'dblink' CROSS JOIN readers r
 WHERE f.proname IN ('dblink', 'dblink_connect', 'dblink_exec') AND has_function_privilege(r.oid, f.oid, 'EXECUTE')`},
-	{"told columns", `
-SELECT 'warning', p.relation::text,
-       format('column %I is shown as it is and %s %I, which is sensitive, but for %s %% of the rows',
-           c.shown, CASE t.teller WHEN c.shown THEN 'tells' ELSE 'follows from' END,
-           CASE t.teller WHEN c.shown THEN t.told ELSE t.teller END,
-           round(100 * t.exceptions::numeric, 1)),
-       format('CALL tailor.classify(%1$L, %2$L, ''sensitive''); '
-              'CALL tailor.require(%1$L, ''l_diversity'', %2$L, 3); CALL tailor.activate(%1$L);',
-           p.relation, c.shown)
-FROM tailor.protection p
-JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
-CROSS JOIN LATERAL (
-    SELECT array_agg((q ->> 'name')::name) FILTER (WHERE q ->> 'class' = 'sensitive') AS sensitive,
-           array_agg((q ->> 'name')::name) FILTER (WHERE q ->> 'class' = 'non_sensitive') AS shown
-    FROM jsonb_array_elements(v.policy -> 'columns') q) k
-CROSS JOIN LATERAL tailor.telling_columns(p.relation, k.sensitive, k.shown) t
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN t.teller = ANY (k.shown) THEN t.teller ELSE t.told END AS shown) c
-WHERE EXISTS (SELECT FROM pg_class r WHERE r.oid = p.relation)`},
 }
