@@ -25,7 +25,7 @@ COMMENT ON VIEW tailor.schedules IS 'tables that a proxy refreshes by itself: ho
 
 DROP PROCEDURE IF EXISTS tailor.schedule(regclass, interval);
 CREATE OR REPLACE PROCEDURE tailor.schedule(
-    relation regclass, every interval DEFAULT '1 minute', on_change boolean DEFAULT false)
+    relation regclass, every interval DEFAULT '0 minutes', on_change boolean DEFAULT false)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
@@ -37,6 +37,9 @@ BEGIN
     IF every IS NULL THEN
         DELETE FROM tailor.schedule s WHERE s.relation = schedule.relation;
         RETURN;
+    END IF;
+    IF every = '0 minutes' AND on_change THEN
+        every := '1 minute';
     END IF;
     IF every < '1 minute' THEN
         RAISE EXCEPTION 'a refresh can be scheduled every minute at most' USING ERRCODE = '22023',
@@ -56,12 +59,13 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.schedule IS 'has a proxy refresh the table, so often, counted from '
     'its last copy, or so often at '
-    'most and once it has changed (on_change); NULL ends that';
+    'most, by default every minute, and once it has changed (on_change); NULL ends that';
 
 -- PostgreSQL counts the rows that transactions write, and gives a table that is truncated
--- or written anew another file. Counts come after the commit, and are lost in a crash: a
--- sign that was read before a copy was begun differs from all later ones if there is
--- something that the copy has not, and sometimes if there is not.
+-- or written anew another file. Counts come after the commit, so that a sign that was read
+-- before a copy was begun differs from later ones where there is something that the copy has
+-- not. It can miss a change all the same: counts are reset by crashes and by whoever may, are
+-- not kept without track_counts, and a view or a foreign table has none.
 CREATE OR REPLACE FUNCTION tailor.change_sign(relation regclass) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -77,13 +81,13 @@ BEGIN
             tailor.family(tailor.lender(v.policy)) f
         WHERE p.relation = change_sign.relation AND v.policy ? 'parent'
       UNION -- what data sets read
-        SELECT d.refobjid FROM tailor.data_sets(relation) s JOIN pg_rewrite w ON w.ev_class = s
+        SELECT f FROM (SELECT d.refobjid AS oid FROM tailor.data_sets(relation) s JOIN pg_rewrite w ON w.ev_class = s
         JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
             AND d.refclassid = 'pg_class'::regclass
-            AND d.refobjid <> s) q);
+            AND d.refobjid <> s) d, tailor.family(d.oid) f) q);
 END $$;
 COMMENT ON FUNCTION tailor.change_sign IS 'what is another once a table, or what is read with it, '
-    'has changed; for Tailor''s own routines only';
+    'has changed, but for changes that PostgreSQL does not count; for Tailor''s own routines only';
 
 -- Who asks is tailor_owner, who may read the table and not lock it. Belongs to
 -- the role that installed: a superuser, or a member of the owners of tables.
@@ -122,9 +126,10 @@ CREATE OR REPLACE FUNCTION tailor.due_schedules() RETURNS SETOF regclass
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT s.relation FROM tailor.schedule s JOIN tailor.protection p USING (relation) JOIN pg_class c ON c.oid = s.relation
+        LEFT JOIN tailor.epoch e ON e.epoch = p.epoch
         WHERE s.due <= now() AND p.active IS NOT NULL AND NOT tailor.restored()
-          AND (NOT s.on_change OR s.seen IS DISTINCT
-              FROM tailor.change_sign(s.relation)) ORDER BY s.due;
+          AND (NOT s.on_change OR e.created <= now() - interval '1 day'
+               OR s.seen IS DISTINCT FROM tailor.change_sign(s.relation)) ORDER BY s.due;
 END $$;
 COMMENT ON FUNCTION tailor.due_schedules IS 'tables that are to be refreshed now, the longest overdue first; for the proxy only';
 

@@ -284,6 +284,18 @@ func TestATableIsRefreshedOnceItHasChanged(t *testing.T) {
 			t.Errorf("no copy after %s", change)
 		}
 	}
+	// What is not counted is taken in within a day.
+	settled()
+	exec1(t, direct, `INSERT INTO people SELECT g, g % 80 FROM generate_series(1, 300) g`)
+	settled()
+	if due() {
+		t.Error("a table that has not changed is due")
+	}
+	exec1(t, direct, `UPDATE tailor.epoch SET created = now() - interval '1 day'`)
+	if !due() {
+		t.Error("a copy that is a day old is not made anew")
+	}
+	refused(t, direct, "22023", `CALL tailor.schedule('people')`)
 	if one[bool](t, direct, `SELECT on_change FROM tailor.schedules`) != true {
 		t.Error("tailor.schedules does not say so")
 	}
