@@ -149,7 +149,7 @@ BEGIN
         IF NOT own.starts_anew AND other.named THEN
             RAISE EXCEPTION 'readers have been shown another table by the name of %', relation USING ERRCODE = '55000',
                 DETAIL = 'What they were shown of it may be combined with what they will be shown.',
-                HINT = format('To load a table anew, TRUNCATE it and CALL tailor.refresh, which keeps the guarantee. CALL tailor.forget_chains(%L) gives it up, and starts anew.', relation);
+                HINT = format('To load a table anew, TRUNCATE it, or DROP it and make it anew, and CALL tailor.refresh before a policy is written for it: that keeps the guarantee. CALL tailor.forget_chains(%L) gives it up, and starts anew.', relation);
         ELSIF NOT own.starts_anew THEN
             RAISE EXCEPTION 'readers have been shown subjects of table % in table %, which is gone', relation, other.names[cardinality(other.names)]
                 USING ERRCODE = '55000',
