@@ -40,7 +40,7 @@ type canonicalizer struct {
 
 type canonicalTable struct {
 	alias, name string
-	columns     []string // nil for a subquery, of which they are not known
+	columns     []string // nil if they are not known
 	relation    *catalog.Relation
 }
 
@@ -102,7 +102,10 @@ func (b *binder) canonicalSubLink(
 			c.form.counting = "(" + strings.Replace(plain, "SELECT", counting, 1) + ")"
 		}
 	}
-	if c.form.counts = strings.HasPrefix(c.form.text, "("+counting+" FROM"); c.form.counts {
+	c.form.counts = strings.HasPrefix(c.form.text, "("+counting+" FROM") &&
+		len(query.GroupClause) == 0 && query.HavingClause == nil &&
+		query.LimitCount == nil && query.LimitOffset == nil // else there may be no row
+	if c.form.counts {
 		c.form.otherwise = ", 0"
 	}
 	if !c.form.exists && !c.form.counts {
@@ -113,7 +116,8 @@ func (b *binder) canonicalSubLink(
 
 // member makes of key IN (SELECT child's key …) the condition of EXISTS.
 func (c *canonicalizer) member(query *pg.SelectStmt, key *pg.ColumnRef) bool {
-	if len(query.TargetList) != 1 || query.LimitCount != nil || query.LimitOffset != nil {
+	if len(query.TargetList) != 1 || query.LimitCount != nil || query.LimitOffset != nil ||
+		distinctOn(query) {
 		return false
 	}
 	ref := query.TargetList[0].GetResTarget().GetVal().GetColumnRef()
@@ -273,31 +277,30 @@ func (c *canonicalizer) item(node *pg.Node) {
 		c.scopes = c.scopes[:at:at] // it does not see what stands beside it
 		c.query(sub.Subquery.GetSelectStmt())
 		c.scopes = here
-		sub.Alias = &pg.Alias{Aliasname: add(&canonicalTable{alias: sub.Alias.Aliasname})}
+		t := &canonicalTable{alias: sub.Alias.Aliasname, columns: namesOf(sub.Subquery.GetSelectStmt())}
+		sub.Alias = &pg.Alias{Aliasname: add(t)}
 	default:
 		c.failed = true
 	}
 }
 
-// changing are functions of the moment at which they are called: a data set is filled at
-// another.
-var changing = []string{
-	"now",
-	"random",
-	"clock_timestamp",
-	"statement_timestamp",
-	"transaction_timestamp",
-	"timeofday",
-	"age",
-	"nextval",
-	"currval",
-	"lastval",
-	"setval",
-	"current_setting",
-	"set_config",
-	"txid_current",
-	"gen_random_uuid",
-	"pg_sleep",
+// namesOf are the names of the columns of a query; nil if it has a star, or one that PostgreSQL
+// names.
+func namesOf(s *pg.SelectStmt) []string {
+	names := []string{}
+	for _, node := range s.GetTargetList() {
+		target := node.GetResTarget()
+		ref := target.GetVal().GetColumnRef()
+		switch {
+		case target.GetName() != "":
+			names = append(names, target.Name)
+		case ref != nil && !isStar(ref):
+			names = append(names, last(ref.Fields))
+		default:
+			return nil
+		}
+	}
+	return names
 }
 
 // expression rewrites the references below a node.
@@ -317,7 +320,14 @@ func (c *canonicalizer) message(m protoreflect.Message) {
 		c.expression(n.Testexpr)
 		c.query(n.Subselect.GetSelectStmt())
 		return
-	case *pg.RangeVar, *pg.RangeSubselect, *pg.A_Const, *pg.String:
+	case *pg.A_Const:
+		c.failed = c.failed || !steadyText(n.GetSval().GetSval())
+		return
+	case *pg.A_Expr: // of dates, the text that || makes follows DateStyle
+		c.failed = c.failed || last(n.Name) == "||"
+	case *pg.TypeCast:
+		c.failed = c.failed || !c.steadyCast(n)
+	case *pg.RangeVar, *pg.RangeSubselect, *pg.String:
 		return
 	case *pg.ParamRef,
 		*pg.SQLValueFunction,
@@ -329,7 +339,7 @@ func (c *canonicalizer) message(m protoreflect.Message) {
 	case *pg.FuncCall:
 		c.failed = c.failed || len(n.Funcname) > 2 ||
 			len(n.Funcname) == 2 && n.Funcname[0].GetString_().GetSval() != "pg_catalog" ||
-			slices.Contains(changing, last(n.Funcname))
+			!slices.Contains(steadyFunctions, last(n.Funcname))
 	}
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
@@ -367,10 +377,8 @@ func (c *canonicalizer) reference(ref *pg.ColumnRef) {
 		for _, t := range c.scopes[at] {
 			has := qualifier == t.alias
 			if qualifier == "" {
-				has = slices.Contains(t.columns, name) || t.columns == nil
-				if t.columns == nil && len(c.scopes[at]) > 1 {
-					c.failed = true // it can be of that subquery or of another table
-				}
+				has = slices.Contains(t.columns, name)
+				c.failed = c.failed || t.columns == nil // it may be of that subquery
 			}
 			if has && found != nil {
 				c.failed = true
@@ -380,6 +388,7 @@ func (c *canonicalizer) reference(ref *pg.ColumnRef) {
 			}
 		}
 		if found != nil {
+			c.failed = c.failed || found.relation != nil && !readAlike(found.relation.Column(name))
 			c.qualify(ref, found.name, star)
 			return
 		}
@@ -395,9 +404,8 @@ func (c *canonicalizer) reference(ref *pg.ColumnRef) {
 		ref.Fields = columnOf(subjectAlias, outer.root.Subject).Fields
 		return
 	}
-	if column := outer.root.Column(
-		name,
-	); column == nil ||
+	column := outer.root.Column(name)
+	if column == nil || !readAlike(column) ||
 		outer.entry != nil && outer.entry.relation != outer.root {
 		c.failed = true
 		return

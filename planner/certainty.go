@@ -178,8 +178,11 @@ func (j judge) shown(node *pg.Node, not bool) (judged, error) {
 	visit(node, func(ref *pg.ColumnRef) {
 		r, err := j.resolve(j.scope, ref)
 		plain = plain && err == nil && r.entry != nil && r.entry.relation != nil &&
-			r.entry.columns[r.at].payload != nil && !r.entry.relation.BlindCuts &&
-			!r.entry.relation.AggregateOnly
+			r.entry.columns[r.at].payload != nil && !r.entry.relation.AggregateOnly
+		if plain { // and withheld from nobody
+			root := j.snapshot.Rooted(r.entry.relation)
+			plain = root != nil && !root.BlindCuts
+		}
 	})
 	text, ok := deparsed(node)
 	if !plain || len(j.edits) != edits || !ok {

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 
@@ -136,8 +137,16 @@ func (b *binder) subjectsOf(e *entry, sc *scope) *outerTable {
 
 // derivedColumns are the columns of a data set by what they say of each subject, quoted: of
 // one that has everybody, and whose query asks nothing but subqueries of a subject's rows.
+// A column that may be withheld in some blocks says it of the others alone.
 func (b *binder) derivedColumns(set, root *catalog.Relation) map[string]string {
+	if known, ok := b.derivations[set]; ok {
+		return known
+	}
 	out := make(map[string]string)
+	if b.derivations == nil {
+		b.derivations = make(map[*catalog.Relation]map[string]string)
+	}
+	b.derivations[set] = out
 	text, tokens, err := scanBounded(set.Query)
 	if err != nil || len(tokens) > maxSetTokens {
 		return out
@@ -173,7 +182,8 @@ func (b *binder) derivedColumns(set, root *catalog.Relation) map[string]string {
 		target := node.GetResTarget()
 		link := target.GetVal().GetSubLink()
 		column := set.Column(target.GetName())
-		if link == nil || column == nil || !column.IsPayload() {
+		if link == nil || column == nil || !column.IsPayload() || root.BlindCuts &&
+			slices.ContainsFunc(set.Requirements, func(q catalog.Requirement) bool { return q.Column == column.Name }) {
 			continue
 		}
 		form, ok := b.canonicalSubLink(link, func(qualifier, name string) *outerTable {
@@ -200,12 +210,20 @@ func (b *binder) replaceSubLink(
 	at := int(s.Location)
 	open := b.tokenAt(at)
 	from := at
-	not := ""
+	not, end := "", ""
 	if s.SubLinkType == pg.SubLinkType_ANY_SUBLINK {
-		from = int(s.Testexpr.GetColumnRef().Location)
+		key := s.Testexpr.GetColumnRef()
+		from = int(key.Location)
+		if b.tokenAt(from)+2*len(key.Fields)-1 != open {
+			return b.notUnderstood(s.Testexpr) // it stands between parentheses
+		}
 		if t := b.tokens[open].Token; t == pg.Token_NOT || t == pg.Token_NOT_LA {
 			not = "NOT "
 		}
+		// Of a subject that an outer join has not found it is not known.
+		not = fmt.Sprintf("CASE WHEN %s.%s IS NOT NULL THEN %s",
+			quoted(form.outer.alias), quoted(form.outer.key), not)
+		end = " END"
 	}
 	for open < len(b.tokens) && b.tokens[open].Token != pg.Token_ASCII_40 {
 		open++
@@ -213,7 +231,7 @@ func (b *binder) replaceSubLink(
 	if open == len(b.tokens) {
 		return b.notUnderstood(s.Subselect)
 	}
-	end := int(b.tokens[b.closing(open)].End)
+	closed := int(b.tokens[b.closing(open)].End)
 	if err := b.read(set, at); err != nil {
 		return err
 	}
@@ -221,14 +239,15 @@ func (b *binder) replaceSubLink(
 		return err
 	}
 	tail := fmt.Sprintf(
-		" AS %[1]s WHERE %[1]s.%[2]s OPERATOR(pg_catalog.=) %[3]s.%[4]s)%[5]s))",
+		" AS %[1]s WHERE %[1]s.%[2]s OPERATOR(pg_catalog.=) %[3]s.%[4]s)%[5]s)%[6]s)",
 		derivedAlias,
 		quoted(set.Subject),
 		quoted(form.outer.alias),
 		quoted(form.outer.key),
 		form.otherwise,
+		end,
 	)
-	return b.edit(edit{start: from, end: end, relation: set, family: true, text: tail})
+	return b.edit(edit{start: from, end: closed, relation: set, family: true, text: tail})
 }
 
 // thenAnswered ends the hint of a refusal that a data set mends.

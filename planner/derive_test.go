@@ -8,6 +8,10 @@ import (
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
+func number(name string, n int) catalog.Column {
+	return catalog.Column{Name: name, Number: n, Type: "bigint", Class: catalog.NonSensitive}
+}
+
 // familySnapshot has patients, their encounters, and a data set of what is computed of these.
 func familySnapshot() *catalog.Snapshot {
 	age := catalog.Column{
@@ -51,6 +55,7 @@ func familySnapshot() *catalog.Snapshot {
 				Type:   "date",
 			},
 			{Name: "ward", Number: 3, Type: "text", Class: catalog.Sensitive},
+			{Name: "seen", Number: 4, Type: "timestamp with time zone", Class: catalog.Sensitive},
 		},
 	}
 	encounters.Borrow(
@@ -75,7 +80,17 @@ func familySnapshot() *catalog.Snapshot {
 		SELECT p.id, p.age, (SELECT count(*) FROM encounters e WHERE e.patient = p.id) AS n,
 			EXISTS (SELECT FROM encounters WHERE patient = p.id AND ward = 'surgery' AND day >= born) AS operated,
 			(SELECT min(e.day) FROM encounters e WHERE e.patient = id AND e.ward <> 'surgery') AS first,
-			EXISTS (SELECT FROM encounters e WHERE e.patient = p.id AND e.ward = 'hidden') AS hidden
+			EXISTS (SELECT FROM encounters e WHERE e.patient = p.id AND e.ward = 'hidden') AS hidden,
+			(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day >= '2020-03-01') AS late,
+			(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.ward = 'x' HAVING count(*) > 1) AS many,
+			(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day = 'today') AS now,
+			(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day > '03/04/2020') AS other,
+			(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.ward::date > '2020-03-04') AS cast,
+			(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day > pg_backend_pid()) AS pid,
+			(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND to_char(e.day, 'YYYY') = '2020') AS char,
+			(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.seen > '2020-03-04') AS seen,
+			(SELECT count(*) FROM (SELECT * FROM encounters e WHERE e.patient = p.id) q WHERE ward = 'y') AS inner,
+			(SELECT count(*) FROM (SELECT ward, upper(ward) AS w FROM encounters e WHERE e.patient = p.id) q WHERE w = 'Y' AND ward = 'y') AS upper
 		FROM patients p`,
 		Columns: []catalog.Column{
 			{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
@@ -94,6 +109,8 @@ func familySnapshot() *catalog.Snapshot {
 				Class:  catalog.Sensitive,
 			},
 			{Name: "hidden", Number: 6, Type: "boolean"},
+			number("late", 7), number("many", 8), number("now", 9), number("other", 10),
+			number("cast", 11), number("pid", 12), number("char", 13), number("seen", 14), number("inner", 15), number("upper", 16),
 		},
 	}
 	return catalog.NewSnapshot(1, []*catalog.Relation{patients, encounters, history}, nil)
@@ -107,13 +124,17 @@ func TestSubqueriesAreReadFromColumnsThatSayTheSame(t *testing.T) {
 		{"NOT EXISTS (SELECT 1 FROM public.encounters WHERE p.id = patient)", `"n" > 0`},
 		{"EXISTS (SELECT * FROM encounters e WHERE (e.patient = id))", `"n" > 0`},
 		{"p.id IN (SELECT patient FROM encounters)", `"n" > 0`},
-		{"id NOT IN (SELECT e.patient FROM encounters e)", `(NOT COALESCE((SELECT tailor_own_set."n" > 0`},
+		{"id NOT IN (SELECT e.patient FROM encounters e)", `(CASE WHEN "p"."id" IS NOT NULL THEN NOT COALESCE((SELECT tailor_own_set."n" > 0`},
 		{"p.id = ANY (SELECT patient FROM encounters)", `"n" > 0`},
 		{"p.id IN (SELECT patient FROM encounters GROUP BY patient HAVING count(*) >= 3)", `"n" > 0 AND tailor_own_set."n" >= 3`},
 		{"(SELECT count(*) FROM encounters e WHERE e.patient = p.id) > 2", `tailor_own_set."n"`},
 		{"EXISTS (SELECT FROM encounters e WHERE p.born <= e.day AND e.patient = p.id AND e.ward = 'surgery')", `"operated"`},
 		{"p.id IN (SELECT patient FROM encounters WHERE day >= born AND ward = 'surgery')", `"operated"`},
 		{"(SELECT min(day) FROM encounters WHERE ward <> 'surgery' AND p.id = patient) IS NULL", `"first"`},
+		{"p.id IN (SELECT DISTINCT patient FROM encounters)", `CASE WHEN "p"."id" IS NOT NULL THEN COALESCE((SELECT tailor_own_set."n" > 0`},
+		{"EXISTS (SELECT FROM encounters e WHERE e.patient = p.id AND e.ward = 'now and then')", ""},
+		{"(SELECT count(*) FROM encounters WHERE patient = p.id AND day >= '2020-03-01')", `COALESCE((SELECT tailor_own_set."late"`},
+		{"(SELECT count(*) FROM encounters WHERE patient = p.id AND ward = 'x' HAVING count(*) > 1)", `OPERATOR(pg_catalog.=) "p"."id"), NULL)`},
 		// They say something else, or what the policy hides, or cannot be compared.
 		{"EXISTS (SELECT FROM encounters e WHERE e.patient = p.id AND e.ward = 'hidden')", ""},
 		{"EXISTS (SELECT FROM encounters e WHERE e.patient = p.id AND e.ward = 'Surgery' AND e.day >= p.born)", ""},
@@ -131,6 +152,16 @@ func TestSubqueriesAreReadFromColumnsThatSayTheSame(t *testing.T) {
 		{"p.id = ALL (SELECT patient FROM encounters)", ""},
 		{"p.age IN (SELECT patient FROM encounters)", ""},
 		{"p.id IN (SELECT patient FROM encounters LIMIT 1)", ""},
+		{"p.id IN (SELECT DISTINCT ON (ward) patient FROM encounters)", ""},
+		{"(p.id) IN (SELECT patient FROM encounters)", ""},
+		{"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day = 'today')", ""},
+		{"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day > '03/04/2020')", ""},
+		{"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.ward::date > '2020-03-04')", ""},
+		{"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day > pg_backend_pid())", ""},
+		{"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND to_char(e.day, 'YYYY') = '2020')", ""},
+		{"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.seen > '2020-03-04')", ""},
+		{"(SELECT count(*) FROM (SELECT * FROM encounters e WHERE e.patient = p.id) q WHERE ward = 'y')", ""},
+		{"(SELECT count(*) FROM (SELECT ward, upper(ward) AS w FROM encounters e WHERE e.patient = p.id) q WHERE ward = 'y' AND w = 'Y')", `"upper"`},
 		{"p.id IN (SELECT patient FROM encounters GROUP BY patient, ward HAVING count(*) >= 3)", ""},
 		{"p.id IN (SELECT patient FROM encounters GROUP BY patient HAVING max(day) > '2025-01-01')", ""},
 		{"EXISTS (SELECT FROM encounters e WHERE e.patient = $1)", ""},
@@ -259,5 +290,53 @@ func TestGroupsBySubjectAreReadFromDataSets(t *testing.T) {
 				t.Errorf("%s is read as\n%s", sql, text)
 			}
 		}
+	}
+}
+
+// TestSemiJoinsWithTheParentSelectEachRow: what keeps some of the parent's rows would keep
+// others of those that stand for them.
+func TestSemiJoinsWithTheParentSelectEachRow(t *testing.T) {
+	session := planner.Session{Database: "hospital", SearchPath: []string{"pg_catalog", "public"}}
+	for of, answered := range map[string]bool{
+		"patient IN (SELECT id FROM patients WHERE age > 60)":                                      true,
+		"patient IN (SELECT DISTINCT id FROM patients WHERE age > 60)":                             true,
+		"EXISTS (SELECT FROM patients p WHERE p.id = e.patient AND age > 60 LIMIT 1)":              true,
+		"patient IN (SELECT id FROM patients LIMIT 1)":                                             false,
+		"patient IN (SELECT id FROM patients OFFSET 1)":                                            false,
+		"patient IN (SELECT DISTINCT ON (age) id FROM patients)":                                   false,
+		"patient IN (SELECT id FROM patients HAVING true)":                                         false,
+		"patient IN (SELECT id FROM patients WINDOW w AS (ORDER BY age))":                          false,
+		"patient IN (WITH patients AS (SELECT 1 AS id) SELECT id FROM patients)":                   false,
+		"EXISTS (WITH patients AS (SELECT 1 AS id) SELECT FROM patients p WHERE p.id = e.patient)": false,
+	} {
+		_, err := planner.Make("SELECT ward, count(*) FROM encounters e WHERE "+of+" GROUP BY 1", session, familySnapshot())
+		if (err == nil) != answered {
+			t.Errorf("%s: %v", of, err)
+		}
+	}
+}
+
+// TestColumnsThatMayBeWithheldAnswerNothing: a data set says something of those alone of whom
+// it is not withheld.
+func TestColumnsThatMayBeWithheldAnswerNothing(t *testing.T) {
+	session := planner.Session{Database: "hospital", SearchPath: []string{"pg_catalog", "public"}}
+	snapshot := familySnapshot()
+	root := snapshot.Protected(catalog.Name{Schema: "public", Name: "patients"})
+	root.BlindCuts = true
+	set := snapshot.DataSets(root)[0]
+	set.Requirements = []catalog.Requirement{{Model: "l_diversity", Column: "operated", Parameter: 2}}
+	for of, answered := range map[string]bool{
+		"EXISTS (SELECT FROM encounters e WHERE e.patient = p.id)":                                            true,
+		"EXISTS (SELECT FROM encounters e WHERE p.born <= e.day AND e.patient = p.id AND e.ward = 'surgery')": false,
+		"p.id IN (SELECT id FROM history h WHERE tailor.certain(h.age > 3 AND h.operated))":                   false,
+	} {
+		_, err := planner.Make("SELECT count(*) FROM patients p WHERE "+of, session, snapshot)
+		if (err == nil) != answered {
+			t.Errorf("%s: %v", of, err)
+		}
+	}
+	_, err := planner.Make("SELECT tailor.count_bounds(age > 3 AND operated) FROM history", session, snapshot)
+	if err == nil {
+		t.Error("bounds are told by a column that is withheld of some")
 	}
 }

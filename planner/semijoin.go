@@ -13,7 +13,8 @@ import (
 // semiJoin notes that a subquery is over the parent of a table outside of it.
 func (b *binder) semiJoin(s *pg.SubLink, sc *scope) error {
 	query := s.Subselect.GetSelectStmt()
-	if query == nil || len(query.FromClause) != 1 || query.Op != pg.SetOperation_SETOP_NONE {
+	if query == nil || len(query.FromClause) != 1 || query.Op != pg.SetOperation_SETOP_NONE ||
+		query.WithClause != nil {
 		return nil
 	}
 	rv := query.FromClause[0].GetRangeVar()
@@ -46,9 +47,7 @@ func (b *binder) semiJoin(s *pg.SubLink, sc *scope) error {
 	case pg.SubLinkType_ANY_SUBLINK:
 		key := s.Testexpr.GetColumnRef()
 		e := outer(key)
-		if e == nil || len(s.OperName) > 0 && last(s.OperName) != "=" ||
-			len(query.TargetList) != 1 ||
-			len(query.GroupClause) > 0 {
+		if e == nil || len(s.OperName) > 0 && last(s.OperName) != "=" || !selectsEachRow(query) {
 			return nil
 		}
 		if ref := query.TargetList[0].GetResTarget().GetVal().GetColumnRef(); inner.keyIs(ref) {
@@ -58,6 +57,19 @@ func (b *binder) semiJoin(s *pg.SubLink, sc *scope) error {
 		return b.equated(query.WhereClause, inner, outer)
 	}
 	return nil
+}
+
+// selectsEachRow says whether a query without aggregates has one value of every row that meets
+// its condition: it has them, too, if there are several rows for one.
+func selectsEachRow(query *pg.SelectStmt) bool {
+	return len(query.TargetList) == 1 && len(query.GroupClause) == 0 && query.HavingClause == nil &&
+		query.LimitCount == nil && query.LimitOffset == nil && len(query.WindowClause) == 0 &&
+		!distinctOn(query)
+}
+
+// distinctOn says whether a query keeps the first row of each group.
+func distinctOn(query *pg.SelectStmt) bool {
+	return slices.ContainsFunc(query.DistinctClause, func(n *pg.Node) bool { return n.GetNode() != nil })
 }
 
 // equated finds the equation of both keys among the conjuncts of a condition.
