@@ -252,10 +252,11 @@ func (s *session) answerReady(frame []byte) error {
 	if silent {
 		return nil
 	}
-	if s.status.Load() == 'I' && s.activated.Load() != nil {
-		if err := s.awaitReleases(*s.activated.Swap(nil)); err != nil {
+	if text := s.activated.Load(); s.status.Load() == 'I' && text != nil {
+		if err := s.awaitReleases(*text); err != nil {
 			return err
 		}
+		s.activated.CompareAndSwap(text, nil) // another may have been added
 	}
 	return s.out.pass(frame)
 }

@@ -143,10 +143,13 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	}
 	name = cutName(name)
 	most := binary.BigEndian.Uint32(rest)
+	p := s.names.portals[string(name)]
+	if s.turn != nil && p != nil && !s.principal.Reader && p.activates() {
+		return errWaits
+	}
 	e := s.expect.blank()
 	e.kind, e.started, e.most = 'E', s.arrived(), most
 	s.pipelined = true
-	p := s.names.portals[string(name)]
 	if s.principal.Reader && (own(name) || p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {
 		// An unknown portal may be a cursor over releases that is no longer known.
 		e.record = s.record("")
