@@ -201,6 +201,9 @@ func (s *session) answerError(frame []byte) error {
 		return nil
 	}
 	e.undo()
+	if e.check && codeOf(frame) == divisionByZero {
+		s.refuse(e, errOtherNames)
+	}
 	switch {
 	case e.refusal != nil:
 		frame = errorFrame("ERROR", e.refusal)
