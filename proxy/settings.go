@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgproto3/v2"
-
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/internal/words"
 	"github.com/hiatus-tailor/tailor/planner"
@@ -171,11 +169,7 @@ func (s *session) askSettings() error {
 	k := &s.knowledge
 	k.asked, k.at, k.doubtful, k.unsettled, k.repeated = q, s.proxy.clock(), false, false, repeated{}
 	k.within = !s.beginning
-	s.expect.add(&expected{kind: 'Q', internal: q})
-	if err := send(s.up, &pgproto3.Query{String: text}); err != nil {
-		return err
-	}
-	return s.up.Flush()
+	return s.question(text, q)
 }
 
 // awaitSettings waits for an answer that is on its way.

@@ -131,3 +131,36 @@ GRANT USAGE ON SCHEMA %[1]s TO %[2]s; GRANT SELECT ON %[1]s.patients TO %[2]s`, 
 		})
 	}
 }
+
+// TestWhatIsUnnamedOutlivesQuestionsOfTheProxy: the proxy asks for settings between two
+// pipelines of the client, whose unnamed statement and portal stay.
+func TestWhatIsUnnamedOutlivesQuestionsOfTheProxy(t *testing.T) {
+	p := shared.serve(t)
+	w := dial(t, p.dsn(shared.reader(t)))
+	sync := &pgproto3.Sync{}
+	asks := []pgproto3.FrontendMessage{
+		&pgproto3.Parse{Name: "other", Query: "SELECT lower('X')"}, &pgproto3.Bind{DestinationPortal: "other", PreparedStatement: "other"},
+		&pgproto3.Execute{Portal: "other"}, &pgproto3.Close{ObjectType: 'P', Name: "other"}, &pgproto3.Close{ObjectType: 'S', Name: "other"}, sync,
+		&pgproto3.Parse{Name: "s1", Query: "SELECT count(*) FROM patients"}, sync,
+		&pgproto3.Bind{DestinationPortal: "p1", PreparedStatement: "s1"}, &pgproto3.Execute{Portal: "p1"},
+		&pgproto3.Close{ObjectType: 'P', Name: "p1"}, &pgproto3.Close{ObjectType: 'S', Name: "s1"}, sync,
+	}
+	w.send(t, query("BEGIN"))
+	w.untilReady(t, 1)
+	w.send(t, &pgproto3.Parse{Query: "SELECT n FROM generate_series(1, 3) n"}, &pgproto3.Bind{}, &pgproto3.Execute{MaxRows: 1}, sync)
+	w.untilReady(t, 1)
+	for i := range 2 {
+		w.send(t, asks...)
+		if got := w.untilReady(t, 3); !strings.Contains(got, fmt.Sprintf("D:%d SELECT 1", patients)) {
+			t.Fatal(got)
+		}
+		w.send(t, &pgproto3.Execute{MaxRows: 1}, sync)
+		if got, want := w.untilReady(t, 1), fmt.Sprintf("D:%d Z", i+2); got != want {
+			t.Errorf("the portal gives %s, want %s", got, want)
+		}
+	}
+	w.send(t, &pgproto3.Bind{}, &pgproto3.Execute{MaxRows: 1}, sync)
+	if got := w.untilReady(t, 1); got != "D:1 Z" {
+		t.Errorf("the statement gives %s", got)
+	}
+}
