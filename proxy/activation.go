@@ -14,14 +14,18 @@ import (
 // activation is a call without which a statement activates no policy.
 var activation = regexp.MustCompile(`(?i)\btailor"?\s*\.\s*"?activate"?\s*\(`)
 
+// parameter is where a text has a parameter, which may name a table.
+var parameter = regexp.MustCompile(`\$\d`)
+
 // awaitReleases has a session that has called tailor.activate wait until readers are shown
-// what the policies of the tables that the text names let them see, or cannot be, of which the
-// client is warned. A cancel request ends the wait, and nothing else; so does the end of the
+// what the policies of the tables that the text names let them see, of all tables if it has
+// parameters, or cannot be, of which the client is warned. A cancel request ends the wait, and nothing else; so does the end of the
 // session. It is not to be called on a loop, which serves others.
 func (s *session) awaitReleases(text string) error {
 	ctx, done := s.work.during(context.Background())
 	defer done()
-	named := func(r *catalog.Relation) bool { return strings.Contains(text, r.Name) }
+	every := parameter.MatchString(text)
+	named := func(r *catalog.Relation) bool { return every || strings.Contains(text, r.Name) }
 	for _, failed := range s.proxy.catalog.Settle(ctx, named) {
 		warning, err := encode(&pgproto3.NoticeResponse{
 			Severity: "WARNING", SeverityUnlocalized: "WARNING", Code: "01000",

@@ -123,6 +123,9 @@ func fromServersLog(frame []byte) bool {
 // answerStep forwards a message that may be the first or the last of an answer.
 func (s *session) answerStep(frame []byte) error {
 	e := s.expect.head()
+	if e != nil && e.internal != nil && strings.IndexByte("123", frame[0]) >= 0 {
+		return nil
+	}
 	if e == nil || !fits(e.kind, frame[0]) {
 		return errOutOfStep
 	}
@@ -201,6 +204,9 @@ func (s *session) answerError(frame []byte) error {
 		return nil
 	}
 	e.undo()
+	if e.check && codeOf(frame) == divisionByZero {
+		s.refuse(e, errOtherNames)
+	}
 	switch {
 	case e.refusal != nil:
 		frame = errorFrame("ERROR", e.refusal)
@@ -252,10 +258,11 @@ func (s *session) answerReady(frame []byte) error {
 	if silent {
 		return nil
 	}
-	if s.status.Load() == 'I' && s.activated.Load() != nil {
-		if err := s.awaitReleases(*s.activated.Swap(nil)); err != nil {
+	if text := s.activated.Load(); s.status.Load() == 'I' && text != nil {
+		if err := s.awaitReleases(*text); err != nil {
 			return err
 		}
+		s.activated.CompareAndSwap(text, nil) // another may have been added
 	}
 	return s.out.pass(frame)
 }

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgproto3/v2"
-
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -39,7 +37,7 @@ func asksItsSettings(t *testing.T) *onLoop {
 }
 
 var settingsQuestion = func() []byte {
-	question, err := (&pgproto3.Query{String: selectSettings + ", tailor.session()"}).Encode(nil)
+	question, err := encode(questionOf(selectSettings + ", tailor.session()")...)
 	if err != nil {
 		panic(err)
 	}

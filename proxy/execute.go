@@ -120,11 +120,7 @@ func (s *session) askPrepared(ctx context.Context, name string) (*planner.Prepar
 // within a pipeline.
 func (s *session) ask(ctx context.Context, query string) (rows [][][]byte, err error) {
 	q := &internalQuery{done: make(chan error, 1), most: longestKept/keptPiece + 1}
-	s.expect.add(&expected{kind: 'Q', internal: q})
-	if err := send(s.up, &pgproto3.Query{String: query}); err != nil {
-		return nil, err
-	}
-	if err := s.up.Flush(); err != nil {
+	if err := s.question(query, q); err != nil {
 		return nil, err
 	}
 	timer := time.NewTimer(settingsPatience)
@@ -136,6 +132,32 @@ func (s *session) ask(ctx context.Context, query string) (rows [][][]byte, err e
 		return nil, errNotAnswered
 	case err := <-q.done:
 		return q.rows, cmp.Or(err, q.failure)
+	}
+}
+
+// questionName is the server's name for the statement and the portal of a question of the
+// proxy's own.
+const questionName = ownPrefix + "question"
+
+// question sends a query of the proxy's own.
+func (s *session) question(text string, q *internalQuery) error {
+	s.expect.add(&expected{kind: 'Q', internal: q})
+	if err := send(s.up, questionOf(text)...); err != nil {
+		return err
+	}
+	return s.up.Flush()
+}
+
+// questionOf are the messages of a question. A simple query would end the client's unnamed
+// statement and portal.
+func questionOf(text string) []message {
+	return []message{
+		&pgproto3.Close{ObjectType: 'P', Name: questionName}, &pgproto3.Close{ObjectType: 'S', Name: questionName},
+		&pgproto3.Parse{Name: questionName, Query: text},
+		&pgproto3.Bind{DestinationPortal: questionName, PreparedStatement: questionName},
+		&pgproto3.Execute{Portal: questionName},
+		&pgproto3.Close{ObjectType: 'P', Name: questionName}, &pgproto3.Close{ObjectType: 'S', Name: questionName},
+		&pgproto3.Sync{},
 	}
 }
 

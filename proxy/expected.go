@@ -25,6 +25,8 @@ type expected struct {
 	prelude []byte
 	// refusal takes the place of the server's error.
 	refusal *sqlstate.Error
+	// check says that it checks names, and fails where they mean something else.
+	check bool
 	// rewritten and statement map positions in errors back to the client's text.
 	rewritten *planner.Rewritten
 	statement string

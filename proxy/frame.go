@@ -117,6 +117,9 @@ func (f *frames) next() ([]byte, error) {
 	return frame, nil
 }
 
+// back makes next return again the message of which it has just returned all, or the first piece.
+func (f *frames) back(frame []byte) { f.start, f.rest = f.start-len(frame), 0 }
+
 // shortened returns the beginning of an error or a notice, as a message.
 func (f *frames) shortened(total int) ([]byte, error) {
 	if err := f.fill(maxText); err != nil {

@@ -70,7 +70,7 @@ func (s *session) stopsForHome(ctx context.Context, err error) (stops, again boo
 		return false, false
 	}
 	_ = s.client.SetReadDeadline(time.Time{})
-	if s.expect.head() != nil || h.away.Load() {
+	if s.expect.head() != nil || h.away.Load() || s.activated.Load() != nil {
 		h.called.Store(false)
 		return false, true
 	}

@@ -9,10 +9,13 @@ import (
 )
 
 // interrupts lets a cancel request end what the proxy itself does for a
-// statement before the server gets it. It is safe for concurrent use.
+// session: for a statement before the server gets it, or for one that has run. It is
+// safe for concurrent use.
 type interrupts struct {
 	mu     sync.Mutex
-	cancel context.CancelCauseFunc // nil while the proxy does nothing
+	ended  bool
+	cancel map[int]context.CancelCauseFunc // of all that is being done
+	begun  int
 }
 
 // errInterrupted is the cause of a context that a cancel request ended.
@@ -23,11 +26,19 @@ func (i *interrupts) during(ctx context.Context) (_ context.Context, done func()
 	ctx, cancel := context.WithCancelCause(ctx)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.cancel = cancel
+	if i.ended {
+		cancel(errInterrupted)
+	}
+	if i.cancel == nil {
+		i.cancel = make(map[int]context.CancelCauseFunc)
+	}
+	i.begun++
+	number := i.begun
+	i.cancel[number] = cancel
 	return ctx, func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.cancel = nil
+		delete(i.cancel, number)
 		cancel(nil)
 	}
 }
@@ -37,11 +48,18 @@ func (i *interrupts) during(ctx context.Context) (_ context.Context, done func()
 func (i *interrupts) interrupt() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.cancel == nil {
-		return false
+	for _, cancel := range i.cancel {
+		cancel(errInterrupted)
 	}
-	i.cancel(errInterrupted)
-	return true
+	return len(i.cancel) > 0
+}
+
+// end ends the proxy's work, and whatever is begun later at once: the session is over.
+func (i *interrupts) end() {
+	i.mu.Lock()
+	i.ended = true
+	i.mu.Unlock()
+	i.interrupt()
 }
 
 // interrupted is the outcome of work that failed under a context of during.

@@ -25,6 +25,7 @@ const (
 	isAlike questions = 1 << iota
 	isPlain
 	mayUnsettle
+	mayEnd
 	mayDiscard
 	mayExplain
 	mayLabel
@@ -47,6 +48,7 @@ func (l *look) ask(q questions, answer func(text string) bool) bool {
 func (l *look) alike() bool    { return l.ask(isAlike, alike) }
 func (l *look) plain() bool    { return l.ask(isPlain, plain) }
 func (l *look) settles() bool  { return l.ask(mayUnsettle, settlers.Within) }
+func (l *look) ends() bool     { return l.ask(mayEnd, ending.MatchString) }
 func (l *look) holds() bool    { return l.ask(mayHold, holders.Within) }
 func (l *look) discards() bool { return l.ask(mayDiscard, discards) }
 func (l *look) explains() bool { return l.ask(mayExplain, explainsTailor) }

@@ -19,6 +19,7 @@ import (
 type prepared struct {
 	*look // at the client's own text
 	plan  *planner.Plan
+	meant uint64 // the meaning of names that the plan depends on; 0 for none
 	name  string // under which the server knows it
 	// fetches is what a text reads that fetches from cursors.
 	fetches *decision

@@ -71,7 +71,7 @@ func (s *session) begin(ctx context.Context) error {
 		return nil
 	}
 	err := s.askSettings()
-	s.server.first = s.asked
+	s.server.first, s.within = s.asked, false
 	return err
 }
 

@@ -22,9 +22,13 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if p != nil && (p.before != nil || p.closed || p.failed.Load()) {
 		p = s.names.statement(string(from))
 	}
+	var meant error
 	if p != nil {
 		if err := s.readAhead(ctx, p.text); err != nil {
 			return err
+		}
+		if meant = s.assertMeant(ctx, p); meant == errWaits {
+			return meant
 		}
 	}
 	asked := s.questions.Load()
@@ -44,9 +48,12 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if p != nil {
 		e.statement, e.binds = p.text, p
 	}
-	if err := s.prepareAgain(ctx, p); err != nil {
+	if meant == nil {
+		meant = s.prepareAgain(ctx, p)
+	}
+	if meant != nil {
 		e.record = s.record(p.text)
-		return s.refuseStep(e, err)
+		return s.refuseStep(e, meant)
 	}
 	if p != nil && p.plan.Explain != "" && s.status.Load() != 'E' {
 		if err := s.explainAgain(ctx, p); err != nil {
@@ -136,10 +143,13 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	}
 	name = cutName(name)
 	most := binary.BigEndian.Uint32(rest)
+	p := s.names.portals[string(name)]
+	if s.turn != nil && p != nil && !s.principal.Reader && p.activates() {
+		return errWaits
+	}
 	e := s.expect.blank()
 	e.kind, e.started, e.most = 'E', s.arrived(), most
 	s.pipelined = true
-	p := s.names.portals[string(name)]
 	if s.principal.Reader && (own(name) || p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {
 		// An unknown portal may be a cursor over releases that is no longer known.
 		e.record = s.record("")

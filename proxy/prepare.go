@@ -37,6 +37,9 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		err = s.assertHolds(statementWeight + min(len(runs.text), audit.MostShown) + 4*len(parameters) + plan.Bytes())
 	}
 	made := &prepared{plan: plan, look: runs, name: name, types: parameters}
+	if err == nil && plan.Explain == "" && plan.Prepares == "" && s.principal.Reader && !s.concernsNothing(runs) {
+		made.meant = s.settings.meaning()
+	}
 	var text string
 	switch {
 	case err != nil:

@@ -227,7 +227,7 @@ func reason(err error) error {
 
 // interrupt makes both directions end, wherever they wait.
 func (s *session) interrupt(cause error) {
-	s.work.interrupt()
+	s.work.end()
 	s.touch.Lock()
 	defer s.touch.Unlock()
 	if s.turn != nil {

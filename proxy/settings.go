@@ -5,11 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgproto3/v2"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/internal/words"
@@ -28,18 +27,26 @@ type settings struct {
 	recoding       string              // tailor.recoding, "" for the policy's own
 	project        string              // tailor.project, "" for none
 	temporary      map[string][]string // columns of temporary relations
+	names          string              // what tellNames told: searchPath and temporary
 	invalid        error               // of the first of them that has a value it cannot have
 }
 
+// tellPath and tellTemporary tell what unqualified names mean, and tellNames both at once.
+const (
+	tellPath      = `pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n')`
+	tellTemporary = `CASE WHEN pg_catalog.pg_my_temp_schema() <> 0 THEN (SELECT pg_catalog.json_object_agg(c.relname, array(` +
+		`SELECT a.attname FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) ORDER BY c.relname)` +
+		` FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema() AND c.relkind IN ('r', 'v', 'p')) END`
+	tellNames = `pg_catalog.concat(` + tellPath + `, E'\n', ` + tellTemporary + `)`
+)
+
 // selectSettings reads them where the statement itself would.
-const selectSettings = `SELECT pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n'),` +
+const selectSettings = `SELECT ` + tellPath + `,` +
 	` pg_catalog.left(pg_catalog.current_setting('tailor.representation', true), 1000),` +
 	` pg_catalog.left(pg_catalog.current_setting('tailor.notices', true), 1000),` +
 	` pg_catalog.left(pg_catalog.current_setting('tailor.recoding', true), 1000),` +
 	` pg_catalog.left(pg_catalog.current_setting('tailor.project', true), 1000),` +
-	` CASE WHEN pg_catalog.pg_my_temp_schema() <> 0 THEN (SELECT pg_catalog.json_object_agg(c.relname, array(` +
-	`SELECT a.attname FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum))` +
-	` FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema() AND c.relkind IN ('r', 'v', 'p')) END,` +
+	` ` + tellTemporary + `,` +
 	` pg_catalog.current_setting('application_name')`
 
 // values says whether quasi-identifiers are shown as values of their own type: labels
@@ -70,24 +77,36 @@ type knowledge struct {
 	at        time.Time // when they were asked for
 	doubtful  bool      // something ran since that may, if unlikely, have changed them
 	unsettled bool      // something ran since that is likely to have changed them
+	within    bool      // they were asked for within a transaction, whose end may change them
 	repeated  repeated
+}
+
+// hold says that nothing which ran since can have changed what is known of the settings.
+// Within a pipeline nothing can be asked: there it says only that it is not likely.
+func (s *session) hold() bool {
+	return s.known && !s.unsettled &&
+		(s.pipelined || !s.doubtful && s.proxy.clock().Sub(s.at) < settingsAge)
+}
+
+// hasFailed says that the transaction has failed, and that nothing is under way that ends it.
+func (s *session) hasFailed() bool {
+	return s.status.Load() == 'E' && !s.pipelined && !s.expect.owesClient()
 }
 
 // readSettings asks the server, unless nothing that ran since can have changed
 // what is known. In a failed transaction nothing can be asked, and nothing will
 // run either.
 func (s *session) readSettings(ctx context.Context) error {
-	if s.status.Load() == 'E' {
+	if s.hasFailed() {
 		return nil
 	}
 	if err := s.awaitSettings(ctx); err != nil && !errors.Is(err, errNotAnswered) {
 		return err
 	}
-	k := &s.knowledge
-	if k.known && !k.unsettled && (s.pipelined || !k.doubtful && s.proxy.clock().Sub(k.at) < settingsAge) {
-		return nil // a question would end a pipeline; what is known still holds
+	if s.hold() {
+		return nil
 	}
-	if s.pipelined {
+	if s.pipelined { // a question would end it
 		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot follow other statements in one pipeline").
 			WithHint("Send Sync before the statement.")
 	}
@@ -95,6 +114,9 @@ func (s *session) readSettings(ctx context.Context) error {
 		return err
 	}
 	err := s.awaitSettings(ctx)
+	if errors.Is(err, errNotAnswered) && s.hasFailed() {
+		return nil
+	}
 	if errors.Is(err, errNotAnswered) { // by a cancel request, say, that was meant for a statement before
 		if err = s.askSettings(); err == nil {
 			err = s.awaitSettings(ctx)
@@ -103,13 +125,16 @@ func (s *session) readSettings(ctx context.Context) error {
 	return err
 }
 
-// readAhead reads the settings, if they are not known, before a statement that begins a
+// readAhead reads the settings, unless what is known holds, before a statement that begins a
 // transaction: drivers send the transaction's first query in the same pipeline, where
 // nothing can be asked any more. A fault is told to the query that needs them. On a loop
 // it returns errWaits.
 func (s *session) readAhead(ctx context.Context, text string) error {
-	if s.pipelined || !s.principal.Reader || s.known && !s.unsettled || !beginsTransaction(text) {
+	if s.pipelined || !s.principal.Reader || !beginsTransaction(text) {
 		return nil
+	}
+	if s.known && !s.unsettled && (s.hold() || !s.homecoming.away.Load()) {
+		return nil // a session that has asked for nothing protected is spared the question
 	}
 	if s.turn != nil {
 		return errWaits
@@ -119,16 +144,19 @@ func (s *session) readAhead(ctx context.Context, text string) error {
 }
 
 // beginsTransaction says that a text begins a transaction, and does nothing else.
-func beginsTransaction(text string) bool {
-	if i := strings.IndexByte(text, ';'); i >= 0 && i < len(text)-1 {
-		return false
-	}
-	for _, word := range []string{"begin", "start"} {
-		if len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) {
-			return true
-		}
-	}
-	return false
+func beginsTransaction(text string) bool { return isOne(text, "begin", "start") }
+
+// isOne says that a text is one statement, which starts with one of some words.
+func isOne(text string, words ...string) bool {
+	return alone(text) && slices.ContainsFunc(words, func(word string) bool {
+		return len(text) >= len(word) && strings.EqualFold(text[:len(word)], word)
+	})
+}
+
+// alone says that a text is one statement.
+func alone(text string) bool {
+	i := strings.IndexByte(text, ';')
+	return i < 0 || i == len(text)-1
 }
 
 // askSettings asks without waiting for the answer.
@@ -140,11 +168,8 @@ func (s *session) askSettings() error {
 	}
 	k := &s.knowledge
 	k.asked, k.at, k.doubtful, k.unsettled, k.repeated = q, s.proxy.clock(), false, false, repeated{}
-	s.expect.add(&expected{kind: 'Q', internal: q})
-	if err := send(s.up, &pgproto3.Query{String: text}); err != nil {
-		return err
-	}
-	return s.up.Flush()
+	k.within = !s.beginning
+	return s.question(text, q)
 }
 
 // awaitSettings waits for an answer that is on its way.
@@ -197,6 +222,7 @@ func (q *internalQuery) settings() (settings, error) {
 		searchPath:  strings.Split(string(q.row[0]), "\n"),
 		project:     string(q.row[4]),
 		temporary:   temporary,
+		names:       string(q.row[0]) + "\n" + string(q.row[5]),
 		application: string(q.row[6]),
 	}
 	told.representation = told.parameter("tailor.representation", q.row[1])
@@ -252,17 +278,23 @@ var settlers = words.New([]string{"set", "discard", "rollback", "abort", "call",
 
 // settle notes that a statement which is about to run may change settings.
 // Where it may well, nothing can follow in its pipeline that depends on them.
-// Above doubt are plain queries without a function, and what reads releases:
-// the planner lets no function into it that could.
+// Above doubt are plain queries without a function, what begins or ends a transaction
+// without having changed them, and what reads releases: the planner lets no function into it
+// that could.
 func (s *session) settle(l *look, released bool) {
-	s.unsettled = s.unsettled || l.settles() && !beginsTransaction(l.text) // REPEATABLE is no table
+	begins := beginsTransaction(l.text)
+	s.unsettled = s.unsettled || l.settles() && !begins || // REPEATABLE is no table
+		s.within && !released && l.ends()
 	if l.settles() && strings.Contains(strings.ToLower(l.text), "snapshot") {
 		s.began = time.Time{} // SET TRANSACTION SNAPSHOT imports one that may be older
 	}
 	passes := !released && !l.plain()
-	s.doubtful = s.doubtful || s.unsettled || passes
+	s.doubtful = s.doubtful || s.unsettled || passes && !begins && !isOne(l.text, "commit", "end")
 	s.names.holds = s.names.holds || passes && l.holds()
 }
+
+// ending is where a text may end a transaction.
+var ending = regexp.MustCompile(`(?i)(?:^|;|\n|\*/)\s*(?:commit|end|prepare\s+transaction)\b`)
 
 // holders are words without which a text opens no cursor WITH HOLD, short of SQL in a
 // string.
@@ -271,10 +303,7 @@ var holders = words.New([]string{"hold"})
 // plain says that a text is one query without a function call.
 func plain(text string) bool {
 	text = strings.TrimSpace(text)
-	if len(text) < len("select") || strings.IndexByte(text, '(') >= 0 {
-		return false
-	}
-	if i := strings.IndexByte(text, ';'); i >= 0 && i < len(text)-1 {
+	if len(text) < len("select") || strings.IndexByte(text, '(') >= 0 || !alone(text) {
 		return false
 	}
 	first, _, _ := strings.Cut(text, " ")

@@ -70,7 +70,7 @@ func (t *turn) fromClient() error {
 			return errLeft
 		}
 		if err = s.pass(t.ctx, frame, inside); err == errWaits {
-			s.in.start -= len(frame) // it has yet to be handled
+			s.in.back(frame) // it has yet to be handled
 		}
 		if err != nil {
 			return err

@@ -215,3 +215,30 @@ func TestManyMessagesAtOnceTakeASessionOffTheLoop(t *testing.T) {
 	go func() { _ = o.statements(t.Context()) }()
 	wantBytes(t, o.server, all)
 }
+
+// TestALongMessageThatHasToWaitStaysWhole: what is inside of a message that is handed out in
+// pieces must not be taken for messages, where the session leaves the loop before the first.
+func TestALongMessageThatHasToWaitStaysWhole(t *testing.T) {
+	o := takesTurns(t)
+	data := framed('d', bytes.Repeat(framed('Q', []byte("SELECT 1\x00")), bufferBytes/4))
+	after := framed('S', nil)
+	o.expect.owed.crowded.Store(true)
+	go func() { _, _ = o.client.Write(append(data, after...)) }()
+	if over := <-o.left; over {
+		t.Fatal(o.err)
+	}
+	var got []byte
+	for len(got) < len(data) {
+		piece, err := o.in.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, piece...)
+	}
+	if !bytes.Equal(got, data) || o.in.inside() {
+		t.Errorf("%d bytes of %d, inside: %t", len(got), len(data), o.in.inside())
+	}
+	if next, err := o.in.next(); err != nil || !bytes.Equal(next, after) {
+		t.Errorf("behind it comes %q, %v", next, err)
+	}
+}

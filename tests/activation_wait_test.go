@@ -3,6 +3,7 @@ package tests
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -45,12 +46,26 @@ func TestActivationThroughTheProxyReturnsWhenReadersAreShownTheTable(t *testing.
 			t.Errorf("%d rows of table %s", n, table)
 		}
 	}
+	for i, table := range []string{"bound", "again"} { // "again" runs when the session has been at rest
+		exec1(t, admin, protect(table, "20000"), pgx.QueryExecModeSimpleProtocol)
+		for range 10 * i {
+			exec1(t, admin, "SELECT 1")
+			time.Sleep(50 * time.Millisecond)
+		}
+		exec1(t, admin, "CALL tailor.activate($1)", table)
+		if n := one[int](t, reader, "SELECT count(*) FROM "+table); n != 20000 {
+			t.Errorf("%d rows of table %s", n, table)
+		}
+	}
 	if len(warnings) > 0 {
 		t.Errorf("warnings: %q", warnings)
 	}
 	exec1(t, admin, protect("few", "3"), pgx.QueryExecModeSimpleProtocol)
-	exec1(t, admin, "CALL tailor.activate('few')")
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "few") {
+	for range 2 {
+		exec1(t, admin, "CALL tailor.activate('few')")
+		exec1(t, admin, "CALL tailor.activate($1)", "few")
+	}
+	if len(warnings) != 4 || !strings.Contains(warnings[3], "few") {
 		t.Errorf("of a table with three subjects: %q", warnings)
 	}
 	refusedAs(t, reader, "SELECT count(*) FROM few", "KA001")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -51,6 +52,9 @@ func runExport(ctx context.Context, args []string, _ io.Reader, stdout, stderr i
 
 // exportTables runs an export and says what was written.
 func exportTables(ctx context.Context, dsn string, job export.Job, stdout, stderr io.Writer) error {
+	if err := export.AssertEmpty(job.Dir); err != nil {
+		return exportFault(ctx, err)
+	}
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil { // its text may hold the password
 		return &anonymize.ProblemError{
@@ -66,22 +70,21 @@ func exportTables(ctx context.Context, dsn string, job export.Job, stdout, stder
 		return databaseFault(ctx, "connect", err)
 	}
 	defer closeQuietly(conn)
-	if entries, err := os.ReadDir(job.Dir); err == nil && len(entries) > 0 {
-		return &policyError{"there are files in " + job.Dir, "name a folder that is empty or not there"}
-	}
 	progress, done := exportProgress(stderr)
 	job.Progress = progress
 	manifest, refused, err := export.Run(ctx, conn, job, func() string { return detail })
 	done()
-	var fault *export.Fault
-	if errors.As(err, &fault) {
-		return &policyError{fault.What, fault.Remedy}
-	}
 	if err != nil {
-		return refusal(ctx, "", err)
+		return exportFault(ctx, err)
 	}
 	for _, t := range manifest.Tables {
 		fmt.Fprintf(stdout, "%s: %d rows in %s\n", t.Name, t.Rows, t.File)
+		for _, c := range t.Columns {
+			if c.Null > 0 {
+				fmt.Fprintf(stderr, "tailor export: %s: %d values of column %s are NULL, since Parquet cannot hold them; CSV and SQL can\n",
+					t.Name, c.Null, c.Name)
+			}
+		}
 	}
 	for _, r := range refused {
 		fmt.Fprintf(stderr, "tailor export: %s is not exported: %s; %s\n",
@@ -94,6 +97,26 @@ func exportTables(ctx context.Context, dsn string, job export.Job, stdout, stder
 		return &policyError{"not all tables were exported", "leave the others out"}
 	}
 	return nil
+}
+
+// exportFault is an error of an export, which has then written nothing.
+func exportFault(ctx context.Context, err error) error {
+	var (
+		fault *export.Fault
+		file  *fs.PathError
+		names *os.LinkError
+	)
+	switch {
+	case errors.As(err, &fault):
+		return &policyError{fault.What, fault.Remedy}
+	case ctx.Err() != nil:
+		return fmt.Errorf("nothing was written: %w", context.Cause(ctx))
+	case errors.As(err, &file):
+		return &policyError{file.Error(), "nothing was written; name another folder, or make room"}
+	case errors.As(err, &names):
+		return &policyError{names.Error(), "nothing was written; name another folder"}
+	}
+	return refusal(ctx, "nothing was written", err)
 }
 
 // exportProgress keeps one line on a terminal up to date; done clears it.

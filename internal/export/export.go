@@ -11,16 +11,12 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/hiatus-tailor/tailor/internal/atomicfile"
 )
 
 // Formats are the names of what files can be written as.
@@ -58,6 +54,8 @@ type Column struct {
 	Value     string  `json:"value,omitempty"` // raked, middle, label; empty for what is as it is
 	Exact     float64 `json:"exact"`           // share of rows
 	Loss      float64 `json:"loss"`            // mean share of the domain that a label covers
+	// Null counts the values that are NULL in Parquet, which cannot hold them.
+	Null int64 `json:"null_in_parquet,omitempty"`
 }
 
 // Manifest is manifest.json.
@@ -86,16 +84,13 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Table + ": " + e.Message }
 
-// Run writes one file for each table, dictionary.csv, manifest.json and SHA256SUMS, all of one
-// moment, and reports what was refused. No file that is there is written over. The connection
-// is a reader's, through the proxy; it is the caller's to close. notice has the details of the
-// last notice that the connection got.
+// Run writes one file for each table, dictionary.csv, SHA256SUMS and manifest.json, all of one
+// moment, and reports what was refused. No file that is there is written over, and none has its
+// name before all are written. The connection is a reader's, through the proxy; it is the
+// caller's to close. notice has the details of the last notice that the connection got.
 func Run(
 	ctx context.Context, conn *pgx.Conn, job Job, notice func() string,
 ) (_ *Manifest, refused []*RefusedError, err error) {
-	if err := os.MkdirAll(job.Dir, 0o700); err != nil {
-		return nil, nil, err
-	}
 	m := &Manifest{
 		Role: conn.Config().User, Database: conn.Config().Database, Format: job.Format,
 		Recipient: job.Recipient, Exported: time.Now().UTC().Truncate(time.Second),
@@ -104,8 +99,9 @@ func Run(
 		m.Recipient = m.Role
 	}
 	for _, setting := range []string{
-		"SET datestyle = 'ISO, YMD'", "SET timezone = 'UTC'", "SET intervalstyle = 'postgres'",
-		"SET extra_float_digits = 1", "SET bytea_output = 'hex'", "SET tailor.representation = 'value'",
+		"SET client_encoding = 'UTF8'", "SET datestyle = 'ISO, YMD'", "SET timezone = 'UTC'",
+		"SET intervalstyle = 'postgres'", "SET extra_float_digits = 1", "SET bytea_output = 'hex'",
+		"SET tailor.representation = 'value'",
 	} {
 		if _, err := conn.Exec(ctx, setting); err != nil {
 			return nil, nil, err
@@ -123,15 +119,19 @@ func Run(
 	if tables, err = chosen(tables, job.Tables); err != nil {
 		return nil, nil, err
 	}
+	if err := name(tables, job); err != nil {
+		return nil, nil, err
+	}
+	d, err := newDraft(job.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, d.discard()) }()
 	for _, t := range tables {
-		t.File = strings.Map(fileRune, t.Name) + "." + job.Format
-		if slices.ContainsFunc(m.Tables, func(o Table) bool { return o.File == t.File }) {
-			return nil, nil, &Fault{"two tables would be file " + t.File, "export them to two folders"}
-		}
 		if _, err := tx.Exec(ctx, "SAVEPOINT tailor_export"); err != nil {
 			return nil, nil, err
 		}
-		err := t.write(ctx, tx, job, m.Recipient)
+		err := t.write(ctx, tx, d, job, m.Recipient)
 		var server *pgconn.PgError
 		if errors.As(err, &server) && slices.Contains(refusals, server.Code) {
 			refused = append(refused, &RefusedError{t.Name, server.Message, server.Hint})
@@ -151,7 +151,57 @@ func Run(
 	if len(m.Tables) == 0 {
 		return m, refused, nil
 	}
-	return m, refused, m.writeBeside(job.Dir)
+	if err := m.writeBeside(d); err != nil {
+		return nil, nil, err
+	}
+	return m, refused, d.publish()
+}
+
+// name settles the names of files, and of the columns for labels. They must be different.
+func name(tables []*Table, job Job) error {
+	files := make(map[string]bool)
+	for _, t := range tables {
+		t.File = strings.Map(fileRune, t.Name) + "." + job.Format
+		if files[t.File] {
+			return &Fault{"two tables would be file " + t.File, "export them to two folders"}
+		}
+		files[t.File] = true
+		if !job.Labels {
+			continue
+		}
+		columns := make(map[string]bool)
+		for _, c := range t.Columns {
+			columns[c.Name] = true
+		}
+		for _, c := range t.Columns {
+			label := c.labelName()
+			switch {
+			case c.Class != "quasi_identifier":
+			case columns[label]:
+				return &Fault{
+					fmt.Sprintf("table %s has a column %q already, which is to hold the labels of %q", t.Name, label, c.Name),
+					"leave out --labels, or have the owner of the table name the column otherwise",
+				}
+			default:
+				columns[label] = true
+			}
+		}
+	}
+	return nil
+}
+
+// longestName is of an identifier, in bytes.
+const longestName = 63
+
+// labelName is the name of the column with the labels.
+func (c *Column) labelName() string {
+	const end = "_label"
+	return cut(c.Name, longestName-len(end)) + end
+}
+
+// cut shortens a name to so many bytes, and to whole characters.
+func cut(name string, bytes int) string {
+	return strings.ToValidUTF8(name[:min(len(name), bytes)], "")
 }
 
 // fileRune keeps of a table's name what a file's may hold.
@@ -232,12 +282,10 @@ func chosen(tables []*Table, names []string) ([]*Table, error) {
 
 // write writes the file of a table. The name of the recipient is an identifier in the
 // statement, which the audit log keeps as it is.
-func (t *Table) write(ctx context.Context, tx pgx.Tx, job Job, recipient string) error {
-	alias := "for " + recipient
-	for len(alias) > 63 {
-		alias = alias[:len(alias)-1]
-	}
-	source := pgx.Identifier{strings.ToValidUTF8(alias, "")}.Sanitize()
+func (t *Table) write(
+	ctx context.Context, tx pgx.Tx, d *draft, job Job, recipient string,
+) error {
+	source := pgx.Identifier{cut("for "+recipient, longestName)}.Sanitize()
 	var list []string
 	var columns []Column
 	for _, c := range t.Columns {
@@ -245,7 +293,7 @@ func (t *Table) write(ctx context.Context, tx pgx.Tx, job Job, recipient string)
 		list, columns = append(list, source+"."+name), append(columns, c)
 		if job.Labels && c.Class == "quasi_identifier" {
 			label := c
-			label.Name, label.Type, label.Value = c.Name+"_label", "text", "label"
+			label.Name, label.Type, label.Value = c.labelName(), "text", "label"
 			list = append(list, fmt.Sprintf("tailor.label(%s.%s) AS %s", source, name,
 				pgx.Identifier{label.Name}.Sanitize()))
 			columns = append(columns, label)
@@ -253,7 +301,7 @@ func (t *Table) write(ctx context.Context, tx pgx.Tx, job Job, recipient string)
 	}
 	t.Columns = columns
 	query := fmt.Sprintf("SELECT %s FROM %s AS %s", strings.Join(list, ", "), t.Name, source)
-	return atomicfile.WriteNew(filepath.Join(job.Dir, t.File), 0o600, func(file io.Writer) error {
+	return d.write(t.File, func(file io.Writer) error {
 		to := &counted{to: file, sum: sha256.New()}
 		progress := func(rows int64) {
 			if job.Progress != nil {
@@ -301,7 +349,7 @@ func (t *Table) definition() string {
 	if !strings.HasPrefix(t.Name, "public.") {
 		schema = fmt.Sprintf("CREATE SCHEMA IF NOT EXISTS %s;\n", t.schema)
 	}
-	return fmt.Sprintf("%sCREATE TABLE %[2]s (%[3]s\n);\nCOPY %[2]s (%[4]s) FROM stdin;\n",
+	return fmt.Sprintf("SET client_encoding = 'UTF8';\n%sCREATE TABLE %[2]s (%[3]s\n);\nCOPY %[2]s (%[4]s) FROM stdin;\n",
 		schema, t.Name, strings.Join(list, ","), strings.Join(names, ", "))
 }
 
@@ -322,14 +370,17 @@ func (t *Table) parquet(
 		t.Rows++
 		progress(t.Rows)
 	}
+	for i := range t.Columns {
+		t.Columns[i].Null = file.null[i]
+	}
 	if err := rows.Err(); err != nil {
 		return err
 	}
 	return file.close()
 }
 
-// writeBeside writes what describes the files.
-func (m *Manifest) writeBeside(dir string) error {
+// writeBeside writes what describes the files. The manifest is the last.
+func (m *Manifest) writeBeside(d *draft) error {
 	var sums strings.Builder
 	for _, t := range m.Tables {
 		fmt.Fprintf(&sums, "%s  %s\n", t.SHA256, t.File)
@@ -339,17 +390,17 @@ func (m *Manifest) writeBeside(dir string) error {
 		write func(io.Writer) error
 	}{
 		{"dictionary.csv", m.dictionary},
+		{"SHA256SUMS", func(w io.Writer) error {
+			_, err := io.WriteString(w, sums.String())
+			return err
+		}},
 		{"manifest.json", func(w io.Writer) error {
 			e := json.NewEncoder(w)
 			e.SetIndent("", "  ")
 			return e.Encode(m)
 		}},
-		{"SHA256SUMS", func(w io.Writer) error {
-			_, err := io.WriteString(w, sums.String())
-			return err
-		}},
 	} {
-		if err := atomicfile.WriteNew(filepath.Join(dir, file.name), 0o600, file.write); err != nil {
+		if err := d.write(file.name, file.write); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -26,9 +27,11 @@ type parquetFile struct {
 	columns []parquetColumn
 	row     parquet.Row
 	rows    int
+	null    []int64 // of each column, the values that are NULL because Parquet has none for them
 }
 
-// parquetColumn says how a column is stored, and reads its values.
+// parquetColumn says how a column is stored, and reads its values. An error is of one that
+// Parquet cannot hold: an infinite date, a decimal that is NaN.
 type parquetColumn struct {
 	node  parquet.Node
 	value func(text string) (parquet.Value, error) // from PostgreSQL's text form
@@ -52,7 +55,7 @@ func (g orderedGroup) Fields() []parquet.Field {
 // newParquetFile begins a file with the columns of an answer, whose names are different.
 func newParquetFile(to io.Writer, fields []pgconn.FieldDescription) *parquetFile {
 	group := orderedGroup{Group: parquet.Group{}}
-	f := &parquetFile{row: make(parquet.Row, len(fields))}
+	f := &parquetFile{row: make(parquet.Row, len(fields)), null: make([]int64, len(fields))}
 	for _, field := range fields {
 		c := parquetColumnOf(field)
 		f.columns = append(f.columns, c)
@@ -72,8 +75,10 @@ func (f *parquetFile) write(values [][]byte) error {
 			continue
 		}
 		v, err := f.columns[i].value(string(text))
-		if err != nil { // without the value
-			return fmt.Errorf("column %d has a value that Parquet cannot hold", i+1)
+		if err != nil {
+			f.row[i] = parquet.NullValue().Level(0, 0, i)
+			f.null[i]++
+			continue
 		}
 		f.row[i] = v.Level(0, 1, i)
 	}
@@ -120,13 +125,13 @@ func parquetColumnOf(field pgconn.FieldDescription) parquetColumn {
 		}}
 	case pgtype.DateOID:
 		return parquetColumn{parquet.Date(), func(text string) (parquet.Value, error) {
-			t, err := time.Parse("2006-01-02", text)
+			t, err := timeOf(text, "01-02")
 			return parquet.Int32Value(int32(t.Unix() / (24 * 60 * 60))), err
 		}}
 	case pgtype.TimestampOID:
-		return timestampColumn(false, "2006-01-02 15:04:05.999999")
+		return timestampColumn(false, "01-02 15:04:05.999999")
 	case pgtype.TimestamptzOID:
-		return timestampColumn(true, "2006-01-02 15:04:05.999999Z07")
+		return timestampColumn(true, "01-02 15:04:05.999999Z07")
 	case pgtype.NumericOID:
 		if precision, scale := decimals(field.TypeModifier); precision > 0 {
 			return decimalColumn(precision, scale)
@@ -140,9 +145,29 @@ func parquetColumnOf(field pgconn.FieldDescription) parquetColumn {
 func timestampColumn(utc bool, layout string) parquetColumn {
 	node := parquet.TimestampAdjusted(parquet.Microsecond, utc)
 	return parquetColumn{node, func(text string) (parquet.Value, error) {
-		t, err := time.Parse(layout, text)
+		t, err := timeOf(text, layout)
+		if micro := t.UnixMicro(); err == nil && !time.UnixMicro(micro).Equal(t) {
+			err = errors.New("too late for microseconds in 64 bits")
+		}
 		return parquet.Int64Value(t.UnixMicro()), err
 	}}
+}
+
+// timeOf reads a date or timestamp as PostgreSQL writes it in ISO style: the year with four
+// digits or more, the rest as in the layout, and whether it is before Christ. The year before
+// 1 is 0, as in PostgreSQL and Parquet.
+func timeOf(text, layout string) (time.Time, error) {
+	text, before := strings.CutSuffix(text, " BC")
+	digits, rest, _ := strings.Cut(text, "-")
+	year, err := strconv.Atoi(digits)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if before {
+		year = 1 - year
+	}
+	t, err := time.Parse(layout, rest) // of year 0, which has a 29 February
+	return time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC), err
 }
 
 // decimals are the digits of numeric(precision, scale) by its modifier; 0 where it has none,
