@@ -2,6 +2,7 @@ package tests
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -20,8 +21,9 @@ SELECT name, count(*) FROM patients GROUP BY name;`
 func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 	p := shared.serve(t)
 	super := shared.superuser(t)
+	owner := fmt.Sprintf("host=%s port=%d user=dba password=dba dbname=hospital", shared.dir, shared.cluster.Port)
 	args := []string{
-		"fidelity", "--dsn", shared.cluster.SuperuserDSN("hospital"), "--proxy", p.dsn(p.reader(t)),
+		"fidelity", "--dsn", owner, "--proxy", p.dsn(p.reader(t)),
 		"--workload", workloadFile(t, rehearsedWorkload),
 	}
 	with := func(more ...string) (int, string, string) { return tool(t, append(args, more...)...) }
@@ -79,6 +81,11 @@ func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 	}
 	if _, text, _ := with("--k", "2", "--format", "text"); !strings.Contains(text, "\nK  QUERIES") {
 		t.Errorf("no table of errors by k:\n%s", text)
+	}
+	// A superuser has rights that the owner's functions are not to have.
+	args[2] = shared.cluster.SuperuserDSN("hospital")
+	if _, text, _ := with("--k", "5", "--format", "json"); !strings.Contains(text, "no query reads one table that can be rehearsed") {
+		t.Errorf("a superuser's session rehearses the tables of others:\n%.2000s", text)
 	}
 	if after := rowsOf(t, super, `SELECT chain, generation, blocks FROM tailor.chains ORDER BY 1`); strings.Join(after, " ") != strings.Join(before, " ") {
 		t.Errorf("releases were %q, are %q", before, after)

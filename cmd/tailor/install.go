@@ -56,8 +56,14 @@ func install(ctx context.Context, dsn string) error {
 		if attempt == installAttempts || !errors.As(err, &said) || said.Code != "40P01" {
 			return err
 		}
+		time.Sleep(time.Duration(attempt) * 200 * time.Millisecond)
 	}
 }
+
+// letOthersYield has a deadlock found by others first, who then try again: whoever finds it
+// gives up. It is for superusers to set.
+const letOthersYield = `SELECT pg_catalog.set_config('deadlock_timeout', '4s', true)
+FROM pg_catalog.pg_roles WHERE rolname = current_user AND rolsuper`
 
 func installOnce(ctx context.Context, conn *pgx.Conn) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -68,6 +74,9 @@ func installOnce(ctx context.Context, conn *pgx.Conn) error {
 		}
 		if owned {
 			return errors.New("the SQL side is installed as an extension; upgrade it with ALTER EXTENSION tailor UPDATE, its files with tailor install --files DIR")
+		}
+		if _, err := tx.Exec(ctx, letOthersYield); err != nil {
+			return err
 		}
 		_, err := tx.Exec(ctx, extension.Script())
 		return err
