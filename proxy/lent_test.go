@@ -34,7 +34,13 @@ func recorded(t *testing.T, file string) (all []string) {
 // TestEachStatementIsRecordedAsItsOwn runs pipelines of statements that end in
 // every way, over and over on expectations that have served others.
 func TestEachStatementIsRecordedAsItsOwn(t *testing.T) {
-	var asked, answered bytes.Buffer
+	var asked bytes.Buffer
+	var answered [2]bytes.Buffer // also where all is sent before
+	answer := func(frames ...[]byte) {
+		for i := range answered {
+			answered[i].Write(slices.Concat(frames...))
+		}
+	}
 	var want []string
 	failed := framed('E', []byte("SERROR\x00VERROR\x00C22012\x00Mdivision by zero\x00\x00"))
 	add := func(name string, rows int, verdict, code string) {
@@ -45,21 +51,24 @@ func TestEachStatementIsRecordedAsItsOwn(t *testing.T) {
 	}
 	sync := func() {
 		asked.Write(framed('S', nil))
-		answered.Write(framed('Z', []byte("I")))
+		answer(framed('Z', []byte("I")))
 	}
 	tag := func(rows int) []byte { return framed('C', fmt.Appendf(nil, "SELECT %d\x00", rows)) }
 	ok := slices.Concat(framed('1', nil), framed('2', nil))
 	for i := range 40 {
+		if i > 0 {
+			answered[1].Write(framed('3', nil)) // the portal of the query before is dropped
+		}
 		add(fmt.Sprintf("good_%d", i), i, "passed", "")
-		answered.Write(append(bytes.Clone(ok), tag(i)...))
+		answer(ok, tag(i))
 		add(fmt.Sprintf("bad_%d", i), 0, "failed", "22012")
 		switch i % 3 { // where it fails
 		case 0:
-			answered.Write(failed)
+			answer(failed)
 		case 1:
-			answered.Write(append(framed('1', nil), failed...))
+			answer(framed('1', nil), failed)
 		case 2:
-			answered.Write(append(bytes.Clone(ok), failed...))
+			answer(ok, failed)
 		}
 		if i%3 < 2 {
 			want = append(want, fmt.Sprintf("SELECT bad_%d failed  0", i)) // its Execute is passed over
@@ -68,12 +77,12 @@ func TestEachStatementIsRecordedAsItsOwn(t *testing.T) {
 		sync()
 		query := fmt.Sprintf("SELECT simple_%d", i)
 		asked.Write(framed('Q', []byte(query+"\x00")))
-		answered.Write(append(tag(2*i), framed('Z', []byte("I"))...))
+		answer(tag(2*i), framed('Z', []byte("I")))
 		want = append(want, fmt.Sprintf("%s passed  %d", query, 2*i))
 	}
-	for _, ahead := range []bool{false, true} {
+	for i, ahead := range []bool{false, true} {
 		t.Run(fmt.Sprintf("all is sent before the first answer: %v", ahead), func(t *testing.T) {
-			s, _, _ := bareSession(bytes.NewReader(asked.Bytes()), bytes.NewReader(answered.Bytes()))
+			s, _, _ := bareSession(bytes.NewReader(asked.Bytes()), bytes.NewReader(answered[i].Bytes()))
 			config := audit.DefaultConfig()
 			config.File, config.Table = filepath.Join(t.TempDir(), "audit.jsonl"), false
 			records, err := audit.Open(t.Context(), "", config, s.proxy.log)

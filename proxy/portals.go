@@ -204,3 +204,19 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Execute{Portal: p.name, MaxRows: most})
 }
+
+// dropQueried has the server drop the unnamed portal before the first message of the extended
+// protocol that follows a simple query, unless it is certain that the query's transaction has not
+// failed. PostgreSQL 15 keeps the portal of a query that has failed, without its plan, and ends
+// all its sessions where the portal is executed. TestNoPortalOfASimpleQueryIsExecuted checks it.
+func (s *session) dropQueried() error {
+	if !s.queried {
+		return nil
+	}
+	s.queried = false
+	if s.status.Load() != 'E' && !s.expect.owesClient() {
+		return nil
+	}
+	s.expect.add(&expected{kind: 'C', silent: true})
+	return send(s.up, &pgproto3.Close{ObjectType: 'P'})
+}

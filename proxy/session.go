@@ -66,6 +66,7 @@ type session struct {
 	names     names
 	skipping  bool // to the next Sync, after a refusal
 	pipelined bool // messages of the extended protocol since the last Sync
+	queried   bool // a simple query since the last message of the extended protocol
 	// generation counts connections to the server, of which each has to be told
 	// the prepared statements.
 	generation int64

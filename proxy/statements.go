@@ -58,8 +58,14 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 		s.began = s.arrived()
 	}
 	s.following = s.pipelined
+	if strings.IndexByte("PBDEC", frame[0]) >= 0 {
+		if err := s.dropQueried(); err != nil {
+			return err
+		}
+	}
 	switch frame[0] {
 	case 'Q':
+		s.queried = true
 		return s.query(ctx, frame)
 	case 'P':
 		return s.parse(ctx, frame)
