@@ -13,7 +13,7 @@ END_TO_END := A B-D E-L M-P Q-T U-Z
 RELEASES := -run 'Snapshot|Attacks|Admitted|Release|NoJoin|Joined|Joins|Lends|SetValued|Upgraded|Cursors|Execute|Ticket|Kept|Labels|ExpectsFew|NobodyNeeds|Aggregates|NumbersStand|BlocksMeet' ./tests
 VERSIONS := 14 16 17 18
 
-.PHONY: demo test unit test-packages test-end-to-end test-versions lint build bench bench-proxy compat soak prepare prepare-test
+.PHONY: demo test unit test-packages test-end-to-end test-versions lint house build bench bench-proxy compat soak prepare prepare-test
 
 demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
 	./bin/tailor demo $(ARGS)
@@ -60,6 +60,9 @@ build:
 
 lint: ## formatting, vet, static analysis
 	scripts/lint
+
+house: ## how the packages are built: lines, groups of files, methods (docs/decisions/house.md)
+	$(GO) run ./tools/house $(ARGS)
 
 prepare: ## installs what is missing: PostgreSQL's server binaries and psql
 	scripts/prepare
