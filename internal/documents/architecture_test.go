@@ -87,7 +87,7 @@ func (k *tree) has(name string) bool {
 				return true
 			}
 		}
-		return strings.Contains(document2("planner/parameters.go"), `"`+name+`"`)
+		return strings.Contains(textOf("planner/parameters.go"), `"`+name+`"`)
 	}
 	if schemas[name] || k.tests[name] || k.paths[strings.TrimSuffix(name, "/")] || k.bases[name] {
 		return true
@@ -101,8 +101,9 @@ var schemas = map[string]bool{
 	"tailor_owner": true, "tailor_reader": true, "tailor_admin": true,
 }
 
-func document2(name string) string {
-	text, _ := os.ReadFile(filepath.Join(root, name)) // "" names nothing
+// textOf is a file of the tree, "" for none.
+func textOf(name string) string {
+	text, _ := os.ReadFile(filepath.Join(root, name))
 	return string(text)
 }
 

@@ -54,3 +54,15 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 }
+
+var status = regexp.MustCompile(`\A# .+\n\nStatus: [^\n]* (?:since|from) \d{4}-\d\d-\d\d\b`)
+
+// TestDecisionsSayTheirStatus: below the title stands what has become of a decision, and since
+// when.
+func TestDecisionsSayTheirStatus(t *testing.T) {
+	for name := range read(t).paths {
+		if strings.HasPrefix(name, "docs/decisions/") && !status.MatchString(document(t, name)) {
+			t.Errorf("%s does not say its status and since when below its title", name)
+		}
+	}
+}
