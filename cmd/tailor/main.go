@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
@@ -46,6 +47,16 @@ var commands = []command{
 	{"workload", "run a file of queries on a CSV file as one chain", runWorkload},
 }
 
+// allCommands are the commands and those that tell about them.
+func allCommands() []command {
+	return append(
+		slices.Clone(commands),
+		command{"completion", "print a script by which bash completes commands and flags", runCompletion},
+		command{"manual", "write the manual pages, one for each command", runManual},
+		command{"version", "print the version, the commit and what tailor was built with", runVersion},
+	)
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := dispatch(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
@@ -62,8 +73,10 @@ func dispatch(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	case "help", "--help", "-h":
 		usage(stdout)
 		return exitSuccess
+	case "--version":
+		args = []string{"version"}
 	}
-	for _, c := range commands {
+	for _, c := range allCommands() {
 		if c.name == args[0] {
 			return c.run(ctx, args[1:], stdin, stdout, stderr)
 		}
@@ -74,7 +87,7 @@ func dispatch(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 
 func usage(w io.Writer) {
 	fmt.Fprintln(w, "usage: tailor COMMAND [FLAGS]\n\ncommands:")
-	for _, c := range commands {
+	for _, c := range allCommands() {
 		fmt.Fprintf(w, "  %-13s %s\n", c.name, c.summary)
 	}
 	fmt.Fprintln(w, "\n\"tailor COMMAND --help\" lists the flags of a command.")
