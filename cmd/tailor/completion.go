@@ -8,7 +8,8 @@ import (
 )
 
 func runCompletion(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	flags := newFlags("completion", "print a script by which bash completes commands and flags", stderr)
+	flags := newFlags("completion",
+		"print a script by which bash completes commands and flags", stderr)
 	describe(flags, "\nusage: source <(tailor completion)\n")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code

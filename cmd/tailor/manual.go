@@ -19,7 +19,9 @@ type helpPage struct {
 
 // helpPages are those of tailor, its commands and their verbs.
 func helpPages(ctx context.Context) []helpPage {
-	pages := []helpPage{{"", "a proxy that de-identifies PostgreSQL's answers, and its tools", help(ctx)}}
+	pages := []helpPage{
+		{"", "a proxy that de-identifies PostgreSQL's answers, and its tools", help(ctx)},
+	}
 	for _, c := range allCommands() {
 		pages = append(pages, helpPage{c.name, c.summary, help(ctx, c.name)})
 		for _, v := range verbs(c.name) {
@@ -91,7 +93,8 @@ func (p helpPage) roff() string {
 	}
 	out.WriteString(".fi\n")
 	if p.name == "" {
-		out.WriteString(".SH SEE ALSO\n.BR tailor-serve (1),\nand tailor-COMMAND(1) for each other command.\n")
+		out.WriteString(".SH SEE ALSO\n.BR tailor-serve (1),\n" +
+			"and tailor-COMMAND(1) for each other command.\n")
 	} else {
 		out.WriteString(".SH SEE ALSO\n.BR tailor (1)\n")
 	}
@@ -100,7 +103,8 @@ func (p helpPage) roff() string {
 
 // escapeRoff has a line mean itself.
 func escapeRoff(line string) string {
-	line = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`).Replace(line)
+	line = strings.NewReplacer(
+		`\`, `\e`, "-", `\-`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`).Replace(line)
 	if strings.HasPrefix(line, ".") {
 		line = `\&` + line
 	}

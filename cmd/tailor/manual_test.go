@@ -48,10 +48,12 @@ func TestBashCompletesCommandsVerbsFlagsAndFiles(t *testing.T) {
 	path := file(t, "completion", script)
 	for line, want := range map[string]string{
 		"se": "serve", "serve --audit-l": "--audit-log", "serve --listen 1:2 --pp": "--pprof",
-		"policy pl": "plan", "policy plan --d": "--dsn", "disassociate --da": "--data", "serve --config pol": "", "nothing --d": "",
+		"policy pl": "plan", "policy plan --d": "--dsn", "disassociate --da": "--data",
+		"serve --config pol": "", "nothing --d": "",
 	} {
 		words := strings.Fields(line)
-		command := exec.Command("bash", "-c", `. "$0"; COMP_WORDS=(tailor "$@"); COMP_CWORD=$#; _tailor; echo "${COMPREPLY[*]}"`)
+		command := exec.Command("bash", "-c",
+			`. "$0"; COMP_WORDS=(tailor "$@"); COMP_CWORD=$#; _tailor; echo "${COMPREPLY[*]}"`)
 		command.Args = append(command.Args, append([]string{path}, words...)...)
 		if output, err := command.Output(); err != nil || strings.TrimSpace(string(output)) != want {
 			t.Errorf("%s: %q, %v, want %q", line, output, err, want)

@@ -11,7 +11,8 @@ import (
 )
 
 func runVersion(_ context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	flags := newFlags("version", "print the version, the commit and what tailor was built with", stderr)
+	flags := newFlags("version",
+		"print the version, the commit and what tailor was built with", stderr)
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
 	}
