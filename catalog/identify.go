@@ -209,7 +209,7 @@ func examine(ctx context.Context, tx pgx.Tx, frequencies string, c *identify.Col
 }
 
 func measureNumbers(ctx context.Context, tx pgx.Tx, from string, c *identify.Column) error {
-	var quantiles []float64
+	var quantiles []*float64 // NULL if there are no numbers
 	var whole *bool
 	err := tx.QueryRow(ctx, fmt.Sprintf(`
 		SELECT ARRAY[min(v), percentile_disc(0.1) WITHIN GROUP (ORDER BY v), percentile_disc(0.9) WITHIN GROUP (ORDER BY v), max(v)],
@@ -220,7 +220,7 @@ func measureNumbers(ctx context.Context, tx pgx.Tx, from string, c *identify.Col
 		return err
 	}
 	c.Evidence.Range = &identify.Range{
-		Low: quantiles[0], Tenth: quantiles[1], Ninetieth: quantiles[2], High: quantiles[3], Whole: *whole,
+		Low: *quantiles[0], Tenth: *quantiles[1], Ninetieth: *quantiles[2], High: *quantiles[3], Whole: *whole,
 	}
 	return nil
 }

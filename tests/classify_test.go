@@ -321,3 +321,16 @@ func TestClassifyRefusesWrongUsage(t *testing.T) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
+
+// TestClassifyTakesTablesWithoutNumbers: of no rows, or of NULL alone, there are no quantiles.
+func TestClassifyTakesTablesWithoutNumbers(t *testing.T) {
+	makeDatabase(t, "without_numbers", `CREATE TABLE nobody_yet (id int PRIMARY KEY, age int);
+		CREATE TABLE unknown (id int PRIMARY KEY, age int);
+		INSERT INTO unknown SELECT n FROM generate_series(1, 100) n`)
+	dsn := shared.cluster.SuperuserDSN("without_numbers")
+	for _, table := range []string{"nobody_yet", "unknown"} {
+		if code, stdout, stderr := tool(t, "classify", "--dsn", dsn, "--table", table); code != 0 {
+			t.Errorf("%s: exit %d: %s%s", table, code, stdout, stderr)
+		}
+	}
+}
