@@ -97,6 +97,10 @@ WITH RECURSIVE reaching (view, relation) AS (
 SELECT n.nspname::text, c.relname::text,
        coalesce((SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
                  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), '{}'),
+       coalesce((SELECT array_agg(a.attname::text) FROM pg_catalog.pg_attribute a
+                 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+                 WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                   AND (t.oid >= 16384 OR t.typname ~ 'timetz|timestamptz|tstz')), '{}'),
        coalesce((SELECT min(relation::regclass::text) FROM reaching WHERE view = c.oid), ''),
        CASE WHEN c.relkind = 'v' AND c.oid IN (SELECT view FROM reaching) THEN pg_catalog.pg_get_viewdef(c.oid) ELSE '' END
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -130,11 +134,11 @@ func load(ctx context.Context, db pgx.Tx) (*Snapshot, error) {
 		return nil, fmt.Errorf("read relations: %w", err)
 	}
 	var name Name
-	var columns []string
+	var columns, zoned []string
 	var reaches, definition string
-	_, err = pgx.ForEachRow(rows, []any{&name.Schema, &name.Name, &columns, &reaches, &definition}, func() error {
-		others[name] = &Other{Columns: columns, Reaches: reaches, Definition: definition}
-		columns = nil
+	_, err = pgx.ForEachRow(rows, []any{&name.Schema, &name.Name, &columns, &zoned, &reaches, &definition}, func() error {
+		others[name] = &Other{Columns: columns, Zoned: zoned, Reaches: reaches, Definition: definition}
+		columns, zoned = nil, nil
 		return nil
 	})
 	if err != nil {

@@ -200,6 +200,8 @@ func (r *Relation) String() string { return r.Schema + "." + r.Name }
 // Other is a relation without a policy.
 type Other struct {
 	Columns []string
+	// Zoned are those of a type with a time zone, or one that may have it in it.
+	Zoned []string
 	// Reaches names the protected relation whose rows this view, part or parent
 	// of it shows, if any.
 	Reaches string

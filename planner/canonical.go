@@ -41,6 +41,7 @@ type canonicalizer struct {
 type canonicalTable struct {
 	alias, name string
 	columns     []string // nil if they are not known
+	unsteady    []string // columns of a table without a policy that sessions read differently
 	relation    *catalog.Relation
 }
 
@@ -247,6 +248,9 @@ func (c *canonicalizer) item(node *pg.Node) {
 			return
 		}
 		t := &canonicalTable{alias: rv.Relname, columns: columns, relation: r}
+		if o := c.b.snapshot.Other(name); o != nil {
+			t.unsteady = o.Zoned
+		}
 		if rv.Alias != nil {
 			t.alias = rv.Alias.Aliasname
 		}
@@ -317,14 +321,17 @@ func (c *canonicalizer) message(m protoreflect.Message) {
 		c.reference(n)
 		return
 	case *pg.SubLink:
+		c.failed = c.failed || len(n.OperName) > 0 && !isSteady(n.OperName)
 		c.expression(n.Testexpr)
 		c.query(n.Subselect.GetSelectStmt())
 		return
 	case *pg.A_Const:
 		c.failed = c.failed || !steadyText(n.GetSval().GetSval())
 		return
-	case *pg.A_Expr: // of dates, the text that || makes follows DateStyle
-		c.failed = c.failed || last(n.Name) == "||"
+	case *pg.A_Expr: // || is none of them: of dates, its text follows DateStyle
+		c.failed = c.failed || !isSteady(n.Name)
+	case *pg.SortBy:
+		c.failed = c.failed || len(n.UseOp) > 0
 	case *pg.TypeCast:
 		c.failed = c.failed || !c.steadyCast(n)
 	case *pg.RangeVar, *pg.RangeSubselect, *pg.String:
@@ -337,9 +344,7 @@ func (c *canonicalizer) message(m protoreflect.Message) {
 		c.failed = true
 		return
 	case *pg.FuncCall:
-		c.failed = c.failed || len(n.Funcname) > 2 ||
-			len(n.Funcname) == 2 && n.Funcname[0].GetString_().GetSval() != "pg_catalog" ||
-			!slices.Contains(steadyFunctions, last(n.Funcname))
+		c.failed = c.failed || !steadyCall(n)
 	}
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
@@ -388,7 +393,7 @@ func (c *canonicalizer) reference(ref *pg.ColumnRef) {
 			}
 		}
 		if found != nil {
-			c.failed = c.failed || found.relation != nil && !readAlike(found.relation.Column(name))
+			c.failed = c.failed || !found.readAlike(name)
 			c.qualify(ref, found.name, star)
 			return
 		}
@@ -405,7 +410,7 @@ func (c *canonicalizer) reference(ref *pg.ColumnRef) {
 		return
 	}
 	column := outer.root.Column(name)
-	if column == nil || !readAlike(column) ||
+	if column == nil || !alike(column) ||
 		outer.entry != nil && outer.entry.relation != outer.root {
 		c.failed = true
 		return

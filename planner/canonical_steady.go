@@ -3,6 +3,7 @@ package planner
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 
@@ -24,7 +25,7 @@ var steadyFunctions = []string{
 	"abs", "ceil", "ceiling", "floor", "round", "trunc", "sign", "mod", "power", "sqrt", "width_bucket",
 	"lower", "upper", "left", "right", "substring", "substr", "length", "char_length", "btrim",
 	"ltrim", "rtrim", "replace", "split_part", "starts_with", "strpos", "position", "lpad", "rpad",
-	"date_part", "extract", "date_trunc", "make_date", "isfinite",
+	"date_part", "extract", "date_trunc", "make_date",
 	"cardinality", "array_length", "array_position",
 }
 
@@ -42,20 +43,64 @@ var (
 )
 
 var (
-	isoDay   = regexp.MustCompile(`^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?$`)
-	momentIn = regexp.MustCompile(`(?i)\b(now|today|tomorrow|yesterday)\b`)
-	otherDay = regexp.MustCompile(`(?i)^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d|\d.*\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b.*\d`)
+	isoDay = regexp.MustCompile(`^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?$`)
+	// dayIn finds what PostgreSQL may read as a day: any signs part its numbers.
+	dayIn    = regexp.MustCompile(`\d+[^0-9A-Za-z:]+\d+[^0-9A-Za-z:]+\d+`)
+	momentIn = regexp.MustCompile(`(?i)(^|[^a-z])(now|today|tomorrow|yesterday)($|[^a-z])`)
+	monthIn  = regexp.MustCompile(`(?i)(^|[^a-z])(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|` +
+		`aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?)($|[^a-z])`)
+	digitIn  = regexp.MustCompile(`\d`)
+	negative = regexp.MustCompile(`^\s*-\d[\d.]*[^\d.].*\d`) // the sign is that of all by IntervalStyle
 	duration = regexp.MustCompile(`^\d+ (day|week|month|year|hour|minute|second)s?$`)
 )
 
-// steadyText says whether a literal, read as any type, is the same in every session.
+// steadyText says whether a literal, read as any type without a time zone, is the same in every
+// session.
 func steadyText(text string) bool {
-	return !momentIn.MatchString(text) && (isoDay.MatchString(text) || !otherDay.MatchString(text))
+	return !momentIn.MatchString(text) && !negative.MatchString(text) &&
+		(!monthIn.MatchString(text) || !digitIn.MatchString(text)) &&
+		!slices.ContainsFunc(dayIn.FindAllString(text, -1), func(day string) bool { return !isoDay.MatchString(day) })
 }
 
-// readAlike says whether the values of a column are read alike in every session.
-func readAlike(c *catalog.Column) bool {
-	return c == nil || c.Type != "timestamp with time zone" && c.Type != "time with time zone"
+// steadyOperators do not depend on the session either.
+var steadyOperators = []string{
+	"=", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "^",
+	"~~", "!~~", "~~*", "!~~*", "~", "!~", "~*", "!~*", "@>", "<@", "&&", "->", "->>",
+	"BETWEEN", "NOT BETWEEN", "BETWEEN SYMMETRIC", "NOT BETWEEN SYMMETRIC",
+}
+
+// isSteady says whether the name of an operator is that of one of PostgreSQL's own that does
+// not depend on the session.
+func isSteady(operator []*pg.Node) bool {
+	return !foreign(operator) && slices.Contains(steadyOperators, last(operator))
+}
+
+// steadyCall says whether a function does not depend on the session. One of a day is not to have
+// a literal for the day, which is read as one with a time zone.
+func steadyCall(f *pg.FuncCall) bool {
+	if foreign(f.Funcname) || !slices.Contains(steadyFunctions, last(f.Funcname)) {
+		return false
+	}
+	ofDay := slices.Contains(dayFunctions, last(f.Funcname))
+	return !ofDay || len(f.Args) == 2 && f.Args[1].GetAConst() == nil
+}
+
+var dayFunctions = []string{"date_part", "extract", "date_trunc"}
+
+// readAlike says whether the values of a table's column are read alike in every session; without
+// a name, those of all.
+func (t *canonicalTable) readAlike(column string) bool {
+	if t.relation == nil {
+		return len(t.unsteady) == 0 || column != "" && !slices.Contains(t.unsteady, column)
+	}
+	return !slices.ContainsFunc(t.relation.Columns, func(c catalog.Column) bool {
+		return (column == "" || c.Name == column) && !alike(&c)
+	})
+}
+
+// alike says whether the values of a column are read alike in every session.
+func alike(c *catalog.Column) bool {
+	return !strings.Contains(c.Type, "with time zone") && !strings.HasPrefix(c.Type, "tstz")
 }
 
 // steadyCast says whether a cast is.
@@ -89,12 +134,13 @@ func (c *canonicalizer) typeOf(ref *pg.ColumnRef) string {
 	name := names[len(names)-1]
 	for at := len(c.scopes) - 1; at >= 0; at-- {
 		for _, t := range c.scopes[at] {
-			if len(names) == 2 && names[0] != t.alias || t.relation == nil {
+			if len(names) == 2 && names[0] != t.alias || !slices.Contains(t.columns, name) {
 				continue
 			}
-			if column := t.relation.Column(name); column != nil {
-				return column.Type
+			if t.relation == nil {
+				return ""
 			}
+			return t.relation.Column(name).Type
 		}
 	}
 	return ""

@@ -340,3 +340,52 @@ func TestColumnsThatMayBeWithheldAnswerNothing(t *testing.T) {
 		t.Error("bounds are told by a column that is withheld of some")
 	}
 }
+
+// TestWhatSessionsReadDifferentlyIsNotTheSame, although a data set has it word for word.
+func TestWhatSessionsReadDifferentlyIsNotTheSame(t *testing.T) {
+	for of, same := range map[string]bool{
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day = ANY ('{2025-02-01,2025-04-03}'))":                                                      true,
+		"(SELECT count(*) FROM encounters e, wards w WHERE e.patient = p.id AND w.code = e.ward)":                                                                     true,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.ward LIKE 'Marchfield 3%')":                                                                  true,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND date_trunc('year', e.day) = '2025-01-01')":                                                     true,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day BETWEEN '2025-01-01' AND '2025-02-01 10:30')":                                            true,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day = ANY ('{01/02/2025,03/04/2025}'))":                                                      false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day > 'Thu 01/02/2025')":                                                                     false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day > '01 02 2025')":                                                                         false,
+		"(SELECT count(*) FROM (SELECT e.* FROM encounters e WHERE e.patient = p.id) q WHERE q.seen > '2020-03-04')":                                                  false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.precise > '2020-03-04')":                                                                     false,
+		"(SELECT count(*) FROM encounters e, wards w WHERE e.patient = p.id AND w.since > '2020-03-04')":                                                              false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND EXISTS (SELECT FROM (SELECT ward AS day FROM encounters f) q WHERE day::date > '2020-03-04'))": false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day > e.day - '-1 2:00')":                                                                    false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day OPERATOR(public.>) '2020-03-04')":                                                        false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.ward @@ 'x')":                                                                                false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND extract(epoch FROM '2020-03-04') > 3)":                                                         false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND (e.day, e.ward) > ('01/02/2020', 'x'))":                                                        false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.day IN ('2020-01-01', 'now'))":                                                               false,
+		"(SELECT count(*) FROM encounters e TABLESAMPLE bernoulli (50) WHERE e.patient = p.id)":                                                                       false,
+		"(SELECT count(*) FROM encounters e WHERE e.patient = p.id AND e.ward = xmlforest(e.day)::text)":                                                              false,
+	} {
+		plan, err := planner.Make("SELECT count(*) FROM patients p WHERE "+of+" > 1", hospital, declared(of))
+		if answered := err == nil && strings.Contains(plan.Rewrite(release).SQL, `tailor_own_set."declared"`); answered != same {
+			t.Errorf("%s: %v, %v", of, answered, err)
+		}
+	}
+}
+
+var hospital = planner.Session{Database: "hospital", SearchPath: []string{"pg_catalog", "public"}}
+
+// declared is the snapshot of a family with a data set of one subquery.
+func declared(of string) *catalog.Snapshot {
+	s := familySnapshot()
+	patients := s.Protected(catalog.Name{Schema: "public", Name: "patients"})
+	encounters := s.Protected(catalog.Name{Schema: "public", Name: "encounters"})
+	encounters.Columns = append(encounters.Columns, catalog.Column{
+		Name: "precise", Number: 5, Type: "timestamp(3) with time zone", Class: catalog.Sensitive,
+	})
+	set := s.DataSets(patients)[0]
+	set.Query = "SELECT p.id, " + of + " AS declared FROM patients p"
+	set.Columns = []catalog.Column{set.Columns[0], number("declared", 2)}
+	return catalog.NewSnapshot(1, []*catalog.Relation{patients, encounters, set}, map[catalog.Name]*catalog.Other{
+		{Schema: "public", Name: "wards"}: {Columns: []string{"code", "since"}, Zoned: []string{"since"}},
+	})
+}
