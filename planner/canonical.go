@@ -21,8 +21,10 @@ type canonical struct {
 	having   string // what EXISTS asks of that number, beside that it is not 0
 	exists   bool   // it is EXISTS, IN or = ANY
 	counts   bool   // it is count(*)
-	// otherwise ends the COALESCE around it: what it is of a subject without rows.
+	// otherwise is what it is where an outer join has found no subject, "" for NULL; unsure says
+	// that this is not known.
 	otherwise string
+	unsure    bool
 	outer     *outerTable
 	children  []*catalog.Relation // protected, in order of appearance
 }
@@ -82,7 +84,7 @@ func (b *binder) canonicalSubLink(
 		return nil, false
 	}
 	if out.SubLinkType == pg.SubLinkType_EXISTS_SUBLINK {
-		c.form.exists, c.form.otherwise = true, ", false"
+		c.form.exists = true
 		query.TargetList, query.DistinctClause, query.SortClause = nil, nil, nil
 	}
 	c.query(query)
@@ -106,13 +108,37 @@ func (b *binder) canonicalSubLink(
 	c.form.counts = strings.HasPrefix(c.form.text, "("+counting+" FROM") &&
 		len(query.GroupClause) == 0 && query.HavingClause == nil &&
 		query.LimitCount == nil && query.LimitOffset == nil // else there may be no row
-	if c.form.counts {
-		c.form.otherwise = ", 0"
-	}
-	if !c.form.exists && !c.form.counts {
-		c.form.otherwise = ", NULL"
-	}
+	c.form.otherwise, c.form.unsure = ofNobody(s.SubLinkType, query)
 	return c.form, true
+}
+
+// ofNobody is what a subquery is for a key that is NULL, "" for NULL; unsure says that it is not
+// known.
+func ofNobody(kind pg.SubLinkType, query *pg.SelectStmt) (value string, unsure bool) {
+	switch kind {
+	case pg.SubLinkType_EXISTS_SUBLINK:
+		return "false", false
+	case pg.SubLinkType_ANY_SUBLINK:
+		return "", false
+	case pg.SubLinkType_ARRAY_SUBLINK:
+		value = "'{}'"
+	}
+	// An aggregate has a row also of no rows, unless they are grouped.
+	grouped := len(query.GroupClause) > 0 &&
+		!slices.ContainsFunc(query.GroupClause, func(n *pg.Node) bool { return n.GetGroupingSet() != nil })
+	if grouped || query.HavingClause == nil && !aggregates(query.TargetList) {
+		return value, false
+	}
+	call := query.TargetList[0].GetResTarget().GetVal().GetFuncCall()
+	inside := aggregates(call.GetArgs()) || len(query.GroupClause) > 0 || query.HavingClause != nil ||
+		query.LimitCount != nil || query.LimitOffset != nil
+	if kind != pg.SubLinkType_EXPR_SUBLINK || call == nil || call.Over != nil || inside {
+		return "", true
+	}
+	if last(call.Funcname) == "count" {
+		value = "0"
+	}
+	return value, false
 }
 
 // member makes of key IN (SELECT child's key …) the condition of EXISTS.

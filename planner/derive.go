@@ -33,6 +33,9 @@ func (b *binder) derived(s *pg.SubLink, sc *scope) (bool, error) {
 		return false, nil
 	}
 	root := form.outer.root
+	if form.unsure && form.outer.entry.nullable {
+		return false, nil
+	}
 	for _, set := range b.snapshot.DataSets(root) {
 		columns := b.derivedColumns(set, root)
 		text := columns[form.text]
@@ -200,7 +203,7 @@ func (b *binder) derivedColumns(set, root *catalog.Relation) map[string]string {
 }
 
 // replaceSubLink puts a data set's column in place of a subquery: that of the row with the
-// same number.
+// same number. What is not shown there of a subject is not known, and NULL.
 func (b *binder) replaceSubLink(
 	s *pg.SubLink,
 	form *canonical,
@@ -210,7 +213,7 @@ func (b *binder) replaceSubLink(
 	at := int(s.Location)
 	open := b.tokenAt(at)
 	from := at
-	not, end := "", ""
+	not := ""
 	if s.SubLinkType == pg.SubLinkType_ANY_SUBLINK {
 		key := s.Testexpr.GetColumnRef()
 		from = int(key.Location)
@@ -220,10 +223,6 @@ func (b *binder) replaceSubLink(
 		if t := b.tokens[open].Token; t == pg.Token_NOT || t == pg.Token_NOT_LA {
 			not = "NOT "
 		}
-		// Of a subject that an outer join has not found it is not known.
-		not = fmt.Sprintf("CASE WHEN %s.%s IS NOT NULL THEN %s",
-			quoted(form.outer.alias), quoted(form.outer.key), not)
-		end = " END"
 	}
 	for open < len(b.tokens) && b.tokens[open].Token != pg.Token_ASCII_40 {
 		open++
@@ -231,23 +230,21 @@ func (b *binder) replaceSubLink(
 	if open == len(b.tokens) {
 		return b.notUnderstood(s.Subselect)
 	}
-	closed := int(b.tokens[b.closing(open)].End)
+	end := int(b.tokens[b.closing(open)].End)
 	if err := b.read(set, at); err != nil {
 		return err
 	}
-	if err := b.insert(from, fmt.Sprintf("(%sCOALESCE((SELECT %s FROM", not, column)); err != nil {
+	key := quoted(form.outer.alias) + "." + quoted(form.outer.key)
+	head := fmt.Sprintf("(CASE WHEN %s IS NOT NULL THEN %s(SELECT %s FROM", key, not, column)
+	if err := b.insert(from, head); err != nil {
 		return err
 	}
-	tail := fmt.Sprintf(
-		" AS %[1]s WHERE %[1]s.%[2]s OPERATOR(pg_catalog.=) %[3]s.%[4]s)%[5]s)%[6]s)",
-		derivedAlias,
-		quoted(set.Subject),
-		quoted(form.outer.alias),
-		quoted(form.outer.key),
-		form.otherwise,
-		end,
-	)
-	return b.edit(edit{start: from, end: closed, relation: set, family: true, text: tail})
+	tail := fmt.Sprintf(" AS %[1]s WHERE %[1]s.%[2]s OPERATOR(pg_catalog.=) %[3]s)",
+		derivedAlias, quoted(set.Subject), key)
+	if form.otherwise != "" {
+		tail += " ELSE " + form.otherwise
+	}
+	return b.edit(edit{start: from, end: end, relation: set, family: true, text: tail + " END)"})
 }
 
 // thenAnswered ends the hint of a refusal that a data set mends.

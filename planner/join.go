@@ -27,6 +27,11 @@ func (b *binder) join(j *pg.JoinExpr, sc *scope) error {
 	if err := b.fromItem(j.Rarg, sc); err != nil {
 		return err
 	}
+	for i, e := range sc.entries[from:] {
+		right := from+i >= middle
+		e.nullable = e.nullable || j.Jointype == pg.JoinType_JOIN_FULL ||
+			j.Jointype == pg.JoinType_JOIN_LEFT && right || j.Jointype == pg.JoinType_JOIN_RIGHT && !right
+	}
 	names := make([]string, 0, len(j.UsingClause))
 	for _, u := range j.UsingClause {
 		names = append(names, u.GetString_().GetSval())

@@ -32,6 +32,7 @@ type entry struct {
 	replaced bool   // the statement gets another text in place of the relation's name
 	relation *catalog.Relation
 	kept     bool              // an outer join keeps its rows beside those of a child
+	nullable bool              // an outer join may add a row to it that is NULL
 	via      *catalog.Relation // the child whose release shows the relation, in a join along the key
 	query    *boundQuery       // of a subquery
 	columns  []column
