@@ -57,7 +57,7 @@ func (b *binder) derived(s *pg.SubLink, sc *scope) (bool, error) {
 // Forms are written by the parser's library, whose stack a deep tree overflows, and each
 // takes a multiple of its length.
 const (
-	maxForms      = 100 // of one text
+	maxForms      = 100 // of one text, with those of data sets
 	maxFormTokens = 256
 	maxSetTokens  = 2000 // of the query of a data set
 )
@@ -150,10 +150,14 @@ func (b *binder) derivedColumns(set, root *catalog.Relation) map[string]string {
 		b.derivations = make(map[*catalog.Relation]map[string]string)
 	}
 	b.derivations[set] = out
+	if b.forms >= maxForms {
+		return out
+	}
 	text, tokens, err := scanBounded(set.Query)
 	if err != nil || len(tokens) > maxSetTokens {
 		return out
 	}
+	b.forms += 1 + len(tokens)/maxFormTokens // it is as much work as forms of its length
 	tree, err := pg.Parse(text)
 	if err != nil || len(tree.Stmts) != 1 {
 		return out

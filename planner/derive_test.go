@@ -1,6 +1,8 @@
 package planner_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -424,4 +426,41 @@ func TestSubqueriesOfNobody(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestDataSetsAreReadOnceAText: how much work they are does not grow with the subqueries of a
+// text, and stays within its limit however many they are.
+func TestDataSetsAreReadOnceAText(t *testing.T) {
+	allocations := func(sets, subqueries int, ward string) float64 {
+		snapshot := manySets(sets)
+		text := "SELECT count(*) FROM patients p WHERE true" + strings.Repeat(
+			" AND EXISTS (SELECT FROM encounters e WHERE e.patient = p.id AND ward = '"+ward+"')", subqueries)
+		return testing.AllocsPerRun(1, func() { _, _ = planner.Make(text, hospital, snapshot) })
+	}
+	one := allocations(1, 1, "w69")
+	if many := allocations(1, 50, "w69"); many > 2*one {
+		t.Errorf("50 subqueries: %g allocations, %g for one", many, one)
+	}
+	if many := allocations(50, 1, "in none"); many > 16*one {
+		t.Errorf("50 data sets: %g allocations, %g for one", many, one)
+	}
+}
+
+// manySets is the snapshot of a family with data sets of 70 subqueries each.
+func manySets(sets int) *catalog.Snapshot {
+	s := familySnapshot()
+	patients := s.Protected(catalog.Name{Schema: "public", Name: "patients"})
+	relations := []*catalog.Relation{patients, s.Protected(catalog.Name{Schema: "public", Name: "encounters"})}
+	for n := range sets {
+		set := *s.DataSets(patients)[0]
+		set.OID, set.Name, set.Query = uint32(10+n), fmt.Sprintf("history_%d", n), "SELECT p.id"
+		set.Columns = slices.Clone(set.Columns)
+		for i := range 70 {
+			set.Query += fmt.Sprintf(", (SELECT count(*) FROM encounters e WHERE e.patient = p.id AND ward = 'w%d') AS c%[1]d", i)
+			set.Columns = append(set.Columns, number(fmt.Sprintf("c%d", i), 20+i))
+		}
+		set.Query += " FROM patients p"
+		relations = append(relations, &set)
+	}
+	return catalog.NewSnapshot(1, relations, nil)
 }
