@@ -357,9 +357,9 @@ func numbered(
 			left = form.Clusters[cluster].Size
 		}
 		left--
-		number := 1 + rng.Int32N(maxPseudonym)
+		number := -1 - rng.Int32N(maxPseudonym) // below 0: nobody's key
 		for taken[number] {
-			number = 1 + rng.Int32N(maxPseudonym)
+			number = -1 - rng.Int32N(maxPseudonym)
 		}
 		taken[number] = true
 		at := order[i]
@@ -368,6 +368,6 @@ func numbered(
 	return out, place
 }
 
-// maxPseudonym is the largest number of a published record: whole numbers of
-// four bytes hold it, and two publications have few numbers in common.
+// maxPseudonym is how far below 0 the numbers of published records are: whole numbers of
+// four bytes hold them, and two publications have few numbers in common.
 const maxPseudonym = 1<<31 - 1

@@ -178,6 +178,12 @@ var derivedQuestions = []string{
 	"SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM stays s, stays t WHERE s.person = p.id AND t.person = p.id AND t.day = s.day + 30)) FROM people p",
 	"SELECT diagnosis, count(*) FROM people p WHERE (SELECT count(DISTINCT extract(month FROM s.day)) FROM stays s WHERE s.person = p.id) > 1 GROUP BY 1",
 	"SELECT cardinality(ARRAY(SELECT s.day FROM stays s WHERE s.person = p.id)), count(*) FROM people p GROUP BY 1",
+	// Of rows in which an outer join has found nobody.
+	"SELECT q.diagnosis, count(*) FROM people p LEFT JOIN people q ON q.id = p.id AND q.diagnosis = 'd1' WHERE q.id NOT IN (SELECT person FROM stays) GROUP BY 1",
+	"SELECT q.id IN (SELECT person FROM stays), count(*) FROM people p LEFT JOIN people q ON q.id = p.id AND q.diagnosis = 'd1' GROUP BY 1",
+	"SELECT EXISTS (SELECT FROM stays s WHERE s.person = q.id), count(*) FROM people p LEFT JOIN people q ON q.id = p.id AND q.diagnosis = 'd1' GROUP BY 1",
+	"SELECT (SELECT count(*) FROM stays s WHERE s.person = q.id), count(*) FROM people p LEFT JOIN people q ON q.id = p.id AND q.diagnosis = 'd1' GROUP BY 1",
+	"SELECT cardinality(ARRAY(SELECT s.day FROM stays s WHERE s.person = q.id)), count(*) FROM people p LEFT JOIN people q ON q.id = p.id AND q.diagnosis = 'd1' GROUP BY 1",
 }
 
 // hintedDataSet is what the hint of a refusal has for the owner of the tables to run.
