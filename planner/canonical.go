@@ -112,35 +112,6 @@ func (b *binder) canonicalSubLink(
 	return c.form, true
 }
 
-// ofNobody is what a subquery is for a key that is NULL, "" for NULL; unsure says that it is not
-// known.
-func ofNobody(kind pg.SubLinkType, query *pg.SelectStmt) (value string, unsure bool) {
-	switch kind {
-	case pg.SubLinkType_EXISTS_SUBLINK:
-		return "false", false
-	case pg.SubLinkType_ANY_SUBLINK:
-		return "", false
-	case pg.SubLinkType_ARRAY_SUBLINK:
-		value = "'{}'"
-	}
-	// An aggregate has a row also of no rows, unless they are grouped.
-	grouped := len(query.GroupClause) > 0 &&
-		!slices.ContainsFunc(query.GroupClause, func(n *pg.Node) bool { return n.GetGroupingSet() != nil })
-	if grouped || query.HavingClause == nil && !aggregates(query.TargetList) {
-		return value, false
-	}
-	call := query.TargetList[0].GetResTarget().GetVal().GetFuncCall()
-	inside := aggregates(call.GetArgs()) || len(query.GroupClause) > 0 || query.HavingClause != nil ||
-		query.LimitCount != nil || query.LimitOffset != nil
-	if kind != pg.SubLinkType_EXPR_SUBLINK || call == nil || call.Over != nil || inside {
-		return "", true
-	}
-	if last(call.Funcname) == "count" {
-		value = "0"
-	}
-	return value, false
-}
-
 // member makes of key IN (SELECT child's key …) the condition of EXISTS.
 func (c *canonicalizer) member(query *pg.SelectStmt, key *pg.ColumnRef) bool {
 	if len(query.TargetList) != 1 || query.LimitCount != nil || query.LimitOffset != nil ||
