@@ -121,7 +121,11 @@ func assertLends(ctx context.Context, tx pgx.Tx, r *Relation) error {
 // patience bounds the waiting for a grant.
 const patience = 2 * time.Minute
 
-const selectMayRead = `SELECT pg_catalog.bool_and(coalesce(pg_catalog.has_table_privilege($1, pg_catalog.to_regclass(v), 'SELECT'), false)) FROM pg_catalog.unnest($2::text[]) v`
+// selectMayRead says whether a role may read all of some views; not if one of them is gone.
+const selectMayRead = `
+SELECT pg_catalog.bool_and(coalesce(pg_catalog.has_table_privilege($1,
+	pg_catalog.to_regclass(v), 'SELECT'), false))
+FROM pg_catalog.unnest($2::text[]) v`
 
 // grant lets a principal read the chain's release, with what it shows of the
 // parent where that is lent.
@@ -133,8 +137,8 @@ func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Princ
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		// Whoever takes a copy in has the chain's row for as long as that takes, and nobody
-		// is to wait for that who may read the release already.
+		// The row of a chain is locked for as long as a copy is taken in. A role that may
+		// read the release already is not to wait for that.
 		var may bool
 		if err := tx.QueryRow(ctx, selectMayRead, reader, chain.views(r)).Scan(&may); err != nil || may {
 			return err

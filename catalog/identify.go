@@ -220,7 +220,8 @@ func measureNumbers(ctx context.Context, tx pgx.Tx, from string, c *identify.Col
 		return err
 	}
 	c.Evidence.Range = &identify.Range{
-		Low: *quantiles[0], Tenth: *quantiles[1], Ninetieth: *quantiles[2], High: *quantiles[3], Whole: *whole,
+		Low: *quantiles[0], Tenth: *quantiles[1], Ninetieth: *quantiles[2],
+		High: *quantiles[3], Whole: *whole,
 	}
 	return nil
 }

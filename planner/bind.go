@@ -34,14 +34,15 @@ type binder struct {
 	joint map[*catalog.Relation]*catalog.Relation
 	// lists are code lists that conditions are judged by, see codeList.
 	lists map[*catalog.HierarchySpec]codeList
+	// derivations are what columns of data sets say, see derivedColumns.
+	derivations map[*catalog.Relation]map[string]string
 	// family are the relations whose subjects have numbers in the statement at hand.
-	family      map[*catalog.Relation]bool
-	apart       bool                                    // codes are not read together with their parent
-	forms       int                                     // of subqueries, made so far
-	derivations map[*catalog.Relation]map[string]string // by data set: see derivedColumns
-	wish        string                                  // the data set that would answer the subquery being bound
-	at          int                                     // offset of the reference being bound, -1 for none
-	exactly     bool                                    // what is being bound is compared with =
+	family  map[*catalog.Relation]bool
+	apart   bool   // codes are not read together with their parent
+	forms   int    // of subqueries, made so far
+	wish    string // the data set that would answer the subquery being bound
+	at      int    // offset of the reference being bound, -1 for none
+	exactly bool   // what is being bound is compared with =
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to

@@ -189,8 +189,11 @@ func (b *binder) derivedColumns(set, root *catalog.Relation) map[string]string {
 		target := node.GetResTarget()
 		link := target.GetVal().GetSubLink()
 		column := set.Column(target.GetName())
-		if link == nil || column == nil || !column.IsPayload() || root.BlindCuts &&
-			slices.ContainsFunc(set.Requirements, func(q catalog.Requirement) bool { return q.Column == column.Name }) {
+		if link == nil || column == nil || !column.IsPayload() {
+			continue
+		}
+		withheld := func(q catalog.Requirement) bool { return q.Column == column.Name }
+		if root.BlindCuts && slices.ContainsFunc(set.Requirements, withheld) {
 			continue
 		}
 		form, ok := b.canonicalSubLink(link, func(qualifier, name string) *outerTable {

@@ -69,7 +69,8 @@ func selectsEachRow(query *pg.SelectStmt) bool {
 
 // distinctOn says whether a query keeps the first row of each group.
 func distinctOn(query *pg.SelectStmt) bool {
-	return slices.ContainsFunc(query.DistinctClause, func(n *pg.Node) bool { return n.GetNode() != nil })
+	return slices.ContainsFunc(query.DistinctClause,
+		func(n *pg.Node) bool { return n.GetNode() != nil })
 }
 
 // equated finds the equation of both keys among the conjuncts of a condition.

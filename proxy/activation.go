@@ -18,9 +18,10 @@ var activation = regexp.MustCompile(`(?i)\btailor"?\s*\.\s*"?activate"?\s*\(`)
 var parameter = regexp.MustCompile(`\$\d`)
 
 // awaitReleases has a session that has called tailor.activate wait until readers are shown
-// what the policies of the tables that the text names let them see, of all tables if it has
-// parameters, or cannot be, of which the client is warned. A cancel request ends the wait, and nothing else; so does the end of the
-// session. It is not to be called on a loop, which serves others.
+// what the policies let them see of the tables that the text names, of all tables if it has
+// parameters. The client is warned of tables of which that cannot be. A cancel request, and the
+// end of the session, end the wait and nothing else. It is not to be called on a loop, which
+// serves others.
 func (s *session) awaitReleases(text string) error {
 	ctx, done := s.work.during(context.Background())
 	defer done()

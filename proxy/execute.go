@@ -152,11 +152,13 @@ func (s *session) question(text string, q *internalQuery) error {
 // statement and portal.
 func questionOf(text string) []message {
 	return []message{
-		&pgproto3.Close{ObjectType: 'P', Name: questionName}, &pgproto3.Close{ObjectType: 'S', Name: questionName},
+		&pgproto3.Close{ObjectType: 'P', Name: questionName},
+		&pgproto3.Close{ObjectType: 'S', Name: questionName},
 		&pgproto3.Parse{Name: questionName, Query: text},
 		&pgproto3.Bind{DestinationPortal: questionName, PreparedStatement: questionName},
 		&pgproto3.Execute{Portal: questionName},
-		&pgproto3.Close{ObjectType: 'P', Name: questionName}, &pgproto3.Close{ObjectType: 'S', Name: questionName},
+		&pgproto3.Close{ObjectType: 'P', Name: questionName},
+		&pgproto3.Close{ObjectType: 'S', Name: questionName},
 		&pgproto3.Sync{},
 	}
 }

@@ -56,7 +56,11 @@ func install(ctx context.Context, dsn string) error {
 		if attempt == installAttempts || !errors.As(err, &said) || said.Code != "40P01" {
 			return err
 		}
-		time.Sleep(time.Duration(attempt) * 200 * time.Millisecond)
+		select {
+		case <-time.After(time.Duration(attempt) * 200 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

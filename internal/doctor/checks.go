@@ -175,9 +175,11 @@ SELECT 'warning', s.relation::text, format('its scheduled refresh has failed %s 
 FROM tailor.schedule s WHERE s.failed > 0
 UNION ALL
 SELECT 'warning', s.relation::text, 'its scheduled refresh is more than an hour late: no proxy keeps schedules', format('Run tailor serve, or CALL tailor.refresh(%L);', s.relation::text)
-FROM tailor.schedule s JOIN tailor.protection p USING (relation) LEFT JOIN tailor.epoch e ON e.epoch = p.epoch
+FROM tailor.schedule s JOIN tailor.protection p USING (relation)
+LEFT JOIN tailor.epoch e ON e.epoch = p.epoch
 WHERE s.failed = 0 AND p.active IS NOT NULL
-  AND CASE WHEN s.on_change THEN e.created < now() - interval '25 hours' ELSE s.due < now() - interval '1 hour' END`},
+  AND CASE WHEN s.on_change THEN e.created < now() - interval '25 hours'
+           ELSE s.due < now() - interval '1 hour' END`},
 	{"disk", `
 SELECT 'warning', s.relation::text,
        format('%s of a copy wait to be taken in by a proxy since %s: readers are shown what was before', pg_size_pretty(s.copy_bytes), e.created::timestamp(0)),
