@@ -35,6 +35,8 @@ var (
 	costs = anonymize.Interval{Widths: []float64{0.5, 10}, Lower: -10, Upper: 90}
 	zips  = anonymize.Prefix{Keep: []int{4, 2}}
 	days  = anonymize.Dates{Levels: []string{"month", "quarter", "year", "decade", "century"}, Lower: "1900-01-01", Upper: "2029-12-31"}
+	times = anonymize.Dates{Levels: []string{"hour", "day", "month"}, Lower: "1900-01-01", Upper: "2029-12-31", Resolution: anonymize.Instants}
+	zoned = anonymize.Dates{Levels: []string{"day", "week"}, Lower: "1900-01-01", Upper: "2029-12-31", Resolution: anonymize.ZonedInstants}
 	weeks = anonymize.Dates{Levels: []string{"week"}, Lower: "2000-01-01", Upper: "2029-12-31"}
 )
 
@@ -55,6 +57,9 @@ func TestComputedHierarchiesLabelTheirValues(t *testing.T) {
 		{"codes are counted in characters", zips, []string{"ÄÖÜäö"}, "ÄÖÜäö", "ÄÖÜäö ÄÖÜä* ÄÖ*** *"},
 		{"a day lies in its calendar units", days, []string{"1969-11-30"}, "1969-11-30", "1969-11-30 1969-11 1969-Q4 1969 1960s 1900-1999 *"},
 		{"a week starts on Monday", weeks, []string{"2026-01-01"}, "2026-01-01", "2026-01-01 2026-W01 *"},
+		{"a time lies in its hour and day", times, []string{"1969-11-30 23:59:59.999999"}, "1969-11-30 23:59:59.999999", "1969-11-30 23:59:59.999999 1969-11-30 23h 1969-11-30 1969-11 *"},
+		{"the last day is a whole one", times, []string{"2029-12-31 23:59:59"}, "2029-12-31 23:59:59", "2029-12-31 23:59:59 2029-12-31 23h 2029-12-31 2029-12 *"},
+		{"times with a zone are those of UTC", zoned, []string{"2026-01-01 00:30:00+00"}, "2026-01-01 00:30:00+00", "2026-01-01 00:30:00+00 2026-01-01 2026-W01 *"},
 		{"NULL shares only the root", ages, []string{"34"}, anonymize.Null, "NULL NULL NULL NULL *"},
 	}
 	for _, c := range cases {
@@ -135,6 +140,10 @@ func TestComputedHierarchiesRefuse(t *testing.T) {
 		{"an unknown unit", anonymize.Dates{Levels: []string{"fortnight"}, Lower: "2000-01-01", Upper: "2001-01-01"}, []string{"2000-05-05"}},
 		{"units out of order", anonymize.Dates{Levels: []string{"year", "month"}, Lower: "2000-01-01", Upper: "2001-01-01"}, []string{"2000-05-05"}},
 		{"months over weeks", anonymize.Dates{Levels: []string{"week", "month"}, Lower: "2000-01-01", Upper: "2001-01-01"}, []string{"2000-05-05"}},
+		{"hours of a day", anonymize.Dates{Levels: []string{"hour"}, Lower: "2000-01-01", Upper: "2001-01-01"}, []string{"2000-05-05"}},
+		{"days of a day", anonymize.Dates{Levels: []string{"day"}, Lower: "2000-01-01", Upper: "2001-01-01"}, []string{"2000-05-05"}},
+		{"a time without end", times, []string{"infinity"}},
+		{"a time behind the bounds", times, []string{"2030-01-01 00:00:00"}},
 		{"a day that is none", days, []string{"2000-02-30"}},
 		{"a day outside the bounds", days, []string{"1899-12-31"}},
 	}

@@ -50,6 +50,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	config.ConnConfig.RuntimeParams["role"] = "tailor_owner" // who owns what is made, whoever makes it
 	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
 	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC" // labels of times with a zone do not follow the server's
 	// What has been shown must outlive the server, whatever others may lose.
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
 	config.ConnConfig.RuntimeParams["jit"] = "off" // with it, PostgreSQL takes 1.7 s for a snapshot that it reads in 0.1

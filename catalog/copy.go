@@ -186,7 +186,7 @@ func encode(qids []*Column, tuples [][]*string) ([]anonymize.Column, [][]uint32,
 				values = append(values, *v)
 			}
 		}
-		h, err := q.Hierarchy.Build(values, withNull, isInteger(q.Type))
+		h, err := q.Hierarchy.Build(values, withNull, q.Type)
 		if err != nil {
 			return nil, nil, fmt.Errorf("column %q: %w", q.Name, err)
 		}
@@ -201,10 +201,6 @@ func encode(qids []*Column, tuples [][]*string) ([]anonymize.Column, [][]uint32,
 		}
 	}
 	return columns, leaves, nil
-}
-
-func isInteger(pgType string) bool {
-	return pgType == "smallint" || pgType == "integer" || pgType == "bigint"
 }
 
 // readRows reads tuple and subject of some rows, and the codes of the sensitive

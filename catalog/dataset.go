@@ -89,7 +89,7 @@ func setsColumn(sets []uint32) (anonymize.Column, []uint32, error) {
 		return anonymize.Column{}, nil, err
 	}
 	spec := &HierarchySpec{Name: setsName, Kind: "table", Definition: definition}
-	h, err := spec.Build(values, false, false)
+	h, err := spec.Build(values, false, "text")
 	if err != nil {
 		return anonymize.Column{}, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -59,17 +60,16 @@ func (h *HierarchySpec) decode(into any) error {
 }
 
 // Build makes the hierarchy over the values that a column has in an epoch.
-// integer says that the column's type has no fractions. Its errors quote no
-// value.
-func (h *HierarchySpec) Build(values []string, withNull, integer bool) (*anonymize.Hierarchy, error) {
-	built, err := h.build(values, withNull, integer)
+// pgType is the column's type, as format_type prints it. Its errors quote no value.
+func (h *HierarchySpec) Build(values []string, withNull bool, pgType string) (*anonymize.Hierarchy, error) {
+	built, err := h.build(values, withNull, pgType)
 	if err != nil {
 		return nil, fmt.Errorf("hierarchy %q: %w", h.Name, err)
 	}
 	return built, nil
 }
 
-func (h *HierarchySpec) build(values []string, withNull, integer bool) (*anonymize.Hierarchy, error) {
+func (h *HierarchySpec) build(values []string, withNull bool, pgType string) (*anonymize.Hierarchy, error) {
 	switch h.Kind {
 	case "interval":
 		var d intervalDefinition
@@ -79,7 +79,7 @@ func (h *HierarchySpec) build(values []string, withNull, integer bool) (*anonymi
 		if d.Lower == nil || d.Upper == nil {
 			return nil, fmt.Errorf("lower and upper are missing")
 		}
-		return anonymize.Interval{Widths: d.Widths, Lower: *d.Lower, Upper: *d.Upper, Integer: integer}.Build(values, withNull)
+		return anonymize.Interval{Widths: d.Widths, Lower: *d.Lower, Upper: *d.Upper, Integer: isInteger(pgType)}.Build(values, withNull)
 	case "prefix":
 		var d prefixDefinition
 		if err := h.decode(&d); err != nil {
@@ -91,7 +91,7 @@ func (h *HierarchySpec) build(values []string, withNull, integer bool) (*anonymi
 		if err := h.decode(&d); err != nil {
 			return nil, err
 		}
-		return anonymize.Dates{Levels: d.Levels, Lower: d.Lower, Upper: d.Upper}.Build(values, withNull)
+		return anonymize.Dates{Levels: d.Levels, Lower: d.Lower, Upper: d.Upper, Resolution: resolution(pgType)}.Build(values, withNull)
 	case "table":
 		var d tableDefinition
 		if err := h.decode(&d); err != nil {
@@ -100,4 +100,20 @@ func (h *HierarchySpec) build(values []string, withNull, integer bool) (*anonymi
 		return anonymize.Listed(d.Paths, values, withNull)
 	}
 	return nil, fmt.Errorf("unknown kind %q", h.Kind)
+}
+
+func isInteger(pgType string) bool {
+	return pgType == "smallint" || pgType == "integer" || pgType == "bigint"
+}
+
+// resolution is what values of a type tell of the time. Types of a precision say so:
+// timestamp(0) with time zone.
+func resolution(pgType string) anonymize.Resolution {
+	switch {
+	case strings.HasSuffix(pgType, "with time zone"):
+		return anonymize.ZonedInstants
+	case strings.HasPrefix(pgType, "timestamp"):
+		return anonymize.Instants
+	}
+	return anonymize.Days
 }

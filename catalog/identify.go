@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -43,7 +44,7 @@ func Identify(ctx context.Context, tx pgx.Tx, relation pgx.Identifier) (*Identif
 	}
 	var stored, primary bool
 	c := identify.Column{}
-	_, err = pgx.ForEachRow(columns, []any{&c.Name, &c.Type, &c.Key, &primary, &stored}, func() error {
+	_, err = pgx.ForEachRow(columns, []any{&c.Name, &c.Type, &c.Labels, &c.Key, &primary, &stored}, func() error {
 		own := c
 		out.Columns = append(out.Columns, &own)
 		if primary {
@@ -144,14 +145,22 @@ func readTexts(
 	return texts, err
 }
 
+// Of a domain the type that it is of: releases have that.
 const selectColumns = `
-SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod),
+SELECT a.attname::text, pg_catalog.format_type(b.type, b.modifier),
+       ARRAY(SELECT l.enumlabel::text FROM pg_catalog.pg_enum l WHERE l.enumtypid = b.type ORDER BY l.enumsortorder),
        EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indnkeyatts = 1
                AND i.indkey[0] = a.attnum AND i.indpred IS NULL),
        EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
                AND i.indkey[0] = a.attnum),
        c.relkind IN ('r', 'm', 'p')
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+CROSS JOIN LATERAL (
+    WITH RECURSIVE bases (type, modifier) AS (
+        SELECT a.atttypid, a.atttypmod
+      UNION ALL
+        SELECT t.typbasetype, t.typtypmod FROM bases JOIN pg_catalog.pg_type t ON t.oid = bases.type WHERE t.typtype = 'd')
+    SELECT q.type, q.modifier FROM bases q JOIN pg_catalog.pg_type t ON t.oid = q.type WHERE t.typtype <> 'd') b
 WHERE c.oid = $1::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum`
 
@@ -174,12 +183,12 @@ func measure(ctx context.Context, tx pgx.Tx, from string, c *identify.Column) er
 	if err := examine(ctx, tx, frequencies, c); err != nil {
 		return err
 	}
-	switch base, _, _ := strings.Cut(c.Type, "("); base {
-	case "smallint", "integer", "bigint", "real", "double precision", "numeric":
+	switch base := c.BaseType(); {
+	case slices.Contains(numberTypes, base):
 		return measureNumbers(ctx, tx, from, c)
-	case "date":
+	case base == "date" || base == "timestamp":
 		var first, last *string
-		err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT min(d)::text, max(d)::text FROM (SELECT b.%s AS d FROM %s) v WHERE isfinite(d)`,
+		err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT min(d)::date::text, max(d)::date::text FROM (SELECT b.%s AS d FROM %s) v WHERE isfinite(d)`,
 			ident(c.Name), from)).Scan(&first, &last)
 		if err == nil && first != nil {
 			e.FirstDay, e.LastDay = *first, *last

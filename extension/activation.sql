@@ -461,17 +461,46 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.close_joins IS 'takes from everybody what releases of other tables show of a table and it no longer lends; for Tailor''s own routines only';
 
+CREATE OR REPLACE FUNCTION tailor.has_bounds(type text, definition jsonb) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF type ~ '^(smallint|integer|bigint|real|double precision|numeric(\(\d+,-?\d+\))?)$' THEN
+        EXECUTE format('SELECT %L::numeric::%s, %L::numeric::%s', definition ->> 'lower', type, definition ->> 'upper', type);
+    END IF;
+    RETURN true;
+EXCEPTION WHEN numeric_value_out_of_range THEN
+    RETURN false;
+END $$;
+COMMENT ON FUNCTION tailor.has_bounds IS 'whether a type of numbers has both ends of a hierarchy''s intervals';
+
 CREATE OR REPLACE PROCEDURE tailor.assert_valid(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     problem record;
 BEGIN
     FOR problem IN
-        SELECT c ->> 'name' AS name, c ->> 'type' AS type, c -> 'hierarchy' ->> 'kind' AS kind
+        SELECT c ->> 'name' AS name, c ->> 'type' AS type, c -> 'hierarchy' ->> 'kind' AS kind,
+               c -> 'hierarchy' -> 'definition' AS definition
         FROM jsonb_array_elements(policy -> 'columns') c WHERE c ->> 'class' = 'quasi_identifier'
     LOOP
+        IF problem.kind = 'date' AND problem.type = 'date'
+           AND problem.definition -> 'levels' ?| ARRAY['hour', 'day'] THEN
+            RAISE EXCEPTION 'column "%" of type date has no hours, and its values are days', problem.name
+                USING ERRCODE = '42804', HINT = 'Take "hour" and "day" out of the levels of its hierarchy.';
+        END IF;
+        IF problem.kind = 'interval' AND problem.type IN ('smallint', 'integer', 'bigint')
+           AND EXISTS (SELECT FROM (SELECT problem.definition ->> 'lower' UNION ALL SELECT problem.definition ->> 'upper'
+                                    UNION ALL SELECT jsonb_array_elements_text(problem.definition -> 'widths')) n (given)
+                       WHERE given::numeric <> trunc(given::numeric)) THEN
+            RAISE EXCEPTION 'column "%" of type % has whole numbers, and its hierarchy has others', problem.name, problem.type
+                USING ERRCODE = '42804', HINT = 'Give whole bounds and widths.';
+        END IF;
+        IF problem.kind = 'interval' AND NOT tailor.has_bounds(problem.type, problem.definition) THEN
+            RAISE EXCEPTION 'the bounds of the hierarchy of column "%" are beyond its type, %', problem.name, problem.type
+                USING ERRCODE = '22003', HINT = 'Rows show values between the bounds. Give bounds that the type has.';
+        END IF;
         IF (problem.kind = 'interval' AND problem.type !~ '^(smallint|integer|bigint|numeric|real|double precision)')
-           OR (problem.kind = 'date' AND problem.type <> 'date')
+           OR (problem.kind = 'date' AND problem.type !~ '^(date|timestamp)')
            OR (problem.kind = 'prefix' AND problem.type !~ '^(text|character)') THEN
             RAISE EXCEPTION 'column "%" of type % cannot have a hierarchy of kind %', problem.name, problem.type, problem.kind
                 USING ERRCODE = '42804';

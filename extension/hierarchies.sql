@@ -56,7 +56,7 @@ COMMENT ON PROCEDURE tailor.assert_prefix IS 'fails unless a definition makes a 
 CREATE OR REPLACE PROCEDURE tailor.assert_dates(definition jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    units  CONSTANT text[] := ARRAY['week', 'month', 'quarter', 'year', 'decade', 'century'];
+    units  CONSTANT text[] := ARRAY['hour', 'day', 'week', 'month', 'quarter', 'year', 'decade', 'century'];
     unit   text;
     before text;
     bound  text;
@@ -163,7 +163,7 @@ $$;
 COMMENT ON FUNCTION tailor.borrowed IS 'the name, in a copy, of a quasi-identifier of the table''s parent';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_covers(policy jsonb, epoch integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
 DECLARE
     qid     record;
     outside text;
@@ -179,7 +179,7 @@ BEGIN
     LOOP
         outside := CASE qid.kind
             WHEN 'interval' THEN '%1$I NOT BETWEEN ($1 ->> ''lower'')::numeric AND ($1 ->> ''upper'')::numeric'
-            WHEN 'date' THEN '%1$I NOT BETWEEN coalesce($1 ->> ''lower'', ''1900-01-01'')::date AND coalesce($1 ->> ''upper'', ''2099-12-31'')::date'
+            WHEN 'date' THEN '%1$I < coalesce($1 ->> ''lower'', ''1900-01-01'')::date OR %1$I >= coalesce($1 ->> ''upper'', ''2099-12-31'')::date + 1'
             WHEN 'table' THEN '%1$I IS NOT NULL AND NOT EXISTS (SELECT FROM jsonb_array_elements($1 -> ''paths'') p WHERE p.value ->> 0 = t.%1$I::text)'
         END;
         CONTINUE WHEN outside IS NULL;

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // MissingLimit is the share of missing values, in percent, above which a column
@@ -18,6 +19,8 @@ const Missing = "missing"
 type Column struct {
 	Name string
 	Type string // as PostgreSQL prints it, "" for a file
+	// Labels of an enumeration, in their order.
+	Labels []string
 	// Key says that the column alone is a key of the table.
 	Key bool
 	// Rows counted, and how many of them hold nothing.
@@ -31,6 +34,14 @@ type Column struct {
 	// SinglesOut in percent; none where no small set with it singles out many.
 	Company    []string
 	SinglesOut float64
+}
+
+// BaseType is the type's name without its precision, length or time zone.
+func (c *Column) BaseType() string {
+	base, _, _ := strings.Cut(c.Type, "(")
+	base, _, _ = strings.Cut(base, " with time zone")
+	base, _, _ = strings.Cut(base, " without time zone")
+	return base
 }
 
 // NewColumn measures the cells of a column: a cell without text is missing.

@@ -86,6 +86,10 @@ func (c *Column) Suggest(t Thresholds, direct bool) Suggestion {
 		return Suggestion{Unclassified, "there are no rows to judge by", High, "rows"}
 	case c.Key:
 		return Suggestion{DirectIdentifier, "key of the table", High, "a table without this key"}
+	case slices.Contains(addressTypes, c.BaseType()):
+		return Suggestion{DirectIdentifier, "its type is one of addresses of machines", High, "another type"}
+	case c.BaseType() == "uuid":
+		return Suggestion{DirectIdentifier, "its type is one of identifiers", High, "another type"}
 	case c.Excluded():
 		return Suggestion{
 			Unclassified, fmt.Sprintf("more than %d %% of its values are missing", MissingLimit), High, "fewer missing values",
@@ -122,6 +126,9 @@ func (c *Column) Suggest(t Thresholds, direct bool) Suggestion {
 	}
 	return c.unknown(t)
 }
+
+// addressTypes are types of addresses by which a device, and who has it, is recognized.
+var addressTypes = []string{"inet", "cidr", "macaddr", "macaddr8"}
 
 // byContent suggests what hides a column for what its values are, whatever its
 // name.
@@ -184,7 +191,7 @@ func (k *kind) confidence() Confidence {
 // nothing by themselves.
 func (c *Column) measured() bool {
 	numeric := []string{"smallint", "integer", "bigint", "real", "double precision", "numeric", "money"}
-	base, _, _ := strings.Cut(c.Type, "(")
+	base := c.BaseType()
 	return slices.Contains(numeric, base) || base == "date" || strings.HasPrefix(base, "time") || base == "interval" ||
 		(c.Type == "" && (c.Evidence.All(Number) || c.Evidence.All(Day)))
 }

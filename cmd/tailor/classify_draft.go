@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/anonymize/identify"
@@ -53,7 +52,10 @@ func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*p
 			continue
 		case identify.QuasiIdentifier:
 			h := guessHierarchy(k, c)
-			if h == nil { // no hierarchy fits the type: the column stays hidden
+			if h == nil {
+				file.Remarks = append(file.Remarks, fmt.Sprintf(
+					"%s stays hidden: no hierarchy fits its type, %s; what is computed from it can be shown (a number, a date, a code).",
+					k.Name, k.Type))
 				continue
 			}
 			column.Hierarchy = h.Name
@@ -107,17 +109,25 @@ func keyOf(columns []*identify.Column) string {
 func guessHierarchy(k *identify.Column, c *classified) *policyfile.Hierarchy {
 	h := &policyfile.Hierarchy{Name: k.Name}
 	e := &k.Evidence
-	base, _, _ := strings.Cut(k.Type, "(")
+	base := k.BaseType()
 	switch {
 	case e.Range != nil:
 		h.Type = "interval"
 		h.Widths, h.Lower, h.Upper, h.Remark = humanIntervals(e.Range)
-	case base == "date":
+	case base == "date" || base == "timestamp":
 		h.Type, h.Levels = "date", []string{"month", "year", "decade"}
+		if base == "timestamp" {
+			h.Levels = append([]string{"hour", "day"}, h.Levels...)
+		}
 		if e.FirstDay != "" {
 			h.LowerDay, h.UpperDay = e.FirstDay[:3]+"0-01-01", e.LastDay[:3]+"9-12-31"
 		}
 		h.Remark = "units of the calendar; bounds are whole decades"
+	case len(k.Labels) > 0:
+		h.Type, h.Remark = "table", "labels of the type in their order: shown or withheld; add a column of groups"
+		for _, label := range k.Labels {
+			h.Paths = append(h.Paths, []string{label})
+		}
 	case base == "boolean":
 		h.Type, h.Paths = "table", [][]string{{"true"}, {"false"}}
 	case base == "" || base == "text" || base == "character varying" || base == "character":

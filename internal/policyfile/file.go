@@ -153,7 +153,7 @@ var (
 	}
 	distances = []string{"equal", "ordered"}
 	kinds     = []string{"interval", "prefix", "date", "table"}
-	units     = []string{"week", "month", "quarter", "year", "decade", "century"}
+	units     = []string{"hour", "day", "week", "month", "quarter", "year", "decade", "century"}
 )
 
 // MaxName is the longest name that PostgreSQL keeps, in bytes.

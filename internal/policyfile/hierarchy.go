@@ -217,7 +217,10 @@ func (h *Hierarchy) Check() error {
 		_, err := anonymize.Prefix{Keep: h.Keep}.Build(nil, true)
 		return err
 	case "date":
-		_, err := anonymize.Dates{Levels: h.Levels, Lower: orDefault(h.LowerDay, "1900-01-01"), Upper: orDefault(h.UpperDay, "2099-12-31")}.Build(nil, true)
+		_, err := anonymize.Dates{
+			Levels: h.Levels, Lower: orDefault(h.LowerDay, "1900-01-01"), Upper: orDefault(h.UpperDay, "2099-12-31"),
+			Resolution: anonymize.Instants, // of the column nothing is known: activation refuses hours of a date
+		}.Build(nil, true)
 		return err
 	case "table":
 		if h.Source == "" {
