@@ -85,7 +85,7 @@ func TestHierarchiesAreBuiltFromTheirDefinitions(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.claim, func(t *testing.T) {
 			spec := &catalog.HierarchySpec{Name: "h", Kind: c.kind, Definition: json.RawMessage(c.definition)}
-			h, err := spec.Build([]string{c.value}, false, true)
+			h, err := spec.Build([]string{c.value}, false, "integer")
 			switch {
 			case c.fault == "" && err != nil:
 				t.Fatal(err)

@@ -14,8 +14,10 @@ ALTER DATABASE stays SET timezone = 'Asia/Kolkata';
 SET timezone = 'UTC';
 CREATE TABLE stays (id integer PRIMARY KEY, came timestamptz, went timestamp, ward text);
 INSERT INTO stays SELECT n, timestamptz '2024-01-01Z' + random() * interval '700 days',
-	timestamp '2024-01-01' + random() * interval '700 days', 'ward ' || n % 7 FROM generate_series(1, 3000) n;
-CALL tailor.define_hierarchy('time', 'date', '{"levels": ["hour", "day", "month", "year"], "lower": "2020-01-01", "upper": "2029-12-31"}');
+	timestamp '2024-01-01' + random() * interval '700 days', 'ward ' || n % 7
+FROM generate_series(1, 3000) n;
+CALL tailor.define_hierarchy('time', 'date',
+	'{"levels": ["hour", "day", "month", "year"], "lower": "2020-01-01", "upper": "2029-12-31"}');
 CALL tailor.protect('public.stays', subject => 'id', k => 5);
 CALL tailor.classify('public.stays', 'id', 'direct_identifier');
 CALL tailor.classify('public.stays', 'came', 'quasi_identifier', hierarchy => 'time');
@@ -23,6 +25,15 @@ CALL tailor.classify('public.stays', 'went', 'quasi_identifier', hierarchy => 't
 CALL tailor.classify('public.stays', 'ward', 'sensitive');
 CALL tailor.grant_reader('researcher');
 CALL tailor.activate('public.stays')`
+
+// outsideTheirLabels counts values of a column that are not within the ends of their labels,
+// and labels that are not what UTC says of the value.
+const outsideTheirLabels = `
+SELECT count(*)
+FROM (SELECT COLUMN, tailor.label(COLUMN) AS label, tailor.bounds(COLUMN) AS ends FROM stays) x
+WHERE NOT COLUMN BETWEEN ends[1] AND ends[2] OR label <> '*' AND label NOT IN (
+	to_char(IN UTC, 'YYYY-MM-DD HH24"h"'), to_char(IN UTC, 'YYYY-MM-DD'),
+	to_char(IN UTC, 'YYYY-MM'), to_char(IN UTC, 'YYYY'))`
 
 // TestTimesAreQuasiIdentifiers releases times, with and without a zone, as days, months and
 // years, whose ends are those of UTC whatever zone anybody is in.
@@ -32,57 +43,56 @@ func TestTimesAreQuasiIdentifiers(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec1(t, direct, stays)
-	p := serveDatabase(t, "stays")
-	conn := connect(t, p.dsn("researcher"))
+	conn := connect(t, serveDatabase(t, "stays").dsn("researcher"))
 	untilAnswered(t, conn, "SELECT count(*) FROM stays")
 	exec1(t, conn, "SET timezone = 'America/New_York'; SET tailor.representation = 'value'")
-	for _, column := range []string{"came", "went"} {
-		least := one[int](t, conn, "SELECT min(n) FROM (SELECT count(*) AS n FROM stays GROUP BY tailor.label(came), tailor.label(went)) x")
-		if least < 5 {
-			t.Errorf("a class of %d", least)
+	if n := one[int](t, conn, `
+		SELECT min(n) FROM (SELECT count(*) AS n FROM stays
+		GROUP BY tailor.label(came), tailor.label(went)) x`); n < 5 {
+		t.Errorf("a class of %d", n)
+	}
+	for column, inUTC := range map[string]string{"came": "came AT TIME ZONE 'UTC'", "went": "went"} {
+		of := strings.NewReplacer("COLUMN", column, "IN UTC", inUTC)
+		if n := one[int](t, conn, of.Replace(outsideTheirLabels)); n > 0 {
+			t.Errorf("%d values of %s are not in their labels", n, column)
 		}
-		inUTC := column
-		if column == "came" {
-			inUTC += " AT TIME ZONE 'UTC'"
-		}
-		sql := strings.NewReplacer("COLUMN", column, "IN UTC", inUTC).Replace(`
-			SELECT count(*) FROM (SELECT COLUMN, tailor.label(COLUMN) AS label, tailor.bounds(COLUMN) AS ends FROM stays) x
-			WHERE NOT COLUMN BETWEEN (ends).low AND (ends).high OR label <> '*' AND label NOT IN (
-				to_char(IN UTC, 'YYYY-MM-DD HH24"h"'), to_char(IN UTC, 'YYYY-MM-DD'), to_char(IN UTC, 'YYYY-MM'), to_char(IN UTC, 'YYYY'))`)
-		sql = strings.ReplaceAll(strings.ReplaceAll(sql, "(ends).low", "ends[1]"), "(ends).high", "ends[2]")
-		if outside := one[int](t, conn, sql); outside > 0 {
-			t.Errorf("%d values of %s are not in their labels", outside, column)
-		}
-		sql = strings.ReplaceAll("SELECT count(*) FROM stays WHERE COLUMN >= '2024-07-01' AND COLUMN < '2025-07-01'", "COLUMN", column)
+		sql := of.Replace(
+			"SELECT count(*) FROM stays WHERE COLUMN >= '2024-07-01' AND COLUMN < '2025-07-01'")
 		got, want := one[float64](t, conn, sql), one[float64](t, direct, sql)
 		if got < 0.9*want || got > 1.1*want {
 			t.Errorf("%g stays of a year by %s, want about %g", got, column, want)
 		}
 	}
-	exec1(t, direct, `INSERT INTO stays SELECT n, timestamptz '2026-03-01Z' + random() * interval '30 days',
-		timestamp '2026-03-01' + random() * interval '30 days', 'ward ' || n % 7 FROM generate_series(3001, 3400) n;
+	exec1(t, direct, `
+		INSERT INTO stays SELECT n, timestamptz '2026-03-01Z' + random() * interval '30 days',
+			timestamp '2026-03-01' + random() * interval '30 days', 'ward ' || n % 7
+		FROM generate_series(3001, 3400) n;
 		CALL tailor.refresh('public.stays')`)
 	waitFor(t, func() bool { return one[int](t, conn, "SELECT count(*) FROM stays") == 3400 })
-	if n := one[int](t, conn, "SELECT count(*) FROM stays WHERE came >= '2026-02-20'"); n < 350 || n > 450 {
+	sql := "SELECT count(*) FROM stays WHERE came >= '2026-02-20'"
+	if n := one[int](t, conn, sql); n < 350 || n > 450 {
 		t.Errorf("%d of 400 stays that came with a refresh", n)
 	}
 }
 
 // TestTimesWithoutAPlaceAreRefused activates what no release could show.
 func TestTimesWithoutAPlaceAreRefused(t *testing.T) {
-	direct := makeDatabase(t, "stays_refused", "")
-	if err := shared.install(t.Context(), "stays_refused"); err != nil {
+	const name = "stays_refused"
+	direct := makeDatabase(t, name, "")
+	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	script, activation, _ := strings.Cut(strings.ReplaceAll(stays, "DATABASE stays", "DATABASE stays_refused"), "CALL tailor.activate")
-	activation = "CALL tailor.activate" + activation
+	script := strings.ReplaceAll(stays, "DATABASE stays", "DATABASE "+name)
+	script, _, _ = strings.Cut(script, "CALL tailor.activate")
 	exec1(t, direct, script)
+	const activation = "CALL tailor.activate('public.stays')"
 	exec1(t, direct, "UPDATE stays SET went = 'infinity' WHERE id = 1")
 	refusedWith(t, direct, "22023", activation)
 	exec1(t, direct, "UPDATE stays SET went = '2030-01-01' WHERE id = 1")
 	refusedWith(t, direct, "22023", activation)
-	exec1(t, direct, "UPDATE stays SET went = '2029-12-31 23:59:59.999999' WHERE id = 1; ALTER TABLE stays ADD day date")
-	exec1(t, direct, "CALL tailor.classify('public.stays', 'day', 'quasi_identifier', hierarchy => 'time')")
+	exec1(t, direct, "UPDATE stays SET went = '2029-12-31 23:59:59.999999' WHERE id = 1")
+	exec1(t, direct, `ALTER TABLE stays ADD day date;
+		CALL tailor.classify('public.stays', 'day', 'quasi_identifier', hierarchy => 'time')`)
 	refusedWith(t, direct, "42804", activation)
 	exec1(t, direct, "CALL tailor.classify('public.stays', 'day', 'non_sensitive')")
 	exec1(t, direct, activation)
@@ -96,52 +106,67 @@ func TestBoundsBeyondATypeAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec1(t, direct, `
-CREATE TABLE narrow (id integer PRIMARY KEY, small smallint, scaled numeric(3, 1), short real, free numeric);
+CREATE TABLE narrow
+	(id integer PRIMARY KEY, small smallint, scaled numeric(3, 1), short real, free numeric);
 INSERT INTO narrow SELECT n, 3000 * n, n, n, n FROM generate_series(1, 10) n;
-CALL tailor.define_hierarchy('fits', 'interval', '{"widths": [10], "lower": -32768, "upper": 32767}');
+CALL tailor.define_hierarchy('fits', 'interval',
+	'{"widths": [10], "lower": -32768, "upper": 32767}');
 CALL tailor.protect('public.narrow', subject => 'id', k => 5);
 CALL tailor.classify('public.narrow', 'id', 'direct_identifier')`)
-	for _, c := range []struct{ column, lower, upper, code string }{
-		{"small", "0", "32768", "22003"}, {"small", "-32769", "32767", "22003"}, {"scaled", "0", "100", "22003"},
-		{"short", "0", "1e39", "22003"}, {"small", "-0.5", "32767", "42804"}, {"small", "0", "32766.5", "42804"},
-	} {
-		exec1(t, direct, fmt.Sprintf(`
-			CALL tailor.define_hierarchy('beyond', 'interval', '{"widths": [10], "lower": %s, "upper": %s}');
-			CALL tailor.classify('public.narrow', '%s', 'quasi_identifier', hierarchy => 'beyond')`, c.lower, c.upper, c.column))
-		refusedWith(t, direct, c.code, "CALL tailor.activate('public.narrow')")
-		exec1(t, direct, fmt.Sprintf("CALL tailor.classify('public.narrow', '%s', 'non_sensitive')", c.column))
+	classify := func(column, class string) {
+		exec1(t, direct, fmt.Sprintf("CALL tailor.classify('public.narrow', '%s', %s)", column, class))
 	}
-	exec1(t, direct, `
-CALL tailor.define_hierarchy('beyond', 'interval', '{"widths": [10], "lower": 0, "upper": 1e300}');
-CALL tailor.classify('public.narrow', 'free', 'quasi_identifier', hierarchy => 'beyond');
-CALL tailor.classify('public.narrow', 'small', 'quasi_identifier', hierarchy => 'fits');
-CALL tailor.grant_reader('researcher');
-CALL tailor.activate('public.narrow')`)
+	for _, c := range []struct{ column, lower, upper, code string }{
+		{"small", "0", "32768", "22003"},
+		{"small", "-32769", "32767", "22003"},
+		{"small", "-0.5", "32767", "42804"},
+		{"small", "0", "32766.5", "42804"},
+		{"scaled", "0", "100", "22003"},
+		{"short", "0", "1e39", "22003"},
+	} {
+		exec1(t, direct, fmt.Sprintf(`CALL tailor.define_hierarchy('beyond', 'interval',
+			'{"widths": [10], "lower": %s, "upper": %s}')`, c.lower, c.upper))
+		classify(c.column, "'quasi_identifier', hierarchy => 'beyond'")
+		refusedWith(t, direct, c.code, "CALL tailor.activate('public.narrow')")
+		classify(c.column, "'non_sensitive'")
+	}
+	exec1(t, direct, `CALL tailor.define_hierarchy('beyond', 'interval',
+		'{"widths": [10], "lower": 0, "upper": 1e300}')`)
+	classify("free", "'quasi_identifier', hierarchy => 'beyond'")
+	classify("small", "'quasi_identifier', hierarchy => 'fits'")
+	exec1(t, direct, "CALL tailor.grant_reader('researcher'); CALL tailor.activate('public.narrow')")
 	conn := connect(t, serveDatabase(t, "bounds_beyond").dsn("researcher"))
 	untilAnswered(t, conn, "SELECT small, free, tailor.bounds(small) FROM narrow")
 }
+
+// admissions has columns of many types.
+const admissions = `
+CREATE TYPE severity AS ENUM ('mild', 'moderate', 'severe');
+CREATE DOMAIN postcode AS text CHECK (VALUE ~ '^[0-9]{5}$');
+CREATE DOMAIN home AS postcode;
+CREATE TABLE admissions (id integer PRIMARY KEY, came timestamptz(0), went timestamp, born date,
+	smoker boolean, sev severity, zip home, weight numeric(5, 1), visits smallint, score real,
+	code char(3), addr inet, token uuid, hour time, during daterange);
+INSERT INTO admissions SELECT n, timestamptz '2024-01-01Z' + n * interval '5 hours',
+	timestamp '2024-01-01' + n * interval '7 hours', date '1940-01-01' + n * 11, n % 3 = 0,
+	(enum_range(NULL::severity))[1 + n % 3], lpad((n % 90)::text, 5, '1'), 40 + n % 80, n % 9, n % 10,
+	(ARRAY['abc', 'd'])[1 + n % 2], '10.1.0.0'::inet + n, gen_random_uuid(),
+	time '0:00' + n * interval '1 minute', daterange(date '2024-01-01' + n % 300, NULL)
+FROM generate_series(1, 1000) n;`
 
 // TestADraftHasAHierarchyForEveryTypeThatCanHaveOne has a table of many types classified, and
 // the draft put in force as it is.
 func TestADraftHasAHierarchyForEveryTypeThatCanHaveOne(t *testing.T) {
 	const name = "many_types"
-	direct := makeDatabase(t, name, `
-CREATE TYPE severity AS ENUM ('mild', 'moderate', 'severe');
-CREATE DOMAIN postcode AS text CHECK (VALUE ~ '^[0-9]{5}$');
-CREATE DOMAIN home AS postcode;
-CREATE TABLE admissions (id integer PRIMARY KEY, came timestamptz(0), went timestamp, born date, smoker boolean, sev severity,
-	zip home, weight numeric(5, 1), visits smallint, score real, code char(3), addr inet, token uuid, hour time, during daterange);
-INSERT INTO admissions SELECT n, timestamptz '2024-01-01Z' + n * interval '5 hours', timestamp '2024-01-01' + n * interval '7 hours',
-	date '1940-01-01' + n * 11, n % 3 = 0, (enum_range(NULL::severity))[1 + n % 3], lpad((n % 90)::text, 5, '1'),
-	40 + n % 80, n % 9, n % 10, (ARRAY['abc', 'd'])[1 + n % 2], '10.1.0.0'::inet + n, gen_random_uuid(),
-	time '0:00' + n * interval '1 minute', daterange(date '2024-01-01' + n % 300, NULL) FROM generate_series(1, 1000) n;`)
+	direct := makeDatabase(t, name, admissions)
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	p := serveDatabase(t, name)
 	file := filepath.Join(t.TempDir(), "draft.yaml")
 	dsn := shared.cluster.SuperuserDSN(name)
-	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "admissions", "--write", file); code != 0 {
+	code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "admissions", "--write", file)
+	if code != 0 {
 		t.Fatal(stderr)
 	}
 	raw, err := os.ReadFile(file)
@@ -149,10 +174,13 @@ INSERT INTO admissions SELECT n, timestamptz '2024-01-01Z' + n * interval '5 hou
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		`  came: {type: date, levels: [hour, day, month, year, decade], lower: "2020-01-01", upper: "2029-12-31"}`,
-		`  sev: {type: table, paths: [[mild], [moderate], [severe]]}`, `  zip: {type: prefix, keep: [4, 3, 2, 1]}`,
-		`      addr: {class: direct_identifier}`, `      token: {class: direct_identifier}`,
-		`# hour stays hidden: no hierarchy fits its type, time without time zone`, `# during stays hidden: no hierarchy fits its type, daterange`,
+		`  came: {type: date, levels: [hour, day, month, year, decade], lower: "2020-01-01",`,
+		`  sev: {type: table, paths: [[mild], [moderate], [severe]]}`,
+		`  zip: {type: prefix, keep: [4, 3, 2, 1]}`,
+		`      addr: {class: direct_identifier}`,
+		`      token: {class: direct_identifier}`,
+		`# hour stays hidden: no hierarchy fits its type, time without time zone`,
+		`# during stays hidden: no hierarchy fits its type, daterange`,
 	} {
 		if !strings.Contains(string(raw), "\n"+line) {
 			t.Errorf("the draft lacks %q:\n%s", line, raw)
@@ -165,9 +193,10 @@ INSERT INTO admissions SELECT n, timestamptz '2024-01-01Z' + n * interval '5 hou
 	conn := connect(t, p.dsn("researcher"))
 	untilAnswered(t, conn, "SELECT count(*) FROM admissions")
 	exec1(t, conn, "SET tailor.representation = 'value'")
-	got := rowsOf(t, conn, `SELECT count(*), count(came) + count(went) + count(born) + count(zip), pg_typeof(min(came)),
-		pg_typeof(min(went)), pg_typeof(min(sev)), min(sev) FROM admissions`)
-	if want := "1000|4000|timestamp with time zone|timestamp without time zone|text|mild"; len(got) != 1 || got[0] != want {
+	got := rowsOf(t, conn, `SELECT count(*), count(came) + count(went) + count(born) + count(zip),
+		pg_typeof(min(came)), pg_typeof(min(went)), pg_typeof(min(sev)), min(sev) FROM admissions`)
+	const want = "1000|4000|timestamp with time zone|timestamp without time zone|text|mild"
+	if len(got) != 1 || got[0] != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	refusedWith(t, conn, "42501", "SELECT hour FROM admissions")

@@ -91,7 +91,7 @@ func TestTheDraftOfAdultLosesLittleMoreThanHandMadeHierarchies(t *testing.T) {
 				Kind:       proposed.Type,
 				Definition: json.RawMessage(proposed.Definition()),
 			}
-			h, err = spec.Build(values, false, true)
+			h, err = spec.Build(values, false, "integer")
 		} else { // sensitive in the draft, and a quasi-identifier in this comparison
 			h, err = flatHierarchy(values)
 		}
