@@ -2,18 +2,15 @@
 // snapshots for the planner, and epochs, chains and releases as PostgreSQL
 // holds them.
 //
-// A [Snapshot] goes out to the planner, which is a pure function of it. A
-// [Chain] comes in when a query needs quasi-identifiers: [Catalog.Refine]
-// locks the chain in the database, refines its partition and rewrites its
-// release in one transaction, so that whatever a reader is shown afterwards is
-// a function of the latest partition (DESIGN: one partition per chain).
+// A [Snapshot] goes out to the planner, which is a pure function of it. A [Chain] is what the
+// readers of a relation share: one root partition, made before anybody asks, and the release
+// that shows it. A new copy of the table is taken in under the chain's lock, in one
+// transaction, by rules under which what is shown at different times tells nobody's change
+// (docs/decisions/epochs.md).
 //
-// A release is a view in the schema tailor_release over tables of tailor_store:
-// the epoch's copy of the relation, and one row with a dictionary of labels for
-// each quasi-identifier and the number of each row's label in it. Rows are matched
-// by their random row number, never by their tuple, so that no plan can bring rows
-// of equal original values together. Another view has one row, the labels by their
-// numbers, for queries that group by the numbers.
+// A release is a plain table of tailor_store, a row for each row that is shown, with values
+// and the numbers of labels, and a view of it in the schema tailor_release; one row beside it
+// has the labels by their numbers (docs/decisions/release-layout.md).
 //
 // A relation whose subject column refers to another's key holds that one's
 // quasi-identifiers beside its own ([Parent]); a second view of its release

@@ -43,15 +43,12 @@ func (c *Catalog) warmUp(ctx context.Context) {
 // isPassing says that the next attempt may have another outcome: the relation is being
 // changed, or the database is away.
 func isPassing(err error) bool {
-	var known *sqlstate.Error
 	var said *pgconn.PgError
-	switch {
-	case errors.As(err, &said):
+	if errors.As(err, &said) {
 		return slices.Contains([]string{"55P03", "40P01", "57P01", "57P02", "57P03"}, said.Code)
-	case errors.As(err, &known):
-		return known.Code == sqlstate.SerializationFailure || known.Code == sqlstate.CannotConnectNow
 	}
-	return true
+	code := sqlstate.From(classified(err)).Code
+	return code == sqlstate.SerializationFailure || code == sqlstate.CannotConnectNow
 }
 
 // withoutValues is an error for the log: of what the server says, what may quote a

@@ -32,11 +32,11 @@ func newMeters(p *Proxy) *meters {
 	m.logins = r.Counters("tailor_logins_total", "Logins by outcome.", "outcome", "accepted", "refused")
 	r.Gauge("tailor_sessions", "Sessions that are open.", func() float64 { return float64(p.live.count()) })
 	r.Gauge("tailor_queued_clients", "Clients that wait for a session or a connection to PostgreSQL.", func() float64 { return float64(p.seats.queued() + p.places.queued()) })
-	r.Gauge("tailor_upstream_connections", "Connections to PostgreSQL on behalf of clients, kept ones included.", func() float64 { return float64(p.places.occupied()) })
+	r.Gauge("tailor_upstream_connections", "Connections to PostgreSQL that clients have.", func() float64 { return float64(p.places.occupied()) })
 	m.statements = r.Counters("tailor_statements_total", "Statements by verdict.", "verdict", verdicts...)
 	m.latency = r.Durations("tailor_statement_seconds", "Time from a statement to the end of its answer, by verdict.", "verdict", verdicts...)
 	m.planning = r.Duration("tailor_planning_seconds", "Time to plan a statement that may concern a protected table.")
-	m.assessment = r.Duration("tailor_assessment_seconds", "Time to assess, refine and record a protected statement.")
+	m.assessment = r.Duration("tailor_assessment_seconds", "Time to assess and record a protected statement.")
 	bytes := r.Counters("tailor_relayed_bytes_total", "Bytes passed on, by receiver.", "to", "client", "server")
 	m.toClients, m.toServer = bytes["client"], bytes["server"]
 	m.loss = r.Gauges("tailor_chain_loss", "Information loss of the last answer of a chain, 0 to 1.", "chain")
