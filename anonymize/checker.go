@@ -8,7 +8,7 @@ type space struct {
 	chunks    []*chunk
 	lattice   Lattice
 	quality   quality
-	judge     *judge // to be forked
+	judge     *nodeEvaluator // to be forked
 	limit     int
 	snapshots *snapshots
 }
@@ -42,13 +42,13 @@ func newSpace(p *Problem) (*space, error) {
 type checker struct {
 	space   *space
 	grouper *grouper
-	judge   *judge
+	evaluator   *nodeEvaluator
 	direct  bool // classes are always formed from the entries
 }
 
 func newChecker(s *space) *checker {
 	return &checker{
-		space: s, grouper: newGrouper(s.entries, s.chunks), judge: s.judge.fork(),
+		space: s, grouper: newGrouper(s.entries, s.chunks), evaluator: s.judge.fork(),
 		direct: s.entries.members != nil || s.quality.leafwise(),
 	}
 }
@@ -70,7 +70,7 @@ func (c *checker) check(v levels) checked {
 		verdict: verdict, rolledUp: rolledUp, merged: src.count() - n.classes.count(),
 		above: c.space.quality.above(n),
 	}
-	if verdict.admissible || c.judge.thorough {
+	if verdict.admissible || c.evaluator.thorough {
 		r.score = c.space.quality.score(n)
 	}
 	return r
@@ -91,9 +91,9 @@ func (c *checker) source(v levels) (src *classes, rolledUp bool) {
 func (c *checker) form(v levels, src *classes) (*judged, verdict) {
 	classes := c.grouper.group(src, v)
 	c.keep(v, classes, src)
-	verdict := c.judge.judge(classes, c.grouper.classOf)
+	verdict := c.evaluator.evaluate(classes, c.grouper.classOf)
 	n := &judged{
-		levels: v, classes: classes, suppressed: c.judge.suppressed,
+		levels: v, classes: classes, suppressed: c.evaluator.suppressed,
 		kept: verdict.kept, rows: verdict.rows, entries: c.space.entries,
 	}
 	if c.direct {

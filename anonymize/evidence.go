@@ -1,6 +1,6 @@
 package anonymize
 
-// evidence remembers what checked nodes say about nodes not yet checked
+// pruning remembers what checked nodes say about nodes not yet checked
 // ([PrasserKohlmayer2016] §3):
 //
 //   - A node that has to suppress s rows for models that are monotone with
@@ -13,7 +13,7 @@ package anonymize
 //
 // A sufficient node says nothing about its generalizations: under suppression
 // loss is not monotone.
-type evidence struct {
+type pruning struct {
 	steps   []int      // rows, ascending; the last is limit+1
 	rows    []*downset // by step: nodes that suppress at least as many
 	quality *antichain
@@ -21,8 +21,8 @@ type evidence struct {
 
 const evidenceSteps = 16
 
-func newEvidence(s *space) *evidence {
-	e := &evidence{quality: newAntichain(s.lattice.heights)}
+func newEvidence(s *space) *pruning {
+	e := &pruning{quality: newAntichain(s.lattice.heights)}
 	for i := 1; i <= evidenceSteps; i++ {
 		step := s.limit*i/evidenceSteps + 1
 		if n := len(e.steps); n > 0 && e.steps[n-1] == step {
@@ -35,7 +35,7 @@ func newEvidence(s *space) *evidence {
 }
 
 // add remembers a checked node.
-func (e *evidence) add(v levels, certain int) {
+func (e *pruning) add(v levels, certain int) {
 	for i, step := range e.steps {
 		if certain >= step {
 			e.rows[i].insert(v)
@@ -44,13 +44,13 @@ func (e *evidence) add(v levels, certain int) {
 }
 
 // insufficientPrivacy says whether v is known to exceed the limit.
-func (e *evidence) insufficientPrivacy(v levels) bool { return e.rows[len(e.rows)-1].covers(v) }
+func (e *pruning) insufficientPrivacy(v levels) bool { return e.rows[len(e.rows)-1].covers(v) }
 
 // suppresses says whether v is known to suppress at least the rows of step i.
-func (e *evidence) suppresses(v levels, i int) bool { return e.rows[i].covers(v) }
+func (e *pruning) suppresses(v levels, i int) bool { return e.rows[i].covers(v) }
 
 // known is a number of rows that v is known to suppress at least.
-func (e *evidence) known(v levels) int {
+func (e *pruning) known(v levels) int {
 	for i := len(e.steps) - 1; i >= 0; i-- {
 		if e.rows[i].covers(v) {
 			return e.steps[i]

@@ -36,7 +36,7 @@ func (s *searcher) visit(v levels) {
 
 // resolve checks nodes at and above v, of which v at the latest settles v.
 func (s *searcher) resolve(v levels) {
-	s.scaffold.prepare(s.checker, v)
+	s.rollups.prepare(s.checker, v)
 	s.bisect(s.path(v))
 }
 
@@ -72,7 +72,7 @@ func (s *searcher) bisect(path []levels) {
 	for low <= high && !s.stopped {
 		mid := (low + high) / 2
 		v := path[mid]
-		if s.evidence.insufficientPrivacy(v) {
+		if s.pruning.insufficientPrivacy(v) {
 			low = mid + 1
 			continue
 		}

@@ -60,11 +60,11 @@ func (s *searcher) tryNeighbours() bool {
 }
 
 func (s *searcher) climb(lazy bool) {
-	judge := s.checker.judge
+	judge := s.checker.evaluator
 	judge.thorough = true
 	defer func() { judge.thorough = false }()
 	at := s.space.lattice.bottom()
-	s.scaffold.prepare(s.checker, at)
+	s.rollups.prepare(s.checker, at)
 	r := s.check(at)
 	for !s.stopped {
 		best, next := checked{score: math.Inf(1)}, -1
@@ -107,7 +107,7 @@ func (s *searcher) take(at levels, steps []climbStep) []checked {
 	aside.Go(func() {
 		if s.aside == nil {
 			s.aside = newChecker(s.space)
-			s.aside.judge.thorough = true
+			s.aside.evaluator.thorough = true
 		}
 		found[1] = s.aside.check(nodes[1])
 	})
@@ -139,7 +139,7 @@ func (s *searcher) steps(at levels, lazy bool) []climbStep {
 		step := climbStep{column: c, bound: math.Inf(-1)}
 		if lazy {
 			at[c]++
-			step.bound = s.space.quality.node(at, s.evidence.known(at))
+			step.bound = s.space.quality.node(at, s.pruning.known(at))
 			at[c]--
 		}
 		steps = append(steps, step)

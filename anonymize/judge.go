@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// judge decides which classes of a node are suppressed and whether the node is
+// nodeEvaluator decides which classes of a node are suppressed and whether the node is
 // admissible. It holds scratch memory and is not safe for concurrent use.
-type judge struct {
+type nodeEvaluator struct {
 	entries   *entries
 	tests     []privacyTest // models of classes beside the least size
 	table     []privacyTest // models of the table
@@ -39,8 +39,8 @@ type verdict struct {
 	kept    int // classes that remain
 }
 
-func newJudge(p *Problem, e *entries) (*judge, error) {
-	j := &judge{entries: e, least: 1, smallest: 1, limit: p.limitRows(), strict: p.Strict, spreading: true}
+func newJudge(p *Problem, e *entries) (*nodeEvaluator, error) {
+	j := &nodeEvaluator{entries: e, least: 1, smallest: 1, limit: p.limitRows(), strict: p.Strict, spreading: true}
 	j.rowPerSubject = p.Table.RowPerSubject()
 	j.merging = j.limit == 0 && e.members == nil
 	for _, model := range p.Privacy {
@@ -66,16 +66,16 @@ func newJudge(p *Problem, e *entries) (*judge, error) {
 }
 
 // fork returns a judge with scratch memory of its own.
-func (j *judge) fork() *judge {
+func (j *nodeEvaluator) fork() *nodeEvaluator {
 	f := *j
 	f.suppressed, f.order, f.inBlock = nil, nil, nil
 	return &f
 }
 
-// judge fills j.suppressed. classOf maps entries to classes and is needed only
+// evaluate fills j.suppressed. classOf maps entries to classes and is needed only
 // where subjects cannot be added up. It stops early where the rows that are
 // certain exceed the limit; j.suppressed is then incomplete.
-func (j *judge) judge(c *classes, classOf []uint32) verdict {
+func (j *nodeEvaluator) evaluate(c *classes, classOf []uint32) verdict {
 	n := c.count()
 	j.suppressed = append(j.suppressed[:0], make([]bool, n)...)
 	certain, doubtful, kept := 0, 0, 0
@@ -125,7 +125,7 @@ const (
 	otherFailure
 )
 
-func (j *judge) test(c *classes, i int) failure {
+func (j *nodeEvaluator) test(c *classes, i int) failure {
 	for t := range j.tests {
 		if !j.tests[t].class(c, i) {
 			if j.tests[t].monotone == WithSuppression {
@@ -141,7 +141,7 @@ func (j *judge) test(c *classes, i int) failure {
 // models of the table hold, and returns their rows. That is the fewest
 // subjects that can be suppressed to that end, so the number never grows along
 // generalization. It stops beyond the limit.
-func (j *judge) suppressSmallest(c *classes, v *verdict) (rows int) {
+func (j *nodeEvaluator) suppressSmallest(c *classes, v *verdict) (rows int) {
 	j.order = j.order[:0]
 	subjects := 0.0
 	counted := make([]float64, len(j.table))
@@ -173,7 +173,7 @@ func (j *judge) suppressSmallest(c *classes, v *verdict) (rows int) {
 	return rows
 }
 
-func (j *judge) tableHolds(counted []float64, subjects float64) bool {
+func (j *nodeEvaluator) tableHolds(counted []float64, subjects float64) bool {
 	for t := range j.table {
 		if counted[t] > j.table[t].share*subjects+tolerance {
 			return false
@@ -184,7 +184,7 @@ func (j *judge) tableHolds(counted []float64, subjects float64) bool {
 
 // formsClasses says whether the suppressed rows of each block are none or
 // those of enough subjects.
-func (j *judge) formsClasses(c *classes, classOf []uint32) bool {
+func (j *nodeEvaluator) formsClasses(c *classes, classOf []uint32) bool {
 	j.inBlock = append(j.inBlock[:0], make([]uint32, max(j.entries.blocks, 1))...)
 	if j.entries.members != nil {
 		j.countMembers(classOf)
@@ -204,7 +204,7 @@ func (j *judge) formsClasses(c *classes, classOf []uint32) bool {
 }
 
 // countMembers counts the distinct suppressed subjects of each block.
-func (j *judge) countMembers(classOf []uint32) {
+func (j *nodeEvaluator) countMembers(classOf []uint32) {
 	seen := make(map[uint64]struct{})
 	lists := &j.entries.members.subjects
 	for i, class := range classOf {

@@ -24,10 +24,10 @@ type Refinement struct {
 	Outlook []float64
 }
 
-// Reserve is the most that the outlook may cost an answer: where a partition
+// MaxOutlookCost is the most that the outlook may cost an answer: where a partition
 // that looks at the columns asked for alone would lose less by more than that,
 // on average over these columns, it is taken instead.
-const Reserve = 0.35
+const MaxOutlookCost = 0.35
 
 // DefaultOutlook is the weight of a column that a refinement does not ask for.
 // Chains of 20 queries lose the least at about 0.7, first queries at 0; the

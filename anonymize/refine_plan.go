@@ -22,13 +22,13 @@ func draftBlocks(ctx context.Context, p *Partition, columns []int, weights []flo
 }
 
 // reserve replaces a draft by one for the columns alone where the outlook on
-// others costs more than [Reserve].
+// others costs more than [MaxOutlookCost].
 func (s *splitter) reserve(ctx context.Context, p *Partition, d *draft, columns []int) (*splitter, *draft, error) {
 	if len(columns) == len(s.scales) {
 		return s, d, nil
 	}
 	lost := s.loss(d, columns)
-	if lost <= Reserve {
+	if lost <= MaxOutlookCost {
 		return s, d, nil
 	}
 	narrow := make([]scale, len(s.scales))
@@ -40,7 +40,7 @@ func (s *splitter) reserve(ctx context.Context, p *Partition, d *draft, columns 
 	if err != nil {
 		return nil, nil, err
 	}
-	if lost-alone.loss(other, columns) > Reserve {
+	if lost-alone.loss(other, columns) > MaxOutlookCost {
 		return alone, other, nil
 	}
 	return s, d, nil

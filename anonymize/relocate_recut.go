@@ -48,7 +48,7 @@ func (n *neighbourhood) recut(blocks ...uint32) {
 
 // cutPool cuts positions to the end and returns the parts and what they lose
 // together.
-func (s *splitter) cutPool(positions []uint32) (parts []stretch, loss float64) {
+func (s *splitter) cutPool(positions []uint32) (parts []recordRange, loss float64) {
 	s.load(positions)
 	parts, _ = s.cutDown(context.Background(), s.whole(0, len(positions), 0))
 	for _, p := range parts {

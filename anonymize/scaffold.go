@@ -1,6 +1,6 @@
 package anonymize
 
-// scaffold decides which nodes are worth forming for no other reason than that
+// prefixRollups decides which nodes are worth forming for no other reason than that
 // their generalizations can be rolled up from them. A search asks mostly for
 // high nodes, whose own specializations it never checks, so that snapshots of
 // checked nodes alone would send most checks back to the table.
@@ -10,7 +10,7 @@ package anonymize
 // checks above it had to merge; it is built once that exceeds the rent, a
 // multiple of what building it can cost. So no more than a constant share of
 // the work goes into scaffolding, whether it pays or not.
-type scaffold struct {
+type prefixRollups struct {
 	spent map[string]int
 	rent  int
 	open  []string // prefixes of the node in hand
@@ -22,13 +22,13 @@ const (
 	built         = -1 << 62
 )
 
-func newScaffold(entries int) *scaffold {
-	return &scaffold{spent: make(map[string]int), rent: rentFactor * entries}
+func newScaffold(entries int) *prefixRollups {
+	return &prefixRollups{spent: make(map[string]int), rent: rentFactor * entries}
 }
 
 // prepare makes v the node in hand and builds those of its prefixes that have
 // earned it.
-func (s *scaffold) prepare(c *checker, v levels) {
+func (s *prefixRollups) prepare(c *checker, v levels) {
 	if len(s.spent) > scaffoldBound {
 		clear(s.spent)
 	}
@@ -49,7 +49,7 @@ func (s *scaffold) prepare(c *checker, v levels) {
 }
 
 // spend charges the prefixes of the node in hand with merged classes.
-func (s *scaffold) spend(merged int) {
+func (s *prefixRollups) spend(merged int) {
 	for _, prefix := range s.open {
 		s.spent[prefix] += merged
 	}

@@ -100,8 +100,8 @@ type searcher struct {
 	options  Options
 	checker  *checker
 	aside    *checker // for a second check at the same time while climbing; nil until then
-	evidence *evidence
-	scaffold *scaffold
+	pruning *pruning
+	rollups *prefixRollups
 	seen     map[string]struct{} // nodes checked
 	best     levels              // nil until an admissible node is found
 	score    float64
@@ -112,7 +112,7 @@ type searcher struct {
 
 func newSearcher(ctx context.Context, s *space, o Options) *searcher {
 	return &searcher{
-		ctx: ctx, space: s, options: o, checker: newChecker(s), evidence: newEvidence(s), scaffold: newScaffold(s.entries.base.count()),
+		ctx: ctx, space: s, options: o, checker: newChecker(s), pruning: newEvidence(s), rollups: newScaffold(s.entries.base.count()),
 		seen: make(map[string]struct{}), score: math.Inf(1),
 	}
 }
@@ -151,7 +151,7 @@ func (s *searcher) check(v levels) checked {
 
 // conclude draws the conclusions of a check.
 func (s *searcher) conclude(v levels, r checked) {
-	s.scaffold.spend(r.merged)
+	s.rollups.spend(r.merged)
 	s.record(v, r)
 }
 
@@ -162,13 +162,13 @@ func (s *searcher) record(v levels, r checked) {
 	}
 	s.seen[string(v)] = struct{}{}
 	if r.certain > 0 {
-		s.evidence.add(v, r.certain)
+		s.pruning.add(v, r.certain)
 	}
 	if r.admissible && s.improves(v, r.score) {
 		s.best, s.score = slices.Clone(v), r.score
 	}
 	if r.above > s.threshold() {
-		s.evidence.quality.insert(v)
+		s.pruning.quality.insert(v)
 	}
 	if s.options.Progress != nil {
 		s.options.Progress(Progress{Checked: s.checked, RolledUp: s.rolledUp, Found: s.best != nil, Score: s.score})
@@ -204,13 +204,13 @@ func (s *searcher) threshold() float64 {
 // hopeless says that neither v nor any generalization of it can improve on the
 // best node.
 func (s *searcher) hopeless(v levels) bool {
-	return s.space.quality.cone(v) > s.threshold() || s.evidence.quality.covers(v)
+	return s.space.quality.cone(v) > s.threshold() || s.pruning.quality.covers(v)
 }
 
 // resolved says that v needs no check: it has been checked, or is known to be
 // inadmissible or no better than the best node.
 func (s *searcher) resolved(v levels) bool {
-	if s.evidence.insufficientPrivacy(v) {
+	if s.pruning.insufficientPrivacy(v) {
 		return true
 	}
 	if _, done := s.seen[string(v)]; done {
@@ -225,7 +225,7 @@ func (s *searcher) suppressesTooMuch(v levels) bool {
 	if s.best == nil {
 		return false
 	}
-	steps := s.evidence.steps
+	steps := s.pruning.steps
 	low, high := 0, len(steps)-1 // the last step is insufficient privacy
 	for low < high {
 		mid := (low + high) / 2
@@ -235,5 +235,5 @@ func (s *searcher) suppressesTooMuch(v levels) bool {
 			low = mid + 1
 		}
 	}
-	return low < len(steps)-1 && s.evidence.suppresses(v, low)
+	return low < len(steps)-1 && s.pruning.suppresses(v, low)
 }

@@ -79,7 +79,7 @@ func TestOutlookCostsAnAnswerNoMoreThanItsReserve(t *testing.T) {
 	far := narrow
 	far.Outlook = []float64{1, 1, 1}
 	loss := refined(t, anonymize.NewPartition(table), far).Loss([]int{0})
-	if loss > best+anonymize.Reserve {
+	if loss > best+anonymize.MaxOutlookCost {
 		t.Errorf("loss is %.3f with an outlook and %.3f without", loss, best)
 	}
 }

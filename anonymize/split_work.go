@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// stretch is a run of records, [from, to), within a block of the partition that is
+// recordRange is a run of records, [from, to), within a block of the partition that is
 // refined. settled says that it is a block of the draft.
-type stretch struct {
+type recordRange struct {
 	from, to int
 	parent   uint32
 	settled  bool
@@ -20,13 +20,13 @@ type stretch struct {
 // it is shared out.
 const shares = 16
 
-// team is a number of splitters, one for each processor, over the same records.
+// workerPool is a number of splitters, one for each processor, over the same records.
 // They work on stretches that do not overlap.
-type team chan *splitter
+type workerPool chan *splitter
 
 // newTeam readies others to work beside a splitter whose records are loaded.
-func newTeam(s *splitter) (team, error) {
-	workers := make(team, runtime.GOMAXPROCS(0))
+func newTeam(s *splitter) (workerPool, error) {
+	workers := make(workerPool, runtime.GOMAXPROCS(0))
 	workers <- s
 	for range cap(workers) - 1 {
 		must, err := s.must.another(s.ground.table)
@@ -41,7 +41,7 @@ func newTeam(s *splitter) (team, error) {
 }
 
 // borrow waits for a splitter and gives it back afterwards.
-func (t team) borrow(use func(*splitter) error) error {
+func (t workerPool) borrow(use func(*splitter) error) error {
 	s := <-t
 	defer func() { t <- s }()
 	return use(s)
@@ -52,7 +52,7 @@ func (t team) borrow(use func(*splitter) error) error {
 // number of processors.
 func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 	s.load(p.members.items)
-	var stretches []stretch
+	var stretches []recordRange
 	for b := range p.Blocks() {
 		if b%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -80,13 +80,13 @@ func (s *splitter) split(ctx context.Context, p *Partition) (*draft, error) {
 }
 
 // whole is all of a block, the tuples that stand alone apart from the others.
-func (s *splitter) whole(from, to int, parent uint32) (stretches []stretch) {
+func (s *splitter) whole(from, to int, parent uint32) (stretches []recordRange) {
 	mid := s.standAlone(from, to)
 	for i := from; i < mid; i++ {
-		stretches = append(stretches, stretch{i, i + 1, parent, true})
+		stretches = append(stretches, recordRange{i, i + 1, parent, true})
 	}
 	if mid < to {
-		stretches = append(stretches, stretch{from: mid, to: to, parent: parent})
+		stretches = append(stretches, recordRange{from: mid, to: to, parent: parent})
 	}
 	return stretches
 }
@@ -94,8 +94,8 @@ func (s *splitter) whole(from, to int, parent uint32) (stretches []stretch) {
 // cut cuts stretches to their end, several at a time, and returns the blocks
 // in order. What holds more than grain records is cut once, and what it falls
 // into shared out again.
-func (t team) cut(ctx context.Context, stretches []stretch, grain int) ([]stretch, error) {
-	var batches [][]stretch
+func (t workerPool) cut(ctx context.Context, stretches []recordRange, grain int) ([]recordRange, error) {
+	var batches [][]recordRange
 	for first := 0; first < len(stretches); {
 		next, records := first, 0
 		for ; next < len(stretches) && (records == 0 || records+stretches[next].to-stretches[next].from <= grain); next++ {
@@ -104,12 +104,12 @@ func (t team) cut(ctx context.Context, stretches []stretch, grain int) ([]stretc
 		batches = append(batches, stretches[first:next])
 		first = next
 	}
-	finished := make([][]stretch, len(batches))
+	finished := make([][]recordRange, len(batches))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, batch := range batches {
 		group.Go(func() error {
 			if one := batch[0]; !one.settled && one.to-one.from > grain {
-				var parts []stretch
+				var parts []recordRange
 				if err := t.borrow(func(s *splitter) error {
 					parts = s.cutOnce(one)
 					return ctx.Err()
@@ -133,24 +133,24 @@ func (t team) cut(ctx context.Context, stretches []stretch, grain int) ([]stretc
 }
 
 // cutOnce cuts a stretch by its best cut; where none helps it is a block.
-func (s *splitter) cutOnce(at stretch) []stretch {
+func (s *splitter) cutOnce(at recordRange) []recordRange {
 	starts := s.cutBlock(at.from, at.to)
 	if len(starts) == 0 {
 		at.settled = true
-		return []stretch{at}
+		return []recordRange{at}
 	}
-	parts := make([]stretch, 0, len(starts)+1)
+	parts := make([]recordRange, 0, len(starts)+1)
 	from := at.from
 	for _, next := range append(starts, at.to) {
-		parts = append(parts, stretch{from: from, to: next, parent: at.parent})
+		parts = append(parts, recordRange{from: from, to: next, parent: at.parent})
 		from = next
 	}
 	return parts
 }
 
 // cutDown cuts stretches to their end and returns the blocks, in their order.
-func (s *splitter) cutDown(ctx context.Context, stretches []stretch) (blocks []stretch, err error) {
-	var stack []stretch
+func (s *splitter) cutDown(ctx context.Context, stretches []recordRange) (blocks []recordRange, err error) {
+	var stack []recordRange
 	for _, whole := range stretches {
 		stack = append(stack[:0], whole)
 		for len(stack) > 0 {
@@ -164,7 +164,7 @@ func (s *splitter) cutDown(ctx context.Context, stretches []stretch) (blocks []s
 				starts = s.cutBlock(at.from, at.to)
 			}
 			for i := len(starts) - 1; i >= 0; i-- {
-				stack = append(stack, stretch{from: starts[i], to: at.to, parent: at.parent})
+				stack = append(stack, recordRange{from: starts[i], to: at.to, parent: at.parent})
 				at.to = starts[i]
 			}
 			if len(starts) == 0 {

@@ -41,7 +41,7 @@ func Transform(p *Problem, levelOf []int) (*Transformation, error) {
 		return nil, err
 	}
 	c := newChecker(s)
-	c.judge.thorough = true
+	c.evaluator.thorough = true
 	n, verdict := c.form(v, s.entries.base)
 	n.classOf = c.grouper.classOf
 	t := &Transformation{

@@ -34,7 +34,7 @@ type Catalog struct {
 	mu       sync.Mutex
 	chains   map[chainKey]*Chain
 	unmade   map[chainKey]notMade // what cannot be made as things are
-	openings map[chainKey]gate
+	openings map[chainKey]ctxMutex
 	seen     map[int]int   // chain -> the last generation that was opened here
 	heard    map[int]heard // by chain; nil until a snapshot has been read
 }
@@ -60,7 +60,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	}
 	c := &Catalog{
 		pool: pool, log: log, listener: config.ConnConfig.Copy(),
-		chains: make(map[chainKey]*Chain), openings: make(map[chainKey]gate), seen: make(map[int]int),
+		chains: make(map[chainKey]*Chain), openings: make(map[chainKey]ctxMutex), seen: make(map[int]int),
 		told: make(map[uint32]unmade), unmade: make(map[chainKey]notMade),
 	}
 	if err := c.start(ctx); err != nil {

@@ -73,9 +73,9 @@ type Release struct {
 	Since time.Time
 }
 
-// impatient bounds how long a transaction waits for others that read a release;
+// lockTimeout bounds how long a transaction waits for others that read a release;
 // whoever waits in vain is told to try again.
-const impatient = "SET LOCAL lock_timeout = '20s'"
+const lockTimeout = "SET LOCAL lock_timeout = '20s'"
 
 // Release returns what a principal reads in place of a relation. All that a
 // statement waits for is at hand after the first under a policy: it takes no lock
@@ -305,7 +305,7 @@ func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain 
 }
 
 // opening is where one is let in who opens a chain.
-func (c *Catalog) opening(key chainKey) gate {
+func (c *Catalog) opening(key chainKey) ctxMutex {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.openings[key] == nil {

@@ -25,14 +25,14 @@ func (c *Catalog) Fineness(ctx context.Context, chain int) (*Fineness, error) {
 	for _, r := range snapshot.relations() {
 		for _, of := range r.chains {
 			if of.Number == chain && !r.Stale && r.SetValued == nil {
-				return c.fineness(ctx, r, of)
+				return c.chainLoss(ctx, r, of)
 			}
 		}
 	}
 	return nil, nil
 }
 
-func (c *Catalog) fineness(ctx context.Context, r *Relation, of chainState) (*Fineness, error) {
+func (c *Catalog) chainLoss(ctx context.Context, r *Relation, of chainState) (*Fineness, error) {
 	chain := &Chain{number: of.Number, edition: of.Edition}
 	c.mu.Lock()
 	for _, known := range c.chains {

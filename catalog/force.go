@@ -41,13 +41,13 @@ func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	return nil
 }
 
-// hold locks the row of a chain until the transaction ends, and fails where the
+// lockChain locks the row of a chain until the transaction ends, and fails where the
 // chain is not of its copy's edition any more, the policy is not in force or the
 // database is another than the snapshot's. An
 // activation waits for the row before it closes the release; it does so at its
 // end, where the policy's row is locked while the table is copied.
-func hold(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
-	if _, err := tx.Exec(ctx, impatient); err != nil {
+func lockChain(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error {
+	if _, err := tx.Exec(ctx, lockTimeout); err != nil {
 		return err
 	}
 	locked, err := tx.Exec(ctx, `SELECT FROM tailor.chain WHERE chain = $1 AND edition = $2 FOR UPDATE`, chain.number, chain.edition)
@@ -143,7 +143,7 @@ func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Princ
 		if err := tx.QueryRow(ctx, selectMayRead, reader, chain.views(r)).Scan(&may); err != nil || may {
 			return err
 		}
-		if err := hold(ctx, tx, r, chain); err != nil {
+		if err := lockChain(ctx, tx, r, chain); err != nil {
 			return err
 		}
 		if err := assertLends(ctx, tx, r); err != nil {

@@ -2,14 +2,14 @@ package catalog
 
 import "context"
 
-// gate lets one in at a time. Whoever waits may give up, which a mutex does not
+// ctxMutex lets one in at a time. Whoever waits may give up, which a mutex does not
 // allow. It waits under its context only where it has to.
-type gate chan struct{}
+type ctxMutex chan struct{}
 
-func newGate() gate { return make(gate, 1) }
+func newGate() ctxMutex { return make(ctxMutex, 1) }
 
 // enter waits as long as the context lets it.
-func (g gate) enter(ctx context.Context) error {
+func (g ctxMutex) enter(ctx context.Context) error {
 	select {
 	case g <- struct{}{}:
 		return nil
@@ -23,4 +23,4 @@ func (g gate) enter(ctx context.Context) error {
 	}
 }
 
-func (g gate) leave() { <-g }
+func (g ctxMutex) leave() { <-g }

@@ -31,7 +31,7 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 		if err != nil || serves(was) {
 			return err
 		}
-		if _, err := tx.Exec(ctx, impatient); err != nil {
+		if _, err := tx.Exec(ctx, lockTimeout); err != nil {
 			return err
 		}
 		if err := assertInForce(ctx, tx, r); err != nil {

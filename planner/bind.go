@@ -265,7 +265,7 @@ func (b *binder) use(o origin, place ecg.Place) {
 	}
 	condition := ""
 	if b.at >= 0 {
-		condition = b.fragment(b.at)
+		condition = b.conditionText(b.at)
 	}
 	table, attribute := o.entry.relation, o.qid().Name
 	if child := o.entry.via; child != nil {

@@ -42,7 +42,7 @@ func (b *binder) withClause(w *pg.WithClause, sc *scope) error {
 // mentions says whether a tree names one of some queries of WITH, which under
 // RECURSIVE may be itself or stand behind it.
 func mentions(tree *pg.Node, ctes []*pg.Node) bool {
-	return slices.ContainsFunc(surveyed(tree).relations, func(rv *pg.RangeVar) bool {
+	return slices.ContainsFunc(collectNodes(tree).relations, func(rv *pg.RangeVar) bool {
 		return rv.Schemaname == "" && slices.ContainsFunc(ctes, func(c *pg.Node) bool {
 			return c.GetCommonTableExpr().GetCtename() == rv.Relname
 		})
@@ -52,7 +52,7 @@ func mentions(tree *pg.Node, ctes []*pg.Node) bool {
 // concerns says whether a tree names a protected relation, or a query of WITH
 // that can carry labels.
 func (b *binder) concerns(node *pg.Node, sc *scope) bool {
-	return slices.ContainsFunc(surveyed(node).relations, func(rv *pg.RangeVar) bool {
+	return slices.ContainsFunc(collectNodes(node).relations, func(rv *pg.RangeVar) bool {
 		if q, ok := sc.cte(rv.Relname); ok && rv.Schemaname == "" {
 			return hasLabels(q.columns)
 		}

@@ -225,7 +225,7 @@ func (b *binder) replaceSubLink(
 		key := s.Testexpr.GetColumnRef()
 		from = int(key.Location)
 		if b.tokenAt(from)+2*len(key.Fields)-1 != open {
-			return b.notUnderstood(s.Testexpr) // it stands between parentheses
+			return b.unsupported(s.Testexpr) // it stands between parentheses
 		}
 		if t := b.tokens[open].Token; t == pg.Token_NOT || t == pg.Token_NOT_LA {
 			not = "NOT "
@@ -235,7 +235,7 @@ func (b *binder) replaceSubLink(
 		open++
 	}
 	if open == len(b.tokens) {
-		return b.notUnderstood(s.Subselect)
+		return b.unsupported(s.Subselect)
 	}
 	end := int(b.tokens[b.closing(open)].End)
 	if err := b.read(set, at); err != nil {

@@ -51,7 +51,7 @@ func (b *binder) explain(e *pg.ExplainStmt, alone bool) error {
 				WithHint("Write any value in their place: values make no difference.").At(b.statement, int(t.Start))
 		}
 	}
-	found := surveyed(e.Query)
+	found := collectNodes(e.Query)
 	concerned, err := b.concerned(found)
 	if err != nil || concerned == "" {
 		return err

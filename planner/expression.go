@@ -91,7 +91,7 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 	case *pg.Node_ResTarget:
 		return b.all(sc, place, n.ResTarget.Val)
 	}
-	return b.notUnderstood(node)
+	return b.unsupported(node)
 }
 
 // comparesExactly says whether an expression compares values for being equal.
@@ -133,7 +133,7 @@ func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if b.isLabelCall(f) {
 		return b.labelCall(f, sc, place)
 	}
-	if err := b.harmless(f); err != nil {
+	if err := b.assertAllowedFunction(f); err != nil {
 		return err
 	}
 	if b.isCaseCount(f) {
@@ -201,7 +201,7 @@ func (b *binder) subLink(s *pg.SubLink, sc *scope, place ecg.Place) error {
 	}
 	query := s.Subselect.GetSelectStmt()
 	if query == nil {
-		return b.notUnderstood(s.Subselect)
+		return b.unsupported(s.Subselect)
 	}
 	_, err := b.selectStmt(query, sc, false)
 	return err
@@ -260,8 +260,8 @@ func (b *binder) starValue(ref *pg.ColumnRef, sc *scope) error {
 	return nil
 }
 
-// notUnderstood is the refusal of everything outside the lists above.
-func (b *binder) notUnderstood(node *pg.Node) error {
+// unsupported is the refusal of everything outside the lists above.
+func (b *binder) unsupported(node *pg.Node) error {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", node.GetNode()), "*pg_query.Node_")
 	out := sqlstate.New(sqlstate.FeatureNotSupported, "the construct %s is not supported beside a protected table", kind).
 		At(b.statement, start(node))

@@ -14,7 +14,7 @@ import (
 // readAsFamily finds the relations whose subjects a statement needs to have numbers: those
 // that it names beside others which are read off the same release, or beside a child, of
 // which a data set may tell what it asks for.
-func (b *binder) readAsFamily(found survey) map[*catalog.Relation]bool {
+func (b *binder) readAsFamily(found nodeCollector) map[*catalog.Relation]bool {
 	var named []*catalog.Relation
 	for _, rv := range found.relations {
 		// A name that cannot be resolved ends the statement elsewhere.

@@ -29,9 +29,9 @@ func endsItem(t pg.Token) bool {
 // longestFragment bounds what is kept of a condition, in bytes.
 const longestFragment = 160
 
-// fragments finds the items of a text's clauses. Each token is looked at a few
+// conditionTexts finds the items of a text's clauses. Each token is looked at a few
 // times, however many references there are.
-type fragments struct {
+type conditionTexts struct {
 	starts  []int        // for each token, the first one of the clause around it
 	reached map[int]item // by the first token of a clause, the item last asked for
 	last    item         // that was asked for, whatever its clause
@@ -47,10 +47,10 @@ type item struct {
 
 func (i item) holds(at int) bool { return i.from <= at && at < i.to }
 
-// fragment is the condition or list item in which a column reference stands,
+// conditionText is the condition or list item in which a column reference stands,
 // without its literals and comments: what an audit record may hold. It is for
 // people to read and decides nothing.
-func (b *binder) fragment(location int) string {
+func (b *binder) conditionText(location int) string {
 	at := b.tokenAt(location)
 	if at >= len(b.tokens) {
 		return ""

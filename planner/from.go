@@ -24,7 +24,7 @@ func (b *binder) fromItem(node *pg.Node, sc *scope) error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "TABLESAMPLE cannot be used beside a protected table").
 			WithHint("ORDER BY random() LIMIT n draws n rows.").At(b.statement, int(n.RangeTableSample.Location))
 	}
-	return b.notUnderstood(node)
+	return b.unsupported(node)
 }
 
 // rangeVar binds a relation: a common table expression, a protected table,
@@ -170,7 +170,7 @@ func (b *binder) replaceName(rv *pg.RangeVar, e edit, alias string) error {
 func (b *binder) rangeSubselect(s *pg.RangeSubselect, sc *scope) error {
 	query := s.Subquery.GetSelectStmt()
 	if query == nil {
-		return b.notUnderstood(s.Subquery)
+		return b.unsupported(s.Subquery)
 	}
 	if s.Alias == nil {
 		return sqlstate.New(sqlstate.SyntaxError, "subquery in FROM must have an alias").

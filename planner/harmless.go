@@ -24,10 +24,10 @@ var runSQL = []string{
 // which quotes the argument.
 var signals = []string{"pg_terminate_backend", "pg_cancel_backend", "pg_log_backend_memory_contexts"}
 
-// harmless refuses functions that run SQL of their own, as far as their names
+// assertAllowedFunction refuses functions that run SQL of their own, as far as their names
 // tell: those above, dblink's, and what lies in a schema of its own; and those
 // that write their arguments to the log.
-func (b *binder) harmless(f *pg.FuncCall) error {
+func (b *binder) assertAllowedFunction(f *pg.FuncCall) error {
 	name := last(f.Funcname)
 	if slices.Contains(signals, name) {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "function %q cannot be called beside a protected table", name).

@@ -13,7 +13,7 @@ import (
 // and any number of either (docs/decisions/joint.md).
 
 // readJointly finds the parents that a statement names beside their codes.
-func (b *binder) readJointly(found survey) map[*catalog.Relation]*catalog.Relation {
+func (b *binder) readJointly(found nodeCollector) map[*catalog.Relation]*catalog.Relation {
 	var named []*catalog.Relation
 	for _, rv := range found.relations {
 		// A name that cannot be resolved ends the statement elsewhere.

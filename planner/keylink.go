@@ -154,7 +154,7 @@ func (b *binder) keyReference(ref *pg.ColumnRef, t *standing) error {
 func (b *binder) keyUsing(j *pg.JoinExpr, at int) error {
 	i := b.usingToken(j, at)
 	if i < 0 {
-		return b.notUnderstood(j.Rarg)
+		return b.unsupported(j.Rarg)
 	}
 	return b.replace(int(b.tokens[i].Start), int(b.tokens[i].End), catalog.RowColumn)
 }

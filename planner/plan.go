@@ -132,7 +132,7 @@ func bind(
 			}
 			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents, Uses: b.plan.Uses}, nil
 		}
-		found := surveyed(s.Stmt)
+		found := collectNodes(s.Stmt)
 		if err := b.statementPlan(s, found, changed); err != nil {
 			return nil, err
 		}
@@ -192,7 +192,7 @@ func scanError(err error) error {
 
 // statementPlan plans one statement of the text. changed says that one before
 // it can change settings.
-func (b *binder) statementPlan(s *pg.RawStmt, found survey, changed bool) error {
+func (b *binder) statementPlan(s *pg.RawStmt, found nodeCollector, changed bool) error {
 	start, end := int(s.StmtLocation), int(s.StmtLocation+s.StmtLen)
 	if s.StmtLen == 0 {
 		end = len(b.statement)
@@ -247,7 +247,7 @@ func (b *binder) statementPlan(s *pg.RawStmt, found survey, changed bool) error 
 // concerned names the first relation of a statement that is protected, or a
 // view over one; empty for none. The target of a statement that makes a
 // temporary table is none of them.
-func (b *binder) concerned(found survey) (string, error) {
+func (b *binder) concerned(found nodeCollector) (string, error) {
 	first := ""
 	for _, rv := range found.relations {
 		if rv.Relpersistence == "t" {

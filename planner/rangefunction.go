@@ -22,7 +22,7 @@ func (b *binder) rangeFunction(f *pg.RangeFunction, sc *scope) error {
 	for i, node := range f.Functions {
 		items := node.GetList().GetItems()
 		if len(items) == 0 {
-			return b.notUnderstood(node)
+			return b.unsupported(node)
 		}
 		if err := b.expression(items[0], sc, ecg.Scan); err != nil {
 			return err

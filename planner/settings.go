@@ -11,7 +11,7 @@ import (
 // changesSettings says whether a statement can change what the statements
 // behind it in the same text mean: the plan is made before any of them runs,
 // under the settings at hand. The end of a transaction takes back its SET.
-func changesSettings(stmt *pg.Node, found survey) bool {
+func changesSettings(stmt *pg.Node, found nodeCollector) bool {
 	switch n := stmt.GetNode().(type) {
 	case *pg.Node_VariableSetStmt, *pg.Node_DiscardStmt, *pg.Node_DoStmt, *pg.Node_CallStmt:
 		return true

@@ -19,14 +19,14 @@ type source struct {
 	// trailing are insertions that come behind all others at their offset, each
 	// of them inside of those before it.
 	trailing  []edit
-	fragments fragments
+	fragments conditionTexts
 }
 
 // finish puts the edits in the order in which they are applied.
 func (s *source) finish() {
 	slices.Reverse(s.trailing)
 	s.edits = append(s.edits, s.trailing...)
-	s.trailing, s.tokens, s.fragments = nil, nil, fragments{}
+	s.trailing, s.tokens, s.fragments = nil, nil, conditionTexts{}
 	slices.SortStableFunc(s.edits, func(x, y edit) int { return x.start - y.start })
 }
 

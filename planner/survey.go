@@ -6,14 +6,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// survey is what a statement names anywhere in it. Trees are large: what is
+// nodeCollector is what a statement names anywhere in it. Trees are large: what is
 // asked of all of a statement is asked of this.
-type survey struct {
+type nodeCollector struct {
 	relations []*pg.RangeVar
 	calls     []*pg.FuncCall
 }
 
-func surveyed(stmt *pg.Node) (found survey) {
+func collectNodes(stmt *pg.Node) (found nodeCollector) {
 	walk(stmt.ProtoReflect(), func(m proto.Message) {
 		switch m := m.(type) {
 		case *pg.RangeVar:

@@ -14,9 +14,9 @@ import (
 // query that is planned ahead.
 const aheadName = ownPrefix + "query"
 
-// ahead is shared by the messages that run a simple query which is planned
-// ahead: one fails for all, and its last has the record.
-type ahead struct {
+// pipelinedQuery is shared by the messages that run a simple query which is planned
+// pipelinedQuery: one fails for all, and its last has the record.
+type pipelinedQuery struct {
 	failed atomic.Pointer[string]
 	ran    atomic.Bool // to its end
 }
@@ -26,7 +26,7 @@ type ahead struct {
 // that nothing has run since by which it could mean something else, or be gone.
 type repeated struct {
 	text string // with its ticket; empty for none
-	run  *ahead
+	run  *pipelinedQuery
 }
 
 // again says that the server has a plan for a text.
@@ -35,11 +35,11 @@ func (r repeated) again(text string) bool {
 }
 
 // fail notes the SQLSTATE that the server gave.
-func (a *ahead) fail(code string) { a.failed.Store(&code) }
+func (a *pipelinedQuery) fail(code string) { a.failed.Store(&code) }
 
 // code is the SQLSTATE that the server gave, empty for none. It is safe to call
 // without an ahead.
-func (a *ahead) code() string {
+func (a *pipelinedQuery) code() string {
 	if a != nil {
 		if code := a.failed.Load(); code != nil {
 			return *code
@@ -53,8 +53,8 @@ func (a *ahead) code() string {
 // and executes once the record is durable. Planning gives nothing away: the
 // client's own Parse and Bind have as much done before there is a record. What the
 // server has planned already is sent at once, when it is recorded.
-func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Plan) error {
-	shared := &ahead{}
+func (s *session) queryAhead(ctx context.Context, e *pendingReply, plan *planner.Plan) error {
+	shared := &pipelinedQuery{}
 	var sending error
 	asked := false
 	d, err := s.measuredDecision(ctx, plan, e.record, func(d *decision) {
@@ -66,11 +66,11 @@ func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Pla
 		return sending
 	}
 	if err == nil {
-		s.settle(&look{text: e.statement}, true)
+		s.settle(&statementInfo{text: e.statement}, true)
 		e.kind, e.ahead = 'E', shared
-		s.expect.add(&expected{kind: 'D', prelude: d.notice})
+		s.expect.add(&pendingReply{kind: 'D', prelude: d.notice})
 		s.expect.add(e)
-		s.expect.add(&expected{kind: 'C', silent: true})
+		s.expect.add(&pendingReply{kind: 'C', silent: true})
 		s.expect.add(bare['S'])
 		return errors.Join(
 			send(s.up, &pgproto3.Describe{ObjectType: 'P', Name: aheadName}, &pgproto3.Execute{Portal: aheadName},
@@ -89,13 +89,13 @@ func (s *session) queryAhead(ctx context.Context, e *expected, plan *planner.Pla
 }
 
 // prepareAhead has the server plan a query, unless it has done so before.
-func (s *session) prepareAhead(e *expected, d *decision, shared *ahead) error {
+func (s *session) prepareAhead(e *pendingReply, d *decision, shared *pipelinedQuery) error {
 	expect := func(kind byte) {
-		s.expect.add(&expected{
+		s.expect.add(&pendingReply{
 			kind: kind, silent: true, started: e.started, statement: e.statement, sent: e.sent, resolved: e.resolved, rewritten: e.rewritten, released: true, decision: d, ahead: shared,
 		})
 	}
-	text := s.ticket(e.rewritten.SQL, d)
+	text := s.admissionToken(e.rewritten.SQL, d)
 	again := s.repeated.again(text)
 	s.repeated = repeated{text, shared}
 	bind := &pgproto3.Bind{DestinationPortal: aheadName, PreparedStatement: aheadName}
@@ -103,7 +103,7 @@ func (s *session) prepareAhead(e *expected, d *decision, shared *ahead) error {
 		expect('B')
 		return send(s.up, bind) // with what follows when it is recorded
 	}
-	s.expect.add(&expected{kind: 'C', silent: true})
+	s.expect.add(&pendingReply{kind: 'C', silent: true})
 	expect('P')
 	expect('B')
 	return errors.Join(send(s.up, &pgproto3.Close{ObjectType: 'S', Name: aheadName}, &pgproto3.Parse{Name: aheadName, Query: text}, bind), s.up.Flush())
@@ -118,7 +118,7 @@ func (s *session) leaveNothingAhead() error {
 	}
 	s.repeated = repeated{}
 	for _, kind := range []byte("CS") {
-		s.expect.add(&expected{kind: kind, silent: true})
+		s.expect.add(&pendingReply{kind: kind, silent: true})
 	}
 	return send(s.up, &pgproto3.Close{ObjectType: 'S', Name: aheadName}, &pgproto3.Sync{})
 }

@@ -83,7 +83,7 @@ func (s *session) answer(frame []byte) error {
 	case 'D', 'd': // rows: the bulk of all traffic
 		e := s.expect.head()
 		if e == nil || !fits(e.kind, frame[0]) {
-			return errOutOfStep
+			return errDesync
 		}
 		if e.internal != nil {
 			s.swallows = true
@@ -127,7 +127,7 @@ func (s *session) answerStep(frame []byte) error {
 		return nil
 	}
 	if e == nil || !fits(e.kind, frame[0]) {
-		return errOutOfStep
+		return errDesync
 	}
 	if e.kind == 'Q' || e.kind == 'F' {
 		e.answered = e.answered || strings.IndexByte("CIV", frame[0]) >= 0
@@ -166,7 +166,7 @@ func (s *session) answerStep(frame []byte) error {
 			e.prepares.done.Store(true)
 		}
 		if e.binds != nil && e.binds.failed.Load() && s.principal.Reader {
-			return errOutOfStep // it was not prepared: what is bound is another of its name
+			return errDesync // it was not prepared: what is bound is another of its name
 		}
 		s.expect.complete()
 	}
@@ -212,7 +212,7 @@ func (s *session) answerError(frame []byte) error {
 		frame = errorFrame("ERROR", e.refusal)
 		e.refusal = nil
 	case e.released:
-		frame = repositioned(withoutData(s.overtaken(e, frame)), e.position)
+		frame = repositioned(withoutData(s.stalePlan(e, frame)), e.position)
 	case e.rewritten != nil || e.resolved != nil:
 		frame = repositioned(frame, e.position)
 	}
@@ -235,14 +235,14 @@ func (s *session) answerError(frame []byte) error {
 	if err := s.out.pass(frame); err != nil || clear {
 		return err
 	}
-	return errOutOfStep
+	return errDesync
 }
 
 // answerReady ends a simple query, a function call or a Sync.
 func (s *session) answerReady(frame []byte) error {
 	e := s.expect.head()
 	if e == nil || e.kind != 'S' && !e.answered {
-		return errOutOfStep
+		return errDesync
 	}
 	s.status.Store(uint32(frame[len(frame)-1]))
 	s.replies.Add(1)
@@ -268,17 +268,17 @@ func (s *session) answerReady(frame []byte) error {
 }
 
 // finish records how a statement ended.
-func (s *session) finish(e *expected, verdict audit.Verdict, code string) {
+func (s *session) finish(e *pendingReply, verdict audit.Verdict, code string) {
 	if e.kind != 'Q' && e.kind != 'E' && e.record == nil {
 		return
 	}
 	duration := s.proxy.clock().Sub(e.started)
-	if e.shape != nil {
+	if e.fingerprint != nil {
 		passed := verdict == audit.Passed
-		s.tally.ended(e.shape, passed, e.rows, duration)
-		e.shape = nil
+		s.stats.ended(e.fingerprint, passed, e.rows, duration)
+		e.fingerprint = nil
 		if passed {
-			s.proxy.meters.ended(verdict, duration)
+			s.proxy.metrics.ended(verdict, duration)
 			return
 		}
 		e.record = s.recordAt(e.started, e.statement)
@@ -292,7 +292,7 @@ func (s *session) finish(e *expected, verdict audit.Verdict, code string) {
 	if r.Verdict == audit.Refused || r.Verdict == audit.Released && verdict == audit.Passed {
 		ended = r.Verdict
 	}
-	s.proxy.meters.ended(ended, duration)
+	s.proxy.metrics.ended(ended, duration)
 	s.proxy.audit.Finish(r, audit.Outcome{Verdict: verdict, SQLState: code, Rows: e.rows, Duration: duration})
 }
 

@@ -147,7 +147,7 @@ func (c *cancels) take(ctx context.Context, t *target) (leave func(), err error)
 // Progress"), and only learns by the end of the connection that it is done.
 func (p *Proxy) deliver(ctx context.Context, r *running, g *greeting) {
 	from := origin(g.conn.RemoteAddr())
-	if !p.guesses.allowed(from, p.clock()) {
+	if !p.cancelLimiter.allowed(from, p.clock()) {
 		p.log.Info("cancel request refused", "rule", "too many wrong keys")
 		return
 	}
@@ -157,7 +157,7 @@ func (p *Proxy) deliver(ctx context.Context, r *running, g *greeting) {
 		found, err = p.pass(ctx, r, shown)
 	}
 	if !found {
-		p.guesses.wrong(from, p.clock())
+		p.cancelLimiter.wrong(from, p.clock())
 	}
 	if err != nil {
 		p.log.Warn("cancel request not delivered", "cause", err)

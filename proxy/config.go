@@ -113,8 +113,8 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// places is the number of connections to PostgreSQL that clients may have.
-func (c Config) places() int {
+// upstreamLimit is the number of connections to PostgreSQL that clients may have.
+func (c Config) upstreamLimit() int {
 	if c.MaxUpstream == 0 {
 		return math.MaxInt
 	}

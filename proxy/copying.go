@@ -10,7 +10,7 @@ import "strings"
 
 // copied removes what was sent into the copy of the head, which has ended well:
 // up to the mark of the copy's end. It returns how many Sync were among it.
-func (q *expectations) copied() (syncs int64) {
+func (q *replyQueue) copied() (syncs int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue[0].copying = false
@@ -29,7 +29,7 @@ func (q *expectations) copied() (syncs int64) {
 
 // failedCopy says whether it is clear what the server answers next, after the
 // copy of a simple query, the head, has failed.
-func (q *expectations) failedCopy() (clear bool) {
+func (q *replyQueue) failedCopy() (clear bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !q.syncsIn(1, q.ofCopy("c"))
@@ -38,7 +38,7 @@ func (q *expectations) failedCopy() (clear bool) {
 // leaveCopy removes what was sent into the copy of the head, which has failed
 // with a code. clear is false where a Sync came between its data and its end: the
 // server has passed over it or will answer it.
-func (q *expectations) leaveCopy(code string) (clear bool) {
+func (q *replyQueue) leaveCopy(code string) (clear bool) {
 	first := q.ofCopy("dc")
 	if q.syncsIn(first, q.ofCopy("c")) {
 		return false
@@ -60,7 +60,7 @@ func (q *expectations) leaveCopy(code string) (clear bool) {
 
 // ofCopy is the place behind the head of the first mark of one of the kinds, the
 // queue's length for none.
-func (q *expectations) ofCopy(kinds string) int {
+func (q *replyQueue) ofCopy(kinds string) int {
 	for i := 1; i < len(q.queue); i++ {
 		if strings.IndexByte(kinds, q.queue[i].kind) >= 0 {
 			return i
@@ -70,7 +70,7 @@ func (q *expectations) ofCopy(kinds string) int {
 }
 
 // syncsIn says whether a Sync is in a part of the queue.
-func (q *expectations) syncsIn(from, to int) bool {
+func (q *replyQueue) syncsIn(from, to int) bool {
 	for i := from; i < to; i++ {
 		if q.queue[i].kind == 'S' {
 			return true
@@ -80,11 +80,11 @@ func (q *expectations) syncsIn(from, to int) bool {
 }
 
 // cut drops what stands behind the head and before a place.
-func (q *expectations) cut(end int) {
+func (q *replyQueue) cut(end int) {
 	head := q.shift()
 	for range end - 1 {
 		q.drop(q.shift())
 	}
-	q.queue = append([]*expected{head}, q.queue...)
+	q.queue = append([]*pendingReply{head}, q.queue...)
 	q.owed.add(head.weight)
 }

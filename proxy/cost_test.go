@@ -68,8 +68,8 @@ func transactions(tb testing.TB, kind string) (s *session, one func()) {
 	s.principal.Reader = true
 	s.out.to, s.up.to = io.Discard, io.Discard
 	s.up.questions = &s.questions
-	t := &turn{session: s}
-	s.turn = t
+	t := &loopSession{session: s}
+	s.loopSession = t
 	if kind == "prepared" {
 		if err := s.parse(tb.Context(), framed('P', []byte("P_0\x00SELECT abalance FROM pgbench_accounts WHERE aid = $1;\x00\x00\x00"))); err != nil {
 			tb.Fatal(err)
@@ -135,7 +135,7 @@ func TestTheClockIsAskedAtTheStartAndAtTheEnd(t *testing.T) {
 				t.Errorf("%d times in 3 transactions, want 6", asked)
 			}
 			var took time.Duration
-			for _, sum := range s.tally.take(time.Unix(0, 0), s.recordAt) {
+			for _, sum := range s.stats.take(time.Unix(0, 0), s.recordAt) {
 				took = sum.outcome.Duration.Truncate(time.Second)
 			}
 			if took != 3*time.Second {

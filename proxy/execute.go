@@ -20,7 +20,7 @@ import (
 // prepared by SQL over protected tables, they stand in it, in place of EXECUTE,
 // and the text that comes back is the one to run, to answer and to record.
 // resolved is nil where it is the client's own.
-func (s *session) planned(ctx context.Context, sent *look) (runs *look, resolved *planner.Rewritten, plan *planner.Plan, err error) {
+func (s *session) planned(ctx context.Context, sent *statementInfo) (runs *statementInfo, resolved *planner.Rewritten, plan *planner.Plan, err error) {
 	resolved, err = s.standing(ctx, sent.text)
 	if err != nil {
 		return sent, nil, nil, err
@@ -29,7 +29,7 @@ func (s *session) planned(ctx context.Context, sent *look) (runs *look, resolved
 		plan, err = s.plan(ctx, sent)
 		return sent, nil, plan, err
 	}
-	runs = &look{text: resolved.SQL}
+	runs = &statementInfo{text: resolved.SQL}
 	plan, err = s.plan(ctx, runs)
 	if err != nil {
 		placed := *sqlstate.From(err)
@@ -141,7 +141,7 @@ const questionName = ownPrefix + "question"
 
 // question sends a query of the proxy's own.
 func (s *session) question(text string, q *internalQuery) error {
-	s.expect.add(&expected{kind: 'Q', internal: q})
+	s.expect.add(&pendingReply{kind: 'Q', internal: q})
 	if err := send(s.up, questionOf(text)...); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func questionOf(text string) []message {
 // keep is the text by which the server prepares a statement over releases. It
 // has no ticket, so that EXECUTE of it, wherever it stands, reads nothing: what
 // the client's EXECUTE stands for is put in its place.
-func (s *session) keep(ctx context.Context, e *expected, plan *planner.Plan) (string, error) {
+func (s *session) keep(ctx context.Context, e *pendingReply, plan *planner.Plan) (string, error) {
 	if s.names.taken(plan.Prepares) {
 		return "", sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", plan.Prepares)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
-// expected is one message that the server still has to answer, or a mark in
+// pendingReply is one message that the server still has to answer, or a mark in
 // the stream of those that it answers.
-type expected struct {
+type pendingReply struct {
 	// kind is 'Q' query, 'P' parse, 'B' bind, 'D' describe, 'E' execute,
 	// 'C' close, 'S' sync, 'F' function call; 'd' and 'c' mark the first and
 	// the last message of a copy from the client, which have no answer.
@@ -47,7 +47,7 @@ type expected struct {
 	runs     *prepared // what it runs, where that reads releases
 	// record is finished when the answer ends; nil for none.
 	record  *audit.Record
-	shape   *shape // counts the run in place of a record; nil for none
+	fingerprint   *fingerprint // counts the run in place of a record; nil for none
 	started time.Time
 	rows    int64
 	copying bool // the server has asked for a copy from the client
@@ -55,7 +55,7 @@ type expected struct {
 	answered bool
 	// silent says that the client does not see the answer, unless it is an error.
 	silent bool
-	ahead  *ahead // of a simple query that is planned ahead; nil for none
+	ahead  *pipelinedQuery // of a simple query that is planned ahead; nil for none
 	most   uint32 // rows that were asked for; 0 for all
 	// internal receives the answer, which the client does not see.
 	internal *internalQuery
@@ -68,7 +68,7 @@ type expected struct {
 
 // position is the place in the client's text that a place in the server's
 // stands for, 0 for none.
-func (e *expected) position(p int) int {
+func (e *pendingReply) position(p int) int {
 	if e.rewritten != nil {
 		p = e.rewritten.Position(p, e.statement)
 	}
@@ -79,7 +79,7 @@ func (e *expected) position(p int) int {
 }
 
 // undo notes that the server has not prepared what it was asked to.
-func (e *expected) undo() {
+func (e *pendingReply) undo() {
 	if e.prepares != nil {
 		e.prepares.failed.Store(true)
 	}
@@ -90,7 +90,7 @@ func (e *expected) undo() {
 
 // bare are the messages about which nothing has to be known but their kind.
 // Sessions share them: nobody changes one.
-var bare = map[byte]*expected{
+var bare = map[byte]*pendingReply{
 	'S': {kind: 'S', weight: bareWeight}, 'C': {kind: 'C', weight: bareWeight}, 'D': {kind: 'D', weight: bareWeight},
 	'd': {kind: 'd', weight: bareWeight}, 'c': {kind: 'c', weight: bareWeight},
 }
@@ -118,18 +118,18 @@ func notAnswered(frame []byte) error {
 	return errNotAnswered
 }
 
-// expectations is the queue of what the server owes, written by the goroutine
+// replyQueue is the queue of what the server owes, written by the goroutine
 // that forwards statements and read by the one that forwards answers. After an
 // error in the extended protocol the server passes over everything up to the
 // next Sync, which includes what has yet to be forwarded (PostgreSQL, chapter
 // "Message Flow").
-type expectations struct {
+type replyQueue struct {
 	mu       sync.Mutex
-	queue    []*expected
+	queue    []*pendingReply
 	skipping bool
-	dropped  func(*expected) // is told of what will never be answered
-	room     [8]*expected    // where the queue of a short transaction lies
-	blanks   []*expected     // were lent, and are wiped
+	dropped  func(*pendingReply) // is told of what will never be answered
+	room     [8]*pendingReply    // where the queue of a short transaction lies
+	blanks   []*pendingReply     // were lent, and are wiped
 	owed     owed
 }
 
@@ -139,19 +139,19 @@ const maxBlanks = 4
 // blank returns an expectation in which nothing is set. One that was answered is
 // used again, as most are: a new one for each message was most of what there was
 // to collect.
-func (q *expectations) blank() *expected {
+func (q *replyQueue) blank() *pendingReply {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := len(q.blanks)
 	if n == 0 {
-		return &expected{}
+		return &pendingReply{}
 	}
 	e := q.blanks[n-1]
 	q.blanks = q.blanks[:n-1]
 	return e
 }
 
-func (q *expectations) add(e *expected) {
+func (q *replyQueue) add(e *pendingReply) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.skipping && e.kind != 'S' {
@@ -172,7 +172,7 @@ func (q *expectations) add(e *expected) {
 }
 
 // head is the oldest message without an answer, nil for none.
-func (q *expectations) head() *expected {
+func (q *replyQueue) head() *pendingReply {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queue) == 0 {
@@ -182,14 +182,14 @@ func (q *expectations) head() *expected {
 }
 
 // owesClient says whether an answer is owed that the client waits for.
-func (q *expectations) owesClient() bool {
+func (q *replyQueue) owesClient() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return slices.ContainsFunc(q.queue, func(e *expected) bool { return e.internal == nil })
+	return slices.ContainsFunc(q.queue, func(e *pendingReply) bool { return e.internal == nil })
 }
 
 // skipMarks drops marks at the head: outside of a copy the server passes over them.
-func (q *expectations) skipMarks() {
+func (q *replyQueue) skipMarks() {
 	for len(q.queue) > 0 && (q.queue[0].kind == 'd' || q.queue[0].kind == 'c') {
 		q.shift()
 	}
@@ -197,14 +197,14 @@ func (q *expectations) skipMarks() {
 
 // complete removes the head, whose answer has ended, and says whether there was one: drain
 // may have ended it. Where it was lent, the caller has it no more.
-func (q *expectations) complete() bool {
+func (q *replyQueue) complete() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queue) == 0 {
 		return false
 	}
 	if e := q.shift(); e.lent && len(q.blanks) < maxBlanks {
-		*e = expected{}
+		*e = pendingReply{}
 		q.blanks = append(q.blanks, e)
 	}
 	q.skipMarks()
@@ -214,7 +214,7 @@ func (q *expectations) complete() bool {
 // fail removes the head, whose answer was an error in the extended protocol,
 // and what the server passes over because of it. clear is false where nobody
 // can know what that is.
-func (q *expectations) fail(code string) (clear bool) {
+func (q *replyQueue) fail(code string) (clear bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queue) == 0 {
@@ -231,7 +231,7 @@ func (q *expectations) fail(code string) (clear bool) {
 	return true
 }
 
-func (q *expectations) shift() *expected {
+func (q *replyQueue) shift() *pendingReply {
 	e := q.queue[0]
 	q.queue[0] = nil
 	q.queue = q.queue[1:]
@@ -239,7 +239,7 @@ func (q *expectations) shift() *expected {
 	return e
 }
 
-func (q *expectations) drop(e *expected) {
+func (q *replyQueue) drop(e *pendingReply) {
 	e.undo()
 	if e.internal != nil {
 		e.internal.done <- errNotAnswered
@@ -250,7 +250,7 @@ func (q *expectations) drop(e *expected) {
 }
 
 // drain drops everything, when the session ends.
-func (q *expectations) drain() {
+func (q *replyQueue) drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.queue) > 0 {

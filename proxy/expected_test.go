@@ -12,16 +12,16 @@ import (
 )
 
 // queued makes a queue of kinds, of which the first is a copy that has begun.
-func queued(kinds string) *expectations {
-	q := &expectations{}
+func queued(kinds string) *replyQueue {
+	q := &replyQueue{}
 	for i := range len(kinds) {
-		q.add(&expected{kind: kinds[i]})
+		q.add(&pendingReply{kind: kinds[i]})
 	}
 	q.queue[0].copying = true
 	return q
 }
 
-func (q *expectations) kinds() string {
+func (q *replyQueue) kinds() string {
 	var kinds []byte
 	for _, e := range q.queue {
 		kinds = append(kinds, e.kind)
@@ -107,10 +107,10 @@ func TestAnswersThatDoNotFitEndTheSession(t *testing.T) {
 			s, _, toClient := bareSession(nil, bytes.NewReader(test.answer))
 			s.principal.Reader = true
 			for i := range len(test.expected) {
-				s.expect.add(&expected{kind: test.expected[i]})
+				s.expect.add(&pendingReply{kind: test.expected[i]})
 			}
 			err := s.answers(context.Background())
-			if fits := errors.Is(err, io.EOF); fits != test.fits || !fits && !errors.Is(err, errOutOfStep) {
+			if fits := errors.Is(err, io.EOF); fits != test.fits || !fits && !errors.Is(err, errDesync) {
 				t.Errorf("the session ended with %v", err)
 			}
 			_ = s.out.Flush()
@@ -139,16 +139,16 @@ func TestMessagesThatEndWithReadyAreCounted(t *testing.T) {
 }
 
 func TestWhatWasLentComesBackWiped(t *testing.T) {
-	var q expectations
+	var q replyQueue
 	lent := q.blank()
-	*lent = expected{kind: 'E', statement: "SELECT 1", record: &audit.Record{}, shape: &shape{}, rows: 7, prelude: []byte("x"), prepares: &prepared{}, lent: true}
+	*lent = pendingReply{kind: 'E', statement: "SELECT 1", record: &audit.Record{}, fingerprint: &fingerprint{}, rows: 7, prelude: []byte("x"), prepares: &prepared{}, lent: true}
 	q.add(lent)
 	if e := q.blank(); e == lent {
 		t.Fatal("what is still to be answered is lent again")
 	}
 	q.complete()
 	again := q.blank()
-	if again != lent || !reflect.DeepEqual(*again, expected{}) {
+	if again != lent || !reflect.DeepEqual(*again, pendingReply{}) {
 		t.Errorf("%+v, want the one that was answered, and nothing of it", again)
 	}
 	if e := q.blank(); e == lent {
@@ -157,15 +157,15 @@ func TestWhatWasLentComesBackWiped(t *testing.T) {
 }
 
 func TestWhatIsNotLentIsNotUsedAgain(t *testing.T) {
-	var q expectations
-	for name, e := range map[string]*expected{"another's": {kind: 'E'}, "shared": bare['S']} {
+	var q replyQueue
+	for name, e := range map[string]*pendingReply{"another's": {kind: 'E'}, "shared": bare['S']} {
 		q.add(e)
 		q.complete()
 		if q.blank() == e {
 			t.Errorf("%s is lent", name)
 		}
 	}
-	failed, dropped := &expected{kind: 'P', lent: true}, &expected{kind: 'B', lent: true}
+	failed, dropped := &pendingReply{kind: 'P', lent: true}, &pendingReply{kind: 'B', lent: true}
 	q.add(failed)
 	q.add(dropped)
 	q.fail("42601")
@@ -178,7 +178,7 @@ func TestWhatIsNotLentIsNotUsedAgain(t *testing.T) {
 }
 
 func TestAQueueStartsWhereItWasEmptied(t *testing.T) {
-	var q expectations
+	var q replyQueue
 	for n := range 100 {
 		for range 1 + n%20 { // more than there is room for, too
 			q.add(bare['D'])

@@ -68,11 +68,11 @@ func (s *session) explainAgain(ctx context.Context, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	s.expect.add(&expected{kind: 'C', silent: true})
+	s.expect.add(&pendingReply{kind: 'C', silent: true})
 	if err := send(s.up, &pgproto3.Close{ObjectType: 'S', Name: p.name}); err != nil {
 		return err
 	}
-	s.expect.add(&expected{kind: 'P', silent: true})
+	s.expect.add(&pendingReply{kind: 'P', silent: true})
 	return send(s.up, &pgproto3.Parse{Name: p.name, Query: account})
 }
 

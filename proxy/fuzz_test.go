@@ -48,7 +48,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, stream []byte) {
 		s, _, _ := bareSession(nil, bytes.NewReader(stream))
 		for _, kind := range []byte("QPBDESQ") {
-			s.expect.add(&expected{kind: kind, started: time.Now(), record: s.record("SELECT 1"), released: kind == 'Q'})
+			s.expect.add(&pendingReply{kind: kind, started: time.Now(), record: s.record("SELECT 1"), released: kind == 'Q'})
 		}
 		_ = s.answers(context.Background())
 		s.expect.drain()

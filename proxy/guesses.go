@@ -18,9 +18,9 @@ const (
 // maxOrigins bounds what is kept of origins.
 const maxOrigins = 10000
 
-// guesses counts the wrong cancel keys of each origin. It is safe for concurrent
+// cancelLimiter counts the wrong cancel keys of each origin. It is safe for concurrent
 // use.
-type guesses struct {
+type cancelLimiter struct {
 	mu      sync.Mutex
 	origins map[netip.Prefix]debt
 }
@@ -36,14 +36,14 @@ func (d debt) now(now time.Time) float64 {
 }
 
 // allowed says whether a key of an origin is to be looked at.
-func (g *guesses) allowed(from netip.Prefix, now time.Time) bool {
+func (g *cancelLimiter) allowed(from netip.Prefix, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.origins[from].now(now) < guessesAtOnce
 }
 
 // wrong counts a key that no session has.
-func (g *guesses) wrong(from netip.Prefix, now time.Time) {
+func (g *cancelLimiter) wrong(from netip.Prefix, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.origins == nil {

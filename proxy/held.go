@@ -118,9 +118,9 @@ func (s *session) shorten(p *prepared) {
 	for _, ask := range []func() bool{p.alike, p.plain, p.settles, p.ends, p.discards, p.explains, p.labels, p.holds, p.parameters} {
 		ask() // while there is the whole
 	}
-	look := *p.look
+	look := *p.statementInfo
 	look.text = shown
-	p.look, p.cut = &look, true
+	p.statementInfo, p.cut = &look, true
 	if s.pool != nil {
 		s.pool.pinned = true
 	}

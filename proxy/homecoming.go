@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// homecoming brings a session with goroutines of its own to its loop, unless it has
+// loopRejoin brings a session with goroutines of its own to its loop, unless it has
 // asked for anything that may be protected: then it would leave again, and stays away.
 // The goroutine that forwards answers calls the other one, which stops where nothing is
 // under way, and lets the first stop too.
-type homecoming struct {
+type loopRejoin struct {
 	away    atomic.Bool // for good
 	called  atomic.Bool
 	stopped atomic.Bool // the goroutine that forwards statements
@@ -34,7 +34,7 @@ const (
 // callHome asks the goroutine that forwards statements to stop, if the session is
 // to go home. The server has just said that it is ready.
 func (s *session) callHome(ctx context.Context) {
-	h, now := &s.homecoming, time.Now()
+	h, now := &s.loopRejoin, time.Now()
 	if now.Before(h.next) || h.called.Load() {
 		return
 	}
@@ -60,7 +60,7 @@ func (s *session) hasHome() bool {
 // the goroutine that forwards statements stops, or reads again because something is
 // under way: the data of a copy, say, that nobody would forward.
 func (s *session) stopsForHome(ctx context.Context, err error) (stops, again bool) {
-	h := &s.homecoming
+	h := &s.loopRejoin
 	if !h.called.Load() || !late(err) {
 		return false, false
 	}
@@ -82,7 +82,7 @@ func (s *session) stopsForHome(ctx context.Context, err error) (stops, again boo
 // calledHome says whether an error of reading from the server was only the sign
 // that the session goes home.
 func (s *session) calledHome(ctx context.Context, err error) bool {
-	if !s.homecoming.stopped.Load() || !late(err) {
+	if !s.loopRejoin.stopped.Load() || !late(err) {
 		return false
 	}
 	s.touch.Lock()
@@ -94,13 +94,13 @@ func (s *session) calledHome(ctx context.Context, err error) bool {
 // mayGo says that nothing of an answer is at hand of a session that goes home.
 func (s *session) mayGo() bool {
 	in := s.server.frames
-	return s.homecoming.stopped.Load() && !in.unread() && !in.inside()
+	return s.loopRejoin.stopped.Load() && !in.unread() && !in.inside()
 }
 
 // settleDown is for a session that has begun with its goroutines, or has ended
 // them to go home. It says whether the session goes on.
 func (s *session) settleDown(ctx context.Context) bool {
-	h := &s.homecoming
+	h := &s.loopRejoin
 	h.called.Store(false)
 	h.stopped.Store(false)
 	h.next = time.Now().Add(settling)

@@ -55,7 +55,7 @@ func begins(t *testing.T, l *loop) *onLoop {
 func (o *onLoop) takesTurns() bool {
 	o.touch.Lock()
 	defer o.touch.Unlock()
-	return o.turn != nil
+	return o.loopSession != nil
 }
 
 // leaves has the session leave its loop for a query that is long. It may be back by the
@@ -156,9 +156,9 @@ func TestWhatIsUnderWayKeepsASessionAway(t *testing.T) {
 		s, _, _ := bareSession(nil, nil)
 		s.client, _ = sockets(t)
 		s.server.conn, _ = sockets(t)
-		s.homecoming.called.Store(true)
+		s.loopRejoin.called.Store(true)
 		if underWay {
-			s.expect.add(&expected{kind: 'Q'})
+			s.expect.add(&pendingReply{kind: 'Q'})
 		}
 		if stops, again := s.stopsForHome(t.Context(), os.ErrDeadlineExceeded); stops == underWay || again != underWay {
 			t.Errorf("stops %t, reads again %t, want that it %s", stops, again, want)

@@ -10,13 +10,13 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// live are the sessions that run. It is safe for concurrent use.
-type live struct {
+// registry are the sessions that run. It is safe for concurrent use.
+type registry struct {
 	mu       sync.Mutex
 	sessions map[*session]bool
 }
 
-func (l *live) add(s *session) {
+func (l *registry) add(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sessions == nil {
@@ -25,19 +25,19 @@ func (l *live) add(s *session) {
 	l.sessions[s] = true
 }
 
-func (l *live) remove(s *session) {
+func (l *registry) remove(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.sessions, s)
 }
 
-func (l *live) all() []*session {
+func (l *registry) all() []*session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Keys(l.sessions))
 }
 
-func (l *live) count() int {
+func (l *registry) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.sessions)
@@ -51,11 +51,11 @@ var (
 // upkeepInterval is how often sessions are looked at.
 const upkeepInterval = time.Second
 
-// keepUp looks at the sessions from time to time until the context ends: it
+// maintain looks at the sessions from time to time until the context ends: it
 // hands over what they counted, ends idle ones, and closes connections to the server
 // that nobody took up again.
-func (p *Proxy) keepUp(ctx context.Context) {
-	defer p.shelf.shut()
+func (p *Proxy) maintain(ctx context.Context) {
+	defer p.idle.shut()
 	ticker := time.NewTicker(upkeepInterval / 2)
 	defer ticker.Stop()
 	tallied := p.clock()
@@ -66,11 +66,11 @@ func (p *Proxy) keepUp(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := p.clock()
-		p.shelf.sweep(now)
-		if p.places.queued() > 0 {
-			p.poke()
+		p.idle.sweep(now)
+		if p.upstreamLimiter.queued() > 0 {
+			p.requestYield()
 		}
-		sessions := p.live.all()
+		sessions := p.registry.all()
 		if now.Sub(tallied) >= tallyInterval {
 			tallied = now
 			p.noteRushes()
@@ -117,7 +117,7 @@ func (p *Proxy) drain(hard context.Context, cut context.CancelCauseFunc) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		for _, s := range p.live.all() {
+		for _, s := range p.registry.all() {
 			if s.atRest() {
 				s.stop(errShutdown)
 			}

@@ -5,14 +5,14 @@ import (
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
-// look is a statement's text with what it tells by itself. Each question is
+// statementInfo is a statement's text with what it tells by itself. Each question is
 // answered once, when it is asked first, however often the text runs. It belongs
 // to the goroutine that forwards statements.
-type look struct {
+type statementInfo struct {
 	text  string
 	asked questions
 	yes   questions // of those that were asked
-	shape uint64    // see tally; 0 until it was asked for
+	fingerprint uint64    // see tally; 0 until it was asked for
 	// free is the session's snapshot, by number, in which the text names nothing
 	// protected; 0 for none that is known.
 	free int
@@ -35,7 +35,7 @@ const (
 )
 
 // ask answers a question, and remembers the answer.
-func (l *look) ask(q questions, answer func(text string) bool) bool {
+func (l *statementInfo) ask(q questions, answer func(text string) bool) bool {
 	if l.asked&q == 0 {
 		l.asked |= q
 		if answer(l.text) {
@@ -45,22 +45,22 @@ func (l *look) ask(q questions, answer func(text string) bool) bool {
 	return l.yes&q != 0
 }
 
-func (l *look) alike() bool    { return l.ask(isAlike, alike) }
-func (l *look) plain() bool    { return l.ask(isPlain, plain) }
-func (l *look) settles() bool  { return l.ask(mayUnsettle, settlers.Within) }
-func (l *look) ends() bool     { return l.ask(mayEnd, ending.MatchString) }
-func (l *look) holds() bool    { return l.ask(mayHold, holders.Within) }
-func (l *look) discards() bool { return l.ask(mayDiscard, discards) }
-func (l *look) explains() bool { return l.ask(mayExplain, explainsTailor) }
-func (l *look) labels() bool   { return l.ask(mayLabel, labels) }
+func (l *statementInfo) alike() bool    { return l.ask(isAlike, alike) }
+func (l *statementInfo) plain() bool    { return l.ask(isPlain, plain) }
+func (l *statementInfo) settles() bool  { return l.ask(mayUnsettle, settlingKeywords.Within) }
+func (l *statementInfo) ends() bool     { return l.ask(mayEnd, ending.MatchString) }
+func (l *statementInfo) holds() bool    { return l.ask(mayHold, holders.Within) }
+func (l *statementInfo) discards() bool { return l.ask(mayDiscard, discards) }
+func (l *statementInfo) explains() bool { return l.ask(mayExplain, explainsTailor) }
+func (l *statementInfo) labels() bool   { return l.ask(mayLabel, labels) }
 
 // activates says whether a text may activate a policy.
-func (l *look) activates() bool {
+func (l *statementInfo) activates() bool {
 	return l.parameters() && l.ask(mayActivate, activation.MatchString)
 }
 
 // parameters says whether a text may name one of Tailor's configuration parameters.
-func (l *look) parameters() bool { return l.ask(mayConfigure, configuration.Within) }
+func (l *statementInfo) parameters() bool { return l.ask(mayConfigure, configuration.Within) }
 
 // configuration is what the names of all of them hold, however they are written.
 var configuration = words.New([]string{"tailor"})
@@ -72,17 +72,17 @@ func labels(text string) bool {
 }
 
 // shapeIn is the key of the text's shape. All tallies of a proxy have the same.
-func (l *look) shapeIn(t *tally) uint64 {
-	if l.shape == 0 {
-		l.shape = t.key(l.text)
+func (l *statementInfo) shapeIn(t *statementStats) uint64 {
+	if l.fingerprint == 0 {
+		l.fingerprint = t.key(l.text)
 	}
-	return l.shape
+	return l.fingerprint
 }
 
 // looks are those at the texts that a client prepared last: without names, as
 // many drivers do, the same few come over and over.
 type looks struct {
-	kept [8]*look
+	kept [8]*statementInfo
 	next int // to be forgotten
 }
 
@@ -90,13 +90,13 @@ type looks struct {
 const longestLook = 1 << 10
 
 // at returns the look at a text.
-func (k *looks) at(text []byte) *look {
+func (k *looks) at(text []byte) *statementInfo {
 	for _, l := range k.kept {
 		if l != nil && l.text == string(text) {
 			return l
 		}
 	}
-	l := &look{text: string(text)}
+	l := &statementInfo{text: string(text)}
 	if len(text) <= longestLook {
 		k.kept[k.next] = l
 		k.next = (k.next + 1) % len(k.kept)

@@ -58,10 +58,10 @@ func TestALookTellsWhatTheTextTells(t *testing.T) {
 		"SELECT 1", "select f(1)", "SET search_path = x", "DISCARD ALL", "deallocate all", "EXPLAIN (TAILOR) SELECT 1", "COPY t FROM STDIN", "",
 		"SECURITY LABEL FOR tailor ON COLUMN t.c IS 'insensitive'", "SECURITY LABEL FOR tailor ON TABLE t IS 'x'", "SECURITY",
 	} {
-		l := &look{text: text}
+		l := &statementInfo{text: text}
 		for range 2 {
 			for name, pair := range map[string][2]bool{
-				"alike": {l.alike(), alike(text)}, "plain": {l.plain(), plain(text)}, "settles": {l.settles(), settlers.Within(text)},
+				"alike": {l.alike(), alike(text)}, "plain": {l.plain(), plain(text)}, "settles": {l.settles(), settlingKeywords.Within(text)},
 				"discards": {l.discards(), discards(text)}, "explains": {l.explains(), explainsTailor(text)}, "labels": {l.labels(), labels(text)},
 			} {
 				if pair[0] != pair[1] {

@@ -19,7 +19,7 @@ type loop struct {
 	done chan struct{} // closed when the loop has ended
 
 	// The loop's goroutine alone looks at these.
-	turns  map[descriptor]*turn // by either side
+	turns  map[descriptor]*loopSession // by either side
 	events []syscall.EpollEvent // that have come
 	ceded  time.Time            // when it was last Go's scheduler's turn
 
@@ -41,7 +41,7 @@ func newLoop() (*loop, error) {
 		return nil, err
 	}
 	l := &loop{
-		poll: poll, ring: pipe[0], bell: pipe[1], done: make(chan struct{}), turns: make(map[descriptor]*turn),
+		poll: poll, ring: pipe[0], bell: pipe[1], done: make(chan struct{}), turns: make(map[descriptor]*loopSession),
 		events: make([]syscall.EpollEvent, 128),
 	}
 	if err := poll.add(descriptor(l.ring)); err != nil {
@@ -91,7 +91,7 @@ func (l *loop) post(do func()) {
 // What follows, up to run, is for the loop's goroutine.
 
 // add gives a session its turns, unless it was asked to leave on its way.
-func (l *loop) add(t *turn) {
+func (l *loop) add(t *loopSession) {
 	t.taken = true
 	err := t.ctx.Err()
 	for _, side := range []descriptor{t.client, t.server} {
@@ -104,7 +104,7 @@ func (l *loop) add(t *turn) {
 }
 
 // dismiss ends a session's turns, if it has them, for a reason.
-func (l *loop) dismiss(t *turn, reason error) {
+func (l *loop) dismiss(t *loopSession, reason error) {
 	if !t.taken {
 		return
 	}

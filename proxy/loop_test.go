@@ -19,7 +19,7 @@ func TestASessionThatWasAskedIsNotTaken(t *testing.T) {
 	_, s.server.conn = sockets(t)
 	l := testLoop(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	turn := &turn{session: s, loop: l, ctx: ctx, over: make(chan struct{})}
+	turn := &loopSession{session: s, loop: l, ctx: ctx, over: make(chan struct{})}
 	if !s.board(turn) {
 		t.Fatal("the session does not come to the loop")
 	}
@@ -42,7 +42,7 @@ func TestConnectionsThatCannotBeGivenBackEndTheSession(t *testing.T) {
 	far, near := sockets(t)
 	s.client = near
 	_, s.server.conn = sockets(t)
-	turn := &turn{session: s, loop: testLoop(t), ctx: t.Context()}
+	turn := &loopSession{session: s, loop: testLoop(t), ctx: t.Context()}
 	if !s.board(turn) {
 		t.Fatal("the session does not come to the loop")
 	}

@@ -34,7 +34,7 @@ func (s *session) assertMeant(ctx context.Context, p *prepared) error {
 		return nil
 	}
 	if !s.pipelined {
-		if s.turn != nil {
+		if s.loopSession != nil {
 			return errWaits
 		}
 		if err := s.readSettings(ctx); err != nil {
@@ -42,7 +42,7 @@ func (s *session) assertMeant(ctx context.Context, p *prepared) error {
 		}
 	}
 	if now := s.settings.meaning(); now != p.meant {
-		plan, err := s.plan(ctx, p.look)
+		plan, err := s.plan(ctx, p.statementInfo)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ var errOtherNames = sqlstate.New(sqlstate.FeatureNotSupported,
 // not mean what they do by the settings that are known.
 func (s *session) assertNames(statement string) error {
 	for _, kind := range []byte("CPBECC") {
-		e := &expected{kind: kind, silent: true, started: s.arrived(), statement: statement}
+		e := &pendingReply{kind: kind, silent: true, started: s.arrived(), statement: statement}
 		if kind == 'E' {
 			e.check, e.record = true, s.record(statement)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
-// meters are what the proxy counts and measures.
-type meters struct {
+// proxyMetrics are what the proxy counts and measures.
+type proxyMetrics struct {
 	registry            metrics.Registry
 	connections         *metrics.Counter
 	logins              map[string]*metrics.Counter
@@ -25,14 +25,14 @@ type meters struct {
 
 var verdicts = []string{string(audit.Passed), string(audit.Released), string(audit.Refused), string(audit.Failed)}
 
-func newMeters(p *Proxy) *meters {
-	m := &meters{}
+func newMeters(p *Proxy) *proxyMetrics {
+	m := &proxyMetrics{}
 	r := &m.registry
 	m.connections = r.Counter("tailor_connections_total", "Connections accepted, cancel requests included.")
 	m.logins = r.Counters("tailor_logins_total", "Logins by outcome.", "outcome", "accepted", "refused")
-	r.Gauge("tailor_sessions", "Sessions that are open.", func() float64 { return float64(p.live.count()) })
-	r.Gauge("tailor_queued_clients", "Clients that wait for a session or a connection to PostgreSQL.", func() float64 { return float64(p.seats.queued() + p.places.queued()) })
-	r.Gauge("tailor_upstream_connections", "Connections to PostgreSQL that clients have.", func() float64 { return float64(p.places.occupied()) })
+	r.Gauge("tailor_sessions", "Sessions that are open.", func() float64 { return float64(p.registry.count()) })
+	r.Gauge("tailor_queued_clients", "Clients that wait for a session or a connection to PostgreSQL.", func() float64 { return float64(p.clientLimiter.queued() + p.upstreamLimiter.queued()) })
+	r.Gauge("tailor_upstream_connections", "Connections to PostgreSQL that clients have.", func() float64 { return float64(p.upstreamLimiter.occupied()) })
 	m.statements = r.Counters("tailor_statements_total", "Statements by verdict.", "verdict", verdicts...)
 	m.latency = r.Durations("tailor_statement_seconds", "Time from a statement to the end of its answer, by verdict.", "verdict", verdicts...)
 	m.planning = r.Duration("tailor_planning_seconds", "Time to plan a statement that may concern a protected table.")
@@ -44,18 +44,18 @@ func newMeters(p *Proxy) *meters {
 }
 
 // ended counts a statement.
-func (m *meters) ended(verdict audit.Verdict, duration time.Duration) {
+func (m *proxyMetrics) ended(verdict audit.Verdict, duration time.Duration) {
 	m.statements[string(verdict)].Add(1)
 	m.latency[string(verdict)].Observe(duration)
 }
 
 // released notes what an answer cost in detail.
-func (m *meters) released(r *audit.Record) {
+func (m *proxyMetrics) released(r *audit.Record) {
 	m.loss.Set(strconv.Itoa(r.Chain), r.AggregateLoss)
 }
 
 // Metrics are the figures of this proxy.
-func (p *Proxy) Metrics() *metrics.Registry { return &p.meters.registry }
+func (p *Proxy) Metrics() *metrics.Registry { return &p.metrics.registry }
 
 // Ready says whether new clients would be served: the policies are known, and
 // the proxy is not on its way out.
@@ -68,9 +68,9 @@ func (p *Proxy) Ready() bool {
 func (s *session) measuredDecision(ctx context.Context, plan *planner.Plan, record *audit.Record, meanwhile func(*decision)) (*decision, error) {
 	started := s.proxy.clock()
 	d, err := s.decide(ctx, plan, record, meanwhile)
-	s.proxy.meters.assessment.Observe(s.proxy.clock().Sub(started))
+	s.proxy.metrics.assessment.Observe(s.proxy.clock().Sub(started))
 	if err == nil {
-		s.proxy.meters.released(record)
+		s.proxy.metrics.released(record)
 	}
 	return d, err
 }

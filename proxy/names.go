@@ -17,7 +17,7 @@ import (
 // prepared is a statement that the client has prepared under a name, or the
 // unnamed one.
 type prepared struct {
-	*look // at the client's own text
+	*statementInfo // at the client's own text
 	plan  *planner.Plan
 	meant uint64 // the meaning of names that the plan depends on; 0 for none
 	name  string // under which the server knows it
@@ -123,7 +123,7 @@ func (s *session) replace(kind byte, client string) error {
 	if client != "" || !own(name) {
 		return nil
 	}
-	s.expect.add(&expected{kind: 'C', silent: true})
+	s.expect.add(&pendingReply{kind: 'C', silent: true})
 	return send(s.up, &pgproto3.Close{ObjectType: kind, Name: name})
 }
 
@@ -222,7 +222,7 @@ var deallocation = regexp.MustCompile(`(?is)^\s*deallocate\s+(?:prepare\s+)?("(?
 var discarding = regexp.MustCompile(`(?is)^\s*(?:deallocate\s+(?:prepare\s+)?|discard\s+)all\s*;?\s*$`)
 
 // discard follows a text that makes the server forget all statements.
-func (n *names) discard(l *look) {
+func (n *names) discard(l *statementInfo) {
 	if len(n.statements) > 0 && l.discards() {
 		clear(n.statements)
 	}

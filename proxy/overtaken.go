@@ -12,7 +12,7 @@ import (
 )
 
 // over notes what stands for a plan's relations in the text that is forwarded.
-func (e *expected) over(plan *planner.Plan, d *decision) {
+func (e *pendingReply) over(plan *planner.Plan, d *decision) {
 	e.rewritten, e.released, e.decision = plan.Rewrite(d.view), true, d
 }
 
@@ -20,11 +20,11 @@ func (e *expected) over(plan *planner.Plan, d *decision) {
 // statement was planned on still stands.
 const standPatience = 5 * time.Second
 
-// overtaken is the server's error about a text over releases. An activation, a
+// stalePlan is the server's error about a text over releases. An activation, a
 // refresh or forget_chains may have closed, changed or dropped them since the text
 // was planned: then the client is told to try again, and not of names and
 // privileges that are none of its business.
-func (s *session) overtaken(e *expected, frame []byte) []byte {
+func (s *session) stalePlan(e *pendingReply, frame []byte) []byte {
 	code := codeOf(frame)
 	if e.runs != nil && code == string(sqlstate.SerializationFailure) {
 		e.runs.generation.Store(-1) // its ticket may be for what was
@@ -34,7 +34,7 @@ func (s *session) overtaken(e *expected, frame []byte) []byte {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), standPatience)
 	defer cancel()
-	if err := s.proxy.catalog.AssertStand(ctx, e.decision.releases); err != nil {
+	if err := s.proxy.catalog.AssertReleasesCurrent(ctx, e.decision.releases); err != nil {
 		if known := sqlstate.From(err); known.Code == sqlstate.SerializationFailure {
 			if e.runs != nil {
 				e.runs.generation.Store(-1)
@@ -63,7 +63,7 @@ func (s *session) decideBound(ctx context.Context, p *portal) error {
 	started := s.proxy.clock()
 	d, err := s.tailorAgain(ctx, p.plan)
 	p.took = s.proxy.clock().Sub(started)
-	s.proxy.meters.assessment.Observe(p.took)
+	s.proxy.metrics.assessment.Observe(p.took)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *session) recordBound(ctx context.Context, p *portal, record *audit.Reco
 	record.PlanMS = milliseconds(p.took)
 	err = s.recorded(ctx, p.bound, record, func(*decision) { sending = s.up.Flush() })
 	if err == nil {
-		s.proxy.meters.released(record)
+		s.proxy.metrics.released(record)
 	}
 	return sending, err
 }

@@ -53,7 +53,7 @@ func (o *owed) wake() {
 }
 
 // weigh settles what an expectation takes, and drops what only its own time needed.
-func (e *expected) weigh() int {
+func (e *pendingReply) weigh() int {
 	if e.weight > 0 {
 		return e.weight
 	}
@@ -82,7 +82,7 @@ func (s *session) awaitRoom(ctx context.Context) error {
 	if !s.expect.owed.crowded.Load() {
 		return nil
 	}
-	if s.turn != nil {
+	if s.loopSession != nil {
 		return errWaits
 	}
 	// Without Sync the server may keep its answers until its buffer is full.
@@ -95,7 +95,7 @@ func (s *session) awaitRoom(ctx context.Context) error {
 	return s.expect.ease(ctx)
 }
 
-func (q *expectations) ease(ctx context.Context) error {
+func (q *replyQueue) ease(ctx context.Context) error {
 	for q.owed.crowded.Load() {
 		if q.isStuck() {
 			return errSyncsInCopy
@@ -111,7 +111,7 @@ func (q *expectations) ease(ctx context.Context) error {
 
 // isStuck says that the server copies from the client and that nothing which was sent
 // ends that.
-func (q *expectations) isStuck() bool {
+func (q *replyQueue) isStuck() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queue) == 0 || !q.queue[0].copying {
@@ -126,7 +126,7 @@ func (q *expectations) isStuck() bool {
 }
 
 // copies notes that the server has asked for a copy from the client.
-func (q *expectations) copies(e *expected) {
+func (q *replyQueue) copies(e *pendingReply) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e.copying = true

@@ -14,10 +14,10 @@ import (
 )
 
 func TestWhatIsOwedIsBoundedAndEased(t *testing.T) {
-	q := &expectations{owed: owed{eased: make(chan struct{}, 1)}}
+	q := &replyQueue{owed: owed{eased: make(chan struct{}, 1)}}
 	n := 0
 	for ; !q.owed.crowded.Load(); n++ {
-		q.add(&expected{kind: 'Q', statement: strings.Repeat("x", 1000)})
+		q.add(&pendingReply{kind: 'Q', statement: strings.Repeat("x", 1000)})
 	}
 	if n < 100 || n > maxOwed/1000 {
 		t.Errorf("%d statements of 1000 bytes make a queue full", n)
@@ -37,9 +37,9 @@ func TestWhatIsOwedIsBoundedAndEased(t *testing.T) {
 }
 
 func TestWhoWaitsForRoomEndsWithTheSession(t *testing.T) {
-	q := &expectations{owed: owed{eased: make(chan struct{}, 1)}}
+	q := &replyQueue{owed: owed{eased: make(chan struct{}, 1)}}
 	for !q.owed.crowded.Load() {
-		q.add(&expected{kind: 'Q'})
+		q.add(&pendingReply{kind: 'Q'})
 	}
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(errShutdown)
@@ -49,8 +49,8 @@ func TestWhoWaitsForRoomEndsWithTheSession(t *testing.T) {
 }
 
 func TestSyncsWithinACopyDoNotWaitForEver(t *testing.T) {
-	q := &expectations{owed: owed{eased: make(chan struct{}, 1)}}
-	copied := &expected{kind: 'Q'}
+	q := &replyQueue{owed: owed{eased: make(chan struct{}, 1)}}
+	copied := &pendingReply{kind: 'Q'}
 	q.add(copied)
 	for !q.owed.crowded.Load() {
 		q.add(bare['S'])
@@ -65,7 +65,7 @@ func TestSyncsWithinACopyDoNotWaitForEver(t *testing.T) {
 }
 
 func TestMarksOutsideOfACopyAreNotKept(t *testing.T) {
-	q := &expectations{}
+	q := &replyQueue{}
 	mark := func() {
 		for range 1000 {
 			q.add(bare['d'])
@@ -76,7 +76,7 @@ func TestMarksOutsideOfACopyAreNotKept(t *testing.T) {
 	if len(q.queue) != 0 {
 		t.Errorf("%d marks without a statement", len(q.queue))
 	}
-	q.add(&expected{kind: 'Q'})
+	q.add(&pendingReply{kind: 'Q'})
 	mark()
 	q.complete()
 	if len(q.queue) != 0 || q.owed.bytes != 0 {
@@ -157,9 +157,9 @@ func TestIdentifiersAreCutAtACharacter(t *testing.T) {
 
 func TestATallyKeepsFewTexts(t *testing.T) {
 	now := time.Now()
-	tally := &tally{seed: maphash.MakeSeed()}
+	tally := &statementStats{seed: maphash.MakeSeed()}
 	for i := range maxShapes {
-		l := &look{text: "SELECT /*" + strings.Repeat("x", 1<<15) + strings.Repeat("y", i) + "*/ 1"}
+		l := &statementInfo{text: "SELECT /*" + strings.Repeat("x", 1<<15) + strings.Repeat("y", i) + "*/ 1"}
 		for range recordsOfAShape + 1 {
 			tally.counts(l, now)
 		}

@@ -181,7 +181,7 @@ func TestPeersAreGivenCompletely(t *testing.T) {
 }
 
 func TestWrongKeysAreCountedByOriginAndForgiven(t *testing.T) {
-	var g guesses
+	var g cancelLimiter
 	now := time.Now()
 	guesser := origin(&net.TCPAddr{IP: net.ParseIP("2001:db8::1"), Port: 1})
 	neighbour := origin(&net.TCPAddr{IP: net.ParseIP("2001:db8::2"), Port: 1})

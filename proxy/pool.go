@@ -123,9 +123,9 @@ func (s *session) pass(ctx context.Context, frame []byte, inside bool) error {
 	return nil
 }
 
-// poke asks sessions that are at rest to give up their connections.
-func (p *Proxy) poke() {
-	for _, s := range p.live.all() {
+// requestYield asks sessions that are at rest to give up their connections.
+func (p *Proxy) requestYield() {
+	for _, s := range p.registry.all() {
 		if s.pool != nil {
 			s.offer()
 		}
@@ -135,7 +135,7 @@ func (p *Proxy) poke() {
 // offer makes the goroutine that reads from the server see whether the
 // connection is wanted by another, where the session is at rest.
 func (s *session) offer() {
-	if s.proxy.places.queued() == 0 || !s.owedNothing() {
+	if s.proxy.upstreamLimiter.queued() == 0 || !s.owedNothing() {
 		return
 	}
 	s.pool.touch.Lock()
@@ -162,7 +162,7 @@ func (s *session) poked(ctx context.Context, err error) bool {
 // for one, and returns when the session has one again. Only the goroutine that
 // reads from the server calls it.
 func (s *session) share(ctx context.Context) error {
-	if s.pool == nil || s.proxy.places.queued() == 0 || !s.owedNothing() {
+	if s.pool == nil || s.proxy.upstreamLimiter.queued() == 0 || !s.owedNothing() {
 		return nil
 	}
 	gave, err := s.yield()
@@ -208,9 +208,9 @@ func (s *session) yield() (gave bool, err error) {
 	if u.from != s.proxy.running.Load() || u.clear() != nil || s.proxy.draining.Load() {
 		u.close()
 	} else {
-		s.proxy.shelf.put(u, s.proxy.clock(), keptFor)
+		s.proxy.idle.put(u, s.proxy.clock(), keptFor)
 	}
-	s.proxy.places.leave()
+	s.proxy.upstreamLimiter.release()
 	return true, nil
 }
 
@@ -252,12 +252,12 @@ func (s *session) wake(ctx context.Context) error {
 	}
 	if s.changed(again.principal) { // while it waited in line
 		u.close()
-		s.proxy.places.leave()
+		s.proxy.upstreamLimiter.release()
 		return errChanged
 	}
-	if err := errors.Join(u.restore(q.carried), u.introduce(s.principal)); err != nil {
+	if err := errors.Join(u.restore(q.carried), u.bindSessionID(s.principal)); err != nil {
 		u.close()
-		s.proxy.places.leave()
+		s.proxy.upstreamLimiter.release()
 		return err
 	}
 	_ = u.conn.SetDeadline(time.Time{})
@@ -266,7 +266,7 @@ func (s *session) wake(ctx context.Context) error {
 	defer q.touch.Unlock()
 	if ctx.Err() != nil {
 		u.close()
-		s.proxy.places.leave()
+		s.proxy.upstreamLimiter.release()
 		return context.Cause(ctx)
 	}
 	s.server, s.up.to = u, u.conn

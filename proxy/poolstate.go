@@ -59,8 +59,8 @@ func (u *upstream) restore(settings []byte) error {
 	return err
 }
 
-// introduce makes a connection known that a reader's tickets will be bound to.
-func (u *upstream) introduce(principal *catalog.Principal) error {
+// bindSessionID makes a connection known that a reader's tickets will be bound to.
+func (u *upstream) bindSessionID(principal *catalog.Principal) error {
 	if !principal.Reader || u.session != "" {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (s *session) prepareAgain(ctx context.Context, p *prepared) error {
 		return sqlstate.New(sqlstate.FeatureNotSupported,
 			"a prepared statement of more than 256 kB is gone").WithHint("Prepare it again.")
 	}
-	e := &expected{kind: 'P', statement: p.text, started: s.proxy.clock(), silent: true, again: p}
+	e := &pendingReply{kind: 'P', statement: p.text, started: s.proxy.clock(), silent: true, again: p}
 	text := p.text
 	switch {
 	case p.plan.Explain != "":
@@ -192,11 +192,11 @@ func (s *session) prepareAgain(ctx context.Context, p *prepared) error {
 		}
 		e.over(p.plan, d)
 		p.decision = d
-		text = s.ticket(e.rewritten.SQL, d)
+		text = s.admissionToken(e.rewritten.SQL, d)
 	}
 	p.generation.Store(s.generation)
 	// A text that was to make the server forget it may have failed.
-	s.expect.add(&expected{kind: 'C', statement: p.text, started: e.started, silent: true})
+	s.expect.add(&pendingReply{kind: 'C', statement: p.text, started: e.started, silent: true})
 	if err := send(s.up, &pgproto3.Close{ObjectType: 'S', Name: p.name}); err != nil {
 		return err
 	}

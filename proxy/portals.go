@@ -66,7 +66,7 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	}
 	if p == nil { // prepared by SQL, or not at all: the record has its name
 		s.unsettled = true
-		p = &prepared{plan: passing, look: &look{text: "EXECUTE " + pgx.Identifier{string(from)}.Sanitize()}, name: string(from)}
+		p = &prepared{plan: passing, statementInfo: &statementInfo{text: "EXECUTE " + pgx.Identifier{string(from)}.Sanitize()}, name: string(from)}
 	}
 	if !own(p.name) {
 		s.names.bound(to, p, asked)
@@ -104,7 +104,7 @@ func (s *session) named(ctx context.Context, frame []byte) error {
 	}
 	client := string(cutName(body[1 : len(body)-1]))
 	if s.principal.Reader && own(client) {
-		e := &expected{kind: frame[0], started: s.proxy.clock(), record: s.record("")}
+		e := &pendingReply{kind: frame[0], started: s.proxy.clock(), record: s.record("")}
 		s.pipelined = true
 		return s.refuseStep(e, errOwnName(client))
 	}
@@ -112,7 +112,7 @@ func (s *session) named(ctx context.Context, frame []byte) error {
 	s.pipelined = s.pipelined || frame[0] == 'D'
 	if frame[0] == 'D' && body[0] == 'S' {
 		if err := s.prepareAgain(ctx, s.names.statement(client)); err != nil {
-			e := &expected{kind: 'D', started: s.proxy.clock(), record: s.record("")}
+			e := &pendingReply{kind: 'D', started: s.proxy.clock(), record: s.record("")}
 			return s.refuseStep(e, err)
 		}
 	}
@@ -144,7 +144,7 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	name = cutName(name)
 	most := binary.BigEndian.Uint32(rest)
 	p := s.names.portals[string(name)]
-	if s.turn != nil && p != nil && !s.principal.Reader && p.activates() {
+	if s.loopSession != nil && p != nil && !s.principal.Reader && p.activates() {
 		return errWaits
 	}
 	e := s.expect.blank()
@@ -157,23 +157,23 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	}
 	if p == nil || p.plan.Passes() || p.plan.Explain != "" {
 		if p != nil {
-			s.settle(p.look, false)
-			s.names.discard(p.look)
+			s.settle(p.statementInfo, false)
+			s.names.discard(p.statementInfo)
 			_, _ = s.fetched(p.text, true)
 		}
 		switch {
 		case p == nil: // a cursor
 			e.statement = "FETCH FROM " + pgx.Identifier{string(name)}.Sanitize()
-			s.count(e, &look{text: e.statement})
+			s.count(e, &statementInfo{text: e.statement})
 		case !p.decided:
 			p.decided = true
 			e.statement = p.text
 			if p.plan.Explain == "" || len(p.plan.Relations) == 0 {
-				s.count(e, p.look)
+				s.count(e, p.statementInfo)
 			}
 		}
 		if d, text := s.names.fetches(string(name)); d != nil {
-			e.released, e.record, e.shape = true, s.record(text), nil
+			e.released, e.record, e.fingerprint = true, s.record(text), nil
 			if err := s.recordFetch(ctx, d, e.record); err != nil {
 				return s.refuseStep(e, err)
 			}
@@ -196,7 +196,7 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 			return s.refuseStep(e, err)
 		}
 		p.decided, p.record = true, e.record
-		s.settle(p.look, true)
+		s.settle(p.statementInfo, true)
 		e.prelude = p.bound.notice
 		s.declare(p.plan, p.bound)
 	}
@@ -217,6 +217,6 @@ func (s *session) dropQueried() error {
 	if s.status.Load() != 'E' && !s.expect.owesClient() {
 		return nil
 	}
-	s.expect.add(&expected{kind: 'C', silent: true})
+	s.expect.add(&pendingReply{kind: 'C', silent: true})
 	return send(s.up, &pgproto3.Close{ObjectType: 'P'})
 }

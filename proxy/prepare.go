@@ -36,7 +36,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	if err == nil {
 		err = s.assertHolds(statementWeight + min(len(runs.text), audit.MostShown) + 4*len(parameters) + plan.Bytes())
 	}
-	made := &prepared{plan: plan, look: runs, name: name, types: parameters}
+	made := &prepared{plan: plan, statementInfo: runs, name: name, types: parameters}
 	if err == nil && plan.Explain == "" && plan.Prepares == "" && s.principal.Reader && !s.concernsNothing(runs) {
 		made.meant = s.settings.meaning()
 	}
@@ -95,7 +95,7 @@ func (s *session) assertFree(name string) error {
 // preparePassing returns what the server gets for a text that names no protected
 // table.
 func (s *session) preparePassing(made *prepared) (string, error) {
-	call, err := s.assertPassing(made.look)
+	call, err := s.assertPassing(made.statementInfo)
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +104,7 @@ func (s *session) preparePassing(made *prepared) (string, error) {
 		if shows {
 			made.fetches = d
 		}
-		return s.ticket(made.text, d), nil
+		return s.admissionToken(made.text, d), nil
 	}
 	text := s.inPlace(made.text, call)
 	if text != made.text {
@@ -114,7 +114,7 @@ func (s *session) preparePassing(made *prepared) (string, error) {
 }
 
 // prepareReleases returns the text that reads releases.
-func (s *session) prepareReleases(ctx context.Context, e *expected, made *prepared) (string, error) {
+func (s *session) prepareReleases(ctx context.Context, e *pendingReply, made *prepared) (string, error) {
 	if err := assertPlainTypes(made.plan, made.types); err != nil {
 		return "", err
 	}
@@ -124,13 +124,13 @@ func (s *session) prepareReleases(ctx context.Context, e *expected, made *prepar
 	}
 	e.over(made.plan, d)
 	made.decision = d
-	return s.ticket(e.rewritten.SQL, d), nil
+	return s.admissionToken(e.rewritten.SQL, d), nil
 }
 
 // assertPassing refuses a text that names no protected table where it would do
 // something else than it says. For SECURITY LABEL it returns the call that does it, for
 // SHOW of Tailor's parameters the query that answers it.
-func (s *session) assertPassing(l *look) (call string, err error) {
+func (s *session) assertPassing(l *statementInfo) (call string, err error) {
 	if l.labels() {
 		call, err = planner.SecurityLabel(l.text)
 	} else if l.parameters() {

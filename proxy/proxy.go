@@ -25,7 +25,7 @@ type Catalog interface {
 	Principal(ctx context.Context, name string) (*catalog.Principal, error)
 	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
 	Show(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
-	AssertStand(ctx context.Context, releases []*catalog.Release) error
+	AssertReleasesCurrent(ctx context.Context, releases []*catalog.Release) error
 	Owns(ctx context.Context, p *catalog.Principal, r *catalog.Relation) (bool, error)
 	Ticket(statement string, session string, releases []*catalog.Release) string
 	Settle(ctx context.Context, which func(*catalog.Relation) bool) []catalog.Unsettled
@@ -56,14 +56,14 @@ type Proxy struct {
 	seed    maphash.Seed
 	cancels cancels
 	passing chan struct{} // one for each cancel request on its way to a peer
-	guesses guesses
+	cancelLimiter cancelLimiter
 	replays replays
-	live    live
-	seats   *seats
-	places  *seats // of connections to PostgreSQL
-	shelf   shelf
-	meters  *meters
-	rushes  rushes
+	registry    registry
+	clientLimiter   *connLimiter
+	upstreamLimiter  *connLimiter // of connections to PostgreSQL
+	idle   idlePool
+	metrics  *proxyMetrics
+	sharedStats  sharedStats
 	loops   []*loop
 	next    atomic.Uint32 // of the loops
 	// starting bounds the connections that have not come to a session yet.
@@ -91,11 +91,11 @@ func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock fu
 	p := &Proxy{
 		catalog: catalog, audit: audit, log: log, clock: clock, secret: secret, seed: maphash.MakeSeed(),
 		cancels: newCancels(), passing: make(chan struct{}, maxDelivered), starting: make(chan struct{}, maxStarting),
-		seats: newSeats(config.MaxClients, config.MaxClientsOfPrincipal), plans: planner.NewCache(),
-		places: newSeats(config.places(), 0),
+		clientLimiter: newSeats(config.MaxClients, config.MaxClientsOfPrincipal), plans: planner.NewCache(),
+		upstreamLimiter: newSeats(config.upstreamLimit(), 0),
 	}
 	p.running.Store(r)
-	p.meters = newMeters(p)
+	p.metrics = newMeters(p)
 	return p, nil
 }
 
@@ -122,7 +122,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	defer p.stopLoops()
 	upkeep, stop := context.WithCancel(hard)
 	var keeper, sessions sync.WaitGroup
-	keeper.Go(func() { p.keepUp(upkeep) })
+	keeper.Go(func() { p.maintain(upkeep) })
 	defer keeper.Wait()
 	defer stop()
 	defer func() {
@@ -168,7 +168,7 @@ func (p *Proxy) serve(start, hard context.Context, conn net.Conn) {
 			p.log.Error("session failed", "stack", string(debug.Stack()))
 		}
 	}()
-	p.meters.connections.Add(1)
+	p.metrics.connections.Add(1)
 	select {
 	case p.starting <- struct{}{}:
 	default:
@@ -178,14 +178,14 @@ func (p *Proxy) serve(start, hard context.Context, conn net.Conn) {
 	s, err := p.start(start, conn)
 	<-p.starting
 	if err != nil {
-		p.meters.logins["refused"].Add(1)
+		p.metrics.logins["refused"].Add(1)
 		p.refuseLogin(conn, err)
 		return
 	}
 	if s != nil {
-		p.meters.logins["accepted"].Add(1)
-		defer p.seats.leave()
-		defer p.seats.exit(s.principal.Name)
+		p.metrics.logins["accepted"].Add(1)
+		defer p.clientLimiter.release()
+		defer p.clientLimiter.exit(s.principal.Name)
 		s.run(hard)
 	}
 }

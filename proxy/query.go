@@ -18,7 +18,7 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 	}
 	s.note(q.String)
 	started := s.arrived()
-	runs, resolved, plan, err := s.planned(ctx, &look{text: q.String})
+	runs, resolved, plan, err := s.planned(ctx, &statementInfo{text: q.String})
 	if err == errWaits {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 }
 
 // queryAccount returns the query that shows the account of a plan.
-func (s *session) queryAccount(ctx context.Context, e *expected, runs *look, plan *planner.Plan) (string, error) {
+func (s *session) queryAccount(ctx context.Context, e *pendingReply, runs *statementInfo, plan *planner.Plan) (string, error) {
 	account, err := s.explained(ctx, plan, s.recordAt(e.started, runs.text))
 	if err == nil && len(plan.Relations) == 0 {
 		s.count(e, runs) // else durable already
@@ -68,7 +68,7 @@ func (s *session) queryAccount(ctx context.Context, e *expected, runs *look, pla
 
 // queryPassing returns what the server gets for a text that names no protected
 // table.
-func (s *session) queryPassing(ctx context.Context, e *expected, runs *look) (string, error) {
+func (s *session) queryPassing(ctx context.Context, e *pendingReply, runs *statementInfo) (string, error) {
 	call, err := s.assertPassing(runs)
 	if err != nil {
 		return "", err
@@ -95,7 +95,7 @@ var errPipelined = sqlstate.New(sqlstate.FeatureNotSupported,
 
 // queryFetch returns the text by which rows are fetched from cursors over
 // releases, or the transaction of one that outlives it ends.
-func (s *session) queryFetch(ctx context.Context, e *expected, runs *look, d *decision, shows bool) (string, error) {
+func (s *session) queryFetch(ctx context.Context, e *pendingReply, runs *statementInfo, d *decision, shows bool) (string, error) {
 	e.record = s.recordAt(e.started, runs.text)
 	s.settle(runs, false)
 	e.released = true
@@ -104,11 +104,11 @@ func (s *session) queryFetch(ctx context.Context, e *expected, runs *look, d *de
 			return "", err
 		}
 	}
-	return s.ticket(runs.text, d), nil
+	return s.admissionToken(runs.text, d), nil
 }
 
 // queryReleases returns the text that reads releases, once it is recorded.
-func (s *session) queryReleases(ctx context.Context, e *expected, runs *look, plan *planner.Plan) (string, error) {
+func (s *session) queryReleases(ctx context.Context, e *pendingReply, runs *statementInfo, plan *planner.Plan) (string, error) {
 	e.record = s.recordAt(e.started, runs.text)
 	d, err := s.measuredDecision(ctx, plan, e.record, func(*decision) {})
 	if err != nil {
@@ -118,5 +118,5 @@ func (s *session) queryReleases(ctx context.Context, e *expected, runs *look, pl
 	e.over(plan, d)
 	e.prelude = d.notice
 	s.declare(plan, d)
-	return s.ticket(e.rewritten.SQL, d), nil
+	return s.admissionToken(e.rewritten.SQL, d), nil
 }

@@ -43,9 +43,9 @@ func (p *Proxy) Reload(config Config) error {
 		return err
 	}
 	p.running.Store(r)
-	p.seats.resize(config.MaxClients, config.MaxClientsOfPrincipal)
-	p.places.resize(config.places(), 0)
-	p.shelf.drop(anybodys) // it is of the configuration before
+	p.clientLimiter.resize(config.MaxClients, config.MaxClientsOfPrincipal)
+	p.upstreamLimiter.resize(config.upstreamLimit(), 0)
+	p.idle.drop(anybodys) // it is of the configuration before
 	return nil
 }
 

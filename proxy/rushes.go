@@ -8,10 +8,10 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/audit"
 )
 
-// rushes are the tallies of short sessions: those of one role, database and
+// sharedStats are the tallies of short sessions: those of one role, database and
 // host that take over each other's connections count their runs together, or
 // each would leave a record of its own. It is safe for concurrent use.
-type rushes struct {
+type sharedStats struct {
 	mu      sync.Mutex
 	tallies map[rush]*together
 }
@@ -21,12 +21,12 @@ type rush struct{ principal, database, host string }
 
 // together is a tally with the number of sessions that have it now.
 type together struct {
-	tally
+	statementStats
 	sessions int
 }
 
 // join returns the tally of a session that begins.
-func (r *rushes) join(key rush, fresh func() tally) *tally {
+func (r *sharedStats) join(key rush, fresh func() statementStats) *statementStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.tallies[key]
@@ -34,15 +34,15 @@ func (r *rushes) join(key rush, fresh func() tally) *tally {
 		if r.tallies == nil {
 			r.tallies = make(map[rush]*together)
 		}
-		t = &together{tally: fresh()}
+		t = &together{statementStats: fresh()}
 		r.tallies[key] = t
 	}
 	t.sessions++
-	return &t.tally
+	return &t.statementStats
 }
 
 // leave ends what join began.
-func (r *rushes) leave(key rush) {
+func (r *sharedStats) leave(key rush) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tallies[key].sessions--
@@ -50,7 +50,7 @@ func (r *rushes) leave(key rush) {
 
 // take ends an interval and returns what was counted. Tallies that nobody has
 // any more are forgotten.
-func (r *rushes) take(now time.Time) []sum {
+func (r *sharedStats) take(now time.Time) []sum {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var sums []sum
@@ -76,13 +76,13 @@ func (s *session) hurry() (done func()) {
 	host, _, _ := net.SplitHostPort(s.address)
 	key := rush{s.principal.Name, s.database, host}
 	s.together = true
-	s.tally = s.proxy.rushes.join(key, func() tally { return tally{seed: s.proxy.seed} })
-	return func() { s.proxy.rushes.leave(key) }
+	s.stats = s.proxy.sharedStats.join(key, func() statementStats { return statementStats{seed: s.proxy.seed} })
+	return func() { s.proxy.sharedStats.leave(key) }
 }
 
 // noteRushes hands over what short sessions have counted.
 func (p *Proxy) noteRushes() {
-	for _, counted := range p.rushes.take(p.clock()) {
+	for _, counted := range p.sharedStats.take(p.clock()) {
 		p.audit.Finish(counted.record, counted.outcome)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// seats bounds the number of sessions, in all and for each principal. Clients
+// connLimiter bounds the number of sessions, in all and for each principal. Clients
 // that find no seat wait in the order in which they came. It is safe for
 // concurrent use.
-type seats struct {
+type connLimiter struct {
 	mu         sync.Mutex
 	limit      int
 	principals int // limit for each; 0 for none
@@ -22,18 +22,18 @@ type seats struct {
 	waiting    []chan struct{} // closed when the seat is theirs
 }
 
-func newSeats(limit, principals int) *seats {
-	return &seats{limit: limit, principals: principals, byName: make(map[string]int)}
+func newSeats(limit, principals int) *connLimiter {
+	return &connLimiter{limit: limit, principals: principals, byName: make(map[string]int)}
 }
 
 func tooMany() error {
 	return sqlstate.New(sqlstate.TooManyConnections, "sorry, too many clients already")
 }
 
-// take waits for a seat as long as the patience lasts, then refuses with 53300;
+// acquire waits for a seat as long as the patience lasts, then refuses with 53300;
 // with 57P03 where the context is cancelled because no client is wanted any more. waits are
 // called when the wait begins.
-func (s *seats) take(ctx context.Context, patience time.Duration, waits ...func()) error {
+func (s *connLimiter) acquire(ctx context.Context, patience time.Duration, waits ...func()) error {
 	s.mu.Lock()
 	if s.taken < s.limit {
 		s.taken++
@@ -70,8 +70,8 @@ func (s *seats) take(ctx context.Context, patience time.Duration, waits ...func(
 	return tooMany()
 }
 
-// leave frees a seat for the one who has waited longest.
-func (s *seats) leave() {
+// release frees a seat for the one who has waited longest.
+func (s *connLimiter) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken--
@@ -79,7 +79,7 @@ func (s *seats) leave() {
 }
 
 // admit gives free seats to those who wait.
-func (s *seats) admit() {
+func (s *connLimiter) admit() {
 	for s.taken < s.limit && len(s.waiting) > 0 {
 		close(s.waiting[0])
 		s.waiting = slices.Delete(s.waiting, 0, 1)
@@ -88,7 +88,7 @@ func (s *seats) admit() {
 }
 
 // enter counts a session of a principal, and refuses one too many.
-func (s *seats) enter(principal string) error {
+func (s *connLimiter) enter(principal string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.principals > 0 && s.byName[principal] >= s.principals {
@@ -99,7 +99,7 @@ func (s *seats) enter(principal string) error {
 }
 
 // exit takes back what enter counted.
-func (s *seats) exit(principal string) {
+func (s *connLimiter) exit(principal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byName[principal]--; s.byName[principal] == 0 {
@@ -108,14 +108,14 @@ func (s *seats) exit(principal string) {
 }
 
 // of is the number of sessions of a principal.
-func (s *seats) of(principal string) int {
+func (s *connLimiter) of(principal string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byName[principal]
 }
 
 // resize sets new limits. Who has a seat keeps it.
-func (s *seats) resize(limit, principals int) {
+func (s *connLimiter) resize(limit, principals int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limit, s.principals = limit, principals
@@ -123,14 +123,14 @@ func (s *seats) resize(limit, principals int) {
 }
 
 // occupied is how many are taken.
-func (s *seats) occupied() int {
+func (s *connLimiter) occupied() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.taken
 }
 
 // queued is how many wait.
-func (s *seats) queued() int {
+func (s *connLimiter) queued() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting)

@@ -8,16 +8,16 @@ import (
 
 func TestSeatsAreGivenInTheOrderOfArrival(t *testing.T) {
 	s := newSeats(1, 1)
-	if err := s.take(t.Context(), 0); err != nil {
+	if err := s.acquire(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.take(t.Context(), time.Millisecond); err == nil {
+	if err := s.acquire(t.Context(), time.Millisecond); err == nil {
 		t.Error("a second seat")
 	}
 	order := make(chan int, 2)
 	for i := range 2 {
 		go func() {
-			if s.take(context.Background(), time.Minute) == nil {
+			if s.acquire(context.Background(), time.Minute) == nil {
 				order <- i
 			}
 		}()
@@ -25,7 +25,7 @@ func TestSeatsAreGivenInTheOrderOfArrival(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	s.leave()
+	s.release()
 	if first := <-order; first != 0 {
 		t.Error("the second was served first")
 	}

@@ -38,7 +38,7 @@ type session struct {
 	up  *sink   // to the server
 
 	touch  sync.Mutex // guards what follows, client and server.conn against those who interrupt
-	turn   *turn      // of the loop that serves the session; nil for none
+	loopSession   *loopSession      // of the loop that serves the session; nil for none
 	parted bool       // the server's side may be another's
 
 	stop     context.CancelCauseFunc // ends the session, for the reason given
@@ -49,11 +49,11 @@ type session struct {
 	seen     int64        // messages, when keepUp last found that they had changed
 	since    time.Time    // that was
 
-	homecoming homecoming
-	expect     expectations
+	loopRejoin loopRejoin
+	expect     replyQueue
 	swallows   bool // the pieces of the server's message: the goroutine that forwards answers looks
 	work       interrupts
-	tally      *tally
+	stats      *statementStats
 	together   bool          // the tally is not the session's alone
 	status     atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
 	// activated is the text that has called tailor.activate since then, nil for none.
@@ -100,27 +100,27 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 		return nil, err
 	}
 	in.ofClient()
-	if err := p.seats.take(ctx, r.QueueTimeout); err != nil {
+	if err := p.clientLimiter.acquire(ctx, r.QueueTimeout); err != nil {
 		return nil, err
 	}
-	if err := p.seats.enter(user); err != nil {
-		p.seats.leave()
+	if err := p.clientLimiter.enter(user); err != nil {
+		p.clientLimiter.release()
 		return nil, err
 	}
 	server, err := p.server(ctx, r, g.parameters, client)
 	if err != nil {
-		p.seats.exit(user)
-		p.seats.leave()
+		p.clientLimiter.exit(user)
+		p.clientLimiter.release()
 		return nil, err
 	}
 	server.frames.ofServer()
 	s := &session{
 		proxy: p, loop: p.loopOf(), id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(), server: server, principal: client.principal,
 		database: g.parameters["database"], keyring: r.peers.keyring, keyLength: shortSecret, in: in,
-		out: &sink{to: g.conn, meter: p.meters.toClients}, up: &sink{to: server.conn, meter: p.meters.toServer},
-		tally:     &tally{seed: p.seed},
+		out: &sink{to: g.conn, meter: p.metrics.toClients}, up: &sink{to: server.conn, meter: p.metrics.toServer},
+		stats:     &statementStats{seed: p.seed},
 		names:     newNames(),
-		expect:    expectations{owed: owed{eased: make(chan struct{}, 1)}},
+		expect:    replyQueue{owed: owed{eased: make(chan struct{}, 1)}},
 		knowledge: knowledge{settings: settings{notices: true}},
 	}
 	s.up.questions = &s.questions
@@ -149,12 +149,12 @@ func (s *session) run(ctx context.Context) {
 		s.end = err
 		return
 	}
-	s.expect.dropped = func(e *expected) { s.finish(e, audit.Failed, e.ahead.code()) }
+	s.expect.dropped = func(e *pendingReply) { s.finish(e, audit.Failed, e.ahead.code()) }
 	ctx, s.stop = context.WithCancelCause(ctx)
 	spare := context.AfterFunc(ctx, func() { s.interrupt(context.Cause(ctx)) })
 	defer spare()
-	s.proxy.live.add(s)
-	defer s.proxy.live.remove(s)
+	s.proxy.registry.add(s)
+	defer s.proxy.registry.remove(s)
 	if s.proxy.draining.Load() {
 		s.stop(errShutdown)
 	}
@@ -231,8 +231,8 @@ func (s *session) interrupt(cause error) {
 	s.work.end()
 	s.touch.Lock()
 	defer s.touch.Unlock()
-	if s.turn != nil {
-		s.turn.leave()
+	if s.loopSession != nil {
+		s.loopSession.leave()
 		return
 	}
 	_ = s.client.SetReadDeadline(past)
@@ -309,7 +309,7 @@ func (s *session) noteTally() {
 	if s.together {
 		return
 	}
-	for _, counted := range s.tally.take(s.proxy.clock(), s.recordAt) {
+	for _, counted := range s.stats.take(s.proxy.clock(), s.recordAt) {
 		s.proxy.audit.Finish(counted.record, counted.outcome)
 	}
 }

@@ -31,18 +31,18 @@ func (someone) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 func bareSession(client, server io.Reader) (s *session, toServer, toClient *bytes.Buffer) {
 	p := &Proxy{audit: silence{}, log: slog.New(slog.DiscardHandler), clock: time.Now, seed: maphash.MakeSeed()}
 	p.running.Store(&running{Config: DefaultConfig()})
-	p.seats = newSeats(1, 0)
-	p.meters = newMeters(p)
+	p.clientLimiter = newSeats(1, 0)
+	p.metrics = newMeters(p)
 	toServer, toClient = &bytes.Buffer{}, &bytes.Buffer{}
 	s = &session{
 		proxy: p, client: someone{}, principal: &catalog.Principal{Name: "dba"},
 		server: &upstream{frames: newFrames(server)}, in: newFrames(client),
-		out: &sink{to: toClient, meter: p.meters.toClients}, up: &sink{to: toServer, meter: p.meters.toServer},
-		tally: &tally{seed: p.seed},
+		out: &sink{to: toClient, meter: p.metrics.toClients}, up: &sink{to: toServer, meter: p.metrics.toServer},
+		stats: &statementStats{seed: p.seed},
 		names: names{statements: make(map[string]*prepared), portals: make(map[string]*portal)},
 	}
 	s.in.ofClient()
 	s.server.frames.ofServer()
-	s.expect.dropped = func(e *expected) { s.finish(e, audit.Failed, "") }
+	s.expect.dropped = func(e *pendingReply) { s.finish(e, audit.Failed, "") }
 	return s, toServer, toClient
 }

@@ -133,10 +133,10 @@ func (s *session) readAhead(ctx context.Context, text string) error {
 	if s.pipelined || !s.principal.Reader || !beginsTransaction(text) {
 		return nil
 	}
-	if s.known && !s.unsettled && (s.hold() || !s.homecoming.away.Load()) {
+	if s.known && !s.unsettled && (s.hold() || !s.loopRejoin.away.Load()) {
 		return nil // a session that has asked for nothing protected is spared the question
 	}
-	if s.turn != nil {
+	if s.loopSession != nil {
 		return errWaits
 	}
 	_ = s.readSettings(ctx)
@@ -272,16 +272,16 @@ func (s *session) recall() bool {
 	return true
 }
 
-// settlers are words without which a statement changes no setting, short of a
+// settlingKeywords are words without which a statement changes no setting, short of a
 // function that does.
-var settlers = words.New([]string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp", "table"})
+var settlingKeywords = words.New([]string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp", "table"})
 
 // settle notes that a statement which is about to run may change settings.
 // Where it may well, nothing can follow in its pipeline that depends on them.
 // Above doubt are plain queries without a function, what begins or ends a transaction
 // without having changed them, and what reads releases: the planner lets no function into it
 // that could.
-func (s *session) settle(l *look, released bool) {
+func (s *session) settle(l *statementInfo, released bool) {
 	begins := beginsTransaction(l.text)
 	s.unsettled = s.unsettled || l.settles() && !begins || // REPEATABLE is no table
 		s.within && !released && l.ends()

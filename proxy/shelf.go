@@ -34,16 +34,16 @@ const reuseAge = 5 * time.Minute
 // resetTimeout bounds how long the server may take to clear a session.
 const resetTimeout = 5 * time.Second
 
-// shelf keeps connections to the server between sessions of one role with the
+// idlePool keeps connections to the server between sessions of one role with the
 // same start-up parameters, password and settings. It is safe for concurrent use.
-type shelf struct {
+type idlePool struct {
 	mu     sync.Mutex
-	kinds  map[string]*kind
+	kinds  map[string]*poolKey
 	closed bool // nothing is kept any more
 }
 
-// kind is all logins that are alike.
-type kind struct {
+// poolKey is all logins that are alike.
+type poolKey struct {
 	kept   []*upstream // the last is the youngest
 	logins int         // in the interval
 	since  time.Time   // the interval's begin
@@ -51,15 +51,15 @@ type kind struct {
 }
 
 // take returns a connection that is kept, nil if none, and counts the login.
-func (h *shelf) take(key string, now time.Time) *upstream {
+func (h *idlePool) take(key string, now time.Time) *upstream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k := h.kinds[key]
 	if k == nil {
 		if h.kinds == nil {
-			h.kinds = make(map[string]*kind)
+			h.kinds = make(map[string]*poolKey)
 		}
-		k = &kind{since: now}
+		k = &poolKey{since: now}
 		h.kinds[key] = k
 	}
 	if now.Sub(k.since) >= rushInterval {
@@ -78,7 +78,7 @@ func (h *shelf) take(key string, now time.Time) *upstream {
 }
 
 // wants says whether a connection is to be kept.
-func (h *shelf) wants(key string, now time.Time) bool {
+func (h *idlePool) wants(key string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k := h.kinds[key]
@@ -86,7 +86,7 @@ func (h *shelf) wants(key string, now time.Time) bool {
 }
 
 // put keeps a connection for some time, or closes it where nothing is kept.
-func (h *shelf) put(u *upstream, now time.Time, long time.Duration) {
+func (h *idlePool) put(u *upstream, now time.Time, long time.Duration) {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -96,7 +96,7 @@ func (h *shelf) put(u *upstream, now time.Time, long time.Duration) {
 	defer h.mu.Unlock()
 	k := h.kinds[u.kind]
 	if k == nil {
-		k = &kind{since: now}
+		k = &poolKey{since: now}
 		h.kinds[u.kind] = k
 	}
 	u.keptSince, u.keptUntil, u.served = now, now.Add(long), true
@@ -104,7 +104,7 @@ func (h *shelf) put(u *upstream, now time.Time, long time.Duration) {
 }
 
 // sweep closes what was kept for long enough.
-func (h *shelf) sweep(now time.Time) {
+func (h *idlePool) sweep(now time.Time) {
 	var over []*upstream
 	defer func() { closeAll(over) }()
 	h.mu.Lock()
@@ -138,7 +138,7 @@ type whose func(*upstream) bool
 func anybodys(*upstream) bool { return true }
 
 // drop closes what is kept, and says whether there was any.
-func (h *shelf) drop(mine whose) bool {
+func (h *idlePool) drop(mine whose) bool {
 	var over []*upstream
 	h.mu.Lock()
 	for _, k := range h.kinds {
@@ -155,7 +155,7 @@ func (h *shelf) drop(mine whose) bool {
 }
 
 // shut closes everything, for good.
-func (h *shelf) shut() {
+func (h *idlePool) shut() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
@@ -163,7 +163,7 @@ func (h *shelf) shut() {
 }
 
 // count is how many are kept.
-func (h *shelf) count(mine whose) int {
+func (h *idlePool) count(mine whose) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
@@ -179,10 +179,10 @@ func (h *shelf) count(mine whose) int {
 
 // evict closes the connection that has been kept for longest, to make a place,
 // and says whether there was one.
-func (h *shelf) evict(mine whose) bool {
+func (h *idlePool) evict(mine whose) bool {
 	h.mu.Lock()
 	var oldest *upstream
-	var among *kind
+	var among *poolKey
 	for _, k := range h.kinds {
 		for _, u := range k.kept {
 			if mine(u) && (oldest == nil || u.keptUntil.Before(oldest.keptUntil)) {
@@ -213,12 +213,12 @@ func kindOf(principal *catalog.Principal, parameters map[string]string) string {
 // server finds a connection to the server for a session, or makes one, once
 // there is a place for it. The place is the session's.
 func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]string, client *admitted) (u *upstream, err error) {
-	if err := p.places.take(ctx, r.QueueTimeout, p.poke); err != nil {
+	if err := p.upstreamLimiter.acquire(ctx, r.QueueTimeout, p.requestYield); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			p.places.leave()
+			p.upstreamLimiter.release()
 		}
 	}()
 	if err := p.confirm(ctx, client); err != nil {
@@ -233,7 +233,7 @@ func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string
 	if r.Pool == PoolTransaction || r.ReuseTimeout > 0 && keys != nil {
 		key = kindOf(principal, parameters)
 		for {
-			u := p.shelf.take(key, p.clock())
+			u := p.idle.take(key, p.clock())
 			if u == nil {
 				break
 			}
@@ -259,15 +259,15 @@ func (p *Proxy) connect(ctx context.Context, r *running, parameters map[string]s
 	role, database := parameters["user"], parameters["database"]
 	rolesOwn := func(u *upstream) bool { return u.role == role }
 	databasesOwn := func(u *upstream) bool { return u.database == database }
-	for p.places.occupied()+p.shelf.count(anybodys) > r.places() && p.shelf.evict(anybodys) {
+	for p.upstreamLimiter.occupied()+p.idle.count(anybodys) > r.upstreamLimit() && p.idle.evict(anybodys) {
 	}
-	for r.Pool == PoolSession && p.seats.of(role)+p.shelf.count(rolesOwn) > r.connectionsOfPrincipal() && p.shelf.evict(rolesOwn) {
+	for r.Pool == PoolSession && p.clientLimiter.of(role)+p.idle.count(rolesOwn) > r.connectionsOfPrincipal() && p.idle.evict(rolesOwn) {
 	}
 	u, err := r.connect(ctx, parameters, keys)
 	for _, makeRoom := range []func() bool{
-		func() bool { return p.shelf.drop(rolesOwn) },
-		func() bool { return p.shelf.evict(databasesOwn) },
-		func() bool { return p.shelf.evict(anybodys) },
+		func() bool { return p.idle.drop(rolesOwn) },
+		func() bool { return p.idle.evict(databasesOwn) },
+		func() bool { return p.idle.evict(anybodys) },
 	} {
 		var refused *errorResponse
 		if errors.As(err, &refused) && codeOf(refused.frame) == string(sqlstate.TooManyConnections) && makeRoom() {
@@ -283,7 +283,7 @@ func (p *Proxy) connect(ctx context.Context, r *running, parameters map[string]s
 
 // inRush says that logins like the session's come fast.
 func (s *session) inRush() bool {
-	return s.server.kind != "" && s.proxy.shelf.wants(s.server.kind, s.proxy.clock())
+	return s.server.kind != "" && s.proxy.idle.wants(s.server.kind, s.proxy.clock())
 }
 
 // leaveServer keeps the server's side of a session that has ended, or closes it,
@@ -298,7 +298,7 @@ func (s *session) leaveServer() {
 	s.touch.Lock()
 	s.parted = true
 	s.touch.Unlock()
-	defer s.proxy.places.leave()
+	defer s.proxy.upstreamLimiter.release()
 	u, r := s.server, s.proxy.running.Load()
 	keep := s.reusable && u.from == r && r.ReuseTimeout > 0 && !s.proxy.draining.Load() && s.inRush()
 	if !keep || u.clear() != nil {
@@ -306,7 +306,7 @@ func (s *session) leaveServer() {
 		return
 	}
 	u.remember()
-	s.proxy.shelf.put(u, s.proxy.clock(), r.ReuseTimeout)
+	s.proxy.idle.put(u, s.proxy.clock(), r.ReuseTimeout)
 }
 
 // clear makes a connection what it was after its login (PostgreSQL, DISCARD):

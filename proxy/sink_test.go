@@ -13,7 +13,7 @@ func TestUntouchedMessagesAreOneWrite(t *testing.T) {
 	writes := &countedWrites{}
 	s, _, _ := bareSession(nil, bytes.NewReader(stream))
 	s.out.to = writes
-	s.expect.add(&expected{kind: 'E'})
+	s.expect.add(&pendingReply{kind: 'E'})
 	_ = s.answers(t.Context())
 	if writes.n != 1 || !bytes.Equal(writes.all, stream) {
 		t.Errorf("%d writes of %q", writes.n, writes.all)
@@ -36,7 +36,7 @@ func TestALongRowIsPassedOnInPieces(t *testing.T) {
 	stream := append(append(framed('T', []byte("\x00\x00")), row...), framed('C', []byte("SELECT 1\x00"))...)
 	stream = append(stream, framed('Z', []byte("I"))...)
 	s, _, toClient := bareSession(nil, bytes.NewReader(stream))
-	s.expect.add(&expected{kind: 'Q'})
+	s.expect.add(&pendingReply{kind: 'Q'})
 	_ = s.answers(t.Context())
 	if !bytes.Equal(toClient.Bytes(), stream) {
 		t.Errorf("%d bytes of %d", toClient.Len(), len(stream))
@@ -48,7 +48,7 @@ func TestALongRowIsPassedOnInPieces(t *testing.T) {
 
 func TestASinkKeepsTheOrderOfWhatPassesAndWhatIsWritten(t *testing.T) {
 	var out bytes.Buffer
-	w := &sink{to: &out, meter: newMeters(&Proxy{seats: newSeats(1, 0)}).toClients}
+	w := &sink{to: &out, meter: newMeters(&Proxy{clientLimiter: newSeats(1, 0)}).toClients}
 	source := []byte("aabbccdd")
 	_ = w.pass(source[0:2])
 	_ = w.pass(source[2:4])

@@ -103,8 +103,8 @@ func malformed(err error) error {
 }
 
 // count sees to it that a run of a statement that passes is recorded.
-func (s *session) count(e *expected, l *look) {
-	if s.turn == nil && !s.principal.Reader && l.activates() {
+func (s *session) count(e *pendingReply, l *statementInfo) {
+	if s.loopSession == nil && !s.principal.Reader && l.activates() {
 		text := strings.Clone(l.text)
 		if before := s.activated.Load(); before != nil && len(*before) <= mostActivations {
 			text += *before
@@ -112,20 +112,20 @@ func (s *session) count(e *expected, l *look) {
 		s.activated.Store(&text)
 	}
 	if l.alike() {
-		e.shape = s.tally.counts(l, e.started)
+		e.fingerprint = s.stats.counts(l, e.started)
 	}
-	if e.shape == nil {
+	if e.fingerprint == nil {
 		e.record = s.recordAt(e.started, l.text)
 	}
 }
 
-// ticket lets the server see that a text has been planned and will be recorded.
-func (s *session) ticket(text string, d *decision) string {
+// admissionToken lets the server see that a text has been planned and will be recorded.
+func (s *session) admissionToken(text string, d *decision) string {
 	return s.proxy.catalog.Ticket(text, s.server.session, d.releases)
 }
 
 // refuse makes an expectation carry the reason why a statement does not run.
-func (s *session) refuse(e *expected, err error) {
+func (s *session) refuse(e *pendingReply, err error) {
 	e.refusal = sqlstate.From(err)
 	e.record.Refuse(string(e.refusal.Code))
 	s.logRefusal(e.refusal)
@@ -133,7 +133,7 @@ func (s *session) refuse(e *expected, err error) {
 
 // refuseStep makes the server fail at a message of the extended protocol, as it
 // would have by itself.
-func (s *session) refuseStep(e *expected, err error) error {
+func (s *session) refuseStep(e *pendingReply, err error) error {
 	s.refuse(e, err)
 	s.skipping = true
 	s.expect.add(e)
@@ -143,7 +143,7 @@ func (s *session) refuseStep(e *expected, err error) error {
 // functionCall refuses the fast path to readers: it runs any function without
 // SQL that could be planned.
 func (s *session) functionCall(frame []byte) error {
-	e := &expected{kind: 'F', started: s.proxy.clock()}
+	e := &pendingReply{kind: 'F', started: s.proxy.clock()}
 	if s.principal.Reader {
 		e.record = s.record("")
 		s.refuse(e, sqlstate.New(sqlstate.FeatureNotSupported, "function calls outside of SQL are not available to readers").

@@ -6,9 +6,9 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// errOutOfStep ends a session in which nobody can know any more what the server
+// errDesync ends a session in which nobody can know any more what the server
 // answers: what is known of one statement would be held to be known of another.
-var errOutOfStep = sqlstate.New(sqlstate.ProtocolViolation, "the server's answers are out of step with what was asked").
+var errDesync = sqlstate.New(sqlstate.ProtocolViolation, "the server's answers are out of step with what was asked").
 	WithHint("Connect again. While a copy from the client runs, send Sync only before its data or after its end.")
 
 // fits says which messages belong to the answer to which kind of message, short
@@ -53,5 +53,5 @@ func (s *session) unexpected(frame []byte) error {
 	if err := s.out.pass(withoutData(frame)); err != nil || fatal(frame) {
 		return err
 	}
-	return errOutOfStep
+	return errDesync
 }

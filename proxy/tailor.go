@@ -41,9 +41,9 @@ var passing = &planner.Plan{}
 
 // plan asks the planner about a text. Roles that are no readers are served
 // under their own privileges.
-func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
+func (s *session) plan(ctx context.Context, l *statementInfo) (*planner.Plan, error) {
 	if !s.principal.Reader && !l.explains() {
-		if s.turn != nil && l.activates() {
+		if s.loopSession != nil && l.activates() {
 			return nil, errWaits
 		}
 		return passing, nil
@@ -59,12 +59,12 @@ func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.turn != nil {
+	if s.loopSession != nil {
 		return nil, errWaits
 	}
-	s.homecoming.away.Store(true)
+	s.loopRejoin.away.Store(true)
 	started := s.proxy.clock()
-	defer func() { s.proxy.meters.planning.Observe(s.proxy.clock().Sub(started)) }()
+	defer func() { s.proxy.metrics.planning.Observe(s.proxy.clock().Sub(started)) }()
 	if err := s.readSettings(ctx); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *session) plan(ctx context.Context, l *look) (*planner.Plan, error) {
 
 // concernsNothing says that a text names nothing that the session's last snapshot
 // protects.
-func (s *session) concernsNothing(l *look) bool {
+func (s *session) concernsNothing(l *statementInfo) bool {
 	if l.free == s.snapshots {
 		return true
 	}

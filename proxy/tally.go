@@ -20,17 +20,17 @@ const (
 	maxTallied      = 512 << 10 // of texts
 )
 
-// tally counts the runs of statements that passed. Statements have one shape
+// statementStats counts the runs of statements that passed. Statements have one shape
 // where they differ in literals and blanks only. It is safe for concurrent use.
-type tally struct {
+type statementStats struct {
 	seed   maphash.Seed
 	mu     sync.Mutex
-	shapes map[uint64]*shape
+	shapes map[uint64]*fingerprint
 	bytes  int // of their statements
 }
 
-// shape is what is known of the runs of one shape in this interval.
-type shape struct {
+// fingerprint is what is known of the runs of one fingerprint in this interval.
+type fingerprint struct {
 	recorded  int // have records of their own
 	open      int // are under way and will be counted
 	runs      int // beyond those
@@ -42,7 +42,7 @@ type shape struct {
 
 // counts says whether a run is counted here; it wants a record of its own if
 // not.
-func (t *tally) counts(l *look, now time.Time) *shape {
+func (t *statementStats) counts(l *statementInfo, now time.Time) *fingerprint {
 	key := l.shapeIn(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,9 +52,9 @@ func (t *tally) counts(l *look, now time.Time) *shape {
 			return nil
 		}
 		if t.shapes == nil {
-			t.shapes = make(map[uint64]*shape)
+			t.shapes = make(map[uint64]*fingerprint)
 		}
-		s = &shape{}
+		s = &fingerprint{}
 		t.shapes[key] = s
 	}
 	if s.recorded < recordsOfAShape {
@@ -73,7 +73,7 @@ func (t *tally) counts(l *look, now time.Time) *shape {
 }
 
 // ended counts a run that passed, and takes back one that did not.
-func (t *tally) ended(s *shape, passed bool, rows int64, duration time.Duration) {
+func (t *statementStats) ended(s *fingerprint, passed bool, rows int64, duration time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.open--
@@ -91,7 +91,7 @@ type sum struct {
 }
 
 // take ends an interval and returns a record of each shape with counted runs.
-func (t *tally) take(now time.Time, record func(started time.Time, statement string) *audit.Record) []sum {
+func (t *statementStats) take(now time.Time, record func(started time.Time, statement string) *audit.Record) []sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var sums []sum
@@ -106,14 +106,14 @@ func (t *tally) take(now time.Time, record func(started time.Time, statement str
 			delete(t.shapes, key)
 			continue
 		}
-		*s = shape{open: s.open, started: now, statement: s.statement}
+		*s = fingerprint{open: s.open, started: now, statement: s.statement}
 	}
 	return sums
 }
 
 // key is a hash of a text without its numbers, quoted strings and blanks. A
 // text whose quoting takes more than a look is hashed as it is.
-func (t *tally) key(text string) uint64 {
+func (t *statementStats) key(text string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(t.seed)
 	var chunk [128]byte

@@ -9,12 +9,12 @@ import (
 )
 
 func TestRunsBeyondTheFirstAreCountedByShape(t *testing.T) {
-	tl := tally{seed: maphash.MakeSeed()}
+	tl := statementStats{seed: maphash.MakeSeed()}
 	now := time.Now()
 	texts := []string{"SELECT  1", "SELECT 22", "SELECT\n3.5"}
-	var counted *shape
+	var counted *fingerprint
 	for i := range recordsOfAShape + 7 {
-		s := tl.counts(&look{text: texts[i%3]}, now)
+		s := tl.counts(&statementInfo{text: texts[i%3]}, now)
 		if (s != nil) != (i >= recordsOfAShape) {
 			t.Fatalf("run %d: counted %t", i, s != nil)
 		}
@@ -23,7 +23,7 @@ func TestRunsBeyondTheFirstAreCountedByShape(t *testing.T) {
 			tl.ended(s, i != recordsOfAShape, 2, time.Millisecond)
 		}
 	}
-	if counted == nil || tl.counts(&look{text: "SELECT a1"}, now) != nil || tl.counts(&look{text: "SELECT 'it''s', 1"}, now) != nil {
+	if counted == nil || tl.counts(&statementInfo{text: "SELECT a1"}, now) != nil || tl.counts(&statementInfo{text: "SELECT 'it''s', 1"}, now) != nil {
 		t.Error("statements of another shape are counted with it")
 	}
 	records := tl.take(now, func(at time.Time, text string) *audit.Record { return audit.NewRecord(at, text) })
@@ -36,7 +36,7 @@ func TestRunsBeyondTheFirstAreCountedByShape(t *testing.T) {
 }
 
 func TestShapesDifferInAllButLiterals(t *testing.T) {
-	tl := tally{seed: maphash.MakeSeed()}
+	tl := statementStats{seed: maphash.MakeSeed()}
 	cases := []struct {
 		a, b string
 		same bool

@@ -9,10 +9,10 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// turn is a session's place on a loop. On it the session does what its two
+// loopSession is a session's place on a loop. On it the session does what its two
 // goroutines would do, one message after the other. A message that takes its time
 // ends its turns.
-type turn struct {
+type loopSession struct {
 	session        *session
 	loop           *loop
 	ctx            context.Context
@@ -40,7 +40,7 @@ const (
 
 // take serves a side that can be read from. Where the session does not stay on
 // the loop it says why.
-func (t *turn) take(client bool) (stays bool, reason error) {
+func (t *loopSession) take(client bool) (stays bool, reason error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			stays, reason = false, t.session.failed()
@@ -55,7 +55,7 @@ func (t *turn) take(client bool) (stays bool, reason error) {
 }
 
 // fromClient is what statements does for what is at hand. The error is never nil.
-func (t *turn) fromClient() error {
+func (t *loopSession) fromClient() error {
 	s := t.session
 	for reads, messages := 0, 0; ; messages++ {
 		if messages == maxMessages {
@@ -85,7 +85,7 @@ func (t *turn) fromClient() error {
 }
 
 // fromServer is what answers does for what is at hand. The error is never nil.
-func (t *turn) fromServer() error {
+func (t *loopSession) fromServer() error {
 	s := t.session
 	in := s.server.frames
 	for reads := 0; ; {
@@ -107,7 +107,7 @@ func (t *turn) fromServer() error {
 }
 
 // leave asks a session to leave.
-func (t *turn) leave() { t.loop.post(func() { t.loop.dismiss(t, errAsked) }) }
+func (t *loopSession) leave() { t.loop.post(func() { t.loop.dismiss(t, errAsked) }) }
 
 // takeTurns serves the session on its loop, until it has ended or needs goroutines
 // of its own. over says that it has ended, and err why.
@@ -115,7 +115,7 @@ func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
 	if s.in.unread() || s.server.frames.unread() { // the loop wakes for what is to be read
 		return false, nil
 	}
-	t := &turn{session: s, loop: s.loop, ctx: ctx, over: make(chan struct{})}
+	t := &loopSession{session: s, loop: s.loop, ctx: ctx, over: make(chan struct{})}
 	if !s.board(t) {
 		return false, nil
 	}
@@ -132,7 +132,7 @@ func (s *session) takeTurns(ctx context.Context) (over bool, err error) {
 
 // board takes the session's connections from Go's poller, and says whether it could:
 // they have to be plain.
-func (s *session) board(t *turn) (ok bool) {
+func (s *session) board(t *loopSession) (ok bool) {
 	if t.client, ok = descriptorOf(s.client); !ok {
 		return false
 	}
@@ -142,7 +142,7 @@ func (s *session) board(t *turn) (ok bool) {
 	}
 	s.touch.Lock()
 	defer s.touch.Unlock()
-	s.turn = t
+	s.loopSession = t
 	_, _ = s.client.Close(), s.server.conn.Close()
 	s.in.source, s.out.to = t.client, t.client
 	s.server.frames.source, s.up.to = t.server, t.server
@@ -152,13 +152,13 @@ func (s *session) board(t *turn) (ok bool) {
 }
 
 // alight gives the connections back. Where that fails both are closed.
-func (s *session) alight(t *turn) error {
+func (s *session) alight(t *loopSession) error {
 	silence := s.proxy.running.Load().KeepAlive
 	client, err := t.client.conn(silence)
 	server, failed := t.server.conn(silence)
 	s.touch.Lock()
 	defer s.touch.Unlock()
-	s.turn = nil
+	s.loopSession = nil
 	if err = errors.Join(err, failed); err == nil {
 		s.client, s.server.conn = client, server
 	} else {

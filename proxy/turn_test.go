@@ -109,7 +109,7 @@ func TestASlowReceiverTakesASessionOffTheLoopAndLosesNothing(t *testing.T) {
 	}
 	stream = append(append(stream, long...), framed('C', []byte("SELECT 5001\x00"))...)
 	stream = append(stream, framed('Z', []byte("I"))...)
-	o.expect.add(&expected{kind: 'Q'})
+	o.expect.add(&pendingReply{kind: 'Q'})
 	go func() { _, _ = o.server.Write(stream) }()
 	if over := <-o.left; over { // nobody has read anything yet
 		t.Fatalf("the session is over: %v", o.err)

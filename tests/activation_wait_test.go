@@ -40,19 +40,19 @@ func TestActivationThroughTheProxyReturnsWhenReadersAreShownTheTable(t *testing.
 	for table, mode := range map[string]pgx.QueryExecMode{
 		"simply": pgx.QueryExecModeSimpleProtocol, "extended": pgx.QueryExecModeCacheStatement,
 	} {
-		exec1(t, admin, protect(table, "20000"), pgx.QueryExecModeSimpleProtocol)
-		exec1(t, admin, "CALL tailor.activate('"+table+"')", mode)
+		mustExec(t, admin, protect(table, "20000"), pgx.QueryExecModeSimpleProtocol)
+		mustExec(t, admin, "CALL tailor.activate('"+table+"')", mode)
 		if n := one[int](t, reader, "SELECT count(*) FROM "+table); n != 20000 {
 			t.Errorf("%d rows of table %s", n, table)
 		}
 	}
 	for i, table := range []string{"bound", "again"} { // "again" runs when the session has been at rest
-		exec1(t, admin, protect(table, "20000"), pgx.QueryExecModeSimpleProtocol)
+		mustExec(t, admin, protect(table, "20000"), pgx.QueryExecModeSimpleProtocol)
 		for range 10 * i {
-			exec1(t, admin, "SELECT 1")
+			mustExec(t, admin, "SELECT 1")
 			time.Sleep(50 * time.Millisecond)
 		}
-		exec1(t, admin, "CALL tailor.activate($1)", table)
+		mustExec(t, admin, "CALL tailor.activate($1)", table)
 		if n := one[int](t, reader, "SELECT count(*) FROM "+table); n != 20000 {
 			t.Errorf("%d rows of table %s", n, table)
 		}
@@ -60,10 +60,10 @@ func TestActivationThroughTheProxyReturnsWhenReadersAreShownTheTable(t *testing.
 	if len(warnings) > 0 {
 		t.Errorf("warnings: %q", warnings)
 	}
-	exec1(t, admin, protect("few", "3"), pgx.QueryExecModeSimpleProtocol)
+	mustExec(t, admin, protect("few", "3"), pgx.QueryExecModeSimpleProtocol)
 	for range 2 {
-		exec1(t, admin, "CALL tailor.activate('few')")
-		exec1(t, admin, "CALL tailor.activate($1)", "few")
+		mustExec(t, admin, "CALL tailor.activate('few')")
+		mustExec(t, admin, "CALL tailor.activate($1)", "few")
 	}
 	if len(warnings) != 4 || !strings.Contains(warnings[3], "few") {
 		t.Errorf("of a table with three subjects: %q", warnings)

@@ -19,13 +19,13 @@ func TestActivationLooksAtWhatStandsRoundTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cluster.Stop)
-	exec1(t, s.superuser(t), `CREATE ROLE alice LOGIN;
+	mustExec(t, s.superuser(t), `CREATE ROLE alice LOGIN;
 GRANT tailor_admin TO alice;
 CREATE SCHEMA alice AUTHORIZATION alice;
 GRANT USAGE ON SCHEMA alice TO PUBLIC`)
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, s *stand)
+		run  func(t *testing.T, s *testCluster)
 	}{
 		{"row security makes the policy stale", noticesRowSecurity},
 		{"what is computed from quasi-identifiers is not exact", refusesComputedColumns},
@@ -44,11 +44,11 @@ func endsWith(t *testing.T, conn *pgx.Conn, sqlstate, sql string) func() bool {
 	}
 }
 
-func noticesRowSecurity(t *testing.T, s *stand) {
+func noticesRowSecurity(t *testing.T, s *testCluster) {
 	alice := s.as(t, "alice")
 	reader := connect(t, s.serve(t).dsn(s.reader(t)))
 	protect(t, alice, "alice.secured")
-	exec1(t, alice, `CREATE TABLE alice.tied (id integer REFERENCES alice.secured, remark text);
+	mustExec(t, alice, `CREATE TABLE alice.tied (id integer REFERENCES alice.secured, remark text);
 INSERT INTO alice.tied SELECT n, 'told' FROM generate_series(1, 100) n;
 CALL tailor.activate('alice.secured');
 CALL tailor.protect('alice.tied', 'id', 5);
@@ -58,9 +58,9 @@ CALL tailor.activate('alice.tied')`)
     FROM alice.secured s JOIN alice.tied t USING (id)`
 	waitFor(t, endsWith(t, reader, "", query))
 	waitFor(t, endsWith(t, reader, "", join))
-	exec1(t, alice, `CREATE POLICY own ON alice.secured USING (id > 50)`)
+	mustExec(t, alice, `CREATE POLICY own ON alice.secured USING (id > 50)`)
 	waitFor(t, endsWith(t, reader, "", query))
-	exec1(t, alice, `ALTER TABLE alice.secured ENABLE ROW LEVEL SECURITY`)
+	mustExec(t, alice, `ALTER TABLE alice.secured ENABLE ROW LEVEL SECURITY`)
 	waitFor(t, endsWith(t, reader, "KA004", query))
 	waitFor(t, endsWith(t, reader, "KA004", join))
 	refused(t, alice, "0A000", `CALL tailor.activate('alice.secured')`)
@@ -71,27 +71,27 @@ CALL tailor.activate('alice.tied')`)
 	}) {
 		t.Errorf("the doctor does not see it: %+v", findings)
 	}
-	exec1(t, alice, `ALTER TABLE alice.secured DISABLE ROW LEVEL SECURITY`)
+	mustExec(t, alice, `ALTER TABLE alice.secured DISABLE ROW LEVEL SECURITY`)
 	waitFor(t, endsWith(t, reader, "", query))
 	waitFor(t, endsWith(t, reader, "", join))
 }
 
-func refusesComputedColumns(t *testing.T, s *stand) {
+func refusesComputedColumns(t *testing.T, s *testCluster) {
 	alice := s.as(t, "alice")
 	protect(t, alice, "alice.computed")
-	exec1(t, alice, `ALTER TABLE alice.computed ADD next integer GENERATED ALWAYS AS (age + 1) STORED,
+	mustExec(t, alice, `ALTER TABLE alice.computed ADD next integer GENERATED ALWAYS AS (age + 1) STORED,
     ADD own text GENERATED ALWAYS AS (upper(secret)) STORED;
 CALL tailor.classify('alice.computed', 'own', 'sensitive'); CALL tailor.activate('alice.computed')`)
 	for _, class := range []string{"sensitive", "non_sensitive"} {
-		exec1(t, alice, `CALL tailor.classify('alice.computed', 'next', '`+class+`')`)
+		mustExec(t, alice, `CALL tailor.classify('alice.computed', 'next', '`+class+`')`)
 		refusedWithHint(t, alice, "22023", "direct_identifier", `CALL tailor.activate('alice.computed')`)
 	}
-	exec1(t, alice, `CALL tailor.classify('alice.computed', 'next', 'quasi_identifier', hierarchy => 'age');
+	mustExec(t, alice, `CALL tailor.classify('alice.computed', 'next', 'quasi_identifier', hierarchy => 'age');
 CALL tailor.classify('alice.computed', 'age', 'direct_identifier')`)
-	exec1(t, alice, `CALL tailor.activate('alice.computed')`)
+	mustExec(t, alice, `CALL tailor.activate('alice.computed')`)
 
 	// In a partition, and over several columns.
-	exec1(t, alice, `CREATE TABLE alice.pieces (id integer NOT NULL, age integer, sum integer GENERATED ALWAYS AS (id + age) STORED) PARTITION BY RANGE (id);
+	mustExec(t, alice, `CREATE TABLE alice.pieces (id integer NOT NULL, age integer, sum integer GENERATED ALWAYS AS (id + age) STORED) PARTITION BY RANGE (id);
 CREATE TABLE alice.piece PARTITION OF alice.pieces FOR VALUES FROM (0) TO (1000);
 INSERT INTO alice.pieces SELECT n, n % 50 FROM generate_series(1, 100) n;
 CALL tailor.protect('alice.pieces', 'id', 5);
@@ -102,17 +102,17 @@ CALL tailor.classify('alice.pieces', 'sum', 'sensitive')`)
 	// A column that is shown as it is, and later computed from another.
 	if one[int](t, alice, `SELECT current_setting('server_version_num')::integer`) >= 170000 {
 		reader := connect(t, s.serve(t).dsn(s.reader(t)))
-		exec1(t, alice, `ALTER TABLE alice.computed ALTER own SET EXPRESSION AS ('none');
+		mustExec(t, alice, `ALTER TABLE alice.computed ALTER own SET EXPRESSION AS ('none');
 CALL tailor.activate('alice.computed')`)
 		waitFor(t, endsWith(t, reader, "", `SELECT own FROM alice.computed`))
-		exec1(t, alice, `ALTER TABLE alice.computed ALTER own SET EXPRESSION AS (age::text);
+		mustExec(t, alice, `ALTER TABLE alice.computed ALTER own SET EXPRESSION AS (age::text);
 CALL tailor.classify('alice.computed', 'age', 'quasi_identifier', hierarchy => 'age')`)
 		waitFor(t, endsWith(t, reader, "KA004", `SELECT own FROM alice.computed`))
 		refused(t, alice, "22023", `CALL tailor.activate('alice.computed')`)
 	}
 }
 
-func tellsOfWaysRound(t *testing.T, s *stand) {
+func tellsOfWaysRound(t *testing.T, s *testCluster) {
 	var told []string
 	config, err := pgx.ParseConfig(s.cluster.SuperuserDSN("hospital"))
 	if err != nil {
@@ -129,13 +129,13 @@ func tellsOfWaysRound(t *testing.T, s *stand) {
 	}
 	t.Cleanup(func() { _ = alice.Close(t.Context()) })
 	name := s.reader(t)
-	exec1(t, alice, `SET SESSION AUTHORIZATION alice`)
+	mustExec(t, alice, `SET SESSION AUTHORIZATION alice`)
 	protect(t, alice, "alice.watched")
-	exec1(t, alice, `CALL tailor.activate('alice.watched')`)
+	mustExec(t, alice, `CALL tailor.activate('alice.watched')`)
 	if len(told) > 0 {
 		t.Errorf("told without a reason: %q", told)
 	}
-	exec1(t, alice, `CREATE FUNCTION alice.peek() RETURNS bigint LANGUAGE sql SECURITY DEFINER
+	mustExec(t, alice, `CREATE FUNCTION alice.peek() RETURNS bigint LANGUAGE sql SECURITY DEFINER
     AS 'SELECT count(*) FROM alice.watched';
 CREATE FUNCTION alice.glance() RETURNS bigint LANGUAGE sql
     SECURITY DEFINER BEGIN ATOMIC SELECT count(*) FROM alice.watched;
@@ -145,7 +145,7 @@ CREATE FUNCTION alice.closed() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS '
 REVOKE EXECUTE ON FUNCTION alice.closed FROM PUBLIC;
 CREATE FUNCTION alice.powerless() RETURNS bigint LANGUAGE sql AS 'SELECT count(*)
     FROM alice.watched'`)
-	exec1(t, alice, `CALL tailor.activate('alice.watched')`)
+	mustExec(t, alice, `CALL tailor.activate('alice.watched')`)
 	toldTo := func(mend string) bool {
 		return slices.ContainsFunc(told, func(text string) bool { return strings.Contains(text, mend) })
 	}
@@ -166,7 +166,7 @@ CREATE FUNCTION alice.powerless() RETURNS bigint LANGUAGE sql AS 'SELECT count(*
 	}
 
 	told = nil
-	exec1(t, alice, `CREATE VIEW alice.pane AS SELECT * FROM alice.watched;
+	mustExec(t, alice, `CREATE VIEW alice.pane AS SELECT * FROM alice.watched;
 CREATE MATERIALIZED VIEW alice.photo AS SELECT * FROM alice.pane;
 CREATE VIEW alice.mirror AS SELECT age FROM alice.photo;
 GRANT SELECT ON alice.pane TO `+name+`;

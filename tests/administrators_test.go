@@ -11,10 +11,10 @@ import (
 )
 
 // as is a direct connection of a role, whatever the server asks of it.
-func (s *stand) as(t *testing.T, role string) *pgx.Conn {
+func (s *testCluster) as(t *testing.T, role string) *pgx.Conn {
 	t.Helper()
 	conn := s.superuser(t)
-	exec1(t, conn, "SET SESSION AUTHORIZATION "+pgx.Identifier{role}.Sanitize())
+	mustExec(t, conn, "SET SESSION AUTHORIZATION "+pgx.Identifier{role}.Sanitize())
 	return conn
 }
 
@@ -32,7 +32,7 @@ func refused(t *testing.T, conn *pgx.Conn, sqlstate, sql string, args ...any) {
 // for it: id hidden, age a quasi-identifier, shown and secret visible.
 func protect(t *testing.T, owner *pgx.Conn, table string) {
 	t.Helper()
-	exec1(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (id integer PRIMARY KEY, age integer, shown text, secret text);
+	mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (id integer PRIMARY KEY, age integer, shown text, secret text);
 INSERT INTO %[1]s SELECT n, 20 + n %% 50, 'shown', 'secret ' || n || ' of %[1]s' FROM generate_series(1, 100) n;
 CALL tailor.protect('%[1]s', subject => 'id', k => 5);
 CALL tailor.classify('%[1]s', 'age', 'quasi_identifier', hierarchy => 'age');
@@ -50,12 +50,12 @@ func TestAdministrators(t *testing.T) {
 	t.Cleanup(s.cluster.Stop)
 	super := s.superuser(t)
 	for _, name := range []string{"mallory", "alice"} {
-		exec1(t, super, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN; GRANT tailor_admin TO %[1]s; CREATE SCHEMA %[1]s AUTHORIZATION %[1]s;
+		mustExec(t, super, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN; GRANT tailor_admin TO %[1]s; CREATE SCHEMA %[1]s AUTHORIZATION %[1]s;
 GRANT USAGE ON SCHEMA %[1]s TO PUBLIC`, name))
 	}
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, s *stand)
+		run  func(t *testing.T, s *testCluster)
 	}{
 		{"a copy is built from the stored policy only", refusesForeignDocuments},
 		{"building a copy runs nobody's code", runsNobodysCode},
@@ -75,9 +75,9 @@ GRANT USAGE ON SCHEMA %[1]s TO PUBLIC`, name))
 	}
 }
 
-func refusesForeignDocuments(t *testing.T, s *stand) {
+func refusesForeignDocuments(t *testing.T, s *testCluster) {
 	mallory := s.as(t, "mallory")
-	exec1(t, mallory, `CREATE TEMP VIEW bait AS SELECT 1 AS id; GRANT SELECT ON bait TO tailor_owner`)
+	mustExec(t, mallory, `CREATE TEMP VIEW bait AS SELECT 1 AS id; GRANT SELECT ON bait TO tailor_owner`)
 	refused(t, mallory, "42883", `SELECT tailor.build_epoch('bait'::regclass, 1, '{"subject": "id", "columns": []}'::jsonb)`)
 	refused(t, mallory, "42883", `CALL tailor.publish_shape('bait'::regclass, '{"subject": "id", "columns": []}'::jsonb)`)
 	refused(t, mallory, "42501", `SELECT tailor.build_epoch('bait'::regclass, 1)`)
@@ -92,9 +92,9 @@ func refusesForeignDocuments(t *testing.T, s *stand) {
 
 // runsNobodysCode hides a function in each place that reading a table looks
 // at. A sequence tells whether it ran as tailor_owner: nothing rolls that back.
-func runsNobodysCode(t *testing.T, s *stand) {
+func runsNobodysCode(t *testing.T, s *testCluster) {
 	mallory := s.as(t, "mallory")
-	exec1(t, mallory, `CREATE SEQUENCE mallory.caught; GRANT ALL ON SEQUENCE mallory.caught TO PUBLIC;
+	mustExec(t, mallory, `CREATE SEQUENCE mallory.caught; GRANT ALL ON SEQUENCE mallory.caught TO PUBLIC;
 CREATE FUNCTION mallory.evil(float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF current_user = 'tailor_owner' THEN PERFORM nextval('mallory.caught'); END IF;
@@ -114,7 +114,7 @@ CREATE POLICY evil ON %[1]s USING (mallory.evil(1) > 0)`},
 	} {
 		table := fmt.Sprintf("mallory.bait_%d", i)
 		protect(t, mallory, table)
-		exec1(t, mallory, fmt.Sprintf(attack.sql, table))
+		mustExec(t, mallory, fmt.Sprintf(attack.sql, table))
 		refused(t, mallory, attack.sqlstate, `CALL tailor.activate('`+table+`')`)
 	}
 	if one[bool](t, mallory, `SELECT is_called FROM mallory.caught`) {
@@ -124,12 +124,12 @@ CREATE POLICY evil ON %[1]s USING (mallory.evil(1) > 0)`},
 	// Without the lock, what was checked could change before it is read.
 	protect(t, mallory, "mallory.unlocked")
 	refused(t, mallory, "55000", `CALL tailor.put_in_force('mallory.unlocked')`)
-	exec1(t, mallory, `CALL tailor.activate('mallory.unlocked')`)
+	mustExec(t, mallory, `CALL tailor.activate('mallory.unlocked')`)
 	refused(t, mallory, "55000", `CALL tailor.renew_copy('mallory.unlocked')`)
-	exec1(t, mallory, `CALL tailor.refresh('mallory.unlocked')`)
+	mustExec(t, mallory, `CALL tailor.refresh('mallory.unlocked')`)
 }
 
-func keepsPoliciesOfOthers(t *testing.T, s *stand) {
+func keepsPoliciesOfOthers(t *testing.T, s *testCluster) {
 	alice, mallory := s.as(t, "alice"), s.as(t, "mallory")
 	protect(t, alice, "alice.people")
 	for _, sql := range []string{
@@ -158,29 +158,29 @@ func keepsPoliciesOfOthers(t *testing.T, s *stand) {
 	}
 }
 
-func keepsHierarchiesOfOthers(t *testing.T, s *stand) {
+func keepsHierarchiesOfOthers(t *testing.T, s *testCluster) {
 	alice, mallory := s.as(t, "alice"), s.as(t, "mallory")
 	const define = `CALL tailor.define_hierarchy('colour', 'table', '{"paths": [["red"], ["blue"]]}')`
-	exec1(t, alice, define)
-	exec1(t, alice, define)
+	mustExec(t, alice, define)
+	mustExec(t, alice, define)
 	refused(t, mallory, "42501", define)
 	refused(t, mallory, "42501", `CALL tailor.write_hierarchy('colour', 'date', '{}')`)
-	exec1(t, s.superuser(t), define)
+	mustExec(t, s.superuser(t), define)
 
 	// A source is read with the caller's rights.
 	refused(t, mallory, "42501", `CALL tailor.define_hierarchy('names', 'table', '{"source": "public.patients", "columns": ["name"]}')`)
-	exec1(t, mallory, `CREATE TABLE mallory.tones AS SELECT 'pink' AS tone, 'red' AS colour;
+	mustExec(t, mallory, `CREATE TABLE mallory.tones AS SELECT 'pink' AS tone, 'red' AS colour;
 CALL tailor.define_hierarchy('tone', 'table', '{"source": "mallory.tones", "columns": ["tone", "colour"]}')`)
 	if owner := one[string](t, mallory, `SELECT owner FROM tailor.hierarchies WHERE name = 'tone'`); owner != "mallory" {
 		t.Errorf("the hierarchy belongs to %s", owner)
 	}
 }
 
-func closesOldReleases(t *testing.T, s *stand) {
+func closesOldReleases(t *testing.T, s *testCluster) {
 	p := s.serve(t)
 	alice, name := s.as(t, "alice"), s.reader(t)
 	protect(t, alice, "alice.closing")
-	exec1(t, alice, `CALL tailor.activate('alice.closing')`)
+	mustExec(t, alice, `CALL tailor.activate('alice.closing')`)
 	reader := connect(t, p.dsn(name))
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), `SELECT secret FROM alice.closing`)
@@ -195,8 +195,8 @@ func closesOldReleases(t *testing.T, s *stand) {
 	if !mayRead() {
 		t.Fatal("the reader has no privilege on the release")
 	}
-	exec1(t, super, `GRANT SELECT ON `+release+` TO PUBLIC`)
-	exec1(t, alice, `CALL tailor.classify('alice.closing', 'secret', 'direct_identifier'); CALL tailor.activate('alice.closing')`)
+	mustExec(t, super, `GRANT SELECT ON `+release+` TO PUBLIC`)
+	mustExec(t, alice, `CALL tailor.classify('alice.closing', 'secret', 'direct_identifier'); CALL tailor.activate('alice.closing')`)
 	if mayRead() {
 		t.Error("the release of the old policy is still open to its reader")
 	}
@@ -212,53 +212,53 @@ func closesOldReleases(t *testing.T, s *stand) {
 	}
 }
 
-func bindsScope(t *testing.T, s *stand) {
+func bindsScope(t *testing.T, s *testCluster) {
 	p := s.serve(t)
 	alice, name := s.as(t, "alice"), s.reader(t)
 	protect(t, alice, "alice.scoped")
-	exec1(t, alice, `CALL tailor.activate('alice.scoped')`)
+	mustExec(t, alice, `CALL tailor.activate('alice.scoped')`)
 	// Nobody has been shown anything yet.
-	exec1(t, alice, `CALL tailor.chain_scope('alice.scoped', 'table'); CALL tailor.activate('alice.scoped')`)
+	mustExec(t, alice, `CALL tailor.chain_scope('alice.scoped', 'table'); CALL tailor.activate('alice.scoped')`)
 	reader := connect(t, p.dsn(name))
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), `SELECT age FROM alice.scoped`)
 		return err == nil
 	})
-	exec1(t, alice, `CALL tailor.chain_scope('alice.scoped', 'project')`)
+	mustExec(t, alice, `CALL tailor.chain_scope('alice.scoped', 'project')`)
 	refused(t, alice, "55000", `CALL tailor.activate('alice.scoped')`)
-	exec1(t, alice, `CALL tailor.refresh('alice.scoped')`)
-	exec1(t, alice, `CALL tailor.forget_chains('alice.scoped'); CALL tailor.activate('alice.scoped')`)
+	mustExec(t, alice, `CALL tailor.refresh('alice.scoped')`)
+	mustExec(t, alice, `CALL tailor.forget_chains('alice.scoped'); CALL tailor.activate('alice.scoped')`)
 }
 
-func countsNoinherit(t *testing.T, s *stand) {
+func countsNoinherit(t *testing.T, s *testCluster) {
 	alice, super, name := s.as(t, "alice"), s.superuser(t), s.reader(t)
 	protect(t, alice, "alice.lent")
-	exec1(t, super, fmt.Sprintf(`CREATE ROLE staff NOLOGIN; CREATE ROLE nurses NOLOGIN; GRANT staff TO nurses; GRANT nurses TO %[1]s; ALTER ROLE %[1]s NOINHERIT`, name))
+	mustExec(t, super, fmt.Sprintf(`CREATE ROLE staff NOLOGIN; CREATE ROLE nurses NOLOGIN; GRANT staff TO nurses; GRANT nurses TO %[1]s; ALTER ROLE %[1]s NOINHERIT`, name))
 	if one[int](t, super, `SELECT current_setting('server_version_num')::integer`) >= 160000 {
-		exec1(t, super, `GRANT nurses TO `+name+` WITH INHERIT FALSE, SET TRUE`)
+		mustExec(t, super, `GRANT nurses TO `+name+` WITH INHERIT FALSE, SET TRUE`)
 	}
-	exec1(t, alice, `GRANT SELECT (secret) ON alice.lent TO staff`)
+	mustExec(t, alice, `GRANT SELECT (secret) ON alice.lent TO staff`)
 	refused(t, alice, "42501", `CALL tailor.activate('alice.lent')`)
-	exec1(t, alice, `REVOKE ALL ON alice.lent FROM staff; CALL tailor.activate('alice.lent')`)
+	mustExec(t, alice, `REVOKE ALL ON alice.lent FROM staff; CALL tailor.activate('alice.lent')`)
 
 	// The same for a role that is to become a reader.
-	exec1(t, super, `CREATE ROLE borrower NOLOGIN NOINHERIT; GRANT staff TO borrower`)
-	exec1(t, alice, `GRANT SELECT ON alice.lent TO staff`)
+	mustExec(t, super, `CREATE ROLE borrower NOLOGIN NOINHERIT; GRANT staff TO borrower`)
+	mustExec(t, alice, `GRANT SELECT ON alice.lent TO staff`)
 	refused(t, alice, "42501", `CALL tailor.grant_reader('borrower')`)
-	exec1(t, alice, `REVOKE ALL ON alice.lent FROM staff`)
-	exec1(t, super, `ALTER ROLE borrower INHERIT; CALL tailor.grant_reader('borrower')`)
+	mustExec(t, alice, `REVOKE ALL ON alice.lent FROM staff`)
+	mustExec(t, super, `ALTER ROLE borrower INHERIT; CALL tailor.grant_reader('borrower')`)
 
 	// An owner can give back what he took from himself.
-	exec1(t, alice, `CREATE TABLE alice.orphan (id integer, shown text);
+	mustExec(t, alice, `CREATE TABLE alice.orphan (id integer, shown text);
 CALL tailor.protect('alice.orphan', subject => 'id', k => 5); CALL tailor.classify('alice.orphan', 'shown', 'sensitive')`)
-	exec1(t, super, `CREATE ROLE landlord NOLOGIN; GRANT landlord TO alice; GRANT landlord TO nurses;
+	mustExec(t, super, `CREATE ROLE landlord NOLOGIN; GRANT landlord TO alice; GRANT landlord TO nurses;
 ALTER TABLE alice.orphan OWNER TO landlord; REVOKE ALL ON alice.orphan FROM landlord; REVOKE tailor_admin FROM landlord`)
 	refused(t, alice, "42501", `CALL tailor.activate('alice.orphan')`)
 }
 
-func closesPartitions(t *testing.T, s *stand) {
+func closesPartitions(t *testing.T, s *testCluster) {
 	alice, name := s.as(t, "alice"), s.reader(t)
-	exec1(t, alice, fmt.Sprintf(`CREATE TABLE alice.parted (id integer, shown text) PARTITION BY RANGE (id);
+	mustExec(t, alice, fmt.Sprintf(`CREATE TABLE alice.parted (id integer, shown text) PARTITION BY RANGE (id);
 CREATE TABLE alice.part PARTITION OF alice.parted FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id);
 CREATE TABLE alice.leaf PARTITION OF alice.part FOR VALUES FROM (0) TO (50);
 INSERT INTO alice.parted SELECT n, 'shown' FROM generate_series(1, 40) n;
@@ -271,22 +271,22 @@ CALL tailor.activate('alice.parted')`, name))
 		refused(t, direct, "42501", `SELECT FROM alice.`+table)
 	}
 
-	exec1(t, s.superuser(t), `CREATE ROLE porters NOLOGIN; CREATE ROLE porter NOLOGIN; GRANT porters TO porter; GRANT porters TO `+name)
-	exec1(t, alice, `GRANT SELECT ON alice.leaf TO porters`)
+	mustExec(t, s.superuser(t), `CREATE ROLE porters NOLOGIN; CREATE ROLE porter NOLOGIN; GRANT porters TO porter; GRANT porters TO `+name)
+	mustExec(t, alice, `GRANT SELECT ON alice.leaf TO porters`)
 	refused(t, alice, "42501", `CALL tailor.activate('alice.parted')`)
 	refused(t, alice, "42501", `CALL tailor.grant_reader('porter')`)
-	exec1(t, alice, `REVOKE ALL ON alice.leaf FROM porters`)
+	mustExec(t, alice, `REVOKE ALL ON alice.leaf FROM porters`)
 
 	// A view that was made after the activation reads with its owner's rights.
-	exec1(t, s.superuser(t), `CREATE ROLE usher NOLOGIN; GRANT porters TO usher`)
-	exec1(t, alice, `CREATE VIEW alice.window AS SELECT * FROM alice.part; CREATE VIEW alice.second_window AS SELECT * FROM alice.window; GRANT SELECT ON alice.second_window TO usher`)
+	mustExec(t, s.superuser(t), `CREATE ROLE usher NOLOGIN; GRANT porters TO usher`)
+	mustExec(t, alice, `CREATE VIEW alice.window AS SELECT * FROM alice.part; CREATE VIEW alice.second_window AS SELECT * FROM alice.window; GRANT SELECT ON alice.second_window TO usher`)
 	refused(t, alice, "42501", `CALL tailor.grant_reader('usher')`)
-	exec1(t, alice, `REVOKE ALL ON alice.second_window FROM usher; CALL tailor.grant_reader('usher')`)
+	mustExec(t, alice, `REVOKE ALL ON alice.second_window FROM usher; CALL tailor.grant_reader('usher')`)
 }
 
-func keepsReleasesApart(t *testing.T, s *stand) {
+func keepsReleasesApart(t *testing.T, s *testCluster) {
 	alice := s.as(t, "alice")
-	exec1(t, alice, `CREATE TABLE alice.town (id integer, shown text) PARTITION BY RANGE (id);
+	mustExec(t, alice, `CREATE TABLE alice.town (id integer, shown text) PARTITION BY RANGE (id);
 CREATE TABLE alice.street PARTITION OF alice.town FOR VALUES FROM (0) TO (100);
 CREATE TABLE alice.village (id integer, shown text);
 INSERT INTO alice.town SELECT n, 'shown' FROM generate_series(1, 40) n; INSERT INTO alice.village SELECT n, 'shown' FROM generate_series(100, 140) n;
@@ -295,53 +295,53 @@ CALL tailor.protect('alice.street', subject => 'id', k => 5); CALL tailor.classi
 CALL tailor.protect('alice.village', subject => 'id', k => 5); CALL tailor.classify('alice.village', 'shown', 'non_sensitive');
 CALL tailor.activate('alice.town'); CALL tailor.activate('alice.village')`)
 	refused(t, alice, "0A000", `CALL tailor.activate('alice.street')`)
-	exec1(t, alice, `ALTER TABLE alice.town ATTACH PARTITION alice.village FOR VALUES FROM (100) TO (200)`)
+	mustExec(t, alice, `ALTER TABLE alice.town ATTACH PARTITION alice.village FOR VALUES FROM (100) TO (200)`)
 	refused(t, alice, "0A000", `CALL tailor.refresh('alice.town')`)
 	refused(t, alice, "0A000", `CALL tailor.activate('alice.village')`)
-	exec1(t, alice, `ALTER TABLE alice.town DETACH PARTITION alice.village; CALL tailor.activate('alice.village'); CALL tailor.refresh('alice.town')`)
+	mustExec(t, alice, `ALTER TABLE alice.town DETACH PARTITION alice.village; CALL tailor.activate('alice.village'); CALL tailor.refresh('alice.town')`)
 }
 
-func refusesOwners(t *testing.T, s *stand) {
+func refusesOwners(t *testing.T, s *testCluster) {
 	alice, super := s.as(t, "alice"), s.superuser(t)
 	protect(t, alice, "alice.owned")
-	exec1(t, super, `CREATE ROLE team NOLOGIN; GRANT team TO alice; CREATE ROLE heir NOLOGIN; GRANT alice TO heir`)
+	mustExec(t, super, `CREATE ROLE team NOLOGIN; GRANT team TO alice; CREATE ROLE heir NOLOGIN; GRANT alice TO heir`)
 	for _, name := range []string{"alice", "team", "heir", "tailor_owner", "tailor_admin", "tailor_reader"} {
 		refused(t, alice, "42501", `CALL tailor.grant_reader($1)`, name)
 	}
 
 	// Someone made the owner a reader by other means: his table stays his.
-	exec1(t, super, `GRANT tailor_reader TO team`)
+	mustExec(t, super, `GRANT tailor_reader TO team`)
 	refused(t, alice, "42501", `CALL tailor.activate('alice.owned')`)
-	exec1(t, alice, `SELECT FROM alice.owned`)
-	exec1(t, super, `REVOKE tailor_reader FROM team`)
-	exec1(t, alice, `CALL tailor.activate('alice.owned')`)
+	mustExec(t, alice, `SELECT FROM alice.owned`)
+	mustExec(t, super, `REVOKE tailor_reader FROM team`)
+	mustExec(t, alice, `CALL tailor.activate('alice.owned')`)
 }
 
-func refusesBypass(t *testing.T, s *stand) {
+func refusesBypass(t *testing.T, s *testCluster) {
 	super := s.superuser(t)
 	for i, options := range []string{"SUPERUSER", "BYPASSRLS", "REPLICATION", "CREATEROLE"} {
 		name := fmt.Sprintf("mighty_%d", i)
-		exec1(t, super, fmt.Sprintf(`CREATE ROLE %[1]s NOLOGIN %[2]s; CREATE ROLE %[1]s_member NOLOGIN NOINHERIT; GRANT %[1]s TO %[1]s_member`, name, options))
+		mustExec(t, super, fmt.Sprintf(`CREATE ROLE %[1]s NOLOGIN %[2]s; CREATE ROLE %[1]s_member NOLOGIN NOINHERIT; GRANT %[1]s TO %[1]s_member`, name, options))
 		refused(t, super, "42501", `CALL tailor.grant_reader($1)`, name)
 		refused(t, super, "42501", `CALL tailor.grant_reader($1)`, name+"_member")
 	}
 	for _, group := range []string{"tailor_owner", "tailor_admin", "pg_read_server_files"} {
-		exec1(t, super, fmt.Sprintf(`CREATE ROLE in_%[1]s NOLOGIN NOINHERIT; GRANT %[1]s TO in_%[1]s`, group))
+		mustExec(t, super, fmt.Sprintf(`CREATE ROLE in_%[1]s NOLOGIN NOINHERIT; GRANT %[1]s TO in_%[1]s`, group))
 		refused(t, super, "42501", `CALL tailor.grant_reader($1)`, "in_"+group)
 	}
 }
 
-func refusesHijack(t *testing.T, s *stand) {
+func refusesHijack(t *testing.T, s *testCluster) {
 	mallory := s.as(t, "mallory")
 	protect(t, mallory, "mallory.patients")
 	refused(t, mallory, "42710", `CALL tailor.activate('mallory.patients')`)
 	if one[int](t, s.superuser(t), `SELECT count(*) FROM pg_attribute WHERE attrelid = 'research.patients'::regclass AND attname = 'secret'`) != 0 {
 		t.Error("research.patients has the shape of another table")
 	}
-	exec1(t, mallory, `ALTER TABLE mallory.patients RENAME TO other_patients; CALL tailor.activate('mallory.other_patients')`)
+	mustExec(t, mallory, `ALTER TABLE mallory.patients RENAME TO other_patients; CALL tailor.activate('mallory.other_patients')`)
 }
 
-func refusesShape(t *testing.T, s *stand) {
+func refusesShape(t *testing.T, s *testCluster) {
 	direct := s.as(t, s.reader(t))
 	for _, sql := range []string{
 		`SELECT * FROM research.patients`,

@@ -18,10 +18,10 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	if err := shared.install(t.Context(), "older_snapshot"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, kinds)
+	mustExec(t, direct, kinds)
 	p := serveDatabase(t, "older_snapshot")
 	reader := connect(t, p.dsn("researcher"))
-	exec1(t, reader, "SELECT whole FROM kinds")
+	mustExec(t, reader, "SELECT whole FROM kinds")
 	policies, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("older_snapshot"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -45,12 +45,12 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 		}
 	}
 	older := connect(t, p.dsn("researcher"))
-	exec1(t, older, "BEGIN ISOLATION LEVEL REPEATABLE READ")
-	exec1(t, older, "SELECT 1; SAVEPOINT here")
-	exec1(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+	mustExec(t, older, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+	mustExec(t, older, "SELECT 1; SAVEPOINT here")
+	mustExec(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 	snapshot := one[string](t, past, "SELECT pg_export_snapshot()")
-	exec1(t, past, "SAVEPOINT here")
-	exec1(t, direct, "INSERT INTO kinds SELECT id + 10000, long, letters, many, whole, \"exact\", wide, \"real\", day, p, pay FROM kinds; CALL tailor.refresh('public.kinds')")
+	mustExec(t, past, "SAVEPOINT here")
+	mustExec(t, direct, "INSERT INTO kinds SELECT id + 10000, long, letters, many, whole, \"exact\", wide, \"real\", day, p, pay FROM kinds; CALL tailor.refresh('public.kinds')")
 	awaitTakenIn(t, direct, "kinds", reader)
 	if n := one[int](t, reader, "SELECT count(*) FROM kinds"); n != 4800 {
 		t.Errorf("%d rows after the refresh", n)
@@ -60,9 +60,9 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 			t.Errorf("%s: %d rows of the release as it was", text, len(rows))
 		}
 	}
-	exec1(t, direct, "CALL tailor.activate('public.kinds')")
+	mustExec(t, direct, "CALL tailor.activate('public.kinds')")
 	awaitTakenIn(t, direct, "kinds", reader)
-	exec1(t, past, "SAVEPOINT here")
+	mustExec(t, past, "SAVEPOINT here")
 	if err := direct.QueryRow(t.Context(), `SELECT edition FROM tailor.chain`).Scan(&release.Edition); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 		if answers, err := past.PgConn().Exec(t.Context(), planned(text)).ReadAll(); codeIn(err) != "42501" {
 			t.Errorf("%s: %d answers and %v, want 42501", text, len(answers), err)
 		}
-		exec1(t, past, "ROLLBACK TO here")
+		mustExec(t, past, "ROLLBACK TO here")
 	}
 	if catalog.ReleaseName(release.Chain, release.Edition) == strings.TrimPrefix(view, "tailor_release.") {
 		t.Fatal("an activation made no other edition")
@@ -82,19 +82,19 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 		if _, err := older.Exec(t.Context(), text); codeIn(err) != "40001" { // by the extended protocol
 			t.Errorf("%s in an older transaction: %v, want 40001", text, err)
 		}
-		exec1(t, older, "ROLLBACK TO here")
+		mustExec(t, older, "ROLLBACK TO here")
 		if _, err := older.PgConn().Exec(t.Context(), text).ReadAll(); codeIn(err) != "40001" {
 			t.Errorf("%s in an older transaction: %v, want 40001", text, err)
 		}
-		exec1(t, older, "ROLLBACK TO here")
+		mustExec(t, older, "ROLLBACK TO here")
 	}
 	const begin = "COMMIT; BEGIN ISOLATION LEVEL REPEATABLE READ"
-	exec1(t, older, begin)
-	exec1(t, older, fmt.Sprintf("SET TRANSACTION SNAPSHOT '%s'", snapshot))
+	mustExec(t, older, begin)
+	mustExec(t, older, fmt.Sprintf("SET TRANSACTION SNAPSHOT '%s'", snapshot))
 	refusedAs(t, older, "SELECT pay FROM kinds", "40001")
-	exec1(t, older, "COMMIT")
+	mustExec(t, older, "COMMIT")
 	refusedAs(t, older, fmt.Sprintf("%s; SET TRANSACTION SNAPSHOT '%s'; SELECT pay FROM kinds", begin, snapshot), "0A000")
-	exec1(t, older, "ROLLBACK")
+	mustExec(t, older, "ROLLBACK")
 	if n := one[int](t, older, "SELECT count(*) FROM kinds"); n != 4800 {
 		t.Errorf("%d rows in the next transaction", n)
 	}

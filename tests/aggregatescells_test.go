@@ -30,7 +30,7 @@ func TestCellsJoinAndAreNeverCut(t *testing.T) {
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, "CALL"+policy)
+	mustExec(t, direct, "CALL"+policy)
 	conn := connect(t, serveDatabase(t, name).dsn(shared.reader(t)))
 	untilAnswered(t, conn, `SELECT sum(fee) FROM fees`)
 	cells := func() map[string]string {
@@ -48,7 +48,7 @@ func TestCellsJoinAndAreNeverCut(t *testing.T) {
 	follows := func(what, change string) {
 		t.Helper()
 		before := one[int](t, direct, `SELECT generation FROM tailor.chain`)
-		exec1(t, direct, change)
+		mustExec(t, direct, change)
 		waitFor(t, func() bool { return one[int](t, direct, `SELECT generation FROM tailor.chain`) > before })
 		now, became := cells(), make(map[string]string)
 		for person, cell := range was {
@@ -86,19 +86,19 @@ func TestACellOfShownAndUnshownBlocksShowsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Block 1 was two, of cells 1 (shown) and 2 (not enough); block 3 goes on.
-	exec1(t, direct, `CREATE TABLE joined AS
+	mustExec(t, direct, `CREATE TABLE joined AS
 		SELECT CASE WHEN g <= 12 THEN 1 ELSE 3 END AS "tailor block", g::bigint AS "tailor person", 0::bigint AS "tailor nth",
 			CASE WHEN g <= 6 THEN 1 WHEN g <= 12 THEN 2 ELSE 3 END AS "tailor cell 3",
 			CASE WHEN g BETWEEN 7 AND 11 THEN NULL ELSE 100 + g END AS fee, CASE WHEN g <= 6 OR g > 12 THEN 103 END AS "tailor shown 3"
 		FROM generate_series(1, 20) g`)
 	const policy = `{"k": 5, "columns": [{"name": "fee", "number": 3, "type": "integer", "class": "sensitive"}]}`
-	exec1(t, direct, `CALL tailor.renew_cells('public.joined', $1)`, policy)
-	exec1(t, direct, `SELECT tailor.show_averages('public.joined', $1)`, policy)
+	mustExec(t, direct, `CALL tailor.renew_cells('public.joined', $1)`, policy)
+	mustExec(t, direct, `SELECT tailor.show_averages('public.joined', $1)`, policy)
 	if got := rowsOf(t, direct, `SELECT "tailor block", count("tailor shown 3"), count(DISTINCT "tailor cell 3") FROM joined GROUP BY 1 ORDER BY 1`); fmt.Sprint(got) != "[1|0|1 3|8|1]" {
 		t.Errorf("blocks, averages and cells: %v", got)
 	}
-	exec1(t, direct, `CALL tailor.renew_cells('public.joined', $1)`, policy)
-	exec1(t, direct, `SELECT tailor.show_averages('public.joined', $1)`, policy)
+	mustExec(t, direct, `CALL tailor.renew_cells('public.joined', $1)`, policy)
+	mustExec(t, direct, `SELECT tailor.show_averages('public.joined', $1)`, policy)
 	if n := one[int](t, direct, `SELECT count("tailor shown 3") FROM joined WHERE "tailor block" = 1`); n > 0 {
 		t.Errorf("%d averages under yet another policy", n)
 	}
@@ -139,13 +139,13 @@ func TestPayloadOfAnyTypeIsTakenIn(t *testing.T) {
 	direct := makeDatabase(t, name, oddSchema)
 	rounded := ""
 	if one[int](t, direct, `SELECT current_setting('server_version_num')::int`) >= 150000 {
-		exec1(t, direct, `ALTER TABLE "Odd %s $1 'Table'" ADD rounded numeric(4, -3); UPDATE "Odd %s $1 'Table'" SET rounded = "Key" * 1000`)
+		mustExec(t, direct, `ALTER TABLE "Odd %s $1 'Table'" ADD rounded numeric(4, -3); UPDATE "Odd %s $1 'Table'" SET rounded = "Key" * 1000`)
 		rounded = `CALL tailor.classify('"Odd %s $1 ''Table''"', 'rounded', 'sensitive');`
 	}
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fmt.Sprintf(oddPolicy, rounded))
+	mustExec(t, direct, fmt.Sprintf(oddPolicy, rounded))
 	p := serveDatabase(t, name)
 	conn := connect(t, p.dsn(shared.reader(t)))
 	defer func() {
@@ -166,8 +166,8 @@ func TestPayloadOfAnyTypeIsTakenIn(t *testing.T) {
 		}
 	}
 	before := one[int](t, direct, `SELECT generation FROM tailor.chain`)
-	exec1(t, direct, `UPDATE "Odd %s $1 'Table'" SET "say ""hi"" %1$s \" = 7, doc = '{"b": 1}', unscaled = '1e-16383', two = ROW(1, NULL), huge = 1e308; CALL tailor.refresh('"Odd %s $1 ''Table''"')`)
+	mustExec(t, direct, `UPDATE "Odd %s $1 'Table'" SET "say ""hi"" %1$s \" = 7, doc = '{"b": 1}', unscaled = '1e-16383', two = ROW(1, NULL), huge = 1e308; CALL tailor.refresh('"Odd %s $1 ''Table''"')`)
 	waitFor(t, func() bool { return one[int](t, direct, `SELECT generation FROM tailor.chain`) > before })
-	exec1(t, direct, `CALL tailor.erase('"Odd %s $1 ''Table''"', '7'); CALL tailor.erase('"Odd %s $1 ''Table''"', '8', 'at_once')`)
+	mustExec(t, direct, `CALL tailor.erase('"Odd %s $1 ''Table''"', '7'); CALL tailor.erase('"Odd %s $1 ''Table''"', '8', 'at_once')`)
 	refusedWith(t, conn, "0A000", `SELECT "say ""hi"" %1$s \" FROM "Odd %s $1 'Table'"`)
 }

@@ -48,13 +48,13 @@ CALL tailor.activate('public.staff');
 `
 
 // serveStaff makes a database with the staff and serves it to a reader.
-func serveStaff(t *testing.T, name string) (*proxied, *pgx.Conn, *pgx.Conn) {
+func serveStaff(t *testing.T, name string) (*testProxy, *pgx.Conn, *pgx.Conn) {
 	t.Helper()
 	direct := makeDatabase(t, name, staffSchema)
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, staffPolicy)
+	mustExec(t, direct, staffPolicy)
 	p := serveDatabase(t, name)
 	conn := connect(t, p.dsn(shared.reader(t)))
 	untilAnswered(t, conn, "SELECT count(*) FROM staff")
@@ -132,7 +132,7 @@ func refusedWith(t *testing.T, conn *pgx.Conn, code, sql string, args ...any) {
 // table: it is exact.
 func TestAggregatesOnlyAnswerWhatTheTableDoes(t *testing.T) {
 	_, conn, direct := serveStaff(t, "aggregates_answers")
-	exec1(t, conn, "SET tailor.notices = off")
+	mustExec(t, conn, "SET tailor.notices = off")
 	for _, sql := range []string{
 		"SELECT count(*), count(pay), sum(pay), round(avg(pay), 4), count(fee), sum(fee), sum(grade), round(avg(grade), 6) FROM staff",
 		"SELECT sex, count(*), sum(grade) FROM staff GROUP BY sex ORDER BY sex",
@@ -262,8 +262,8 @@ func TestNumbersStandInAveragesOfKSubjects(t *testing.T) {
 		t.Helper()
 		const copies = `SELECT generation FROM tailor.chain`
 		before := one[int](t, direct, copies)
-		exec1(t, direct, change)
-		exec1(t, direct, `CALL tailor.refresh('staff')`)
+		mustExec(t, direct, change)
+		mustExec(t, direct, `CALL tailor.refresh('staff')`)
 		waitFor(t, func() bool { return one[int](t, direct, copies) > before })
 		joined, withheld := assertAveraged(t, direct, "staff", 5)
 		t.Logf("%s: %d cells of several blocks, %d withheld", what, joined, withheld)
@@ -283,7 +283,7 @@ func TestNumbersStandInAveragesOfKSubjects(t *testing.T) {
 	// Whole blocks change, and others leave: the sums follow.
 	follows("people who change and leave", `UPDATE staff SET pay = pay + 10.01, grade = grade - 1 WHERE age BETWEEN 30 AND 39; DELETE FROM staff WHERE age BETWEEN 22 AND 25`)
 	// One person's amount changes at once, where the policy says so.
-	exec1(t, direct, `CALL tailor.changes('staff', 'at_once'); CALL tailor.activate('staff')`)
+	mustExec(t, direct, `CALL tailor.changes('staff', 'at_once'); CALL tailor.activate('staff')`)
 	untilAnswered(t, conn, `SELECT sum(pay) FROM staff`)
 	was := one[string](t, conn, sum)
 	follows("one person who changes at once", `UPDATE staff SET pay = pay - 1.5 WHERE id = 4`)
@@ -293,7 +293,7 @@ func TestNumbersStandInAveragesOfKSubjects(t *testing.T) {
 
 	// An erasure takes the person out of the averages as well.
 	was = one[string](t, conn, sum)
-	exec1(t, direct, `CALL tailor.erase('staff', '77')`)
+	mustExec(t, direct, `CALL tailor.erase('staff', '77')`)
 	assertAveraged(t, direct, "staff", 5)
 	if now := one[string](t, conn, sum); one[bool](t, direct, `SELECT $1::numeric > $2::numeric - 90000`, now, was) {
 		t.Errorf("who is erased is in the sum: %s, %s before", now, was)
@@ -305,7 +305,7 @@ func TestNumbersStandInAveragesOfKSubjects(t *testing.T) {
 	before := table(t, direct, all)
 	pays := fmt.Sprintf(`SELECT pay FROM %s ORDER BY "tailor person"`, rows)
 	paid := table(t, direct, pays)
-	exec1(t, direct, fmt.Sprintf(`UPDATE %[1]s r SET %[2]s FROM
+	mustExec(t, direct, fmt.Sprintf(`UPDATE %[1]s r SET %[2]s FROM
 			(SELECT "tailor block" AS block, "tailor person" AS person, row_number() OVER (PARTITION BY "tailor block" ORDER BY random()) AS place FROM %[1]s) i
 			JOIN (SELECT *, row_number() OVER (PARTITION BY "tailor block" ORDER BY "tailor person") AS place FROM %[1]s) o ON (o."tailor block", o.place) = (i.block, i.place)
 		WHERE i.person = r."tailor person"`, rows, strings.Join(exchange, ", ")))
@@ -313,7 +313,7 @@ func TestNumbersStandInAveragesOfKSubjects(t *testing.T) {
 		t.Fatal("nothing was exchanged")
 	}
 	averages := fmt.Sprintf(`SELECT tailor.show_averages('%s', policy) FROM tailor.policy_version WHERE relation = 'staff'::regclass ORDER BY version DESC LIMIT 1`, rows)
-	exec1(t, direct, averages)
+	mustExec(t, direct, averages)
 	same := 0
 	after := table(t, direct, all)
 	for i := range after {
@@ -331,7 +331,7 @@ func TestNumbersStandInAveragesOfKSubjects(t *testing.T) {
 // aggregates only with its parent, which does too.
 func TestSeveralRowsOfASubjectAreAveragedOverSubjects(t *testing.T) {
 	_, conn, direct := serveStaff(t, "aggregates_child")
-	exec1(t, direct, `CREATE TABLE shifts (shift int PRIMARY KEY, staff_id int REFERENCES staff, hours int, paid numeric(8, 2));
+	mustExec(t, direct, `CREATE TABLE shifts (shift int PRIMARY KEY, staff_id int REFERENCES staff, hours int, paid numeric(8, 2));
 		INSERT INTO shifts SELECT g, 1 + g % 390, g % 12, CASE WHEN g % 390 = 6 THEN 90000 ELSE g % 100 END FROM generate_series(1, 3000) g;
 		INSERT INTO shifts SELECT 5000 + g, 7, 1, 3 FROM generate_series(1, 40) g;
 		CALL tailor.protect('public.shifts', subject => 'staff_id', k => 5);
@@ -391,7 +391,7 @@ func TestPoliciesWithoutRowsGoRoundThroughFiles(t *testing.T) {
 	assertAveraged(t, direct, "staff", 5)
 
 	// A stricter policy joins blocks, and makes cells of them anew.
-	exec1(t, direct, `CALL tailor.protect('staff', 'id', 9); CALL tailor.activate('staff')`)
+	mustExec(t, direct, `CALL tailor.protect('staff', 'id', 9); CALL tailor.activate('staff')`)
 	untilAnswered(t, conn, `SELECT avg(pay) FROM staff`)
 	assertAveraged(t, direct, "staff", 9)
 	if got, want := one[string](t, conn, `SELECT sum(pay)::text FROM staff`), one[string](t, direct, `SELECT sum(pay)::text FROM staff`); got != want {

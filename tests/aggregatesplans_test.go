@@ -6,7 +6,7 @@ import "testing"
 // that statements give to columns.
 func TestNoOtherNameGetsRoundTheAverages(t *testing.T) {
 	_, conn, _ := serveStaff(t, "aggregates_names")
-	exec1(t, conn, `CREATE TEMP TABLE amounts (pay numeric, unit text)`)
+	mustExec(t, conn, `CREATE TEMP TABLE amounts (pay numeric, unit text)`)
 	for _, sql := range []string{
 		`SELECT count(*) FROM staff s (age, sex, unit, grade, wage) WHERE wage > 9000`,
 		`SELECT max(wage) FROM staff s (age, sex, unit, grade, wage)`,

@@ -31,13 +31,13 @@ func (s slowRecords) Append(_ context.Context, r *audit.Record) error {
 // it is executed, in a way that no rollback undoes.
 func TestNothingIsExecutedBeforeItsRecordIsDurable(t *testing.T) {
 	direct := shared.superuser(t)
-	exec1(t, direct, `CREATE SEQUENCE IF NOT EXISTS executions`)
-	exec1(t, direct, `CREATE OR REPLACE FUNCTION executed() RETURNS bigint LANGUAGE sql VOLATILE SECURITY DEFINER AS 'SELECT nextval(''public.executions'')'`)
+	mustExec(t, direct, `CREATE SEQUENCE IF NOT EXISTS executions`)
+	mustExec(t, direct, `CREATE OR REPLACE FUNCTION executed() RETURNS bigint LANGUAGE sql VOLATILE SECURITY DEFINER AS 'SELECT nextval(''public.executions'')'`)
 	records := slowRecords{came: make(chan *audit.Record), then: make(chan error)}
 	conn := servedInside(t, records)
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeCacheStatement} {
 		for _, fault := range []error{errors.New("disk full"), nil} {
-			exec1(t, direct, `SELECT setval('executions', 1, false)`)
+			mustExec(t, direct, `SELECT setval('executions', 1, false)`)
 			answered := make(chan error, 1)
 			go func() {
 				_, err := conn.Exec(t.Context(), "SELECT age, executed() FROM patients LIMIT 1", mode)

@@ -29,7 +29,7 @@ func TestAnalysesComeOutAsInTheTables(t *testing.T) {
 	if err := shared.install(t.Context(), "analyses"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, conn, hospital.Policy+"; GRANT SELECT ON zip_city TO PUBLIC")
+	mustExec(t, conn, hospital.Policy+"; GRANT SELECT ON zip_city TO PUBLIC")
 	p := serveDatabase(t, "analyses")
 	code, stdout, stderr := tool(t, "fidelity", "--dsn", shared.cluster.SuperuserDSN("analyses"), "--proxy", p.dsn("researcher"),
 		"--workload", "testdata/analyses.sql", "--format", "json")

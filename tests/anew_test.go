@@ -23,7 +23,7 @@ func members(table string, first int) string {
 // protectMembers writes the policy of such a table and puts it into force.
 func protectMembers(t *testing.T, conn *pgx.Conn, table string) error {
 	t.Helper()
-	exec1(t, conn, fmt.Sprintf(`CALL tailor.protect('%[1]s', subject => 'id', k => 5);
+	mustExec(t, conn, fmt.Sprintf(`CALL tailor.protect('%[1]s', subject => 'id', k => 5);
 		CALL tailor.classify('%[1]s', 'id', 'direct_identifier');
 		CALL tailor.classify('%[1]s', 'token', 'non_sensitive');
 		CALL tailor.classify('%[1]s', 'age', 'quasi_identifier', hierarchy => 'age');
@@ -34,7 +34,7 @@ func protectMembers(t *testing.T, conn *pgx.Conn, table string) error {
 
 // ownStand is a stand that the test may change, and a session of its
 // administrator.
-func ownStand(t *testing.T, name string) (*stand, *pgx.Conn) {
+func ownStand(t *testing.T, name string) (*testCluster, *pgx.Conn) {
 	t.Helper()
 	s, err := newStand(filepath.Join(stands, name))
 	if err != nil {
@@ -42,7 +42,7 @@ func ownStand(t *testing.T, name string) (*stand, *pgx.Conn) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	conn := s.superuser(t)
-	exec1(t, conn, `GRANT CREATE ON DATABASE hospital TO dba; SET SESSION AUTHORIZATION dba`)
+	mustExec(t, conn, `GRANT CREATE ON DATABASE hospital TO dba; SET SESSION AUTHORIZATION dba`)
 	return s, conn
 }
 
@@ -126,28 +126,28 @@ func TestATableMadeAnewDoesNotStartAnewInSilence(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			people := 1_000_000 * (2*i + 1)
-			exec1(t, owner, members(test.table, people))
+			mustExec(t, owner, members(test.table, people))
 			if err := protectMembers(t, owner, test.table); err != nil {
 				t.Fatal(err)
 			}
 			for _, sql := range test.change(people, people+1_000_000) {
-				exec1(t, owner, sql)
+				mustExec(t, owner, sql)
 			}
 			assertState(t, protectMembers(t, owner, test.again), "55000", "tailor.forget_chains")
 
 			// Said once, it holds for what was shown until then, and for good.
-			exec1(t, owner, fmt.Sprintf(`CALL tailor.forget_chains('%s')`, test.again))
+			mustExec(t, owner, fmt.Sprintf(`CALL tailor.forget_chains('%s')`, test.again))
 			for range 2 {
 				if err := protectMembers(t, owner, test.again); err != nil {
 					t.Fatal(err)
 				}
 			}
-			exec1(t, owner, fmt.Sprintf(`CALL tailor.refresh('%s')`, test.again))
+			mustExec(t, owner, fmt.Sprintf(`CALL tailor.refresh('%s')`, test.again))
 			// What it gives up is remembered with the table that it was said of.
-			exec1(t, owner, fmt.Sprintf(`DROP TABLE %s`, test.again))
-			exec1(t, owner, `DROP TABLE IF EXISTS swapped_old`)
+			mustExec(t, owner, fmt.Sprintf(`DROP TABLE %s`, test.again))
+			mustExec(t, owner, `DROP TABLE IF EXISTS swapped_old`)
 			last := fmt.Sprintf("last_%d", i)
-			exec1(t, owner, members(last, people))
+			mustExec(t, owner, members(last, people))
 			assertState(t, protectMembers(t, owner, last), "55000", "tailor.forget_chains")
 		})
 	}
@@ -157,26 +157,26 @@ func TestATableMadeAnewDoesNotStartAnewInSilence(t *testing.T) {
 // has a policy already.
 func TestARefreshWithPeopleOfADroppedTableIsRefused(t *testing.T) {
 	_, owner := ownStand(t, "anewrefresh")
-	exec1(t, owner, members("gone", 1_000_000))
-	exec1(t, owner, members("kept", 2_000_000))
+	mustExec(t, owner, members("gone", 1_000_000))
+	mustExec(t, owner, members("kept", 2_000_000))
 	for _, table := range []string{"gone", "kept"} {
 		if err := protectMembers(t, owner, table); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// Both at once are two tables of their own policies.
-	exec1(t, owner, `DROP TABLE gone; TRUNCATE kept`)
-	exec1(t, owner, strings.Replace(members("kept", 1_000_000), "CREATE TABLE kept AS", "INSERT INTO kept", 1))
+	mustExec(t, owner, `DROP TABLE gone; TRUNCATE kept`)
+	mustExec(t, owner, strings.Replace(members("kept", 1_000_000), "CREATE TABLE kept AS", "INSERT INTO kept", 1))
 	_, err := owner.Exec(t.Context(), `CALL tailor.refresh('kept')`)
 	assertState(t, err, "55000", "tailor.forget_chains")
-	exec1(t, owner, `CALL tailor.forget_chains('kept'); CALL tailor.refresh('kept')`)
+	mustExec(t, owner, `CALL tailor.forget_chains('kept'); CALL tailor.refresh('kept')`)
 }
 
 // TestWhatGoesOnIsNotRefused is what happens to tables that readers are shown
 // one and the same partition of.
 func TestWhatGoesOnIsNotRefused(t *testing.T) {
 	s, owner := ownStand(t, "anewgoeson")
-	exec1(t, owner, members("club", 1_000_000))
+	mustExec(t, owner, members("club", 1_000_000))
 	if err := protectMembers(t, owner, "club"); err != nil {
 		t.Fatal(err)
 	}
@@ -189,22 +189,22 @@ func TestWhatGoesOnIsNotRefused(t *testing.T) {
 		{"moved to another schema", `CREATE SCHEMA town; ALTER TABLE society SET SCHEMA town`, "town.society"},
 		{"its first name again", `ALTER TABLE town.society SET SCHEMA public; ALTER TABLE society RENAME TO club`, "club"},
 	} {
-		exec1(t, owner, test.sql)
+		mustExec(t, owner, test.sql)
 		if err := protectMembers(t, owner, test.table); err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
 	}
 
 	// Another administrator who guesses learns of nobody in a table that is gone.
-	exec1(t, owner, `DROP TABLE club`)
+	mustExec(t, owner, `DROP TABLE club`)
 	mayor := s.superuser(t)
-	exec1(t, mayor, `CREATE ROLE mayor LOGIN; GRANT tailor_admin TO mayor; GRANT CREATE ON SCHEMA public TO mayor;
+	mustExec(t, mayor, `CREATE ROLE mayor LOGIN; GRANT tailor_admin TO mayor; GRANT CREATE ON SCHEMA public TO mayor;
 		SET SESSION AUTHORIZATION mayor`)
-	exec1(t, mayor, members("guesses", 2_000_000)+` LIMIT 200`)
+	mustExec(t, mayor, members("guesses", 2_000_000)+` LIMIT 200`)
 	if err := protectMembers(t, mayor, "guesses"); err != nil {
 		t.Errorf("guesses: %v", err)
 	}
-	exec1(t, mayor, members("everybody", 2_000_000))
+	mustExec(t, mayor, members("everybody", 2_000_000))
 	assertState(t, protectMembers(t, mayor, "everybody"), "55000", "tailor.forget_chains")
 	if _, err := mayor.Exec(t.Context(), `SELECT * FROM tailor.subject_key`); err == nil {
 		t.Error("an administrator reads the key of digests")
@@ -215,10 +215,10 @@ func TestWhatGoesOnIsNotRefused(t *testing.T) {
 // all that was stored of it.
 func TestAPolicyTakenAwayIsRemembered(t *testing.T) {
 	s, owner := ownStand(t, "anewpolicy")
-	exec1(t, owner, members("club", 1_000_000))
+	mustExec(t, owner, members("club", 1_000_000))
 	if err := protectMembers(t, owner, "club"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, s.superuser(t), `DELETE FROM tailor.chain WHERE relation = 'club'::regclass; DELETE FROM tailor.protection WHERE relation = 'club'::regclass`)
+	mustExec(t, s.superuser(t), `DELETE FROM tailor.chain WHERE relation = 'club'::regclass; DELETE FROM tailor.protection WHERE relation = 'club'::regclass`)
 	assertState(t, protectMembers(t, owner, "club"), "55000", "tailor.forget_chains")
 }

@@ -51,10 +51,10 @@ func export(t *testing.T, conn *pgx.Conn, query string) string {
 func oddTable(t *testing.T) (conn *pgx.Conn, name string) {
 	t.Helper()
 	conn = shared.superuser(t)
-	exec1(t, conn, `CREATE SCHEMA "Odd ""Schema."`)
+	mustExec(t, conn, `CREATE SCHEMA "Odd ""Schema."`)
 	t.Cleanup(func() { dropAfter(t, `DROP SCHEMA "Odd ""Schema." CASCADE`) })
 	name = `"Odd ""Schema."."The Table; --"`
-	exec1(t, conn, `CREATE TABLE `+name+` AS
+	mustExec(t, conn, `CREATE TABLE `+name+` AS
 		SELECT n AS id, n / 2 AS person, (n % 7)::int AS "Age", CASE WHEN n % 5 > 0 THEN 'w' || n % 3 END AS "ward ""x""",
 		       DATE '2020-01-01' + n % 4 AS day, (n % 3 = 0) AS flag, NULLIF(n % 6, 0) * 1.5 AS cost
 		FROM generate_series(1, 200) n`)
@@ -78,7 +78,7 @@ func dropAfter(t *testing.T, sql string) {
 
 func TestAssessOfATableGivesTheFiguresOfItsExport(t *testing.T) {
 	conn, odd := oddTable(t)
-	exec1(t, conn, `CREATE VIEW "Odd ""Schema.".some_visits AS SELECT * FROM visits WHERE patient_id IN (SELECT id FROM patients ORDER BY id LIMIT 500)`)
+	mustExec(t, conn, `CREATE VIEW "Odd ""Schema.".some_visits AS SELECT * FROM visits WHERE patient_id IN (SELECT id FROM patients ORDER BY id LIMIT 500)`)
 	dsn := shared.cluster.SuperuserDSN("hospital")
 	for claim, c := range map[string]struct {
 		table string
@@ -112,7 +112,7 @@ func TestAssessOfATableGivesTheFiguresOfItsExport(t *testing.T) {
 
 func TestAssessTellsNULLFromTheEmptyText(t *testing.T) {
 	conn, _ := oddTable(t)
-	exec1(t, conn, `CREATE TABLE "Odd ""Schema.".empty AS SELECT unnest(ARRAY[NULL, NULL, '', '', '', 'x', 'x']) AS v`)
+	mustExec(t, conn, `CREATE TABLE "Odd ""Schema.".empty AS SELECT unnest(ARRAY[NULL, NULL, '', '', '', 'x', 'x']) AS v`)
 	code, got, stderr := tool(t, "assess", "--dsn", shared.cluster.SuperuserDSN("hospital"), "--table", `"Odd ""Schema.".empty`, "--qid", "v")
 	if code != 0 || !strings.Contains(got, "k = 2, 3 classes of up to 3") {
 		t.Errorf("exit %d: %s%s", code, got, stderr)
@@ -121,8 +121,8 @@ func TestAssessTellsNULLFromTheEmptyText(t *testing.T) {
 
 func TestAssessOfATableFailsInOneLineAndQuotesNothing(t *testing.T) {
 	conn, odd := oddTable(t)
-	exec1(t, conn, `CREATE VIEW "Odd ""Schema.".faulty AS SELECT ('canary' || id)::int AS v FROM `+odd)
-	exec1(t, conn, `CREATE SEQUENCE "Odd ""Schema.".numbers`)
+	mustExec(t, conn, `CREATE VIEW "Odd ""Schema.".faulty AS SELECT ('canary' || id)::int AS v FROM `+odd)
+	mustExec(t, conn, `CREATE SEQUENCE "Odd ""Schema.".numbers`)
 	user := shared.reader(t)
 	dsn := shared.cluster.SuperuserDSN("hospital")
 	port, err := freePort()

@@ -152,7 +152,7 @@ func TestAtOnceIsRefusedForCodes(t *testing.T) {
 	if err := shared.install(t.Context(), "atonce_codes"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `CALL tailor.protect('codes', 'id', 5);
+	mustExec(t, direct, `CALL tailor.protect('codes', 'id', 5);
 		CALL tailor.classify('codes', 'id', 'direct_identifier');
 		CALL tailor.set_valued('codes', column_name => 'codes');
 		CALL tailor.departures('codes', 'at_once')`)

@@ -52,7 +52,7 @@ func readAttacks(t *testing.T) (out []attack) {
 
 // world is a database with the hospital, its chains refined as far as they go.
 type world struct {
-	*proxied
+	*testProxy
 	victim map[string]string // what the attacker knows, by the names that attacks use
 }
 
@@ -70,15 +70,15 @@ func twoWorlds(t *testing.T, user string) (a, b *world) {
 	if err := shared.install(t.Context(), "world_a"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, conn, `SET SESSION AUTHORIZATION dba`)
-	exec1(t, conn, hospital.Schema)
+	mustExec(t, conn, `SET SESSION AUTHORIZATION dba`)
+	mustExec(t, conn, hospital.Schema)
 	if err := hospital.Fill(t.Context(), conn, 1500); err != nil {
 		t.Fatal(err)
 	}
 	policy := strings.Replace(hospital.Policy, `CALL tailor.require(`, `-- CALL tailor.require(`, 1)
 	policy = strings.Replace(policy, `CALL tailor.grant_reader(`, `CALL tailor.classify('public.patients', 'token', 'non_sensitive');
 CALL tailor.grant_reader(`, 1)
-	exec1(t, conn, `ALTER TABLE patients ADD token uuid NOT NULL DEFAULT gen_random_uuid(); GRANT SELECT ON zip_city TO PUBLIC;
+	mustExec(t, conn, `ALTER TABLE patients ADD token uuid NOT NULL DEFAULT gen_random_uuid(); GRANT SELECT ON zip_city TO PUBLIC;
 		CREATE TABLE numbers AS SELECT n FROM generate_series(1, 200) n; GRANT SELECT ON numbers TO PUBLIC;`+policy)
 	first := serveDatabase(t, "world_a")
 	reader := connect(t, first.dsn(user))
@@ -87,23 +87,23 @@ CALL tailor.grant_reader(`, 1)
 	_ = reader.Close(t.Context())
 	first.stop(t)
 
-	exec1(t, conn, `RESET SESSION AUTHORIZATION`)
+	mustExec(t, conn, `RESET SESSION AUTHORIZATION`)
 	victim := swappable(t, conn, user)
 	_ = conn.Close(t.Context())
-	exec1(t, shared.superuser(t), `CREATE DATABASE world_b TEMPLATE world_a`)
+	mustExec(t, shared.superuser(t), `CREATE DATABASE world_b TEMPLATE world_a`)
 	for _, name := range []string{"world_a", "world_b"} {
 		conn := connect(t, shared.cluster.SuperuserDSN(name))
 		if name == "world_b" {
 			swap(t, conn, victim)
 		}
 		// Updated rows have moved to the end; put all in their order again.
-		exec1(t, conn, `CLUSTER public.patients USING patients_pkey; ANALYZE`)
+		mustExec(t, conn, `CLUSTER public.patients USING patients_pkey; ANALYZE`)
 		_ = conn.Close(t.Context())
 	}
 	return &world{serveDatabase(t, "world_a"), victim}, &world{serveDatabase(t, "world_b"), victim}
 }
 
-func serveDatabase(t *testing.T, name string) *proxied {
+func serveDatabase(t *testing.T, name string) *testProxy {
 	t.Helper()
 	p := shared.serve(t, "--service-dsn", shared.cluster.ServiceDSN(name))
 	p.database = name
@@ -226,8 +226,8 @@ var temporarySchema = regexp.MustCompile(`pg_temp_[0-9]+`)
 func TestAttacksLearnNothingBeyondTheRelease(t *testing.T) {
 	const user = "attacker"
 	direct := shared.superuser(t)
-	exec1(t, direct, `CREATE ROLE attacker LOGIN PASSWORD 'attacker'`)
-	exec1(t, direct, `CALL tailor.grant_reader('attacker')`)
+	mustExec(t, direct, `CREATE ROLE attacker LOGIN PASSWORD 'attacker'`)
+	mustExec(t, direct, `CALL tailor.grant_reader('attacker')`)
 	a, b := twoWorlds(t, user)
 	generation := func(w *world) int {
 		return one[int](t, connect(t, shared.cluster.SuperuserDSN(w.database)), `SELECT sum(generation) FROM tailor.chain`)

@@ -98,9 +98,9 @@ func TestAFullDiskRefusesProtectedQueriesUntilThereIsRoom(t *testing.T) {
 
 // serveIn starts a proxy, a tailor of the caller's, that writes to a file, under
 // another command.
-func (s *stand) serveIn(t *testing.T, binary, path string, wrap []string, flags ...string) *proxied {
+func (s *testCluster) serveIn(t *testing.T, binary, path string, wrap []string, flags ...string) *testProxy {
 	t.Helper()
-	p := &proxied{stand: s, log: &safeBuffer{}, auditTo: path, database: "hospital"}
+	p := &testProxy{testCluster: s, log: &safeBuffer{}, auditTo: path, database: "hospital"}
 	args := slices.Concat(wrap, []string{
 		binary, "serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),
 		"--service-dsn", s.cluster.ServiceDSN("hospital"), "--audit-log", path,

@@ -23,11 +23,11 @@ func killedTwice(t *testing.T) (file, user string) {
 	return first.auditTo, user
 }
 
-func asks(t *testing.T, p *proxied, user string, n int) {
+func asks(t *testing.T, p *testProxy, user string, n int) {
 	t.Helper()
 	conn := connect(t, p.dsn(user))
 	for i := range n {
-		exec1(t, conn, fmt.Sprintf(`SELECT count(*) FROM patients WHERE age > %d`, 20+i))
+		mustExec(t, conn, fmt.Sprintf(`SELECT count(*) FROM patients WHERE age > %d`, 20+i))
 	}
 }
 

@@ -47,9 +47,9 @@ func TestAMillionRecordsAreListedAndFilteredAtOnce(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	conn := s.superuser(t)
-	exec1(t, conn, fillAudit, records)
-	exec1(t, conn, "VACUUM ANALYZE tailor.audit_log")
-	exec1(t, conn, "VACUUM ANALYZE tailor.audit_entry")
+	mustExec(t, conn, fillAudit, records)
+	mustExec(t, conn, "VACUUM ANALYZE tailor.audit_log")
+	mustExec(t, conn, "VACUUM ANALYZE tailor.audit_entry")
 	first := one[int64](t, conn, "SELECT min(position) FROM tailor.audit_entry")
 	middle := audit.Page{Most: 50, Position: first + int64(records/2)}
 	last := audit.Page{Most: 50}

@@ -18,7 +18,7 @@ func TestARecordReadsNoneOfThoseBefore(t *testing.T) {
 	reader := connect(t, p.dsn("researcher"))
 	const statements = 150
 	for range statements {
-		exec1(t, reader, "SELECT count(*) FROM patients")
+		mustExec(t, reader, "SELECT count(*) FROM patients")
 	}
 	p.stop(t) // its connection tells what it has counted
 

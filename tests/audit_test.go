@@ -33,7 +33,7 @@ func tailor(t *testing.T, args ...string) (stdout, stderr string, code int) {
 
 // someQueries asks a few things as a reader of its own and waits until all of
 // it is recorded.
-func someQueries(t *testing.T, p *proxied) (user string) {
+func someQueries(t *testing.T, p *testProxy) (user string) {
 	t.Helper()
 	user = p.reader(t)
 	conn := connect(t, p.dsn(user))
@@ -148,12 +148,12 @@ func TestTamperingWithTheAuditTableIsFound(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.claim, func(t *testing.T) {
-			exec1(t, conn, `CREATE SCHEMA saved; CREATE TABLE saved.audit_log AS TABLE tailor.audit_log;
+			mustExec(t, conn, `CREATE SCHEMA saved; CREATE TABLE saved.audit_log AS TABLE tailor.audit_log;
 				CREATE TABLE saved.audit_entry AS TABLE tailor.audit_entry; CREATE TABLE saved.audit_head AS TABLE tailor.audit_head`)
-			defer exec1(t, conn, `TRUNCATE tailor.audit_log, tailor.audit_entry, tailor.audit_head;
+			defer mustExec(t, conn, `TRUNCATE tailor.audit_log, tailor.audit_entry, tailor.audit_head;
 				INSERT INTO tailor.audit_log OVERRIDING SYSTEM VALUE TABLE saved.audit_log;
 				INSERT INTO tailor.audit_entry TABLE saved.audit_entry; INSERT INTO tailor.audit_head TABLE saved.audit_head; DROP SCHEMA saved CASCADE`)
-			exec1(t, conn, c.sql)
+			mustExec(t, conn, c.sql)
 			args := []string{"audit", "--verify", "--dsn", dsn}
 			want := c.want
 			if want == "FILE" { // only the other sink knows
@@ -184,7 +184,7 @@ func TestAFailedInsertLeavesFileAndTableTheSame(t *testing.T) {
 	if err := count(); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, "ALTER TABLE tailor.audit_entry RENAME TO audit_entry_away")
+	mustExec(t, direct, "ALTER TABLE tailor.audit_entry RENAME TO audit_entry_away")
 	for range 3 {
 		var answer *pgconn.PgError
 		if err := count(); !errors.As(err, &answer) || answer.Code != "KA005" {
@@ -194,7 +194,7 @@ func TestAFailedInsertLeavesFileAndTableTheSame(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	exec1(t, direct, "ALTER TABLE tailor.audit_entry_away RENAME TO audit_entry")
+	mustExec(t, direct, "ALTER TABLE tailor.audit_entry_away RENAME TO audit_entry")
 	if err := count(); err != nil {
 		t.Errorf("with the table back: %v", err)
 	}

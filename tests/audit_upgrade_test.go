@@ -15,7 +15,7 @@ func TestAnAuditTableWithoutChainsIsUpgraded(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	direct := s.superuser(t)
-	exec1(t, direct, `
+	mustExec(t, direct, `
 		DROP VIEW tailor.graphs, tailor.audit, tailor.audit_lines, tailor.audit_heads;
 		DROP TABLE tailor.audit_entry, tailor.audit_head;
 		ALTER TABLE tailor.audit_log DROP COLUMN log, DROP COLUMN sequence, ALTER record TYPE jsonb USING record::text::jsonb;

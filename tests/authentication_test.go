@@ -35,7 +35,7 @@ func admitting(t *testing.T, rules, names string) {
 			_, _ = shared.superuser(t).Exec(t.Context(), "SELECT pg_reload_conf()")
 		})
 	}
-	exec1(t, direct, "SELECT pg_reload_conf()")
+	mustExec(t, direct, "SELECT pg_reload_conf()")
 	waitFor(t, func() bool {
 		return one[bool](t, direct, "SELECT NOT EXISTS (SELECT FROM pg_hba_file_rules WHERE error IS NOT NULL)") &&
 			one[bool](t, shared.superuser(t), "SELECT pg_conf_load_time() > now() - interval '5 seconds'")
@@ -76,7 +76,7 @@ func TestACertificateLogsInAsTheRoleItNames(t *testing.T) {
 	if err := os.WriteFile(authorities, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fmt.Sprintf("ALTER SYSTEM SET ssl_ca_file = '%s'", authorities))
+	mustExec(t, direct, fmt.Sprintf("ALTER SYSTEM SET ssl_ca_file = '%s'", authorities))
 	t.Cleanup(func() { _, _ = shared.superuser(t).Exec(t.Context(), "ALTER SYSTEM RESET ssl_ca_file") })
 	admitting(t, fmt.Sprintf("hostssl all %s 127.0.0.1/32 cert map=tailor", user), "tailor the-proxy "+user)
 
@@ -87,7 +87,7 @@ func TestACertificateLogsInAsTheRoleItNames(t *testing.T) {
 		"--upstream-tls", "verify-full", "--upstream-ca", a.path, "--wrong-password-pause", "10ms",
 	}
 	p := shared.serve(t, append(flags, "--upstream-certificate", own, "--upstream-key", ownKey)...)
-	shows := func(p *proxied, by *authority, name string) string {
+	shows := func(p *testProxy, by *authority, name string) string {
 		shown, its := by.sign(t, name, false)
 		return fmt.Sprintf("postgres://%s@%s/hospital?sslmode=verify-full&sslrootcert=%s&sslcert=%s&sslkey=%s", user, p.address, a.path, shown, its)
 	}
@@ -108,7 +108,7 @@ func TestACertificateLogsInAsTheRoleItNames(t *testing.T) {
 	if err := served(t, shows(bare, a, user), user); codeIn(err) != "28000" {
 		t.Errorf("a proxy that PostgreSQL does not know: %v, want 28000", err)
 	}
-	exec1(t, direct, fmt.Sprintf("ALTER ROLE %s NOLOGIN", user))
+	mustExec(t, direct, fmt.Sprintf("ALTER ROLE %s NOLOGIN", user))
 	if err := served(t, shows(p, a, user), user); codeIn(err) != "28000" {
 		t.Errorf("a role that may not log in: %v, want 28000", err)
 	}

@@ -231,7 +231,7 @@ func TestManyColumnsOfTemporaryTablesEndNoSession(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			conn := connect(t, p.dsn(shared.reader(t)))
 			for i := range 8 {
-				exec1(t, conn, fmt.Sprintf(`DO $$ BEGIN EXECUTE 'CREATE TEMP TABLE many%d (' ||
+				mustExec(t, conn, fmt.Sprintf(`DO $$ BEGIN EXECUTE 'CREATE TEMP TABLE many%d (' ||
 					(SELECT string_agg('c' || n || ' int', ', ') FROM generate_series(1, 1500) n) || ')';
 					END $$`, i))
 			}
@@ -244,8 +244,8 @@ func TestManyColumnsOfTemporaryTablesEndNoSession(t *testing.T) {
 					t.Error(got)
 				}
 			}
-			exec1(t, conn, "DROP TABLE many0, many1, many2, many3, many4, many5")
-			exec1(t, conn, "SELECT age FROM patients", mode)
+			mustExec(t, conn, "DROP TABLE many0, many1, many2, many3, many4, many5")
+			mustExec(t, conn, "SELECT age FROM patients", mode)
 		})
 	}
 }
@@ -254,7 +254,7 @@ func TestAValueOfASettingThatIsTooLongEndsNoSession(t *testing.T) {
 	p := shared.serve(t, "--pool", "transaction", "--max-upstream", "1", "--queue-timeout", "2s")
 	dsn := p.dsn(shared.reader(t))
 	conn := connect(t, dsn)
-	exec1(t, conn, "SET tailor.project = '"+strings.Repeat("x", 200000)+"'")
+	mustExec(t, conn, "SET tailor.project = '"+strings.Repeat("x", 200000)+"'")
 	if _, err := conn.Exec(t.Context(), "SELECT age FROM patients"); codeIn(err) != "42704" {
 		t.Errorf("%.100v, want that there is no such project", err)
 	}
@@ -262,8 +262,8 @@ func TestAValueOfASettingThatIsTooLongEndsNoSession(t *testing.T) {
 	if _, err := pgconn.Connect(t.Context(), dsn); codeIn(err) != "53300" {
 		t.Errorf("another session: %v", err)
 	}
-	exec1(t, conn, "SET tailor.project = ''")
-	exec1(t, conn, "SELECT age FROM patients")
+	mustExec(t, conn, "SET tailor.project = ''")
+	mustExec(t, conn, "SELECT age FROM patients")
 }
 
 func TestLongErrorsAndNoticesAreCutAndStayText(t *testing.T) {
@@ -294,7 +294,7 @@ func TestLongErrorsAndNoticesAreCutAndStayText(t *testing.T) {
 			if !errors.As(err, &told) || told.Code != "P0001" || !fits(told.Message) {
 				t.Errorf("an error of %d %s: %.100v", length, letter, err)
 			}
-			exec1(t, conn, raise("NOTICE"))
+			mustExec(t, conn, raise("NOTICE"))
 			if !fits(noticed) {
 				t.Errorf("a notice of %d %s has %d bytes", length, letter, len(noticed))
 			}

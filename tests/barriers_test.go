@@ -20,7 +20,7 @@ CREATE ROLE barrier_owner LOGIN; GRANT TEMP ON DATABASE barriers TO PUBLIC`)
 	if err := shared.install(t.Context(), "barriers"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `GRANT tailor_admin TO barrier_owner;
+	mustExec(t, direct, `GRANT tailor_admin TO barrier_owner;
 CALL tailor.define_hierarchy('n', 'interval', '{"widths": [10, 50, 100], "lower": 0, "upper": 299}');
 CALL tailor.protect('people', 'id', 5); CALL tailor.chain_scope('people', 'project');
 CALL tailor.classify('people', 'age', 'quasi_identifier', hierarchy => 'n');
@@ -29,8 +29,8 @@ CALL tailor.project('lungs', 'people', '[["age"]]');
 CALL tailor.grant_reader('barrier_lungs'); CALL tailor.grant_reader('barrier_none');
 CALL tailor.join_project('lungs', 'barrier_lungs'); CALL tailor.activate('people')`)
 	reader := connect(t, serveDatabase(t, "barriers").dsn("barrier_lungs"))
-	exec1(t, reader, `SELECT age FROM people`)
-	exec1(t, direct, `CALL tailor.erase('people', '7')`)
+	mustExec(t, reader, `SELECT age FROM people`)
+	mustExec(t, direct, `CALL tailor.erase('people', '7')`)
 
 	for _, look := range []struct{ role, view string }{
 		{"barrier_none", "research.tailor_margins"},
@@ -49,11 +49,11 @@ CALL tailor.join_project('lungs', 'barrier_lungs'); CALL tailor.activate('people
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close(t.Context()) })
-		exec1(t, conn, "SET SESSION AUTHORIZATION "+look.role)
-		exec1(t, conn, `CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql
+		mustExec(t, conn, "SET SESSION AUTHORIZATION "+look.role)
+		mustExec(t, conn, `CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql
 COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$`)
 		for _, plan := range []string{"RESET ALL", "SET enable_nestloop = off"} {
-			exec1(t, conn, plan)
+			mustExec(t, conn, plan)
 			for _, column := range rowsOf(t, direct, fmt.Sprintf(
 				`SELECT attname FROM pg_attribute WHERE attrelid = '%s'::regclass AND attnum > 0`, look.view)) {
 				got := rowsOf(t, conn, fmt.Sprintf("SELECT FROM %s WHERE pg_temp.tell(%s)", look.view, column))

@@ -30,13 +30,13 @@ UPDATE tailor.classification SET shown_as = 'middle' WHERE class = 'quasi_identi
 CALL tailor.activate('people');`
 
 // clusteredOf protects the table in a database of its own and serves it.
-func clusteredOf(t *testing.T, name, more string) (direct *pgx.Conn, p *proxied) {
+func clusteredOf(t *testing.T, name, more string) (direct *pgx.Conn, p *testProxy) {
 	t.Helper()
 	direct = makeDatabase(t, name, clustered)
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fmt.Sprintf(clusteredPolicy, more))
+	mustExec(t, direct, fmt.Sprintf(clusteredPolicy, more))
 	return direct, serveDatabase(t, name)
 }
 
@@ -79,11 +79,11 @@ func TestBlindCutsDependOnNoPayload(t *testing.T) {
 		t.Errorf("%d costs are shown", total)
 	}
 	// All costs change, and so do some diagnoses; people arrive and leave.
-	exec1(t, direct, `UPDATE people SET cost = cost + 1; UPDATE people SET diagnosis = 'd' || id % 4 WHERE id % 3 = 0;
+	mustExec(t, direct, `UPDATE people SET cost = cost + 1; UPDATE people SET diagnosis = 'd' || id % 4 WHERE id % 3 = 0;
 		INSERT INTO people SELECT 5000 + g, g % 20, '10001', 'flu', 1, 'n' || g FROM generate_series(1, 200) g; CALL tailor.refresh('people')`)
 	waitFor(t, func() bool { return one[int](t, conn, "SELECT count(*) FROM people") == 2200 })
 	diverse("after a refresh")
-	exec1(t, direct, `CALL tailor.protect('people', subject => 'id', k => 9); CALL tailor.require('people', 'l_diversity', 'diagnosis', 4); CALL tailor.activate('people')`)
+	mustExec(t, direct, `CALL tailor.protect('people', subject => 'id', k => 9); CALL tailor.require('people', 'l_diversity', 'diagnosis', 4); CALL tailor.activate('people')`)
 	waitFor(t, func() bool { return one[int](t, direct, "SELECT min(min_block) FROM tailor.chains") >= 9 })
 	waitFor(t, func() bool {
 		_, err := conn.Exec(t.Context(), "SELECT FROM people", pgx.QueryExecModeSimpleProtocol)

@@ -47,7 +47,7 @@ func TestTextsBuiltToBreakTheParserHarmNobody(t *testing.T) {
 					t.Errorf("refused after %v", took)
 				}
 				// Without a protected table it is PostgreSQL's to answer, in its time.
-				exec1(t, conn, "SET statement_timeout = '2s'")
+				mustExec(t, conn, "SET statement_timeout = '2s'")
 				_, err = conn.Exec(t.Context(), strings.ReplaceAll(c.sql, "patients", "zip_city"), mode)
 				if err != nil && !errors.As(err, &refused) {
 					t.Errorf("the session broke: %v", err)

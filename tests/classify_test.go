@@ -82,7 +82,7 @@ func loadRecords(t *testing.T, conn *pgx.Conn, table string, records [][]string)
 	for _, c := range records[0] {
 		columns = append(columns, pgx.Identifier{c}.Sanitize()+" text")
 	}
-	exec1(t, conn, fmt.Sprintf(`CREATE TABLE %s (%s)`, table, strings.Join(columns, ", ")))
+	mustExec(t, conn, fmt.Sprintf(`CREATE TABLE %s (%s)`, table, strings.Join(columns, ", ")))
 	t.Cleanup(func() { dropAfter(t, `DROP TABLE `+table) })
 	var rows [][]any
 	for _, r := range records[1:] {
@@ -268,9 +268,9 @@ func TestADraftIsAPolicyWithoutFaults(t *testing.T) {
 
 func TestADraftHasAPlaceForMissingAndEmptyTexts(t *testing.T) {
 	conn := shared.superuser(t)
-	exec1(t, conn, `CREATE TABLE moods (id integer PRIMARY KEY, mood text, colour text, nation text)`)
+	mustExec(t, conn, `CREATE TABLE moods (id integer PRIMARY KEY, mood text, colour text, nation text)`)
 	t.Cleanup(func() { dropAfter(t, `DROP TABLE moods`) })
-	exec1(t, conn, `INSERT INTO moods SELECT n, (ARRAY['low', 'medium', 'high', 'very high', NULL])[1 + n % 5],
+	mustExec(t, conn, `INSERT INTO moods SELECT n, (ARRAY['low', 'medium', 'high', 'very high', NULL])[1 + n % 5],
 		(ARRAY['red', 'green', 'blue', 'grey', ''])[1 + n / 7 % 5],
 		(ARRAY['Chad', 'Cuba', 'Peru', 'Iran', 'Fiji', NULL])[1 + n / 3 % 6] FROM generate_series(1, 2000) n`)
 	file := filepath.Join(t.TempDir(), "draft.yaml")

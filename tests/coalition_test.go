@@ -51,7 +51,7 @@ func TestReadersWhoPoolAllTheirAnswersFindNoClassBelowK(t *testing.T) {
 	pooled.labelled(t, connect(t, p.dsn("researcher")), "SELECT token, "+quasiIdentifiers+" FROM patients")
 	for reader := range 10 {
 		name := fmt.Sprintf("pooling_%d", reader)
-		exec1(t, direct, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD '%[1]s'; CALL tailor.grant_reader('%[1]s')`, name))
+		mustExec(t, direct, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD '%[1]s'; CALL tailor.grant_reader('%[1]s')`, name))
 		conn := connect(t, p.dsn(name))
 		for range 20 {
 			sql := "SELECT token, " + strings.Join(pick(columns, 1+rng.IntN(len(columns))), ", ") + " FROM patients"

@@ -81,7 +81,7 @@ func until(expression string) chromedp.Action {
 }
 
 // withConsole starts a proxy with a console and returns its address.
-func (s *stand) withConsole(t *testing.T) (*proxied, string) {
+func (s *testCluster) withConsole(t *testing.T) (*testProxy, string) {
 	t.Helper()
 	port, err := freePort()
 	if err != nil {
@@ -326,12 +326,12 @@ func TestConsoleLetsInAdministratorsOnly(t *testing.T) {
 	}
 	// Who is no longer a member is out at once.
 	direct := shared.superuser(t)
-	exec1(t, direct, "CREATE ROLE passing LOGIN PASSWORD 'passing' IN ROLE tailor_admin")
+	mustExec(t, direct, "CREATE ROLE passing LOGIN PASSWORD 'passing' IN ROLE tailor_admin")
 	passing := signIn(t, url, "passing", "passing", nil)
 	if passing.StatusCode != http.StatusOK {
 		t.Fatal(passing.Status)
 	}
-	exec1(t, direct, "REVOKE tailor_admin FROM passing")
+	mustExec(t, direct, "REVOKE tailor_admin FROM passing")
 	if code := get("api/session", passing.Cookies()[0]).StatusCode; code != http.StatusUnauthorized {
 		t.Errorf("no longer a member: %d", code)
 	}
@@ -353,7 +353,7 @@ func TestConsoleShowsNoProtectedValue(t *testing.T) {
 	t.Cleanup(s.cluster.Stop)
 	direct := s.superuser(t)
 	// A code list made from the protected column itself, and a log that keeps literals.
-	exec1(t, direct, `SET SESSION AUTHORIZATION dba;
+	mustExec(t, direct, `SET SESSION AUTHORIZATION dba;
 		ALTER TABLE patients ADD nick text;
 		UPDATE patients SET nick = 'canary' || (random() * 1e9)::int;
 		CREATE VIEW nicks AS SELECT DISTINCT nick, nick AS same, 'group' || substr(nick, 7, 1) AS wide FROM patients;

@@ -36,7 +36,7 @@ END $$`
 // takenIn is a release that is brought up to date, one copy after another, all of
 // each of which comes to be shown.
 type takenIn struct {
-	*stand
+	*testCluster
 	direct, holder *pgx.Conn
 	stages         []map[string]string // token -> cost, as each copy has it
 }
@@ -56,7 +56,7 @@ func (s *takenIn) generation(t *testing.T) int {
 func (s *takenIn) changes(t *testing.T) {
 	t.Helper()
 	rows := s.rows(t)
-	exec1(t, s.direct, fmt.Sprintf(`CREATE OR REPLACE TRIGGER waits BEFORE INSERT OR DELETE ON %[1]s FOR EACH STATEMENT EXECUTE FUNCTION public.wait_at_write();
+	mustExec(t, s.direct, fmt.Sprintf(`CREATE OR REPLACE TRIGGER waits BEFORE INSERT OR DELETE ON %[1]s FOR EACH STATEMENT EXECUTE FUNCTION public.wait_at_write();
 		CREATE TEMP TABLE blocks AS SELECT b, row_number() OVER (ORDER BY b) AS nth FROM (SELECT DISTINCT "tailor block" AS b FROM %[1]s) d ORDER BY b LIMIT 3;
 		CREATE TEMP TABLE leaving AS SELECT p.id FROM patients p JOIN %[1]s r USING (token) JOIN blocks ON b = "tailor block" WHERE nth = 1;
 		UPDATE patients SET cost = cost + 10000 WHERE token IN (SELECT token FROM %[1]s JOIN blocks ON b = "tailor block" WHERE nth > 1);
@@ -102,13 +102,13 @@ func (s *takenIn) isStage(people map[string]string, complete bool) bool {
 // changes and comes with each copy. Readers are answered meanwhile, and see the release
 // as it was or as it is. 25 times with TAILOR_SOAK=1.
 func TestKillingTheProxyWhileItTakesACopyInShowsNoHalf(t *testing.T) {
-	takingInEnds(t, "takenin", func(_ *takenIn, p *proxied) { p.kill() })
+	takingInEnds(t, "takenin", func(_ *takenIn, p *testProxy) { p.kill() })
 }
 
 // TestCrashesOfTheServerWhileACopyIsTakenInShowNoHalf stops PostgreSQL at once, at the same
 // steps and while a copy is made.
 func TestCrashesOfTheServerWhileACopyIsTakenInShowNoHalf(t *testing.T) {
-	takingInEnds(t, "takencrash", func(s *takenIn, p *proxied) {
+	takingInEnds(t, "takencrash", func(s *takenIn, p *testProxy) {
 		s.cluster.Crash()
 		if err := s.cluster.Launch(t.Context(), "fsync=off", "max_connections=200"); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestCrashesOfTheServerWhileACopyIsTakenInShowNoHalf(t *testing.T) {
 func TestANewProxyAnswersWhileACopyIsTakenIn(t *testing.T) {
 	s := shared
 	user := s.reader(t)
-	ask := func(p *proxied) error {
+	ask := func(p *testProxy) error {
 		_, _, err := attempt(t, p.dsn(user), `SELECT token, age FROM patients`)
 		return err
 	}
@@ -147,14 +147,14 @@ func TestANewProxyAnswersWhileACopyIsTakenIn(t *testing.T) {
 }
 
 // takingInEnds lets end happen while copies are taken in.
-func takingInEnds(t *testing.T, folder string, end func(s *takenIn, p *proxied)) {
+func takingInEnds(t *testing.T, folder string, end func(s *takenIn, p *testProxy)) {
 	own, err := newStand(filepath.Join(stands, folder))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(own.cluster.Stop)
-	s := &takenIn{stand: own, direct: own.superuser(t), holder: own.superuser(t)}
-	exec1(t, s.direct, waitsAtEachWrite)
+	s := &takenIn{testCluster: own, direct: own.superuser(t), holder: own.superuser(t)}
+	mustExec(t, s.direct, waitsAtEachWrite)
 	user := own.reader(t)
 	const asked, labels = `SELECT token, cost FROM patients`, `SELECT token, age, zip, sex, race, birth_date FROM patients`
 	p := own.serveBinary(t, binary)

@@ -212,15 +212,15 @@ func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 	}
 	for i := range rounds*len(steps) + rounds {
 		w := &witness{user: fmt.Sprintf("killed_%d", i+1)}
-		exec1(t, direct, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD '%[1]s'`, w.user))
-		exec1(t, direct, `CALL tailor.grant_reader($1)`, w.user)
+		mustExec(t, direct, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD '%[1]s'`, w.user))
+		mustExec(t, direct, `CALL tailor.grant_reader($1)`, w.user)
 		at := step{before: "any moment"}
 		if i < rounds*len(steps) {
 			at = steps[i%len(steps)]
 		}
 		chain := 0
 		if at.opened {
-			exec1(t, connect(t, p.dsn(w.user)), `SELECT count(*) FROM patients`)
+			mustExec(t, connect(t, p.dsn(w.user)), `SELECT count(*) FROM patients`)
 			waitFor(t, func() bool {
 				return one[bool](t, direct, `SELECT EXISTS (SELECT FROM tailor.chain WHERE relation = 'patients'::regclass)`)
 			})
@@ -228,7 +228,7 @@ func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 		}
 		release := func() {}
 		if !at.opened {
-			exec1(t, direct, `CALL tailor.forget_chains('patients')`) // the same root is made again
+			mustExec(t, direct, `CALL tailor.forget_chains('patients')`) // the same root is made again
 		}
 		if at.lock != "" {
 			release = at.hold(t, holder, chain)

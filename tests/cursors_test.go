@@ -31,7 +31,7 @@ func rowsOf(t *testing.T, conn *pgx.Conn, statements ...string) (rows []string) 
 }
 
 // verdicts counts the records of a verdict whose text has a word.
-func (p *proxied) verdicts(t *testing.T, verdict, word string) (n int) {
+func (p *testProxy) verdicts(t *testing.T, verdict, word string) (n int) {
 	t.Helper()
 	for _, r := range p.records(t) {
 		if r["verdict"] == verdict && strings.Contains(fmt.Sprint(r["sql"]), word) {
@@ -91,7 +91,7 @@ func TestCursorsShowReleasesAndEveryFetchIsRecorded(t *testing.T) {
 func TestCursorsAreKeptByTheExtendedProtocol(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
-	exec1(t, conn, "DECLARE h CURSOR WITH HOLD FOR SELECT age FROM patients")
+	mustExec(t, conn, "DECLARE h CURSOR WITH HOLD FOR SELECT age FROM patients")
 	if got := rowsOf(t, conn, "FETCH ALL FROM h"); len(got) != patients {
 		t.Errorf("%d rows, want %d", len(got), patients)
 	}
@@ -141,7 +141,7 @@ func TestCopyAndTemporaryTablesHoldWhatIsReleased(t *testing.T) {
 func TestViewsOverProtectedTablesAreReplacedByTheirDefinition(t *testing.T) {
 	p := shared.serve(t)
 	direct := shared.superuser(t)
-	exec1(t, direct, `CREATE VIEW public.elderly AS SELECT age AS years, zip, diagnosis FROM patients WHERE age > 60;
+	mustExec(t, direct, `CREATE VIEW public.elderly AS SELECT age AS years, zip, diagnosis FROM patients WHERE age > 60;
 		CREATE VIEW public.elderly_by_zip (area, people) AS SELECT zip, count(*) FROM elderly GROUP BY zip;
 		CREATE MATERIALIZED VIEW public.elderly_stored AS SELECT age FROM patients`)
 	t.Cleanup(func() {

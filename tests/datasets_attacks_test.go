@@ -12,7 +12,7 @@ import (
 
 // tokenWard has a token of each person, which the table and data sets show as it is: it
 // tells which rows of the two are one person's.
-func tokenWard(t *testing.T, name string) (direct *pgx.Conn, p *proxied) {
+func tokenWard(t *testing.T, name string) (direct *pgx.Conn, p *testProxy) {
 	t.Helper()
 	return wardOf(t, name, `ALTER TABLE people ADD token text; UPDATE people SET token = md5(id::text || 'x');
 		CALL tailor.classify('people', 'token', 'non_sensitive');`)
@@ -83,14 +83,14 @@ const tokenPolicy = `CALL tailor.classify('%[1]s', 'age', 'quasi_identifier', hi
 func TestADataSetLeadsToTheBlocksOfItsTable(t *testing.T) {
 	direct, p := tokenWard(t, "datasets_linked")
 	const query = `SELECT id, age, zip, token FROM people`
-	exec1(t, direct, fmt.Sprintf(`CALL tailor.define_dataset('everybody', $$%s$$, subject => 'id');
+	mustExec(t, direct, fmt.Sprintf(`CALL tailor.define_dataset('everybody', $$%s$$, subject => 'id');
 		CALL tailor.define_dataset('others', $$%[1]s WHERE id %% 2 = 0$$, subject => 'id');
 		CALL tailor.define_dataset('part', $$%[1]s WHERE diagnosis = 'd1'$$, subject => 'id');
 		CREATE TABLE apart AS %[1]s; CALL tailor.protect('apart', subject => 'id', k => 5);`, query))
 	for _, name := range []string{"everybody", "part", "others", "apart"} {
-		exec1(t, direct, fmt.Sprintf(tokenPolicy, name))
+		mustExec(t, direct, fmt.Sprintf(tokenPolicy, name))
 	}
-	exec1(t, direct, `CALL tailor.activate('everybody'); CALL tailor.activate('part'); CALL tailor.activate('others');
+	mustExec(t, direct, `CALL tailor.activate('everybody'); CALL tailor.activate('part'); CALL tailor.activate('others');
 		CALL tailor.shared_fact('apart', 'token', 'accepted'); CALL tailor.activate('apart');`)
 	conn := connect(t, p.dsn("researcher"))
 	for _, name := range []string{"everybody", "others", "apart"} {
@@ -127,7 +127,7 @@ func TestADataSetLeadsToTheBlocksOfItsTable(t *testing.T) {
 		t.Errorf("%d wait, and %d are shown", waiting, few)
 	}
 	// One that is made then cuts by who is in them.
-	exec1(t, direct, `CALL tailor.forget_chains('people')`)
+	mustExec(t, direct, `CALL tailor.forget_chains('people')`)
 	for _, name := range []string{"part", "others"} {
 		answeredSoon(t, conn, "SELECT count(*) FROM "+name)
 	}
@@ -177,7 +177,7 @@ func TestDataSetsInTimeTellNobodyApart(t *testing.T) {
 func attackInTime(t *testing.T, name, then string) (rows int) {
 	t.Helper()
 	direct, p := tokenWard(t, name)
-	exec1(t, direct, `ALTER TABLE people ADD enrolled boolean NOT NULL DEFAULT false, ADD score int NOT NULL DEFAULT 0;
+	mustExec(t, direct, `ALTER TABLE people ADD enrolled boolean NOT NULL DEFAULT false, ADD score int NOT NULL DEFAULT 0;
 		UPDATE people SET enrolled = zip > '10700' OR id % 3 = 0, score = id % 4;
 		CALL tailor.define_dataset('study', 'SELECT id, age, zip, token, score FROM people WHERE enrolled', subject => 'id');`+
 		fmt.Sprintf(tokenPolicy, "study")+`CALL tailor.classify('study', 'score', 'sensitive');
@@ -185,7 +185,7 @@ func attackInTime(t *testing.T, name, then string) (rows int) {
 		CALL tailor.forget_chains('people')`)
 	conn := connect(t, p.dsn("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
-	exec1(t, direct, `CALL tailor.activate('study');`+then)
+	mustExec(t, direct, `CALL tailor.activate('study');`+then)
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
 	history := make(map[string]string) // of tokens
 	last := make(map[string]string)
@@ -225,7 +225,7 @@ func attackInTime(t *testing.T, name, then string) (rows int) {
 		}
 		copies := one[int](t, direct, `SELECT min(epoch) FROM tailor.chains`)
 		// Whole regions join or leave the study, single people do, scores change, some come and go.
-		exec1(t, direct, fmt.Sprintf(`UPDATE people SET enrolled = NOT enrolled WHERE id %% 37 = %[1]d OR substr(zip, 3, 2)::int %% 6 = %[1]d;
+		mustExec(t, direct, fmt.Sprintf(`UPDATE people SET enrolled = NOT enrolled WHERE id %% 37 = %[1]d OR substr(zip, 3, 2)::int %% 6 = %[1]d;
 			UPDATE people SET score = score + 1 WHERE id %% 11 = %[1]d OR substr(zip, 3, 2)::int %% 5 = %[1]d;
 			DELETE FROM people WHERE id %% 41 = %[1]d;
 			INSERT INTO people SELECT id + 10000 * (1 + %[1]d), age, zip, born, weight, member, diagnosis, md5(id || 'y%[1]d'), enrolled, score

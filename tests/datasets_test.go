@@ -26,10 +26,10 @@ CALL tailor.classify('stays_of', 'again', 'sensitive');
 CALL tailor.activate('stays_of');`
 
 // datasetWard is the ward with stays of its people, of whom the older have more.
-func datasetWard(t *testing.T, name, more string) (direct *pgx.Conn, p *proxied) {
+func datasetWard(t *testing.T, name, more string) (direct *pgx.Conn, p *testProxy) {
 	t.Helper()
 	direct, p = wardOf(t, name, more)
-	exec1(t, direct, `CREATE TABLE stays (person int NOT NULL REFERENCES people, day date NOT NULL);
+	mustExec(t, direct, `CREATE TABLE stays (person int NOT NULL REFERENCES people, day date NOT NULL);
 		INSERT INTO stays SELECT p.id, date '2025-01-01' + (p.id * 7919 + n * 104729) % 365
 			FROM people p, generate_series(1, 8) n WHERE n * 12 <= coalesce(p.age, 0) / 2 + p.id * 31 % 50;`)
 	return direct, p
@@ -39,7 +39,7 @@ func datasetWard(t *testing.T, name, more string) (direct *pgx.Conn, p *proxied)
 // person something that is computed from rows of another table.
 func TestDataSetsAnswerAcrossTables(t *testing.T) {
 	direct, p := datasetWard(t, "datasets", "")
-	exec1(t, direct, staysOf)
+	mustExec(t, direct, staysOf)
 	conn := connect(t, p.program("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	for _, sql := range []string{
@@ -80,7 +80,7 @@ func TestDataSetsAnswerAcrossTables(t *testing.T) {
 // tables had when its parent was last copied, as far as the rules of epochs let it be seen.
 func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
 	direct, p := datasetWard(t, "datasets_filled", "")
-	exec1(t, direct, staysOf)
+	mustExec(t, direct, staysOf)
 	conn := connect(t, p.program("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	stays := func() int64 { return answered(t, conn, "SELECT sum(stays)::bigint FROM stays_of")[0][0].(int64) }
@@ -96,7 +96,7 @@ func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
 	}
 	before := stays()
 	// One person's figures change: that waits until enough of the block have changed.
-	exec1(t, direct, `INSERT INTO stays VALUES (7, '2025-12-01'); CALL tailor.refresh('stays_of')`)
+	mustExec(t, direct, `INSERT INTO stays VALUES (7, '2025-12-01'); CALL tailor.refresh('stays_of')`)
 	taken()
 	if n := stays(); n != before {
 		t.Errorf("%d stays, %d before: one person's has been shown", n, before)
@@ -105,7 +105,7 @@ func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
 		t.Errorf("%d changes wait", waiting)
 	}
 	// Everybody's do, and newcomers come.
-	exec1(t, direct, `INSERT INTO stays SELECT id, '2025-12-02' FROM people WHERE id <> 7;
+	mustExec(t, direct, `INSERT INTO stays SELECT id, '2025-12-02' FROM people WHERE id <> 7;
 		INSERT INTO people SELECT id + 10000, age, zip, born, weight, member, diagnosis FROM people WHERE id <= 600;
 		CALL tailor.refresh('people')`)
 	taken()
@@ -118,9 +118,9 @@ func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
 	scheduled := connect(t, shared.cluster.ServiceDSN("datasets_filled"))
 	_, err := direct.Exec(t.Context(), `CALL tailor.schedule('stays_of', '1 hour')`)
 	assertState(t, err, "0A000", "people")
-	exec1(t, direct, `INSERT INTO stays SELECT id, '2025-12-03' FROM people;
+	mustExec(t, direct, `INSERT INTO stays SELECT id, '2025-12-03' FROM people;
 		CALL tailor.schedule('people', '1 hour'); UPDATE tailor.schedule SET due = now() - interval '1 minute'`)
-	exec1(t, scheduled, `CALL tailor.refresh_scheduled('public.people')`)
+	mustExec(t, scheduled, `CALL tailor.refresh_scheduled('public.people')`)
 	taken()
 	if n := stays(); n != before+3000+3600 {
 		t.Errorf("%d stays, want %d", n, before+3000+3600)
@@ -130,7 +130,7 @@ func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
 // TestWhoeverIsErasedIsGoneFromDataSets: with the block, at once, and from what is copied next.
 func TestWhoeverIsErasedIsGoneFromDataSets(t *testing.T) {
 	direct, p := tokenWard(t, "datasets_erased")
-	exec1(t, direct, `CALL tailor.define_dataset('part', 'SELECT id, age, zip, token FROM people WHERE id % 2 = 0', subject => 'id');`+
+	mustExec(t, direct, `CALL tailor.define_dataset('part', 'SELECT id, age, zip, token FROM people WHERE id % 2 = 0', subject => 'id');`+
 		fmt.Sprintf(tokenPolicy, "part")+`CALL tailor.activate('part'); CALL tailor.forget_chains('people')`)
 	conn := connect(t, p.dsn("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM part")
@@ -144,7 +144,7 @@ func TestWhoeverIsErasedIsGoneFromDataSets(t *testing.T) {
 	first := tokens("part")
 	_, err := direct.Exec(t.Context(), `CALL tailor.erase('part', '8')`)
 	assertState(t, err, "0A000", "people")
-	exec1(t, direct, `CALL tailor.erase('people', '8')`)
+	mustExec(t, direct, `CALL tailor.erase('people', '8')`)
 	within := func(when string) {
 		t.Helper()
 		// The data set is at all times a part of what the table shows: the block goes from both.
@@ -171,12 +171,12 @@ func TestWhoeverIsErasedIsGoneFromDataSets(t *testing.T) {
 	if erased := one[string](t, direct, `SELECT string_agg(DISTINCT relation::text, ' ' ORDER BY relation::text) FROM tailor.erasures`); erased != "part people" {
 		t.Errorf("erased from %q", erased)
 	}
-	exec1(t, direct, `CALL tailor.erase('people', '10', departures => 'at_once')`)
+	mustExec(t, direct, `CALL tailor.erase('people', '10', departures => 'at_once')`)
 	within("erased at once")
-	exec1(t, direct, `DELETE FROM people WHERE id = 8; CALL tailor.refresh('people')`)
+	mustExec(t, direct, `DELETE FROM people WHERE id = 8; CALL tailor.refresh('people')`)
 	waitFor(t, func() bool { return one[bool](t, direct, `SELECT bool_and(NOT behind) FROM tailor.epochs`) })
 	within("refreshed")
-	exec1(t, direct, `CALL tailor.forget_chains('people')`)
+	mustExec(t, direct, `CALL tailor.forget_chains('people')`)
 	answeredSoon(t, conn, "SELECT count(*) FROM part")
 	if part := tokens("part"); len(part) < 1490 || len(part) > 1498 {
 		t.Errorf("%d people in a release that was begun anew", len(part))
@@ -191,33 +191,33 @@ func TestWhoeverIsErasedIsGoneFromDataSets(t *testing.T) {
 // TestDataSetsGoOutOfForce alone, and their table not before them.
 func TestDataSetsGoOutOfForce(t *testing.T) {
 	direct, p := datasetWard(t, "datasets_gone", "")
-	exec1(t, direct, staysOf)
+	mustExec(t, direct, staysOf)
 	conn := connect(t, p.program("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	_, err := direct.Exec(t.Context(), `CALL tailor.unprotect('people')`)
 	assertState(t, err, "2BP01", "stays_of")
 	// Another policy of the table is one of the data set.
-	exec1(t, direct, `CALL tailor.protect('people', subject => 'id', k => 20); CALL tailor.activate('people')`)
+	mustExec(t, direct, `CALL tailor.protect('people', subject => 'id', k => 20); CALL tailor.activate('people')`)
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	waitFor(t, func() bool {
 		return one[bool](t, direct, `SELECT bool_and(NOT behind) AND min(min_block) >= 20 FROM tailor.epochs`)
 	})
-	exec1(t, direct, `CALL tailor.unprotect('stays_of')`)
+	mustExec(t, direct, `CALL tailor.unprotect('stays_of')`)
 	waitFor(t, func() bool {
 		_, err := conn.Exec(t.Context(), "SELECT count(*) FROM stays_of")
 		return codeIn(err) == "0A000" || codeIn(err) == "42501"
 	})
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
-	exec1(t, direct, `DROP MATERIALIZED VIEW stays_of;`+staysOf)
+	mustExec(t, direct, `DROP MATERIALIZED VIEW stays_of;`+staysOf)
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	if n := answered(t, conn, "SELECT count(*) FROM stays_of")[0][0].(int64); n != 3000 {
 		t.Errorf("%d people in a data set that was defined again", n)
 	}
 	// Where it is dropped with its policy, the table waits until somebody has said so.
-	exec1(t, direct, `DROP MATERIALIZED VIEW stays_of`)
+	mustExec(t, direct, `DROP MATERIALIZED VIEW stays_of`)
 	_, err = direct.Exec(t.Context(), `CALL tailor.refresh('people')`)
 	assertState(t, err, "55000", "data sets")
-	exec1(t, direct, `CALL tailor.activate('people'); CALL tailor.refresh('people'); CALL tailor.drop_orphans()`)
+	mustExec(t, direct, `CALL tailor.activate('people'); CALL tailor.refresh('people'); CALL tailor.drop_orphans()`)
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
 }
 
@@ -225,7 +225,7 @@ func TestDataSetsGoOutOfForce(t *testing.T) {
 // may show, or tell what another root shows.
 func TestDataSetsShowWhatTheirTableMay(t *testing.T) {
 	direct, _ := datasetWard(t, "datasets_refused", "")
-	exec1(t, direct, `CREATE TABLE plain (id int PRIMARY KEY, note text);
+	mustExec(t, direct, `CREATE TABLE plain (id int PRIMARY KEY, note text);
 		CALL tailor.protect('stays', subject => 'person', k => 5);
 		CALL tailor.classify('stays', 'person', 'direct_identifier');
 		CALL tailor.classify('stays', 'day', 'quasi_identifier', hierarchy => 'day');
@@ -333,7 +333,7 @@ func TestDataSetsKeepTheirModels(t *testing.T) {
 	direct, p := datasetWard(t, "datasets_models", "")
 	conn := connect(t, p.dsn("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
-	exec1(t, direct, strings.Replace(staysOf, "CALL tailor.activate", "CALL tailor.require('stays_of', 'l_diversity', 'stays', 3);\nCALL tailor.activate", 1))
+	mustExec(t, direct, strings.Replace(staysOf, "CALL tailor.activate", "CALL tailor.require('stays_of', 'l_diversity', 'stays', 3);\nCALL tailor.activate", 1))
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	look := func(when string) {
 		t.Helper()
@@ -355,10 +355,10 @@ func TestDataSetsKeepTheirModels(t *testing.T) {
 		}
 	}
 	look("blocks that were there")
-	exec1(t, direct, `CALL tailor.forget_chains('people')`)
+	mustExec(t, direct, `CALL tailor.forget_chains('people')`)
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	look("made anew")
-	exec1(t, direct, `CALL tailor.erase('people', '11', departures => 'at_once')`)
+	mustExec(t, direct, `CALL tailor.erase('people', '11', departures => 'at_once')`)
 	if min := one[int](t, direct, `SELECT min(min_block)::int FROM tailor.epochs`); min < 5 {
 		t.Errorf("a block of %d", min)
 	}
@@ -367,7 +367,7 @@ func TestDataSetsKeepTheirModels(t *testing.T) {
 // TestARefusalsDataSetAnswers declares what a refusal along the key proposes.
 func TestARefusalsDataSetAnswers(t *testing.T) {
 	direct, p := datasetWard(t, "datasets_hint", "")
-	exec1(t, direct, `CALL tailor.protect('stays', subject => 'person', k => 5);
+	mustExec(t, direct, `CALL tailor.protect('stays', subject => 'person', k => 5);
 		CALL tailor.classify('stays', 'person', 'direct_identifier');
 		CALL tailor.classify('stays', 'day', 'quasi_identifier', hierarchy => 'day');
 		CALL tailor.activate('stays')`)
@@ -386,7 +386,7 @@ func TestARefusalsDataSetAnswers(t *testing.T) {
 		})
 		_, call, _ := strings.Cut(answer.Hint, "declares: ")
 		call, _, _ = strings.Cut(call, " Then ")
-		exec1(t, direct, call) // it activates, too
+		mustExec(t, direct, call) // it activates, too
 		answeredSoon(t, conn, "SELECT count(*) FROM people_stays")
 		without := "SELECT count(*) FROM people_stays WHERE stays = 0"
 		if strings.Contains(call, "any_stays") {
@@ -395,6 +395,6 @@ func TestARefusalsDataSetAnswers(t *testing.T) {
 		if n, truth := answered(t, conn, without)[0][0], answered(t, direct, without)[0][0]; n != truth {
 			t.Errorf("%v have no stay, in truth %v", n, truth)
 		}
-		exec1(t, direct, `CALL tailor.unprotect('people_stays'); DROP MATERIALIZED VIEW people_stays`)
+		mustExec(t, direct, `CALL tailor.unprotect('people_stays'); DROP MATERIALIZED VIEW people_stays`)
 	}
 }

@@ -147,7 +147,7 @@ func TestACopyOfAnotherStateIsNotTakenIn(t *testing.T) {
 	many := r.arrive(150)
 	r.exec(`CALL tailor.refresh('$')`)
 	past := connect(t, shared.cluster.SuperuserDSN(r.proxy.database))
-	exec1(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+	mustExec(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 	if rows := one[int](t, past, "SELECT count(*) FROM "+r.table); rows != 1350 {
 		t.Fatalf("%d rows", rows)
 	}
@@ -156,7 +156,7 @@ func TestACopyOfAnotherStateIsNotTakenIn(t *testing.T) {
 	r.look()
 	r.shows(many, true)
 	r.proxy.kill()
-	exec1(t, past, fmt.Sprintf("CALL tailor.refresh('%s'); COMMIT", r.table))
+	mustExec(t, past, fmt.Sprintf("CALL tailor.refresh('%s'); COMMIT", r.table))
 	restart()
 	answeredSoon(t, r.reader, "SELECT age FROM "+r.table)
 	deadline := time.Now().Add(20 * time.Second)

@@ -66,7 +66,7 @@ func TestDemoServesAndEndsCleanly(t *testing.T) {
 		_ = demo.Process.Kill()
 		t.Fatalf("no line for psql:\n%s\n%s", invitation, log)
 	}
-	p := &proxied{address: net.JoinHostPort("127.0.0.1", fmt.Sprint(port)), database: "hospital"}
+	p := &testProxy{address: net.JoinHostPort("127.0.0.1", fmt.Sprint(port)), database: "hospital"}
 	out, stderr, ok := p.psql(t, "researcher", "-At", "-c", "SELECT count(*) FROM patients")
 	if !ok || strings.TrimSpace(out) != "2000" {
 		t.Errorf("the demo counts %q: %s", out, stderr)

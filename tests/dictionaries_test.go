@@ -52,9 +52,9 @@ func TestAReleaseShowsEveryKindOfValue(t *testing.T) {
 	if err := shared.install(t.Context(), "kinds"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, kinds)
+	mustExec(t, direct, kinds)
 	conn := connect(t, serveDatabase(t, "kinds").dsn("researcher"))
-	exec1(t, conn, "SET tailor.representation = 'value'")
+	mustExec(t, conn, "SET tailor.representation = 'value'")
 	for _, column := range strings.Split(`long, letters, many, whole, "exact", wide, real, day, p, at, "when", short`, ", ") {
 		t.Run(column, func(t *testing.T) {
 			for _, form := range []string{
@@ -83,9 +83,9 @@ func TestValuesThatAreJoinedAreShownToNobodyElse(t *testing.T) {
 	if err := shared.install(t.Context(), "kinds_past"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, kinds)
-	exec1(t, connect(t, serveDatabase(t, "kinds_past").dsn("researcher")), `SELECT "exact", p, whole FROM kinds`)
-	exec1(t, direct, `GRANT TEMP ON DATABASE kinds_past TO researcher`)
+	mustExec(t, direct, kinds)
+	mustExec(t, connect(t, serveDatabase(t, "kinds_past").dsn("researcher")), `SELECT "exact", p, whole FROM kinds`)
+	mustExec(t, direct, `GRANT TEMP ON DATABASE kinds_past TO researcher`)
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain`)
 	showsNothing(t, "kinds_past", "researcher", chain, 5, "pay = -1", `"exact"`, "p", "whole")
 }

@@ -72,9 +72,9 @@ CALL tailor.activate('public.lab');`
 // makeDatabase makes a database of the shared cluster and runs a script in it.
 func makeDatabase(t *testing.T, name, script string) *pgx.Conn {
 	t.Helper()
-	exec1(t, shared.superuser(t), "CREATE DATABASE "+name)
+	mustExec(t, shared.superuser(t), "CREATE DATABASE "+name)
 	conn := connect(t, shared.cluster.SuperuserDSN(name))
-	exec1(t, conn, script)
+	mustExec(t, conn, script)
 	return conn
 }
 
@@ -86,7 +86,7 @@ func asMiddles(policy string) string {
 }
 
 // protectCorpus makes a database with the corpus' hospital, protected.
-func protectCorpus(t *testing.T, name string, k int, people []person) *proxied {
+func protectCorpus(t *testing.T, name string, k int, people []person) *testProxy {
 	t.Helper()
 	conn := makeDatabase(t, name, `
 CREATE TABLE patients (id int PRIMARY KEY, name text, ssn text, birth_date date, age int, sex text, zip text,
@@ -94,17 +94,17 @@ CREATE TABLE patients (id int PRIMARY KEY, name text, ssn text, birth_date date,
 CREATE TABLE diagnoses (patient_id int, code text);
 CREATE TABLE lab (patient_id int, result text);`)
 	for i, q := range people {
-		exec1(t, conn, `INSERT INTO patients VALUES ($1, 'Canaria', '987', $2, $3, $4, $5, $6, $7, $8)`,
+		mustExec(t, conn, `INSERT INTO patients VALUES ($1, 'Canaria', '987', $2, $3, $4, $5, $6, $7, $8)`,
 			i, q.born, q.age, q.sex, q.zip, q.diagnosis, q.cost, q.odd)
 	}
-	exec1(t, conn, corpusSchema+`
+	mustExec(t, conn, corpusSchema+`
 INSERT INTO diagnoses SELECT id, diagnosis FROM patients;
 INSERT INTO lab SELECT id, diagnosis FROM patients;`)
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, conn, `SET TimeZone = 'UTC'`)
-	exec1(t, conn, asMiddles(fmt.Sprintf(corpusPolicy, k)))
+	mustExec(t, conn, `SET TimeZone = 'UTC'`)
+	mustExec(t, conn, asMiddles(fmt.Sprintf(corpusPolicy, k)))
 	p := shared.serve(t, "--service-dsn", shared.cluster.ServiceDSN(name))
 	p.database = name
 	return p
@@ -118,9 +118,9 @@ CREATE TABLE patients (birth_date date, age int, sex text, zip text, diagnosis t
 CREATE TABLE diagnoses (code text);
 CREATE TABLE lab (result text);`)
 	for _, q := range people {
-		exec1(t, conn, `INSERT INTO patients VALUES ($1, $2, $3, $4, $5, $6, $7)`, q.born, q.age, q.sex, q.zip, q.diagnosis, q.cost, q.odd)
+		mustExec(t, conn, `INSERT INTO patients VALUES ($1, $2, $3, $4, $5, $6, $7)`, q.born, q.age, q.sex, q.zip, q.diagnosis, q.cost, q.odd)
 	}
-	exec1(t, conn, corpusSchema+`
+	mustExec(t, conn, corpusSchema+`
 INSERT INTO diagnoses SELECT diagnosis FROM patients;
 INSERT INTO lab SELECT diagnosis FROM patients;
 CREATE SCHEMA research; GRANT USAGE ON SCHEMA research TO PUBLIC;

@@ -10,7 +10,7 @@ import (
 // finding is what tailor doctor says in JSON.
 type finding struct{ Check, Severity, Object, Message, Mend string }
 
-func doctor(t *testing.T, s *stand) (code int, findings []finding) {
+func doctor(t *testing.T, s *testCluster) (code int, findings []finding) {
 	t.Helper()
 	code, stdout, stderr := tool(t, "doctor", "--format", "json", "--dsn", s.cluster.SuperuserDSN("hospital"))
 	var report struct{ Findings []finding }
@@ -30,7 +30,7 @@ func TestDoctorFindsWaysRoundTheProxy(t *testing.T) {
 	t.Cleanup(s.cluster.Stop)
 	super := s.superuser(t)
 	s.reader(t)
-	exec1(t, super, `CREATE ROLE clerks; CREATE ROLE clerk LOGIN; CALL tailor.grant_reader('clerk'); GRANT clerks TO clerk;
+	mustExec(t, super, `CREATE ROLE clerks; CREATE ROLE clerk LOGIN; CALL tailor.grant_reader('clerk'); GRANT clerks TO clerk;
 CREATE TABLE wards (ward text, id integer) PARTITION BY RANGE (id); CREATE TABLE ward_1 PARTITION OF wards FOR VALUES FROM (0) TO (100);
 INSERT INTO wards SELECT 'a', n FROM generate_series(1, 50) n;
 CALL tailor.protect('wards', 'id', 5); CALL tailor.classify('wards', 'ward', 'non_sensitive'); CALL tailor.activate('wards')`)
@@ -92,7 +92,7 @@ SELECT relation, 'table', epoch, 1, 50, 7 FROM tailor.protection WHERE relation 
 			if f := find(); f != nil {
 				t.Fatalf("found before it was there: %+v", f)
 			}
-			exec1(t, super, c.sql)
+			mustExec(t, super, c.sql)
 			f := find()
 			if f == nil {
 				t.Fatal("not found")
@@ -101,12 +101,12 @@ SELECT relation, 'table', epoch, 1, 50, 7 FROM tailor.protection WHERE relation 
 			if mend == "" {
 				mend = f.Mend
 			}
-			exec1(t, super, mend)
+			mustExec(t, super, mend)
 			for range 3 { // a way through several roles is mended role by role
 				if f = find(); f == nil {
 					return
 				}
-				exec1(t, super, f.Mend)
+				mustExec(t, super, f.Mend)
 			}
 			t.Errorf("still found: %+v", f)
 		})

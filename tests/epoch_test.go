@@ -26,12 +26,12 @@ func TestChainsAreCarriedToANewEpoch(t *testing.T) {
 	before.answer(t, conn, "SELECT token, age, zip, sex FROM patients")
 
 	owner := connect(t, p.dsn(other))
-	exec1(t, owner, `UPDATE patients SET zip = '10000', age = age + 1 WHERE id % 10 = 0`)
-	exec1(t, owner, `INSERT INTO patients SELECT id + 100000, name, ssn, birth_date, age, sex, race, zip, ward, diagnosis, cost FROM patients WHERE id % 7 = 0`)
-	exec1(t, owner, `DELETE FROM patients WHERE id = 13 AND NOT EXISTS (SELECT FROM visits WHERE patient_id = 13)`)
+	mustExec(t, owner, `UPDATE patients SET zip = '10000', age = age + 1 WHERE id % 10 = 0`)
+	mustExec(t, owner, `INSERT INTO patients SELECT id + 100000, name, ssn, birth_date, age, sex, race, zip, ward, diagnosis, cost FROM patients WHERE id % 7 = 0`)
+	mustExec(t, owner, `DELETE FROM patients WHERE id = 13 AND NOT EXISTS (SELECT FROM visits WHERE patient_id = 13)`)
 	// Who has come is a cohort; one who has left goes on being shown, and who has moved where he was.
 	want := patients + one[int](t, owner, `SELECT count(*) FROM patients WHERE id > 100000`)
-	exec1(t, owner, `CALL tailor.refresh('public.patients')`)
+	mustExec(t, owner, `CALL tailor.refresh('public.patients')`)
 	direct := s.superuser(t)
 	awaitTakenIn(t, direct, "patients", conn)
 	if n := one[int](t, conn, `SELECT count(*) FROM patients`); n != want {
@@ -54,13 +54,13 @@ func TestChainsAreCarriedToANewEpoch(t *testing.T) {
 	})
 
 	// A new column is hidden and makes the policy stale.
-	exec1(t, owner, `ALTER TABLE patients ADD shoe_size integer`)
+	mustExec(t, owner, `ALTER TABLE patients ADD shoe_size integer`)
 	waitFor(t, func() bool {
 		_, err := conn.Exec(t.Context(), "SELECT age FROM patients")
 		var answer *pgconn.PgError
 		return errors.As(err, &answer) && answer.Code == "KA004"
 	})
-	exec1(t, owner, `CALL tailor.activate('public.patients')`)
+	mustExec(t, owner, `CALL tailor.activate('public.patients')`)
 	waitFor(t, func() bool {
 		_, err := conn.Exec(t.Context(), "SELECT age FROM patients")
 		return err == nil
@@ -72,13 +72,13 @@ func TestChainsAreCarriedToANewEpoch(t *testing.T) {
 	}
 
 	// Other quasi-identifiers do not fit the history of a chain.
-	exec1(t, owner, `CALL tailor.classify('public.patients', 'race', 'sensitive')`)
-	exec1(t, owner, `CALL tailor.activate('public.patients')`)
+	mustExec(t, owner, `CALL tailor.classify('public.patients', 'race', 'sensitive')`)
+	mustExec(t, owner, `CALL tailor.activate('public.patients')`)
 	waitFor(t, func() bool {
 		_, err := conn.Exec(t.Context(), "SELECT age FROM patients")
 		return errors.As(err, &answer) && answer.Code == "KA004"
 	})
-	exec1(t, owner, `CALL tailor.forget_chains('public.patients')`)
+	mustExec(t, owner, `CALL tailor.forget_chains('public.patients')`)
 	waitFor(t, func() bool {
 		_, err := conn.Exec(t.Context(), "SELECT age, race FROM patients")
 		return err == nil

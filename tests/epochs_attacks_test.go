@@ -162,15 +162,15 @@ func TestEpochsKeepDiversity(t *testing.T) {
 // them within a transaction that goes on, and a proxy beside the other.
 func TestEpochsOfReadersWhoPool(t *testing.T) {
 	r := openOffice(t, "epochs_pooled").register(t, 2000)
-	exec1(t, r.direct, `CREATE ROLE epochs_other LOGIN PASSWORD 'epochs_other'; CALL tailor.grant_reader('epochs_other')`)
+	mustExec(t, r.direct, `CREATE ROLE epochs_other LOGIN PASSWORD 'epochs_other'; CALL tailor.grant_reader('epochs_other')`)
 	others := connect(t, serveDatabase(t, r.proxy.database).dsn("epochs_other"))
 	answeredSoon(t, others, "SELECT age FROM "+r.table)
 	readers := []*pgx.Conn{r.reader, others}
 	for i := range 5 {
 		r.reader = readers[(i+1)%2]
-		exec1(t, r.reader, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+		mustExec(t, r.reader, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 		was := lookAt(t, r.reader, r.table)
-		exec1(t, r.reader, "COMMIT")
+		mustExec(t, r.reader, "COMMIT")
 		if !sameAnswers(was, r.answers[len(r.answers)-1]) {
 			t.Errorf("epoch %d is another one for the other reader", len(r.answers))
 		}

@@ -89,7 +89,7 @@ func TestEpochsBeyondPresence(t *testing.T) {
 					all = append(all, token)
 				}
 			}
-			exec1(r.t, r.direct, "UPDATE "+r.table+" SET id = id + 500000 WHERE token = ANY($1)", all)
+			mustExec(r.t, r.direct, "UPDATE "+r.table+" SET id = id + 500000 WHERE token = ANY($1)", all)
 			r.exec(`CALL tailor.refresh('$')`)
 			waitFor(r.t, func() bool {
 				return strings.Contains(r.proxy.log.String(), "seem to be people who have been shown by other keys")
@@ -119,7 +119,7 @@ func TestEpochsBeyondPresence(t *testing.T) {
 func TestEpochsOfAChild(t *testing.T) {
 	r := openOffice(t, "epochs_child").register(t, 800)
 	visits := "visits_" + r.table
-	exec1(t, r.direct, fmt.Sprintf(`CREATE TABLE %[1]s (id int PRIMARY KEY, person int NOT NULL REFERENCES %[2]s ON DELETE CASCADE,
+	mustExec(t, r.direct, fmt.Sprintf(`CREATE TABLE %[1]s (id int PRIMARY KEY, person int NOT NULL REFERENCES %[2]s ON DELETE CASCADE,
 			day date NOT NULL, mark text NOT NULL, fee int);
 		INSERT INTO %[1]s SELECT 10 * p.id + n, p.id, date '2024-01-01' + (p.id %% 1000 * 7919 + n * 104729) %% 700, 'v' || 10 * p.id + n, (p.id %% 1000 * 31 + n * 17) %% 977
 			FROM %[2]s p, generate_series(1, 1 + p.id %% 3) n;
@@ -156,9 +156,9 @@ func TestEpochsOfAChild(t *testing.T) {
 	look()
 	refresh := func(change string) {
 		t.Helper()
-		exec1(t, r.direct, strings.NewReplacer("$v", visits, "$p", r.table).Replace(change))
-		exec1(t, r.direct, fmt.Sprintf(`CALL tailor.refresh('%s')`, r.table))
-		exec1(t, r.direct, fmt.Sprintf(`CALL tailor.refresh('%s')`, visits))
+		mustExec(t, r.direct, strings.NewReplacer("$v", visits, "$p", r.table).Replace(change))
+		mustExec(t, r.direct, fmt.Sprintf(`CALL tailor.refresh('%s')`, r.table))
+		mustExec(t, r.direct, fmt.Sprintf(`CALL tailor.refresh('%s')`, visits))
 		awaitTakenIn(t, r.direct, r.table, r.reader)
 		awaitTakenIn(t, r.direct, visits, r.reader)
 		look()

@@ -11,17 +11,17 @@ func TestEpochsOfColumnsOfAnyName(t *testing.T) {
 	if err := shared.install(t.Context(), "epochs_names"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `CALL tailor.define_hierarchy('n', 'interval', '{"widths": [10, 50], "lower": 0, "upper": 99}');
+	mustExec(t, direct, `CALL tailor.define_hierarchy('n', 'interval', '{"widths": [10, 50], "lower": 0, "upper": 99}');
 		CALL tailor.protect('odd', 'id', 5); CALL tailor.classify('odd', 'age', 'quasi_identifier', hierarchy => 'n');
 		DO $$ DECLARE c name; BEGIN
 			FOR c IN SELECT attname FROM pg_attribute WHERE attrelid = 'odd'::regclass AND attnum > 2 LOOP CALL tailor.classify('odd', c, 'sensitive'); END LOOP;
 		END $$; CALL tailor.activate('odd')`)
 	p := serveDatabase(t, "epochs_names")
 	conn := connect(t, p.dsn("researcher"))
-	exec1(t, conn, "SELECT block FROM odd")
+	mustExec(t, conn, "SELECT block FROM odd")
 	refresh := func(change string) {
 		t.Helper()
-		exec1(t, direct, change+"; CALL tailor.refresh('odd')")
+		mustExec(t, direct, change+"; CALL tailor.refresh('odd')")
 		awaitTakenIn(t, direct, "odd", conn)
 	}
 	refresh(`UPDATE odd SET class = class + 1000, hash = 'new ' || hash, "Odd "" Name" = 'x'`)
@@ -35,7 +35,7 @@ func TestEpochsOfColumnsOfAnyName(t *testing.T) {
 	if n := one[int](t, conn, `SELECT count(*) FROM odd WHERE block LIKE 'b%'`); n > 200 {
 		t.Errorf("%d rows are shown of 130 people who stay, and those who may not go yet", n)
 	}
-	exec1(t, direct, `CALL tailor.protect('odd', 'id', 7); CALL tailor.activate('odd')`)
+	mustExec(t, direct, `CALL tailor.protect('odd', 'id', 7); CALL tailor.activate('odd')`)
 	awaitTakenIn(t, direct, "odd")
 	if least := one[int](t, direct, `SELECT min_block FROM tailor.chain`); least < 7 {
 		t.Errorf("a block of %d", least)

@@ -36,7 +36,7 @@ type register struct {
 	direct *pgx.Conn
 	// reader asks at each epoch, before and after it was made.
 	reader  *pgx.Conn
-	proxy   *proxied
+	proxy   *testProxy
 	table   string
 	k       int
 	people  map[string]*enrolled // by token, everybody who was ever in the table
@@ -50,7 +50,7 @@ type register struct {
 // clinicOffice is a database with registers, one a test, that share a proxy.
 type clinicOffice struct {
 	direct *pgx.Conn
-	proxy  *proxied
+	proxy  *testProxy
 	name   string
 	tables int
 }
@@ -63,7 +63,7 @@ func openOffice(t *testing.T, name string) *clinicOffice {
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `CALL tailor.grant_reader('researcher');
+	mustExec(t, direct, `CALL tailor.grant_reader('researcher');
 		CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
 		CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [4, 3, 2, 1]}');
 		CALL tailor.define_hierarchy('sex', 'table', '{"paths": [["female"], ["male"]]}');
@@ -122,7 +122,7 @@ func (o *clinicOffice) register(t *testing.T, people int, requirements ...string
 // exec runs a text with the table's name for each dollar sign.
 func (r *register) exec(sql string) {
 	r.t.Helper()
-	exec1(r.t, r.direct, strings.ReplaceAll(sql, "$", r.table))
+	mustExec(r.t, r.direct, strings.ReplaceAll(sql, "$", r.table))
 }
 
 // person draws somebody new. Some zip codes and ages are much more frequent than others.
@@ -175,7 +175,7 @@ func (r *register) back(tokens []string) {
 
 func (r *register) leave(tokens []string) {
 	r.t.Helper()
-	exec1(r.t, r.direct, "DELETE FROM "+r.table+" WHERE token = ANY($1)", tokens)
+	mustExec(r.t, r.direct, "DELETE FROM "+r.table+" WHERE token = ANY($1)", tokens)
 	for _, token := range tokens {
 		delete(r.present, token)
 	}
@@ -194,7 +194,7 @@ func (r *register) change(tokens []string) {
 func (r *register) set(token, diagnosis string, cost int) {
 	r.t.Helper()
 	r.people[token].diagnosis, r.people[token].cost = diagnosis, cost
-	exec1(r.t, r.direct, "UPDATE "+r.table+" SET diagnosis = $2, cost = $3 WHERE token = $1", token, diagnosis, cost)
+	mustExec(r.t, r.direct, "UPDATE "+r.table+" SET diagnosis = $2, cost = $3 WHERE token = $1", token, diagnosis, cost)
 }
 
 // move gives people another zip code, far away.
@@ -203,7 +203,7 @@ func (r *register) move(tokens []string) {
 	for i, token := range tokens {
 		p := r.people[token]
 		p.zip = fmt.Sprintf("%05d", 90010+i%5)
-		exec1(r.t, r.direct, "UPDATE "+r.table+" SET zip = $2 WHERE token = $1", token, p.zip)
+		mustExec(r.t, r.direct, "UPDATE "+r.table+" SET zip = $2 WHERE token = $1", token, p.zip)
 	}
 }
 
@@ -263,7 +263,7 @@ func (r *register) look() {
 // lookAt reads all of a register as labels and as values.
 func lookAt(t *testing.T, reader *pgx.Conn, table string) map[string]seen {
 	t.Helper()
-	exec1(t, reader, "SET tailor.representation = 'label'")
+	mustExec(t, reader, "SET tailor.representation = 'label'")
 	answer := make(map[string]seen)
 	// Nobody is shown, which is refused as soon as the proxy has heard of it.
 	if rows, err := reader.PgConn().Exec(t.Context(), "SELECT token FROM "+table+" LIMIT 1").ReadAll(); codeIn(err) == "KA001" || err == nil && len(rows[0].Rows) == 0 {
@@ -276,14 +276,14 @@ func lookAt(t *testing.T, reader *pgx.Conn, table string) map[string]seen {
 		s.payload = append(s.payload, cells[4:]...)
 		answer[cells[0]] = s
 	}
-	exec1(t, reader, "SET tailor.representation = 'value'")
+	mustExec(t, reader, "SET tailor.representation = 'value'")
 	for _, row := range sortedRows(t, reader, "SELECT token, age, zip, sex FROM "+table) {
 		token, values, _ := strings.Cut(row, "|")
 		s := answer[token]
 		s.values = strings.TrimPrefix(s.values+" & "+values, " & ")
 		answer[token] = s
 	}
-	exec1(t, reader, "SET tailor.representation = 'label'")
+	mustExec(t, reader, "SET tailor.representation = 'label'")
 	return answer
 }
 

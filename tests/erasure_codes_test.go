@@ -10,7 +10,7 @@ func TestEraseSeveralFromCodes(t *testing.T) {
 	if err := shared.install(t.Context(), "erase_several"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fencedPolicy)
+	mustExec(t, direct, fencedPolicy)
 	reader := connect(t, serveDatabase(t, "erase_several").dsn("researcher"))
 	published := func(sql string, want int) {
 		t.Helper()
@@ -36,7 +36,7 @@ func TestEraseSeveralFromCodes(t *testing.T) {
 		{`CALL tailor.erase('drugs', '12',
 			'at_once')`, joint},
 	} {
-		exec1(t, direct, erase.call)
+		mustExec(t, direct, erase.call)
 		n := one[int](t, direct, `SELECT subjects::int FROM tailor.chain
 			WHERE relation = $1::text::regclass`, map[string]string{
 			codes: "codes",
@@ -52,11 +52,11 @@ func TestEraseSeveralFromCodes(t *testing.T) {
 		t.Errorf("%d and %d people are left", left[codes], left[joint])
 	}
 	for _, table := range []string{"codes", "drugs"} {
-		exec1(t, direct, `CALL tailor.refresh($1::text::regclass)`, table)
+		mustExec(t, direct, `CALL tailor.refresh($1::text::regclass)`, table)
 		awaitTakenIn(t, direct, table, reader)
 	}
 	published(codes, left[codes])
 	published(joint, left[joint])
-	exec1(t, direct, `CALL tailor.forget_chains('drugs')`)
+	mustExec(t, direct, `CALL tailor.forget_chains('drugs')`)
 	waitFor(t, func() bool { return again[int](t, reader, joint) == 400-3 })
 }

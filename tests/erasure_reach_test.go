@@ -14,7 +14,7 @@ func TestEraseReachesAllAudiences(t *testing.T) {
 		CALL tailor.project('ages', '$', '[["age"]]');
 		CALL tailor.project('places', '$', '[["zip", "sex"]]');
 		CALL tailor.join_project('ages', 'researcher')`)
-	exec1(t, r.direct, `CREATE ROLE erase_other LOGIN PASSWORD 'erase_other';
+	mustExec(t, r.direct, `CREATE ROLE erase_other LOGIN PASSWORD 'erase_other';
 		CALL tailor.grant_reader('erase_other'); CALL tailor.join_project('places', 'erase_other')`)
 	other := connect(t, r.proxy.dsn("erase_other"))
 	answeredSoon(t, other, "SELECT age FROM "+r.table)
@@ -73,14 +73,14 @@ func TestEraseReachesTheCopyThatWaits(t *testing.T) {
 	}
 	// A copy that sees the table as it was before is not made.
 	past := connect(t, shared.cluster.SuperuserDSN("erase_copy"))
-	exec1(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
-	exec1(t, past, "SELECT count(*) FROM tailor.erased")
+	mustExec(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+	mustExec(t, past, "SELECT count(*) FROM tailor.erased")
 	r.exec(fmt.Sprintf(`CALL tailor.erase('$', '%s')`, r.id(many[0])))
 	_, err := past.Exec(t.Context(), "CALL tailor.refresh($1::text::regclass)", r.table)
 	if codeIn(err) != "40001" {
 		t.Errorf("a copy under an older snapshot: %v", err)
 	}
-	exec1(t, past, "ROLLBACK")
+	mustExec(t, past, "ROLLBACK")
 	newcomers := many[1:150]
 	r.proxy = serveDatabase(t, r.proxy.database)
 	r.reader = connect(t, r.proxy.dsn("researcher"))
@@ -150,7 +150,7 @@ func eraseFromChildren(t *testing.T, departures string) {
 	office := openOffice(t, "erase_children_"+departures)
 	r := office.register(t, 800)
 	visits, codes := "visits_"+r.table, "codes_"+r.table
-	exec1(t, r.direct, strings.NewReplacer("$v", visits, "$c", codes, "$p", r.table).Replace(`
+	mustExec(t, r.direct, strings.NewReplacer("$v", visits, "$c", codes, "$p", r.table).Replace(`
 		CREATE TABLE $v (id int PRIMARY KEY, person bigint NOT NULL REFERENCES $p,
 			day date NOT NULL, mark text NOT NULL, fee int);
 		INSERT INTO $v
@@ -240,9 +240,9 @@ func eraseFromChildren(t *testing.T, departures string) {
 	})
 	refresh := func(change string) {
 		t.Helper()
-		exec1(t, r.direct, strings.NewReplacer("$v", visits, "$p", r.table).Replace(change))
+		mustExec(t, r.direct, strings.NewReplacer("$v", visits, "$p", r.table).Replace(change))
 		for _, table := range []string{r.table, visits, codes} {
-			exec1(t, r.direct, fmt.Sprintf(`CALL tailor.refresh('%s')`, table))
+			mustExec(t, r.direct, fmt.Sprintf(`CALL tailor.refresh('%s')`, table))
 			awaitTakenIn(t, r.direct, table, r.reader)
 		}
 		answeredSoon(t, r.reader, "SELECT count(*) FROM "+codes)
@@ -272,7 +272,7 @@ func eraseFromChildren(t *testing.T, departures string) {
 	if n := one[int](t, r.reader, "SELECT count(*) FROM "+visits+" WHERE fee = 12345"); n < 700 {
 		t.Errorf("%d new visits are shown of 799 people", n)
 	}
-	exec1(t, r.direct, fmt.Sprintf(`CALL tailor.forget_chains('%s')`, codes))
+	mustExec(t, r.direct, fmt.Sprintf(`CALL tailor.forget_chains('%s')`, codes))
 	answeredSoon(t, r.reader, "SELECT count(*) FROM "+codes)
 	if n := again[int](t, r.reader, "SELECT count(DISTINCT person) FROM "+codes); n != people-1 {
 		t.Errorf("codes of %d people are published in the end, want all %d but one", n, people)
@@ -289,7 +289,7 @@ func TestEraseFromCodesBeforeTheyArePublished(t *testing.T) {
 	if err := shared.install(t.Context(), "erase_records"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `CALL tailor.grant_reader('researcher'); CALL tailor.protect('codes', 'id', 5);
+	mustExec(t, direct, `CALL tailor.grant_reader('researcher'); CALL tailor.protect('codes', 'id', 5);
 		CALL tailor.classify('codes', 'id', 'direct_identifier', action => 'pseudonym');
 		CALL tailor.set_valued('codes', column_name => 'codes'); CALL tailor.activate('codes');
 		CALL tailor.erase('codes', 'p17', 'at_once')`)
@@ -308,11 +308,11 @@ func TestEraseFromCodesBeforeTheyArePublished(t *testing.T) {
 	published(299)
 	// A hundred newcomers are published, and 99 wait.
 	p.kill()
-	exec1(t, direct, `INSERT INTO codes SELECT 'p' || n, '{c1,d1}' FROM generate_series(301, 400) n;
+	mustExec(t, direct, `INSERT INTO codes SELECT 'p' || n, '{c1,d1}' FROM generate_series(301, 400) n;
 		CALL tailor.refresh('codes'); CALL tailor.erase('codes', 'p303')`)
 	p = serveDatabase(t, "erase_records")
 	published(299)
-	exec1(t, direct, `INSERT INTO codes VALUES ('p401', '{c2}'); CALL tailor.refresh('codes')`)
+	mustExec(t, direct, `INSERT INTO codes VALUES ('p401', '{c2}'); CALL tailor.refresh('codes')`)
 	waitFor(t, func() bool {
 		return one[int](t, direct,
 			`SELECT subjects FROM tailor.chain`) == 399

@@ -275,12 +275,12 @@ func TestEraseKeepsDiversity(t *testing.T) {
 func TestEraseIsTheOwners(t *testing.T) {
 	office := openOffice(t, "erase_rights")
 	r := office.register(t, 600)
-	exec1(t, r.direct, fmt.Sprintf(`CREATE ROLE erase_owner LOGIN; CREATE ROLE erase_stranger LOGIN;
+	mustExec(t, r.direct, fmt.Sprintf(`CREATE ROLE erase_owner LOGIN; CREATE ROLE erase_stranger LOGIN;
 		GRANT tailor_admin TO erase_owner, erase_stranger;
 		GRANT CREATE ON SCHEMA public TO erase_stranger; ALTER TABLE %s OWNER TO erase_owner`, r.table))
 	as := func(role string) *pgx.Conn {
 		conn := connect(t, shared.cluster.SuperuserDSN("erase_rights"))
-		exec1(t, conn, "SET SESSION AUTHORIZATION "+role)
+		mustExec(t, conn, "SET SESSION AUTHORIZATION "+role)
 		return conn
 	}
 	victim := r.strangers(1)[0]
@@ -314,13 +314,13 @@ func TestEraseIsTheOwners(t *testing.T) {
 		if err != nil && (strings.Contains(err.Error(), id) || strings.Contains(err.Error(), "secret")) {
 			t.Errorf("%s: the error quotes the key: %v", refused.name, err)
 		}
-		exec1(t, refused.conn, "ROLLBACK")
+		mustExec(t, refused.conn, "ROLLBACK")
 	}
 	r.look()
 	r.shows([]string{victim}, true)
 
 	// What belongs to another refers to it: both owners have to agree.
-	exec1(t, r.direct, fmt.Sprintf(`CREATE TABLE strange (id int PRIMARY KEY REFERENCES %s);
+	mustExec(t, r.direct, fmt.Sprintf(`CREATE TABLE strange (id int PRIMARY KEY REFERENCES %s);
 		INSERT INTO strange SELECT id FROM %[1]s; ALTER TABLE strange OWNER TO erase_stranger;
 		CALL tailor.protect('strange', 'id', 5); CALL tailor.activate('strange')`, r.table))
 	_, err := owner.Exec(t.Context(), strings.ReplaceAll(erase, "$", r.table))
@@ -328,11 +328,11 @@ func TestEraseIsTheOwners(t *testing.T) {
 		t.Errorf("an erasure from somebody else's table: %v", err)
 	}
 	// Nor does its domain run anything with the rights of who erases.
-	exec1(t, r.direct, `CREATE FUNCTION runs(anyelement) RETURNS boolean LANGUAGE plpgsql AS $$
+	mustExec(t, r.direct, `CREATE FUNCTION runs(anyelement) RETURNS boolean LANGUAGE plpgsql AS $$
 		BEGIN IF current_user = 'erase_owner' THEN RAISE 'ran as %', current_user; END IF; RETURN true; END $$;
 		CREATE DOMAIN running AS int CHECK (runs(VALUE)); ALTER TABLE strange ALTER id TYPE running`)
 	for _, granted := range []string{"", "GRANT erase_stranger TO erase_owner"} {
-		exec1(t, r.direct, granted)
+		mustExec(t, r.direct, granted)
 		_, err := owner.Exec(t.Context(), "BEGIN")
 		if err == nil {
 			_, err = owner.Exec(t.Context(), strings.ReplaceAll(erase, "$", r.table))
@@ -340,9 +340,9 @@ func TestEraseIsTheOwners(t *testing.T) {
 		if (err == nil) != (granted != "") || codeIn(err) == "P0001" {
 			t.Errorf("beside a domain of somebody else's, %q: %v", granted, err)
 		}
-		exec1(t, owner, "ROLLBACK")
+		mustExec(t, owner, "ROLLBACK")
 	}
-	exec1(t, r.direct, `REVOKE erase_stranger FROM erase_owner; CALL tailor.unprotect('strange')`)
+	mustExec(t, r.direct, `REVOKE erase_stranger FROM erase_owner; CALL tailor.unprotect('strange')`)
 	r.direct = owner
 	r.exec(fmt.Sprintf(`CALL tailor.erase('$', ' %s')`, id)) // as the column's type reads it
 	r.direct = office.direct

@@ -261,7 +261,7 @@ func TestACancelRequestEndsTheQuestionOfExecute(t *testing.T) {
 	}
 	waits() // so that it needs no look at the catalog while that is locked
 	for range 2 {
-		exec1(t, holder, "BEGIN; LOCK TABLE pg_catalog.pg_namespace IN ACCESS EXCLUSIVE MODE")
+		mustExec(t, holder, "BEGIN; LOCK TABLE pg_catalog.pg_namespace IN ACCESS EXCLUSIVE MODE")
 		answered := make(chan error, 1)
 		go func() {
 			_, err := conn.PgConn().Exec(t.Context(), "EXECUTE q").ReadAll()
@@ -272,7 +272,7 @@ func TestACancelRequestEndsTheQuestionOfExecute(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := soonOf(t, answered)
-		exec1(t, holder, "ROLLBACK")
+		mustExec(t, holder, "ROLLBACK")
 		if codeIn(err) != "57014" {
 			t.Errorf("%v, want 57014", err)
 		}

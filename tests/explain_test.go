@@ -71,8 +71,8 @@ func TestExplainTellsWhatWillBeAnswered(t *testing.T) {
 	if !regexp.MustCompile(`S1 +age, zip +- +0\.2000 +\d+\.\d %  generalize`).MatchString(before) || strings.Contains(before, "risk from") {
 		t.Errorf("the loss, and nothing of the table as it is, is expected:\n%s", before)
 	}
-	exec1(t, reader, query)
-	exec1(t, reader, "SELECT * FROM patients")
+	mustExec(t, reader, query)
+	mustExec(t, reader, "SELECT * FROM patients")
 	if after := account(t, reader, "EXPLAIN (TAILOR) "+query); after != before {
 		t.Errorf("after an answer the account is another one:\n%s\n%s", before, after)
 	}
@@ -115,13 +115,13 @@ func TestPoliciesChooseGateSeedAndRecoding(t *testing.T) {
 	user := shared.reader(t)
 	reader := connect(t, p.dsn(user))
 	direct := shared.superuser(t)
-	exec1(t, owner, `CREATE TABLE public.gated AS SELECT n AS id, (n * 7) % 90 AS age, (n * 13) % 50 AS years FROM generate_series(1, 900) n`)
-	exec1(t, owner, `CALL tailor.protect('public.gated', subject => 'id', k => 5)`)
-	exec1(t, owner, `CALL tailor.classify('public.gated', 'age', 'quasi_identifier', hierarchy => 'age')`)
-	exec1(t, owner, `CALL tailor.classify('public.gated', 'years', 'quasi_identifier', hierarchy => 'age')`)
-	exec1(t, owner, `CALL tailor.gate('public.gated', measure => 'highest', max_risk => 0.1)`)
-	exec1(t, owner, `CALL tailor.seed('public.gated', '[["years"]]')`)
-	exec1(t, owner, `CALL tailor.activate('public.gated')`)
+	mustExec(t, owner, `CREATE TABLE public.gated AS SELECT n AS id, (n * 7) % 90 AS age, (n * 13) % 50 AS years FROM generate_series(1, 900) n`)
+	mustExec(t, owner, `CALL tailor.protect('public.gated', subject => 'id', k => 5)`)
+	mustExec(t, owner, `CALL tailor.classify('public.gated', 'age', 'quasi_identifier', hierarchy => 'age')`)
+	mustExec(t, owner, `CALL tailor.classify('public.gated', 'years', 'quasi_identifier', hierarchy => 'age')`)
+	mustExec(t, owner, `CALL tailor.gate('public.gated', measure => 'highest', max_risk => 0.1)`)
+	mustExec(t, owner, `CALL tailor.seed('public.gated', '[["years"]]')`)
+	mustExec(t, owner, `CALL tailor.activate('public.gated')`)
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), `SELECT count(*) FROM gated`)
 		return err == nil
@@ -132,19 +132,19 @@ func TestPoliciesChooseGateSeedAndRecoding(t *testing.T) {
 	if chain("min_block") < 10 || chain("blocks") < 2 {
 		t.Errorf("blocks of %d, %d of them: the risk is to be 0.1 at most, and years are seeded", chain("min_block"), chain("blocks"))
 	}
-	exec1(t, reader, `SELECT age FROM gated`)
+	mustExec(t, reader, `SELECT age FROM gated`)
 	waitFor(t, func() bool {
 		return one[bool](t, direct, `SELECT EXISTS (SELECT FROM tailor.graphs WHERE relation = 'public.gated'::regclass AND qids = '{age}' AND action <> '')`)
 	})
-	exec1(t, owner, `CALL tailor.recode('public.gated', 'full_domain')`)
-	exec1(t, owner, `CALL tailor.forget_chains('public.gated')`)
-	exec1(t, owner, `CALL tailor.activate('public.gated')`)
-	exec1(t, reader, `SET tailor.recoding = 'full_domain'; SET tailor.representation = 'label'`)
+	mustExec(t, owner, `CALL tailor.recode('public.gated', 'full_domain')`)
+	mustExec(t, owner, `CALL tailor.forget_chains('public.gated')`)
+	mustExec(t, owner, `CALL tailor.activate('public.gated')`)
+	mustExec(t, reader, `SET tailor.recoding = 'full_domain'; SET tailor.representation = 'label'`)
 	waitFor(t, func() bool {
 		widths, err := widthsOf(t, reader, `SELECT DISTINCT age FROM gated`)
 		return err == nil && len(widths) == 1
 	})
-	exec1(t, reader, `SET tailor.recoding = 'local'`)
+	mustExec(t, reader, `SET tailor.recoding = 'local'`)
 	refusedAs(t, reader, `SELECT age FROM gated`, "22023")
 	fails(t, reader, `SET tailor.recoding = 'cell'`, "22023", "full_domain")
 }

@@ -33,16 +33,16 @@ func filesIn(t *testing.T, dir string) (names []string) {
 func TestAnExportThatEndsHalfWayLeavesNothing(t *testing.T) {
 	for i, c := range []struct {
 		claim string
-		end   func(t *testing.T, export *exec.Cmd, p *proxied)
+		end   func(t *testing.T, export *exec.Cmd, p *testProxy)
 		says  string
 		left  string
 	}{
-		{"Ctrl-C", func(_ *testing.T, e *exec.Cmd, _ *proxied) { _ = e.Process.Signal(os.Interrupt) }, "interrupt", ""},
-		{"SIGTERM", func(_ *testing.T, e *exec.Cmd, _ *proxied) { _ = e.Process.Signal(syscall.SIGTERM) }, "terminated", ""},
-		{"killed", func(_ *testing.T, e *exec.Cmd, _ *proxied) { _ = e.Process.Kill() }, "", ".tailor-export"},
-		{"the proxy is killed", func(_ *testing.T, _ *exec.Cmd, p *proxied) { p.kill() }, "connection failed", ""},
-		{"the server ends the session", func(t *testing.T, _ *exec.Cmd, p *proxied) {
-			exec1(t, p.superuser(t), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted`)
+		{"Ctrl-C", func(_ *testing.T, e *exec.Cmd, _ *testProxy) { _ = e.Process.Signal(os.Interrupt) }, "interrupt", ""},
+		{"SIGTERM", func(_ *testing.T, e *exec.Cmd, _ *testProxy) { _ = e.Process.Signal(syscall.SIGTERM) }, "terminated", ""},
+		{"killed", func(_ *testing.T, e *exec.Cmd, _ *testProxy) { _ = e.Process.Kill() }, "", ".tailor-export"},
+		{"the proxy is killed", func(_ *testing.T, _ *exec.Cmd, p *testProxy) { p.kill() }, "connection failed", ""},
+		{"the server ends the session", func(t *testing.T, _ *exec.Cmd, p *testProxy) {
+			mustExec(t, p.superuser(t), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted`)
 		}, "57P01", ""},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
@@ -56,10 +56,10 @@ func TestAnExportThatEndsHalfWayLeavesNothing(t *testing.T) {
 				t.Fatalf("the reader is shown %q", tables)
 			}
 			blocker := s.superuser(t)
-			exec1(t, blocker, "BEGIN")
+			mustExec(t, blocker, "BEGIN")
 			last := one[string](t, blocker, `SELECT format('tailor_store.chain_%s_row', max(chain)) FROM tailor.chain WHERE relation = $1::regclass`,
 				"public."+strings.Trim(tables[len(tables)-1], "[]"))
-			exec1(t, blocker, "LOCK TABLE "+last+" IN ACCESS EXCLUSIVE MODE", pgx.QueryExecModeSimpleProtocol)
+			mustExec(t, blocker, "LOCK TABLE "+last+" IN ACCESS EXCLUSIVE MODE", pgx.QueryExecModeSimpleProtocol)
 			dir := filepath.Join(t.TempDir(), "out")
 			var stderr bytes.Buffer
 			export := exec.Command(binary, "export", "--dsn", p.dsn(user), "--out", dir)
@@ -98,7 +98,7 @@ func TestAnExportThatEndsHalfWayLeavesNothing(t *testing.T) {
 				}
 				return
 			}
-			exec1(t, blocker, "ROLLBACK")
+			mustExec(t, blocker, "ROLLBACK")
 			_, says, code := tailor(t, "export", "--dsn", p.dsn(user), "--out", dir)
 			if code != 1 || !strings.Contains(says, filepath.Join(dir, c.left)) || !strings.Contains(says, "remove") {
 				t.Errorf("the next export: exit code %d: %s", code, says)

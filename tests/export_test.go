@@ -107,8 +107,8 @@ func TestAnExportHoldsWhatReadersSee(t *testing.T) {
 	t.Run("sql", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		exportTo(t, dir, append(args, "sql")...)
-		exec1(t, direct, "DROP DATABASE IF EXISTS exported_back")
-		exec1(t, direct, "CREATE DATABASE exported_back")
+		mustExec(t, direct, "DROP DATABASE IF EXISTS exported_back")
+		mustExec(t, direct, "CREATE DATABASE exported_back")
 		t.Cleanup(func() { _, _ = s.superuser(t).Exec(t.Context(), "DROP DATABASE exported_back WITH (FORCE)") })
 		load := exec.Command("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", filepath.Join(dir, "public.patients.sql"), s.cluster.SuperuserDSN("exported_back"))
 		if output, err := load.CombinedOutput(); err != nil {

@@ -39,14 +39,14 @@ var longColumn = "a" + strings.Repeat("ä", 31)
 var oddColumns = []string{"narrow", "wide", "amount", "plain", "day", "moment", "instant", "note"}
 
 // oddStand serves a table with odd values to a reader.
-func oddStand(t *testing.T, name string, columns ...string) (s *stand, p *proxied, user string) {
+func oddStand(t *testing.T, name string, columns ...string) (s *testCluster, p *testProxy, user string) {
 	t.Helper()
 	s, admin := ownStand(t, name)
 	policy := strings.ReplaceAll(oddValues, "%[1]s", longColumn)
 	for _, c := range columns {
 		policy = strings.Replace(policy, "CALL tailor.activate", "CALL tailor.classify('public.odd', '"+c+"', 'non_sensitive');\nCALL tailor.activate", 1)
 	}
-	exec1(t, admin, policy)
+	mustExec(t, admin, policy)
 	p, user = s.serve(t), s.reader(t)
 	answeredSoon(t, connect(t, p.dsn(user)), "SELECT age FROM odd")
 	return s, p, user
@@ -63,7 +63,7 @@ func TestAnExportHoldsValuesThatOtherFormatsLack(t *testing.T) {
 	if len(want) != 400 {
 		t.Fatalf("%d rows are shown", len(want))
 	}
-	exec1(t, direct, "CREATE DATABASE odd_back")
+	mustExec(t, direct, "CREATE DATABASE odd_back")
 	back := connect(t, s.cluster.SuperuserDSN("odd_back"))
 	load := func(t *testing.T, args ...string) {
 		t.Helper()
@@ -103,7 +103,7 @@ func TestAnExportHoldsValuesThatOtherFormatsLack(t *testing.T) {
 		if want := "age,age_label," + longColumn + ",a" + strings.Repeat("ä", 28) + "_label,narrow,"; !strings.HasPrefix(head, want) {
 			t.Errorf("columns %s, want %s", head, want)
 		}
-		exec1(t, back, "DROP TABLE odd")
+		mustExec(t, back, "DROP TABLE odd")
 		dir = filepath.Join(t.TempDir(), "out")
 		exportTo(t, dir, append(args, "sql", "--labels")...)
 		load(t, "-f", filepath.Join(dir, "public.odd.sql"))
@@ -129,7 +129,7 @@ func TestAnExportHoldsValuesThatOtherFormatsLack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		exec1(t, back, `CREATE TABLE from_parquet (narrow real, wide float8, amount bigint, plain text, day bigint, moment bigint, instant bigint, note text)`)
+		mustExec(t, back, `CREATE TABLE from_parquet (narrow real, wide float8, amount bigint, plain text, day bigint, moment bigint, instant bigint, note text)`)
 		source := make([][]any, len(rows))
 		for i, r := range rows {
 			source[i] = []any{r.Narrow, r.Wide, r.Amount, r.Plain, r.Day, r.Moment, r.Instant, r.Note}

@@ -18,7 +18,7 @@ import (
 // losing is a stand that may lose what it has committed: a copy of its files, made
 // when one query had been asked, takes their place.
 type losing struct {
-	*stand
+	*testCluster
 	user, copied string
 }
 
@@ -31,9 +31,9 @@ func newLosing(t *testing.T, name string, steps int, flags ...string) *losing {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.cluster.Stop() })
-	f := &losing{stand: s, user: s.reader(t), copied: filepath.Join(stands, name+"-copy")}
+	f := &losing{testCluster: s, user: s.reader(t), copied: filepath.Join(stands, name+"-copy")}
 	p := s.serve(t, flags...)
-	exec1(t, connect(t, p.dsn(f.user)), ladder[0])
+	mustExec(t, connect(t, p.dsn(f.user)), ladder[0])
 	s.cluster.Stop()
 	f.run(t, "cp", "-a", filepath.Join(s.dir, "data"), f.copied)
 	if err := s.cluster.Launch(t.Context(), "fsync=off"); err != nil {
@@ -49,9 +49,9 @@ func newLosing(t *testing.T, name string, steps int, flags ...string) *losing {
 }
 
 // moves brings what is released to a new epoch, and shows it.
-func (f *losing) moves(t *testing.T, p *proxied, sql string) {
+func (f *losing) moves(t *testing.T, p *testProxy, sql string) {
 	t.Helper()
-	exec1(t, f.superuser(t), `CALL tailor.refresh('patients')`)
+	mustExec(t, f.superuser(t), `CALL tailor.refresh('patients')`)
 	waitFor(t, func() bool {
 		conn, err := pgconn.Connect(t.Context(), p.dsn(f.user))
 		if err != nil {
@@ -116,7 +116,7 @@ func (f *losing) assertRefused(t *testing.T, flags ...string) {
 	if _, stdout, stderr := tool(t, "doctor", "--accept-restore", "--dsn", f.cluster.SuperuserDSN("hospital")); strings.Contains(stdout, "(restore)") || stderr != "" {
 		t.Fatalf("%s %s", stdout, stderr)
 	}
-	exec1(t, connect(t, f.serve(t, flags...).dsn(f.user)), ladder[0])
+	mustExec(t, connect(t, f.serve(t, flags...).dsn(f.user)), ladder[0])
 }
 
 func TestAPromotedStandbyCountsAsARestore(t *testing.T) {
@@ -184,13 +184,13 @@ func TestACrashLosesNothingThatWasShown(t *testing.T) {
 	if err := s.cluster.Launch(t.Context(), lazy...); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, s.superuser(t), `ALTER ROLE tailor_owner SET synchronous_commit = off;
+	mustExec(t, s.superuser(t), `ALTER ROLE tailor_owner SET synchronous_commit = off;
 CREATE TABLE noted (setting text);
 CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN INSERT INTO public.noted VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
 CREATE TRIGGER note AFTER INSERT OR UPDATE ON tailor.chain FOR EACH ROW EXECUTE FUNCTION note()`)
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
 	p := s.serve(t, "--audit-log", audit)
-	exec1(t, connect(t, p.dsn(user)), ladder[0])
+	mustExec(t, connect(t, p.dsn(user)), ladder[0])
 	if noted := one[[]string](t, s.superuser(t), `SELECT array_agg(DISTINCT setting) FROM noted`); !slices.Equal(noted, []string{"on"}) {
 		t.Errorf("chains are committed with synchronous_commit = %v", noted)
 	}
@@ -203,7 +203,7 @@ CREATE TRIGGER note AFTER INSERT OR UPDATE ON tailor.chain FOR EACH ROW EXECUTE 
 		t.Errorf("%d chains are left of what was shown", n)
 	}
 	// What the audit table lacks is no loss.
-	exec1(t, connect(t, s.serve(t, "--audit-log", audit).dsn(user)), ladder[1])
+	mustExec(t, connect(t, s.serve(t, "--audit-log", audit).dsn(user)), ladder[1])
 }
 
 func TestDoctorWarnsOfStandbysThatLagBehind(t *testing.T) {
@@ -220,7 +220,7 @@ func TestDoctorWarnsOfStandbysThatLagBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.cluster.Stop()
-	f := &losing{stand: s}
+	f := &losing{testCluster: s}
 	standby := filepath.Join(stands, "standby")
 	if err := os.Mkdir(standby, 0o700); err != nil {
 		t.Fatal(err)
@@ -242,8 +242,8 @@ func TestDoctorWarnsOfStandbysThatLagBehind(t *testing.T) {
 	}
 	follow(t, standby, fmt.Sprintf("primary_conninfo=host=%s port=%d user=postgres", s.dir, s.cluster.Port), "max_connections=200")
 	waitFor(t, lagging)
-	exec1(t, s.superuser(t), `ALTER SYSTEM SET synchronous_standby_names = 'walreceiver'`)
-	exec1(t, s.superuser(t), `SELECT pg_reload_conf()`)
+	mustExec(t, s.superuser(t), `ALTER SYSTEM SET synchronous_standby_names = 'walreceiver'`)
+	mustExec(t, s.superuser(t), `SELECT pg_reload_conf()`)
 	waitFor(t, func() bool { return !lagging() })
 }
 

@@ -105,7 +105,7 @@ CALL tailor.activate('stays');`
 // TestTablesAreJoinedWithTheirDataSets: what is read off one release is one table.
 func TestTablesAreJoinedWithTheirDataSets(t *testing.T) {
 	direct, p := datasetWard(t, "families", "")
-	exec1(t, direct, staysOf+tallOf+staysPolicy)
+	mustExec(t, direct, staysOf+tallOf+staysPolicy)
 	conn, program := connect(t, p.dsn("researcher")), connect(t, p.program("researcher"))
 	for _, name := range []string{"stays_of", "tall_of", "people", "stays"} {
 		answeredSoon(t, conn, "SELECT count(*) FROM "+name)
@@ -204,7 +204,7 @@ func hintedDataSet(err error) string {
 // question again.
 func TestSubqueriesAreAnsweredByDataSetsThatSayTheSame(t *testing.T) {
 	direct, p := datasetWard(t, "families_derived", "")
-	exec1(
+	mustExec(
 		t,
 		direct,
 		`ALTER TABLE stays ALTER day TYPE date;`+strings.Replace(
@@ -237,7 +237,7 @@ func TestSubqueriesAreAnsweredByDataSetsThatSayTheSame(t *testing.T) {
 				acceptedAll(script)+"CALL tailor.activate",
 				1,
 			)
-			exec1(t, direct, script)
+			mustExec(t, direct, script)
 			declared++
 			answeredAfter(t, conn, sql, err)
 		}
@@ -320,7 +320,7 @@ func TestFamiliesDoNotTellTheirPeopleApart(t *testing.T) {
 			UPDATE people SET token = md5(id::text || 'x'), tall = id % 7 > 3;`+ofPeople+`
 			CALL tailor.classify('people', 'token', 'non_sensitive');
 			UPDATE tailor.classification SET shown_as = 'middle' WHERE class = 'quasi_identifier';`)
-		exec1(
+		mustExec(
 			t,
 			direct,
 			ofStays+staysOf+strings.Replace(

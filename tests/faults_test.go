@@ -22,7 +22,7 @@ import (
 // footprint is what a running proxy holds.
 type footprint struct{ goroutines, descriptors, upstream int }
 
-func (p *proxied) footprint(t *testing.T, base string, direct *pgx.Conn) footprint {
+func (p *testProxy) footprint(t *testing.T, base string, direct *pgx.Conn) footprint {
 	t.Helper()
 	_, profile := get(t, base+"/debug/pprof/goroutine?debug=1")
 	_, count, _ := strings.Cut(strings.SplitN(profile, "\n", 2)[0], "total ")
@@ -38,7 +38,7 @@ func (p *proxied) footprint(t *testing.T, base string, direct *pgx.Conn) footpri
 }
 
 // leaksNothing runs a fault and waits until the proxy holds no more than before.
-func (p *proxied) leaksNothing(t *testing.T, fault func()) {
+func (p *testProxy) leaksNothing(t *testing.T, fault func()) {
 	t.Helper()
 	base, direct := p.operations(t), shared.superuser(t)
 	before := p.footprint(t, base, direct)
@@ -56,12 +56,12 @@ func (p *proxied) leaksNothing(t *testing.T, fault func()) {
 }
 
 // faulty starts a proxy for faults, and returns the DSN of a reader of its own.
-func faulty(t *testing.T, flags ...string) (p *proxied, dsn string) {
+func faulty(t *testing.T, flags ...string) (p *testProxy, dsn string) {
 	t.Helper()
 	return faultyOf(t, proxyFor(t), flags...)
 }
 
-func faultyOf(t *testing.T, binary string, flags ...string) (p *proxied, dsn string) {
+func faultyOf(t *testing.T, binary string, flags ...string) (p *testProxy, dsn string) {
 	t.Helper()
 	p = shared.serveBinary(t, binary, append([]string{"--metrics", "127.0.0.1:0", "--pprof", "--startup-timeout", "20s", "--wrong-password-pause", "50ms", "--upstream-reuse", "200ms"}, flags...)...)
 	dsn = p.dsn(shared.reader(t)) + "&application_name=faults"
@@ -93,7 +93,7 @@ func TestAServerThatDiesMidResultEndsTheSessionCleanly(t *testing.T) {
 			if !results.NextResult() || !results.ResultReader().NextRow() {
 				t.Fatal("no row")
 			}
-			exec1(t, shared.superuser(t), "SELECT pg_terminate_backend($1)", int32(conn.PID()))
+			mustExec(t, shared.superuser(t), "SELECT pg_terminate_backend($1)", int32(conn.PID()))
 			for r := results.ResultReader(); r.NextRow(); {
 			}
 			if err := results.Close(); codeIn(err) != "57P01" && err == nil {

@@ -27,16 +27,16 @@ func TestTablesThatCannotBeProtectedAreNotShown(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			table := "public." + c.name
-			exec1(t, owner, fmt.Sprintf(`CREATE TABLE %s AS %s`, table, c.rows))
-			exec1(t, owner, `CALL tailor.protect($1::text::regclass, subject => 'id', k => 5)`, table)
-			exec1(t, owner, `CALL tailor.classify($1::text::regclass, 'illness', 'sensitive')`, table)
+			mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %s AS %s`, table, c.rows))
+			mustExec(t, owner, `CALL tailor.protect($1::text::regclass, subject => 'id', k => 5)`, table)
+			mustExec(t, owner, `CALL tailor.classify($1::text::regclass, 'illness', 'sensitive')`, table)
 			if c.qid != "" {
-				exec1(t, owner, `CALL tailor.classify($1::text::regclass, $2::text::name, 'quasi_identifier', hierarchy => 'age')`, table, c.qid)
+				mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2::text::name, 'quasi_identifier', hierarchy => 'age')`, table, c.qid)
 			}
 			if c.require != "" {
-				exec1(t, owner, `CALL tailor.require($1::text::regclass, 'l_diversity', column_name => $2::text::name, parameter => 2)`, table, c.require)
+				mustExec(t, owner, `CALL tailor.require($1::text::regclass, 'l_diversity', column_name => $2::text::name, parameter => 2)`, table, c.require)
 			}
-			exec1(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
+			mustExec(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
 			for _, sql := range []string{"SELECT count(*) FROM ", "SELECT illness FROM "} {
 				waitFor(t, func() bool {
 					_, err := conn.Exec(t.Context(), sql+table)
@@ -67,12 +67,12 @@ func TestATableOfFewerThanKIsRefusedAlike(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			oneIn(t, 2, i)
-			exec1(t, owner, fmt.Sprintf(`CREATE TABLE %s (id int, age int, illness text)`, c.name))
-			exec1(t, owner, fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => 'id', k => 5); CALL tailor.classify('public.%[1]s', 'illness', 'sensitive'); `+c.policy, c.name))
+			mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %s (id int, age int, illness text)`, c.name))
+			mustExec(t, owner, fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => 'id', k => 5); CALL tailor.classify('public.%[1]s', 'illness', 'sensitive'); `+c.policy, c.name))
 			renew := "activate"
 			said, renewed, first := make(map[string]bool), 0, 0
 			for _, n := range []int{0, 1, 4, 5, 0, 10, 4, 0, 5} {
-				exec1(t, owner, fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s
+				mustExec(t, owner, fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s
 					SELECT %[4]d + n, 30 + n, 'ill' FROM generate_series(1, %[2]d) n;
 					CALL tailor.%[3]s('public.%[1]s')`, c.name, n, renew, first))
 				if c.name == "emptied_set_valued" { // whose codes are published once

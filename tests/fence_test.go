@@ -118,16 +118,16 @@ func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
 	if err := shared.install(t.Context(), "fences"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fencedPolicy)
+	mustExec(t, direct, fencedPolicy)
 	reader := connect(t, serveDatabase(t, "fences").dsn("researcher"))
 	for _, sql := range []string{
 		`SELECT age, zip, weight FROM people`, `SELECT p.age, day FROM visits v JOIN people p ON v.person = p.id`,
 		`SELECT code FROM codes`, `SELECT age, drug FROM people p JOIN drugs d ON d.person = p.id`,
 		`SELECT age, count(*) FROM pay GROUP BY age`, `SELECT ward FROM beds`,
 	} {
-		exec1(t, reader, sql)
+		mustExec(t, reader, sql)
 	}
-	exec1(t, direct, `GRANT TEMP ON DATABASE fences TO researcher`)
+	mustExec(t, direct, `GRANT TEMP ON DATABASE fences TO researcher`)
 	some := plans[:2]
 	if soaks() {
 		some = plans
@@ -142,11 +142,11 @@ func TestPostgreSQLReadsAReleaseInParallel(t *testing.T) {
 	if err := shared.install(t.Context(), "parallel"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fencedPolicy)
+	mustExec(t, direct, fencedPolicy)
 	reader := connect(t, serveDatabase(t, "parallel").dsn("researcher"))
-	exec1(t, direct, `SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0`)
+	mustExec(t, direct, `SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0`)
 	for sql, table := range map[string]string{`SELECT age FROM people`: "people", `SELECT avg(amount) FROM pay GROUP BY age`: "pay"} {
-		exec1(t, reader, sql)
+		mustExec(t, reader, sql)
 		view := one[string](t, direct, `SELECT 'tailor_release.chain_' || chain FROM tailor.chain WHERE relation = $1::text::regclass`, table)
 		if plan := strings.Join(rowsOf(t, direct, "EXPLAIN SELECT age, count(*) FROM "+view+" GROUP BY age"), "\n"); !strings.Contains(plan, "Gather") {
 			t.Errorf("%s is not read in parallel:\n%s", table, plan)
@@ -161,7 +161,7 @@ func TestNoParallelWorkerIsAskedToAdmit(t *testing.T) {
 	if err := shared.install(t.Context(), "workers"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fencedPolicy)
+	mustExec(t, direct, fencedPolicy)
 	reader := connect(t, serveDatabase(t, "workers").dsn("researcher"))
 	force := "debug_parallel_query"
 	if one[int](t, direct, `SELECT current_setting('server_version_num')::integer`) < 160000 {
@@ -181,11 +181,11 @@ func TestNoParallelWorkerIsAskedToAdmit(t *testing.T) {
 			`SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0`,
 			`SET ` + force + ` = on`,
 		} {
-			exec1(t, reader, parallel)
+			mustExec(t, reader, parallel)
 			if got := rowsOf(t, reader, sql); !slices.Equal(got, want) {
 				t.Errorf("%s: %s: %.200q, want %.200q", parallel, sql, got, want)
 			}
-			exec1(t, reader, `RESET ALL`)
+			mustExec(t, reader, `RESET ALL`)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func showsNothingInJoins(t *testing.T, direct *pgx.Conn, database string, views 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = past.Close(t.Context()) })
-	exec1(t, past, `CREATE TEMP TABLE g AS SELECT n FROM generate_series(1, 3) n; ANALYZE g;
+	mustExec(t, past, `CREATE TEMP TABLE g AS SELECT n FROM generate_series(1, 3) n; ANALYZE g;
 CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
 CREATE FUNCTION pg_temp.tell(v record) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
 CREATE FUNCTION pg_temp.dear(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 100000 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
@@ -238,9 +238,9 @@ CREATE FUNCTION pg_temp.told(v anyelement) RETURNS integer LANGUAGE plpgsql STRI
 		if slices.Contains(wards, view) {
 			few = "ward = 'x'"
 		}
-		exec1(t, past, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW mine AS SELECT %s FROM %s", column, view))
+		mustExec(t, past, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW mine AS SELECT %s FROM %s", column, view))
 		for _, plan := range plans {
-			exec1(t, past, plan)
+			mustExec(t, past, plan)
 			for _, form := range outer {
 				if plan != plans[0] && strings.Contains(form, "pg_temp.") && !soaks() {
 					continue
@@ -251,7 +251,7 @@ CREATE FUNCTION pg_temp.told(v anyelement) RETURNS integer LANGUAGE plpgsql STRI
 				}
 			}
 		}
-		exec1(t, past, "DROP VIEW mine")
+		mustExec(t, past, "DROP VIEW mine")
 	}
 	if len(found) != views {
 		t.Fatalf("releases are %v", found)

@@ -175,9 +175,9 @@ func TestFidelityRunsNoReadersCode(t *testing.T) {
 	p := shared.serve(t)
 	reader := p.reader(t)
 	super := shared.superuser(t)
-	exec1(t, super, fmt.Sprintf(`CREATE SCHEMA lab_%[1]s AUTHORIZATION %[1]s`, reader))
+	mustExec(t, super, fmt.Sprintf(`CREATE SCHEMA lab_%[1]s AUTHORIZATION %[1]s`, reader))
 	own := connect(t, fmt.Sprintf("postgres://%[1]s:%[1]s@%[2]s/hospital?sslmode=disable", reader, p.cluster.Address()))
-	exec1(t, own, fmt.Sprintf(`SET search_path = lab_%[1]s;
+	mustExec(t, own, fmt.Sprintf(`SET search_path = lab_%[1]s;
 GRANT USAGE ON SCHEMA lab_%[1]s TO PUBLIC;
 CREATE FUNCTION upper(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
 	IF current_user <> '%[1]s' THEN RAISE 'caught'; END IF;
@@ -197,9 +197,9 @@ ALTER ROLE %[1]s IN DATABASE hospital SET search_path = lab_%[1]s, pg_catalog, p
 		}
 	}
 	refused("a schema of the reader's")
-	exec1(t, super, fmt.Sprintf(`ALTER SCHEMA lab_%[1]s OWNER TO dba; REVOKE ALL ON SCHEMA lab_%[1]s FROM %[1]s`, reader))
+	mustExec(t, super, fmt.Sprintf(`ALTER SCHEMA lab_%[1]s OWNER TO dba; REVOKE ALL ON SCHEMA lab_%[1]s FROM %[1]s`, reader))
 	refused("a function of the reader's")
-	exec1(t, super, fmt.Sprintf(`DROP FUNCTION lab_%[1]s.upper(text)`, reader))
+	mustExec(t, super, fmt.Sprintf(`DROP FUNCTION lab_%[1]s.upper(text)`, reader))
 	if code, told := run(); code != 0 || !strings.Contains(told, "1 compared") {
 		t.Errorf("with nothing of the reader's: exit %d, %s", code, told)
 	}

@@ -27,7 +27,7 @@ func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 	dba := shared.as(t, "dba")
 	protect(t, dba, "alike")
 	t.Cleanup(func() { _, _ = super.Exec(context.Background(), `CALL tailor.unprotect('alike'); DROP TABLE alike`) })
-	exec1(t, dba, `CALL tailor.classify('alike', 'shown', 'sensitive'); CALL tailor.require('alike', 'l_diversity', 'shown', 2);
+	mustExec(t, dba, `CALL tailor.classify('alike', 'shown', 'sensitive'); CALL tailor.require('alike', 'l_diversity', 'shown', 2);
 		CALL tailor.activate('alike')`)
 	args := []string{
 		"fidelity", "--dsn", owner, "--proxy", p.dsn(p.reader(t)),

@@ -77,7 +77,7 @@ type fidelityQuery struct {
 type fidelityFailure struct{ SQLState, Message, Hint string }
 
 // fidelityArgs are those of a run as the dba and a reader of the test's own.
-func fidelityArgs(t *testing.T, p *proxied, more ...string) []string {
+func fidelityArgs(t *testing.T, p *testProxy, more ...string) []string {
 	t.Helper()
 	dba := fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", p.cluster.Address())
 	return append([]string{"fidelity", "--dsn", dba, "--proxy", p.dsn(p.reader(t))}, more...)
@@ -86,7 +86,7 @@ func fidelityArgs(t *testing.T, p *proxied, more ...string) []string {
 // fidelityOf runs a workload and reads its report.
 func fidelityOf(
 	t *testing.T,
-	p *proxied,
+	p *testProxy,
 	workload string,
 	more ...string,
 ) (fidelityReport, string) {
@@ -218,7 +218,7 @@ func sumsAgree(t *testing.T, r fidelityReport) {
 }
 
 // agesAgree computes the figures of a query that counts people by age once more.
-func agesAgree(t *testing.T, p *proxied, q fidelityQuery) {
+func agesAgree(t *testing.T, p *testProxy, q fidelityQuery) {
 	t.Helper()
 	ages := func(conn *pgx.Conn) map[int]float64 {
 		out := make(map[int]float64)
@@ -235,7 +235,7 @@ func agesAgree(t *testing.T, p *proxied, q fidelityQuery) {
 		return out
 	}
 	reader := connect(t, p.dsn(p.reader(t)))
-	exec1(t, reader, `SET tailor.representation = 'value'`)
+	mustExec(t, reader, `SET tailor.representation = 'value'`)
 	truth, release := ages(p.superuser(t)), ages(reader)
 	var groups fidelityGroups
 	var errors []float64
@@ -284,7 +284,7 @@ func agesAgree(t *testing.T, p *proxied, q fidelityQuery) {
 func TestFidelityGoesOnBehindAQueryThatFails(t *testing.T) {
 	p := shared.serve(t)
 	direct := p.superuser(t)
-	exec1(
+	mustExec(
 		t,
 		direct,
 		`CREATE SEQUENCE public.fidelity_untouched; GRANT ALL ON public.fidelity_untouched TO dba`,

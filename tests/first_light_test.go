@@ -97,8 +97,8 @@ func TestRefusals(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
 	direct := shared.superuser(t)
-	exec1(t, direct, `CREATE FUNCTION public.read_patients() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM public.patients WHERE name IS NOT NULL'`)
-	exec1(t, direct, `CREATE VIEW public.old_patients AS SELECT name FROM public.patients WHERE age > 90; GRANT SELECT ON public.old_patients TO PUBLIC`)
+	mustExec(t, direct, `CREATE FUNCTION public.read_patients() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM public.patients WHERE name IS NOT NULL'`)
+	mustExec(t, direct, `CREATE VIEW public.old_patients AS SELECT name FROM public.patients WHERE age > 90; GRANT SELECT ON public.old_patients TO PUBLIC`)
 	t.Cleanup(func() {
 		_, _ = direct.Exec(context.Background(), `DROP FUNCTION public.read_patients(); DROP VIEW public.old_patients`)
 	})
@@ -296,7 +296,7 @@ func TestEachStatementLeavesOneRecordBeforeItsFirstRow(t *testing.T) {
 }
 
 // records reads the statements in the audit file.
-func (p *proxied) records(t *testing.T) []map[string]any {
+func (p *testProxy) records(t *testing.T) []map[string]any {
 	t.Helper()
 	data, err := os.ReadFile(p.auditTo)
 	if err != nil {
@@ -334,7 +334,7 @@ func TestWithoutAuditProtectedQueriesAreRefusedAndOthersPass(t *testing.T) {
 	user := shared.reader(t)
 	conn := connect(t, p.dsn(user))
 	direct := shared.superuser(t)
-	exec1(t, direct, "ALTER TABLE tailor.audit_log RENAME TO audit_log_away")
+	mustExec(t, direct, "ALTER TABLE tailor.audit_log RENAME TO audit_log_away")
 	restore := func() {
 		_, _ = direct.Exec(context.Background(), "ALTER TABLE IF EXISTS tailor.audit_log_away RENAME TO audit_log")
 	}

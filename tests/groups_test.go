@@ -16,7 +16,7 @@ import (
 func TestGroupsAreThoseOfTheLabelsThatRowsShow(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
-	exec1(t, conn, "SELECT birth_date, age, sex, race, zip FROM patients")
+	mustExec(t, conn, "SELECT birth_date, age, sex, race, zip FROM patients")
 	shown := func(sql string) map[string]int64 {
 		rows, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
 		if err != nil {
@@ -65,7 +65,7 @@ func TestGroupsByNumberAreThoseByValue(t *testing.T) {
 	if err := shared.install(t.Context(), "kinds_grouped"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, kinds)
+	mustExec(t, direct, kinds)
 	everyKind := connect(t, serveDatabase(t, "kinds_grouped").dsn("researcher"))
 	type asked struct {
 		conn                          *pgx.Conn

@@ -40,7 +40,7 @@ func TestWhoHoldsBackHisProofIsLookedUpAgain(t *testing.T) {
 	} {
 		t.Run(c.change, func(t *testing.T) {
 			user := fmt.Sprintf("heldback%d", i)
-			exec1(t, direct, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%[1]s'", user))
+			mustExec(t, direct, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%[1]s'", user))
 			known := make(map[int32]bool)
 			waitFor(t, func() bool { return t.Failed() || p.rushes(t, user, 40, known) > 20 })
 			config, err := pgconn.ParseConfig(p.dsn(user))
@@ -49,7 +49,7 @@ func TestWhoHoldsBackHisProofIsLookedUpAgain(t *testing.T) {
 			}
 			dial := config.DialFunc
 			change := sync.OnceFunc(func() {
-				exec1(t, direct, "ALTER ROLE "+user+" "+c.change)
+				mustExec(t, direct, "ALTER ROLE "+user+" "+c.change)
 				time.Sleep(150 * time.Millisecond)
 			})
 			config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

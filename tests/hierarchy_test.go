@@ -33,7 +33,7 @@ func TestTheDatabaseAndFilesHaveTheSameBuiltInHierarchies(t *testing.T) {
 func TestHierarchiesByNameAndFromFiles(t *testing.T) {
 	dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", shared.cluster.Address()))
 	dsn := fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", shared.cluster.Address())
-	exec1(t, dba, `CREATE TABLE known (id integer PRIMARY KEY, age integer, born date, seen date, zip text, icd9 text, icd10 text, income numeric, race text);
+	mustExec(t, dba, `CREATE TABLE known (id integer PRIMARY KEY, age integer, born date, seen date, zip text, icd9 text, icd10 text, income numeric, race text);
 INSERT INTO known SELECT n, n % 99, DATE '1930-01-01' + n * 31, DATE '2020-01-01' + n, (10000 + n * 7)::text, (250 + n % 40) || '.' || n % 10, 'E1' || n % 4 || '.' || n % 9, n * 701.5,
 	(ARRAY['White', 'Black', 'Other'])[1 + n % 3] FROM generate_series(1, 600) n;
 CALL tailor.protect('known', 'id', 5);
@@ -59,7 +59,7 @@ CALL tailor.classify('known', 'income', 'quasi_identifier', hierarchy => 'builti
 	if paths := one[string](t, shared.superuser(t), `SELECT definition ->> 'paths' FROM tailor.hierarchy WHERE name = 'race'`); strings.Contains(paths, "*") {
 		t.Errorf("the top is listed, which every hierarchy has: %s", paths)
 	}
-	exec1(t, dba, `CALL tailor.classify('known', 'race', 'quasi_identifier', hierarchy => 'race'); CALL tailor.activate('known')`)
+	mustExec(t, dba, `CALL tailor.classify('known', 'race', 'quasi_identifier', hierarchy => 'race'); CALL tailor.activate('known')`)
 	if code, stdout, stderr := tool(t, "hierarchy", "list", "--dsn", dsn); code != 0 || !strings.Contains(stdout, "builtin.icd10") || !strings.Contains(stdout, "race") {
 		t.Errorf("exit %d, %s %s", code, stdout, stderr)
 	}
@@ -79,13 +79,13 @@ CALL tailor.classify('known', 'income', 'quasi_identifier', hierarchy => 'builti
 		{"a hierarchy of somebody else", "must be owner", 1, []string{"--name", "superuser_race", race}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			exec1(t, shared.superuser(t), `INSERT INTO tailor.hierarchy VALUES ('superuser_race', 'prefix', '{"keep": []}', 'postgres') ON CONFLICT DO NOTHING`)
+			mustExec(t, shared.superuser(t), `INSERT INTO tailor.hierarchy VALUES ('superuser_race', 'prefix', '{"keep": []}', 'postgres') ON CONFLICT DO NOTHING`)
 			code, stdout, stderr := tool(t, append([]string{"hierarchy", "import", "--dsn", dsn}, c.args...)...)
 			if code != c.code || stdout != "" || !strings.Contains(stderr, c.message) || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "; ") {
 				t.Errorf("exit %d, %q, %q; want %d and %q in one line with a hint", code, stdout, stderr, c.code, c.message)
 			}
 		})
 	}
-	exec1(t, shared.superuser(t), `DELETE FROM tailor.hierarchy WHERE name = 'superuser_race'; DELETE FROM tailor.protection WHERE relation = 'known'::regclass; DROP VIEW research.known; DROP TABLE known;
+	mustExec(t, shared.superuser(t), `DELETE FROM tailor.hierarchy WHERE name = 'superuser_race'; DELETE FROM tailor.protection WHERE relation = 'known'::regclass; DROP VIEW research.known; DROP TABLE known;
 SELECT nextval('tailor.catalog_version'), pg_notify('tailor', 'policies')`)
 }

@@ -23,7 +23,7 @@ func TestAPolicySaysWhatIsIndexed(t *testing.T) {
 	if got, want := indexed(), []string{"born", "diagnosis", "zip"}; !slices.Equal(got, want) {
 		t.Errorf("indexes on %v, want %v", got, want)
 	}
-	exec1(t, direct, `CALL tailor.indexes('people', "drop" => ARRAY['born'], add => ARRAY['zip']); CALL tailor.activate('people')`)
+	mustExec(t, direct, `CALL tailor.indexes('people', "drop" => ARRAY['born'], add => ARRAY['zip']); CALL tailor.activate('people')`)
 	waitFor(t, func() bool { return slices.Equal(indexed(), []string{"zip"}) })
 	subject := one[string](t, direct, `SELECT subject FROM tailor.protection WHERE relation = 'people'::regclass`)
 	for sql, code := range map[string]string{

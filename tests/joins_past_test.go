@@ -14,9 +14,9 @@ import (
 func TestWhatAReleaseShowsOfAParentIsReadByJoinsAlone(t *testing.T) {
 	c := newClinic(t, "joins_past", 5, 5, crowd)
 	conn := connect(t, c.dsn("researcher"))
-	exec1(t, conn, aJoin)
+	mustExec(t, conn, aJoin)
 	chain := one[string](t, c.direct, `SELECT chain::text FROM tailor.chain WHERE relation = 'encounters'::regclass`)
-	exec1(t, conn, fmt.Sprintf(`DO $$ BEGIN EXECUTE 'CREATE TEMP VIEW mine AS SELECT * FROM tai' || 'lor_release.cha' || 'in_%s_parent'; END $$`, chain))
+	mustExec(t, conn, fmt.Sprintf(`DO $$ BEGIN EXECUTE 'CREATE TEMP VIEW mine AS SELECT * FROM tai' || 'lor_release.cha' || 'in_%s_parent'; END $$`, chain))
 	beside := func() error {
 		_, err := conn.PgConn().Exec(t.Context(), `SELECT m.* FROM mine m, (SELECT note FROM encounters LIMIT 1) e`).ReadAll()
 		return err
@@ -29,7 +29,7 @@ func TestWhatAReleaseShowsOfAParentIsReadByJoinsAlone(t *testing.T) {
 		}
 	}
 	assertDenied("while joins are answered")
-	exec1(t, c.direct, `CALL tailor.classify('public.patients', 'zip', 'direct_identifier'); CALL tailor.activate('public.patients')`)
+	mustExec(t, c.direct, `CALL tailor.classify('public.patients', 'zip', 'direct_identifier'); CALL tailor.activate('public.patients')`)
 	assertDenied("as soon as the parent has hidden a column")
 	refusedSoon(t, conn, aJoin, "KA004")
 	assertDenied("while joins are refused")

@@ -71,13 +71,13 @@ func TestJoinsFollowTheCopyOfTheChild(t *testing.T) {
 	before := joined(t, conn)
 	allPeople, allRows := "SELECT count(*) FROM patients", "SELECT count(*) FROM patients p JOIN encounters e ON p.id = e.patient_id"
 	people, rows := one[int](t, conn, allPeople), len(before)
-	exec1(t, c.direct, `UPDATE patients SET age = 119, zip = '99999' WHERE id % 3 = 0;
+	mustExec(t, c.direct, `UPDATE patients SET age = 119, zip = '99999' WHERE id % 3 = 0;
 		INSERT INTO patients SELECT id + 1000, name, birth_date, age, sex, zip, diagnosis || ' again', cost, "Odd Name" FROM patients WHERE id % 3 = 1;
 		INSERT INTO encounters SELECT id + 100000, patient_id + 1000, day, kind, fee, note || ' again' FROM encounters WHERE patient_id % 3 = 1`)
 	moved := `SELECT count(*) FROM patients p JOIN encounters e ON p.id = e.patient_id WHERE p.zip >= '9'`
 	newRows := one[int](t, c.direct, `SELECT count(*) FROM encounters WHERE patient_id > 1000`)
 
-	exec1(t, c.direct, `CALL tailor.refresh('public.patients')`)
+	mustExec(t, c.direct, `CALL tailor.refresh('public.patients')`)
 	awaitTakenIn(t, c.direct, "patients", conn)
 	if n := one[int](t, conn, allPeople); n != people+200 {
 		t.Errorf("%d people are shown, want %d", n, people+200)
@@ -85,7 +85,7 @@ func TestJoinsFollowTheCopyOfTheChild(t *testing.T) {
 	if !slices.Equal(joined(t, conn), before) {
 		t.Error("a refresh of the parent changed the joins: they are of the child's copy")
 	}
-	exec1(t, c.direct, `CALL tailor.refresh('public.encounters')`)
+	mustExec(t, c.direct, `CALL tailor.refresh('public.encounters')`)
 	awaitTakenIn(t, c.direct, "encounters", conn)
 	after := joined(t, conn)
 	if len(after) != rows+newRows {
@@ -97,7 +97,7 @@ func TestJoinsFollowTheCopyOfTheChild(t *testing.T) {
 	if n := one[int](t, conn, moved); n != 0 {
 		t.Errorf("%d rows of people who were shown before they moved are shown where they are", n)
 	}
-	exec1(t, c.direct, `BEGIN; CALL tailor.forget_chains('public.patients'); CALL tailor.forget_chains('public.encounters'); COMMIT`)
+	mustExec(t, c.direct, `BEGIN; CALL tailor.forget_chains('public.patients'); CALL tailor.forget_chains('public.encounters'); COMMIT`)
 	answeredSoon(t, conn, allRows)
 	// A few share a block with people who live elsewhere.
 	if got, all := one[int](t, conn, moved), one[int](t, c.direct, moved); got < all*9/10 || got > all {
@@ -133,39 +133,39 @@ func TestJoinsWaitForTheParentsPolicy(t *testing.T) {
 	conn := connect(t, c.dsn("researcher"))
 	answeredSoon(t, conn, aJoin)
 
-	exec1(t, c.direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [20, 40], "lower": 0, "upper": 119}')`)
+	mustExec(t, c.direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [20, 40], "lower": 0, "upper": 119}')`)
 	answeredSoon(t, conn, aJoin) // a hierarchy is in force once it has been activated
-	exec1(t, c.direct, `CALL tailor.protect('public.patients', subject => 'id', k => 9); CALL tailor.activate('public.patients')`)
+	mustExec(t, c.direct, `CALL tailor.protect('public.patients', subject => 'id', k => 9); CALL tailor.activate('public.patients')`)
 	refused := refusedSoon(t, conn, aJoin, "KA004")
 	if !strings.Contains(refused.Hint, "tailor.activate('public.encounters')") {
 		t.Errorf("the hint does not say what to call: %s", refused.Hint)
 	}
 	answeredSoon(t, conn, "SELECT day, kind FROM encounters")
 	refusedAs(t, c.direct, `CALL tailor.refresh('public.encounters')`, "55000")
-	exec1(t, c.direct, `CALL tailor.activate('public.encounters')`)
+	mustExec(t, c.direct, `CALL tailor.activate('public.encounters')`)
 	answeredSoon(t, conn, aJoin)
 	if least := one[int](t, c.direct, `SELECT min_block FROM tailor.chain WHERE relation = 'encounters'::regclass`); least < 9 {
 		t.Errorf("a join has blocks of %d subjects, and its parent k = 9", least)
 	}
 
-	exec1(t, c.direct, `ALTER TABLE patients RENAME zip TO postcode`)
+	mustExec(t, c.direct, `ALTER TABLE patients RENAME zip TO postcode`)
 	refusedSoon(t, conn, aJoin, "KA004")
 	answeredSoon(t, conn, "SELECT day, kind FROM encounters")
 	refusedAs(t, c.direct, `CALL tailor.refresh('public.encounters')`, "55000")
-	exec1(t, c.direct, `ALTER TABLE patients RENAME postcode TO zip`)
+	mustExec(t, c.direct, `ALTER TABLE patients RENAME postcode TO zip`)
 	answeredSoon(t, conn, aJoin)
 	// A statement that was prepared before is not run under the new policy.
-	exec1(t, connect(t, c.dsn("researcher")), aJoin)
+	mustExec(t, connect(t, c.dsn("researcher")), aJoin)
 	if _, err := conn.Prepare(t.Context(), "kept", aJoin); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, c.direct, `CALL tailor.seed('public.patients', '[["age"]]'); CALL tailor.activate('public.patients')`)
+	mustExec(t, c.direct, `CALL tailor.seed('public.patients', '[["age"]]'); CALL tailor.activate('public.patients')`)
 	refusedSoon(t, conn, "kept", "0A000")
 	answeredSoon(t, conn, aJoin) // it lends the same as before
 
-	exec1(t, c.direct, `CALL tailor.forget_chains('public.encounters')`)
+	mustExec(t, c.direct, `CALL tailor.forget_chains('public.encounters')`)
 	answeredSoon(t, conn, aJoin)
-	exec1(t, c.direct, `DELETE FROM tailor.protection WHERE relation = 'patients'::regclass; SELECT nextval('tailor.catalog_version'); SELECT pg_notify('tailor', 'policies')`)
+	mustExec(t, c.direct, `DELETE FROM tailor.protection WHERE relation = 'patients'::regclass; SELECT nextval('tailor.catalog_version'); SELECT pg_notify('tailor', 'policies')`)
 	refusedSoon(t, conn, aJoin, "42501")
 	answeredSoon(t, conn, "SELECT day, kind FROM encounters")
 }
@@ -176,7 +176,7 @@ func TestWhatLendsMustBeWhole(t *testing.T) {
 	c := newClinic(t, "joins_dangling", 5, 5, crowd)
 	conn := connect(t, c.dsn("researcher"))
 	before := joined(t, conn)
-	exec1(t, c.direct, `ALTER TABLE encounters DROP CONSTRAINT encounters_patient_id_fkey;
+	mustExec(t, c.direct, `ALTER TABLE encounters DROP CONSTRAINT encounters_patient_id_fkey;
 		INSERT INTO encounters VALUES (1000000, -1, '2020-01-01', 'ward', 1, 'dangling');
 		ALTER TABLE encounters ADD FOREIGN KEY (patient_id) REFERENCES patients NOT VALID`)
 	refusedAs(t, c.direct, `CALL tailor.refresh('public.encounters')`, "23503")
@@ -184,13 +184,13 @@ func TestWhatLendsMustBeWhole(t *testing.T) {
 	if !slices.Equal(joined(t, conn), before) {
 		t.Error("what was refused changed answers")
 	}
-	exec1(t, c.direct, `DELETE FROM encounters WHERE patient_id = -1`)
-	exec1(t, c.direct, `CALL tailor.refresh('public.encounters')`)
+	mustExec(t, c.direct, `DELETE FROM encounters WHERE patient_id = -1`)
+	mustExec(t, c.direct, `CALL tailor.refresh('public.encounters')`)
 	waitFor(t, func() bool { return countNow(conn, "SELECT count(*) FROM encounters") == len(before) })
 
 	// A schedule's refresh reads, and therefore locks, the parent too.
 	epoch := one[int](t, c.direct, `SELECT epoch FROM tailor.protection WHERE relation = 'encounters'::regclass`)
-	exec1(t, c.direct, `CALL tailor.schedule('public.encounters', '24 hours'); UPDATE tailor.schedule SET due = now()`)
+	mustExec(t, c.direct, `CALL tailor.schedule('public.encounters', '24 hours'); UPDATE tailor.schedule SET due = now()`)
 	waitFor(t, func() bool {
 		return one[int](t, c.direct, `SELECT epoch FROM tailor.protection WHERE relation = 'encounters'::regclass`) > epoch
 	})
@@ -205,7 +205,7 @@ func TestWhoLends(t *testing.T) {
 	if err := shared.install(t.Context(), "joins_owners"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, conn, `CREATE ROLE joins_clerk LOGIN PASSWORD 'clerk'; GRANT tailor_admin TO joins_clerk;
+	mustExec(t, conn, `CREATE ROLE joins_clerk LOGIN PASSWORD 'clerk'; GRANT tailor_admin TO joins_clerk;
 		GRANT CREATE ON SCHEMA public TO joins_clerk; ALTER TABLE events OWNER TO joins_clerk;
 		CALL tailor.define_hierarchy('years', 'interval', '{"widths": [10, 30], "lower": 0, "upper": 119}');
 		CALL tailor.protect('public.people', subject => 'id', k => 5); CALL tailor.classify('public.people', 'age', 'quasi_identifier', hierarchy => 'years');
@@ -220,28 +220,28 @@ func TestWhoLends(t *testing.T) {
 	answeredSoon(t, reader, `SELECT day FROM events`)
 
 	clerk := connect(t, shared.cluster.SuperuserDSN("joins_owners"))
-	exec1(t, clerk, `SET SESSION AUTHORIZATION joins_clerk`)
-	exec1(t, clerk, `CALL tailor.activate('public.events')`)
+	mustExec(t, clerk, `SET SESSION AUTHORIZATION joins_clerk`)
+	mustExec(t, clerk, `CALL tailor.activate('public.events')`)
 	refusedSoon(t, reader, join, "KA004")
 	if lent := one[bool](t, conn, `SELECT policy ? 'parent' FROM tailor.policies WHERE relation = 'events'::regclass`); lent {
 		t.Error("a table was lent to somebody who does not own it")
 	}
-	exec1(t, conn, `CALL tailor.forget_chains('public.events')`) // it had no dimensions of its parent
-	exec1(t, conn, `CALL tailor.activate('public.events')`)
+	mustExec(t, conn, `CALL tailor.forget_chains('public.events')`) // it had no dimensions of its parent
+	mustExec(t, conn, `CALL tailor.activate('public.events')`)
 	answeredSoon(t, reader, join)
 	if refused := refusedAs(t, clerk, `CALL tailor.refresh('public.events')`, "42501"); !strings.Contains(refused.Message, "people") {
 		t.Errorf("a refresh by somebody else: %s", refused.Message)
 	}
 
-	exec1(t, conn, `CREATE TABLE heirs () INHERITS (people)`) // whose rows the key does not cover
+	mustExec(t, conn, `CREATE TABLE heirs () INHERITS (people)`) // whose rows the key does not cover
 	refusedSoon(t, reader, join, "0A000")
-	exec1(t, conn, `DROP TABLE heirs`)
+	mustExec(t, conn, `DROP TABLE heirs`)
 	answeredSoon(t, reader, join)
-	exec1(t, conn, `ALTER TABLE events ADD "people.age" int`)
+	mustExec(t, conn, `ALTER TABLE events ADD "people.age" int`)
 	refusedAs(t, conn, `CALL tailor.activate('public.events')`, "42701")
-	exec1(t, conn, `ALTER TABLE events DROP "people.age"`)
+	mustExec(t, conn, `ALTER TABLE events DROP "people.age"`)
 
-	exec1(t, conn, `CALL tailor.chain_scope('public.events', 'project'); CALL tailor.forget_chains('public.events'); CALL tailor.activate('public.events')`)
+	mustExec(t, conn, `CALL tailor.chain_scope('public.events', 'project'); CALL tailor.forget_chains('public.events'); CALL tailor.activate('public.events')`)
 	refusedSoon(t, reader, join, "0A000")
 }
 
@@ -255,11 +255,11 @@ func TestOtherLinksBetweenQuasiIdentifiersAreRefused(t *testing.T) {
 	if err := shared.install(t.Context(), "joins_links"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, conn, `CALL tailor.define_hierarchy('years', 'interval', '{"widths": [10, 30], "lower": 0, "upper": 119}');
+	mustExec(t, conn, `CALL tailor.define_hierarchy('years', 'interval', '{"widths": [10, 30], "lower": 0, "upper": 119}');
 		CALL tailor.protect('public.people', subject => 'id', k => 2); CALL tailor.classify('public.people', 'age', 'quasi_identifier', hierarchy => 'years');
 		CALL tailor.activate('public.people')`)
 	for table, subject := range map[string]string{"pairs": "person", "doctors": "id", "codes": "id"} {
-		exec1(t, conn, fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => '%[2]s', k => 2);
+		mustExec(t, conn, fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => '%[2]s', k => 2);
 			CALL tailor.classify('public.%[1]s', 'day', 'quasi_identifier', hierarchy => 'years')`, table, subject))
 		refusedAs(t, conn, fmt.Sprintf(`CALL tailor.activate('public.%s')`, table), "0A000")
 	}

@@ -57,7 +57,7 @@ CALL tailor.activate('public.stays');`
 
 // clinic is a protected database and a direct connection to it.
 type clinic struct {
-	*proxied
+	*testProxy
 	direct *pgx.Conn
 }
 
@@ -68,7 +68,7 @@ func newClinic(t *testing.T, name string, k, kOfEncounters int, fill string) *cl
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, conn, fmt.Sprintf(clinicPolicy, k, kOfEncounters))
+	mustExec(t, conn, fmt.Sprintf(clinicPolicy, k, kOfEncounters))
 	c := &clinic{shared.serve(t, "--service-dsn", shared.cluster.ServiceDSN(name)), conn}
 	c.database = name
 	return c
@@ -77,8 +77,8 @@ func newClinic(t *testing.T, name string, k, kOfEncounters int, fill string) *cl
 // admit makes a reader of the clinic, with chains of his own.
 func (c *clinic) admit(t *testing.T, name string) string {
 	t.Helper()
-	exec1(t, c.direct, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%[1]s'`, name))
-	exec1(t, c.direct, `CALL tailor.grant_reader($1)`, name)
+	mustExec(t, c.direct, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%[1]s'`, name))
+	mustExec(t, c.direct, `CALL tailor.grant_reader($1)`, name)
 	return name
 }
 

@@ -54,8 +54,8 @@ func TestJoinsDoNotTellPayloadsApart(t *testing.T) {
 			}
 		}
 	}
-	exec1(t, c.direct, asMiddles("CALL tailor.activate('patients'); CALL tailor.activate('encounters')"))
-	first := &world{proxied: c.proxied}
+	mustExec(t, c.direct, asMiddles("CALL tailor.activate('patients'); CALL tailor.activate('encounters')"))
+	first := &world{testProxy: c.testProxy}
 	first.transcript(t, "researcher", statements)
 	settled, _ := first.transcript(t, "researcher", statements)
 	c.stop(t)
@@ -69,14 +69,14 @@ func TestJoinsDoNotTellPayloadsApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			database := "joins_other_" + strings.Fields(name)[1][:5]
-			exec1(t, admin, fmt.Sprintf(`CREATE DATABASE %s TEMPLATE joins_world`, database))
+			mustExec(t, admin, fmt.Sprintf(`CREATE DATABASE %s TEMPLATE joins_world`, database))
 			conn := connect(t, shared.cluster.SuperuserDSN(database))
 			before := one[string](t, conn, `SELECT md5(string_agg(p.id || diagnosis || coalesce(note, ''), ',' ORDER BY p.id, e.id)) FROM patients p LEFT JOIN encounters e ON p.id = patient_id`)
 			swap(conn)
 			if before == one[string](t, conn, `SELECT md5(string_agg(p.id || diagnosis || coalesce(note, ''), ',' ORDER BY p.id, e.id)) FROM patients p LEFT JOIN encounters e ON p.id = patient_id`) {
 				t.Fatal("the worlds do not differ")
 			}
-			other := &world{proxied: serveDatabase(t, database)}
+			other := &world{testProxy: serveDatabase(t, database)}
 			text, _ := other.transcript(t, "researcher", statements)
 			if text != settled {
 				one, two := strings.Split(settled, "\n"), strings.Split(text, "\n")

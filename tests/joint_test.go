@@ -21,7 +21,7 @@ func TestJointPublications(t *testing.T) {
 	t.Cleanup(s.cluster.Stop)
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, s *stand)
+		run  func(t *testing.T, s *testCluster)
 	}{
 		{"linked questions are answered", answersLinkedQuestions},
 		{"labels are of groups, and numbers are of this publication", groupsPeople},
@@ -42,7 +42,7 @@ type cohort struct{ people, codes string }
 func enroll(t *testing.T, owner *pgx.Conn, name string, n int) cohort {
 	t.Helper()
 	c := cohort{name, name + "_codes"}
-	exec1(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (id bigint PRIMARY KEY, age int NOT NULL, sex text NOT NULL, zip text NOT NULL, cost numeric NOT NULL);
+	mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (id bigint PRIMARY KEY, age int NOT NULL, sex text NOT NULL, zip text NOT NULL, cost numeric NOT NULL);
 CREATE TABLE %[2]s (person bigint NOT NULL REFERENCES %[1]s ON DELETE CASCADE, code text NOT NULL)`, c.people, c.codes))
 	// Tables are of different people: the same would be one family.
 	r := rand.New(rand.NewPCG(25, uint64(name[0])))
@@ -78,7 +78,7 @@ CREATE TABLE %[2]s (person bigint NOT NULL REFERENCES %[1]s ON DELETE CASCADE, c
 			t.Fatal(err)
 		}
 	}
-	exec1(t, owner, fmt.Sprintf(`CALL tailor.protect('%[1]s', subject => 'id', k => 5);
+	mustExec(t, owner, fmt.Sprintf(`CALL tailor.protect('%[1]s', subject => 'id', k => 5);
 CALL tailor.classify('%[1]s', 'age', 'quasi_identifier', hierarchy => 'age');
 CALL tailor.classify('%[1]s', 'sex', 'quasi_identifier', hierarchy => 'sex');
 CALL tailor.classify('%[1]s', 'zip', 'quasi_identifier', hierarchy => 'zip');
@@ -93,7 +93,7 @@ CALL tailor.set_valued('%[2]s', column_name => 'code')`, c.people, c.codes))
 // jointly publishes the codes together with sex and age, in groups of 60.
 func (c cohort) jointly(t *testing.T, owner *pgx.Conn) {
 	t.Helper()
-	exec1(t, owner, fmt.Sprintf(`CALL tailor.joint('%[1]s', ARRAY['sex', 'age'], 60); CALL tailor.activate('%[1]s')`, c.codes))
+	mustExec(t, owner, fmt.Sprintf(`CALL tailor.joint('%[1]s', ARRAY['sex', 'age'], 60); CALL tailor.activate('%[1]s')`, c.codes))
 }
 
 // linkedQuestions are asked of people (P) and codes (C) together. Each gives groups with a
@@ -119,7 +119,7 @@ var linkedQuestions = []struct {
 	{`SELECT sex, count(*) FROM research.P p JOIN research.C c ON c.person = p.id GROUP BY 1`, 0.03},
 }
 
-func answersLinkedQuestions(t *testing.T, s *stand) {
+func answersLinkedQuestions(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	c := enroll(t, owner, "linked", 4000)
 	c.jointly(t, owner)
@@ -202,7 +202,7 @@ func answered(t *testing.T, conn *pgx.Conn, sql string) [][]any {
 	}
 }
 
-func groupsPeople(t *testing.T, s *stand) {
+func groupsPeople(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	c := enroll(t, owner, "grouped", 2000)
 	c.jointly(t, owner)
@@ -277,7 +277,7 @@ func groupsPeople(t *testing.T, s *stand) {
 	}
 }
 
-func staysPublished(t *testing.T, s *stand) {
+func staysPublished(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	c := enroll(t, owner, "stays", 1500)
 	c.jointly(t, owner)
@@ -292,7 +292,7 @@ func staysPublished(t *testing.T, s *stand) {
 		fmt.Sprintf("UPDATE %s SET age = age + 1 WHERE id IN (SELECT min(id) FROM %[1]s)", c.people),
 		fmt.Sprintf("DELETE FROM %s WHERE id IN (SELECT max(id) FROM %[1]s)", c.people),
 	} {
-		exec1(t, owner, fmt.Sprintf("%s; CALL tailor.refresh('%s')", change, c.codes))
+		mustExec(t, owner, fmt.Sprintf("%s; CALL tailor.refresh('%s')", change, c.codes))
 		awaitTakenIn(t, s.superuser(t), c.codes, conn)
 		if now := pairsOf(t, conn, query); !slices.Equal(now, before) {
 			t.Errorf("after %s another answer is given", change)
@@ -307,7 +307,7 @@ func staysPublished(t *testing.T, s *stand) {
 	if codeIn(err) != "55000" {
 		t.Errorf("other columns: %v, want 55000", err)
 	}
-	exec1(t, owner, fmt.Sprintf("CALL tailor.joint('%[1]s', ARRAY['sex', 'age'], 60); CALL tailor.forget_chains('%[1]s')", c.codes))
+	mustExec(t, owner, fmt.Sprintf("CALL tailor.joint('%[1]s', ARRAY['sex', 'age'], 60); CALL tailor.forget_chains('%[1]s')", c.codes))
 	if now := pairsOf(t, conn, query); len(now) == 0 || slices.Equal(now, before) {
 		t.Error("forget_chains publishes nothing new")
 	}
@@ -324,7 +324,7 @@ func pairsOf(t *testing.T, conn *pgx.Conn, sql string) []string {
 	return out
 }
 
-func refusesJoint(t *testing.T, s *stand) {
+func refusesJoint(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	c := enroll(t, owner, "refused", 300)
 	for call, code := range map[string]string{
@@ -356,10 +356,10 @@ func refusesJoint(t *testing.T, s *stand) {
 	}
 }
 
-func findsToldCodes(t *testing.T, s *stand) {
+func findsToldCodes(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	c := enroll(t, owner, "told", 1500)
-	exec1(t, owner, fmt.Sprintf(`ALTER TABLE %[1]s ADD COLUMN main text;
+	mustExec(t, owner, fmt.Sprintf(`ALTER TABLE %[1]s ADD COLUMN main text;
 UPDATE %[1]s SET main = CASE WHEN id %% 9 = 0 THEN 'none' ELSE 'illness ' || id %% 7 END;
 INSERT INTO %[2]s SELECT id, 'M' || id %% 7 FROM %[1]s WHERE id %% 9 <> 0;
 CALL tailor.classify('%[1]s', 'main', 'sensitive');
@@ -369,10 +369,10 @@ CALL tailor.activate('%[1]s')`, c.people, c.codes))
 	if codeIn(err) != "0A000" || !strings.Contains(err.Error(), "main") {
 		t.Fatalf("a column that tells codes: %v, want 0A000", err)
 	}
-	exec1(t, owner, fmt.Sprintf(`CALL tailor.shared_fact('%s', 'code', 'accepted'); %s`, c.codes, activate))
+	mustExec(t, owner, fmt.Sprintf(`CALL tailor.shared_fact('%s', 'code', 'accepted'); %s`, c.codes, activate))
 }
 
-func erasesJoint(t *testing.T, s *stand) {
+func erasesJoint(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	c := enroll(t, owner, "erased", 1500)
 	c.jointly(t, owner)
@@ -383,17 +383,17 @@ func erasesJoint(t *testing.T, s *stand) {
 	if n := numbersBy(t, conn, query); n["[]"] != 1500 {
 		t.Fatalf("%g people are shown, want 1500", n["[]"])
 	}
-	exec1(t, owner, fmt.Sprintf("CALL tailor.erase('%s', '%d')", c.people, 1_000_000*int('e')+3))
+	mustExec(t, owner, fmt.Sprintf("CALL tailor.erase('%s', '%d')", c.people, 1_000_000*int('e')+3))
 	left := 0.0
 	waitFor(t, func() bool { left = numbersBy(t, conn, query)["[]"]; return left < 1500 })
 	if left < 1500-9 || left > 1500-5 {
 		t.Errorf("%g people are shown after an erasure, want all but a cluster", left)
 	}
-	exec1(t, owner, fmt.Sprintf("CALL tailor.refresh('%s')", c.codes))
+	mustExec(t, owner, fmt.Sprintf("CALL tailor.refresh('%s')", c.codes))
 	awaitTakenIn(t, s.superuser(t), c.codes, conn)
 	if n := numbersBy(t, conn, query); n["[]"] != left {
 		t.Errorf("%g people are shown after another copy, want %g", n["[]"], left)
 	}
-	exec1(t, owner, fmt.Sprintf("CALL tailor.forget_chains('%s')", c.codes))
+	mustExec(t, owner, fmt.Sprintf("CALL tailor.forget_chains('%s')", c.codes))
 	waitFor(t, func() bool { return numbersBy(t, conn, query)["[]"] == 1499 })
 }

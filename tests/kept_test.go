@@ -15,7 +15,7 @@ func TestNothingIsKeptBesideARecordedStatement(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
 	conn := connect(t, p.dsn(user))
-	exec1(t, conn, "SELECT count(age) FROM patients")
+	mustExec(t, conn, "SELECT count(age) FROM patients")
 	chain := one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	inside := fmt.Sprintf(`SELECT age, zip FROM tailor_release.chain_%d`, chain)
 	w := dial(t, p.dsn(user))

@@ -50,7 +50,7 @@ func TestAReleaseOfAnEarlierVersionIsRefusedUntilItIsForgotten(t *testing.T) {
 			answeredSoon(t, connect(t, p.dsn(user)), query)
 			p.stop(t)
 			chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
-			exec1(t, direct, fmt.Sprintf(earlier, chain, pgx.Identifier{user}.Sanitize(), l.number, l.parameters, fmt.Sprintf(l.arguments, chain)))
+			mustExec(t, direct, fmt.Sprintf(earlier, chain, pgx.Identifier{user}.Sanitize(), l.number, l.parameters, fmt.Sprintf(l.arguments, chain)))
 			past := connect(t, fmt.Sprintf("postgres://%s:%[1]s@%s/hospital?sslmode=disable", user, s.cluster.Address()))
 			asked := fmt.Sprintf("SELECT count(*) FROM tailor_release.chain_%d", chain)
 			if one[int](t, past, asked) == 0 {
@@ -63,7 +63,7 @@ func TestAReleaseOfAnEarlierVersionIsRefusedUntilItIsForgotten(t *testing.T) {
 			}
 			reader := connect(t, s.serve(t).dsn(user))
 			for _, call := range []string{``, `CALL tailor.refresh('patients')`, `CALL tailor.activate('patients')`} {
-				exec1(t, direct, call)
+				mustExec(t, direct, call)
 				for _, sql := range []string{query, `SELECT count(*) FROM patients`, `EXPLAIN (TAILOR) SELECT age FROM patients`} {
 					if hint := refusedSoon(t, reader, sql, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains('public.patients')") {
 						t.Errorf("after %q: %s: %s", call, sql, hint)
@@ -74,7 +74,7 @@ func TestAReleaseOfAnEarlierVersionIsRefusedUntilItIsForgotten(t *testing.T) {
 				}
 			}
 			refusedAs(t, reader, asked, "42501")
-			exec1(t, direct, `CALL tailor.forget_chains('patients')`)
+			mustExec(t, direct, `CALL tailor.forget_chains('patients')`)
 			answeredSoon(t, reader, query)
 			if left := one[string](t, direct, `SELECT coalesce(string_agg(relname, ', '), '') FROM pg_class WHERE relname ~ $1`, fmt.Sprintf("^chain_%d(_|$)", chain)); left != "" {
 				t.Errorf("left behind: %s", left)
@@ -93,15 +93,15 @@ func TestASnapshotOlderThanARewrittenReleaseGetsNoNULLs(t *testing.T) {
 	direct := s.superuser(t)
 	const edition = `SELECT edition FROM tailor.chain WHERE relation = 'patients'::regclass`
 	before := one[int](t, direct, edition)
-	exec1(t, conn, "BEGIN ISOLATION LEVEL REPEATABLE READ")
-	exec1(t, conn, "SELECT 1")
-	exec1(t, direct, `CALL tailor.activate('patients')`)
+	mustExec(t, conn, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+	mustExec(t, conn, "SELECT 1")
+	mustExec(t, direct, `CALL tailor.activate('patients')`)
 	waitFor(t, func() bool { return one[int](t, direct, edition) > before })
 	_, err := conn.Exec(t.Context(), query)
 	if code := codeIn(err); code != "40001" {
 		t.Errorf("a snapshot older than the release: %v", err)
 	}
-	exec1(t, conn, "ROLLBACK")
+	mustExec(t, conn, "ROLLBACK")
 	if got := rowsOf(t, conn, query+" ORDER BY age, 2"); !slices.Equal(got, want) {
 		t.Errorf("%d groups before, %d others after", len(want), len(got))
 	}
@@ -117,8 +117,8 @@ func TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo(t *testing.T) {
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'diagnoses'::regclass`)
 	view := fmt.Sprintf("tailor_release.chain_%d", chain)
 	definition := one[string](t, direct, `SELECT pg_get_viewdef($1::text::regclass)`, view)
-	exec1(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS SELECT * FROM (%s) x WHERE false", view, strings.TrimSuffix(strings.TrimSpace(definition), ";")))
-	exec1(t, direct, `UPDATE tailor.chain SET layout = 3 WHERE chain = $1`, chain)
+	mustExec(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS SELECT * FROM (%s) x WHERE false", view, strings.TrimSuffix(strings.TrimSpace(definition), ";")))
+	mustExec(t, direct, `UPDATE tailor.chain SET layout = 3 WHERE chain = $1`, chain)
 	if after := one[int](t, connect(t, s.serve(t).dsn(user)), query); after != before || after == 0 {
 		t.Errorf("%d rows before, %d after", before, after)
 	}
@@ -129,7 +129,7 @@ func TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo(t *testing.T) {
 // made.
 func TestNumbersOfLabelsAreTheirRanks(t *testing.T) {
 	user := shared.reader(t)
-	exec1(t, connect(t, shared.serve(t).dsn(user)), "SELECT zip, age, sex FROM patients")
+	mustExec(t, connect(t, shared.serve(t).dsn(user)), "SELECT zip, age, sex FROM patients")
 	direct := shared.superuser(t)
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	for _, column := range []string{"age", "zip"} {
@@ -144,7 +144,7 @@ func TestNumbersOfLabelsAreTheirRanks(t *testing.T) {
 func TestPostgreSQLLooksUpLabelsOnlyWhereTheyAreShown(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	exec1(t, connect(t, p.dsn(user)), "SELECT age FROM patients")
+	mustExec(t, connect(t, p.dsn(user)), "SELECT age FROM patients")
 	direct := shared.superuser(t)
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	for column, want := range map[string]bool{"avg(cost)": false, "avg(age)": false, "count(zip)": false, "count(tailor_label_5)": true} {
@@ -165,7 +165,7 @@ func TestPostgreSQLLooksUpLabelsOnlyWhereTheyAreShown(t *testing.T) {
 func TestARoleSeesNothingOfAReleaseThatItIsNotAdmittedTo(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	exec1(t, connect(t, p.dsn(user)), "SELECT age, zip FROM patients")
+	mustExec(t, connect(t, p.dsn(user)), "SELECT age, zip FROM patients")
 	direct := shared.superuser(t)
 	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	showsNothing(t, "hospital", user, chain, 5, "ward = 'x'", "age", "zip", "cost", "tailor_label_5", "tailor_number_5", "tailor_number_6")
@@ -187,10 +187,10 @@ func showsNothing(t *testing.T, database, user string, chain, labelled int, nobo
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = past.Close(t.Context()) })
-	exec1(t, past, `CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0001
+	mustExec(t, past, `CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0001
 		AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$`)
 	for _, plan := range []string{"", "SET enable_hashjoin = off", "SET enable_mergejoin = off", "RESET enable_hashjoin"} {
-		exec1(t, past, plan)
+		mustExec(t, past, plan)
 		for _, column := range columns {
 			for _, text := range []string{
 				`SELECT count(*) FROM tailor_release.chain_%d WHERE pg_temp.tell(%[2]s)`,
@@ -226,12 +226,12 @@ func placed(t *testing.T, conn *pgx.Conn, chain, key string) string {
 // groups as rows would sort them.
 func TestPostgreSQLExpectsFewGroups(t *testing.T) {
 	p, user := shared.serve(t), shared.reader(t)
-	exec1(t, connect(t, p.dsn(user)), `SELECT age FROM patients`)
+	mustExec(t, connect(t, p.dsn(user)), `SELECT age FROM patients`)
 	direct := shared.superuser(t)
 	expectsFew(t, direct, one[string](t, direct, `SELECT 'chain_' || chain FROM tailor.chain WHERE relation = 'patients'::regclass`), "age", 1000)
 
 	c := newClinic(t, "few_groups", 5, 5, crowd)
-	exec1(t, connect(t, c.dsn("researcher")), `SELECT p.age, day FROM encounters e JOIN patients p ON e.patient_id = p.id`)
+	mustExec(t, connect(t, c.dsn("researcher")), `SELECT p.age, day FROM encounters e JOIN patients p ON e.patient_id = p.id`)
 	child := one[string](t, c.direct, `SELECT 'chain_' || chain FROM tailor.chain WHERE relation = 'encounters'::regclass`)
 	expectsFew(t, c.direct, child, "day", 1000)
 	expectsFew(t, c.direct, child+"_parent", "age", 200)

@@ -16,7 +16,7 @@ func TestAStringEndsWhereThePlannerSaysItEnds(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
 	conn := connect(t, p.dsn(user))
-	exec1(t, conn, `SELECT age, zip FROM patients LIMIT 1`)
+	mustExec(t, conn, `SELECT age, zip FROM patients LIMIT 1`)
 	release := fmt.Sprintf("tailor_release.chain_%d", one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`))
 	for name, c := range map[string]struct{ setting, text string }{
 		"a backslash":                 {"standard_conforming_strings = off", `SELECT '\', ', age, zip, diagnosis FROM ` + release + ` --', count(*) FROM patients`},
@@ -27,17 +27,17 @@ func TestAStringEndsWhereThePlannerSaysItEnds(t *testing.T) {
 		"half of a character of GBK":  {"client_encoding = 'GBK'", "SELECT E'\xC2\x81\x5C', age, zip FROM " + release + " --', count(*) FROM patients"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			exec1(t, conn, "SET "+c.setting)
+			mustExec(t, conn, "SET "+c.setting)
 			results, err := conn.PgConn().Exec(t.Context(), c.text).ReadAll()
-			exec1(t, conn, "RESET client_encoding")
-			exec1(t, conn, "RESET standard_conforming_strings")
+			mustExec(t, conn, "RESET client_encoding")
+			mustExec(t, conn, "RESET standard_conforming_strings")
 			if err == nil && (len(results) != 1 || len(results[0].Rows) > 1) {
 				t.Errorf("%d rows came of a text that was planned as one", len(results[0].Rows))
 			}
 		})
 	}
-	exec1(t, conn, "SET standard_conforming_strings = off")
-	exec1(t, conn, "SET escape_string_warning = off")
+	mustExec(t, conn, "SET standard_conforming_strings = off")
+	mustExec(t, conn, "SET escape_string_warning = off")
 	matched := one[int](t, conn, `SELECT count(*) FROM patients WHERE zip ~ '^[\d*]+$' AND ward <> '\'`)
 	if matched != patients {
 		t.Errorf("a pattern with a backslash matches %d of %d", matched, patients)
@@ -61,10 +61,10 @@ func TestReadersGetNoCopyOfTheServersLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	exec1(t, conn, `SET client_min_messages = debug1`)
-	exec1(t, conn, `SET trace_sort = on`)
-	exec1(t, conn, `SELECT DISTINCT ward FROM patients ORDER BY ward`)
-	exec1(t, conn, `DO $$ BEGIN RAISE LOG 'seen'; RAISE WARNING 'mine'; END $$`)
+	mustExec(t, conn, `SET client_min_messages = debug1`)
+	mustExec(t, conn, `SET trace_sort = on`)
+	mustExec(t, conn, `SELECT DISTINCT ward FROM patients ORDER BY ward`)
+	mustExec(t, conn, `DO $$ BEGIN RAISE LOG 'seen'; RAISE WARNING 'mine'; END $$`)
 	for _, s := range severities {
 		if s != "NOTICE" && s != "WARNING" {
 			t.Errorf("a notice of severity %s", s)

@@ -20,7 +20,7 @@ UPDATE cases SET ward = CASE WHEN diagnosis IN ('flu', 'cold') THEN 'one' ELSE '
 	for _, column := range []string{"ward", "code", "bed", "token"} {
 		shown += fmt.Sprintf("CALL tailor.classify('public.cases', '%s', 'non_sensitive');", column)
 	}
-	exec1(t, direct, fmt.Sprintf(likenessPolicy, "by_models", shown+"ANALYZE cases;"))
+	mustExec(t, direct, fmt.Sprintf(likenessPolicy, "by_models", shown+"ANALYZE cases;"))
 	dsn := shared.cluster.SuperuserDSN("likeness_told")
 	_, planned, _ := tool(t, "policy", "plan", "--dsn", dsn, policyFile(t, exportOf(t, dsn)))
 	for _, line := range []string{
@@ -35,7 +35,7 @@ UPDATE cases SET ward = CASE WHEN diagnosis IN ('flu', 'cold') THEN 'one' ELSE '
 			t.Errorf("%q in %s", line, planned)
 		}
 	}
-	exec1(t, direct, `CALL tailor.classify('public.cases', 'ward', 'sensitive'); CALL tailor.require('public.cases', 'l_diversity', 'ward', 2);
+	mustExec(t, direct, `CALL tailor.classify('public.cases', 'ward', 'sensitive'); CALL tailor.require('public.cases', 'l_diversity', 'ward', 2);
 		CALL tailor.classify('public.cases', 'code', 'direct_identifier'); CALL tailor.activate('public.cases')`)
 	if _, planned, _ := tool(t, "policy", "plan", "--dsn", dsn, policyFile(t, exportOf(t, dsn))); strings.Contains(planned, "is shown as it is and") {
 		t.Error(planned)
@@ -59,7 +59,7 @@ func TestLikenessOfADataSet(t *testing.T) {
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
 	d := demand{model: "t_closeness", column: "stays", parameter: 0.2, distance: "ordered"}
 	require := strings.Replace(d.call(), "public.cases", "stays_of", 1)
-	exec1(t, direct, strings.Replace(staysOf, "CALL tailor.activate", require+"\nCALL tailor.activate", 1))
+	mustExec(t, direct, strings.Replace(staysOf, "CALL tailor.activate", require+"\nCALL tailor.activate", 1))
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	look := func(when string) {
 		t.Helper()
@@ -82,7 +82,7 @@ func TestLikenessOfADataSet(t *testing.T) {
 		}
 	}
 	look("blocks that were there")
-	exec1(t, direct, `CALL tailor.forget_chains('people')`)
+	mustExec(t, direct, `CALL tailor.forget_chains('people')`)
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	look("made anew")
 }
@@ -96,9 +96,9 @@ INSERT INTO visits SELECT g, 1 + g * 7 % 1500, g * 13 % 12, CASE WHEN g % 4 = 0 
 	if err := shared.install(t.Context(), "likeness_child"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fmt.Sprintf(likenessPolicy, "by_models", ""))
+	mustExec(t, direct, fmt.Sprintf(likenessPolicy, "by_models", ""))
 	d := demand{model: "t_closeness", column: "kind", parameter: 0.2}
-	exec1(t, direct, `CALL tailor.define_hierarchy('month', 'interval', '{"widths": [3, 6], "lower": 0, "upper": 11}');
+	mustExec(t, direct, `CALL tailor.define_hierarchy('month', 'interval', '{"widths": [3, 6], "lower": 0, "upper": 11}');
 CALL tailor.protect('public.visits', subject => 'person', k => 5);
 CALL tailor.classify('public.visits', 'person', 'direct_identifier');
 CALL tailor.classify('public.visits', 'visit', 'direct_identifier');
@@ -139,7 +139,7 @@ CALL tailor.classify('public.visits', 'kind', 'sensitive'); CALL tailor.cohort('
 	}
 	look("first")
 	generation := one[int](t, direct, `SELECT generation FROM tailor.chain WHERE relation = 'visits'::regclass`)
-	exec1(t, direct, `UPDATE visits SET kind = 'urgent' WHERE month < 5 AND person % 3 > 0; DELETE FROM visits WHERE person < 300;
+	mustExec(t, direct, `UPDATE visits SET kind = 'urgent' WHERE month < 5 AND person % 3 > 0; DELETE FROM visits WHERE person < 300;
 		INSERT INTO visits SELECT 10000 + g, 1 + g * 11 % 200, g % 12, CASE WHEN g % 3 = 0 THEN 'urgent' ELSE 'b' END FROM generate_series(1, 400) g;
 		CALL tailor.refresh('visits')`)
 	waitFor(t, func() bool {
@@ -147,6 +147,6 @@ CALL tailor.classify('public.visits', 'kind', 'sensitive'); CALL tailor.cohort('
 	})
 	shown = one[string](t, direct, `SELECT tailor.rows_of(c) FROM `+chain+` s (c)`)
 	look("refreshed")
-	exec1(t, direct, `CALL tailor.erase('visits', '700', departures => 'at_once')`)
+	mustExec(t, direct, `CALL tailor.erase('visits', '700', departures => 'at_once')`)
 	look("erased")
 }

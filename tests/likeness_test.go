@@ -226,7 +226,7 @@ func TestModelsOfLikenessHoldInWhatIsAnswered(t *testing.T) {
 				}
 			}
 			refer("cases")
-			exec1(t, direct, fmt.Sprintf(likenessPolicy, c.cuts, calls))
+			mustExec(t, direct, fmt.Sprintf(likenessPolicy, c.cuts, calls))
 			conn := connect(t, serveDatabase(t, name).dsn(shared.reader(t)))
 			untilAnswered(t, conn, `SELECT count(*) FROM cases`)
 			check := func(what string, demands []demand) {
@@ -256,7 +256,7 @@ func TestModelsOfLikenessHoldInWhatIsAnswered(t *testing.T) {
 			follows := func(change string) {
 				t.Helper()
 				generation := one[int](t, direct, `SELECT generation FROM tailor.chain`)
-				exec1(t, direct, change)
+				mustExec(t, direct, change)
 				waitFor(t, func() bool { return one[int](t, direct, `SELECT generation FROM tailor.chain`) > generation })
 			}
 			for round := range 3 {
@@ -266,8 +266,8 @@ func TestModelsOfLikenessHoldInWhatIsAnswered(t *testing.T) {
 					INSERT INTO cases SELECT g, 20 + hashint4(g) & 31, 'f', said(g, 60), given(g) FROM generate_series(%[1]d * 10000, %[1]d * 10000 + 60) g;
 					CALL tailor.refresh('cases')`, round+1))
 				check(fmt.Sprint("refresh ", round), c.demands)
-				exec1(t, direct, `SELECT set_config('x.id', (SELECT min(id)::text FROM cases), false)`)
-				exec1(t, direct, fmt.Sprintf(`CALL tailor.erase('cases', current_setting('x.id'), '%s'); DELETE FROM cases WHERE id::text = current_setting('x.id')`, []string{"at_once", "with_block"}[round%2]))
+				mustExec(t, direct, `SELECT set_config('x.id', (SELECT min(id)::text FROM cases), false)`)
+				mustExec(t, direct, fmt.Sprintf(`CALL tailor.erase('cases', current_setting('x.id'), '%s'); DELETE FROM cases WHERE id::text = current_setting('x.id')`, []string{"at_once", "with_block"}[round%2]))
 				check("erasure", c.demands)
 			}
 			// What is shown when it comes into force is the reference of another policy.
@@ -289,11 +289,11 @@ func TestWhatTheReleaseAssertsIsTheDefinition(t *testing.T) {
 	if err := shared.install(t.Context(), "likeness_asserted"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fmt.Sprintf(likenessPolicy, "by_models", demand{model: "t_closeness", column: "dose", parameter: 0.4}.call()+
+	mustExec(t, direct, fmt.Sprintf(likenessPolicy, "by_models", demand{model: "t_closeness", column: "dose", parameter: 0.4}.call()+
 		demand{model: "t_closeness", column: "diagnosis", parameter: 0.6}.call()))
 	untilAnswered(t, connect(t, serveDatabase(t, "likeness_asserted").dsn(shared.reader(t))), `SELECT count(*) FROM cases`)
 	// Blocks of 1 to 100 people, in which values are repeated and written in several ways.
-	exec1(t, direct, `CREATE TABLE some_blocks AS SELECT b AS "tailor block", g AS "tailor person", CASE WHEN b % 5 = 0 AND g % 17 = 0 THEN 77.0 ELSE given(g * b) END AS dose,
+	mustExec(t, direct, `CREATE TABLE some_blocks AS SELECT b AS "tailor block", g AS "tailor person", CASE WHEN b % 5 = 0 AND g % 17 = 0 THEN 77.0 ELSE given(g * b) END AS dose,
 			CASE WHEN b % 7 = 0 AND g % 13 = 0 THEN 'new' ELSE said(g * b * 7, 50) END AS diagnosis
 		FROM generate_series(1, 400) b, generate_series(1, 1 + b / 4) g`)
 	all := map[string]distribution{"dose": told(t, direct, "cases", "dose", "1")["1"], "diagnosis": told(t, direct, "cases", "diagnosis", "1")["1"]}
@@ -347,7 +347,7 @@ func TestModelsOfLikenessArePartOfPolicies(t *testing.T) {
 	}
 	recursive := demand{model: "recursive_l_diversity", column: "diagnosis", parameter: 3, c: 2}
 	ordered := demand{model: "t_closeness", column: "dose", parameter: 0.4, distance: "ordered"}
-	exec1(t, direct, fmt.Sprintf(likenessPolicy, "by_models", recursive.call()+ordered.call()))
+	mustExec(t, direct, fmt.Sprintf(likenessPolicy, "by_models", recursive.call()+ordered.call()))
 	for _, c := range []struct{ code, call string }{
 		{"22023", `'recursive_l_diversity', 'diagnosis', 3`},
 		{"22023", `'recursive_l_diversity', 'diagnosis', 3, c => 0`},

@@ -346,7 +346,7 @@ func TestFortyLinkedQuestions(t *testing.T) {
 				break
 			}
 			// That codes become known to whoever knows no codes is the owner's decision.
-			exec1(
+			mustExec(
 				t,
 				direct,
 				strings.Replace(
@@ -420,7 +420,7 @@ func studyHospital(
 	name string,
 	people int,
 	changes ...string,
-) (direct *pgx.Conn, p *proxied) {
+) (direct *pgx.Conn, p *testProxy) {
 	t.Helper()
 	direct = makeDatabase(t, name, hospital.Schema)
 	if err := hospital.Fill(t.Context(), direct, people); err != nil {
@@ -429,7 +429,7 @@ func studyHospital(
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, strings.Join(changes, ";"))
-	exec1(t, direct, hospital.Policy+hospital.Study+"GRANT SELECT ON zip_city, icd9 TO PUBLIC")
+	mustExec(t, direct, strings.Join(changes, ";"))
+	mustExec(t, direct, hospital.Policy+hospital.Study+"GRANT SELECT ON zip_city, icd9 TO PUBLIC")
 	return direct, serveDatabase(t, name)
 }

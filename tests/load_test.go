@@ -166,7 +166,7 @@ var load = []deed{
 
 // loaded runs clients for so long, each of a role with sessions after another,
 // and counts what they did.
-func (p *proxied) loaded(t *testing.T, users []string, clients int, duration time.Duration) map[string]int {
+func (p *testProxy) loaded(t *testing.T, users []string, clients int, duration time.Duration) map[string]int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), duration+2*time.Minute)
 	defer cancel()

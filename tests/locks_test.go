@@ -21,9 +21,9 @@ func TestReadersCannotHoldUpAdministrators(t *testing.T) {
 	user := s.reader(t)
 	p := s.serve(t)
 	reader := connect(t, p.dsn(user))
-	exec1(t, reader, `SELECT pg_advisory_lock(c.oid::int, key) FROM pg_class c CROSS JOIN (VALUES (0), (hashtext('patients'))) k(key)
+	mustExec(t, reader, `SELECT pg_advisory_lock(c.oid::int, key) FROM pg_class c CROSS JOIN (VALUES (0), (hashtext('patients'))) k(key)
 		WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'tailor')`)
-	exec1(t, reader, `SELECT pg_advisory_lock(hashtext('tailor policy apply'))`)
+	mustExec(t, reader, `SELECT pg_advisory_lock(hashtext('tailor policy apply'))`)
 
 	for _, sql := range []string{
 		`LOCK TABLE tailor.lock_schedules IN ACCESS SHARE MODE`, `LOCK TABLE tailor.lock_apply IN ACCESS SHARE MODE`, `LOCK TABLE tailor.lock_progress_1 IN ACCESS SHARE MODE`,
@@ -38,7 +38,7 @@ func TestReadersCannotHoldUpAdministrators(t *testing.T) {
 		t.Errorf("readers have rights to %d tables of Tailor's, by which they may lock them", taken)
 	}
 
-	exec1(t, dba, `SET statement_timeout = '30s'; CALL tailor.schedule('patients', '1 hour')`)
+	mustExec(t, dba, `SET statement_timeout = '30s'; CALL tailor.schedule('patients', '1 hour')`)
 	for _, call := range []string{`CALL tailor.activate('patients')`, `CALL tailor.refresh('patients')`} {
 		if _, err := dba.Exec(t.Context(), call); err != nil {
 			t.Errorf("%s: %v", call, err)
@@ -47,14 +47,14 @@ func TestReadersCannotHoldUpAdministrators(t *testing.T) {
 	if !one[bool](t, dba, `SELECT tailor.apply_alone()`) {
 		t.Error("no policy file can be applied")
 	}
-	exec1(t, dba, `BEGIN; CALL tailor.refresh('patients')`)
+	mustExec(t, dba, `BEGIN; CALL tailor.refresh('patients')`)
 	if n := one[int](t, super, `SELECT count(*) FROM tailor.progress WHERE pid <> pg_backend_pid() AND role = 'dba'`); n != 1 {
 		t.Errorf("%d copies in progress are seen, want 1", n)
 	}
-	exec1(t, dba, `COMMIT`)
+	mustExec(t, dba, `COMMIT`)
 	refreshed := `SELECT epoch FROM tailor.policies WHERE relation = 'patients'::regclass`
 	before := one[int](t, super, refreshed)
-	exec1(t, super, `UPDATE tailor.schedule SET due = now() - interval '5 hours 10 minutes'`)
+	mustExec(t, super, `UPDATE tailor.schedule SET due = now() - interval '5 hours 10 minutes'`)
 	waitFor(t, func() bool { return one[int](t, super, refreshed) != before })
 }
 
@@ -64,7 +64,7 @@ func TestWhoWaitsForAnActivationIsToldSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cluster.Stop)
-	exec1(t, s.superuser(t), `ALTER PROCEDURE tailor.take_turn SET lock_timeout = '300ms'`)
+	mustExec(t, s.superuser(t), `ALTER PROCEDURE tailor.take_turn SET lock_timeout = '300ms'`)
 	// Two tables of one name, each protected in a transaction that others see nothing of.
 	activate := func(schema string) string {
 		return fmt.Sprintf(`BEGIN; CREATE SCHEMA %[1]s; CREATE TABLE %[1]s.twin AS SELECT * FROM patients; ALTER TABLE %[1]s.twin ADD PRIMARY KEY (id);
@@ -72,18 +72,18 @@ func TestWhoWaitsForAnActivationIsToldSo(t *testing.T) {
 			CALL tailor.shared_fact('%[1]s.twin', 'diagnosis', 'accepted'); CALL tailor.activate('%[1]s.twin')`, schema)
 	}
 	first, second := s.superuser(t), connect(t, s.cluster.SuperuserDSN("hospital"))
-	exec1(t, first, activate("one"))
+	mustExec(t, first, activate("one"))
 	_, err = second.Exec(t.Context(), activate("other"))
 	if err == nil || !strings.Contains(err.Error(), "table other.twin, or another of its name, is being activated or refreshed (SQLSTATE 55P03)") {
 		t.Errorf("the second is told: %v", err)
 	}
-	exec1(t, second, `ROLLBACK`)
-	exec1(t, first, `COMMIT`)
+	mustExec(t, second, `ROLLBACK`)
+	mustExec(t, first, `COMMIT`)
 	_, err = second.Exec(t.Context(), activate("other"))
 	if err == nil || !strings.Contains(err.Error(), "has the name of the protected table one.twin") {
 		t.Errorf("afterwards: %v", err)
 	}
-	exec1(t, second, `ROLLBACK`)
+	mustExec(t, second, `ROLLBACK`)
 }
 
 func TestASchedulesFaultIsToldWithoutValues(t *testing.T) {
@@ -93,19 +93,19 @@ func TestASchedulesFaultIsToldWithoutValues(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	super := s.superuser(t)
-	exec1(t, super, `CALL tailor.schedule('patients', '1 hour')`)
+	mustExec(t, super, `CALL tailor.schedule('patients', '1 hour')`)
 
 	// Who keeps schedules and does not get on is noticed by the others.
 	keeper := connect(t, s.cluster.SuperuserDSN("hospital"))
-	exec1(t, keeper, `BEGIN; LOCK TABLE tailor.lock_schedules IN EXCLUSIVE MODE`)
-	exec1(t, super, `UPDATE tailor.schedule SET due = now() - interval '11 minutes'`)
+	mustExec(t, keeper, `BEGIN; LOCK TABLE tailor.lock_schedules IN EXCLUSIVE MODE`)
+	mustExec(t, super, `UPDATE tailor.schedule SET due = now() - interval '11 minutes'`)
 	p := s.serve(t)
 	waitFor(t, func() bool { return strings.Contains(p.log.String(), "scheduled refresh overdue") })
 
 	// What a function of somebody else's raises may hold values.
-	exec1(t, super, `CREATE FUNCTION "tailor.x"() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''patient 4711''; END';
+	mustExec(t, super, `CREATE FUNCTION "tailor.x"() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''patient 4711''; END';
 		CREATE EVENT TRIGGER tells ON ddl_command_start EXECUTE FUNCTION "tailor.x"()`)
-	exec1(t, keeper, `ROLLBACK`)
+	mustExec(t, keeper, `ROLLBACK`)
 	waitFor(t, func() bool { return one[int](t, super, `SELECT failed FROM tailor.schedules`) > 0 })
 	if reason := one[string](t, super, `SELECT failure FROM tailor.schedules`); reason != "the server says SQLSTATE P0001" {
 		t.Errorf("the reason is %q", reason)
@@ -124,8 +124,8 @@ func TestAPolicyAndVacuumDoNotWaitForEachOther(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	dba, super := s.superuser(t), connect(t, s.cluster.SuperuserDSN("hospital"))
-	exec1(t, dba, `CREATE TABLE filled AS SELECT id + 100000 AS id, diagnosis FROM patients; ALTER TABLE filled ADD PRIMARY KEY (id)`)
-	exec1(t, dba, `BEGIN; CALL tailor.protect('filled', 'id', 5); CALL tailor.classify('filled', 'diagnosis', 'sensitive')`)
+	mustExec(t, dba, `CREATE TABLE filled AS SELECT id + 100000 AS id, diagnosis FROM patients; ALTER TABLE filled ADD PRIMARY KEY (id)`)
+	mustExec(t, dba, `BEGIN; CALL tailor.protect('filled', 'id', 5); CALL tailor.classify('filled', 'diagnosis', 'sensitive')`)
 	vacuumed := make(chan error, 1)
 	vacuum := connect(t, s.cluster.SuperuserDSN("hospital"))
 	pid := vacuum.PgConn().PID()
@@ -136,7 +136,7 @@ func TestAPolicyAndVacuumDoNotWaitForEachOther(t *testing.T) {
 	waitFor(t, func() bool {
 		return one[bool](t, super, fmt.Sprintf(`SELECT (wait_event_type = 'Lock') IS TRUE FROM pg_stat_activity WHERE pid = %d`, pid))
 	})
-	exec1(t, dba, `CALL tailor.activate('filled'); COMMIT`)
+	mustExec(t, dba, `CALL tailor.activate('filled'); COMMIT`)
 	if err := <-vacuumed; err != nil {
 		t.Error(err)
 	}

@@ -50,8 +50,8 @@ func TestWhoDoesNotLogInTakesNoSeat(t *testing.T) {
 func TestARoleReadsHoweverLongItsNameIsWritten(t *testing.T) {
 	p, direct := shared.serve(t), shared.superuser(t)
 	name := strings.Repeat("l", 63)
-	exec1(t, direct, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%[1]s'`, name))
-	exec1(t, direct, `CALL tailor.grant_reader($1)`, name)
+	mustExec(t, direct, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%[1]s'`, name))
+	mustExec(t, direct, `CALL tailor.grant_reader($1)`, name)
 	for _, written := range []string{name, name + "o", name + "nger"} {
 		reader := connect(t, strings.Replace(p.dsn(written), ":"+written, ":"+name, 1))
 		if got := one[string](t, reader, `SELECT current_user::text FROM patients LIMIT 1`); got != name {
@@ -62,7 +62,7 @@ func TestARoleReadsHoweverLongItsNameIsWritten(t *testing.T) {
 
 // rushes logs in a number of times, many at once, each with one statement, and
 // returns how many sessions got a connection that had served another.
-func (p *proxied) rushes(t *testing.T, user string, logins int, known map[int32]bool) (reused int) {
+func (p *testProxy) rushes(t *testing.T, user string, logins int, known map[int32]bool) (reused int) {
 	t.Helper()
 	var mu sync.Mutex
 	inParallel(logins, 20, func(int) {
@@ -142,7 +142,7 @@ func TestALoginInARushFindsTheRoleAsItIsNow(t *testing.T) {
 			user := shared.reader(t)
 			known := make(map[int32]bool)
 			waitFor(t, func() bool { return t.Failed() || p.rushes(t, user, 40, known) > 0 })
-			exec1(t, direct, "ALTER ROLE "+user+" "+c.change)
+			mustExec(t, direct, "ALTER ROLE "+user+" "+c.change)
 			if conn, err := pgx.Connect(t.Context(), p.dsn(user)); codeIn(err) != c.code {
 				t.Errorf("%v, want %s", err, c.code)
 				if err == nil {
@@ -152,7 +152,7 @@ func TestALoginInARushFindsTheRoleAsItIsNow(t *testing.T) {
 			if strings.Contains(c.undo, "%s") {
 				c.undo = fmt.Sprintf(c.undo, user)
 			}
-			exec1(t, direct, "ALTER ROLE "+user+" "+c.undo)
+			mustExec(t, direct, "ALTER ROLE "+user+" "+c.undo)
 			waitFor(t, func() bool {
 				conn, err := pgx.Connect(t.Context(), p.dsn(user))
 				if err == nil {
@@ -187,11 +187,11 @@ func TestMembershipsAreAmongWhatLoginsMustShare(t *testing.T) {
 		}
 		return principal.Settings
 	}
-	exec1(t, direct, "CREATE ROLE "+user+"_near; CREATE ROLE "+user+"_far", pgx.QueryExecModeSimpleProtocol)
+	mustExec(t, direct, "CREATE ROLE "+user+"_near; CREATE ROLE "+user+"_far", pgx.QueryExecModeSimpleProtocol)
 	before := settings()
-	exec1(t, direct, "GRANT "+user+"_near TO "+user)
+	mustExec(t, direct, "GRANT "+user+"_near TO "+user)
 	near := settings()
-	exec1(t, direct, "GRANT "+user+"_far TO "+user+"_near")
+	mustExec(t, direct, "GRANT "+user+"_far TO "+user+"_near")
 	if far := settings(); near == before || far == near || settings() != far {
 		t.Error("a membership changes nothing, or the same one does")
 	}

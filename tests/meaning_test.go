@@ -13,7 +13,7 @@ import (
 func TestMeaningIsThatOfTheValues(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
-	exec1(t, conn, "SELECT age, zip, sex FROM patients")
+	mustExec(t, conn, "SELECT age, zip, sex FROM patients")
 	distinct := "SELECT count(DISTINCT age) FROM patients"
 	cases := []struct{ claim, sql, same string }{
 		{"DISTINCT in a subquery", "SELECT count(*) FROM (SELECT DISTINCT age FROM patients) x", distinct},
@@ -38,7 +38,7 @@ func TestMeaningIsThatOfTheValues(t *testing.T) {
 func TestMeaningOfShownRows(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
-	exec1(t, conn, "SELECT age, zip, sex FROM patients")
+	mustExec(t, conn, "SELECT age, zip, sex FROM patients")
 	cases := []struct{ claim, sql, count string }{
 		{"a subquery of distinct values", "SELECT x.age FROM (SELECT DISTINCT age FROM patients) x", "SELECT count(DISTINCT age) FROM patients"},
 		{"a subquery of groups", "SELECT x.age FROM (SELECT age, count(*) FROM patients GROUP BY age) x", "SELECT count(DISTINCT age) FROM patients"},

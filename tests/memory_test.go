@@ -359,7 +359,7 @@ func (f flood) fits(t *testing.T, last bool) bool {
 }
 
 // heap is what the proxy's heap holds that cannot be collected, in bytes.
-func (p *proxied) heap(t *testing.T) int {
+func (p *testProxy) heap(t *testing.T) int {
 	t.Helper()
 	_, profile := get(t, p.operations(t)+"/debug/pprof/heap?debug=1&gc=1")
 	_, rest, _ := strings.Cut(profile, "# HeapAlloc = ")

@@ -101,7 +101,7 @@ func TestBlocksMeetTheModelsOfThePolicy(t *testing.T) {
 			if err := shared.install(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
-			exec1(t, direct, modelsPolicy(c.model, c.parameter, c.cuts))
+			mustExec(t, direct, modelsPolicy(c.model, c.parameter, c.cuts))
 			conn := connect(t, serveDatabase(t, name).dsn(shared.reader(t)))
 			untilAnswered(t, conn, `SELECT count(*) FROM cases`)
 			blind := c.cuts == "blind"
@@ -115,12 +115,12 @@ func TestBlocksMeetTheModelsOfThePolicy(t *testing.T) {
 				`UPDATE cases SET diagnosis = 'd' || id % 9 WHERE age < 40; INSERT INTO cases SELECT 2000 + g, 20 + g % 50, 'f', CASE WHEN g % 2 = 0 THEN 'flu' ELSE 'd' || g % 5 END, 'n' FROM generate_series(1, 150) g`,
 			} {
 				before := one[int](t, direct, `SELECT generation FROM tailor.chain`)
-				exec1(t, direct, change)
-				exec1(t, direct, `CALL tailor.refresh('cases')`)
+				mustExec(t, direct, change)
+				mustExec(t, direct, `CALL tailor.refresh('cases')`)
 				waitFor(t, func() bool { return one[int](t, direct, `SELECT generation FROM tailor.chain`) > before })
 				assertModel(t, direct, c.model, c.parameter, blind)
 			}
-			exec1(t, direct, `CALL tailor.erase('cases', '3', 'at_once')`)
+			mustExec(t, direct, `CALL tailor.erase('cases', '3', 'at_once')`)
 			assertModel(t, direct, c.model, c.parameter, blind)
 		})
 	}
@@ -131,7 +131,7 @@ func TestModelsThatWouldBeSwitchedOffAreRefused(t *testing.T) {
 	if err := shared.install(t.Context(), "models_refused"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, modelsPolicy("alpha", 0.6, "by_models"))
+	mustExec(t, direct, modelsPolicy("alpha", 0.6, "by_models"))
 	for _, c := range []struct {
 		model     string
 		parameter string
@@ -139,17 +139,17 @@ func TestModelsThatWouldBeSwitchedOffAreRefused(t *testing.T) {
 		sql := fmt.Sprintf(`CALL tailor.require('public.cases', '%s', 'diagnosis', '%s')`, c.model, c.parameter)
 		refusedWith(t, direct, "22023", strings.Replace(sql, "'NULL'", "NULL", 1))
 	}
-	exec1(t, direct, `ALTER TABLE cases ADD sheet json, ADD dose numeric; CALL tailor.classify('public.cases', 'sheet', 'sensitive'); CALL tailor.classify('public.cases', 'dose', 'sensitive')`)
+	mustExec(t, direct, `ALTER TABLE cases ADD sheet json, ADD dose numeric; CALL tailor.classify('public.cases', 'sheet', 'sensitive'); CALL tailor.classify('public.cases', 'dose', 'sensitive')`)
 	refusedWith(t, direct, "0A000", `CALL tailor.require('public.cases', 'l_diversity', 'sheet', 2)`)
-	exec1(t, direct, `CALL tailor.require('public.cases', 'l_diversity', 'dose', 2)`)
+	mustExec(t, direct, `CALL tailor.require('public.cases', 'l_diversity', 'dose', 2)`)
 	// Equal numbers are one value, in blocks too.
-	exec1(t, direct, `CREATE TABLE doses AS SELECT 1 AS "tailor block", g AS "tailor person", (ARRAY[1, 1.0, 1.00])[1 + g % 3] AS dose FROM generate_series(1, 9) g`)
+	mustExec(t, direct, `CREATE TABLE doses AS SELECT 1 AS "tailor block", g AS "tailor person", (ARRAY[1, 1.0, 1.00])[1 + g % 3] AS dose FROM generate_series(1, 9) g`)
 	if failing := one[int](t, direct, `SELECT cardinality(tailor.failing_blocks('public.doses', '{"require": [{"model": "l_diversity", "column": "dose", "parameter": 2}]}', 0, 'true'))`); failing != 1 {
 		t.Errorf("%d blocks fail that have one number, written in three ways", failing)
 	}
-	exec1(t, direct, `DROP TABLE doses; ALTER TABLE cases DROP sheet, DROP dose; CALL tailor.protect('public.cases', 'id', 5)`)
-	exec1(t, direct, `DELETE FROM tailor.requirement WHERE column_name = 'dose'`)
-	exec1(t, direct, `CALL tailor.activate('public.cases')`)
+	mustExec(t, direct, `DROP TABLE doses; ALTER TABLE cases DROP sheet, DROP dose; CALL tailor.protect('public.cases', 'id', 5)`)
+	mustExec(t, direct, `DELETE FROM tailor.requirement WHERE column_name = 'dose'`)
+	mustExec(t, direct, `CALL tailor.activate('public.cases')`)
 	// They go round through files.
 	dsn := shared.cluster.SuperuserDSN("models_refused")
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -189,7 +189,7 @@ func TestMissingValuesCountAlikeInAllChecksOfBlindCuts(t *testing.T) {
 			if err := shared.install(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
-			exec1(t, direct, modelsPolicy(c.model, c.parameter, "blind"))
+			mustExec(t, direct, modelsPolicy(c.model, c.parameter, "blind"))
 			conn := connect(t, serveDatabase(t, name).dsn(shared.reader(t)))
 			untilAnswered(t, conn, `SELECT count(*) FROM cases`)
 			blocks, withheld := assertModel(t, direct, c.model, c.parameter, true)

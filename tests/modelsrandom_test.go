@@ -18,8 +18,8 @@ func TestModelsHoldThroughChangesAtRandom(t *testing.T) {
 			if err := shared.install(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
-			exec1(t, direct, modelsPolicy("alpha", 0.5, c.cuts))
-			exec1(t, direct, fmt.Sprintf(`CALL tailor.require('cases', 'l_diversity', 'diagnosis', 3);
+			mustExec(t, direct, modelsPolicy("alpha", 0.5, c.cuts))
+			mustExec(t, direct, fmt.Sprintf(`CALL tailor.require('cases', 'l_diversity', 'diagnosis', 3);
 				CALL tailor.require('cases', 'entropy_l_diversity', 'note', 1.5); CALL tailor.cohort('cases', 20);
 				CALL tailor.changes('cases', '%[1]s'); CALL tailor.departures('cases', '%[1]s'); CALL tailor.activate('cases')`, c.effects))
 			conn := connect(t, serveDatabase(t, name).dsn(shared.reader(t)))
@@ -34,7 +34,7 @@ func TestModelsHoldThroughChangesAtRandom(t *testing.T) {
 			follows := func(what, change string, alpha float64) {
 				t.Helper()
 				before := one[int](t, direct, `SELECT generation FROM tailor.chain`)
-				exec1(t, direct, change)
+				mustExec(t, direct, change)
 				waitFor(t, func() bool { return one[int](t, direct, `SELECT generation FROM tailor.chain`) > before })
 				check(what, alpha)
 			}
@@ -42,8 +42,8 @@ func TestModelsHoldThroughChangesAtRandom(t *testing.T) {
 				follows("changes", fmt.Sprintf(`UPDATE cases SET diagnosis = drawn(id * 31 + %[1]d) WHERE hashint4(id + %[1]d) & 3 < 2; DELETE FROM cases WHERE hashint4(id * 5 + %[1]d) & 7 = 0;
 					INSERT INTO cases SELECT g, 20 + hashint4(g) & 63, (ARRAY['f', 'm'])[1 + (hashint4(g) >> 8) & 1], drawn(g), 'n' || (g & 3) FROM generate_series(%[1]d * 1000, %[1]d * 1000 + 60) g;
 					CALL tailor.refresh('cases')`, round+1), 0.5)
-				exec1(t, direct, `SELECT set_config('x.id', (SELECT min(id)::text FROM cases), false)`)
-				exec1(t, direct, fmt.Sprintf(`CALL tailor.erase('cases', current_setting('x.id'), '%s'); DELETE FROM cases WHERE id::text = current_setting('x.id')`, []string{"at_once", "with_block"}[round%2]))
+				mustExec(t, direct, `SELECT set_config('x.id', (SELECT min(id)::text FROM cases), false)`)
+				mustExec(t, direct, fmt.Sprintf(`CALL tailor.erase('cases', current_setting('x.id'), '%s'); DELETE FROM cases WHERE id::text = current_setting('x.id')`, []string{"at_once", "with_block"}[round%2]))
 				check("erasure", 0.5)
 			}
 			follows("stricter", `CALL tailor.require('cases', 'alpha', 'diagnosis', 0.4); CALL tailor.protect('cases', 'id', 8); CALL tailor.activate('cases')`, 0.4)

@@ -69,7 +69,7 @@ func settle(t *testing.T, direct *pgx.Conn, schema string) {
 	t.Helper()
 	for _, name := range rowsOf(t, direct, fmt.Sprintf(`SELECT oid::regclass FROM pg_class
 		WHERE relnamespace = '%s'::regnamespace AND relkind = 'r'`, schema)) {
-		exec1(t, direct, "VACUUM "+name)
+		mustExec(t, direct, "VACUUM "+name)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestNewReaders(t *testing.T) {
 // changeNoLaterAnswer has one reader ask before and after
 // probes that read nothing, and after the random queries of many others: every
 // answer has the same bytes, and the store of releases, too.
-func changeNoLaterAnswer(t *testing.T, s *stand) {
+func changeNoLaterAnswer(t *testing.T, s *testCluster) {
 	const workers = 16
 	others := 200
 	if soaks() {
@@ -182,7 +182,7 @@ func asksOnce(dsn, sql string) error {
 // answers its first query late, whoever asks. The record of an answer says how long was
 // planned over the release; what the client sees has the rest in it. Bounds are
 // generous, and not on what other work of the machine decides; figures are logged.
-func arePlannedAtOnce(t *testing.T, s *stand) {
+func arePlannedAtOnce(t *testing.T, s *testCluster) {
 	const times = 10
 	newcomers := 80
 	if soaks() {

@@ -24,7 +24,7 @@ func TestATableLoadedAnewEveryNightGoesOn(t *testing.T) {
 	if err := shared.install(t.Context(), "nightly"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40],
+	mustExec(t, direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40],
 		"lower": 0, "upper": 119}');
 		CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [4, 3, 2, 1]}');
 		CALL tailor.protect('people', subject => 'id', k => 5);
@@ -63,7 +63,7 @@ func TestATableLoadedAnewEveryNightGoesOn(t *testing.T) {
 	}
 	for night := range 3 {
 		n := 600 + 120*(night+1)
-		exec1(t, direct, fmt.Sprintf(`DROP TABLE people, codes; `+load+`
+		mustExec(t, direct, fmt.Sprintf(`DROP TABLE people, codes; `+load+`
 			CALL tailor.refresh('people'); CALL tailor.refresh('codes')`, n))
 		awaitTakenIn(t, direct, "people")
 		awaitTakenIn(t, direct, "codes")
@@ -87,7 +87,7 @@ func TestATableLoadedAnewEveryNightGoesOn(t *testing.T) {
 		}
 	}
 	// Whoever does not own what was there before does not go on with it.
-	exec1(t, direct, `CREATE ROLE nightly_stranger; GRANT tailor_admin TO nightly_stranger; GRANT
+	mustExec(t, direct, `CREATE ROLE nightly_stranger; GRANT tailor_admin TO nightly_stranger; GRANT
 		CREATE ON SCHEMA public TO nightly_stranger; DROP TABLE codes`)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
@@ -100,13 +100,13 @@ func TestATableLoadedAnewEveryNightGoesOn(t *testing.T) {
 			}
 		}
 	})
-	exec1(t, direct, `SET SESSION AUTHORIZATION nightly_stranger;
+	mustExec(t, direct, `SET SESSION AUTHORIZATION nightly_stranger;
 		CREATE TABLE codes (person int, code text)`)
 	refused(t, direct, "55000", `CALL tailor.refresh('codes')`)
-	exec1(t, direct, `RESET SESSION AUTHORIZATION`)
+	mustExec(t, direct, `RESET SESSION AUTHORIZATION`)
 	refused(t, direct, "55000", `CALL tailor.refresh('codes')`)
 	// The schema research has one table of a name.
-	exec1(t, direct, fmt.Sprintf(`DROP TABLE codes, people; CREATE SCHEMA elsewhere;
+	mustExec(t, direct, fmt.Sprintf(`DROP TABLE codes, people; CREATE SCHEMA elsewhere;
 		CREATE TABLE elsewhere.people AS SELECT 90000 + n AS id, n %% 60 AS age FROM generate_series(1, 200) n;
 		CALL tailor.protect('elsewhere.people', subject => 'id', k => 5);
 		CALL tailor.classify('elsewhere.people', 'id', 'direct_identifier');

@@ -27,10 +27,10 @@ func TestNobodyNeedsToBeASuperuser(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Stop)
-	s := &stand{dir: dir, cluster: cluster}
+	s := &testCluster{dir: dir, cluster: cluster}
 	super := connect(t, cluster.SuperuserDSN("postgres"))
-	exec1(t, super, `CREATE ROLE admin LOGIN CREATEROLE PASSWORD 'of the admin'`)
-	exec1(t, super, `CREATE DATABASE clinic OWNER admin`)
+	mustExec(t, super, `CREATE ROLE admin LOGIN CREATEROLE PASSWORD 'of the admin'`)
+	mustExec(t, super, `CREATE DATABASE clinic OWNER admin`)
 	dsn := func(role, password string) string {
 		return fmt.Sprintf("host=127.0.0.1 port=%d dbname=clinic user=%s password='%s' sslmode=disable", port, role, password)
 	}
@@ -46,10 +46,10 @@ func TestNobodyNeedsToBeASuperuser(t *testing.T) {
 		run("", "install", "--dsn", dsn("admin", "of the admin"))
 	}
 	admin := connect(t, dsn("admin", "of the admin"))
-	exec1(t, admin, `CREATE ROLE ann LOGIN`)
+	mustExec(t, admin, `CREATE ROLE ann LOGIN`)
 	run("of the proxy\n", "password", "--dsn", dsn("admin", "of the admin"), "tailor_owner")
 	run("pässword ann", "password", "--dsn", dsn("admin", "of the admin"), "ann")
-	exec1(t, admin, `CREATE TABLE people (id int PRIMARY KEY, age int, illness text);
+	mustExec(t, admin, `CREATE TABLE people (id int PRIMARY KEY, age int, illness text);
 		INSERT INTO people SELECT g, 20 + g % 50, 'd' || g % 7 FROM generate_series(1, 400) g;
 		CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
 		CALL tailor.protect('public.people', subject => 'id', k => 5);
@@ -77,14 +77,14 @@ func TestNobodyNeedsToBeASuperuser(t *testing.T) {
 	if _, err := login("ann", "another"); err == nil {
 		t.Error("a wrong password is let in")
 	}
-	exec1(t, admin, `CREATE ROLE bob LOGIN PASSWORD 'bob'`) // the proxy knows no verifier of his
+	mustExec(t, admin, `CREATE ROLE bob LOGIN PASSWORD 'bob'`) // the proxy knows no verifier of his
 	if _, err := login("bob", "bob"); err == nil || !strings.Contains(err.Error(), "28P01") {
 		t.Errorf("a role without a verifier: %v", err)
 	}
 	// Refreshes, erasures and the doctor need no superuser either.
-	exec1(t, admin, `INSERT INTO people SELECT g, 20 + g % 50, 'd' || g % 7 FROM generate_series(1001, 1200) g; CALL tailor.refresh('people')`)
+	mustExec(t, admin, `INSERT INTO people SELECT g, 20 + g % 50, 'd' || g % 7 FROM generate_series(1001, 1200) g; CALL tailor.refresh('people')`)
 	waitFor(t, func() bool { return one[int](t, ann, `SELECT count(*) FROM people`) == 600 })
-	exec1(t, admin, `CALL tailor.erase('people', '7')`)
+	mustExec(t, admin, `CALL tailor.erase('people', '7')`)
 	if output, err := exec.CommandContext(t.Context(), binary, "doctor", "--dsn", dsn("admin", "of the admin")).CombinedOutput(); err != nil && !strings.Contains(string(output), "finding") {
 		t.Errorf("doctor: %v\n%s", err, output)
 	}
@@ -92,7 +92,7 @@ func TestNobodyNeedsToBeASuperuser(t *testing.T) {
 	refusedWith(t, ann, "42501", `SELECT * FROM tailor.login`)
 	text := one[string](t, connect(t, cluster.SuperuserDSN("clinic")), `SELECT verifier FROM tailor.login LIMIT 1`)
 	refusedWith(t, ann, "42501", `CALL tailor.let_in('admin', '`+text+`')`)
-	exec1(t, admin, `CREATE ROLE steward LOGIN CREATEROLE PASSWORD 'steward'; GRANT tailor_admin TO steward`)
+	mustExec(t, admin, `CREATE ROLE steward LOGIN CREATEROLE PASSWORD 'steward'; GRANT tailor_admin TO steward`)
 	steward := connect(t, dsn("steward", "steward"))
 	refusedWith(t, steward, "42501", `CALL tailor.let_in('ann', '`+text+`')`)
 	refusedWith(t, admin, "22023", `CALL tailor.let_in('ann', 'md5abc')`)

@@ -57,7 +57,7 @@ func TestTheCommandLineWinsOverTheEnvironmentOverTheFile(t *testing.T) {
 }
 
 // operations is where a proxy answers its operators.
-func (p *proxied) operations(t *testing.T) string {
+func (p *testProxy) operations(t *testing.T) string {
 	t.Helper()
 	line := regexp.MustCompile(`msg=operations address=(\S+)`)
 	waitFor(t, func() bool { return line.MatchString(p.log.String()) })

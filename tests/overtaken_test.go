@@ -14,14 +14,14 @@ import (
 	"github.com/hiatus-tailor/tailor/proxy"
 )
 
-// deaf is a proxy that hears nothing of the policies after its start until it is
+// unnotifiedProxy is a proxy that hears nothing of the policies after its start until it is
 // told to.
-type deaf struct {
+type unnotifiedProxy struct {
 	address, database string
 	hear              func()
 }
 
-func serveDeaf(t *testing.T, database string) *deaf {
+func serveDeaf(t *testing.T, database string) *unnotifiedProxy {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(context.Background())
@@ -46,10 +46,10 @@ func serveDeaf(t *testing.T, database string) *deaf {
 		<-ended
 		policies.Close()
 	})
-	return &deaf{listener.Addr().String(), database, func() { go policies.Watch(ctx) }}
+	return &unnotifiedProxy{listener.Addr().String(), database, func() { go policies.Watch(ctx) }}
 }
 
-func (d *deaf) connect(t *testing.T, user string) *pgx.Conn {
+func (d *unnotifiedProxy) connect(t *testing.T, user string) *pgx.Conn {
 	t.Helper()
 	return connect(t, "postgres://"+user+":"+user+"@"+d.address+"/"+d.database+"?sslmode=disable")
 }
@@ -118,8 +118,8 @@ func TestWhatOvertakesAPlanIsSaidOrAnswered(t *testing.T) {
 				}
 				ways["prepared"] = func() error { _, err := prepared.Exec(t.Context(), "kept"); return err }
 			}
-			exec1(t, simple, warm)
-			exec1(t, c.direct, x.change)
+			mustExec(t, simple, warm)
+			mustExec(t, c.direct, x.change)
 			if x.carried {
 				other := connect(t, c.dsn(user))
 				waitFor(t, func() bool {
@@ -167,11 +167,11 @@ func TestWhatOvertakesAPlanIsSaidOrAnswered(t *testing.T) {
 // knows, whose release an activation has closed.
 func TestWhoHasNotHeardLetsNobodyIn(t *testing.T) {
 	c := newClinic(t, "overtaken_shared", 5, 5, crowd)
-	exec1(t, c.direct, `CALL tailor.chain_scope('public.stays', 'table'); CALL tailor.activate('public.stays')`)
+	mustExec(t, c.direct, `CALL tailor.chain_scope('public.stays', 'table'); CALL tailor.activate('public.stays')`)
 	d := serveDeaf(t, c.database)
 	first, second := c.admit(t, "overtaken_first"), c.admit(t, "overtaken_second")
-	exec1(t, d.connect(t, first), "SELECT ward FROM stays")
-	exec1(t, c.direct, `CALL tailor.classify('public.stays', 'ward', 'direct_identifier'); CALL tailor.activate('public.stays')`)
+	mustExec(t, d.connect(t, first), "SELECT ward FROM stays")
+	mustExec(t, c.direct, `CALL tailor.classify('public.stays', 'ward', 'direct_identifier'); CALL tailor.activate('public.stays')`)
 	refusedAs(t, d.connect(t, second), "SELECT ward FROM stays", "40001")
 	if one[bool](t, c.direct, `SELECT bool_or(has_table_privilege($1, 'tailor_release.chain_' || chain, 'SELECT')) FROM tailor.chain WHERE relation = 'stays'::regclass`, second) {
 		t.Error("the release of the old policy is open to a reader again")

@@ -48,7 +48,7 @@ func TestWrongValuesOfParametersAreRefused(t *testing.T) {
 			t.Errorf("%s has become %s", name, *v)
 		}
 	}
-	exec1(t, conn, `SELECT age FROM patients`)
+	mustExec(t, conn, `SELECT age FROM patients`)
 }
 
 // TestRightValuesOfParametersAreHonoured has them in the forms in which PostgreSQL's own
@@ -69,12 +69,12 @@ func TestRightValuesOfParametersAreHonoured(t *testing.T) {
 		`SET tailor.representation = 'value'`: true, `SET tailor.representation = 'Value'`: true, `SET tailor.representation TO VALUE`: true,
 		`SELECT set_config('tailor.representation', 'VALUE', false)`: true, `SET tailor.representation = Label`: false, `SET tailor.representation = auto`: false,
 	} {
-		exec1(t, conn, `RESET tailor.representation`)
-		exec1(t, conn, sql)
+		mustExec(t, conn, `RESET tailor.representation`)
+		mustExec(t, conn, sql)
 		if isValue(conn) != values {
 			t.Errorf("%s: values %t", sql, !values)
 		}
-		if exec1(t, conn, `SET tailor.representation TO DEFAULT`); isValue(conn) {
+		if mustExec(t, conn, `SET tailor.representation TO DEFAULT`); isValue(conn) {
 			t.Errorf("%s is not reset", sql)
 		}
 	}
@@ -82,9 +82,9 @@ func TestRightValuesOfParametersAreHonoured(t *testing.T) {
 		"0": false, "off": false, "OFF": false, "of": false, "false": false, "f": false, "no": false, "n": false,
 		"1": true, "on": true, "true": true, "'T'": true, "yes": true, "y": true, "DEFAULT": true,
 	} {
-		exec1(t, conn, `SET tailor.notices = `+value)
+		mustExec(t, conn, `SET tailor.notices = `+value)
 		*notices = nil
-		if exec1(t, conn, `SELECT age FROM patients`); (len(*notices) > 0) != told {
+		if mustExec(t, conn, `SELECT age FROM patients`); (len(*notices) > 0) != told {
 			t.Errorf("notices = %s: %d of them", value, len(*notices))
 		}
 	}
@@ -104,7 +104,7 @@ func TestRightValuesOfParametersAreHonoured(t *testing.T) {
 // TestShowOfAParameterAnswersBeforeItIsSet answers by defaults, the role's and what is set.
 func TestShowOfAParameterAnswersBeforeItIsSet(t *testing.T) {
 	p, user := shared.serve(t), shared.reader(t)
-	exec1(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s SET tailor.recoding = 'local'", user))
+	mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s SET tailor.recoding = 'local'", user))
 	conn := connect(t, p.dsn(user))
 	shown := func(sql, want string) {
 		t.Helper()
@@ -119,13 +119,13 @@ func TestShowOfAParameterAnswersBeforeItIsSet(t *testing.T) {
 	shown(`show "tailor"."notices" ;`, "on")
 	shown(`SHOW tailor.project`, "")
 	shown(`SHOW tailor.recoding`, "local")
-	exec1(t, conn, `SET tailor.representation = 'Value'`)
+	mustExec(t, conn, `SET tailor.representation = 'Value'`)
 	shown(`SHOW Tailor.Representation`, "value")
-	exec1(t, conn, `RESET tailor.representation`)
+	mustExec(t, conn, `RESET tailor.representation`)
 	shown(`SHOW tailor.representation`, "auto")
-	exec1(t, conn, `BEGIN READ ONLY; SET LOCAL tailor.notices = off`)
+	mustExec(t, conn, `BEGIN READ ONLY; SET LOCAL tailor.notices = off`)
 	shown(`SHOW tailor.notices`, "off")
-	exec1(t, conn, `COMMIT`)
+	mustExec(t, conn, `COMMIT`)
 	shown(`SHOW tailor.notices`, "on")
 }
 
@@ -140,14 +140,14 @@ func TestAWrongValueThatCameOtherwiseIsNotIgnored(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			user := shared.reader(t)
-			exec1(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s SET %s = '%s'", user, c.name, c.value))
+			mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s SET %s = '%s'", user, c.name, c.value))
 			conn := connect(t, p.dsn(user))
 			fails(t, conn, `SELECT age FROM patients`, "22023", c.tells)
 			fails(t, conn, `EXPLAIN (TAILOR) SELECT age FROM patients`, "22023", c.tells)
-			exec1(t, conn, `SELECT 1`)
-			exec1(t, conn, fmt.Sprintf(`SET %s TO %s`, c.name, c.right))
-			exec1(t, conn, `SELECT age FROM patients`)
-			exec1(t, conn, fmt.Sprintf(`DO $$ BEGIN PERFORM set_config('%s', '%s', false); END $$`,
+			mustExec(t, conn, `SELECT 1`)
+			mustExec(t, conn, fmt.Sprintf(`SET %s TO %s`, c.name, c.right))
+			mustExec(t, conn, `SELECT age FROM patients`)
+			mustExec(t, conn, fmt.Sprintf(`DO $$ BEGIN PERFORM set_config('%s', '%s', false); END $$`,
 				c.name, c.value))
 			fails(t, conn, `SELECT age, sex FROM patients`, "22023", c.tells)
 

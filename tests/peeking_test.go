@@ -14,20 +14,20 @@ func TestNoFunctionReadsCodesBesideARecordedStatement(t *testing.T) {
 	if err := shared.install(t.Context(), "peeking"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fencedPolicy)
-	exec1(t, direct, `CREATE SCHEMA own AUTHORIZATION researcher`)
+	mustExec(t, direct, fencedPolicy)
+	mustExec(t, direct, `CREATE SCHEMA own AUTHORIZATION researcher`)
 	reader := connect(t, serveDatabase(t, "peeking").dsn("researcher"))
-	exec1(t, reader, `SET search_path = public, own`)
+	mustExec(t, reader, `SET search_path = public, own`)
 	for _, function := range []string{
 		`CREATE FUNCTION own.peek(text) RETURNS text LANGUAGE plpgsql AS $f$
 DECLARE r text; BEGIN EXECUTE $1 INTO r; RETURN r; END $f$`,
 		`CREATE FUNCTION own.cased(text) RETURNS text LANGUAGE plpgsql AS $f$
 BEGIN RETURN tailor.case_count($1::regclass, ARRAY['1'])::text; END $f$`,
 	} {
-		exec1(t, reader, function)
+		mustExec(t, reader, function)
 	}
-	exec1(t, reader, `SELECT count(*) FROM codes`)
-	exec1(t, reader, `SELECT count(*) FROM people p JOIN drugs d ON d.person = p.id`)
+	mustExec(t, reader, `SELECT count(*) FROM codes`)
+	mustExec(t, reader, `SELECT count(*) FROM people p JOIN drugs d ON d.person = p.id`)
 	view := func(table string) string {
 		return one[string](t, direct, `SELECT c.oid::regclass::text FROM tailor.chain h JOIN pg_class c
 ON c.relname ~ format('^chain_%s(_g[0-9]+)?$', h.chain) AND c.relkind = 'v'
@@ -68,12 +68,12 @@ func TestNoCursorReadsCodesUnderAnotherRecord(t *testing.T) {
 	if err := shared.install(t.Context(), "peeking_cursors"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fencedPolicy)
+	mustExec(t, direct, fencedPolicy)
 	p := serveDatabase(t, "peeking_cursors")
 	reader := connect(t, p.dsn("researcher"))
 	const recorded = `SELECT count(*) FROM people p JOIN drugs d ON d.person = p.id`
-	exec1(t, reader, recorded)
-	exec1(t, reader, `SELECT count(*) FROM codes`)
+	mustExec(t, reader, recorded)
+	mustExec(t, reader, `SELECT count(*) FROM codes`)
 	release := func(table string) string {
 		return one[string](t, direct, `SELECT c.oid::regclass::text FROM tailor.chain h JOIN pg_class c
 ON c.relname ~ format('^chain_%s(_g[0-9]+)?$', h.chain) AND c.relkind = 'v'

@@ -19,7 +19,7 @@ import (
 // balancer passes TCP connections on to one of several proxies.
 type balancer struct {
 	address string
-	to      atomic.Pointer[proxied] // where the next connection goes
+	to      atomic.Pointer[testProxy] // where the next connection goes
 }
 
 // balance starts a balancer that ends with the test. With header it tells, by
@@ -59,7 +59,7 @@ func balance(t *testing.T, header bool) *balancer {
 }
 
 // pair starts two proxies that are peers.
-func pair(t *testing.T, flags ...string) [2]*proxied {
+func pair(t *testing.T, flags ...string) [2]*testProxy {
 	t.Helper()
 	secret := filepath.Join(t.TempDir(), "peer.secret")
 	if err := os.WriteFile(secret, []byte("what both proxies know and nobody else does"), 0o600); err != nil {
@@ -73,7 +73,7 @@ func pair(t *testing.T, flags ...string) [2]*proxied {
 		}
 	}
 	addresses := fmt.Sprintf("1=127.0.0.1:%d,2=127.0.0.1:%d", ports[0], ports[1])
-	var both [2]*proxied
+	var both [2]*testProxy
 	for i, port := range ports {
 		own := []string{
 			"--listen", fmt.Sprintf("127.0.0.1:%d", port), "--peer-number", fmt.Sprint(i + 1),
@@ -91,7 +91,7 @@ type sleeper struct {
 }
 
 // asleep connects to a proxy through a balancer and goes to sleep there.
-func (b *balancer) asleep(t *testing.T, p *proxied, user, settings string) *sleeper {
+func (b *balancer) asleep(t *testing.T, p *testProxy, user, settings string) *sleeper {
 	t.Helper()
 	b.to.Store(p)
 	s := &sleeper{Conn: connect(t, fmt.Sprintf("postgres://%s:%s@%s/hospital?%s", user, user, b.address, settings)), ended: make(chan error, 1)}
@@ -171,7 +171,7 @@ func asAServerThatSpeaks32(t *testing.T) {
 	t.Helper()
 	direct := shared.superuser(t)
 	definition := one[string](t, direct, "SELECT pg_get_functiondef('tailor.protocol'::regproc)")
-	exec1(t, direct, "CREATE OR REPLACE FUNCTION tailor.protocol() RETURNS integer LANGUAGE sql AS 'SELECT 2'")
+	mustExec(t, direct, "CREATE OR REPLACE FUNCTION tailor.protocol() RETURNS integer LANGUAGE sql AS 'SELECT 2'")
 	t.Cleanup(func() {
 		if _, err := direct.Exec(context.Background(), definition); err != nil {
 			t.Error(err)

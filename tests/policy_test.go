@@ -33,14 +33,14 @@ tables:
 `
 
 // town is a stand with the table, its owner and a role for the readers.
-func town(t *testing.T) (s *stand, dsn string) {
+func town(t *testing.T) (s *testCluster, dsn string) {
 	t.Helper()
 	s, err := newStand(filepath.Join(stands, "town"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cluster.Stop)
-	exec1(t, s.superuser(t), `
+	mustExec(t, s.superuser(t), `
 CREATE ROLE mayor LOGIN PASSWORD 'mayor'; GRANT tailor_admin TO mayor; CREATE SCHEMA town AUTHORIZATION mayor;
 CREATE ROLE townreader LOGIN PASSWORD 'townreader'; CREATE ROLE gone LOGIN; CREATE ROLE boss SUPERUSER;
 SET SESSION AUTHORIZATION mayor;
@@ -81,7 +81,7 @@ func TestPolicyFiles(t *testing.T) {
 	s, dsn := town(t)
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, s *stand, dsn string)
+		run  func(t *testing.T, s *testCluster, dsn string)
 	}{
 		{"a faulty policy leaves everything as it was", appliesAllOrNothing},
 		{"a wrong call of a procedure gives one clear error", refusesWrongCalls},
@@ -96,9 +96,9 @@ func TestPolicyFiles(t *testing.T) {
 
 // appliesAllOrNothing applies files that lint cannot fault. Two tables are in
 // each: the first would succeed.
-func appliesAllOrNothing(t *testing.T, s *stand, dsn string) {
+func appliesAllOrNothing(t *testing.T, s *testCluster, dsn string) {
 	super := s.superuser(t)
-	exec1(t, s.as(t, "mayor"), `CREATE TABLE town.sound AS SELECT id, age FROM town.people; CREATE TABLE town.sets AS SELECT id, illness, since, age FROM town.people`)
+	mustExec(t, s.as(t, "mayor"), `CREATE TABLE town.sound AS SELECT id, age FROM town.people; CREATE TABLE town.sets AS SELECT id, illness, since, age FROM town.people`)
 	sound := "  town.sound:\n    subject: id\n    k: 5\n    columns:\n      age: {class: quasi_identifier, hierarchy: town_age}\n"
 	before := state(t, super)
 	for _, c := range []struct{ claim, old, new, message string }{
@@ -147,14 +147,14 @@ func appliesAllOrNothing(t *testing.T, s *stand, dsn string) {
 			}
 		})
 	}
-	exec1(t, s.as(t, "mayor"), `DROP TABLE town.sound, town.sets`)
+	mustExec(t, s.as(t, "mayor"), `DROP TABLE town.sound, town.sets`)
 }
 
 // refusesWrongCalls wants each wrong call to fail with an error of its own.
-func refusesWrongCalls(t *testing.T, s *stand, _ string) {
+func refusesWrongCalls(t *testing.T, s *testCluster, _ string) {
 	said := make(map[string]string)
 	mayor, super := s.as(t, "mayor"), s.superuser(t)
-	exec1(t, mayor, `CALL tailor.define_hierarchy('try', 'interval', '{"widths": [5], "lower": 0, "upper": 119}'); CALL tailor.protect('town.few', 'id', 5)`)
+	mustExec(t, mayor, `CALL tailor.define_hierarchy('try', 'interval', '{"widths": [5], "lower": 0, "upper": 119}'); CALL tailor.protect('town.few', 'id', 5)`)
 	before := state(t, super)
 	for _, c := range []struct{ claim, sqlstate, sql string }{
 		{"a table that does not exist", "42P01", `CALL tailor.protect('town.nobody', 'id', 5)`},
@@ -276,11 +276,11 @@ const wrongInputs = 60
 
 // activatesOneAfterTheOther has two sessions activate one table at once: each
 // gets a version of its own, and the last one is in force.
-func activatesOneAfterTheOther(t *testing.T, s *stand, _ string) {
+func activatesOneAfterTheOther(t *testing.T, s *testCluster, _ string) {
 	first, second, super := s.as(t, "mayor"), s.as(t, "mayor"), s.superuser(t)
-	exec1(t, first, `CREATE TABLE town.shared AS SELECT id + 1000 AS id, illness FROM town.people; CALL tailor.protect('town.shared', 'id', 5);
+	mustExec(t, first, `CREATE TABLE town.shared AS SELECT id + 1000 AS id, illness FROM town.people; CALL tailor.protect('town.shared', 'id', 5);
 CALL tailor.classify('town.shared', 'illness', 'sensitive')`)
-	exec1(t, first, `BEGIN; CALL tailor.activate('town.shared')`)
+	mustExec(t, first, `BEGIN; CALL tailor.activate('town.shared')`)
 	done := make(chan error, 1)
 	go func() {
 		_, err := second.Exec(t.Context(), `CALL tailor.activate('town.shared')`)
@@ -289,7 +289,7 @@ CALL tailor.classify('town.shared', 'illness', 'sensitive')`)
 	waitFor(t, func() bool {
 		return one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'town.shared'::regclass)`)
 	})
-	exec1(t, first, `COMMIT`)
+	mustExec(t, first, `COMMIT`)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -297,22 +297,22 @@ CALL tailor.classify('town.shared', 'illness', 'sensitive')`)
 		WHERE relation = 'town.shared'::regclass GROUP BY p.active`); versions != "1,2 2" {
 		t.Errorf("versions and the one in force: %s", versions)
 	}
-	exec1(t, super, `DELETE FROM tailor.protection WHERE relation = 'town.shared'::regclass; DROP VIEW research.shared; DROP TABLE town.shared`)
+	mustExec(t, super, `DELETE FROM tailor.protection WHERE relation = 'town.shared'::regclass; DROP VIEW research.shared; DROP TABLE town.shared`)
 }
 
-func appliesAlone(t *testing.T, s *stand, dsn string) {
+func appliesAlone(t *testing.T, s *testCluster, dsn string) {
 	file := policyFile(t, townPolicy)
 	first := s.superuser(t)
-	exec1(t, first, `BEGIN`)
-	exec1(t, first, `SELECT tailor.apply_alone()`)
+	mustExec(t, first, `BEGIN`)
+	mustExec(t, first, `SELECT tailor.apply_alone()`)
 	code, _, stderr := tool(t, "policy", "apply", "--dsn", dsn, file)
 	if code != 1 || !strings.Contains(stderr, "another policy is being applied") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
-	exec1(t, first, `ROLLBACK`)
+	mustExec(t, first, `ROLLBACK`)
 }
 
-func plansWhatIsApplied(t *testing.T, s *stand, dsn string) {
+func plansWhatIsApplied(t *testing.T, s *testCluster, dsn string) {
 	file := policyFile(t, townPolicy)
 	plan := func(name string, wants ...string) {
 		t.Helper()
@@ -347,9 +347,9 @@ func plansWhatIsApplied(t *testing.T, s *stand, dsn string) {
 	}
 }
 
-func exportsRoundTrip(t *testing.T, s *stand, dsn string) {
+func exportsRoundTrip(t *testing.T, s *testCluster, dsn string) {
 	mayor := s.as(t, "mayor")
-	exec1(t, mayor, `CREATE TABLE town."Odd Table" (id integer, "on" text, day date);
+	mustExec(t, mayor, `CREATE TABLE town."Odd Table" (id integer, "on" text, day date);
 INSERT INTO town."Odd Table" SELECT n, 'x', DATE '2020-01-01' + n FROM generate_series(1, 20) n;
 CALL tailor.define_hierarchy('odd day', 'date', '{"levels": ["month", "year"], "lower": "2000-01-01", "upper": "2029-12-31"}');
 CALL tailor.protect('town."Odd Table"', 'id', 3);
@@ -393,7 +393,7 @@ CALL tailor.protect('town.plain', 'id', 5); CALL tailor.classify('town.plain', '
 		t.Errorf("exit %d, %s%s: what was exported is in force", code, stdout, stderr)
 	}
 	// In force again after something else was.
-	exec1(t, mayor, `CALL tailor.clear_draft('town.people'); CALL tailor.classify('town.people', 'age', 'sensitive'); CALL tailor.activate('town.people')`)
+	mustExec(t, mayor, `CALL tailor.clear_draft('town.people'); CALL tailor.classify('town.people', 'age', 'sensitive'); CALL tailor.activate('town.people')`)
 	if export() == first {
 		t.Error("the export shows an older policy")
 	}
@@ -404,7 +404,7 @@ CALL tailor.protect('town.plain', 'id', 5); CALL tailor.classify('town.plain', '
 		t.Errorf("exported\n%s\nand after applying that\n%s", first, again)
 	}
 	// All that the file says is written anew after a draft was emptied.
-	exec1(t, mayor, `CALL tailor.clear_draft('town."Odd Table"'); CALL tailor.classify('town."Odd Table"', 'on', 'non_sensitive'); CALL tailor.activate('town."Odd Table"');
+	mustExec(t, mayor, `CALL tailor.clear_draft('town."Odd Table"'); CALL tailor.classify('town."Odd Table"', 'on', 'non_sensitive'); CALL tailor.activate('town."Odd Table"');
 CALL tailor.schedule('town."Odd Table"', NULL); CALL tailor.forget_chains('town.sets'); CALL tailor.set_valued('town.sets', 'illness', m => 3); CALL tailor.activate('town.sets')`)
 	code, stdout, stderr := tool(t, "policy", "plan", "--dsn", super, file)
 	for _, want := range []string{"+ gate: {measure: average, max_risk: 0.125}", "refresh: never -> 36h", "~ set_valued: {column: illness, m: 3} -> {column: illness, m: 2,", "2 to change"} {

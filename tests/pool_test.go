@@ -19,7 +19,7 @@ import (
 )
 
 // shares starts a proxy whose sessions share a number of connections.
-func shares(t *testing.T, connections int, flags ...string) *proxied {
+func shares(t *testing.T, connections int, flags ...string) *testProxy {
 	t.Helper()
 	return shared.serve(t, append([]string{"--pool", "transaction", "--max-upstream", fmt.Sprint(connections), "--queue-timeout", "30s"}, flags...)...)
 }
@@ -28,7 +28,7 @@ func shares(t *testing.T, connections int, flags ...string) *proxied {
 func limited(t *testing.T, connections int) string {
 	t.Helper()
 	user := shared.reader(t)
-	exec1(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT %d", user, connections))
+	mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT %d", user, connections))
 	return user
 }
 
@@ -73,7 +73,7 @@ func TestManySessionsShareFewConnections(t *testing.T) {
 
 // inDemand keeps all connections of a proxy in demand until the returned function
 // is called.
-func inDemand(t *testing.T, p *proxied, user string, sessions int) (stop func()) {
+func inDemand(t *testing.T, p *testProxy, user string, sessions int) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -113,9 +113,9 @@ func TestNoStateLeaksAndNoneIsLost(t *testing.T) {
 		fresh[name] = one[string](t, b, "SELECT current_setting($1)", name)
 	}
 	for name, value := range map[string]string{"work_mem": "7MB", "search_path": "public, pg_temp", "DateStyle": "German, DMY"} {
-		exec1(t, a, fmt.Sprintf("SELECT set_config('%s', '%s', false)", name, value))
+		mustExec(t, a, fmt.Sprintf("SELECT set_config('%s', '%s', false)", name, value))
 	}
-	exec1(t, a, "SET tailor.notices = off")
+	mustExec(t, a, "SET tailor.notices = off")
 	for range 30 {
 		if got := one[string](t, a, "SELECT current_setting('work_mem') || current_setting('tailor.notices', true)"); got != "7MBoff" {
 			t.Fatalf("the session's own settings: %s", got)
@@ -267,11 +267,11 @@ func TestSessionsThatShareConnectionsNeverMix(t *testing.T) {
 	direct := shared.superuser(t)
 	readers := []string{shared.reader(t), ""}
 	readers[1] = readers[0] + "_two"
-	exec1(t, direct, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", readers[1], readers[1]))
-	exec1(t, direct, "CALL tailor.grant_reader($1)", readers[1])
+	mustExec(t, direct, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", readers[1], readers[1]))
+	mustExec(t, direct, "CALL tailor.grant_reader($1)", readers[1])
 	for _, user := range readers {
-		exec1(t, direct, fmt.Sprintf("CREATE TABLE canary_%s AS SELECT '%s'::text AS whose", user, "canary of "+user))
-		exec1(t, direct, fmt.Sprintf("GRANT SELECT ON canary_%s TO %s", user, user))
+		mustExec(t, direct, fmt.Sprintf("CREATE TABLE canary_%s AS SELECT '%s'::text AS whose", user, "canary of "+user))
+		mustExec(t, direct, fmt.Sprintf("GRANT SELECT ON canary_%s TO %s", user, user))
 	}
 	const least = 100 // transactions, for which a busy machine takes longer
 	deadline := time.Now().Add(8 * time.Second)
@@ -395,7 +395,7 @@ func TestARoleThatChangesGetsNoConnectionAnyMore(t *testing.T) {
 	if one[int](t, conn, "SELECT 1") != 1 || one[int](t, other, "SELECT 1") != 1 {
 		t.Fatal("not served")
 	}
-	exec1(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s PASSWORD 'another'", user))
+	mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s PASSWORD 'another'", user))
 	if _, err := conn.Exec(t.Context(), "SELECT 1"); codeIn(err) != "28000" {
 		t.Errorf("a session from before the new password: %v, want 28000", err)
 	}
@@ -412,7 +412,7 @@ func TestAnEndedConnectionIsNotShared(t *testing.T) {
 	if one[int](t, a, "SELECT 1") != 1 || one[int](t, b, "SELECT 1") != 1 {
 		t.Fatal("not served")
 	}
-	exec1(t, direct, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", user)
+	mustExec(t, direct, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", user)
 	if _, err := b.Exec(t.Context(), "SELECT 1"); codeIn(err) != "57P01" {
 		t.Errorf("the session that had it: %v, want 57P01", err)
 	}

@@ -49,13 +49,13 @@ func newAdult(t *testing.T, name string, limit int) *pgx.Conn {
 	if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"adult"}, columns, pgx.CopyFromRows(rows)); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, conn, `ALTER TABLE adult ALTER age TYPE int USING age::int;
+	mustExec(t, conn, `ALTER TABLE adult ALTER age TYPE int USING age::int;
 		INSERT INTO countries SELECT DISTINCT native_country, left(native_country, 1) FROM adult;
 		INSERT INTO decades SELECT n, n / 10 || '0s' FROM generate_series(10, 60) n; ANALYZE`)
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, conn, `CALL tailor.protect('adult', 'id', 5);
+	mustExec(t, conn, `CALL tailor.protect('adult', 'id', 5);
 		CALL tailor.classify('adult', 'token', 'non_sensitive');
 		CALL tailor.classify('adult', 'occupation', 'sensitive');
 		CALL tailor.classify('adult', 'salary_class', 'non_sensitive');
@@ -66,7 +66,7 @@ func newAdult(t *testing.T, name string, limit int) *pgx.Conn {
 		if code != 0 {
 			t.Fatalf("hierarchy of %s: exit %d, %s", c, code, stderr)
 		}
-		exec1(t, conn, fmt.Sprintf(`CALL tailor.classify('adult', '%[1]s', 'quasi_identifier', hierarchy => '%[1]s')`, underscored(c)))
+		mustExec(t, conn, fmt.Sprintf(`CALL tailor.classify('adult', '%[1]s', 'quasi_identifier', hierarchy => '%[1]s')`, underscored(c)))
 	}
 	return conn
 }
@@ -105,7 +105,7 @@ func adultSources() []source {
 func TestReadersOfAdultWhoPoolTheirAnswers(t *testing.T) {
 	const occupations = 3
 	direct := newAdult(t, "pooled_adult", adultRows())
-	exec1(t, direct, asMiddles(fmt.Sprintf(`CALL tailor.require('adult', 'l_diversity', 'occupation', %d); CALL tailor.activate('adult')`, occupations)))
+	mustExec(t, direct, asMiddles(fmt.Sprintf(`CALL tailor.require('adult', 'l_diversity', 'occupation', %d); CALL tailor.activate('adult')`, occupations)))
 	p := serveDatabase(t, "pooled_adult")
 	conns := p.readers(t, direct, "adult_reader", 10)
 	sources := adultSources()
@@ -116,7 +116,7 @@ func TestReadersOfAdultWhoPoolTheirAnswers(t *testing.T) {
 	all.assertMeets(t, "adult", model{k: k, l: occupations})
 
 	once := all.again()
-	exec1(t, conns[0], "SET tailor.representation = 'label'")
+	mustExec(t, conns[0], "SET tailor.representation = 'label'")
 	once.answer(t, conns[0], sources[0].everything())
 	if all.classes > once.classes {
 		t.Errorf("the answers tell %d classes apart, one about everything %d", all.classes, once.classes)

@@ -111,7 +111,7 @@ func newFamily(t *testing.T, name string, k int, further string) *pgx.Conn {
 	}
 	// Conditions on middles take or leave whole blocks: whom an answer leaves out is told
 	// apart as well. (On values that are drawn, it tells nothing of anybody.)
-	exec1(t, conn, asMiddles(fmt.Sprintf(familyPolicy, k, further)))
+	mustExec(t, conn, asMiddles(fmt.Sprintf(familyPolicy, k, further)))
 	return conn
 }
 
@@ -175,7 +175,7 @@ func TestReadersOfAFamilyWhoPoolTheirAnswers(t *testing.T) {
 	all["labs"].assertMeets(t, "labs", model{k: k, share: 0.5})
 	all["deliveries"].assertMeets(t, "deliveries", model{k: k, share: 0.5})
 
-	exec1(t, conns[0], "SET tailor.representation = 'label'")
+	mustExec(t, conns[0], "SET tailor.representation = 'label'")
 	once, most := make(map[string]*pooled), make(map[string]source)
 	for _, s := range sources {
 		if len(s.attributes) >= len(most[s.of].attributes) && len(s.further) == 0 {

@@ -33,7 +33,7 @@ func TestAnswersBeforeAndAfterAStricterPolicyArePooled(t *testing.T) {
 	for i, step := range stricterSteps {
 		t.Run(step.name, func(t *testing.T) {
 			if i > 0 {
-				exec1(t, direct, step.change+activateFamily)
+				mustExec(t, direct, step.change+activateFamily)
 				inForce(t, direct, conns[0], sources)
 			}
 			after := make(map[string]*pooled)

@@ -330,7 +330,7 @@ func askInTurn(t *testing.T, conns []*pgx.Conn, queries int, seed uint64, source
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 22))
 	for reader, conn := range conns {
-		exec1(t, conn, "SET tailor.representation = '"+[]string{"auto", "value"}[reader%2]+"'")
+		mustExec(t, conn, "SET tailor.representation = '"+[]string{"auto", "value"}[reader%2]+"'")
 	}
 	// One query of each reader, then the next of each: chains that depended on who
 	// asked what before would drift apart.
@@ -347,8 +347,8 @@ func askInTurn(t *testing.T, conns []*pgx.Conn, queries int, seed uint64, source
 // one password, the prefix.
 func admitMany(t *testing.T, direct *pgx.Conn, prefix string, readers int) []string {
 	t.Helper()
-	exec1(t, direct, fmt.Sprintf(`CREATE ROLE %[1]s; CALL tailor.grant_reader('%[1]s')`, prefix))
-	exec1(t, direct, fmt.Sprintf(`DO $$ BEGIN
+	mustExec(t, direct, fmt.Sprintf(`CREATE ROLE %[1]s; CALL tailor.grant_reader('%[1]s')`, prefix))
+	mustExec(t, direct, fmt.Sprintf(`DO $$ BEGIN
 		FOR n IN 0 .. %d LOOP
 			EXECUTE format('CREATE ROLE %%I LOGIN PASSWORD %%L IN ROLE %[2]s', '%[2]s_' || n, '%[3]s');
 		END LOOP;
@@ -376,12 +376,12 @@ func cheapVerifier(password string) string {
 }
 
 // dsnOf is the address for a reader whose password is not its name.
-func (p *proxied) dsnOf(user, password string) string {
+func (p *testProxy) dsnOf(user, password string) string {
 	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", user, password, p.address, p.database)
 }
 
 // readers are sessions of new readers.
-func (p *proxied) readers(t *testing.T, direct *pgx.Conn, prefix string, n int) (conns []*pgx.Conn) {
+func (p *testProxy) readers(t *testing.T, direct *pgx.Conn, prefix string, n int) (conns []*pgx.Conn) {
 	t.Helper()
 	for _, name := range admitMany(t, direct, prefix, n) {
 		conns = append(conns, connect(t, p.dsnOf(name, prefix)))

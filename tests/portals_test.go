@@ -51,5 +51,5 @@ func TestNoPortalOfASimpleQueryIsExecuted(t *testing.T) {
 			}
 		}
 	}
-	exec1(t, witness, "SELECT 1")
+	mustExec(t, witness, "SELECT 1")
 }

@@ -60,7 +60,7 @@ func TestWhatIsKnownOfARoleIsWhatIsTrue(t *testing.T) {
 		{"DO $$ BEGIN EXECUTE format('ALTER ROLE USER VALID UNTIL %L', clock_timestamp() + interval '0.2 s'); END $$", true},
 		{"SELECT pg_sleep(0.3)", true}, // it has expired by itself
 	} {
-		exec1(t, direct, strings.ReplaceAll(change.statements, "USER", user), pgx.QueryExecModeSimpleProtocol)
+		mustExec(t, direct, strings.ReplaceAll(change.statements, "USER", user), pgx.QueryExecModeSimpleProtocol)
 		now := ask(user)
 		if truth := asksForPrincipals(t)(user); !reflect.DeepEqual(now, truth) {
 			t.Errorf("%s: known is %+v, true is %+v", change.statements, now, truth)
@@ -71,7 +71,7 @@ func TestWhatIsKnownOfARoleIsWhatIsTrue(t *testing.T) {
 		before = *now
 	}
 	// Each process of the server notes for itself when it has read its files.
-	exec1(t, direct, "SELECT pg_reload_conf()")
+	mustExec(t, direct, "SELECT pg_reload_conf()")
 	waitFor(t, func() bool { return ask(user).Settings != before.Settings })
 }
 
@@ -83,19 +83,19 @@ func TestAnOpenTransactionHidesNoChange(t *testing.T) {
 	settings := func() string { return ask(user).Settings }
 	other, changes := shared.superuser(t), shared.superuser(t)
 	for _, begun := range []*pgx.Conn{other, changes} {
-		exec1(t, begun, "BEGIN")
-		exec1(t, begun, "SELECT pg_current_xact_id()")
+		mustExec(t, begun, "BEGIN")
+		mustExec(t, begun, "SELECT pg_current_xact_id()")
 	}
 	before := settings()
-	exec1(t, changes, "ALTER ROLE "+user+" SET work_mem = '6MB'")
+	mustExec(t, changes, "ALTER ROLE "+user+" SET work_mem = '6MB'")
 	if settings() != before {
 		t.Error("what is not committed is seen")
 	}
-	exec1(t, changes, "COMMIT")
+	mustExec(t, changes, "COMMIT")
 	if settings() == before {
 		t.Error("what is committed is not seen, as another transaction is open")
 	}
-	exec1(t, other, "COMMIT")
+	mustExec(t, other, "COMMIT")
 }
 
 // TestWhatHasNotChangedIsNotReadAgain sees the very same answer given twice.

@@ -31,7 +31,7 @@ func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	super := s.superuser(t)
-	exec1(t, super, `CREATE ROLE head LOGIN; GRANT tailor_admin TO head; GRANT CREATE ON SCHEMA public TO head`)
+	mustExec(t, super, `CREATE ROLE head LOGIN; GRANT tailor_admin TO head; GRANT CREATE ON SCHEMA public TO head`)
 	config, err := pgx.ParseConfig(s.cluster.SuperuserDSN("hospital"))
 	if err != nil {
 		t.Fatal(err)
@@ -48,11 +48,11 @@ func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = head.Close(context.Background()) })
-	exec1(t, head, `SET SESSION AUTHORIZATION head`)
-	exec1(t, head, large)
+	mustExec(t, head, `SET SESSION AUTHORIZATION head`)
+	mustExec(t, head, large)
 
 	watch := connect(t, s.cluster.SuperuserDSN("hospital"))
-	exec1(t, watch, `SET SESSION AUTHORIZATION head`)
+	mustExec(t, watch, `SET SESSION AUTHORIZATION head`)
 	for _, call := range []string{`CALL tailor.activate('large')`, `CALL tailor.refresh('large')`, `CALL tailor.activate('large'); SELECT 1 / 0`} {
 		t.Run(call, func(t *testing.T) {
 			mu.Lock()
@@ -119,10 +119,10 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	t.Cleanup(s.cluster.Stop)
 	super := s.superuser(t)
 	dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address()))
-	exec1(t, dba, `CALL tailor.schedule('patients', '1 hour')`)
+	mustExec(t, dba, `CALL tailor.schedule('patients', '1 hour')`)
 	late := func(hours int) {
 		t.Helper()
-		exec1(t, super, fmt.Sprintf(`UPDATE tailor.schedule SET due = now() - interval '%d hours 10 minutes'`, hours))
+		mustExec(t, super, fmt.Sprintf(`UPDATE tailor.schedule SET due = now() - interval '%d hours 10 minutes'`, hours))
 	}
 	epoch := func() int {
 		return one[int](t, super, `SELECT epoch FROM tailor.policies WHERE relation = 'patients'::regclass`)
@@ -133,7 +133,7 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	// What two proxies take for due at once is refreshed once.
 	proxyOne, proxyTwo := s.as(t, "tailor_owner"), s.as(t, "tailor_owner")
 	late(0)
-	exec1(t, proxyOne, `BEGIN; CALL tailor.refresh_scheduled('public.patients')`)
+	mustExec(t, proxyOne, `BEGIN; CALL tailor.refresh_scheduled('public.patients')`)
 	done := make(chan error, 1)
 	go func() {
 		_, err := proxyTwo.Exec(t.Context(), `CALL tailor.refresh_scheduled('public.patients')`)
@@ -142,7 +142,7 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	waitFor(t, func() bool {
 		return one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'patients'::regclass)`)
 	})
-	exec1(t, proxyOne, `COMMIT`)
+	mustExec(t, proxyOne, `COMMIT`)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	}
 	first := epoch()
 	late(5) // runs were missed
-	var proxies []*proxied
+	var proxies []*testProxy
 	for range 2 {
 		p := s.serve(t) // two proxies at once
 		proxies = append(proxies, p)
@@ -170,7 +170,7 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	}
 
 	// A failure is kept, found, and gone once it is mended.
-	exec1(t, dba, `ALTER TABLE patients ENABLE ROW LEVEL SECURITY`)
+	mustExec(t, dba, `ALTER TABLE patients ENABLE ROW LEVEL SECURITY`)
 	late(0)
 	waitFor(t, func() bool { return one[int](t, super, `SELECT failed FROM tailor.schedules`) > 0 })
 	reason := one[string](t, super, `SELECT failure FROM tailor.schedules`)
@@ -185,7 +185,7 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	if !found {
 		t.Errorf("tailor doctor does not find the failure: %+v", findings)
 	}
-	exec1(t, dba, `ALTER TABLE patients DISABLE ROW LEVEL SECURITY; CALL tailor.refresh('patients')`)
+	mustExec(t, dba, `ALTER TABLE patients DISABLE ROW LEVEL SECURITY; CALL tailor.refresh('patients')`)
 	if n := one[int](t, super, `SELECT failed FROM tailor.schedules`); n != 0 {
 		t.Errorf("%d failures after a refresh by hand", n)
 	}
@@ -212,7 +212,7 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 		t.Error("tailor.storage is wrong about a table whose copy has been taken in")
 	}
 	for range 4 {
-		exec1(t, dba, `CALL tailor.refresh('patients')`)
+		mustExec(t, dba, `CALL tailor.refresh('patients')`)
 	}
 	if n := copies(); n != 1 {
 		t.Errorf("%d copies wait to be taken in, want the last of four", n)
@@ -225,7 +225,7 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	if n := copies(); n != 0 {
 		t.Errorf("%d copies are kept after a proxy has come", n)
 	}
-	exec1(t, dba, `CALL tailor.schedule('patients', NULL)`)
+	mustExec(t, dba, `CALL tailor.schedule('patients', NULL)`)
 	if n := one[int](t, super, `SELECT count(*) FROM tailor.schedules`); n != 0 {
 		t.Errorf("%d schedules after the only one ended", n)
 	}
@@ -240,7 +240,7 @@ func TestATableIsRefreshedOnceItHasChanged(t *testing.T) {
 	if err := shared.install(t.Context(), "on_change"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40],
+	mustExec(t, direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40],
 		"lower": 0, "upper": 119}');
 		CALL tailor.protect('people', subject => 'id', k => 5);
 			CALL tailor.classify('people', 'id', 'direct_identifier');
@@ -250,7 +250,7 @@ func TestATableIsRefreshedOnceItHasChanged(t *testing.T) {
 	service := connect(t, shared.cluster.ServiceDSN("on_change"))
 	due := func() bool {
 		t.Helper()
-		exec1(t, direct, `UPDATE tailor.schedule SET due = now() - interval '1 second'`)
+		mustExec(t, direct, `UPDATE tailor.schedule SET due = now() - interval '1 second'`)
 		return one[bool](t, service, `SELECT EXISTS (SELECT FROM tailor.due_schedules())`)
 	}
 	copies := func() int { return one[int](t, direct, `SELECT count(*)::int FROM tailor.epoch`) }
@@ -258,7 +258,7 @@ func TestATableIsRefreshedOnceItHasChanged(t *testing.T) {
 		t.Helper()
 		waitFor(t, func() bool { // counts of the last statements may come late
 			if due() {
-				exec1(t, service, `CALL tailor.refresh_scheduled('people')`)
+				mustExec(t, service, `CALL tailor.refresh_scheduled('people')`)
 				return false
 			}
 			return true
@@ -270,11 +270,11 @@ func TestATableIsRefreshedOnceItHasChanged(t *testing.T) {
 		`DELETE FROM people WHERE id = 1000`, `TRUNCATE people`,
 	} {
 		before := copies()
-		exec1(t, service, `CALL tailor.refresh_scheduled('people')`)
+		mustExec(t, service, `CALL tailor.refresh_scheduled('people')`)
 		if n := copies(); n != before {
 			t.Errorf("%d copies of a table that has not changed", n-before)
 		}
-		exec1(t, connect(t, shared.cluster.SuperuserDSN("on_change")), change)
+		mustExec(t, connect(t, shared.cluster.SuperuserDSN("on_change")), change)
 		waitFor(t, due)
 		if change == `TRUNCATE people` {
 			break
@@ -286,12 +286,12 @@ func TestATableIsRefreshedOnceItHasChanged(t *testing.T) {
 	}
 	// What is not counted is taken in within a day.
 	settled()
-	exec1(t, direct, `INSERT INTO people SELECT g, g % 80 FROM generate_series(1, 300) g`)
+	mustExec(t, direct, `INSERT INTO people SELECT g, g % 80 FROM generate_series(1, 300) g`)
 	settled()
 	if due() {
 		t.Error("a table that has not changed is due")
 	}
-	exec1(t, direct, `UPDATE tailor.epoch SET created = now() - interval '1 day'`)
+	mustExec(t, direct, `UPDATE tailor.epoch SET created = now() - interval '1 day'`)
 	if !due() {
 		t.Error("a copy that is a day old is not made anew")
 	}

@@ -17,7 +17,7 @@ func TestProjectsHaveRootsOfTheirOwn(t *testing.T) {
 	if err := shared.install(t.Context(), "projects"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `CALL tailor.define_hierarchy('n', 'interval', '{"widths": [10, 50, 100], "lower": 0, "upper": 299}');
+	mustExec(t, direct, `CALL tailor.define_hierarchy('n', 'interval', '{"widths": [10, 50, 100], "lower": 0, "upper": 299}');
 		CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [4, 3, 2, 1]}');
 		CALL tailor.protect('people', 'id', 5); CALL tailor.chain_scope('people', 'project');
 		CALL tailor.classify('people', 'age', 'quasi_identifier', hierarchy => 'n'); CALL tailor.classify('people', 'height', 'quasi_identifier', hierarchy => 'n');
@@ -53,31 +53,31 @@ func TestProjectsHaveRootsOfTheirOwn(t *testing.T) {
 	refusedAs(t, eve, "SELECT age FROM people", "42501")
 	refusedAs(t, direct, `CALL tailor.join_project('hearts', 'lungs_group')`, "55000")
 	refusedAs(t, direct, `CALL tailor.join_project('none', 'eve')`, "42704")
-	exec1(t, direct, `GRANT hearts_group TO ann`)
+	mustExec(t, direct, `GRANT hearts_group TO ann`)
 	refusedAs(t, connect(t, p.dsn("ann")), "SELECT age FROM people", "42501")
-	exec1(t, direct, `REVOKE hearts_group FROM ann; ALTER ROLE ann RENAME TO anna; ALTER ROLE anna PASSWORD 'anna'`)
+	mustExec(t, direct, `REVOKE hearts_group FROM ann; ALTER ROLE ann RENAME TO anna; ALTER ROLE anna PASSWORD 'anna'`)
 	anna := connect(t, p.dsn("anna"))
 	if exact(anna, "age") <= exact(bob, "age") {
 		t.Error("under another name the reader reads another root")
 	}
-	exec1(t, anna, "SET tailor.project = 'lungs'")
+	mustExec(t, anna, "SET tailor.project = 'lungs'")
 	rowsOf(t, anna, "SELECT age FROM people LIMIT 1")
-	exec1(t, anna, "SET tailor.project = 'hearts'")
+	mustExec(t, anna, "SET tailor.project = 'hearts'")
 	refusedAs(t, anna, "SELECT age FROM people", "42704")
 	refusedAs(t, direct, `CALL tailor.chain_scope('people', 'table'); CALL tailor.activate('people')`, "55000")
 
 	// A session that goes on does not go on with a project that its role has left.
-	exec1(t, anna, "RESET tailor.project")
+	mustExec(t, anna, "RESET tailor.project")
 	mine := exact(anna, "age")
-	exec1(t, direct, `CALL tailor.leave_project('lungs', 'lungs_group')`)
+	mustExec(t, direct, `CALL tailor.leave_project('lungs', 'lungs_group')`)
 	refusedAs(t, anna, "SELECT age FROM people", "42501")
-	exec1(t, direct, `CALL tailor.join_project('hearts', 'lungs_group')`)
+	mustExec(t, direct, `CALL tailor.join_project('hearts', 'lungs_group')`)
 	if exact(anna, "age") >= mine {
 		t.Error("an open session reads the root of the project before")
 	}
 
 	// Who owns another table says nothing of who reads this one.
-	exec1(t, direct, `CREATE ROLE stranger LOGIN; GRANT tailor_admin TO stranger; CREATE TABLE strange (id int PRIMARY KEY, age int); ALTER TABLE strange OWNER TO stranger;
+	mustExec(t, direct, `CREATE ROLE stranger LOGIN; GRANT tailor_admin TO stranger; CREATE TABLE strange (id int PRIMARY KEY, age int); ALTER TABLE strange OWNER TO stranger;
 		SET SESSION AUTHORIZATION stranger; CALL tailor.protect('strange', 'id', 5); CALL tailor.classify('strange', 'age', 'quasi_identifier', hierarchy => 'n')`)
 	for _, call := range []string{
 		`CALL tailor.project('lungs', 'strange', '[["age"]]')`, `CALL tailor.join_project('lungs', 'eve')`, `CALL tailor.leave_project('hearts', 'lungs_group')`,

@@ -15,16 +15,16 @@ func TestAPublicationOfAllTablesStopsNothing(t *testing.T) {
 	if err := shared.install(t.Context(), "publishing"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fencedPolicy)
+	mustExec(t, direct, fencedPolicy)
 	p := serveDatabase(t, "publishing")
 	reader := connect(t, p.dsn("researcher"))
-	exec1(t, reader, `SELECT age FROM people`)
-	exec1(t, direct, `CREATE PUBLICATION everything FOR ALL TABLES`)
+	mustExec(t, reader, `SELECT age FROM people`)
+	mustExec(t, direct, `CREATE PUBLICATION everything FOR ALL TABLES`)
 	for _, sql := range []string{
 		`SELECT age, zip, weight FROM people`, `SELECT p.age, day FROM visits v JOIN people p ON v.person = p.id`,
 		`SELECT code FROM codes`, `SELECT age, count(*) FROM pay GROUP BY age`, `SELECT zip, weight FROM people`, `SELECT ward FROM beds`,
 	} {
-		exec1(t, reader, sql)
+		mustExec(t, reader, sql)
 	}
 	if strays := one[[]string](t, direct, `SELECT array_agg(c.oid::regclass::text) FROM pg_class c
 		WHERE c.relnamespace IN ('tailor'::regnamespace, 'tailor_store'::regnamespace) AND c.relkind = 'r' AND c.relreplident = 'd'
@@ -33,7 +33,7 @@ func TestAPublicationOfAllTablesStopsNothing(t *testing.T) {
 		t.Errorf("tables without a replica identity: %v", strays)
 	}
 	for _, table := range []string{"people", "visits", "codes", "pay", "beds"} {
-		exec1(t, direct, `CALL tailor.refresh($1::text::regclass)`, table)
+		mustExec(t, direct, `CALL tailor.refresh($1::text::regclass)`, table)
 	}
 	waitFor(t, func() bool { // until the proxy has heard of it
 		_, err := reader.Exec(t.Context(), `SELECT age, zip, weight, ward FROM people`)
@@ -41,12 +41,12 @@ func TestAPublicationOfAllTablesStopsNothing(t *testing.T) {
 	})
 	// From what is shown, and from copies that wait.
 	erase := `CALL tailor.erase('people', '7'); CALL tailor.erase('codes', '7'); CALL tailor.erase('people', '8', 'at_once')`
-	exec1(t, direct, erase)
-	exec1(t, direct, `BEGIN; CALL tailor.refresh('people'); CALL tailor.refresh('codes'); `+strings.NewReplacer("7", "9", "8", "10").Replace(erase)+`; COMMIT`)
-	exec1(t, direct, `CALL tailor.represent('public.people', 'weight', 'middle'); CALL tailor.classify('public.people', 'ward', 'non_sensitive');
+	mustExec(t, direct, erase)
+	mustExec(t, direct, `BEGIN; CALL tailor.refresh('people'); CALL tailor.refresh('codes'); `+strings.NewReplacer("7", "9", "8", "10").Replace(erase)+`; COMMIT`)
+	mustExec(t, direct, `CALL tailor.represent('public.people', 'weight', 'middle'); CALL tailor.classify('public.people', 'ward', 'non_sensitive');
 CALL tailor.schedule('public.people', '1 day'); CALL tailor.activate('public.people'); CALL tailor.forget_chains('public.people'); CALL tailor.accept_restore()`)
 	// As an earlier version has left it.
-	exec1(t, direct, `ALTER TABLE tailor.installation REPLICA IDENTITY DEFAULT`)
+	mustExec(t, direct, `ALTER TABLE tailor.installation REPLICA IDENTITY DEFAULT`)
 	for range 2 {
 		if err := shared.install(t.Context(), "publishing"); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestDoctorNamesHowAPublicationIsMended(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	super := s.superuser(t)
-	exec1(t, super, `CREATE TABLE wards (ward text, id integer) PARTITION BY RANGE (id);
+	mustExec(t, super, `CREATE TABLE wards (ward text, id integer) PARTITION BY RANGE (id);
 CREATE TABLE ward_1 PARTITION OF wards FOR VALUES FROM (0) TO (100); INSERT INTO wards SELECT 'a', n FROM generate_series(1, 50) n;
 CALL tailor.protect('wards', 'id', 5); CALL tailor.classify('wards', 'ward', 'non_sensitive'); CALL tailor.activate('wards')`)
 	ways := []string{"FOR ALL TABLES", "FOR TABLE patients, visits, numbers", "FOR TABLE wards", "FOR TABLE tailor_store.epoch_1, tailor.chain"}
@@ -82,14 +82,14 @@ CALL tailor.protect('wards', 'id', 5); CALL tailor.classify('wards', 'ward', 'no
 				}
 				return mends
 			}
-			exec1(t, super, `CREATE PUBLICATION news `+way)
+			mustExec(t, super, `CREATE PUBLICATION news `+way)
 			t.Cleanup(func() { _, _ = super.Exec(context.WithoutCancel(t.Context()), `DROP PUBLICATION IF EXISTS news`) })
 			mends := published()
 			if len(mends) == 0 {
 				t.Fatal("not found")
 			}
 			for len(mends) > 0 {
-				exec1(t, super, mends[0])
+				mustExec(t, super, mends[0])
 				left := published() // what is published twice has another mend then
 				if slices.Contains(left, mends[0]) && len(left) >= len(mends) {
 					t.Fatalf("%s mends nothing", mends[0])

@@ -42,13 +42,13 @@ func TestActivationAndRefreshWaitForNoReader(t *testing.T) {
 			t.Cleanup(s.cluster.Stop)
 			super := s.superuser(t)
 			dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address()))
-			exec1(t, dba, `SET statement_timeout = '20s'`)
+			mustExec(t, dba, `SET statement_timeout = '20s'`)
 			p := s.serve(t)
 			first, other := connect(t, p.dsn("researcher")), connect(t, p.dsn(s.reader(t)))
 			for _, conn := range []*pgx.Conn{first, other} {
-				exec1(t, conn, `SELECT ward, age FROM patients`)
+				mustExec(t, conn, `SELECT ward, age FROM patients`)
 			}
-			exec1(t, first, `BEGIN;`+held.sql)
+			mustExec(t, first, `BEGIN;`+held.sql)
 			for _, call := range []string{
 				`CALL tailor.refresh('patients')`, `CALL tailor.refresh('patients')`, `CALL tailor.refresh('patients')`,
 				`CALL tailor.classify('patients', 'ward', 'direct_identifier'); CALL tailor.activate('patients')`,
@@ -64,10 +64,10 @@ func TestActivationAndRefreshWaitForNoReader(t *testing.T) {
 				_, err := other.Exec(t.Context(), `SELECT ward FROM patients`)
 				return err != nil
 			})
-			exec1(t, first, `ROLLBACK`)
+			mustExec(t, first, `ROLLBACK`)
 
 			// What was in use goes later.
-			exec1(t, dba, `CALL tailor.drop_orphans(); CALL tailor.refresh('patients'); CALL tailor.activate('patients')`)
+			mustExec(t, dba, `CALL tailor.drop_orphans(); CALL tailor.refresh('patients'); CALL tailor.activate('patients')`)
 			waitFor(t, func() bool {
 				_, err := other.Exec(t.Context(), `SELECT age FROM patients`)
 				return err == nil
@@ -96,17 +96,17 @@ func TestAfterARefreshReadersWaitForNoReader(t *testing.T) {
 			}
 			t.Cleanup(s.cluster.Stop)
 			dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address()))
-			exec1(t, dba, `SET statement_timeout = '20s'`)
-			exec1(t, dba, `CALL tailor.chain_scope('visits', 'table'); CALL tailor.chain_scope('patients', 'table'); CALL tailor.activate('patients'); CALL tailor.activate('visits')`)
+			mustExec(t, dba, `SET statement_timeout = '20s'`)
+			mustExec(t, dba, `CALL tailor.chain_scope('visits', 'table'); CALL tailor.chain_scope('patients', 'table'); CALL tailor.activate('patients'); CALL tailor.activate('visits')`)
 			p := s.serve(t)
 			first, other := connect(t, p.dsn("researcher")), connect(t, p.dsn(s.reader(t)))
 			for _, conn := range []*pgx.Conn{first, other} {
-				exec1(t, conn, `SELECT age, zip FROM patients`)
+				mustExec(t, conn, `SELECT age, zip FROM patients`)
 			}
-			exec1(t, first, `BEGIN;`+held.sql)
-			exec1(t, dba, `CALL tailor.refresh('patients')`)
+			mustExec(t, first, `BEGIN;`+held.sql)
+			mustExec(t, dba, `CALL tailor.refresh('patients')`)
 			answers(t, other, `SELECT age, zip FROM patients`)
-			exec1(t, dba, `CALL tailor.classify('patients', 'ward', 'direct_identifier'); CALL tailor.activate('patients')`)
+			mustExec(t, dba, `CALL tailor.classify('patients', 'ward', 'direct_identifier'); CALL tailor.activate('patients')`)
 			soon(t, 5*time.Second, "after an activation", func(ctx context.Context) (err error) {
 				for ctx.Err() == nil {
 					if _, err = other.Exec(ctx, `SELECT age, zip FROM patients`); codeIn(err) != "40001" && codeIn(err) != "0A000" {

@@ -183,7 +183,7 @@ func (w *wire) untilReady(t *testing.T, times int) string {
 func TestAnswersStayInStepAfterErrorsAndCopies(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	exec1(t, shared.superuser(t), fmt.Sprintf(`CREATE TABLE IF NOT EXISTS scratch (n int); GRANT ALL ON scratch TO %s`, user))
+	mustExec(t, shared.superuser(t), fmt.Sprintf(`CREATE TABLE IF NOT EXISTS scratch (n int); GRANT ALL ON scratch TO %s`, user))
 	protected := &pgproto3.Query{String: "SELECT count(*) FROM patients"}
 	want := fmt.Sprintf("D:%d SELECT 1 Z", patients)
 	parse := func(name, sql string) *pgproto3.Parse { return &pgproto3.Parse{Name: name, Query: sql} }
@@ -293,7 +293,7 @@ func TestManyReadersAtOnceAfterARefresh(t *testing.T) {
 	if n := one[int](t, conn, "SELECT count(age) FROM patients"); n != patients {
 		t.Fatal(n)
 	}
-	exec1(t, connect(t, p.dsn("dba")), `CALL tailor.refresh('public.patients')`)
+	mustExec(t, connect(t, p.dsn("dba")), `CALL tailor.refresh('public.patients')`)
 	var group sync.WaitGroup
 	for range 12 {
 		c := connect(t, p.dsn(user))

@@ -22,12 +22,12 @@ func TestRefreshesDuringMixedLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(own.cluster.Stop)
-	s := &takenIn{stand: own, direct: own.superuser(t), holder: own.superuser(t)}
-	exec1(t, s.direct, waitsAtEachWrite)
+	s := &takenIn{testCluster: own, direct: own.superuser(t), holder: own.superuser(t)}
+	mustExec(t, s.direct, waitsAtEachWrite)
 	user := own.reader(t)
-	proxies := []*proxied{own.serve(t), own.serve(t)}
+	proxies := []*testProxy{own.serve(t), own.serve(t)}
 	for _, p := range proxies {
-		exec1(t, connect(t, p.dsn(user)), `SELECT count(*) FROM patients`)
+		mustExec(t, connect(t, p.dsn(user)), `SELECT count(*) FROM patients`)
 	}
 	s.note(t)
 	duration := 5 * time.Second

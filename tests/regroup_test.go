@@ -83,7 +83,7 @@ func TestNothingIsCutElsewhereAfterItWasMerged(t *testing.T) {
 			}
 			change := func(sql string) {
 				t.Helper()
-				exec1(t, owner, sql)
+				mustExec(t, owner, sql)
 				waitFor(t, func() bool {
 					_, _ = conn.Exec(t.Context(), "SELECT age FROM patients LIMIT 1")
 					return one[bool](t, owner, `SELECT bool_and(c.epoch = p.epoch) FROM tailor.chains c JOIN tailor.policies p USING (relation)

@@ -45,9 +45,9 @@ func repeating(t *testing.T, flags ...string) *pgx.Conn {
 	p := shared.serve(t, flags...)
 	user := shared.reader(t)
 	admin := shared.superuser(t)
-	exec1(t, admin, "CREATE TABLE IF NOT EXISTS public.rates AS SELECT 1 AS rate")
-	exec1(t, admin, "GRANT SELECT ON public.rates TO "+user)
-	exec1(t, admin, fmt.Sprintf("GRANT TEMPORARY ON DATABASE hospital TO %s", user))
+	mustExec(t, admin, "CREATE TABLE IF NOT EXISTS public.rates AS SELECT 1 AS rate")
+	mustExec(t, admin, "GRANT SELECT ON public.rates TO "+user)
+	mustExec(t, admin, fmt.Sprintf("GRANT TEMPORARY ON DATABASE hospital TO %s", user))
 	conn := connect(t, p.dsn(user))
 	if _, err := simply(t, conn, "SET tailor.notices = off"); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 func TestNoObjectOfAReadersOwnRunsSQLBesideAProtectedTable(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	exec1(t, shared.superuser(t), fmt.Sprintf(`CREATE SCHEMA own_%[1]s AUTHORIZATION %[1]s`, user))
-	exec1(t, connect(t, p.dsn(user)), "SELECT age FROM patients LIMIT 1")
+	mustExec(t, shared.superuser(t), fmt.Sprintf(`CREATE SCHEMA own_%[1]s AUTHORIZATION %[1]s`, user))
+	mustExec(t, connect(t, p.dsn(user)), "SELECT age FROM patients LIMIT 1")
 	stolen := fmt.Sprintf("SELECT ''a''::tsquery, plainto_tsquery(max(diagnosis)) FROM tailor_rel' || 'ease.chain_%d",
 		one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`))
 	// Plain texts, for what stands in a definition.
@@ -159,7 +159,7 @@ func TestNoObjectOfAReadersOwnRunsSQLBesideAProtectedTable(t *testing.T) {
 		t.Run(attack.name, func(t *testing.T) {
 			conn := connect(t, p.dsn(user))
 			filled := strings.NewReplacer("{stolen}", stolen, "{literal}", literal, "{own}", "own_"+user).Replace
-			exec1(t, conn, "SET statement_timeout = '10s'; SET search_path = public, own_"+user)
+			mustExec(t, conn, "SET statement_timeout = '10s'; SET search_path = public, own_"+user)
 			for _, statement := range attack.before {
 				rowsOf(t, conn, filled(statement))
 			}
@@ -181,7 +181,7 @@ func TestAParameterIsOfNoTypeOfAReadersOwn(t *testing.T) {
 	of := one[uint32](t, conn, `SELECT 'pg_temp.dd'::regtype::oid`)
 	chain := one[int](t, shared.superuser(t), `SELECT coalesce((SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass), 0)`)
 	if chain == 0 {
-		exec1(t, conn, "SELECT age FROM patients LIMIT 1")
+		mustExec(t, conn, "SELECT age FROM patients LIMIT 1")
 		chain = one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	}
 	stolen := fmt.Sprintf("SELECT 'a'::tsquery, plainto_tsquery(max(diagnosis)) FROM tailor_release.chain_%d", chain)
@@ -195,9 +195,9 @@ func TestAParameterIsOfNoTypeOfAReadersOwn(t *testing.T) {
 func TestNothingThatRunsAQueryStandsBesideARecordedOne(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	exec1(t, shared.superuser(t), fmt.Sprintf(`CREATE SCHEMA beside_%[1]s AUTHORIZATION %[1]s`, user))
+	mustExec(t, shared.superuser(t), fmt.Sprintf(`CREATE SCHEMA beside_%[1]s AUTHORIZATION %[1]s`, user))
 	conn := connect(t, p.dsn(user))
-	exec1(t, conn, "SELECT age FROM patients LIMIT 1")
+	mustExec(t, conn, "SELECT age FROM patients LIMIT 1")
 	chain := one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	rowsOf(t, conn, fmt.Sprintf(`SET search_path = public, beside_%[1]s; DO $x$ BEGIN
 		EXECUTE 'CREATE MATERIALIZED VIEW beside_%[1]s.mine AS SELECT * FROM tailor_rel' || 'ease.chain_%[2]d WITH NO DATA';

@@ -49,7 +49,7 @@ func soonOf(t *testing.T, outcome <-chan error) error {
 func soaks() bool { return os.Getenv("TAILOR_SOAK") != "" }
 
 // plain starts a proxy for faults without the race detector.
-func plain(t *testing.T, flags ...string) (p *proxied, dsn string) {
+func plain(t *testing.T, flags ...string) (p *testProxy, dsn string) {
 	t.Helper()
 	return faultyOf(t, binary, flags...)
 }
@@ -191,7 +191,7 @@ func TestTenMillionProtectedRowsTakeNoMemory(t *testing.T) {
 }
 
 // memory is a figure of the proxy's process in bytes.
-func (p *proxied) memory(t *testing.T, name string) int {
+func (p *testProxy) memory(t *testing.T, name string) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
@@ -206,7 +206,7 @@ func (p *proxied) memory(t *testing.T, name string) int {
 }
 
 // resetPeak lets VmHWM begin anew.
-func (p *proxied) resetPeak(t *testing.T) {
+func (p *testProxy) resetPeak(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.command.Process.Pid), []byte("5"), 0); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func TestALoginInARushFindsEveryChangeOfItsRole(t *testing.T) {
 		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		exec1(t, direct, "SELECT pg_reload_conf()")
+		mustExec(t, direct, "SELECT pg_reload_conf()")
 		time.Sleep(20 * time.Millisecond) // until the server's processes have noticed
 	}
 	for i, c := range []struct {
@@ -58,11 +58,11 @@ func TestALoginInARushFindsEveryChangeOfItsRole(t *testing.T) {
 			user := fmt.Sprintf("rushing%d", i)
 			change, undo := strings.ReplaceAll(c.change, "USER", user), strings.ReplaceAll(c.undo, "USER", user)
 			if c.claim == "a reader by a group" {
-				exec1(t, direct, "CREATE ROLE doctors; CALL tailor.grant_reader('doctors')", pgx.QueryExecModeSimpleProtocol)
+				mustExec(t, direct, "CREATE ROLE doctors; CALL tailor.grant_reader('doctors')", pgx.QueryExecModeSimpleProtocol)
 			}
-			exec1(t, direct, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%[1]s'", user))
+			mustExec(t, direct, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%[1]s'", user))
 			if c.want == "42501" {
-				exec1(t, direct, undo)
+				mustExec(t, direct, undo)
 			}
 			known := make(map[int32]bool)
 			waitFor(t, func() bool { return t.Failed() || p.rushes(t, user, 40, known) > 0 })
@@ -70,8 +70,8 @@ func TestALoginInARushFindsEveryChangeOfItsRole(t *testing.T) {
 				reload("host all " + user + " all reject\n" + string(allowed))
 				defer reload(string(allowed))
 			} else {
-				exec1(t, direct, change)
-				defer exec1(t, direct, undo)
+				mustExec(t, direct, change)
+				defer mustExec(t, direct, undo)
 			}
 			if got := p.says(t, user, c.ask); got != c.want {
 				t.Errorf("a session says %s, want %s", got, c.want)
@@ -81,7 +81,7 @@ func TestALoginInARushFindsEveryChangeOfItsRole(t *testing.T) {
 }
 
 // says logs in and asks for one value; it is the SQLSTATE where that fails.
-func (p *proxied) says(t *testing.T, user, sql string) string {
+func (p *testProxy) says(t *testing.T, user, sql string) string {
 	t.Helper()
 	conn, err := pgconn.Connect(t.Context(), p.dsn(user))
 	if err == nil {

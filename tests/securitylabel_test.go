@@ -13,9 +13,9 @@ import (
 func TestASecurityLabelClassifiesAColumn(t *testing.T) {
 	p := shared.serve(t)
 	owner, reader := connect(t, p.dsn("dba")), connect(t, p.dsn(shared.reader(t)))
-	exec1(t, owner, `CREATE TABLE labelled (id integer, age integer, mood text)`)
-	exec1(t, owner, `CALL tailor.protect('labelled', 'id', 5)`)
-	exec1(t, owner, `SECURITY LABEL FOR tailor ON COLUMN public.labelled.age IS 'quasi_identifier hierarchy=builtin.age'`)
+	mustExec(t, owner, `CREATE TABLE labelled (id integer, age integer, mood text)`)
+	mustExec(t, owner, `CALL tailor.protect('labelled', 'id', 5)`)
+	mustExec(t, owner, `SECURITY LABEL FOR tailor ON COLUMN public.labelled.age IS 'quasi_identifier hierarchy=builtin.age'`)
 	if _, err := owner.Exec(t.Context(), `SECURITY LABEL FOR tailor ON COLUMN labelled.mood IS 'sensitive'`, pgx.QueryExecModeDescribeExec); err != nil {
 		t.Fatal(err)
 	}
@@ -42,5 +42,5 @@ func TestASecurityLabelClassifiesAColumn(t *testing.T) {
 			}
 		})
 	}
-	exec1(t, super, `DELETE FROM tailor.protection WHERE relation = 'labelled'::regclass; DROP TABLE labelled`)
+	mustExec(t, super, `DELETE FROM tailor.protection WHERE relation = 'labelled'::regclass; DROP TABLE labelled`)
 }

@@ -18,7 +18,7 @@ func TestWhatTheProxyAsksForItselfIsNotCompiled(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	direct := s.superuser(t)
-	exec1(t, direct, `ALTER ROLE tailor_owner SET jit = on; ALTER ROLE tailor_owner SET jit_above_cost = 0; ALTER ROLE tailor_owner SET log_min_messages = debug1`)
+	mustExec(t, direct, `ALTER ROLE tailor_owner SET jit = on; ALTER ROLE tailor_owner SET jit_above_cost = 0; ALTER ROLE tailor_owner SET log_min_messages = debug1`)
 	looked := func() int {
 		log, err := os.ReadFile(filepath.Join(s.dir, "postgresql.log"))
 		if err != nil {
@@ -29,8 +29,8 @@ func TestWhatTheProxyAsksForItselfIsNotCompiled(t *testing.T) {
 
 	p := s.serve(t)
 	reader := connect(t, p.dsn("researcher"))
-	exec1(t, reader, "SELECT age, zip, token FROM patients")
-	exec1(t, s.as(t, "dba"), `CALL tailor.classify('public.patients', 'token', 'direct_identifier'); CALL tailor.activate('public.patients')`)
+	mustExec(t, reader, "SELECT age, zip, token FROM patients")
+	mustExec(t, s.as(t, "dba"), `CALL tailor.classify('public.patients', 'token', 'direct_identifier'); CALL tailor.activate('public.patients')`)
 	refusedSoon(t, reader, "SELECT token FROM patients", "42501")
 	answeredSoon(t, reader, "SELECT birth_date FROM patients")
 	p.stop(t)
@@ -40,6 +40,6 @@ func TestWhatTheProxyAsksForItselfIsNotCompiled(t *testing.T) {
 	}
 
 	owner := connect(t, s.cluster.ServiceDSN("hospital"))
-	exec1(t, owner, "SELECT count(*) FROM tailor.protection")
+	mustExec(t, owner, "SELECT count(*) FROM tailor.protection")
 	waitFor(t, func() bool { return looked() > before })
 }

@@ -16,7 +16,7 @@ func TestAPipelineIsPlannedByTheSettingsItRunsUnder(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
 	other := "other_" + user
-	exec1(t, shared.superuser(t), fmt.Sprintf(`DROP SCHEMA IF EXISTS %[1]s CASCADE; CREATE SCHEMA %[1]s;
+	mustExec(t, shared.superuser(t), fmt.Sprintf(`DROP SCHEMA IF EXISTS %[1]s CASCADE; CREATE SCHEMA %[1]s;
 CREATE TABLE %[1]s.patients AS SELECT 1 AS age;
 CREATE FUNCTION %[1]s.enters() RETURNS text AS $$ SELECT set_config('search_path', '%[1]s', false) $$ LANGUAGE sql;
 GRANT USAGE ON SCHEMA %[1]s TO %[2]s; GRANT SELECT ON %[1]s.patients TO %[2]s`, other, user))

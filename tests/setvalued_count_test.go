@@ -15,7 +15,7 @@ import (
 // boundsEveryPair asks tailor.case_count about every pair of codes that some
 // subject has: what a reader is told must hold of the table, and at least k
 // subjects must fit whoever is known by two codes.
-func boundsEveryPair(t *testing.T, s *stand) {
+func boundsEveryPair(t *testing.T, s *testCluster) {
 	c := drawCodes(800)
 	p := s.published(t, "bounded", c)
 	conn := connect(t, p.dsn(s.reader(t)))
@@ -24,7 +24,7 @@ func boundsEveryPair(t *testing.T, s *stand) {
 	for pair := range truth {
 		first, second = append(first, pair[0]), append(second, pair[1])
 	}
-	exec1(t, conn, "SELECT FROM bounded LIMIT 1")
+	mustExec(t, conn, "SELECT FROM bounded LIMIT 1")
 	form := storedForm(t, s, "bounded")
 	decoded, err := published.Decode(strings.NewReader(form))
 	if err != nil {
@@ -78,7 +78,7 @@ func boundsEveryPair(t *testing.T, s *stand) {
 }
 
 // storedForm is what is published of a table, as it was encoded.
-func storedForm(t *testing.T, s *stand, table string) string {
+func storedForm(t *testing.T, s *testCluster, table string) string {
 	t.Helper()
 	return one[string](t, s.superuser(t), `SELECT form FROM tailor.publication
 		WHERE epoch = tailor.publication_of($1::text::regclass)`, table)
@@ -86,7 +86,7 @@ func storedForm(t *testing.T, s *stand, table string) string {
 
 // isAnonymousByDefinition reads the stored form by itself, without the package
 // that made it, and counts every pair of codes of every chunk.
-func isAnonymousByDefinition(t *testing.T, s *stand) {
+func isAnonymousByDefinition(t *testing.T, s *testCluster) {
 	c := drawCodes(2500)
 	p := s.published(t, "defined", c)
 	conn := connect(t, p.dsn(s.reader(t)))

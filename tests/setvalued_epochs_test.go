@@ -37,7 +37,7 @@ func openCodes(t *testing.T, name string, joint bool) *codesRegister {
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `
+	mustExec(t, direct, `
 CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40], "lower": 0, "upper":
 	119}');
 CALL tailor.protect('patients', subject => 'id', k => 5);
@@ -48,9 +48,9 @@ CALL tailor.classify('codes', 'person', 'direct_identifier', action => 'pseudony
 CALL tailor.set_valued('codes', column_name => 'code');
 CALL tailor.grant_reader('researcher'); CALL tailor.activate('patients')`)
 	if joint {
-		exec1(t, direct, `CALL tailor.joint('codes', ARRAY['age'], 60)`)
+		mustExec(t, direct, `CALL tailor.joint('codes', ARRAY['age'], 60)`)
 	}
-	exec1(t, direct, `CALL tailor.activate('codes')`)
+	mustExec(t, direct, `CALL tailor.activate('codes')`)
 	p := serveDatabase(t, name)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -66,7 +66,7 @@ CALL tailor.grant_reader('researcher'); CALL tailor.activate('patients')`)
 // refresh makes a copy, has it taken in and asks for everything.
 func (r *codesRegister) refresh(t *testing.T, change string) (before, after map[string][]string) {
 	t.Helper()
-	exec1(t, r.direct, change+`; CALL tailor.refresh('codes')`)
+	mustExec(t, r.direct, change+`; CALL tailor.refresh('codes')`)
 	awaitTakenIn(t, r.direct, "codes", r.reader)
 	r.ask(t)
 	return r.answers[len(r.answers)-2], r.answers[len(r.answers)-1]
@@ -266,7 +266,7 @@ func TestCodesGoByClusters(t *testing.T) {
 			erased, n := members(5)
 			victim := strings.Split(erased, ",")[0]
 			before = r.answers[len(r.answers)-1]
-			exec1(t, r.direct, fmt.Sprintf(`CALL tailor.erase('patients', '%s')`, victim))
+			mustExec(t, r.direct, fmt.Sprintf(`CALL tailor.erase('patients', '%s')`, victim))
 			r.ask(t)
 			kept(before, r.answers[len(r.answers)-1], n)
 			before, after = r.refresh(t, `CALL enrol(8001, 8150)`)
@@ -328,7 +328,7 @@ func TestCodesDoNotChangeWithinATransaction(t *testing.T) {
 	}
 	first, counted := look()
 	r.refresh(t, `CALL enrol(8001, 8150)`)
-	exec1(t, r.direct, `CALL tailor.erase('patients', '77')`)
+	mustExec(t, r.direct, `CALL tailor.erase('patients', '77')`)
 	r.ask(t)
 	if n, c := look(); n != first || c != counted || n != 1200 {
 		t.Errorf("%d and %d people within a transaction that saw %d and %d", n, c, first, counted)
@@ -343,7 +343,7 @@ func TestCodesDoNotChangeWithinATransaction(t *testing.T) {
 func TestCodesOfOtherKeysAreRefused(t *testing.T) {
 	for _, joint := range []bool{false, true} {
 		r := openCodes(t, fmt.Sprintf("codes_keys_%t", joint), joint)
-		exec1(t, r.direct, `ALTER TABLE codes DROP CONSTRAINT codes_person_fkey, ADD FOREIGN KEY
+		mustExec(t, r.direct, `ALTER TABLE codes DROP CONSTRAINT codes_person_fkey, ADD FOREIGN KEY
 			(person) REFERENCES patients ON UPDATE CASCADE ON DELETE CASCADE`)
 		for _, change := range []string{`true`, `id > 300`} {
 			tx, err := r.direct.Begin(t.Context())

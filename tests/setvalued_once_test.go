@@ -55,7 +55,7 @@ func sets(rows [][2]string) map[string][]string {
 	return out
 }
 
-func isUnlinkable(t *testing.T, s *stand) {
+func isUnlinkable(t *testing.T, s *testCluster) {
 	c := drawCodes(3000)
 	p := s.published(t, "linked", c, `, sensitive => '{245.50,250.30}', diversity => 3`)
 	conn := connect(t, p.dsn(s.reader(t)))
@@ -81,7 +81,7 @@ func isUnlinkable(t *testing.T, s *stand) {
 	}
 
 	// Another copy of the same people shows the same.
-	exec1(t, s.as(t, "dba"), `CALL tailor.refresh('linked')`)
+	mustExec(t, s.as(t, "dba"), `CALL tailor.refresh('linked')`)
 	awaitTakenIn(t, s.superuser(t), "linked", conn)
 	after := sets(shownRows(t, conn, "linked"))
 	if !maps.EqualFunc(before, after, slices.Equal) {
@@ -91,10 +91,10 @@ func isUnlinkable(t *testing.T, s *stand) {
 
 // publishesOnce lets clients of two proxies ask for an epoch at the same
 // moment: all are held by a lock on it, and go on together.
-func publishesOnce(t *testing.T, s *stand) {
+func publishesOnce(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	drawCodes(2000).fill(t, owner, "raced", "")
-	exec1(t, owner, `CALL tailor.activate('raced')`)
+	mustExec(t, owner, `CALL tailor.activate('raced')`)
 	db := s.superuser(t)
 	tx, err := db.Begin(t.Context())
 	if err != nil {
@@ -107,7 +107,7 @@ func publishesOnce(t *testing.T, s *stand) {
 	user := s.reader(t)
 	const clients = 4
 	answers := make(chan string, 2*clients)
-	for _, p := range []*proxied{first, second} {
+	for _, p := range []*testProxy{first, second} {
 		for range clients {
 			conn := connect(t, p.dsn(user))
 			go func() {
@@ -148,7 +148,7 @@ func publishesOnce(t *testing.T, s *stand) {
 
 // survivesKill kills a proxy when everything is written but the last row, and
 // lets another one go on.
-func survivesKill(t *testing.T, s *stand) {
+func survivesKill(t *testing.T, s *testCluster) {
 	p := s.published(t, "killed", drawCodes(2000))
 	user := s.reader(t)
 	db, watch := s.superuser(t), s.superuser(t)
@@ -194,7 +194,7 @@ func survivesKill(t *testing.T, s *stand) {
 }
 
 // cancelsPublishing cancels the statement that publishes while it waits.
-func cancelsPublishing(t *testing.T, s *stand) {
+func cancelsPublishing(t *testing.T, s *testCluster) {
 	p := s.published(t, "cancelled", drawCodes(2000))
 	db, watch := s.superuser(t), s.superuser(t)
 	tx, err := db.Begin(t.Context())

@@ -8,18 +8,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func guardsRefresh(t *testing.T, s *stand) {
+func guardsRefresh(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	drawCodes(1000).fill(t, owner, "renewed", "")
-	exec1(t, owner, `CALL tailor.activate('renewed')`)
+	mustExec(t, owner, `CALL tailor.activate('renewed')`)
 	// Before anybody was shown anything, which a proxy would do at once, anything may change.
-	exec1(t, owner, `INSERT INTO renewed (person, code) VALUES (1, '240.00')`)
-	exec1(t, owner, `CALL tailor.refresh('renewed')`)
+	mustExec(t, owner, `INSERT INTO renewed (person, code) VALUES (1, '240.00')`)
+	mustExec(t, owner, `CALL tailor.refresh('renewed')`)
 	conn := connect(t, s.serve(t).dsn(s.reader(t)))
 	waitFor(t, func() bool { return again[int](t, conn, "SELECT count(DISTINCT person) FROM renewed") == 1001 })
 
 	shown := sets(shownRows(t, conn, "renewed"))
-	exec1(t, owner, `INSERT INTO renewed (person, code) VALUES (2, '241.10'), (2, '299.30'), (3,
+	mustExec(t, owner, `INSERT INTO renewed (person, code) VALUES (2, '241.10'), (2, '299.30'), (3,
 		'240.00');
 DELETE FROM renewed WHERE person = 1; INSERT INTO renewed (person, code) VALUES (1000000,
 	'299.30')`)
@@ -30,13 +30,13 @@ DELETE FROM renewed WHERE person = 1; INSERT INTO renewed (person, code) VALUES 
 			FROM tailor.epochs WHERE relation = 'renewed'::regclass`)
 	}
 	for _, call := range []string{"refresh", "activate"} {
-		exec1(t, owner, fmt.Sprintf(`CALL tailor.%s('renewed')`, call))
+		mustExec(t, owner, fmt.Sprintf(`CALL tailor.%s('renewed')`, call))
 		if found := waiting(); !slices.Equal(found, []int64{2, 1, 1}) {
 			t.Errorf("%v wait to come, to go and to change after %s, want 2, 1 and 1", found, call)
 		}
 	}
 	conn = connect(t, conn.Config().ConnString()) // which has nothing prepared under the policy before
-	exec1(t, owner, `INSERT INTO renewed (person, code) SELECT n, '242.20'
+	mustExec(t, owner, `INSERT INTO renewed (person, code) SELECT n, '242.20'
 		FROM generate_series(10, 107) n; CALL tailor.refresh('renewed')`)
 	if found := waiting(); !slices.Equal(found, []int64{0, 1, 1}) {
 		t.Errorf("%v wait to come, to go and to change, want 0, 1 and 1", found)
@@ -63,27 +63,27 @@ DELETE FROM renewed WHERE person = 1; INSERT INTO renewed (person, code) VALUES 
 		if err != nil {
 			t.Fatal(err)
 		}
-		exec1(t, owner, draft)
+		mustExec(t, owner, draft)
 		refused(t, owner, "55000", `CALL tailor.activate('renewed')`)
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	exec1(t, owner, `CALL tailor.set_valued('renewed', column_name => 'code', constraints => '{"u": ["240.00", "241.10"]}')`)
-	exec1(t, owner, `CALL tailor.forget_chains('renewed')`)
-	exec1(t, owner, `CALL tailor.activate('renewed')`)
+	mustExec(t, owner, `CALL tailor.set_valued('renewed', column_name => 'code', constraints => '{"u": ["240.00", "241.10"]}')`)
+	mustExec(t, owner, `CALL tailor.forget_chains('renewed')`)
+	mustExec(t, owner, `CALL tailor.activate('renewed')`)
 	waitFor(t, func() bool {
 		_, err := conn.Exec(t.Context(), "SELECT count(*) FROM renewed")
 		return err == nil
 	})
 }
 
-func dropsUnpublished(t *testing.T, s *stand) {
+func dropsUnpublished(t *testing.T, s *testCluster) {
 	owner, db := s.as(t, "dba"), s.superuser(t)
 	drawCodes(200).fill(t, owner, "unasked", "")
-	exec1(t, owner, `CALL tailor.activate('unasked')`)
+	mustExec(t, owner, `CALL tailor.activate('unasked')`)
 	first := one[int](t, db, `SELECT epoch FROM tailor.protection WHERE relation = 'unasked'::regclass`)
-	exec1(t, owner, `CALL tailor.refresh('unasked')`)
+	mustExec(t, owner, `CALL tailor.refresh('unasked')`)
 	if n := one[int](t, db, fmt.Sprintf(`SELECT count(*) FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace AND relname ~ '_%d$'`, first)); n != 0 {
 		t.Errorf("%d tables are left of an epoch that nobody asked for", n)
 	}
@@ -97,7 +97,7 @@ func dropsUnpublished(t *testing.T, s *stand) {
 	}
 }
 
-func refusesPolicies(t *testing.T, s *stand) {
+func refusesPolicies(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	c := drawCodes(300)
 	c.fill(t, owner, "drafted", "")
@@ -127,7 +127,7 @@ func refusesPolicies(t *testing.T, s *stand) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			exec1(t, owner, test.draft)
+			mustExec(t, owner, test.draft)
 			refused(t, owner, test.code, `CALL tailor.activate('drafted')`)
 			if err := tx.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
@@ -135,17 +135,17 @@ func refusesPolicies(t *testing.T, s *stand) {
 		})
 	}
 	t.Run("several arrays of one subject", func(t *testing.T) {
-		exec1(t, owner, `CREATE TABLE several (id integer, codes text[]); INSERT INTO several VALUES (1, '{a}'), (1, '{b}');
+		mustExec(t, owner, `CREATE TABLE several (id integer, codes text[]); INSERT INTO several VALUES (1, '{a}'), (1, '{b}');
 CALL tailor.protect('several', subject => 'id', k => 5); CALL tailor.set_valued('several', 'codes')`)
 		refused(t, owner, "23505", `CALL tailor.activate('several')`)
 	})
 	t.Run("tables of others", func(t *testing.T) {
-		exec1(t, s.superuser(t), `CREATE ROLE stranger LOGIN; GRANT tailor_admin TO stranger`)
+		mustExec(t, s.superuser(t), `CREATE ROLE stranger LOGIN; GRANT tailor_admin TO stranger`)
 		refused(t, s.as(t, "stranger"), "42501", `CALL tailor.set_valued('drafted', 'code')`)
 	})
 }
 
-func refusesStatements(t *testing.T, s *stand) {
+func refusesStatements(t *testing.T, s *testCluster) {
 	p := s.published(t, "stated", drawCodes(500))
 	user := s.reader(t)
 	conn := connect(t, p.dsn(user))
@@ -190,7 +190,7 @@ func refusesStatements(t *testing.T, s *stand) {
 	}
 }
 
-func refusesTooFew(t *testing.T, s *stand) {
+func refusesTooFew(t *testing.T, s *testCluster) {
 	p := s.published(t, "few", drawCodes(4))
 	user := s.reader(t)
 	conn := connect(t, p.dsn(user))
@@ -200,18 +200,18 @@ func refusesTooFew(t *testing.T, s *stand) {
 	// Nobody has a code.
 	owner := s.as(t, "dba")
 	drawCodes(0).fill(t, owner, "fewer", "")
-	exec1(t, owner, `INSERT INTO fewer (person, code) SELECT n, NULL FROM generate_series(1, 100) n; CALL tailor.activate('fewer')`)
+	mustExec(t, owner, `INSERT INTO fewer (person, code) SELECT n, NULL FROM generate_series(1, 100) n; CALL tailor.activate('fewer')`)
 	conn = connect(t, s.serve(t).dsn(user))
 	refused(t, conn, "KA001", "SELECT code FROM fewer")
 }
 
 // hidesSensitive declares a code sensitive: it may only stand in item chunks,
 // of clusters so large that a subject has it with at most one in four.
-func hidesSensitive(t *testing.T, s *stand) {
+func hidesSensitive(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	c := drawCodes(2000)
 	c.fill(t, owner, "secretive", `, sensitive => '{290.00,250.30}', diversity => 4, constraints => '{"u": ["240.00", "250.30"]}'`)
-	exec1(t, owner, `INSERT INTO secretive (person, code) VALUES (1, NULL); CALL tailor.activate('secretive')`)
+	mustExec(t, owner, `INSERT INTO secretive (person, code) VALUES (1, NULL); CALL tailor.activate('secretive')`)
 	conn := connect(t, s.serve(t).dsn(s.reader(t)))
 	if n := one[int](t, conn, "SELECT count(DISTINCT person) FROM secretive"); n != len(c) {
 		t.Errorf("%d subjects, want %d: who has no code is not in the table", n, len(c))

@@ -21,7 +21,7 @@ func TestSetValued(t *testing.T) {
 	t.Cleanup(s.cluster.Stop)
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, s *stand)
+		run  func(t *testing.T, s *testCluster)
 	}{
 		{"researchers ask as of any table", answersAsATable},
 		{"codes are text, whatever they hold", keepsOddCodes},
@@ -95,9 +95,9 @@ func (c coded) pairs() map[[2]string]int {
 // m = 2; day is left unclassified. options are passed to tailor.set_valued.
 func (c coded) fill(t *testing.T, owner *pgx.Conn, table, options string) {
 	t.Helper()
-	exec1(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (person bigint NOT NULL, code varchar(40), day date DEFAULT '2026-01-01')`, table))
+	mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (person bigint NOT NULL, code varchar(40), day date DEFAULT '2026-01-01')`, table))
 	c.insert(t, owner, table)
-	exec1(t, owner, fmt.Sprintf(`CALL tailor.protect('%[1]s', subject => 'person', k => 5);
+	mustExec(t, owner, fmt.Sprintf(`CALL tailor.protect('%[1]s', subject => 'person', k => 5);
 CALL tailor.classify('%[1]s', 'person', 'direct_identifier', action => 'pseudonym');
 CALL tailor.set_valued('%[1]s', column_name => 'code'%[2]s)`, table, options))
 }
@@ -117,15 +117,15 @@ func (c coded) insert(t *testing.T, owner *pgx.Conn, table string) {
 
 // published makes a set-valued table, activates it and starts a proxy that
 // knows of it. options are passed to tailor.set_valued.
-func (s *stand) published(t *testing.T, table string, c coded, options ...string) *proxied {
+func (s *testCluster) published(t *testing.T, table string, c coded, options ...string) *testProxy {
 	t.Helper()
 	owner := s.as(t, "dba")
 	c.fill(t, owner, table, strings.Join(options, ""))
-	exec1(t, owner, fmt.Sprintf(`CALL tailor.activate('%s')`, table))
+	mustExec(t, owner, fmt.Sprintf(`CALL tailor.activate('%s')`, table))
 	return s.serve(t)
 }
 
-func answersAsATable(t *testing.T, s *stand) {
+func answersAsATable(t *testing.T, s *testCluster) {
 	c := drawCodes(3000)
 	p := s.published(t, "asked", c)
 	conn := connect(t, p.dsn(s.reader(t)))
@@ -186,7 +186,7 @@ func answersAsATable(t *testing.T, s *stand) {
 	}
 }
 
-func keepsOddCodes(t *testing.T, s *stand) {
+func keepsOddCodes(t *testing.T, s *testCluster) {
 	c := make(coded)
 	for i := range 600 {
 		for j, code := range oddities {
@@ -212,10 +212,10 @@ func keepsOddCodes(t *testing.T, s *stand) {
 	}
 }
 
-func keepsArrays(t *testing.T, s *stand) {
+func keepsArrays(t *testing.T, s *testCluster) {
 	c := drawCodes(1500)
 	owner := s.as(t, "dba")
-	exec1(t, owner, `CREATE TABLE profiles (id text PRIMARY KEY, codes text[])`)
+	mustExec(t, owner, `CREATE TABLE profiles (id text PRIMARY KEY, codes text[])`)
 	var rows [][]any
 	for person, codes := range c {
 		rows = append(rows, []any{fmt.Sprintf("person %d", person), codes})
@@ -224,7 +224,7 @@ func keepsArrays(t *testing.T, s *stand) {
 	if _, err := owner.CopyFrom(t.Context(), pgx.Identifier{"profiles"}, []string{"id", "codes"}, pgx.CopyFromRows(rows)); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, owner, `INSERT INTO profiles VALUES ('only NULL', '{NULL}'), ('twice', '{240.00,240.00}');
+	mustExec(t, owner, `INSERT INTO profiles VALUES ('only NULL', '{NULL}'), ('twice', '{240.00,240.00}');
 CALL tailor.protect('profiles', subject => 'id', k => 5);
 CALL tailor.classify('profiles', 'id', 'direct_identifier', action => 'pseudonym');
 CALL tailor.set_valued('profiles', column_name => 'codes');
@@ -255,9 +255,9 @@ CALL tailor.activate('profiles')`)
 	}
 }
 
-func hidesSubjects(t *testing.T, s *stand) {
+func hidesSubjects(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
-	exec1(t, owner, `CREATE TABLE counted (person integer, code smallint);
+	mustExec(t, owner, `CREATE TABLE counted (person integer, code smallint);
 INSERT INTO counted SELECT n, m % 9 FROM generate_series(1, 500) n, generate_series(n, n + n % 4) m;
 INSERT INTO counted SELECT n, 1 FROM generate_series(1, 60) n;
 CALL tailor.protect('counted', subject => 'person', k => 5);

@@ -44,31 +44,31 @@ func TestTwoReleasesOfAFamilyShareNoFact(t *testing.T) {
 			if test.column == "loose" || test.column == "stranger" {
 				test.column, reference = "station text", ""
 			}
-			exec1(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (patient_id int NOT NULL %[2]s, %[3]s); INSERT INTO %[1]s %[4]s;
+			mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (patient_id int NOT NULL %[2]s, %[3]s); INSERT INTO %[1]s %[4]s;
 				CALL tailor.protect('%[1]s', subject => 'patient_id', k => 5)`, table, reference, test.column, test.from))
 			var column string
 			if _, err := fmt.Sscan(test.column, &column); err != nil {
 				t.Fatal(err)
 			}
-			exec1(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'non_sensitive')`, table, column)
+			mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'non_sensitive')`, table, column)
 			_, err := owner.Exec(t.Context(), `CALL tailor.activate($1::text::regclass)`, table)
 			if test.refused == "" {
 				if err != nil {
 					t.Errorf("refused: %v", errorText(err))
 				}
-				exec1(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'direct_identifier')`, table, column)
-				exec1(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
+				mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'direct_identifier')`, table, column)
+				mustExec(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
 				return
 			}
 			assertState(t, err, "0A000", test.refused)
-			exec1(t, owner, `CALL tailor.shared_fact($1::text::regclass, $2, 'accepted'); `, table, column)
-			exec1(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
+			mustExec(t, owner, `CALL tailor.shared_fact($1::text::regclass, $2, 'accepted'); `, table, column)
+			mustExec(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
 			// A new class is a new decision.
-			exec1(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'sensitive')`, table, column)
+			mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'sensitive')`, table, column)
 			_, err = owner.Exec(t.Context(), `CALL tailor.activate($1::text::regclass)`, table)
 			assertState(t, err, "0A000", test.refused)
-			exec1(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'direct_identifier')`, table, column)
-			exec1(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
+			mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'direct_identifier')`, table, column)
+			mustExec(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
 		})
 	}
 }
@@ -85,7 +85,7 @@ func errorText(err error) string {
 // TestAPolicyFileSaysThatASharedFactIsAccepted plans, applies and exports it.
 func TestAPolicyFileSaysThatASharedFactIsAccepted(t *testing.T) {
 	s, owner := ownStand(t, "factsfile")
-	exec1(t, owner, `CREATE TABLE homes (id int PRIMARY KEY, street text); INSERT INTO homes SELECT n, 'street ' || n % 7 FROM generate_series(1, 90) n;
+	mustExec(t, owner, `CREATE TABLE homes (id int PRIMARY KEY, street text); INSERT INTO homes SELECT n, 'street ' || n % 7 FROM generate_series(1, 90) n;
 		CREATE TABLE tenants (home int NOT NULL REFERENCES homes, street text); INSERT INTO tenants SELECT id, street FROM homes`)
 	text := `version: 1
 tables:

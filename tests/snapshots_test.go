@@ -19,7 +19,7 @@ func TestAnOlderSnapshotIsToldToRetry(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT count(*) FROM numbers"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, connect(t, p.dsn("dba")), `CREATE TABLE young AS SELECT id, age FROM patients; CALL tailor.protect('young', 'id', 5);
+	mustExec(t, connect(t, p.dsn("dba")), `CREATE TABLE young AS SELECT id, age FROM patients; CALL tailor.protect('young', 'id', 5);
 		CALL tailor.classify('young', 'age', 'quasi_identifier', hierarchy => 'age');
 		ALTER TABLE young ADD PRIMARY KEY (id); CALL tailor.activate('young');
 		CREATE TABLE young_codes AS SELECT id AS who, 'c' || id % 7 AS code FROM young;
@@ -45,12 +45,12 @@ func TestAnOlderSnapshotIsToldToRetry(t *testing.T) {
 		"SELECT * FROM tailor.case_count('young_codes', ARRAY['c1'])",
 		"SELECT count(*) FROM numbers n LEFT JOIN tailor.case_count('young_codes', ARRAY['c1']) c ON c.lower < n.n",
 	} {
-		exec1(t, old, "SAVEPOINT s")
+		mustExec(t, old, "SAVEPOINT s")
 		_, err = tx.Exec(t.Context(), sql)
 		if code := codeIn(err); code != "40001" {
 			t.Errorf("a release newer than the snapshot: %s: %v, want 40001", sql, err)
 		}
-		exec1(t, old, "ROLLBACK TO s")
+		mustExec(t, old, "ROLLBACK TO s")
 		rowsOf(t, later, sql)
 	}
 }

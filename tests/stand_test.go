@@ -41,8 +41,8 @@ func proxyFor(t *testing.T) string {
 	return binary
 }
 
-// stand is a test stand: a PostgreSQL with the hospital, ready to be served.
-type stand struct {
+// testCluster is a test testCluster: a PostgreSQL with the hospital, ready to be served.
+type testCluster struct {
 	dir     string
 	cluster *pgcluster.Cluster
 }
@@ -52,7 +52,7 @@ var stands string
 
 // shared is the stand of tests that change nothing but chains of their own
 // readers.
-var shared *stand
+var shared *testCluster
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -113,7 +113,7 @@ func prepareStands() error {
 }
 
 // newStand starts a cluster with the hospital in it.
-func newStand(dir string) (*stand, error) {
+func newStand(dir string) (*testCluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -127,7 +127,7 @@ func newStand(dir string) (*stand, error) {
 }
 
 // startStand starts the cluster of a folder, an empty one where there is none.
-func startStand(ctx context.Context, dir string) (*stand, error) {
+func startStand(ctx context.Context, dir string) (*testCluster, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func startStand(ctx context.Context, dir string) (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stand{dir: dir, cluster: cluster}, nil
+	return &testCluster{dir: dir, cluster: cluster}, nil
 }
 
 func freePort() (int, error) {
@@ -151,7 +151,7 @@ func freePort() (int, error) {
 // prepare does what the demo does, and adds the token: a column of unique
 // values that a policy shows. It is the attacker's perfect knowledge of a
 // payload, by which the checker finds the same person in two answers.
-func (s *stand) prepare(ctx context.Context) error {
+func (s *testCluster) prepare(ctx context.Context) error {
 	admin, err := pgx.Connect(ctx, s.cluster.SuperuserDSN("postgres"))
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ GRANT SELECT ON numbers TO PUBLIC;`+policy)
 }
 
 // install installs Tailor's SQL side in a database.
-func (s *stand) install(ctx context.Context, database string) error {
+func (s *testCluster) install(ctx context.Context, database string) error {
 	command := exec.CommandContext(ctx, binary, "install", "--dsn", s.cluster.SuperuserDSN(database))
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("install: %w: %s", err, output)
@@ -207,7 +207,7 @@ func (s *stand) install(ctx context.Context, database string) error {
 
 // reader makes a role of the test's own, once, and returns its name, which is also
 // its password.
-func (s *stand) reader(t *testing.T) string {
+func (s *testCluster) reader(t *testing.T) string {
 	t.Helper()
 	name := strings.ToLower(t.Name())
 	name = strings.Map(func(r rune) rune {
@@ -221,21 +221,21 @@ func (s *stand) reader(t *testing.T) string {
 	}
 	conn := s.superuser(t)
 	if !one[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, name) {
-		exec1(t, conn, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%s'`, pgx.Identifier{name}.Sanitize(), name))
-		exec1(t, conn, `CALL tailor.grant_reader($1)`, name)
+		mustExec(t, conn, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%s'`, pgx.Identifier{name}.Sanitize(), name))
+		mustExec(t, conn, `CALL tailor.grant_reader($1)`, name)
 	}
 	return name
 }
 
 // superuser is a direct connection.
-func (s *stand) superuser(t *testing.T) *pgx.Conn {
+func (s *testCluster) superuser(t *testing.T) *pgx.Conn {
 	t.Helper()
 	return connect(t, s.cluster.SuperuserDSN("hospital"))
 }
 
-// proxied is a running proxy.
-type proxied struct {
-	*stand
+// testProxy is a running proxy.
+type testProxy struct {
+	*testCluster
 	address string
 	command *exec.Cmd
 	log     *safeBuffer
@@ -245,15 +245,15 @@ type proxied struct {
 }
 
 // serve starts a proxy that ends with the test. flags are added to its own.
-func (s *stand) serve(t *testing.T, flags ...string) *proxied {
+func (s *testCluster) serve(t *testing.T, flags ...string) *testProxy {
 	t.Helper()
 	return s.serveBinary(t, proxyFor(t), flags...)
 }
 
 // serveBinary is serve with a tailor of the caller's.
-func (s *stand) serveBinary(t *testing.T, binary string, flags ...string) *proxied {
+func (s *testCluster) serveBinary(t *testing.T, binary string, flags ...string) *testProxy {
 	t.Helper()
-	p := &proxied{stand: s, log: &safeBuffer{}, auditTo: filepath.Join(t.TempDir(), "audit.jsonl"), database: "hospital"}
+	p := &testProxy{testCluster: s, log: &safeBuffer{}, auditTo: filepath.Join(t.TempDir(), "audit.jsonl"), database: "hospital"}
 	args := append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),
 		"--service-dsn", s.cluster.ServiceDSN("hospital"), "--audit-log", p.auditTo,
@@ -278,7 +278,7 @@ func (s *stand) serveBinary(t *testing.T, binary string, flags ...string) *proxi
 
 // stop ends the proxy as an operator would, unless it was killed, and fails on
 // a data race.
-func (p *proxied) stop(t *testing.T) {
+func (p *testProxy) stop(t *testing.T) {
 	if p.command.ProcessState == nil {
 		_ = p.command.Process.Signal(syscall.SIGTERM)
 		if err := p.command.Wait(); err != nil {
@@ -291,17 +291,17 @@ func (p *proxied) stop(t *testing.T) {
 }
 
 // kill ends the proxy without a chance to clean up.
-func (p *proxied) kill() {
+func (p *testProxy) kill() {
 	_ = p.command.Process.Kill()
 	_ = p.command.Wait()
 }
 
-func (p *proxied) dsn(user string) string {
+func (p *testProxy) dsn(user string) string {
 	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable&application_name=psql", user, user, p.address, p.database)
 }
 
 // psql runs one command line of psql and returns what it printed.
-func (p *proxied) psql(t *testing.T, user string, args ...string) (stdout, stderr string, ok bool) {
+func (p *testProxy) psql(t *testing.T, user string, args ...string) (stdout, stderr string, ok bool) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(p.address)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -326,7 +326,7 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	return conn
 }
 
-func exec1(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
+func mustExec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 	t.Helper()
 	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)

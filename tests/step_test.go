@@ -154,7 +154,7 @@ func TestCopiesAsDriversMakeThemStayInStep(t *testing.T) {
 	p := shared.serve(t)
 	super := shared.superuser(t)
 	user := shared.reader(t)
-	exec1(t, super, fmt.Sprintf(`CREATE TABLE IF NOT EXISTS closed (n int); GRANT ALL ON closed TO %s;
+	mustExec(t, super, fmt.Sprintf(`CREATE TABLE IF NOT EXISTS closed (n int); GRANT ALL ON closed TO %s;
 		CREATE OR REPLACE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'never'; END $$;
 		CREATE OR REPLACE TRIGGER never BEFORE INSERT ON closed FOR EACH STATEMENT EXECUTE FUNCTION never()`, user))
 	sync := &pgproto3.Sync{}
@@ -205,7 +205,7 @@ func TestCopiesAsDriversMakeThemStayInStep(t *testing.T) {
 func TestAnAnswerThatNobodyExpectsEndsTheSession(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	exec1(t, shared.superuser(t), fmt.Sprintf(`CREATE TABLE IF NOT EXISTS closed_late (n int); GRANT ALL ON closed_late TO %s;
+	mustExec(t, shared.superuser(t), fmt.Sprintf(`CREATE TABLE IF NOT EXISTS closed_late (n int); GRANT ALL ON closed_late TO %s;
 		CREATE OR REPLACE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.5); RAISE 'never'; END $$;
 		CREATE OR REPLACE TRIGGER late BEFORE INSERT ON closed_late FOR EACH STATEMENT EXECUTE FUNCTION late()`, user))
 	w := dial(t, p.dsn(user))

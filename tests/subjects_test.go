@@ -27,8 +27,8 @@ func TestSubjectsOfAWholeTableAreCountedExactly(t *testing.T) {
 	if _, err := reader.Prepare(t.Context(), "kept", joined); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, c.direct, "INSERT INTO encounters SELECT 100000 + p.id, p.id, '2019-05-05', 'ward', 1, 'new' FROM patients p ORDER BY EXISTS (SELECT FROM encounters e WHERE e.patient_id = p.id), p.id LIMIT 200")
-	exec1(t, c.direct, "CALL tailor.refresh('public.encounters')")
+	mustExec(t, c.direct, "INSERT INTO encounters SELECT 100000 + p.id, p.id, '2019-05-05', 'ward', 1, 'new' FROM patients p ORDER BY EXISTS (SELECT FROM encounters e WHERE e.patient_id = p.id), p.id LIMIT 200")
+	mustExec(t, c.direct, "CALL tailor.refresh('public.encounters')")
 	waitFor(t, func() bool {
 		got := rowsOf(t, reader, joined)
 		return got[0] == fmt.Sprint(count())

@@ -73,10 +73,10 @@ func swappedBeforeTheRoot(t *testing.T, prepared *pgx.Conn, activate string, tab
 	activate = asMiddles(activate)
 	database := prepared.Config().Database
 	_ = prepared.Close(t.Context())
-	exec1(t, shared.superuser(t), fmt.Sprintf("CREATE DATABASE %s_swapped TEMPLATE %[1]s", database))
+	mustExec(t, shared.superuser(t), fmt.Sprintf("CREATE DATABASE %s_swapped TEMPLATE %[1]s", database))
 	direct := connect(t, shared.cluster.SuperuserDSN(database))
-	exec1(t, direct, activate)
-	first := &world{proxied: serveDatabase(t, database)}
+	mustExec(t, direct, activate)
+	first := &world{testProxy: serveDatabase(t, database)}
 	reader := connect(t, first.dsn("researcher"))
 
 	other := connect(t, shared.cluster.SuperuserDSN(database+"_swapped"))
@@ -88,8 +88,8 @@ func swappedBeforeTheRoot(t *testing.T, prepared *pgx.Conn, activate string, tab
 		t.Logf("%s: payloads of two rows swapped in each of %d blocks", x.table, len(pairs))
 		x.swap(t, other, pairs)
 	}
-	exec1(t, other, activate)
-	second := &world{proxied: serveDatabase(t, database+"_swapped")}
+	mustExec(t, other, activate)
+	second := &world{testProxy: serveDatabase(t, database+"_swapped")}
 	for _, x := range tables { // the tables do differ
 		var seen [2]string
 		for i, conn := range []*pgx.Conn{direct, other} {
@@ -140,7 +140,7 @@ func TestPayloadsSwappedBeforeTheRootIsMadeChangeNoAnswer(t *testing.T) {
 		if err := shared.install(t.Context(), "blind_hospital"); err != nil {
 			t.Fatal(err)
 		}
-		exec1(t, conn, `ALTER TABLE patients ADD token uuid NOT NULL DEFAULT gen_random_uuid(); GRANT SELECT ON zip_city TO PUBLIC;`+draft+
+		mustExec(t, conn, `ALTER TABLE patients ADD token uuid NOT NULL DEFAULT gen_random_uuid(); GRANT SELECT ON zip_city TO PUBLIC;`+draft+
 			`; CALL tailor.classify('public.patients', 'token', 'non_sensitive')`)
 		swappedBeforeTheRoot(t, conn, "CALL tailor.activate("+active, []payloads{{
 			table: "patients", token: "token", swapped: []string{"token", "ward", "diagnosis", "cost"},
@@ -161,7 +161,7 @@ func TestPayloadsSwappedBeforeTheRootIsMadeChangeNoAnswer(t *testing.T) {
 		if err := shared.install(t.Context(), "blind_family"); err != nil {
 			t.Fatal(err)
 		}
-		exec1(t, conn, strings.TrimSuffix(fmt.Sprintf(familyPolicy, k, ""), activateFamily))
+		mustExec(t, conn, strings.TrimSuffix(fmt.Sprintf(familyPolicy, k, ""), activateFamily))
 		statements := []string{"SELECT * FROM patients", "SELECT * FROM visits", "SELECT * FROM labs", "SELECT * FROM deliveries"}
 		var tables []payloads
 		most := make(map[string]source)

@@ -15,9 +15,9 @@ import (
 
 // ticketed opens a release to a reader, and returns a text that reads it and what
 // makes tickets for it.
-func ticketed(t *testing.T, p *proxied, user string) (*catalog.Catalog, *catalog.Release, string) {
+func ticketed(t *testing.T, p *testProxy, user string) (*catalog.Catalog, *catalog.Release, string) {
 	t.Helper()
-	exec1(t, connect(t, p.dsn(user)), "SELECT age FROM patients LIMIT 1")
+	mustExec(t, connect(t, p.dsn(user)), "SELECT age FROM patients LIMIT 1")
 	release := &catalog.Release{Relation: &catalog.Relation{}}
 	if err := shared.superuser(t).QueryRow(t.Context(), `SELECT chain, edition, generation, epoch FROM tailor.chain WHERE relation = 'patients'::regclass`).
 		Scan(&release.Chain, &release.Edition, &release.Generation, &release.Relation.Epoch); err != nil {
@@ -42,7 +42,7 @@ func TestATicketIsForOneSessionOfAllTimes(t *testing.T) {
 	direct, other := connect(t, dsn), connect(t, dsn)
 	session := one[string](t, direct, "SELECT tailor.session()")
 	number, start, _ := strings.Cut(session, " ")
-	exec1(t, direct, "SET TimeZone = 'Asia/Tokyo'; SET extra_float_digits = -5; SET DateStyle = German")
+	mustExec(t, direct, "SET TimeZone = 'Asia/Tokyo'; SET extra_float_digits = -5; SET DateStyle = German")
 	if again := one[string](t, direct, "SELECT tailor.session()"); again != session {
 		t.Errorf("%q is %q a moment later", session, again)
 	}
@@ -59,7 +59,7 @@ func TestATicketIsForOneSessionOfAllTimes(t *testing.T) {
 		{"the session itself, its plans forgotten", session, "DISCARD ALL", ""},
 		{"an earlier one, the plans forgotten", number + " " + startOfOther, "DISCARD ALL", "42501"},
 	} {
-		exec1(t, direct, c.before)
+		mustExec(t, direct, c.before)
 		_, err := direct.Exec(t.Context(), policies.Ticket(text, c.session, []*catalog.Release{release}), pgx.QueryExecModeSimpleProtocol)
 		if codeIn(err) != c.code || c.code == "" && err != nil {
 			t.Errorf("%s: %v, want %q", c.claim, err, c.code)
@@ -77,10 +77,10 @@ func TestATicketIsForOneSessionOfAllTimes(t *testing.T) {
 func TestASessionIsAskedForOnce(t *testing.T) {
 	user := shared.reader(t)
 	policies, release, text := ticketed(t, shared.serve(t), user)
-	exec1(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s SET track_functions = 'pl'", user))
+	mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s SET track_functions = 'pl'", user))
 	conn := connect(t, fmt.Sprintf("postgres://%[1]s:%[1]s@%[2]s/hospital?sslmode=disable", user, shared.cluster.Address()))
 	text = policies.Ticket(text, one[string](t, conn, "SELECT tailor.session()"), []*catalog.Release{release})
-	exec1(t, conn, "BEGIN")
+	mustExec(t, conn, "BEGIN")
 	const calls = `SELECT coalesce(sum(calls), 0)::int FROM pg_stat_xact_user_functions WHERE schemaname = 'tailor' AND funcname = $1`
 	before := one[int](t, conn, calls, "session") // by this test
 	for range 10 {
@@ -92,7 +92,7 @@ func TestASessionIsAskedForOnce(t *testing.T) {
 	if n := one[int](t, conn, calls, "session") - before; n != 1 {
 		t.Errorf("asked %d times, want once", n)
 	}
-	exec1(t, conn, "ROLLBACK")
+	mustExec(t, conn, "ROLLBACK")
 }
 
 // TestPlansThatAReaderIsShownHoldNoKey has the server send the plans of all that a
@@ -115,7 +115,7 @@ func TestPlansThatAReaderIsShownHoldNoKey(t *testing.T) {
 	session := one[string](t, conn, "SELECT tailor.session()")
 	plain := policies.Ticket(text, session, []*catalog.Release{release})
 	held := policies.Ticket("DECLARE held CURSOR WITH HOLD FOR "+text, session, []*catalog.Release{release})
-	exec1(t, conn, "SET debug_print_plan = on; SET client_min_messages = log; SET plan_cache_mode = force_custom_plan")
+	mustExec(t, conn, "SET debug_print_plan = on; SET client_min_messages = log; SET plan_cache_mode = force_custom_plan")
 	rowsOf(t, conn, "BEGIN", "SAVEPOINT s")
 	// What cannot be said in the client's encoding ends the look at the ticket.
 	_, err = conn.Exec(t.Context(), "SET client_encoding = 'LATIN1'; /* \u0436 */ "+text, pgx.QueryExecModeSimpleProtocol)

@@ -42,10 +42,10 @@ func TestTimesAreQuasiIdentifiers(t *testing.T) {
 	if err := shared.install(t.Context(), "stays"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, stays)
+	mustExec(t, direct, stays)
 	conn := connect(t, serveDatabase(t, "stays").dsn("researcher"))
 	untilAnswered(t, conn, "SELECT count(*) FROM stays")
-	exec1(t, conn, "SET timezone = 'America/New_York'; SET tailor.representation = 'value'")
+	mustExec(t, conn, "SET timezone = 'America/New_York'; SET tailor.representation = 'value'")
 	if n := one[int](t, conn, `
 		SELECT min(n) FROM (SELECT count(*) AS n FROM stays
 		GROUP BY tailor.label(came), tailor.label(went)) x`); n < 5 {
@@ -63,7 +63,7 @@ func TestTimesAreQuasiIdentifiers(t *testing.T) {
 			t.Errorf("%g stays of a year by %s, want about %g", got, column, want)
 		}
 	}
-	exec1(t, direct, `
+	mustExec(t, direct, `
 		INSERT INTO stays SELECT n, timestamptz '2026-03-01Z' + random() * interval '30 days',
 			timestamp '2026-03-01' + random() * interval '30 days', 'ward ' || n % 7
 		FROM generate_series(3001, 3400) n;
@@ -84,18 +84,18 @@ func TestTimesWithoutAPlaceAreRefused(t *testing.T) {
 	}
 	script := strings.ReplaceAll(stays, "DATABASE stays", "DATABASE "+name)
 	script, _, _ = strings.Cut(script, "CALL tailor.activate")
-	exec1(t, direct, script)
+	mustExec(t, direct, script)
 	const activation = "CALL tailor.activate('public.stays')"
-	exec1(t, direct, "UPDATE stays SET went = 'infinity' WHERE id = 1")
+	mustExec(t, direct, "UPDATE stays SET went = 'infinity' WHERE id = 1")
 	refusedWith(t, direct, "22023", activation)
-	exec1(t, direct, "UPDATE stays SET went = '2030-01-01' WHERE id = 1")
+	mustExec(t, direct, "UPDATE stays SET went = '2030-01-01' WHERE id = 1")
 	refusedWith(t, direct, "22023", activation)
-	exec1(t, direct, "UPDATE stays SET went = '2029-12-31 23:59:59.999999' WHERE id = 1")
-	exec1(t, direct, `ALTER TABLE stays ADD day date;
+	mustExec(t, direct, "UPDATE stays SET went = '2029-12-31 23:59:59.999999' WHERE id = 1")
+	mustExec(t, direct, `ALTER TABLE stays ADD day date;
 		CALL tailor.classify('public.stays', 'day', 'quasi_identifier', hierarchy => 'time')`)
 	refusedWith(t, direct, "42804", activation)
-	exec1(t, direct, "CALL tailor.classify('public.stays', 'day', 'non_sensitive')")
-	exec1(t, direct, activation)
+	mustExec(t, direct, "CALL tailor.classify('public.stays', 'day', 'non_sensitive')")
+	mustExec(t, direct, activation)
 }
 
 // TestBoundsBeyondATypeAreRefused activates a hierarchy with values that the column cannot
@@ -105,7 +105,7 @@ func TestBoundsBeyondATypeAreRefused(t *testing.T) {
 	if err := shared.install(t.Context(), "bounds_beyond"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `
+	mustExec(t, direct, `
 CREATE TABLE narrow
 	(id integer PRIMARY KEY, small smallint, scaled numeric(3, 1), short real, free numeric);
 INSERT INTO narrow SELECT n, 3000 * n, n, n, n FROM generate_series(1, 10) n;
@@ -114,7 +114,7 @@ CALL tailor.define_hierarchy('fits', 'interval',
 CALL tailor.protect('public.narrow', subject => 'id', k => 5);
 CALL tailor.classify('public.narrow', 'id', 'direct_identifier')`)
 	classify := func(column, class string) {
-		exec1(t, direct, fmt.Sprintf("CALL tailor.classify('public.narrow', '%s', %s)", column, class))
+		mustExec(t, direct, fmt.Sprintf("CALL tailor.classify('public.narrow', '%s', %s)", column, class))
 	}
 	for _, c := range []struct{ column, lower, upper, code string }{
 		{"small", "0", "32768", "22003"},
@@ -124,17 +124,17 @@ CALL tailor.classify('public.narrow', 'id', 'direct_identifier')`)
 		{"scaled", "0", "100", "22003"},
 		{"short", "0", "1e39", "22003"},
 	} {
-		exec1(t, direct, fmt.Sprintf(`CALL tailor.define_hierarchy('beyond', 'interval',
+		mustExec(t, direct, fmt.Sprintf(`CALL tailor.define_hierarchy('beyond', 'interval',
 			'{"widths": [10], "lower": %s, "upper": %s}')`, c.lower, c.upper))
 		classify(c.column, "'quasi_identifier', hierarchy => 'beyond'")
 		refusedWith(t, direct, c.code, "CALL tailor.activate('public.narrow')")
 		classify(c.column, "'non_sensitive'")
 	}
-	exec1(t, direct, `CALL tailor.define_hierarchy('beyond', 'interval',
+	mustExec(t, direct, `CALL tailor.define_hierarchy('beyond', 'interval',
 		'{"widths": [10], "lower": 0, "upper": 1e300}')`)
 	classify("free", "'quasi_identifier', hierarchy => 'beyond'")
 	classify("small", "'quasi_identifier', hierarchy => 'fits'")
-	exec1(t, direct, "CALL tailor.grant_reader('researcher'); CALL tailor.activate('public.narrow')")
+	mustExec(t, direct, "CALL tailor.grant_reader('researcher'); CALL tailor.activate('public.narrow')")
 	conn := connect(t, serveDatabase(t, "bounds_beyond").dsn("researcher"))
 	untilAnswered(t, conn, "SELECT small, free, tailor.bounds(small) FROM narrow")
 }
@@ -189,10 +189,10 @@ func TestADraftHasAHierarchyForEveryTypeThatCanHaveOne(t *testing.T) {
 	if code, stdout, stderr := tool(t, "policy", "apply", "--dsn", dsn, file); code != 0 {
 		t.Fatalf("%s%s", stdout, stderr)
 	}
-	exec1(t, direct, "CALL tailor.grant_reader('researcher')")
+	mustExec(t, direct, "CALL tailor.grant_reader('researcher')")
 	conn := connect(t, p.dsn("researcher"))
 	untilAnswered(t, conn, "SELECT count(*) FROM admissions")
-	exec1(t, conn, "SET tailor.representation = 'value'")
+	mustExec(t, conn, "SET tailor.representation = 'value'")
 	got := rowsOf(t, conn, `SELECT count(*), count(came) + count(went) + count(born) + count(zip),
 		pg_typeof(min(came)), pg_typeof(min(went)), pg_typeof(min(sev)), min(sev) FROM admissions`)
 	const want = "1000|4000|timestamp with time zone|timestamp without time zone|text|mild"

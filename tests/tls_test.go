@@ -18,7 +18,7 @@ import (
 )
 
 // secureDSN connects with the TLS settings of libpq that are given.
-func (p *proxied) secureDSN(user string, settings ...string) string {
+func (p *testProxy) secureDSN(user string, settings ...string) string {
 	return fmt.Sprintf("postgres://%s:%s@%s/hospital?%s", user, user, p.address, strings.Join(settings, "&"))
 }
 
@@ -169,8 +169,8 @@ func encrypted(t *testing.T, a *authority) {
 		}
 	}
 	direct := shared.superuser(t)
-	exec1(t, direct, "ALTER SYSTEM SET ssl = on")
-	exec1(t, direct, "SELECT pg_reload_conf()")
+	mustExec(t, direct, "ALTER SYSTEM SET ssl = on")
+	mustExec(t, direct, "SELECT pg_reload_conf()")
 	t.Cleanup(func() {
 		_, _ = shared.superuser(t).Exec(context.Background(), "ALTER SYSTEM RESET ssl")
 		_, _ = shared.superuser(t).Exec(context.Background(), "SELECT pg_reload_conf()")

@@ -19,12 +19,12 @@ func TestReadersHaveNoToolsPastPrivileges(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	super := s.superuser(t)
-	exec1(t, super, `CREATE ROLE alice LOGIN; GRANT tailor_admin TO alice;
+	mustExec(t, super, `CREATE ROLE alice LOGIN; GRANT tailor_admin TO alice;
 CREATE SCHEMA alice AUTHORIZATION alice;
 CREATE ROLE handy; CREATE ROLE workshop; CREATE ROLE mate NOINHERIT; GRANT workshop TO mate`)
 	alice := s.as(t, "alice")
 	protect(t, alice, "alice.people")
-	exec1(t, alice, `CALL tailor.activate('alice.people')`)
+	mustExec(t, alice, `CALL tailor.activate('alice.people')`)
 	tools := func() (out []finding) {
 		_, findings := doctor(t, s)
 		for _, f := range findings {
@@ -65,9 +65,9 @@ CREATE ROLE handy; CREATE ROLE workshop; CREATE ROLE mate NOINHERIT; GRANT works
 				grant := fmt.Sprintf("GRANT %s TO %s", tool.right, to.grantee)
 				revoke := fmt.Sprintf("REVOKE %s FROM %s", tool.right, to.grantee)
 				makeReader := fmt.Sprintf(`CALL tailor.grant_reader('%s')`, to.reader)
-				exec1(t, super, `ALTER ROLE mate INHERIT; `+grant)
+				mustExec(t, super, `ALTER ROLE mate INHERIT; `+grant)
 				refusedWithHint(t, super, "42501", "REVOKE", makeReader)
-				exec1(t, super, revoke+`; `+makeReader+`; `+grant)
+				mustExec(t, super, revoke+`; `+makeReader+`; `+grant)
 				refusedWithHint(t, alice, "42501", "tailor doctor", `CALL tailor.activate('alice.people')`)
 				found := tools()
 				if !slices.ContainsFunc(found, func(f finding) bool {
@@ -76,18 +76,18 @@ CREATE ROLE handy; CREATE ROLE workshop; CREATE ROLE mate NOINHERIT; GRANT works
 					t.Fatalf("the doctor does not find %s: %+v", object, found)
 				}
 				for _, f := range found {
-					exec1(t, super, f.Mend)
+					mustExec(t, super, f.Mend)
 				}
 				if found := tools(); len(found) > 0 {
 					t.Errorf("still found: %+v", found)
 				}
-				exec1(t, alice, `CALL tailor.activate('alice.people')`)
-				exec1(t, super, fmt.Sprintf(`REVOKE tailor_reader FROM %s`, to.reader))
+				mustExec(t, alice, `CALL tailor.activate('alice.people')`)
+				mustExec(t, super, fmt.Sprintf(`REVOKE tailor_reader FROM %s`, to.reader))
 			})
 		}
 	}
 	t.Run("rights that are no tools", func(t *testing.T) {
-		exec1(t, super, `GRANT EXECUTE ON FUNCTION pg_catalog.pg_stat_reset() TO handy;
+		mustExec(t, super, `GRANT EXECUTE ON FUNCTION pg_catalog.pg_stat_reset() TO handy;
 GRANT CREATE ON SCHEMA public TO handy; CALL tailor.grant_reader('handy')`)
 		if found := tools(); len(found) > 0 {
 			t.Errorf("found: %+v", found)

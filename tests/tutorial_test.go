@@ -38,7 +38,7 @@ func TestTheTutorialIsAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stand{dir: filepath.Join(stands, "tutorial")}
+	s := &testCluster{dir: filepath.Join(stands, "tutorial")}
 	if s.cluster, err = pgcluster.Start(t.Context(), s.dir, port, "fsync=off"); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestTheTutorialIsAsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := connect(t, s.cluster.SuperuserDSN("postgres"))
-	exec1(t, admin, `CREATE DATABASE clinic`)
+	mustExec(t, admin, `CREATE DATABASE clinic`)
 	raw, err := os.ReadFile(transcript)
 	if err != nil {
 		t.Fatal(err)

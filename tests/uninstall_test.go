@@ -40,9 +40,9 @@ func TestUninstallLeavesNothingBehindAndInstallWorksAfterwards(t *testing.T) {
 	p := s.serve(t)
 	reader := connect(t, p.dsn(user))
 	for _, q := range []string{`SELECT age, zip FROM patients`, `SELECT cost FROM visits`, `SELECT code FROM diagnoses`} {
-		exec1(t, reader, q)
+		mustExec(t, reader, q)
 	}
-	exec1(t, super, fmt.Sprintf(`ALTER ROLE %[1]s IN DATABASE hospital SET tailor.representation = 'label'; ALTER ROLE %[1]s SET work_mem = '5MB';
+	mustExec(t, super, fmt.Sprintf(`ALTER ROLE %[1]s IN DATABASE hospital SET tailor.representation = 'label'; ALTER ROLE %[1]s SET work_mem = '5MB';
 		ALTER DATABASE hospital SET tailor.notices = 'off'; GRANT CONNECT ON DATABASE hospital TO tailor_owner; GRANT USAGE ON SCHEMA public TO tailor_owner`, user))
 	if code, _, stderr := uninstall(t, dsn, "--yes"); code != 1 || !strings.Contains(stderr, "end the proxies first") {
 		t.Errorf("beside a proxy: exit %d, %s", code, stderr)
@@ -89,8 +89,8 @@ func TestUninstallLeavesNothingBehindAndInstallWorksAfterwards(t *testing.T) {
 	if err := s.install(t.Context(), "hospital"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, super, `GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba;`+hospital.Policy)
-	exec1(t, connect(t, s.serve(t).dsn("researcher")), `SELECT age, zip FROM patients`)
+	mustExec(t, super, `GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba;`+hospital.Policy)
+	mustExec(t, connect(t, s.serve(t).dsn("researcher")), `SELECT age, zip FROM patients`)
 }
 
 func TestUninstallTakesNothingOfOthers(t *testing.T) {
@@ -113,23 +113,23 @@ func TestUninstallTakesNothingOfOthers(t *testing.T) {
 			if strings.Contains(test.make, "EXTENSION") && !one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'hstore')`) {
 				t.Skip("no hstore here")
 			}
-			exec1(t, super, test.make)
+			mustExec(t, super, test.make)
 			if code, _, stderr := uninstall(t, dsn, "--yes"); code != 1 || !strings.Contains(stderr, test.names) {
 				t.Errorf("exit %d, %s", code, stderr)
 			}
-			exec1(t, super, test.drop)
+			mustExec(t, super, test.drop)
 		})
 	}
 
 	// What waits is told of, and changes nothing.
-	exec1(t, super, `BEGIN; SELECT pg_get_viewdef('tailor.policies')`)
+	mustExec(t, super, `BEGIN; SELECT pg_get_viewdef('tailor.policies')`)
 	if code, _, stderr := uninstall(t, dsn, "--yes"); code != 1 || !strings.Contains(stderr, "a transaction") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
-	exec1(t, super, `ROLLBACK`)
+	mustExec(t, super, `ROLLBACK`)
 
 	// A database that has the roles' objects keeps the roles.
-	exec1(t, super, `CREATE DATABASE second`)
+	mustExec(t, super, `CREATE DATABASE second`)
 	if err := s.install(t.Context(), "second"); err != nil {
 		t.Fatal(err)
 	}
@@ -160,13 +160,13 @@ func TestUninstallOfHalfAnInstallation(t *testing.T) {
 	if code, _, stderr := uninstall(t, s.cluster.SuperuserDSN("hospital"), "--yes"); code != 0 {
 		t.Fatal(stderr)
 	}
-	exec1(t, super, `CREATE ROLE installer LOGIN CREATEROLE PASSWORD 'installer'`)
-	exec1(t, super, `CREATE DATABASE mine OWNER installer`)
+	mustExec(t, super, `CREATE ROLE installer LOGIN CREATEROLE PASSWORD 'installer'`)
+	mustExec(t, super, `CREATE DATABASE mine OWNER installer`)
 	own := fmt.Sprintf("postgres://installer:installer@%s/mine?sslmode=disable", s.cluster.Address())
 	mine := connect(t, s.cluster.SuperuserDSN("mine"))
 	install := func() {
 		t.Helper()
-		exec1(t, mine, `CREATE ROLE tailor_owner LOGIN; GRANT tailor_owner TO installer`)
+		mustExec(t, mine, `CREATE ROLE tailor_owner LOGIN; GRANT tailor_owner TO installer`)
 		if code, _, stderr := tool(t, "install", "--dsn", own); code != 0 {
 			t.Fatal(stderr)
 		}
@@ -185,7 +185,7 @@ func TestUninstallOfHalfAnInstallation(t *testing.T) {
 		t.Run(test.claim, func(t *testing.T) {
 			install()
 			if test.half != "" {
-				exec1(t, mine, test.half)
+				mustExec(t, mine, test.half)
 			}
 			if code, stdout, stderr := uninstall(t, own, "--yes"); code != 0 {
 				t.Fatalf("exit %d, %s%s", code, stdout, stderr)
@@ -197,7 +197,7 @@ func TestUninstallOfHalfAnInstallation(t *testing.T) {
 	}
 
 	// A schema of that name that is somebody else's stays.
-	exec1(t, mine, `DROP SCHEMA IF EXISTS tailor CASCADE; CREATE SCHEMA research; CREATE TABLE research.notes ()`)
+	mustExec(t, mine, `DROP SCHEMA IF EXISTS tailor CASCADE; CREATE SCHEMA research; CREATE TABLE research.notes ()`)
 	dsn := s.cluster.SuperuserDSN("mine")
 	for range 2 {
 		if code, _, stderr := tool(t, "install", "--dsn", dsn); code != 0 {
@@ -210,7 +210,7 @@ func TestUninstallOfHalfAnInstallation(t *testing.T) {
 			t.Errorf("left behind: %s", left)
 		}
 	}
-	exec1(t, mine, `SELECT FROM research.notes`)
+	mustExec(t, mine, `SELECT FROM research.notes`)
 
 	usage := func(args ...string) int {
 		code, _, _ := tool(t, append([]string{"uninstall"}, args...)...)

@@ -40,7 +40,7 @@ func soon(t *testing.T, limit time.Duration, what string, do func(ctx context.Co
 	}
 }
 
-func unprotectStand(t *testing.T, name string) (s *stand, super, dba *pgx.Conn) {
+func unprotectStand(t *testing.T, name string) (s *testCluster, super, dba *pgx.Conn) {
 	t.Helper()
 	s, err := newStand(filepath.Join(stands, name))
 	if err != nil {
@@ -53,13 +53,13 @@ func unprotectStand(t *testing.T, name string) (s *stand, super, dba *pgx.Conn) 
 func TestUnprotectTakesAllOfATableAndRemembersIt(t *testing.T) {
 	s, super, dba := unprotectStand(t, "unprotect")
 	user := s.reader(t)
-	exec1(t, super, fmt.Sprintf(`GRANT SELECT ON visits TO %s; CREATE ROLE mayor LOGIN PASSWORD 'mayor'; GRANT tailor_admin TO mayor`, user))
-	exec1(t, dba, `CALL tailor.activate('visits')`) // which takes the privilege
+	mustExec(t, super, fmt.Sprintf(`GRANT SELECT ON visits TO %s; CREATE ROLE mayor LOGIN PASSWORD 'mayor'; GRANT tailor_admin TO mayor`, user))
+	mustExec(t, dba, `CALL tailor.activate('visits')`) // which takes the privilege
 	p := s.serve(t)
 	reader := connect(t, p.dsn(user))
 	questions := []string{`SELECT age, zip FROM patients`, `SELECT cost FROM visits`, `SELECT code FROM diagnoses`}
 	for _, q := range questions {
-		exec1(t, reader, q)
+		mustExec(t, reader, q)
 	}
 	chains := one[int](t, super, `SELECT count(*) FROM tailor.chain`)
 
@@ -67,10 +67,10 @@ func TestUnprotectTakesAllOfATableAndRemembersIt(t *testing.T) {
 	fails(t, reader, `CALL tailor.unprotect('visits')`, "42501", "")
 	fails(t, dba, `CALL tailor.unprotect('numbers')`, "55000", "has no policy")
 	fails(t, dba, `CALL tailor.unprotect('patients')`, "2BP01", "diagnoses")
-	exec1(t, reader, questions[0])
+	mustExec(t, reader, questions[0])
 
 	for _, table := range []string{"visits", "diagnoses", "patients"} {
-		exec1(t, dba, fmt.Sprintf(`CALL tailor.unprotect('%s')`, table))
+		mustExec(t, dba, fmt.Sprintf(`CALL tailor.unprotect('%s')`, table))
 	}
 	if left := one[int](t, super, inStores); left != 0 {
 		t.Errorf("%d relations are left", left)
@@ -118,14 +118,14 @@ func TestATableProtectedAgainDoesNotStartAnewInSilence(t *testing.T) {
 	s, _, dba := unprotectStand(t, "unprotectagain")
 	p := s.serve(t)
 	reader := connect(t, p.dsn("researcher"))
-	exec1(t, reader, `SELECT age FROM patients`)
-	exec1(t, dba, `CALL tailor.unprotect('visits'); CALL tailor.unprotect('diagnoses'); CALL tailor.unprotect('patients')`)
+	mustExec(t, reader, `SELECT age FROM patients`)
+	mustExec(t, dba, `CALL tailor.unprotect('visits'); CALL tailor.unprotect('diagnoses'); CALL tailor.unprotect('patients')`)
 	protect := `CALL tailor.protect('patients', 'id', 5); CALL tailor.classify('patients', 'age', 'quasi_identifier', 'age')`
-	exec1(t, dba, protect)
+	mustExec(t, dba, protect)
 	fails(t, dba, `CALL tailor.activate('patients')`, "55000", "tailor.forget_chains")
-	exec1(t, dba, `CALL tailor.unprotect('patients');`+protect) // neither does this forget
+	mustExec(t, dba, `CALL tailor.unprotect('patients');`+protect) // neither does this forget
 	fails(t, dba, `CALL tailor.activate('patients')`, "55000", "tailor.forget_chains")
-	exec1(t, dba, `CALL tailor.forget_chains('patients'); CALL tailor.activate('patients')`)
+	mustExec(t, dba, `CALL tailor.forget_chains('patients'); CALL tailor.activate('patients')`)
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), `SELECT age FROM patients`)
 		return err == nil
@@ -136,9 +136,9 @@ func TestUnprotectWaitsForNoReader(t *testing.T) {
 	s, super, dba := unprotectStand(t, "unprotectbusy")
 	p := s.serve(t)
 	first, second := connect(t, p.dsn("researcher")), connect(t, p.dsn("researcher"))
-	exec1(t, dba, `CALL tailor.unprotect('visits'); CALL tailor.unprotect('diagnoses')`)
-	exec1(t, first, `BEGIN; SELECT age FROM patients`)
-	exec1(t, second, `BEGIN; SELECT pg_get_viewdef('research.patients')`)
+	mustExec(t, dba, `CALL tailor.unprotect('visits'); CALL tailor.unprotect('diagnoses')`)
+	mustExec(t, first, `BEGIN; SELECT age FROM patients`)
+	mustExec(t, second, `BEGIN; SELECT pg_get_viewdef('research.patients')`)
 	soon(t, 5*time.Second, "unprotect", func(ctx context.Context) error {
 		_, err := dba.Exec(ctx, `CALL tailor.unprotect('patients')`)
 		return err
@@ -161,9 +161,9 @@ func TestUnprotectWaitsForNoReader(t *testing.T) {
 	if found == nil {
 		t.Fatal("the doctor does not find what stays")
 	}
-	exec1(t, first, `ROLLBACK`)
-	exec1(t, second, `ROLLBACK`)
-	exec1(t, dba, found.Mend)
+	mustExec(t, first, `ROLLBACK`)
+	mustExec(t, second, `ROLLBACK`)
+	mustExec(t, dba, found.Mend)
 	if found = find(); found != nil {
 		t.Errorf("still found: %+v", found)
 	}
@@ -176,7 +176,7 @@ func TestUnprotectWaitsForNoReader(t *testing.T) {
 // the policy goes.
 func TestReadersAreToldOfAnUnprotectedTable(t *testing.T) {
 	s, _, dba := unprotectStand(t, "unprotectrush")
-	exec1(t, dba, `CALL tailor.unprotect('visits'); CALL tailor.unprotect('diagnoses')`)
+	mustExec(t, dba, `CALL tailor.unprotect('visits'); CALL tailor.unprotect('diagnoses')`)
 	p := s.serve(t)
 	type outcome struct {
 		answers int
@@ -203,7 +203,7 @@ func TestReadersAreToldOfAnUnprotectedTable(t *testing.T) {
 	for range 4 {
 		<-started
 	}
-	exec1(t, dba, `CALL tailor.unprotect('patients')`)
+	mustExec(t, dba, `CALL tailor.unprotect('patients')`)
 	for range 4 {
 		o := <-outcomes
 		if o.err == nil || o.err.Code != "42501" && o.err.Code != "40001" || strings.Contains(o.err.Message, "chain_") {
@@ -215,13 +215,13 @@ func TestReadersAreToldOfAnUnprotectedTable(t *testing.T) {
 func TestCopiesOfDroppedTablesAreFoundAndRemoved(t *testing.T) {
 	s, super, dba := unprotectStand(t, "dropped")
 	p := s.serve(t)
-	exec1(t, connect(t, p.dsn("researcher")), `SELECT code FROM diagnoses`)
+	mustExec(t, connect(t, p.dsn("researcher")), `SELECT code FROM diagnoses`)
 	stored := one[int](t, super, `SELECT epoch FROM tailor.policies WHERE relation = 'diagnoses'::regclass`)
 	if left := one[int](t, super, inStores+` AND relname ~ format('_%s$', $1::text)`, fmt.Sprint(stored)); left == 0 {
 		t.Fatal("nothing is stored of the table")
 	}
-	exec1(t, dba, `CREATE TABLE draft (id integer); CALL tailor.protect('draft', 'id', 5)`)
-	exec1(t, super, `DROP TABLE diagnoses; DROP TABLE draft; CREATE TABLE tailor_store.epoch_4711 (); ALTER TABLE tailor_store.epoch_4711 OWNER TO tailor_owner`)
+	mustExec(t, dba, `CREATE TABLE draft (id integer); CALL tailor.protect('draft', 'id', 5)`)
+	mustExec(t, super, `DROP TABLE diagnoses; DROP TABLE draft; CREATE TABLE tailor_store.epoch_4711 (); ALTER TABLE tailor_store.epoch_4711 OWNER TO tailor_owner`)
 	for range 4 {
 		_, findings := doctor(t, s)
 		left := false
@@ -230,7 +230,7 @@ func TestCopiesOfDroppedTablesAreFoundAndRemoved(t *testing.T) {
 				t.Errorf("of a table that is gone: %+v", f)
 			}
 			if f.Check == "dropped tables" || f.Check == "orphans" {
-				exec1(t, dba, f.Mend)
+				mustExec(t, dba, f.Mend)
 				left = true
 			}
 		}
@@ -244,5 +244,5 @@ func TestCopiesOfDroppedTablesAreFoundAndRemoved(t *testing.T) {
 	if left := one[int](t, super, inStores+` AND (relname ~ '_4711$' OR relname = 'diagnoses' OR relname ~ format('_%s$', $1::text))`, fmt.Sprint(stored)); left != 0 {
 		t.Errorf("%d relations are left", left)
 	}
-	exec1(t, connect(t, p.dsn("researcher")), `SELECT age FROM patients`)
+	mustExec(t, connect(t, p.dsn("researcher")), `SELECT age FROM patients`)
 }

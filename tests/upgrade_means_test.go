@@ -43,12 +43,12 @@ func TestAnUpgradeShowsNothingOfATableThatWasShownByMeans(t *testing.T) {
 	if err := shared.install(t.Context(), database); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, townPayPolicy)
+	mustExec(t, direct, townPayPolicy)
 	name := shared.reader(t)
 	p := serveDatabase(t, database)
 	rowsOf(t, connect(t, p.dsn(name)), query)
 	p.stop(t)
-	exec1(t, direct, shownByMeans)
+	mustExec(t, direct, shownByMeans)
 
 	dsn := shared.cluster.SuperuserDSN(database)
 	for range 2 {
@@ -81,7 +81,7 @@ func TestAnUpgradeShowsNothingOfATableThatWasShownByMeans(t *testing.T) {
 		}
 	}
 	refused("after the upgrade", "tailor.activate", "tailor.forget_chains")
-	exec1(t, direct, `CALL tailor.refresh('staff')`)
+	mustExec(t, direct, `CALL tailor.refresh('staff')`)
 	refused("after a refresh", "tailor.activate", "tailor.forget_chains")
 
 	// What is exported asks for no means, and is not yet in force.
@@ -92,7 +92,7 @@ func TestAnUpgradeShowsNothingOfATableThatWasShownByMeans(t *testing.T) {
 	if code, _, stderr := tool(t, "policy", "apply", "--dsn", dsn, policyFile(t, exported)); code != 0 {
 		t.Fatal(stderr)
 	}
-	exec1(t, direct, `CALL tailor.activate('leave')`)
+	mustExec(t, direct, `CALL tailor.activate('leave')`)
 	if one[bool](t, direct, `SELECT policy @? '$.columns[*].representative' FROM tailor.policies WHERE relation = 'staff'::regclass`) {
 		t.Error("the policy was not activated anew")
 	}
@@ -103,12 +103,12 @@ func TestAnUpgradeShowsNothingOfATableThatWasShownByMeans(t *testing.T) {
 		t.Errorf("a join: %s", hint)
 	}
 
-	exec1(t, direct, `CALL tailor.forget_chains('staff'); CALL tailor.activate('leave')`)
+	mustExec(t, direct, `CALL tailor.forget_chains('staff'); CALL tailor.activate('leave')`)
 	answeredSoon(t, reader, query)
 	if hint := refusedSoon(t, reader, join, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains") {
 		t.Errorf("a join with a child that was shown without: %s", hint)
 	}
-	exec1(t, direct, `CALL tailor.forget_chains('leave')`)
+	mustExec(t, direct, `CALL tailor.forget_chains('leave')`)
 	answeredSoon(t, reader, join)
 }
 
@@ -119,15 +119,15 @@ func TestChainsThatAreForgottenFirstWaitForTheActivation(t *testing.T) {
 	if err := shared.install(t.Context(), database); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, townPayPolicy+shownByMeans)
+	mustExec(t, direct, townPayPolicy+shownByMeans)
 	if code, _, stderr := tool(t, "install", "--dsn", shared.cluster.SuperuserDSN(database)); code != 0 {
 		t.Fatal(stderr)
 	}
 	reader := connect(t, serveDatabase(t, database).dsn(shared.reader(t)))
 	refusedAs(t, reader, query, "KA004")
-	exec1(t, direct, `CALL tailor.forget_chains('staff')`)
+	mustExec(t, direct, `CALL tailor.forget_chains('staff')`)
 	refusedAs(t, reader, query, "KA004")
-	exec1(t, direct, `CALL tailor.activate('staff')`)
+	mustExec(t, direct, `CALL tailor.activate('staff')`)
 	answeredSoon(t, reader, query)
 }
 
@@ -136,7 +136,7 @@ func TestARepresentativeIsTheMiddle(t *testing.T) {
 	if err := shared.install(t.Context(), "representatives"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, townPayPolicy)
+	mustExec(t, direct, townPayPolicy)
 	for _, c := range []struct{ call, code, names string }{
 		{`CALL tailor.represent('staff', 'pay', 'mean')`, "0A000", "representative: mean is gone"},
 		{`CALL tailor.represent('staff', 'pay', 'mean')`, "0A000", "Leave it out: values are then raked."},
@@ -148,7 +148,7 @@ func TestARepresentativeIsTheMiddle(t *testing.T) {
 		_, err := direct.Exec(t.Context(), c.call)
 		assertState(t, err, c.code, c.names)
 	}
-	exec1(t, direct, `CALL tailor.represent('staff', 'pay', 'middle'); CALL tailor.activate('staff')`)
+	mustExec(t, direct, `CALL tailor.represent('staff', 'pay', 'middle'); CALL tailor.activate('staff')`)
 }
 
 func TestAChildWithoutItsKeyIsRefusedUntilItsChainsAreForgotten(t *testing.T) {
@@ -156,12 +156,12 @@ func TestAChildWithoutItsKeyIsRefusedUntilItsChainsAreForgotten(t *testing.T) {
 	if err := shared.install(t.Context(), "key_dropped"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, townPayPolicy+`CALL tailor.activate('leave')`)
+	mustExec(t, direct, townPayPolicy+`CALL tailor.activate('leave')`)
 	reader := connect(t, serveDatabase(t, "key_dropped").dsn(shared.reader(t)))
 	rowsOf(t, reader, `SELECT pay FROM leave l JOIN staff s ON l.id = s.id`)
 	// It has no quasi-identifiers any more; its chains have shown some.
-	exec1(t, direct, `ALTER TABLE leave DROP CONSTRAINT leave_of; CALL tailor.activate('leave')`)
+	mustExec(t, direct, `ALTER TABLE leave DROP CONSTRAINT leave_of; CALL tailor.activate('leave')`)
 	refusedSoon(t, reader, `SELECT day FROM leave`, "KA004")
-	exec1(t, direct, `CALL tailor.forget_chains('leave')`)
+	mustExec(t, direct, `CALL tailor.forget_chains('leave')`)
 	answeredSoon(t, reader, `SELECT day FROM leave`)
 }

@@ -56,11 +56,11 @@ func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := fmt.Sprintf("upgrade_%d", i)
-			exec1(t, shared.superuser(t), `CREATE DATABASE `+name)
+			mustExec(t, shared.superuser(t), `CREATE DATABASE `+name)
 			conn := connect(t, shared.cluster.SuperuserDSN(name))
-			exec1(t, conn, string(script))
-			exec1(t, conn, earlierPolicy)
-			exec1(t, conn, earlierChain)
+			mustExec(t, conn, string(script))
+			mustExec(t, conn, earlierPolicy)
+			mustExec(t, conn, earlierChain)
 			before := one[string](t, conn, keptPolicy)
 			if _, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN(name), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "tailor install") {
 				t.Errorf("before the upgrade the proxy says %v", err)
@@ -86,12 +86,12 @@ func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
 			}
 			reader := connect(t, serveDatabase(t, name).dsn(shared.reader(t)))
 			for _, call := range []string{``, `CALL tailor.refresh('public.old')`, `CALL tailor.activate('public.old')`} {
-				exec1(t, conn, call)
+				mustExec(t, conn, call)
 				if hint := refusedSoon(t, reader, `SELECT age, secret FROM old`, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains('public.old')") {
 					t.Errorf("after %q: %s", call, hint)
 				}
 			}
-			exec1(t, conn, `CALL tailor.forget_chains('public.old')`)
+			mustExec(t, conn, `CALL tailor.forget_chains('public.old')`)
 			answeredSoon(t, reader, `SELECT age, secret FROM old`)
 			if left := one[string](t, conn, `SELECT coalesce(string_agg(o::text, ', '), '') FROM tailor.orphans() o`); left != "" {
 				t.Errorf("left behind: %s", left)
@@ -152,9 +152,9 @@ func TestAnOlderDumpIsServedOnlyOnceItIsAccepted(t *testing.T) {
 	dump := client(t, nil, "pg_dump", "-h", s.dir, "-p", fmt.Sprint(s.cluster.Port), "-U", "postgres", "hospital")
 
 	admin := connect(t, s.cluster.SuperuserDSN("postgres"))
-	exec1(t, admin, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'hospital'`)
-	exec1(t, admin, `ALTER DATABASE hospital RENAME TO hospital_as_it_was`)
-	exec1(t, admin, `CREATE DATABASE hospital OWNER dba`)
+	mustExec(t, admin, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'hospital'`)
+	mustExec(t, admin, `ALTER DATABASE hospital RENAME TO hospital_as_it_was`)
+	mustExec(t, admin, `CREATE DATABASE hospital OWNER dba`)
 	client(t, dump, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", s.dir, "-p", fmt.Sprint(s.cluster.Port), "-U", "postgres", "-f", "-", "hospital")
 	super := s.superuser(t)
 	if after := one[string](t, super, releasesAndChains); after != before {
@@ -236,26 +236,26 @@ func TestTheExtensionIsCreatedUpgradedAndDumped(t *testing.T) {
 	t.Cleanup(cluster.Stop)
 	admin := connect(t, cluster.SuperuserDSN("postgres"))
 	for _, name := range []string{"created", "upgraded", "restored"} {
-		exec1(t, admin, `CREATE DATABASE `+name)
+		mustExec(t, admin, `CREATE DATABASE `+name)
 	}
 	created := connect(t, cluster.SuperuserDSN("created"))
-	exec1(t, created, `CREATE EXTENSION tailor`)
+	mustExec(t, created, `CREATE EXTENSION tailor`)
 	if v := one[string](t, created, `SELECT extversion FROM pg_extension WHERE extname = 'tailor'`); v != extension.Version {
 		t.Errorf("version %s", v)
 	}
-	exec1(t, created, earlierPolicy)
-	exec1(t, created, presentChain)
+	mustExec(t, created, earlierPolicy)
+	mustExec(t, created, presentChain)
 
 	upgraded := connect(t, cluster.SuperuserDSN("upgraded"))
-	exec1(t, upgraded, `CREATE EXTENSION tailor VERSION '0.1.0'`)
-	exec1(t, upgraded, earlierPolicy)
-	exec1(t, upgraded, earlierChain)
+	mustExec(t, upgraded, `CREATE EXTENSION tailor VERSION '0.1.0'`)
+	mustExec(t, upgraded, earlierPolicy)
+	mustExec(t, upgraded, earlierChain)
 	before := one[string](t, upgraded, keptPolicy)
-	exec1(t, upgraded, `ALTER EXTENSION tailor UPDATE`)
+	mustExec(t, upgraded, `ALTER EXTENSION tailor UPDATE`)
 	if after := one[string](t, upgraded, keptPolicy); after != shared03.Replace(before) || one[bool](t, upgraded, `SELECT tailor.restored()`) {
 		t.Errorf("after the upgrade\n%s\nbefore\n%s", after, before)
 	}
-	exec1(t, upgraded, `CALL tailor.activate('public.old')`)
+	mustExec(t, upgraded, `CALL tailor.activate('public.old')`)
 	if code, _, stderr := tool(t, "install", "--dsn", cluster.SuperuserDSN("upgraded")); code != 1 || !strings.Contains(stderr, "ALTER EXTENSION tailor UPDATE") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
@@ -274,8 +274,8 @@ func TestTheExtensionIsCreatedUpgradedAndDumped(t *testing.T) {
 	if bytes.Equal(one[[]byte](t, created, `SELECT key FROM tailor.subject_key`), one[[]byte](t, restored, `SELECT key FROM tailor.subject_key`)) {
 		t.Error("the dump holds the key of digests")
 	}
-	exec1(t, restored, `CALL tailor.accept_restore(); CALL tailor.activate('public.old')`)
-	exec1(t, restored, `CREATE TABLE public.older AS TABLE public.old; DROP TABLE public.old; ALTER TABLE public.older RENAME TO old; CALL tailor.protect('public.old', 'id', 5)`)
+	mustExec(t, restored, `CALL tailor.accept_restore(); CALL tailor.activate('public.old')`)
+	mustExec(t, restored, `CREATE TABLE public.older AS TABLE public.old; DROP TABLE public.old; ALTER TABLE public.older RENAME TO old; CALL tailor.protect('public.old', 'id', 5)`)
 	_, err = restored.Exec(t.Context(), `CALL tailor.activate('public.old')`)
 	assertState(t, err, "55000", "tailor.forget_chains")
 

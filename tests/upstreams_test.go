@@ -21,7 +21,7 @@ func TestPostgreSQLSeesNoMoreConnectionsThanAllowed(t *testing.T) {
 	p := shared.serve(t, "--max-upstream", "3", "--queue-timeout", "30s", "--upstream-reuse", "5s", "--metrics", "127.0.0.1:0")
 	user := shared.reader(t)
 	// PostgreSQL itself refuses a fourth, at once and with its own words.
-	exec1(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT 3", user))
+	mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT 3", user))
 	var group sync.WaitGroup
 	var served atomic.Int32
 	for range 8 {
@@ -59,7 +59,7 @@ func TestWhoFindsNoConnectionWaitsAndIsThenRefused(t *testing.T) {
 		t.Errorf("%v after %v, want 53300 after a wait", err, time.Since(started))
 	}
 	// A session that is ended from outside frees its place.
-	exec1(t, shared.superuser(t), "SELECT pg_terminate_backend($1)", int32(first.PgConn().PID()))
+	mustExec(t, shared.superuser(t), "SELECT pg_terminate_backend($1)", int32(first.PgConn().PID()))
 	if _, err := first.Exec(t.Context(), "SELECT 1"); codeIn(err) != "57P01" {
 		t.Errorf("the ended session: %v, want 57P01", err)
 	}
@@ -94,7 +94,7 @@ func TestAKeptConnectionThatWasEndedIsNotGivenOut(t *testing.T) {
 		group.Wait()
 		return one[int](t, direct, kept, user) > 0
 	})
-	exec1(t, direct, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", user)
+	mustExec(t, direct, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", user)
 	waitFor(t, func() bool { return one[int](t, direct, kept, user) == 0 })
 	for range 3 {
 		conn, err := pgconn.Connect(t.Context(), p.dsn(user))
@@ -176,7 +176,7 @@ func TestWhatIsKeptIsInNobodysWay(t *testing.T) {
 		user := shared.reader(t)
 		known := make(map[int32]bool)
 		waitFor(t, func() bool { return t.Failed() || p.rushes(t, user, 40, known) > 0 })
-		exec1(t, direct, "ALTER ROLE "+user+" CONNECTION LIMIT 1")
+		mustExec(t, direct, "ALTER ROLE "+user+" CONNECTION LIMIT 1")
 		waitFor(t, func() bool { // sessions that end meanwhile count
 			conn, err := pgconn.Connect(t.Context(), p.dsn(user))
 			if err != nil && codeIn(err) != "53300" {
@@ -200,7 +200,7 @@ func TestWhatIsKeptIsInNobodysWay(t *testing.T) {
 					t.Fatal(err)
 				}
 				logins++
-				exec1(t, conn, "SELECT 1")
+				mustExec(t, conn, "SELECT 1")
 				_ = conn.Close(t.Context())
 			}
 			most = max(most, one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", user))
@@ -216,7 +216,7 @@ func TestWhatIsKeptIsInNobodysWay(t *testing.T) {
 func TestAKeptConnectionHasNotBeenIdleForItsNextClient(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	exec1(t, shared.superuser(t), "ALTER ROLE "+user+" SET idle_session_timeout = '3s'")
+	mustExec(t, shared.superuser(t), "ALTER ROLE "+user+" SET idle_session_timeout = '3s'")
 	known := make(map[int32]bool)
 	waitFor(t, func() bool { return t.Failed() || p.rushes(t, user, 40, known) > 0 })
 	time.Sleep(2 * time.Second)

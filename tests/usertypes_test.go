@@ -19,12 +19,12 @@ func TestTypesOfAnAdministratorRunNoCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cluster.Stop)
-	exec1(t, s.superuser(t), `CREATE ROLE mallory LOGIN;
+	mustExec(t, s.superuser(t), `CREATE ROLE mallory LOGIN;
 GRANT tailor_admin TO mallory;
 CREATE SCHEMA mallory AUTHORIZATION mallory;
 GRANT USAGE ON SCHEMA mallory TO PUBLIC`)
 	mallory := s.as(t, "mallory")
-	exec1(t, mallory, `CREATE SEQUENCE mallory.caught; GRANT ALL ON SEQUENCE mallory.caught TO PUBLIC;
+	mustExec(t, mallory, `CREATE SEQUENCE mallory.caught; GRANT ALL ON SEQUENCE mallory.caught TO PUBLIC;
 CREATE FUNCTION mallory.spy() RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF current_user = 'tailor_owner' THEN PERFORM nextval('mallory.caught'); END IF;
@@ -111,13 +111,13 @@ CALL tailor.classify('TABLE', 'moods', 'sensitive')`,
 		t.Run(test.name, func(t *testing.T) {
 			table := fmt.Sprintf("mallory.typed_%d", i)
 			fill := func(sql string) string { return strings.ReplaceAll(sql, "TABLE", table) }
-			exec1(t, mallory, fmt.Sprintf(`CREATE TABLE %[1]s (id integer PRIMARY KEY, %[2]s);
+			mustExec(t, mallory, fmt.Sprintf(`CREATE TABLE %[1]s (id integer PRIMARY KEY, %[2]s);
 INSERT INTO %[1]s SELECT n, %[3]s FROM generate_series(1, 120) n;
 CALL tailor.protect('%[1]s', subject => 'id', k => 5)`, table, test.columns, test.values))
-			exec1(t, mallory, fill(test.policy))
-			exec1(t, mallory, `CALL tailor.activate('`+table+`')`)
+			mustExec(t, mallory, fill(test.policy))
+			mustExec(t, mallory, `CALL tailor.activate('`+table+`')`)
 			if test.later != "" {
-				exec1(t, mallory, test.later)
+				mustExec(t, mallory, test.later)
 			}
 			waitFor(t, func() bool {
 				_, err := reader.Exec(t.Context(), fill(test.query))
@@ -126,13 +126,13 @@ CALL tailor.protect('%[1]s', subject => 'id', k => 5)`, table, test.columns, tes
 			if rows := rowsOf(t, reader, fill(test.query)); !slices.Equal(rows, test.want) {
 				t.Errorf("answered %q, want %q", rows, test.want)
 			}
-			exec1(t, mallory, `CALL tailor.refresh('`+table+`')`)
+			mustExec(t, mallory, `CALL tailor.refresh('`+table+`')`)
 			notCaught(t, mallory)
 		})
 	}
 
 	t.Run("a subject whose codes are a set", func(t *testing.T) {
-		exec1(t, mallory, `CREATE TABLE mallory.codes (who mallory.mood, code text);
+		mustExec(t, mallory, `CREATE TABLE mallory.codes (who mallory.mood, code text);
 INSERT INTO mallory.codes SELECT m, c FROM unnest(enum_range(NULL::mallory.mood)) m,
     unnest(ARRAY['a', 'b']) c;
 CALL tailor.protect('mallory.codes', subject => 'who', k => 2);
@@ -141,7 +141,7 @@ CALL tailor.activate('mallory.codes')`)
 		notCaught(t, mallory)
 	})
 	t.Run("codes beside columns of hers, indexed, renewed and erased", func(t *testing.T) {
-		exec1(t, mallory, `CREATE DOMAIN mallory.degree AS integer;
+		mustExec(t, mallory, `CREATE DOMAIN mallory.degree AS integer;
 CREATE DOMAIN mallory.remark AS text;
 CREATE TABLE mallory.insured (id integer PRIMARY KEY, mood mallory.mood, mien mallory.mien,
     grade mallory.degree, note mallory.remark);
@@ -165,17 +165,17 @@ CALL tailor.activate('mallory.claims')`)
     JOIN mallory.claims c ON c.who = i.id GROUP BY 1, 2, 3`
 		answeredSoon(t, reader, joint)
 		answeredSoon(t, reader, `SELECT tailor.label(grade), tailor.bounds(grade), mien, note FROM mallory.insured`)
-		exec1(t, mallory, `ALTER DOMAIN mallory.degree ADD CONSTRAINT late CHECK (mallory.spy());
+		mustExec(t, mallory, `ALTER DOMAIN mallory.degree ADD CONSTRAINT late CHECK (mallory.spy());
 ALTER DOMAIN mallory.remark ADD CONSTRAINT later CHECK (mallory.spy())`)
-		exec1(t, mallory, `UPDATE mallory.insured SET note = 'changed' WHERE id % 2 = 0;
+		mustExec(t, mallory, `UPDATE mallory.insured SET note = 'changed' WHERE id % 2 = 0;
 INSERT INTO mallory.insured SELECT n, 'sad', 'ok', 1, 'new' FROM generate_series(601, 700) n`)
-		exec1(t, mallory, `CALL tailor.erase('mallory.insured', '17')`)
-		exec1(t, mallory, `CALL tailor.refresh('mallory.insured')`)
+		mustExec(t, mallory, `CALL tailor.erase('mallory.insured', '17')`)
+		mustExec(t, mallory, `CALL tailor.refresh('mallory.insured')`)
 		waitFor(t, func() bool {
 			_, err := reader.Exec(t.Context(), `SELECT mood FROM mallory.insured WHERE note = 'new'`)
 			return err == nil
 		})
-		exec1(t, mallory, `CALL tailor.erase('mallory.claims', '19', 'at_once');
+		mustExec(t, mallory, `CALL tailor.erase('mallory.claims', '19', 'at_once');
 CALL tailor.represent('mallory.insured', 'grade', 'middle'); CALL tailor.activate('mallory.insured')`)
 		notCaught(t, mallory)
 	})
@@ -183,7 +183,7 @@ CALL tailor.represent('mallory.insured', 'grade', 'middle'); CALL tailor.activat
 		if one[int](t, mallory, `SELECT current_setting('server_version_num')::integer`) >= 180000 {
 			t.Skip("PostgreSQL makes no such key any more")
 		}
-		exec1(t, mallory, `CREATE TABLE mallory.parent (id text PRIMARY KEY, age integer);
+		mustExec(t, mallory, `CREATE TABLE mallory.parent (id text PRIMARY KEY, age integer);
 INSERT INTO mallory.parent SELECT enum_out(m)::text, 30 FROM
     unnest(enum_range(NULL::mallory.mood)) m;
 CREATE TABLE mallory.child (who mallory.mood REFERENCES mallory.parent (id), age integer);
@@ -201,7 +201,7 @@ CALL tailor.activate('mallory.child')`)
 		notCaught(t, mallory)
 	})
 	t.Run("types that hold hers", func(t *testing.T) {
-		exec1(t, mallory, `CREATE TYPE mallory.pair AS (first mallory.mood, second integer);
+		mustExec(t, mallory, `CREATE TYPE mallory.pair AS (first mallory.mood, second integer);
 CREATE TYPE mallory.moods AS RANGE (subtype = mallory.mood);
 CREATE DOMAIN mallory.pairs AS mallory.pair[]`)
 		for i, kind := range []string{
@@ -210,14 +210,14 @@ CREATE DOMAIN mallory.pairs AS mallory.pair[]`)
 		} {
 			table := fmt.Sprintf("mallory.holder_%d", i)
 			protect(t, mallory, table)
-			exec1(t, mallory, fmt.Sprintf(`ALTER TABLE %[1]s ADD held %[2]s;
+			mustExec(t, mallory, fmt.Sprintf(`ALTER TABLE %[1]s ADD held %[2]s;
 CALL tailor.classify('%[1]s', 'held', 'sensitive')`, table, kind))
 			refusedWithHint(t, mallory, "42501", "Hide the column", `CALL tailor.activate('`+table+`')`)
 		}
 		notCaught(t, mallory)
 	})
 	t.Run("a partition key that is computed", func(t *testing.T) {
-		exec1(t, mallory, `CREATE FUNCTION mallory.place(integer) RETURNS integer
+		mustExec(t, mallory, `CREATE FUNCTION mallory.place(integer) RETURNS integer
     LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM mallory.spy();
 RETURN $1;
 END $$;
@@ -230,18 +230,18 @@ CALL tailor.classify('mallory.parted', 'shown', 'sensitive')`)
 		notCaught(t, mallory)
 	})
 	t.Run("a view that a hierarchy is made from", func(t *testing.T) {
-		exec1(t, mallory, `CREATE VIEW mallory.source AS SELECT m AS mood, mallory.spy()::text AS level
+		mustExec(t, mallory, `CREATE VIEW mallory.source AS SELECT m AS mood, mallory.spy()::text AS level
     FROM unnest(enum_range(NULL::mallory.mood)) m;
 CALL tailor.define_hierarchy('mallory.viewed', 'table', '{"source": "mallory.source", "columns": ["mood", "level"]}')`)
 		notCaught(t, mallory)
 	})
 	t.Run("a path for names that the database's owner has set", func(t *testing.T) {
 		super := s.superuser(t)
-		exec1(t, super, `ALTER DATABASE hospital SET search_path = mallory, pg_catalog`)
-		defer exec1(t, super, `ALTER DATABASE hospital RESET search_path`)
+		mustExec(t, super, `ALTER DATABASE hospital SET search_path = mallory, pg_catalog`)
+		defer mustExec(t, super, `ALTER DATABASE hospital RESET search_path`)
 		later := connect(t, s.serve(t).dsn(reader.Config().User))
 		rowsOf(t, later, `SELECT mood FROM mallory.typed_0`, `SELECT grade FROM mallory.typed_2`)
-		exec1(t, s.as(t, "mallory"), `CALL tailor.refresh('mallory.typed_0')`)
+		mustExec(t, s.as(t, "mallory"), `CALL tailor.refresh('mallory.typed_0')`)
 		waitFor(t, func() bool {
 			_, err := later.Exec(t.Context(), `SELECT mood FROM mallory.typed_0`)
 			return err == nil
@@ -273,7 +273,7 @@ WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regname
 			return err == nil
 		})
 		before := rowsOf(t, reader, query)
-		exec1(t, super, `UPDATE tailor.policy_version SET policy = replace(policy::text, '"type": "text", "class": "quasi_identifier"',
+		mustExec(t, super, `UPDATE tailor.policy_version SET policy = replace(policy::text, '"type": "text", "class": "quasi_identifier"',
     '"type": "mallory.mood", "class": "quasi_identifier"')::jsonb
     WHERE relation = 'mallory.typed_0'::regclass`)
 		for range 2 {
@@ -287,12 +287,12 @@ WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regname
 		}
 		later := connect(t, s.serve(t).dsn(reader.Config().User))
 		for _, call := range []string{``, `CALL tailor.refresh('mallory.typed_0')`, `CALL tailor.activate('mallory.typed_0')`} {
-			exec1(t, mallory, call)
+			mustExec(t, mallory, call)
 			if hint := refusedSoon(t, later, query, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains('mallory.typed_0')") {
 				t.Errorf("after %q: %s", call, hint)
 			}
 		}
-		exec1(t, mallory, `CALL tailor.forget_chains('mallory.typed_0')`)
+		mustExec(t, mallory, `CALL tailor.forget_chains('mallory.typed_0')`)
 		answeredSoon(t, later, query)
 		if after := rowsOf(t, later, query); !slices.Equal(after, before) {
 			t.Errorf("answered %q, before %q", after, before)
@@ -306,6 +306,6 @@ func notCaught(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	if one[bool](t, conn, `SELECT is_called FROM mallory.caught`) {
 		t.Error("an administrator's function ran with the rights of tailor_owner")
-		exec1(t, conn, `SELECT setval('mallory.caught', 1, false)`)
+		mustExec(t, conn, `SELECT setval('mallory.caught', 1, false)`)
 	}
 }

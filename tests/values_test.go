@@ -38,18 +38,18 @@ CALL tailor.grant_reader('researcher');
 CALL tailor.activate('people');`
 
 // wardOf protects the table in a database of its own and serves it.
-func wardOf(t *testing.T, name, more string) (direct *pgx.Conn, p *proxied) {
+func wardOf(t *testing.T, name, more string) (direct *pgx.Conn, p *testProxy) {
 	t.Helper()
 	direct = makeDatabase(t, name, wardSchema)
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, fmt.Sprintf(wardPolicy, more))
+	mustExec(t, direct, fmt.Sprintf(wardPolicy, more))
 	return direct, serveDatabase(t, name)
 }
 
 // program is how a program connects that says nothing of labels and values.
-func (p *proxied) program(user string) string {
+func (p *testProxy) program(user string) string {
 	return strings.ReplaceAll(p.dsn(user), "application_name=psql", "application_name=program")
 }
 
@@ -201,8 +201,8 @@ func TestValuesStayAndAreExchangedWhereLabelsWiden(t *testing.T) {
 	conn := connect(t, p.program("researcher"))
 	const all = "SELECT token, age, zip, born, weight, member FROM people ORDER BY token"
 	before := rowsOf(t, conn, all)
-	exec1(t, direct, `INSERT INTO people SELECT 20000 + g, 40, '10071', '1980-01-01', 70, true, 'd1' FROM generate_series(1, 7) g`)
-	exec1(t, direct, `CALL tailor.refresh('people')`)
+	mustExec(t, direct, `INSERT INTO people SELECT 20000 + g, 40, '10071', '1980-01-01', 70, true, 'd1' FROM generate_series(1, 7) g`)
+	mustExec(t, direct, `CALL tailor.refresh('people')`)
 	waitFor(t, func() bool {
 		config := conn.Config().Copy()
 		said := ""
@@ -215,9 +215,9 @@ func TestValuesStayAndAreExchangedWhereLabelsWiden(t *testing.T) {
 		_, err = asks.Exec(t.Context(), "SELECT age FROM people LIMIT 1", pgx.QueryExecModeSimpleProtocol)
 		return err == nil && strings.Contains(said, "7 newcomers are not shown yet") && strings.Contains(said, `"waiting":7`)
 	})
-	exec1(t, direct, `DELETE FROM people WHERE id > 20000`)
-	exec1(t, direct, `INSERT INTO people SELECT 10000 + g, g % 90, '10071', date '1950-01-01' + g * 17, 70, true, 'd1' FROM generate_series(1, 400) g`)
-	exec1(t, direct, `CALL tailor.refresh('people')`)
+	mustExec(t, direct, `DELETE FROM people WHERE id > 20000`)
+	mustExec(t, direct, `INSERT INTO people SELECT 10000 + g, g % 90, '10071', date '1950-01-01' + g * 17, 70, true, 'd1' FROM generate_series(1, 400) g`)
+	mustExec(t, direct, `CALL tailor.refresh('people')`)
 	waitFor(t, func() bool { return one[int64](t, conn, "SELECT count(*) FROM people") == 3400 })
 	after := make(map[string]bool)
 	for _, row := range rowsOf(t, conn, all) {
@@ -237,7 +237,7 @@ func TestValuesStayAndAreExchangedWhereLabelsWiden(t *testing.T) {
 		shown, age, _ := strings.Cut(row, "|")
 		earlier[shown] = age
 	}
-	exec1(t, direct, `CALL tailor.protect('people', subject => 'id', k => 25); CALL tailor.activate('people')`)
+	mustExec(t, direct, `CALL tailor.protect('people', subject => 'id', k => 25); CALL tailor.activate('people')`)
 	waitFor(t, func() bool {
 		rows, err := conn.Query(t.Context(), "SELECT min(subjects) FROM research.tailor_margins", pgx.QueryExecModeSimpleProtocol)
 		if err != nil {

@@ -16,7 +16,7 @@ func TestOwnersSeeWhoWaits(t *testing.T) {
 	if err := shared.install(t.Context(), "who_waits"); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40],
+	mustExec(t, direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40],
 		"lower": 0, "upper": 119}');
 		CALL tailor.protect('people', subject => 'id', k => 5);
 			CALL tailor.classify('people', 'id', 'direct_identifier');
@@ -27,7 +27,7 @@ func TestOwnersSeeWhoWaits(t *testing.T) {
 	answeredSoon(t, reader, "SELECT count(*) FROM people")
 	refresh := func(change string) {
 		t.Helper()
-		exec1(t, direct, change+`; CALL tailor.refresh('people')`)
+		mustExec(t, direct, change+`; CALL tailor.refresh('people')`)
 		awaitTakenIn(t, direct, "people", reader)
 	}
 	type waits struct {
@@ -95,7 +95,7 @@ func TestOwnersSeeWhoWaits(t *testing.T) {
 	// With the block of those who have left, nobody is waited for any more.
 	member := one[string](t, direct, strings.TrimSuffix(strings.TrimPrefix(strings.Replace(of(0,
 		1), "p.id", "p.id::text", 1), "("), ")"))
-	exec1(t, direct, `CALL tailor.erase('people', $1)`, member)
+	mustExec(t, direct, `CALL tailor.erase('people', $1)`, member)
 	if w := look(); w.departures != 0 || w.arrivals != 8 || w.sinceDepartures != nil {
 		t.Errorf("%+v after an erasure, want nobody to go", w)
 	}

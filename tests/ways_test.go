@@ -19,11 +19,11 @@ func TestWaysToRawRowsAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cluster.Stop)
-	exec1(t, s.superuser(t), `CREATE ROLE alice LOGIN; GRANT tailor_admin TO alice; CREATE SCHEMA alice AUTHORIZATION alice;
+	mustExec(t, s.superuser(t), `CREATE ROLE alice LOGIN; GRANT tailor_admin TO alice; CREATE SCHEMA alice AUTHORIZATION alice;
 GRANT USAGE ON SCHEMA alice TO PUBLIC`)
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, s *stand)
+		run  func(t *testing.T, s *testCluster)
 	}{
 		{"a parent is not a way around", closesParents},
 		{"a parent that comes later makes the policy stale", noticesParents},
@@ -45,24 +45,24 @@ func refusedWithHint(t *testing.T, conn *pgx.Conn, sqlstate, hint, sql string, a
 	}
 }
 
-func closesParents(t *testing.T, s *stand) {
+func closesParents(t *testing.T, s *testCluster) {
 	alice, super, name := s.as(t, "alice"), s.superuser(t), s.reader(t)
-	exec1(t, super, `CREATE ROLE outsider LOGIN`)
+	mustExec(t, super, `CREATE ROLE outsider LOGIN`)
 	protect(t, alice, "alice.child")
-	exec1(t, alice, `CREATE TABLE alice.grandparent (id integer NOT NULL, secret text); CREATE TABLE alice.parent () INHERITS (alice.grandparent);
+	mustExec(t, alice, `CREATE TABLE alice.grandparent (id integer NOT NULL, secret text); CREATE TABLE alice.parent () INHERITS (alice.grandparent);
 ALTER TABLE alice.child INHERIT alice.parent; GRANT SELECT ON alice.grandparent TO `+pgx.Identifier{name}.Sanitize())
 	refusedWithHint(t, alice, "42501", "alice.grandparent", `CALL tailor.activate('alice.child')`)
-	exec1(t, alice, `REVOKE ALL ON alice.grandparent FROM `+name+`; CALL tailor.activate('alice.child')`)
+	mustExec(t, alice, `REVOKE ALL ON alice.grandparent FROM `+name+`; CALL tailor.activate('alice.child')`)
 
-	exec1(t, alice, `GRANT SELECT (secret) ON alice.parent TO outsider`)
+	mustExec(t, alice, `GRANT SELECT (secret) ON alice.parent TO outsider`)
 	refusedWithHint(t, alice, "42501", "alice.parent", `CALL tailor.grant_reader('outsider')`)
-	exec1(t, alice, `GRANT SELECT ON alice.parent TO `+name)
+	mustExec(t, alice, `GRANT SELECT ON alice.parent TO `+name)
 	found := false
 	_, findings := doctor(t, s)
 	for _, f := range findings {
 		if f.Check == "privileges" && f.Object == "alice.parent" && f.Severity == "serious" {
 			found = true
-			exec1(t, super, f.Mend)
+			mustExec(t, super, f.Mend)
 		}
 	}
 	if !found {
@@ -71,25 +71,25 @@ ALTER TABLE alice.child INHERIT alice.parent; GRANT SELECT ON alice.grandparent 
 	refused(t, s.as(t, name), "42501", `SELECT secret FROM alice.parent`)
 
 	// A part has a parent that its table has not.
-	exec1(t, alice, `CREATE TABLE alice.beside (id integer NOT NULL); CREATE TABLE alice.heir () INHERITS (alice.child);
+	mustExec(t, alice, `CREATE TABLE alice.beside (id integer NOT NULL); CREATE TABLE alice.heir () INHERITS (alice.child);
 ALTER TABLE alice.heir INHERIT alice.beside; GRANT SELECT ON alice.beside TO PUBLIC`)
 	refusedWithHint(t, alice, "42501", "alice.beside", `CALL tailor.activate('alice.child')`)
-	exec1(t, alice, `REVOKE ALL ON alice.beside FROM PUBLIC; REVOKE ALL (secret) ON alice.parent FROM outsider`)
+	mustExec(t, alice, `REVOKE ALL ON alice.beside FROM PUBLIC; REVOKE ALL (secret) ON alice.parent FROM outsider`)
 }
 
-func noticesParents(t *testing.T, s *stand) {
+func noticesParents(t *testing.T, s *testCluster) {
 	p := s.serve(t)
 	alice, name := s.as(t, "alice"), s.reader(t)
 	protect(t, alice, "alice.adopted")
-	exec1(t, alice, `CREATE TABLE alice.foster (id integer NOT NULL, secret text); GRANT SELECT ON alice.foster TO PUBLIC;
+	mustExec(t, alice, `CREATE TABLE alice.foster (id integer NOT NULL, secret text); GRANT SELECT ON alice.foster TO PUBLIC;
 CALL tailor.activate('alice.adopted')`)
 	reader := connect(t, p.dsn(name))
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), `SELECT age FROM alice.adopted`)
 		return err == nil
 	})
-	exec1(t, reader, `SELECT count(*) FROM alice.foster`)
-	exec1(t, alice, `ALTER TABLE alice.adopted INHERIT alice.foster`)
+	mustExec(t, reader, `SELECT count(*) FROM alice.foster`)
+	mustExec(t, alice, `ALTER TABLE alice.adopted INHERIT alice.foster`)
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), `SELECT age FROM alice.adopted`)
 		var answer *pgconn.PgError
@@ -97,70 +97,70 @@ CALL tailor.activate('alice.adopted')`)
 	})
 	refused(t, reader, "0A000", `SELECT secret FROM alice.foster`)
 	refusedWithHint(t, alice, "42501", "alice.foster", `CALL tailor.activate('alice.adopted')`)
-	exec1(t, alice, `REVOKE ALL ON alice.foster FROM PUBLIC; CALL tailor.activate('alice.adopted')`)
+	mustExec(t, alice, `REVOKE ALL ON alice.foster FROM PUBLIC; CALL tailor.activate('alice.adopted')`)
 }
 
-func closesViews(t *testing.T, s *stand) {
+func closesViews(t *testing.T, s *testCluster) {
 	alice, super, name := s.as(t, "alice"), s.superuser(t), s.reader(t)
 	protect(t, alice, "alice.viewed")
-	exec1(t, alice, `CREATE VIEW alice.inner_view AS SELECT * FROM alice.viewed; CREATE VIEW alice.outer_view AS SELECT secret FROM alice.inner_view;
+	mustExec(t, alice, `CREATE VIEW alice.inner_view AS SELECT * FROM alice.viewed; CREATE VIEW alice.outer_view AS SELECT secret FROM alice.inner_view;
 CREATE MATERIALIZED VIEW alice.stored AS SELECT secret FROM alice.viewed`)
 	for _, view := range []string{"outer_view", "stored"} {
-		exec1(t, alice, `GRANT SELECT (secret) ON alice.`+view+` TO `+name)
+		mustExec(t, alice, `GRANT SELECT (secret) ON alice.`+view+` TO `+name)
 		refusedWithHint(t, alice, "42501", "REVOKE ALL ON alice."+view, `CALL tailor.activate('alice.viewed')`)
-		exec1(t, alice, `REVOKE ALL ON alice.`+view+` FROM `+name+`; REVOKE ALL (secret) ON alice.`+view+` FROM `+name)
+		mustExec(t, alice, `REVOKE ALL ON alice.`+view+` FROM `+name+`; REVOKE ALL (secret) ON alice.`+view+` FROM `+name)
 	}
 	// A reader's own view has the rights of the reader, and stops nobody.
-	exec1(t, super, `CREATE SCHEMA readers; GRANT ALL ON SCHEMA readers TO PUBLIC`)
-	exec1(t, s.as(t, name), `CREATE VIEW readers.own AS SELECT secret FROM alice.viewed`)
-	exec1(t, alice, `CALL tailor.activate('alice.viewed'); CALL tailor.activate('alice.viewed')`)
+	mustExec(t, super, `CREATE SCHEMA readers; GRANT ALL ON SCHEMA readers TO PUBLIC`)
+	mustExec(t, s.as(t, name), `CREATE VIEW readers.own AS SELECT secret FROM alice.viewed`)
+	mustExec(t, alice, `CALL tailor.activate('alice.viewed'); CALL tailor.activate('alice.viewed')`)
 	if one[int](t, super, `SELECT current_setting('server_version_num')::integer`) >= 150000 {
-		exec1(t, alice, `ALTER VIEW alice.inner_view SET (security_invoker); GRANT SELECT ON alice.inner_view TO PUBLIC; CALL tailor.activate('alice.viewed')`)
+		mustExec(t, alice, `ALTER VIEW alice.inner_view SET (security_invoker); GRANT SELECT ON alice.inner_view TO PUBLIC; CALL tailor.activate('alice.viewed')`)
 	}
 	// A parent's view shows the rows as well.
-	exec1(t, alice, `CREATE TABLE alice.viewed_parent (id integer NOT NULL, secret text); ALTER TABLE alice.viewed INHERIT alice.viewed_parent;
+	mustExec(t, alice, `CREATE TABLE alice.viewed_parent (id integer NOT NULL, secret text); ALTER TABLE alice.viewed INHERIT alice.viewed_parent;
 CREATE VIEW alice.of_parent AS SELECT secret FROM alice.viewed_parent; GRANT SELECT ON alice.of_parent TO PUBLIC`)
 	refusedWithHint(t, alice, "42501", "alice.of_parent", `CALL tailor.activate('alice.viewed')`)
-	exec1(t, super, `REVOKE ALL ON SCHEMA readers FROM PUBLIC`)
+	mustExec(t, super, `REVOKE ALL ON SCHEMA readers FROM PUBLIC`)
 	// As long as it does, nobody else becomes a reader.
-	exec1(t, super, `CREATE ROLE another LOGIN`)
+	mustExec(t, super, `CREATE ROLE another LOGIN`)
 	refusedWithHint(t, super, "42501", "alice.of_parent", `CALL tailor.grant_reader('another')`)
-	exec1(t, alice, `REVOKE ALL ON alice.of_parent FROM PUBLIC`)
+	mustExec(t, alice, `REVOKE ALL ON alice.of_parent FROM PUBLIC`)
 }
 
-func knowsViewsOfParts(t *testing.T, s *stand) {
+func knowsViewsOfParts(t *testing.T, s *testCluster) {
 	p := s.serve(t)
 	alice, super, name := s.as(t, "alice"), s.superuser(t), s.reader(t)
-	exec1(t, alice, `CREATE TABLE alice.whole (id integer, shown text) PARTITION BY RANGE (id);
+	mustExec(t, alice, `CREATE TABLE alice.whole (id integer, shown text) PARTITION BY RANGE (id);
 CREATE TABLE alice.piece PARTITION OF alice.whole FOR VALUES FROM (0) TO (100);
 INSERT INTO alice.whole SELECT n, 'shown' FROM generate_series(1, 40) n;
 CALL tailor.protect('alice.whole', subject => 'id', k => 5); CALL tailor.classify('alice.whole', 'shown', 'non_sensitive'); CALL tailor.activate('alice.whole');
 CREATE VIEW alice.of_piece AS SELECT id FROM alice.piece; GRANT SELECT ON alice.of_piece TO PUBLIC`)
-	exec1(t, super, `CREATE VIEW research.of_whole AS SELECT id FROM alice.whole; GRANT SELECT ON research.of_whole TO PUBLIC`)
+	mustExec(t, super, `CREATE VIEW research.of_whole AS SELECT id FROM alice.whole; GRANT SELECT ON research.of_whole TO PUBLIC`)
 	reader := connect(t, p.dsn(name))
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), `SELECT shown FROM alice.whole`)
 		return err == nil
 	})
-	exec1(t, reader, `SELECT shown FROM research.whole`)
+	mustExec(t, reader, `SELECT shown FROM research.whole`)
 	refused(t, reader, "0A000", `SELECT id FROM alice.of_piece`)
 	waitFor(t, endsWith(t, reader, "42501", `SELECT id FROM research.of_whole`))
-	exec1(t, super, `REVOKE ALL ON alice.of_piece, research.of_whole FROM PUBLIC`)
+	mustExec(t, super, `REVOKE ALL ON alice.of_piece, research.of_whole FROM PUBLIC`)
 }
 
 // keepsNoSamples looks at a copy that no proxy has taken in, at what is read without
 // row-level security, and at payload that stands in averages.
-func keepsNoSamples(t *testing.T, s *stand) {
+func keepsNoSamples(t *testing.T, s *testCluster) {
 	p := s.serve(t)
 	reader, super := connect(t, p.dsn(s.reader(t))), s.superuser(t)
-	exec1(t, super, `CREATE TABLE wages (id integer PRIMARY KEY, age integer, pay integer); INSERT INTO wages SELECT n, n % 90, n * 7 FROM generate_series(1, 400) n;
+	mustExec(t, super, `CREATE TABLE wages (id integer PRIMARY KEY, age integer, pay integer); INSERT INTO wages SELECT n, n % 90, n * 7 FROM generate_series(1, 400) n;
 CALL tailor.protect('wages', 'id', 5); CALL tailor.rows('wages', false);
 CALL tailor.classify('wages', 'age', 'quasi_identifier', hierarchy => 'age'); CALL tailor.classify('wages', 'pay', 'sensitive'); CALL tailor.activate('wages')`)
-	exec1(t, reader, `SELECT age, zip FROM patients`)
-	exec1(t, reader, `SELECT age, count(*) FROM wages GROUP BY age`)
+	mustExec(t, reader, `SELECT age, zip FROM patients`)
+	mustExec(t, reader, `SELECT age, count(*) FROM wages GROUP BY age`)
 	p.stop(t)
-	exec1(t, super, `CALL tailor.refresh('patients'); CALL tailor.refresh('wages')`)
-	exec1(t, super, `ANALYZE`)
+	mustExec(t, super, `CALL tailor.refresh('patients'); CALL tailor.refresh('wages')`)
+	mustExec(t, super, `ANALYZE`)
 	const sampled = `SELECT coalesce(string_agg(DISTINCT tablename || '.' || attname, ', '), '') FROM pg_stats WHERE schemaname = 'tailor_store' AND tablename ~ $1`
 	const numbers = ` AND attname ~ '^tailor (row|tuple|person|key|nth|subject|block|class|number)$'`
 	wages := one[int](t, super, `SELECT chain FROM tailor.chain WHERE relation = 'wages'::regclass`)

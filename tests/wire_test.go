@@ -456,11 +456,11 @@ func TestManyClientsAtOnceShareOneChain(t *testing.T) {
 // goodbye, or with what breaks the protocol, are PostgreSQL's to run.
 func TestWhatWasSentBeforeTheEndIsRun(t *testing.T) {
 	super := shared.superuser(t)
-	exec1(t, super, `CREATE SEQUENCE IF NOT EXISTS farewells; GRANT ALL ON farewells TO PUBLIC`)
+	mustExec(t, super, `CREATE SEQUENCE IF NOT EXISTS farewells; GRANT ALL ON farewells TO PUBLIC`)
 	p := shared.serve(t)
 	user := shared.reader(t)
 	for claim, end := range map[string][]byte{"goodbye": {'X', 0, 0, 0, 4}, "a bad length": {'Q', 0, 0, 0, 0}, "nothing": nil} {
-		exec1(t, super, `SELECT setval('farewells', 1, false)`)
+		mustExec(t, super, `SELECT setval('farewells', 1, false)`)
 		w := dial(t, p.dsn(user))
 		message, err := (&pgproto3.Query{String: "SELECT nextval('farewells')"}).Encode(nil)
 		if err != nil {

@@ -98,7 +98,7 @@ func (f *file) count() error {
 
 // write makes lines durable, each of which ends with a newline.
 func (f *file) write(lines []byte) error {
-	if err := f.mend(); err != nil {
+	if err := f.recoverFile(); err != nil {
 		return err
 	}
 	if err := f.rotate(int64(len(lines))); err != nil {
@@ -163,7 +163,7 @@ func (f *file) rotate(more int64) error {
 // close leaves a file that needs no journal, unless that cannot be had.
 func (f *file) close() {
 	if f.journal != nil {
-		if f.current == nil || f.mend() == nil && f.settle() == nil {
+		if f.current == nil || f.recoverFile() == nil && f.sync() == nil {
 			_ = os.Remove(f.journal.path)
 		}
 		f.journal.close()

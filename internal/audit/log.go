@@ -173,7 +173,7 @@ func (l *Log) Tidy() {
 	}
 	if l.gather(tidyLength); l.unfailed && !l.behind && len(l.waiting) <= tidyLength {
 		if l.seal() != nil {
-			l.takeBack() // whoever writes will say why
+			l.unsealBatch() // whoever writes will say why
 		}
 	}
 	<-l.turn
@@ -343,12 +343,12 @@ func (l *Log) tryBatch() (durable bool, err error) {
 		defer cancel()
 	}
 	if l.behind {
-		l.takeBack() // lines may turn out to have been written
+		l.unsealBatch() // lines may turn out to have been written
 		if err := l.catchUp(ctx); err != nil {
 			return false, err
 		}
 	}
-	defer l.takeBack()
+	defer l.unsealBatch()
 	if err := l.seal(); err != nil {
 		return false, err
 	}
@@ -392,8 +392,8 @@ func (l *Log) seal() error {
 	return nil
 }
 
-// takeBack takes the places from the lines that have them, unless the lines have been written.
-func (l *Log) takeBack() {
+// unsealBatch takes the places from the lines that have them, unless the lines have been written.
+func (l *Log) unsealBatch() {
 	l.leftOut.Add(l.sealed.missing)
 	l.sealed = batch{}
 }

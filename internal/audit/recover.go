@@ -38,7 +38,7 @@ func (f *file) recover() (head, error) {
 		}
 	}
 	f.size = end
-	if err := f.settle(); err != nil {
+	if err := f.sync(); err != nil {
 		return head{}, err
 	}
 	f.journal, _ = openJournal(f.path)

@@ -8,7 +8,7 @@ func (f *file) flush(lines []byte) error {
 	if f.journal != nil && f.journal.takes(len(lines)) {
 		return f.journal.add(lines, f.current, f.size)
 	}
-	if err := f.settle(); err != nil {
+	if err := f.sync(); err != nil {
 		return err
 	}
 	if f.journal != nil && !f.journal.named() {
@@ -21,8 +21,8 @@ func (f *file) flush(lines []byte) error {
 	return nil
 }
 
-// settle makes the current file durable by itself.
-func (f *file) settle() error {
+// sync makes the current file durable by itself.
+func (f *file) sync() error {
 	err := syscall.Fdatasync(int(f.current.Fd()))
 	if err == nil && f.journal != nil {
 		f.journal.used = 0
@@ -33,7 +33,7 @@ func (f *file) settle() error {
 // end makes the current file durable and its journal empty, before another file
 // takes its name.
 func (f *file) end() error {
-	if err := f.settle(); err != nil {
+	if err := f.sync(); err != nil {
 		f.doubt = true
 		return err
 	}
@@ -43,10 +43,10 @@ func (f *file) end() error {
 	return f.journal.clear()
 }
 
-// mend comes to a known state after a failure. A kernel that failed to write a
+// recoverFile comes to a known state after a failure. A kernel that failed to write a
 // page may take it for written, so what the journal holds is written again;
 // and what a failed write left in the journal is not to come back from there.
-func (f *file) mend() error {
+func (f *file) recoverFile() error {
 	if !f.doubt || f.current == nil {
 		return nil
 	}
