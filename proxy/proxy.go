@@ -38,6 +38,7 @@ type Audit interface {
 	Finish(r *audit.Record, o audit.Outcome)
 	Tidy() // when nobody waits
 	RefusedLogin(r *audit.Record)
+	Available() bool // whether the last records could be written
 }
 
 var (

@@ -18,6 +18,7 @@ type silence struct{}
 
 func (silence) Append(context.Context, *audit.Record) error { return nil }
 func (silence) Finish(*audit.Record, audit.Outcome)         {}
+func (silence) Available() bool                             { return true }
 func (silence) Tidy()                                       {}
 func (silence) RefusedLogin(*audit.Record)                  {}
 

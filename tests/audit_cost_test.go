@@ -23,6 +23,7 @@ type noRecords struct{}
 
 func (noRecords) Append(context.Context, *audit.Record) error { return nil }
 func (noRecords) Finish(*audit.Record, audit.Outcome)         {}
+func (noRecords) Available() bool                             { return true }
 func (noRecords) Tidy()                                       {}
 func (noRecords) RefusedLogin(*audit.Record)                  {}
 
