@@ -17,7 +17,8 @@ func TestHealthAsksTheProxyOfTheSameFile(t *testing.T) {
 	defer proxy.Close()
 	_, port, _ := strings.Cut(strings.TrimPrefix(proxy.URL, "http://"), ":")
 	config := file(t, "tailor.yaml", "metrics: 0.0.0.0:"+port+"\nmax_clients: 10\n")
-	if code, out, fault := tailor(t, "health", "--config", config); code != exitSuccess || out != "ready\n" {
+	code, out, fault := tailor(t, "health", "--config", config)
+	if code != exitSuccess || out != "ready\n" {
 		t.Errorf("exit %d: %s%s", code, out, fault)
 	}
 	t.Setenv("TAILOR_METRICS", "127.0.0.1:"+port)
@@ -25,7 +26,8 @@ func TestHealthAsksTheProxyOfTheSameFile(t *testing.T) {
 		t.Errorf("by the environment: exit %d: %s", code, fault)
 	}
 	ready = false
-	if code, _, fault := tailor(t, "health"); code != exitFailure || !strings.Contains(fault, "not ready") {
+	code, _, fault = tailor(t, "health")
+	if code != exitFailure || !strings.Contains(fault, "not ready") {
 		t.Errorf("exit %d: %s", code, fault)
 	}
 	proxy.Close()
