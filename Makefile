@@ -70,5 +70,5 @@ house: ## how the packages are built: lines, groups of files, methods (docs/deci
 prepare: ## installs what is missing: PostgreSQL's server binaries and psql
 	scripts/prepare
 
-prepare-test: ## what the tests need besides: sqlsmith, chromium
+prepare-test: ## what the tests need besides: sqlsmith, haproxy, chromium
 	scripts/prepare test
