@@ -9,7 +9,9 @@ FROM debian:bookworm-slim
 RUN apt-get update && \
     apt-get install --yes --no-install-recommends ca-certificates && \
     rm -rf /var/lib/apt/lists/* && \
-    useradd --system --uid 10001 --user-group --home-dir /var/lib/tailor tailor && \
+    groupadd --gid 10001 tailor && \
+    useradd --uid 10001 --gid 10001 --home-dir /var/lib/tailor --no-create-home \
+        --shell /usr/sbin/nologin tailor && \
     install -d -o 10001 -g 10001 -m 0700 /var/lib/tailor
 COPY --from=build /src/bin/tailor /usr/local/bin/tailor
 COPY packaging/container.yaml /etc/tailor/tailor.yaml

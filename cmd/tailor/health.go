@@ -48,7 +48,7 @@ func askReady(ctx context.Context, address string) error {
 		return fmt.Errorf("metrics: %w", err)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
+		host = "127.0.0.1" // "localhost" is not known everywhere
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
