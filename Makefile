@@ -13,7 +13,7 @@ END_TO_END := A B-D E-L M-P Q-T U-Z
 RELEASES := -run 'Snapshot|Attacks|Admitted|Release|NoJoin|Joined|Joins|Lends|SetValued|Upgraded|Cursors|Execute|Ticket|Kept|Labels|ExpectsFew|NobodyNeeds|Aggregates|NumbersStand|BlocksMeet' ./tests
 VERSIONS := 14 16 17 18
 
-.PHONY: demo test unit test-packages test-end-to-end test-versions lint house build bench bench-proxy compat soak prepare prepare-test
+.PHONY: dist demo test unit test-packages test-end-to-end test-versions lint house build bench bench-proxy compat soak prepare prepare-test
 
 demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
 	./bin/tailor demo $(ARGS)
@@ -58,6 +58,9 @@ compat: prepare build ## drivers' own test suites, directly and through tailor
 build:
 	$(GO) build -trimpath -o bin/tailor ./cmd/tailor
 
+dist: ## Debian packages, their parts lists and checksums in dist/; ARCHS=amd64 for one
+	scripts/dist
+
 lint: ## formatting, vet, static analysis
 	scripts/lint
 
@@ -67,5 +70,5 @@ house: ## how the packages are built: lines, groups of files, methods (docs/deci
 prepare: ## installs what is missing: PostgreSQL's server binaries and psql
 	scripts/prepare
 
-prepare-test: ## what the tests need besides: sqlsmith, chromium
+prepare-test: ## what the tests need besides: sqlsmith, haproxy, chromium
 	scripts/prepare test

@@ -40,10 +40,10 @@ func newSpace(p *Problem) (*space, error) {
 // checker checks nodes. It is not safe for concurrent use; each goroutine has
 // one of its own.
 type checker struct {
-	space   *space
-	grouper *grouper
-	evaluator   *nodeEvaluator
-	direct  bool // classes are always formed from the entries
+	space     *space
+	grouper   *grouper
+	evaluator *nodeEvaluator
+	direct    bool // classes are always formed from the entries
 }
 
 func newChecker(s *space) *checker {

@@ -100,8 +100,8 @@ type searcher struct {
 	options  Options
 	checker  *checker
 	aside    *checker // for a second check at the same time while climbing; nil until then
-	pruning *pruning
-	rollups *prefixRollups
+	pruning  *pruning
+	rollups  *prefixRollups
 	seen     map[string]struct{} // nodes checked
 	best     levels              // nil until an admissible node is found
 	score    float64

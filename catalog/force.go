@@ -213,11 +213,11 @@ func ErrTooNew() *sqlstate.Error {
 		WithHint("Start the transaction again.")
 }
 
-// AssertStand fails with 40001 where one of the releases that a statement was
+// AssertReleasesCurrent fails with 40001 where one of the releases that a statement was
 // planned on is not, or not under the same policy, what it was: whatever the
 // server says of the statement then, it was planned too early. Errors are of type
 // *[sqlstate.Error].
-func (c *Catalog) AssertStand(ctx context.Context, releases []*Release) error {
+func (c *Catalog) AssertReleasesCurrent(ctx context.Context, releases []*Release) error {
 	var chains, editions, versions []int
 	var joined []bool
 	for _, r := range releases {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Ticket appends to a statement over releases what tailor.admit asks for: proof
+// AdmissionToken appends to a statement over releases what tailor.admit asks for: proof
 // that the proxy planned and recorded this text, for the session at the server
 // that tailor.session names so, and
 // these editions of releases. Attacker: a reader who sends any SQL, also in
@@ -18,7 +18,7 @@ import (
 // statement that was planned on one policy is answered under another.
 // TestRefusals, TestNoWayPastTheRecord and TestWhatOvertakesAPlanIsSaidOrAnswered
 // check it.
-func (c *Catalog) Ticket(statement string, session string, releases []*Release) string {
+func (c *Catalog) AdmissionToken(statement string, session string, releases []*Release) string {
 	var chains []string
 	for _, r := range releases {
 		chains = append(chains, fmt.Sprintf("%d:%d", r.Chain, r.Edition))

@@ -72,7 +72,7 @@ func (s *session) passBack(frame []byte, inside bool) (rests bool, err error) {
 		return false, err
 	}
 	in.settle()
-	s.proxy.audit.Tidy()
+	s.proxy.audit.SealPending()
 	return true, nil
 }
 

@@ -46,17 +46,17 @@ type pendingReply struct {
 	decision *decision
 	runs     *prepared // what it runs, where that reads releases
 	// record is finished when the answer ends; nil for none.
-	record  *audit.Record
-	fingerprint   *fingerprint // counts the run in place of a record; nil for none
-	started time.Time
-	rows    int64
-	copying bool // the server has asked for a copy from the client
+	record      *audit.Record
+	fingerprint *fingerprint // counts the run in place of a record; nil for none
+	started     time.Time
+	rows        int64
+	copying     bool // the server has asked for a copy from the client
 	// answered says that the server may be ready: of 'Q' and 'F' only.
 	answered bool
 	// silent says that the client does not see the answer, unless it is an error.
 	silent bool
 	ahead  *pipelinedQuery // of a simple query that is planned ahead; nil for none
-	most   uint32 // rows that were asked for; 0 for all
+	most   uint32          // rows that were asked for; 0 for all
 	// internal receives the answer, which the client does not see.
 	internal *internalQuery
 	// lent says that it came from blank, and that once it is in the queue nobody

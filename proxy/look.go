@@ -9,9 +9,9 @@ import (
 // answered once, when it is asked first, however often the text runs. It belongs
 // to the goroutine that forwards statements.
 type statementInfo struct {
-	text  string
-	asked questions
-	yes   questions // of those that were asked
+	text        string
+	asked       questions
+	yes         questions // of those that were asked
 	fingerprint uint64    // see tally; 0 until it was asked for
 	// free is the session's snapshot, by number, in which the text names nothing
 	// protected; 0 for none that is known.

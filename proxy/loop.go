@@ -20,8 +20,8 @@ type loop struct {
 
 	// The loop's goroutine alone looks at these.
 	turns  map[descriptor]*loopSession // by either side
-	events []syscall.EpollEvent // that have come
-	ceded  time.Time            // when it was last Go's scheduler's turn
+	events []syscall.EpollEvent        // that have come
+	ceded  time.Time                   // when it was last Go's scheduler's turn
 
 	mu      sync.Mutex
 	posted  []func() // to be done by the loop's goroutine

@@ -30,6 +30,12 @@ func newMeters(p *Proxy) *proxyMetrics {
 	r := &m.registry
 	m.connections = r.Counter("tailor_connections_total", "Connections accepted, cancel requests included.")
 	m.logins = r.Counters("tailor_logins_total", "Logins by outcome.", "outcome", "accepted", "refused")
+	r.Gauge("tailor_ready", "1 if new clients would be served, as /readyz says, else 0.",
+		func() float64 { return oneIf(p.Ready()) })
+	r.Gauge("tailor_audit_available", "1 if the last audit records could be written, else 0.",
+		func() float64 { return oneIf(p.audit.Available()) })
+	r.Gauge("tailor_max_clients", "Sessions that may be open at once.",
+		func() float64 { return float64(p.running.Load().MaxClients) })
 	r.Gauge("tailor_sessions", "Sessions that are open.", func() float64 { return float64(p.registry.count()) })
 	r.Gauge("tailor_queued_clients", "Clients that wait for a session or a connection to PostgreSQL.", func() float64 { return float64(p.clientLimiter.queued() + p.upstreamLimiter.queued()) })
 	r.Gauge("tailor_upstream_connections", "Connections to PostgreSQL that clients have.", func() float64 { return float64(p.upstreamLimiter.occupied()) })
@@ -41,6 +47,13 @@ func newMeters(p *Proxy) *proxyMetrics {
 	m.toClients, m.toServer = bytes["client"], bytes["server"]
 	m.loss = r.Gauges("tailor_chain_loss", "Information loss of the last answer of a chain, 0 to 1.", "chain")
 	return m
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // ended counts a statement.

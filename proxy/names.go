@@ -18,9 +18,9 @@ import (
 // unnamed one.
 type prepared struct {
 	*statementInfo // at the client's own text
-	plan  *planner.Plan
-	meant uint64 // the meaning of names that the plan depends on; 0 for none
-	name  string // under which the server knows it
+	plan           *planner.Plan
+	meant          uint64 // the meaning of names that the plan depends on; 0 for none
+	name           string // under which the server knows it
 	// fetches is what a text reads that fetches from cursors.
 	fetches *decision
 	// decision is what the text reads that the server has; nil where it passes.

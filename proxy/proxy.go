@@ -27,7 +27,7 @@ type Catalog interface {
 	Show(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
 	AssertReleasesCurrent(ctx context.Context, releases []*catalog.Release) error
 	Owns(ctx context.Context, p *catalog.Principal, r *catalog.Relation) (bool, error)
-	Ticket(statement string, session string, releases []*catalog.Release) string
+	AdmissionToken(statement string, session string, releases []*catalog.Release) string
 	Settle(ctx context.Context, which func(*catalog.Relation) bool) []catalog.Unsettled
 }
 
@@ -36,8 +36,9 @@ type Catalog interface {
 type Audit interface {
 	Append(ctx context.Context, r *audit.Record) error
 	Finish(r *audit.Record, o audit.Outcome)
-	Tidy() // when nobody waits
+	SealPending() // when nobody waits
 	RefusedLogin(r *audit.Record)
+	Available() bool // whether the last records could be written
 }
 
 var (
@@ -47,25 +48,25 @@ var (
 
 // Proxy serves clients. It is made by New and runs until Serve's context ends.
 type Proxy struct {
-	running atomic.Pointer[running]
-	catalog Catalog
-	audit   Audit
-	log     *slog.Logger
-	clock   func() time.Time
-	secret  []byte // of mock verifiers, and of cancel keys where there are no peers
-	seed    maphash.Seed
-	cancels cancels
-	passing chan struct{} // one for each cancel request on its way to a peer
-	cancelLimiter cancelLimiter
-	replays replays
-	registry    registry
+	running         atomic.Pointer[running]
+	catalog         Catalog
+	audit           Audit
+	log             *slog.Logger
+	clock           func() time.Time
+	secret          []byte // of mock verifiers, and of cancel keys where there are no peers
+	seed            maphash.Seed
+	cancels         cancels
+	passing         chan struct{} // one for each cancel request on its way to a peer
+	cancelLimiter   cancelLimiter
+	replays         replays
+	registry        registry
 	clientLimiter   *connLimiter
-	upstreamLimiter  *connLimiter // of connections to PostgreSQL
-	idle   idlePool
-	metrics  *proxyMetrics
-	sharedStats  sharedStats
-	loops   []*loop
-	next    atomic.Uint32 // of the loops
+	upstreamLimiter *connLimiter // of connections to PostgreSQL
+	idle            idlePool
+	metrics         *proxyMetrics
+	sharedStats     sharedStats
+	loops           []*loop
+	next            atomic.Uint32 // of the loops
 	// starting bounds the connections that have not come to a session yet.
 	starting chan struct{}
 	draining atomic.Bool

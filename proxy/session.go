@@ -37,9 +37,9 @@ type session struct {
 	out *sink   // to the client
 	up  *sink   // to the server
 
-	touch  sync.Mutex // guards what follows, client and server.conn against those who interrupt
-	loopSession   *loopSession      // of the loop that serves the session; nil for none
-	parted bool       // the server's side may be another's
+	touch       sync.Mutex   // guards what follows, client and server.conn against those who interrupt
+	loopSession *loopSession // of the loop that serves the session; nil for none
+	parted      bool         // the server's side may be another's
 
 	stop     context.CancelCauseFunc // ends the session, for the reason given
 	end      error                   // why it has ended

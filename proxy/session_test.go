@@ -18,7 +18,8 @@ type silence struct{}
 
 func (silence) Append(context.Context, *audit.Record) error { return nil }
 func (silence) Finish(*audit.Record, audit.Outcome)         {}
-func (silence) Tidy()                                       {}
+func (silence) Available() bool                             { return true }
+func (silence) SealPending()                                {}
 func (silence) RefusedLogin(*audit.Record)                  {}
 
 // someone is a client without a connection.

@@ -121,7 +121,7 @@ func (s *session) count(e *pendingReply, l *statementInfo) {
 
 // admissionToken lets the server see that a text has been planned and will be recorded.
 func (s *session) admissionToken(text string, d *decision) string {
-	return s.proxy.catalog.Ticket(text, s.server.session, d.releases)
+	return s.proxy.catalog.AdmissionToken(text, s.server.session, d.releases)
 }
 
 // refuse makes an expectation carry the reason why a statement does not run.

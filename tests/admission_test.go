@@ -38,7 +38,7 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 		"SELECT pay FROM " + view,
 		"SELECT pay FROM generate_series(1, 1) LEFT JOIN " + view + " r ON pay = pay OR pay IS NULL",
 	}
-	planned := func(text string) string { return policies.Ticket(text, session, []*catalog.Release{release}) }
+	planned := func(text string) string { return policies.AdmissionToken(text, session, []*catalog.Release{release}) }
 	for _, text := range texts {
 		if rows := rowsOf(t, past, planned(text)); len(rows) != 2400 {
 			t.Fatalf("%s: %d rows before the refresh", text, len(rows))

@@ -23,7 +23,8 @@ type noRecords struct{}
 
 func (noRecords) Append(context.Context, *audit.Record) error { return nil }
 func (noRecords) Finish(*audit.Record, audit.Outcome)         {}
-func (noRecords) Tidy()                                       {}
+func (noRecords) Available() bool                             { return true }
+func (noRecords) SealPending()                                {}
 func (noRecords) RefusedLogin(*audit.Record)                  {}
 
 // BenchmarkFileSink asks a protected query through a proxy without records,

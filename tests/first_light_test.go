@@ -330,7 +330,11 @@ func waitFor(t *testing.T, met func() bool) {
 }
 
 func TestWithoutAuditProtectedQueriesAreRefusedAndOthersPass(t *testing.T) {
-	p := shared.serve(t)
+	p := shared.serve(t, "--metrics", "127.0.0.1:0")
+	available := func() bool {
+		_, text := get(t, p.operations(t)+"/metrics")
+		return strings.Contains(text, "\ntailor_audit_available 1\n")
+	}
 	user := shared.reader(t)
 	conn := connect(t, p.dsn(user))
 	direct := shared.superuser(t)
@@ -344,11 +348,17 @@ func TestWithoutAuditProtectedQueriesAreRefusedAndOthersPass(t *testing.T) {
 	if !errors.As(err, &answer) || answer.Code != "KA005" {
 		t.Errorf("without an audit log: %v, want KA005", err)
 	}
+	if available() {
+		t.Error("the metrics tell nothing of it")
+	}
 	if n := one[int](t, conn, "SELECT count(*) FROM numbers"); n != 10000 {
 		t.Errorf("an unprotected query counts %d", n)
 	}
 	restore()
 	if n := one[int](t, conn, "SELECT count(*) FROM patients"); n != patients {
 		t.Errorf("with the audit log back: %d", n)
+	}
+	if !available() {
+		t.Error("the metrics tell nothing of its being back")
 	}
 }

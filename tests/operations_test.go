@@ -93,6 +93,7 @@ func TestOperatorsSeeWhatTheProxyDoes(t *testing.T) {
 	}
 	_, text := get(t, base+"/metrics")
 	for _, want := range []string{
+		`tailor_build_info{version="`, "tailor_ready 1\n", "tailor_audit_available 1\n", "tailor_max_clients 1000\n",
 		"tailor_sessions 1", `tailor_logins_total{outcome="accepted"} 1`, `tailor_statements_total{verdict="passed"} 1`,
 		`tailor_statements_total{verdict="released"} 1`, `tailor_statements_total{verdict="refused"} 1`,
 		`tailor_statements_total{verdict="failed"} 1`, `tailor_statement_seconds_count{verdict="released"} 1`,

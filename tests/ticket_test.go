@@ -60,14 +60,14 @@ func TestATicketIsForOneSessionOfAllTimes(t *testing.T) {
 		{"an earlier one, the plans forgotten", number + " " + startOfOther, "DISCARD ALL", "42501"},
 	} {
 		mustExec(t, direct, c.before)
-		_, err := direct.Exec(t.Context(), policies.Ticket(text, c.session, []*catalog.Release{release}), pgx.QueryExecModeSimpleProtocol)
+		_, err := direct.Exec(t.Context(), policies.AdmissionToken(text, c.session, []*catalog.Release{release}), pgx.QueryExecModeSimpleProtocol)
 		if codeIn(err) != c.code || c.code == "" && err != nil {
 			t.Errorf("%s: %v, want %q", c.claim, err, c.code)
 		}
 	}
 	another := *release
 	another.Edition++
-	if _, err := direct.Exec(t.Context(), policies.Ticket(text, session, []*catalog.Release{&another}), pgx.QueryExecModeSimpleProtocol); codeIn(err) != "40001" {
+	if _, err := direct.Exec(t.Context(), policies.AdmissionToken(text, session, []*catalog.Release{&another}), pgx.QueryExecModeSimpleProtocol); codeIn(err) != "40001" {
 		t.Errorf("another edition: %v, want 40001", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestASessionIsAskedForOnce(t *testing.T) {
 	policies, release, text := ticketed(t, shared.serve(t), user)
 	mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s SET track_functions = 'pl'", user))
 	conn := connect(t, fmt.Sprintf("postgres://%[1]s:%[1]s@%[2]s/hospital?sslmode=disable", user, shared.cluster.Address()))
-	text = policies.Ticket(text, one[string](t, conn, "SELECT tailor.session()"), []*catalog.Release{release})
+	text = policies.AdmissionToken(text, one[string](t, conn, "SELECT tailor.session()"), []*catalog.Release{release})
 	mustExec(t, conn, "BEGIN")
 	const calls = `SELECT coalesce(sum(calls), 0)::int FROM pg_stat_xact_user_functions WHERE schemaname = 'tailor' AND funcname = $1`
 	before := one[int](t, conn, calls, "session") // by this test
@@ -113,8 +113,8 @@ func TestPlansThatAReaderIsShownHoldNoKey(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	session := one[string](t, conn, "SELECT tailor.session()")
-	plain := policies.Ticket(text, session, []*catalog.Release{release})
-	held := policies.Ticket("DECLARE held CURSOR WITH HOLD FOR "+text, session, []*catalog.Release{release})
+	plain := policies.AdmissionToken(text, session, []*catalog.Release{release})
+	held := policies.AdmissionToken("DECLARE held CURSOR WITH HOLD FOR "+text, session, []*catalog.Release{release})
 	mustExec(t, conn, "SET debug_print_plan = on; SET client_min_messages = log; SET plan_cache_mode = force_custom_plan")
 	rowsOf(t, conn, "BEGIN", "SAVEPOINT s")
 	// What cannot be said in the client's encoding ends the look at the ticket.

@@ -34,6 +34,7 @@ var commands = []command{
 	{"doctor", "find ways round the proxy, and what else is wrong", runDoctor},
 	{"export", "write what a reader is shown of tables as files", runExport},
 	{"fidelity", "compare the answers of releases with those of the tables", runFidelity},
+	{"health", "ask whether a proxy on this machine is ready", runHealth},
 	{"hierarchy", "list hierarchies, and import them from files", runHierarchy},
 	{"install", "install or upgrade the SQL side in a database", runInstall},
 	{"password", "set the password of a role where nobody is superuser", runPassword},

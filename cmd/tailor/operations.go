@@ -6,8 +6,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"runtime"
 	"time"
 
+	"github.com/hiatus-tailor/tailor/extension"
 	"github.com/hiatus-tailor/tailor/proxy"
 )
 
@@ -18,6 +20,8 @@ func operations(ctx context.Context, address string, profiles bool, server *prox
 	if address == "" {
 		return func() {}, nil
 	}
+	server.Metrics().Info("tailor_build_info", "The version that runs, and what built it.",
+		[2]string{"version", extension.Version}, [2]string{"go_version", runtime.Version()})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

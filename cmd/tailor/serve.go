@@ -31,6 +31,12 @@ func runServe(ctx context.Context, args []string, _ io.Reader, stdout, stderr io
 	defer closeLog()
 	ready := func(address string) { fmt.Fprintf(stdout, "listening on %s\n", address) }
 	reload := func(server *proxy.Proxy) { o.reload(args, server, log) }
+	if err := awaitDatabase(ctx, o.dsn, o.wait, log); err != nil {
+		if ctx.Err() != nil { // told to end
+			return exitSuccess
+		}
+		return complain("serve", stderr, err)
+	}
 	if err := serve(ctx, o, log, ready, reload); err != nil {
 		return complain("serve", stderr, err)
 	}

@@ -20,8 +20,9 @@ type serveOptions struct {
 	proxy     proxy.Config
 	dsn       string
 	audit     *audit.Config
-	console   string // HOST:PORT; empty for none
-	metrics   string // HOST:PORT; empty for none
+	wait      time.Duration // for the database, at the start; 0 for not at all
+	console   string        // HOST:PORT; empty for none
+	metrics   string        // HOST:PORT; empty for none
 	pprof     bool
 	logFormat string
 	logLevel  slog.LevelVar
@@ -36,6 +37,8 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 	flags.StringVar(&c.Listen, "listen", c.Listen, "`HOST:PORT` for clients")
 	flags.StringVar(&c.Upstream, "upstream", c.Upstream, "`HOST:PORT` of PostgreSQL")
 	flags.StringVar(&o.dsn, "service-dsn", "", "`connection` string of tailor_owner")
+	flags.DurationVar(&o.wait, "database-wait", 0,
+		"`TIME` that serve waits at its start for a database that does not answer yet; 0 for none")
 	o.audit = auditFlags(flags)
 	flags.StringVar(&o.console, "console", "", "`HOST:PORT` of the console, on this machine; none if not given")
 
@@ -83,6 +86,9 @@ func (o *serveOptions) validate() error {
 	faults := []error{o.proxy.Validate(), o.audit.Validate(), consoleFault(o.console)}
 	if o.dsn == "" {
 		faults = append(faults, errors.New("--service-dsn is missing"))
+	}
+	if o.wait < 0 {
+		faults = append(faults, errors.New("database-wait: is negative"))
 	}
 	if o.metrics != "" {
 		if _, _, err := net.SplitHostPort(o.metrics); err != nil {

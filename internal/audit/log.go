@@ -27,6 +27,8 @@ type Log struct {
 
 	turn  chan struct{} // held by the one who writes
 	noted chan struct{} // lines are queued that nobody waits for
+	// failing says that the last batch could not be written.
+	failing atomic.Bool
 
 	// The rest belongs to the one who has the turn.
 	file     *file  // nil: none
@@ -37,6 +39,9 @@ type Log struct {
 	sealed   batch // of what waits, from its beginning
 	unfailed bool  // the last batch was written
 }
+
+// Available says whether the last records could be written; it is true before there are any.
+func (l *Log) Available() bool { return !l.failing.Load() }
 
 // batch are lines that have got their places in the chain.
 type batch struct {
@@ -160,9 +165,9 @@ func (l *Log) Append(ctx context.Context, r *Record) error {
 	}
 }
 
-// Tidy gives the lines that nobody waits for their places in the chain, if there
+// SealPending gives the lines that nobody waits for their places in the chain, if there
 // are few and nobody writes: the record that comes next need not wait for that.
-func (l *Log) Tidy() {
+func (l *Log) SealPending() {
 	if len(l.entries) == 0 {
 		return
 	}
@@ -313,6 +318,7 @@ func (l *Log) writeBatch() {
 		l.log.Info("audit log available again")
 	}
 	l.unfailed = err == nil
+	l.failing.Store(err != nil)
 	var kept []entry
 	for _, e := range l.waiting {
 		if !durable && e.written == nil {

@@ -89,7 +89,7 @@ func TestLinesThatWereGivenTheirPlacesTooEarlyGetOthers(t *testing.T) {
 	})
 	first := answer()
 	l.leftOut.Store(2)
-	l.Tidy()
+	l.SealPending()
 	within(func() {
 		if len(l.sealed.lines) != 1 {
 			t.Errorf("%d lines have places, want the completion", len(l.sealed.lines))
@@ -101,7 +101,7 @@ func TestLinesThatWereGivenTheirPlacesTooEarlyGetOthers(t *testing.T) {
 	}
 	within(func() { l.file.total = 0 })
 	second := answer()
-	l.Tidy()
+	l.SealPending()
 	l.Close()
 	text, err := os.ReadFile(l.config.File)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,6 +107,24 @@ func (g *gauge) print(w *bufio.Writer) {
 
 // Gauge makes a metric that is read when it is printed.
 func (r *Registry) Gauge(name, help string, read func() float64) { r.add(&gauge{name, help, read}) }
+
+// info is a metric that is always 1: its labels say something of the program.
+type info struct{ name, help, labels string }
+
+func (i *info) print(w *bufio.Writer) {
+	header(w, i.name, i.help, "gauge")
+	fmt.Fprintf(w, "%s{%s} 1\n", i.name, i.labels)
+}
+
+// Info makes a metric of value 1 whose labels, each a name with its value, say something that
+// does not change while the program runs.
+func (r *Registry) Info(name, help string, labels ...[2]string) {
+	var texts []string
+	for _, l := range labels {
+		texts = append(texts, l[0]+"="+strconv.Quote(l[1]))
+	}
+	r.add(&info{name, help, strings.Join(texts, ",")})
+}
 
 // maxSeries bounds what a label that grows may cost.
 const maxSeries = 1000

@@ -14,6 +14,7 @@ func TestFiguresArePrintedAsPrometheusReadsThem(t *testing.T) {
 	byVerdict := r.Counters("tailor_q_total", "Queries.", "verdict", "passed", "refused")
 	byVerdict["refused"].Add(2)
 	r.Gauge("tailor_g", "A gauge.", func() float64 { return 1.5 })
+	r.Info("tailor_i", "Build.", [2]string{"version", "1.2"}, [2]string{"go_version", "go1"})
 	r.Gauges("tailor_l", "Loss.", "chain").Set("7", 0.25)
 	d := r.Duration("tailor_s", "Seconds.")
 	d.Observe(60 * time.Microsecond)
@@ -26,6 +27,7 @@ func TestFiguresArePrintedAsPrometheusReadsThem(t *testing.T) {
 		"# TYPE tailor_a_total counter\ntailor_a_total 3\n",
 		"tailor_q_total{verdict=\"passed\"} 0\ntailor_q_total{verdict=\"refused\"} 2\n",
 		"# TYPE tailor_g gauge\ntailor_g 1.5\n",
+		"# TYPE tailor_i gauge\ntailor_i{version=\"1.2\",go_version=\"go1\"} 1\n",
 		"tailor_l{chain=\"7\"} 0.25\n",
 		"tailor_s_bucket{le=\"5e-05\"} 0\ntailor_s_bucket{le=\"0.0001\"} 1\n",
 		"tailor_s_bucket{le=\"100\"} 1\ntailor_s_bucket{le=\"+Inf\"} 2\ntailor_s_sum 3600.00006\ntailor_s_count 2\n",
