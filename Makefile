@@ -45,9 +45,9 @@ soak: prepare-test ## the tests that take longer
 
 bench: prepare ## benchmarks, each with its comparison in the same run
 	$(GO) test -run '^$$' -bench . -benchmem ./...
-	test ! -d ../shared/data || $(GO) run ./internal/experiments/staged -data ../shared/data # modification rates, stages against everything at once
-	test ! -d ../shared/data || $(GO) run ./internal/experiments/values -data ../shared/data # counts by released values
-	test ! -d ../shared/data || $(GO) run ./internal/experiments/joint -data ../shared/data # codes by demographics
+	test ! -d ../shared/data || $(GO) run ./tools/experiments/staged -data ../shared/data # modification rates, stages against everything at once
+	test ! -d ../shared/data || $(GO) run ./tools/experiments/values -data ../shared/data # counts by released values
+	test ! -d ../shared/data || $(GO) run ./tools/experiments/joint -data ../shared/data # codes by demographics
 
 bench-proxy: prepare build ## throughput, logins and memory beside PgBouncer and a direct connection
 	scripts/bench-proxy $(ARGS)

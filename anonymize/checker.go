@@ -56,7 +56,7 @@ func newChecker(s *space) *checker {
 // checked is what a check of a node found.
 type checked struct {
 	verdict
-	score    float64 // of an admissible node, or of any where the judge is thorough
+	score    float64 // of an admissible node, or of any if the evaluator is thorough
 	above    float64 // bound on the score of all generalizations
 	rolledUp bool
 	merged   int // classes of the source less classes of the node

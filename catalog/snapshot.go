@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/hiatus-tailor/tailor/internal/words"
+	"github.com/hiatus-tailor/tailor/internal/ahocorasick"
 )
 
 // Class says what a policy takes a column for.
@@ -227,9 +227,9 @@ type Snapshot struct {
 	version   int64
 	protected map[Name]*Relation
 	others    map[Name]*Other
-	linked    map[uint32]bool // relations whose key another one refers to, and those
-	names     *words.Set      // whose absence proves a text harmless
-	beyond    bool            // a name is not ASCII: PostgreSQL folds and encodes it its own way
+	linked    map[uint32]bool  // relations whose key another one refers to, and those
+	names     *ahocorasick.Set // whose absence proves a text harmless
+	beyond    bool             // a name is not ASCII: PostgreSQL folds and encodes it its own way
 }
 
 // ResearchSchema is where the released shape of each protected relation is listed.
@@ -260,7 +260,7 @@ func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *
 			names = append(names, strings.ReplaceAll(n, `"`, `""`))
 		}
 	}
-	s.names = words.New(names)
+	s.names = ahocorasick.New(names)
 	return s
 }
 

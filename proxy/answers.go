@@ -76,7 +76,7 @@ func (s *session) passBack(frame []byte, inside bool) (rests bool, err error) {
 	return true, nil
 }
 
-// answer forwards one message and keeps the queue of expectations in step
+// answer forwards one message and keeps the queue of replies in step
 // (PostgreSQL, chapter "Message Flow").
 func (s *session) answer(frame []byte) error {
 	switch frame[0] {

@@ -10,13 +10,13 @@
 //
 // Once it has lasted for a moment, and as long as all that it does passes, a session
 // takes turns with others on one goroutine instead, which runs the same code for both
-// directions (see loop and homecoming).
+// directions (see loop and loopRejoin).
 //
 // Where sessions share connections, one that is between transactions gives its
 // own to another that waits, and gets one again for its next message (see pooled).
 //
 // What passes is written from the buffer that it was read into (see frames and
-// sink). Between the two stands a queue of what the server still owes (see expected):
+// sink). Between the two stands a queue of what the server still owes (see pendingReply):
 // each message that will be answered is noted there before it is forwarded. The queue
 // is bounded (see owed), as is what is known of names (see held).
 // A refused statement is forwarded as one that cannot be parsed, so that the

@@ -18,7 +18,7 @@ import (
 // checks it.
 
 const (
-	// maxOwed is how much the queue of expectations may take, in bytes. Half of it has to
+	// maxOwed is how much the queue of replies may take, in bytes. Half of it has to
 	// be answered before the client is read from again.
 	maxOwed = 1 << 20
 	// What an expectation takes: one that sessions share, another without its texts, and

@@ -159,7 +159,8 @@ func TestATallyKeepsFewTexts(t *testing.T) {
 	now := time.Now()
 	tally := &statementStats{seed: maphash.MakeSeed()}
 	for i := range maxShapes {
-		l := &statementInfo{text: "SELECT /*" + strings.Repeat("x", 1<<15) + strings.Repeat("y", i) + "*/ 1"}
+		text := "SELECT /*" + strings.Repeat("x", 1<<15) + strings.Repeat("y", i) + "*/ 1"
+		l := &statementInfo{text: text}
 		for range recordsOfAShape + 1 {
 			tally.counts(l, now)
 		}

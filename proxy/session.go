@@ -46,7 +46,7 @@ type session struct {
 	reusable bool                    // the server's side needs no more than to be cleared
 
 	messages atomic.Int64 // of the client
-	seen     int64        // messages, when keepUp last found that they had changed
+	seen     int64        // messages, when maintain last found that they had changed
 	since    time.Time    // that was
 
 	loopRejoin loopRejoin
@@ -54,7 +54,7 @@ type session struct {
 	swallows   bool // the pieces of the server's message: the goroutine that forwards answers looks
 	work       interrupts
 	stats      *statementStats
-	together   bool          // the tally is not the session's alone
+	together   bool          // the statistics are not the session's alone
 	status     atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
 	// activated is the text that has called tailor.activate since then, nil for none.
 	activated atomic.Pointer[string]

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hiatus-tailor/tailor/internal/ahocorasick"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
-	"github.com/hiatus-tailor/tailor/internal/words"
 	"github.com/hiatus-tailor/tailor/planner"
 )
 
@@ -274,7 +274,7 @@ func (s *session) recall() bool {
 
 // settlingKeywords are words without which a statement changes no setting, short of a
 // function that does.
-var settlingKeywords = words.New([]string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp", "table"})
+var settlingKeywords = ahocorasick.New([]string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp", "table"})
 
 // settle notes that a statement which is about to run may change settings.
 // Where it may well, nothing can follow in its pipeline that depends on them.
@@ -298,7 +298,7 @@ var ending = regexp.MustCompile(`(?i)(?:^|;|\n|\*/)\s*(?:commit|end|prepare\s+tr
 
 // holders are words without which a text opens no cursor WITH HOLD, short of SQL in a
 // string.
-var holders = words.New([]string{"hold"})
+var holders = ahocorasick.New([]string{"hold"})
 
 // plain says that a text is one query without a function call.
 func plain(text string) bool {

@@ -36,7 +36,7 @@ type upstream struct {
 	session string // what tells it from all others of the server; empty until it is known
 	first   *internalQuery
 
-	// For the next session that may use the connection: see shelf.
+	// For the next session that may use the connection: see idlePool.
 	role, database string
 	kind           string   // empty where it serves one only
 	from           *running // the configuration by which it was made

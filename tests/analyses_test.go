@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 )
 
 // TestAnalysesComeOutAsInTheTables runs what an epidemiologist would ask of the demo's
@@ -22,14 +22,14 @@ func TestAnalysesComeOutAsInTheTables(t *testing.T) {
 	if os.Getenv("TAILOR_SOAK") != "" {
 		people, most = 50000, 0.25
 	}
-	conn := makeDatabase(t, "analyses", hospital.Schema)
-	if err := hospital.Fill(t.Context(), conn, people); err != nil {
+	conn := makeDatabase(t, "analyses", demodata.Schema)
+	if err := demodata.Fill(t.Context(), conn, people); err != nil {
 		t.Fatal(err)
 	}
 	if err := shared.install(t.Context(), "analyses"); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, conn, hospital.Policy+"; GRANT SELECT ON zip_city TO PUBLIC")
+	mustExec(t, conn, demodata.Policy+"; GRANT SELECT ON zip_city TO PUBLIC")
 	p := serveDatabase(t, "analyses")
 	code, stdout, stderr := tool(t, "fidelity", "--dsn", shared.cluster.SuperuserDSN("analyses"), "--proxy", p.dsn("researcher"),
 		"--workload", "testdata/analyses.sql", "--format", "json")

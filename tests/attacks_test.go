@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 )
 
 // attack is an attempt to learn more than a release shows. The files of the
@@ -71,11 +71,11 @@ func twoWorlds(t *testing.T, user string) (a, b *world) {
 		t.Fatal(err)
 	}
 	mustExec(t, conn, `SET SESSION AUTHORIZATION dba`)
-	mustExec(t, conn, hospital.Schema)
-	if err := hospital.Fill(t.Context(), conn, 1500); err != nil {
+	mustExec(t, conn, demodata.Schema)
+	if err := demodata.Fill(t.Context(), conn, 1500); err != nil {
 		t.Fatal(err)
 	}
-	policy := strings.Replace(hospital.Policy, `CALL tailor.require(`, `-- CALL tailor.require(`, 1)
+	policy := strings.Replace(demodata.Policy, `CALL tailor.require(`, `-- CALL tailor.require(`, 1)
 	policy = strings.Replace(policy, `CALL tailor.grant_reader(`, `CALL tailor.classify('public.patients', 'token', 'non_sensitive');
 CALL tailor.grant_reader(`, 1)
 	mustExec(t, conn, `ALTER TABLE patients ADD token uuid NOT NULL DEFAULT gen_random_uuid(); GRANT SELECT ON zip_city TO PUBLIC;
@@ -116,7 +116,7 @@ func swappable(t *testing.T, conn *pgx.Conn, user string) map[string]string {
 	t.Helper()
 	chain := one[string](t, conn, `SELECT chain::text FROM tailor.chain WHERE relation = 'public.patients'::regclass`)
 	v := map[string]string{"chain": chain, "view": "chain_" + chain, "epoch": one[string](t, conn, `SELECT epoch::text FROM tailor.chain WHERE chain::text = $1`, chain)}
-	v["token"] = one[string](t, conn, `SELECT token::text FROM patients WHERE ssn = $1`, hospital.CanarySSN)
+	v["token"] = one[string](t, conn, `SELECT token::text FROM patients WHERE ssn = $1`, demodata.CanarySSN)
 	v["other"] = one[string](t, conn, fmt.Sprintf(`
 		WITH placed AS (%s) SELECT o.name::text FROM placed c JOIN placed o ON o.block = c.block AND o.tuple <> c.tuple
 		WHERE c.name::text = $1 ORDER BY o.name LIMIT 1`, placed(t, conn, chain, "token")), v["token"])
@@ -243,7 +243,7 @@ func TestAttacksLearnNothingBeyondTheRelease(t *testing.T) {
 			if outcome != x.outcome {
 				t.Errorf("the last statement ends with %s, want %s\n%.600s", outcome, x.outcome, one)
 			}
-			for _, planted := range []string{hospital.CanaryName, hospital.CanarySSN} {
+			for _, planted := range []string{demodata.CanaryName, demodata.CanarySSN} {
 				if strings.Contains(one+two, planted) {
 					t.Errorf("the answer holds %q", planted)
 				}
@@ -257,7 +257,7 @@ func TestAttacksLearnNothingBeyondTheRelease(t *testing.T) {
 		t.Errorf("the chains were not settled: generation %d, then %d", before, after)
 	}
 	for _, w := range []*world{a, b} {
-		if log := w.log.String(); strings.Contains(log, hospital.CanarySSN) || strings.Contains(log, hospital.CanaryName) {
+		if log := w.log.String(); strings.Contains(log, demodata.CanarySSN) || strings.Contains(log, demodata.CanaryName) {
 			t.Error("the log holds a planted value")
 		}
 	}

@@ -15,8 +15,8 @@ import (
 
 // balanced are two proxies behind HAProxy with the file that is shipped, but for addresses.
 type balanced struct {
-	*proxied             // with the balancer's address
-	proxies  [2]*proxied // behind it
+	*testProxy               // with the balancer's address
+	proxies    [2]*testProxy // behind it
 }
 
 func newBalanced(t *testing.T) *balanced {
@@ -57,7 +57,7 @@ func newBalanced(t *testing.T) *balanced {
 	}
 	front := *b.proxies[0]
 	front.address = fmt.Sprintf("127.0.0.1:%d", ports[0])
-	b.proxied = &front
+	b.testProxy = &front
 	command := exec.Command(program, "-db", "-f", config)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestABalancerSharesClientsAndFollowsReadiness(t *testing.T) {
 	var conns [2]*pgx.Conn
 	for i := range conns {
 		conns[i] = connect(t, b.dsn(user))
-		exec1(t, conns[i], "SELECT count(age) FROM patients")
+		mustExec(t, conns[i], "SELECT count(age) FROM patients")
 	}
 	waitFor(t, func() bool { return b.sessions(t) == [2]string{"1", "1"} })
 	for range 4 { // cancel requests come to either
@@ -118,7 +118,7 @@ func TestABalancerSharesClientsAndFollowsReadiness(t *testing.T) {
 		return err == nil
 	})
 	for range 4 {
-		exec1(t, connect(t, b.dsn(user)), "SELECT count(age) FROM patients")
+		mustExec(t, connect(t, b.dsn(user)), "SELECT count(age) FROM patients")
 	}
 	for _, open := range []pgx.Tx{tx, other} {
 		if err := open.Commit(t.Context()); err != nil {

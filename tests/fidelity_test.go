@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 )
 
 // fidelityReport is what tests read of the JSON, by the keys of docs/policies.md.
@@ -351,7 +351,7 @@ func TestFidelityGoesOnBehindAQueryThatFails(t *testing.T) {
 	if one[int](t, direct, `SELECT count(*) FROM patients`) != patients {
 		t.Error("patients are gone")
 	}
-	for _, name := range []string{hospital.CanaryName, "invalid input syntax"} {
+	for _, name := range []string{demodata.CanaryName, "invalid input syntax"} {
 		if strings.Contains(text, name) {
 			t.Errorf("the report quotes what PostgreSQL said of a value: %s", name)
 		}

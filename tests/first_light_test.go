@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 )
 
 const k = 5
@@ -237,8 +237,8 @@ func TestEveryBlockMeetsLDiversity(t *testing.T) {
 func TestAdministratorSeesTheTableItself(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn("dba"))
-	name := one[string](t, conn, "SELECT name FROM patients WHERE ssn = $1", hospital.CanarySSN)
-	if name != hospital.CanaryName {
+	name := one[string](t, conn, "SELECT name FROM patients WHERE ssn = $1", demodata.CanarySSN)
+	if name != demodata.CanaryName {
 		t.Errorf("the administrator sees %q", name)
 	}
 }

@@ -15,11 +15,11 @@ const module = "github.com/hiatus-tailor/tailor/"
 var allowed = map[string][]string{
 	"anonymize": {},
 	"ecg":       {"anonymize"},
-	"catalog":   {"anonymize", "anonymize/identify", "ecg", "internal/sqlstate", "internal/words"},
-	"planner":   {"anonymize", "anonymize/identify", "ecg", "catalog", "internal/sqlstate", "internal/sqltext", "internal/words"},
+	"catalog":   {"anonymize", "anonymize/identify", "ecg", "internal/sqlstate", "internal/ahocorasick"},
+	"planner":   {"anonymize", "anonymize/identify", "ecg", "catalog", "internal/sqlstate", "internal/sqltext", "internal/ahocorasick"},
 	"proxy": {
 		"anonymize", "anonymize/identify", "ecg", "catalog", "planner", "internal/sqlstate", "internal/sqltext",
-		"internal/audit", "internal/words", "internal/metrics",
+		"internal/audit", "internal/ahocorasick", "internal/metrics",
 	},
 }
 

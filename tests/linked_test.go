@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 )
 
 // linked is a question of a cohort study over several tables of the demo's hospital.
@@ -422,14 +422,14 @@ func studyHospital(
 	changes ...string,
 ) (direct *pgx.Conn, p *testProxy) {
 	t.Helper()
-	direct = makeDatabase(t, name, hospital.Schema)
-	if err := hospital.Fill(t.Context(), direct, people); err != nil {
+	direct = makeDatabase(t, name, demodata.Schema)
+	if err := demodata.Fill(t.Context(), direct, people); err != nil {
 		t.Fatal(err)
 	}
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, direct, strings.Join(changes, ";"))
-	mustExec(t, direct, hospital.Policy+hospital.Study+"GRANT SELECT ON zip_city, icd9 TO PUBLIC")
+	mustExec(t, direct, demodata.Policy+demodata.Study+"GRANT SELECT ON zip_city, icd9 TO PUBLIC")
 	return direct, serveDatabase(t, name)
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 )
 
 // watcher relays connections and looks for planted values in every byte that
@@ -62,7 +62,7 @@ func (w *watcher) relay(client net.Conn, upstream string) {
 		window = append(window[max(0, len(window)-64):], buffer[:n]...)
 		w.mu.Lock()
 		w.bytes += n
-		for _, planted := range []string{hospital.CanaryName, hospital.CanarySSN} {
+		for _, planted := range []string{demodata.CanaryName, demodata.CanarySSN} {
 			if bytes.Contains(window, []byte(planted)) {
 				w.found = append(w.found, planted)
 			}
@@ -127,7 +127,7 @@ func TestRandomStatementsBreakNothingAndShowNothing(t *testing.T) {
 		t.Errorf("planted values reached the client: %q", w.found)
 	}
 	for _, text := range []string{p.log.String(), output.String()} {
-		if strings.Contains(text, hospital.CanaryName) || strings.Contains(text, hospital.CanarySSN) {
+		if strings.Contains(text, demodata.CanaryName) || strings.Contains(text, demodata.CanarySSN) {
 			t.Error("a log holds a planted value")
 		}
 	}

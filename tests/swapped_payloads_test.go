@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 )
 
 // payloads is a table whose payload is swapped between rows of one block.
@@ -128,13 +128,13 @@ var chainNumber = regexp.MustCompile(`chain \d+`)
 // (TestAttacksLearnNothingBeyondTheRelease swaps within a root that is already there.)
 func TestPayloadsSwappedBeforeTheRootIsMadeChangeNoAnswer(t *testing.T) {
 	t.Run("hospital", func(t *testing.T) {
-		draft, active, ok := strings.Cut(hospital.Policy, "CALL tailor.activate(")
+		draft, active, ok := strings.Cut(demodata.Policy, "CALL tailor.activate(")
 		if !ok {
 			t.Fatal("the demo's policy activates nothing")
 		}
 		draft = strings.Replace(draft, `CALL tailor.require(`, `-- CALL tailor.require(`, 1)
-		conn := makeDatabase(t, "blind_hospital", hospital.Schema)
-		if err := hospital.Fill(t.Context(), conn, 1500); err != nil {
+		conn := makeDatabase(t, "blind_hospital", demodata.Schema)
+		if err := demodata.Fill(t.Context(), conn, 1500); err != nil {
 			t.Fatal(err)
 		}
 		if err := shared.install(t.Context(), "blind_hospital"); err != nil {

@@ -134,7 +134,8 @@ CALL tailor.classify('public.narrow', 'id', 'direct_identifier')`)
 		'{"widths": [10], "lower": 0, "upper": 1e300}')`)
 	classify("free", "'quasi_identifier', hierarchy => 'beyond'")
 	classify("small", "'quasi_identifier', hierarchy => 'fits'")
-	mustExec(t, direct, "CALL tailor.grant_reader('researcher'); CALL tailor.activate('public.narrow')")
+	mustExec(t, direct,
+		"CALL tailor.grant_reader('researcher'); CALL tailor.activate('public.narrow')")
 	conn := connect(t, serveDatabase(t, "bounds_beyond").dsn("researcher"))
 	untilAnswered(t, conn, "SELECT small, free, tailor.bounds(small) FROM narrow")
 }

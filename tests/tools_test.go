@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 )
 
 // TestToolsReadTheColumnsThatAreListed does what tools do that look at information_schema:
@@ -50,7 +50,7 @@ GROUP BY 1`) {
 			text := fmt.Sprintf(sql, columns, table)
 			if rows, err := simply(t, conn, text); err != nil || len(rows) == 0 {
 				t.Errorf("%s: %d rows, %v", text, len(rows), err)
-			} else if all := strings.Join(rows, " "); strings.Contains(all, hospital.CanaryName) {
+			} else if all := strings.Join(rows, " "); strings.Contains(all, demodata.CanaryName) {
 				t.Errorf("%s shows a planted name", text)
 			}
 		}

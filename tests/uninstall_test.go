@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 )
 
 // leftovers is what of Tailor's the database and the cluster still know.
@@ -89,7 +89,7 @@ func TestUninstallLeavesNothingBehindAndInstallWorksAfterwards(t *testing.T) {
 	if err := s.install(t.Context(), "hospital"); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, super, `GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba;`+hospital.Policy)
+	mustExec(t, super, `GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba;`+demodata.Policy)
 	mustExec(t, connect(t, s.serve(t).dsn("researcher")), `SELECT age, zip FROM patients`)
 }
 

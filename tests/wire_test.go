@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 )
 
 // tap records every byte that arrives on a connection.
@@ -66,7 +66,7 @@ func TestNoByteHoldsACanary(t *testing.T) {
 	conn, received := tapped(t, p.dsn(user))
 	direct := shared.superuser(t)
 	if n := one[int](t, direct, "SELECT count(*) FROM patients WHERE name = $1 AND ssn = $2 AND age = $3",
-		hospital.CanaryName, hospital.CanarySSN, hospital.CanaryAge); n != 1 {
+		demodata.CanaryName, demodata.CanarySSN, demodata.CanaryAge); n != 1 {
 		t.Fatal("the canary is not planted")
 	}
 	ages := make(map[string]bool)
@@ -106,7 +106,7 @@ var canaryAge = regexp.MustCompile(`\b103\b`)
 
 func assertNoCanary(t *testing.T, where string, data []byte) {
 	t.Helper()
-	for _, canary := range []string{hospital.CanaryName, "Goldfinch", hospital.CanarySSN} {
+	for _, canary := range []string{demodata.CanaryName, "Goldfinch", demodata.CanarySSN} {
 		// A statement of the client's own may come back in an error's position
 		// line, which psql prints; no statement here holds the whole ssn.
 		if i := bytes.Index(data, []byte(canary)); i >= 0 && !bytes.Contains(data[max(0, i-60):i], []byte("LINE 1:")) {

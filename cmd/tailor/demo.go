@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/hiatus-tailor/tailor/internal/hospital"
+	"github.com/hiatus-tailor/tailor/internal/demodata"
 	"github.com/hiatus-tailor/tailor/internal/pgcluster"
 )
 
@@ -29,12 +29,12 @@ func runDemo(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.
 	flags.IntVar(&o.pgPort, "pg-port", 6433, "`PORT` of the private PostgreSQL")
 	flags.IntVar(&o.consolePort, "console-port", 6480, "`PORT` of the console")
 	flags.StringVar(&o.dir, "dir", "", "`DIR` that keeps the cluster; a temporary one that is removed at the end if not given")
-	flags.IntVar(&o.patients, "patients", hospital.DefaultPatients, "`NUMBER` of patients")
+	flags.IntVar(&o.patients, "patients", demodata.DefaultPatients, "`NUMBER` of patients")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
 	}
-	if o.patients < hospital.MinPatients {
-		return complainUsage(flags, stderr, fmt.Sprintf("--patients must be at least %d", hospital.MinPatients))
+	if o.patients < demodata.MinPatients {
+		return complainUsage(flags, stderr, fmt.Sprintf("--patients must be at least %d", demodata.MinPatients))
 	}
 	if err := demo(ctx, o, stdout, stderr); err != nil && ctx.Err() == nil {
 		return complain("demo", stderr, err)
@@ -136,13 +136,13 @@ func asDBA(ctx context.Context, cluster *pgcluster.Cluster, patients int) error 
 	if _, err := conn.Exec(ctx, `GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba`); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, hospital.Schema); err != nil {
+	if _, err := conn.Exec(ctx, demodata.Schema); err != nil {
 		return err
 	}
-	if err := hospital.Fill(ctx, conn, patients); err != nil {
+	if err := demodata.Fill(ctx, conn, patients); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, hospital.Policy+hospital.Study); err != nil {
+	if _, err := conn.Exec(ctx, demodata.Policy+demodata.Study); err != nil {
 		return fmt.Errorf("attach policy: %w", err)
 	}
 	_, err = conn.Exec(ctx, `GRANT SELECT ON zip_city, icd9 TO researcher`)

@@ -219,7 +219,7 @@ func TestAlertsAreOfMetricsThatThereAre(t *testing.T) {
 func exposed(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{"up": true}
-	for _, path := range []string{"proxy/meters.go", "cmd/tailor/operations.go"} {
+	for _, path := range []string{"proxy/metrics.go", "cmd/tailor/operations.go"} {
 		text, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {
 			t.Fatal(err)
