@@ -12,6 +12,7 @@ import (
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/proxy/internal/scram"
 )
 
 // Authentication is how clients prove who they are.
@@ -47,9 +48,9 @@ func (a Authentication) validate(c Config) error {
 // admitted is a client that has proved who it is.
 type admitted struct {
 	principal *catalog.Principal
-	asked     time.Time  // before the catalog was asked for it
-	keys      *scramKeys // that its proof gave away; nil where the method gives none
-	last      []byte     // what it is yet to be told before its session begins
+	asked     time.Time   // before the catalog was asked for it
+	keys      *scram.Keys // that its proof gave away; nil where the method gives none
+	last      []byte      // what it is yet to be told before its session begins
 }
 
 // admit lets a client prove that it is a role.
@@ -106,9 +107,9 @@ func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, 
 	if err != nil {
 		return nil, err
 	}
-	stored, err := parseVerifier(principal.Verifier)
+	stored, err := scram.ParseVerifier(principal.Verifier)
 	if err != nil {
-		stored = mockVerifier(p.secret, user)
+		stored = scram.MockVerifier(p.secret, user)
 	}
 	exchange, err := challenge(conn, in, stored, binding)
 	if err != nil {
@@ -128,15 +129,15 @@ func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, 
 
 // offerSCRAM names the mechanisms.
 func offerSCRAM(conn net.Conn, binding []byte) error {
-	mechanisms := []string{scramMechanism}
+	mechanisms := []string{scram.Mechanism}
 	if binding != nil {
-		mechanisms = []string{scramPlusMechanism, scramMechanism}
+		mechanisms = []string{scram.MechanismPlus, scram.Mechanism}
 	}
 	return send(conn, &pgproto3.AuthenticationSASL{AuthMechanisms: mechanisms})
 }
 
 // challenge answers the client's choice of a mechanism.
-func challenge(conn net.Conn, in *frames, stored verifier, binding []byte) (*scramExchange, error) {
+func challenge(conn net.Conn, in *frames, stored scram.Verifier, binding []byte) (*scram.Exchange, error) {
 	frame, err := passwordFrame(in)
 	if err != nil {
 		return nil, err
@@ -146,12 +147,12 @@ func challenge(conn net.Conn, in *frames, stored verifier, binding []byte) (*scr
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, "malformed SASL response")
 	}
 	switch {
-	case initial.AuthMechanism == scramPlusMechanism && binding != nil:
-	case initial.AuthMechanism == scramMechanism:
+	case initial.AuthMechanism == scram.MechanismPlus && binding != nil:
+	case initial.AuthMechanism == scram.Mechanism:
 	default:
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, "client selected an invalid SASL authentication mechanism")
 	}
-	exchange, text, err := stored.begin(string(initial.Data), initial.AuthMechanism == scramPlusMechanism, binding)
+	exchange, text, err := stored.Begin(string(initial.Data), initial.AuthMechanism == scram.MechanismPlus, binding)
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +164,8 @@ func challenge(conn net.Conn, in *frames, stored verifier, binding []byte) (*scr
 
 // conclude checks the client's proof and returns the keys that it gave away,
 // with the last message of the exchange.
-func conclude(proof []byte, exchange *scramExchange) (keys *scramKeys, last []byte, err error) {
-	keys, signature, err := exchange.finish(string(proof[headerBytes:]))
+func conclude(proof []byte, exchange *scram.Exchange) (keys *scram.Keys, last []byte, err error) {
+	keys, signature, err := exchange.Finish(string(proof[headerBytes:]))
 	if err != nil {
 		return nil, nil, err
 	}

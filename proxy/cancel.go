@@ -5,6 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"sync"
+
+	"github.com/hiatus-tailor/tailor/proxy/internal/cancelkey"
+	"github.com/hiatus-tailor/tailor/proxy/internal/limiter"
 )
 
 // target is what a cancel request stops: the proxy's own work, or else the
@@ -35,7 +38,7 @@ func newCancels() cancels {
 
 // register makes a key for a session: the number of the server's process, which
 // functions such as pg_terminate_backend take, with a secret of the proxy's own.
-func (c *cancels) register(ring keyring, length int, work *interrupts, server []byte) string {
+func (c *cancels) register(ring cancelkey.Ring, length int, work *interrupts, server []byte) string {
 	var process uint32
 	if len(server) >= 4 {
 		process = binary.BigEndian.Uint32(server)
@@ -43,7 +46,7 @@ func (c *cancels) register(ring keyring, length int, work *interrupts, server []
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		key := ring.issue(process, length)
+		key := ring.Issue(process, length)
 		if _, taken := c.keys[key]; !taken {
 			c.keys[key] = &target{work: work, server: server, turn: make(chan struct{}, 1)}
 			return key
@@ -146,8 +149,8 @@ func (c *cancels) take(ctx context.Context, t *target) (leave func(), err error)
 // tells. The client is told nothing (PostgreSQL, chapter "Canceling Requests in
 // Progress"), and only learns by the end of the connection that it is done.
 func (p *Proxy) deliver(ctx context.Context, r *running, g *greeting) {
-	from := origin(g.conn.RemoteAddr())
-	if !p.cancelLimiter.allowed(from, p.clock()) {
+	from := limiter.Origin(g.conn.RemoteAddr())
+	if !p.cancelLimiter.Allowed(from, p.clock()) {
 		p.log.Info("cancel request refused", "rule", "too many wrong keys")
 		return
 	}
@@ -157,7 +160,7 @@ func (p *Proxy) deliver(ctx context.Context, r *running, g *greeting) {
 		found, err = p.pass(ctx, r, shown)
 	}
 	if !found {
-		p.cancelLimiter.wrong(from, p.clock())
+		p.cancelLimiter.Wrong(from, p.clock())
 	}
 	if err != nil {
 		p.log.Warn("cancel request not delivered", "cause", err)

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/hiatus-tailor/tailor/proxy/internal/cancelkey"
 )
 
 // deliverers counts requests on their way, each of which takes a moment.
@@ -22,11 +24,11 @@ func (d *deliverers) send([]byte) error {
 
 func TestCancelRequestsTakeFewConnections(t *testing.T) {
 	c := newCancels()
-	ring := keyring{key: randomBytes(32)}
+	ring := cancelkey.Ring{Key: randomBytes(32)}
 	var work interrupts
 	keys := make([]string, 100)
 	for i := range keys {
-		keys[i] = c.register(ring, longSecret, &work, []byte{0, 0, 0, byte(i)})
+		keys[i] = c.register(ring, cancelkey.Long, &work, []byte{0, 0, 0, byte(i)})
 	}
 	flood := func(requests int, key func(i int) string) *deliverers {
 		var d deliverers
@@ -52,7 +54,7 @@ func TestCancelRequestsTakeFewConnections(t *testing.T) {
 func TestACancelRequestThatWaitsDoesNotReachWhoComesNext(t *testing.T) {
 	c := newCancels()
 	var work interrupts
-	key := c.register(keyring{key: randomBytes(32)}, longSecret, &work, []byte{0, 0, 0, 1})
+	key := c.register(cancelkey.Ring{Key: randomBytes(32)}, cancelkey.Long, &work, []byte{0, 0, 0, 1})
 	began, leave := make(chan struct{}), make(chan struct{})
 	var sent atomic.Int64
 	var group sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/proxy/internal/scram"
 )
 
 // noPolicies is a catalog in which nothing is protected.
@@ -113,11 +114,11 @@ func FuzzPassword(f *testing.F) {
 		_ = server.SetDeadline(time.Now().Add(10 * time.Second))
 		in := newFrames(server)
 		in.limit = maxStartup
-		exchange, err := challenge(server, in, mockVerifier([]byte("secret"), "somebody"), nil)
+		exchange, err := challenge(server, in, scram.MockVerifier([]byte("secret"), "somebody"), nil)
 		if err == nil {
 			var proof []byte
 			if proof, err = passwordFrame(in); err == nil {
-				var keys *scramKeys
+				var keys *scram.Keys
 				if keys, _, err = conclude(proof, exchange); err == nil {
 					t.Errorf("%q and %q were let in with %v", initial, last, keys)
 				}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/proxy/internal/scram"
 )
 
 // The server's side of a session is kept for another only where logins that
@@ -213,12 +214,12 @@ func kindOf(principal *catalog.Principal, parameters map[string]string) string {
 // server finds a connection to the server for a session, or makes one, once
 // there is a place for it. The place is the session's.
 func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]string, client *admitted) (u *upstream, err error) {
-	if err := p.upstreamLimiter.acquire(ctx, r.QueueTimeout, p.requestYield); err != nil {
+	if err := p.upstreamLimiter.Acquire(ctx, r.QueueTimeout, p.requestYield); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			p.upstreamLimiter.release()
+			p.upstreamLimiter.Release()
 		}
 	}()
 	if err := p.confirm(ctx, client); err != nil {
@@ -228,7 +229,7 @@ func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]st
 }
 
 // connected finds a connection or makes one. Others that are only kept make way.
-func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scramKeys) (*upstream, error) {
+func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scram.Keys) (*upstream, error) {
 	key := ""
 	if r.Pool == PoolTransaction || r.ReuseTimeout > 0 && keys != nil {
 		key = kindOf(principal, parameters)
@@ -255,13 +256,13 @@ func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string
 // connect makes a connection. What is only kept is in the way of none: neither of
 // the proxy's limits nor of PostgreSQL's, which are of a role, of a database and
 // of all.
-func (p *Proxy) connect(ctx context.Context, r *running, parameters map[string]string, keys *scramKeys) (*upstream, error) {
+func (p *Proxy) connect(ctx context.Context, r *running, parameters map[string]string, keys *scram.Keys) (*upstream, error) {
 	role, database := parameters["user"], parameters["database"]
 	rolesOwn := func(u *upstream) bool { return u.role == role }
 	databasesOwn := func(u *upstream) bool { return u.database == database }
-	for p.upstreamLimiter.occupied()+p.idle.count(anybodys) > r.upstreamLimit() && p.idle.evict(anybodys) {
+	for p.upstreamLimiter.Occupied()+p.idle.count(anybodys) > r.upstreamLimit() && p.idle.evict(anybodys) {
 	}
-	for r.Pool == PoolSession && p.clientLimiter.of(role)+p.idle.count(rolesOwn) > r.connectionsOfPrincipal() && p.idle.evict(rolesOwn) {
+	for r.Pool == PoolSession && p.clientLimiter.Of(role)+p.idle.count(rolesOwn) > r.connectionsOfPrincipal() && p.idle.evict(rolesOwn) {
 	}
 	u, err := r.connect(ctx, parameters, keys)
 	for _, makeRoom := range []func() bool{
@@ -298,7 +299,7 @@ func (s *session) leaveServer() {
 	s.touch.Lock()
 	s.parted = true
 	s.touch.Unlock()
-	defer s.proxy.upstreamLimiter.release()
+	defer s.proxy.upstreamLimiter.Release()
 	u, r := s.server, s.proxy.running.Load()
 	keep := s.reusable && u.from == r && r.ReuseTimeout > 0 && !s.proxy.draining.Load() && s.inRush()
 	if !keep || u.clear() != nil {

@@ -37,8 +37,8 @@ func newMeters(p *Proxy) *proxyMetrics {
 	r.Gauge("tailor_max_clients", "Sessions that may be open at once.",
 		func() float64 { return float64(p.running.Load().MaxClients) })
 	r.Gauge("tailor_sessions", "Sessions that are open.", func() float64 { return float64(p.registry.count()) })
-	r.Gauge("tailor_queued_clients", "Clients that wait for a session or a connection to PostgreSQL.", func() float64 { return float64(p.clientLimiter.queued() + p.upstreamLimiter.queued()) })
-	r.Gauge("tailor_upstream_connections", "Connections to PostgreSQL that clients have.", func() float64 { return float64(p.upstreamLimiter.occupied()) })
+	r.Gauge("tailor_queued_clients", "Clients that wait for a session or a connection to PostgreSQL.", func() float64 { return float64(p.clientLimiter.Queued() + p.upstreamLimiter.Queued()) })
+	r.Gauge("tailor_upstream_connections", "Connections to PostgreSQL that clients have.", func() float64 { return float64(p.upstreamLimiter.Occupied()) })
 	m.statements = r.Counters("tailor_statements_total", "Statements by verdict.", "verdict", verdicts...)
 	m.latency = r.Durations("tailor_statement_seconds", "Time from a statement to the end of its answer, by verdict.", "verdict", verdicts...)
 	m.planning = r.Duration("tailor_planning_seconds", "Time to plan a statement that may concern a protected table.")

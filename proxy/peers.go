@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hiatus-tailor/tailor/proxy/internal/cancelkey"
 )
 
 // Peers are the proxies behind one balancer, which may bring a cancel request
@@ -61,7 +63,7 @@ func (c Peers) addresses() (map[byte]string, error) {
 
 // peers are the other proxies in force, with what is shared with them.
 type peers struct {
-	keyring
+	cancelkey.Ring
 	addresses map[byte]string
 	seal      cipher.AEAD // nil where there are none
 }
@@ -69,7 +71,7 @@ type peers struct {
 // load reads the secret. alone is the key of a keyring without peers.
 func (c Peers) load(alone []byte) (peers, error) {
 	if c.Number == 0 {
-		return peers{keyring: keyring{key: alone}}, nil
+		return peers{Ring: cancelkey.Ring{Key: alone}}, nil
 	}
 	secret, err := os.ReadFile(c.Secret)
 	if err != nil {
@@ -90,8 +92,8 @@ func (c Peers) load(alone []byte) (peers, error) {
 	if err != nil {
 		return peers{}, err
 	}
-	ring := keyring{number: byte(c.Number), key: derived(secret, "tailor peers: cancel keys")}
-	return peers{keyring: ring, addresses: addresses, seal: seal}, nil
+	ring := cancelkey.Ring{Number: byte(c.Number), Key: derived(secret, "tailor peers: cancel keys")}
+	return peers{Ring: ring, addresses: addresses, seal: seal}, nil
 }
 
 // derived is a key of 32 bytes for one purpose.
@@ -120,7 +122,7 @@ const (
 // time and the cancel key. So nobody on the way can read, change or, thanks to
 // time and nonce, repeat it; and since a peer never passes it on, there is no loop.
 func (p peers) pass(ctx context.Context, r *running, shown string, now time.Time) (found bool, err error) {
-	number, ok := p.holder(shown)
+	number, ok := p.Holder(shown)
 	address := p.addresses[number]
 	if !ok || address == "" {
 		return false, nil
@@ -161,7 +163,7 @@ func (p peers) open(body []byte, now time.Time, seen *replays) (shown string, er
 		return "", errors.New("no peers, or no message")
 	}
 	nonce, sealed := body[:p.seal.NonceSize()], body[p.seal.NonceSize():]
-	plain, err := p.seal.Open(nil, nonce, sealed, []byte{p.number})
+	plain, err := p.seal.Open(nil, nonce, sealed, []byte{p.Number})
 	if err != nil || len(plain) < 8 {
 		return "", errors.New("not sealed with the shared secret for this proxy")
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hiatus-tailor/tailor/proxy/internal/cancelkey"
 )
 
 // peered loads what proxy 1 or 2 of a pair knows.
@@ -36,19 +38,19 @@ func TestAKeyTellsItsProxyToWhoSharesTheSecretOnly(t *testing.T) {
 	one, two, other := peered(t, 1, shared, "a:1"), peered(t, 2, shared, "a:1"), peered(t, 2, stranger, "a:1")
 	chance := 0
 	for process := range uint32(2000) {
-		for _, length := range []int{shortSecret, longSecret} {
-			key := one.issue(process, length)
+		for _, length := range []int{cancelkey.Short, cancelkey.Long} {
+			key := one.Issue(process, length)
 			if len(key) != 4+length {
 				t.Fatalf("%d bytes", len(key))
 			}
-			if n, ok := two.holder(key); n != 1 || !ok {
+			if n, ok := two.Holder(key); n != 1 || !ok {
 				t.Fatalf("key of %d bytes: proxy %d, %v", length, n, ok)
 			}
-			n, ok := other.holder(key)
-			if length == longSecret && ok {
+			n, ok := other.Holder(key)
+			if length == cancelkey.Long && ok {
 				t.Fatal("a key issued under another secret is believed")
 			}
-			if length == shortSecret && n == 1 {
+			if length == cancelkey.Short && n == 1 {
 				chance++
 			}
 		}
@@ -57,7 +59,7 @@ func TestAKeyTellsItsProxyToWhoSharesTheSecretOnly(t *testing.T) {
 	if chance > 30 {
 		t.Errorf("a stranger reads the proxy from %d of 2000 short keys", chance)
 	}
-	if _, ok := two.holder("short"); ok {
+	if _, ok := two.Holder("short"); ok {
 		t.Error("a key of no known length is read")
 	}
 }
@@ -67,7 +69,7 @@ func TestShortSecretsLookRandom(t *testing.T) {
 	p := peered(t, 1, shared, "a:1")
 	var counts [256]int
 	for range 25600 {
-		key := p.issue(7, shortSecret)
+		key := p.Issue(7, cancelkey.Short)
 		counts[key[len(key)-1]]++
 	}
 	for value, n := range counts {
@@ -107,7 +109,7 @@ func captured(t *testing.T, to byte, answer byte, key string, secret string, beh
 
 func TestOnlyAPeerIsBelievedAndOnlyOnce(t *testing.T) {
 	two := peered(t, 2, shared, "a:1")
-	key := two.issue(42, shortSecret)
+	key := two.Issue(42, cancelkey.Short)
 	for _, balanced := range []bool{false, true} {
 		packet, found := captured(t, 2, deliveredKey, key, shared, balanced)
 		if !found {
@@ -177,35 +179,6 @@ func TestPeersAreGivenCompletely(t *testing.T) {
 	}
 	if _, err := (Peers{Number: 1, Addresses: "1=a:1", Secret: short}).load(nil); err == nil {
 		t.Error("a short secret is taken")
-	}
-}
-
-func TestWrongKeysAreCountedByOriginAndForgiven(t *testing.T) {
-	var g cancelLimiter
-	now := time.Now()
-	guesser := origin(&net.TCPAddr{IP: net.ParseIP("2001:db8::1"), Port: 1})
-	neighbour := origin(&net.TCPAddr{IP: net.ParseIP("2001:db8::2"), Port: 1})
-	honest := origin(&net.TCPAddr{IP: net.ParseIP("192.0.2.1"), Port: 1})
-	if guesser != neighbour || guesser == honest {
-		t.Fatalf("%v %v %v", guesser, neighbour, honest)
-	}
-	for range guessesAtOnce {
-		if !g.allowed(guesser, now) {
-			t.Fatal("refused too early")
-		}
-		g.wrong(guesser, now)
-	}
-	if g.allowed(neighbour, now) || !g.allowed(honest, now) {
-		t.Error("the guesser is let in, or somebody else is kept out")
-	}
-	if !g.allowed(guesser, now.Add(time.Second)) {
-		t.Error("a second changes nothing")
-	}
-	for i := range maxOrigins + 10 {
-		g.wrong(origin(&net.TCPAddr{IP: net.IPv4(10, 0, byte(i>>8), byte(i))}), now)
-	}
-	if len(g.origins) > maxOrigins {
-		t.Errorf("%d origins are kept", len(g.origins))
 	}
 }
 

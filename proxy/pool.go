@@ -13,6 +13,7 @@ import (
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/proxy/internal/scram"
 )
 
 // Pooling is what a session shares with others.
@@ -34,7 +35,7 @@ const (
 // and TestNoStateLeaks check it.
 type pooled struct {
 	parameters map[string]string // of the start-up
-	keys       *scramKeys
+	keys       *scram.Keys
 
 	// turn is held while a message of the client is handled, and while the
 	// connection is given up. The fields up to the next lock belong to it.
@@ -135,7 +136,7 @@ func (p *Proxy) requestYield() {
 // offer makes the goroutine that reads from the server see whether the
 // connection is wanted by another, where the session is at rest.
 func (s *session) offer() {
-	if s.proxy.upstreamLimiter.queued() == 0 || !s.owedNothing() {
+	if s.proxy.upstreamLimiter.Queued() == 0 || !s.owedNothing() {
 		return
 	}
 	s.pool.touch.Lock()
@@ -162,7 +163,7 @@ func (s *session) poked(ctx context.Context, err error) bool {
 // for one, and returns when the session has one again. Only the goroutine that
 // reads from the server calls it.
 func (s *session) share(ctx context.Context) error {
-	if s.pool == nil || s.proxy.upstreamLimiter.queued() == 0 || !s.owedNothing() {
+	if s.pool == nil || s.proxy.upstreamLimiter.Queued() == 0 || !s.owedNothing() {
 		return nil
 	}
 	gave, err := s.yield()
@@ -210,7 +211,7 @@ func (s *session) yield() (gave bool, err error) {
 	} else {
 		s.proxy.idle.put(u, s.proxy.clock(), keptFor)
 	}
-	s.proxy.upstreamLimiter.release()
+	s.proxy.upstreamLimiter.Release()
 	return true, nil
 }
 
@@ -252,12 +253,12 @@ func (s *session) wake(ctx context.Context) error {
 	}
 	if s.changed(again.principal) { // while it waited in line
 		u.close()
-		s.proxy.upstreamLimiter.release()
+		s.proxy.upstreamLimiter.Release()
 		return errChanged
 	}
 	if err := errors.Join(u.restore(q.carried), u.bindSessionID(s.principal)); err != nil {
 		u.close()
-		s.proxy.upstreamLimiter.release()
+		s.proxy.upstreamLimiter.Release()
 		return err
 	}
 	_ = u.conn.SetDeadline(time.Time{})
@@ -266,7 +267,7 @@ func (s *session) wake(ctx context.Context) error {
 	defer q.touch.Unlock()
 	if ctx.Err() != nil {
 		u.close()
-		s.proxy.upstreamLimiter.release()
+		s.proxy.upstreamLimiter.Release()
 		return context.Cause(ctx)
 	}
 	s.server, s.up.to = u, u.conn

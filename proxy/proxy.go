@@ -17,6 +17,8 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/planner"
+	"github.com/hiatus-tailor/tailor/proxy/internal/limiter"
+	"github.com/hiatus-tailor/tailor/proxy/internal/proxyproto"
 )
 
 // Catalog is what the proxy asks of the privileged side.
@@ -57,11 +59,11 @@ type Proxy struct {
 	seed            maphash.Seed
 	cancels         cancels
 	passing         chan struct{} // one for each cancel request on its way to a peer
-	cancelLimiter   cancelLimiter
+	cancelLimiter   limiter.Guesses
 	replays         replays
 	registry        registry
-	clientLimiter   *connLimiter
-	upstreamLimiter *connLimiter // of connections to PostgreSQL
+	clientLimiter   *limiter.Connections
+	upstreamLimiter *limiter.Connections // of connections to PostgreSQL
 	idle            idlePool
 	metrics         *proxyMetrics
 	sharedStats     sharedStats
@@ -92,8 +94,8 @@ func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock fu
 	p := &Proxy{
 		catalog: catalog, audit: audit, log: log, clock: clock, secret: secret, seed: maphash.MakeSeed(),
 		cancels: newCancels(), passing: make(chan struct{}, maxDelivered), starting: make(chan struct{}, maxStarting),
-		clientLimiter: newSeats(config.MaxClients, config.MaxClientsOfPrincipal), plans: planner.NewCache(),
-		upstreamLimiter: newSeats(config.upstreamLimit(), 0),
+		clientLimiter: limiter.New(config.MaxClients, config.MaxClientsOfPrincipal), plans: planner.NewCache(),
+		upstreamLimiter: limiter.New(config.upstreamLimit(), 0),
 	}
 	p.running.Store(r)
 	p.metrics = newMeters(p)
@@ -173,7 +175,7 @@ func (p *Proxy) serve(start, hard context.Context, conn net.Conn) {
 	select {
 	case p.starting <- struct{}{}:
 	default:
-		_, _ = conn.Write(errorFrame("FATAL", sqlstate.From(tooMany())))
+		_, _ = conn.Write(errorFrame("FATAL", sqlstate.From(limiter.ErrFull())))
 		return
 	}
 	s, err := p.start(start, conn)
@@ -185,8 +187,8 @@ func (p *Proxy) serve(start, hard context.Context, conn net.Conn) {
 	}
 	if s != nil {
 		p.metrics.logins["accepted"].Add(1)
-		defer p.clientLimiter.release()
-		defer p.clientLimiter.exit(s.principal.Name)
+		defer p.clientLimiter.Release()
+		defer p.clientLimiter.Exit(s.principal.Name)
 		s.run(hard)
 	}
 }
@@ -200,7 +202,7 @@ func (p *Proxy) start(ctx context.Context, conn net.Conn) (*session, error) {
 	_ = conn.SetDeadline(p.clock().Add(r.StartupTimeout))
 	if r.ProxyProtocol {
 		var err error
-		if conn, err = readProxyHeader(conn); err != nil {
+		if conn, err = proxyproto.Read(conn); err != nil {
 			return nil, err
 		}
 	}

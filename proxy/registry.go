@@ -67,7 +67,7 @@ func (p *Proxy) maintain(ctx context.Context) {
 		}
 		now := p.clock()
 		p.idle.sweep(now)
-		if p.upstreamLimiter.queued() > 0 {
+		if p.upstreamLimiter.Queued() > 0 {
 			p.requestYield()
 		}
 		sessions := p.registry.all()

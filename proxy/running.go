@@ -43,8 +43,8 @@ func (p *Proxy) Reload(config Config) error {
 		return err
 	}
 	p.running.Store(r)
-	p.clientLimiter.resize(config.MaxClients, config.MaxClientsOfPrincipal)
-	p.upstreamLimiter.resize(config.upstreamLimit(), 0)
+	p.clientLimiter.Resize(config.MaxClients, config.MaxClientsOfPrincipal)
+	p.upstreamLimiter.Resize(config.upstreamLimit(), 0)
 	p.idle.drop(anybodys) // it is of the configuration before
 	return nil
 }

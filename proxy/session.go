@@ -16,6 +16,7 @@ import (
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/proxy/internal/cancelkey"
 )
 
 // session is one logged-in client with its connection to the server.
@@ -28,10 +29,10 @@ type session struct {
 	server    *upstream
 	principal *catalog.Principal
 	database  string
-	pool      *pooled // nil where the connection is the session's to the end
-	key       string  // of cancel requests
-	keyring   keyring // makes it
-	keyLength int     // of the cancel key's secret
+	pool      *pooled        // nil where the connection is the session's to the end
+	key       string         // of cancel requests
+	keyring   cancelkey.Ring // makes it
+	keyLength int            // of the cancel key's secret
 
 	in  *frames // from the client
 	out *sink   // to the client
@@ -100,23 +101,23 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 		return nil, err
 	}
 	in.ofClient()
-	if err := p.clientLimiter.acquire(ctx, r.QueueTimeout); err != nil {
+	if err := p.clientLimiter.Acquire(ctx, r.QueueTimeout); err != nil {
 		return nil, err
 	}
-	if err := p.clientLimiter.enter(user); err != nil {
-		p.clientLimiter.release()
+	if err := p.clientLimiter.Enter(user); err != nil {
+		p.clientLimiter.Release()
 		return nil, err
 	}
 	server, err := p.server(ctx, r, g.parameters, client)
 	if err != nil {
-		p.clientLimiter.exit(user)
-		p.clientLimiter.release()
+		p.clientLimiter.Exit(user)
+		p.clientLimiter.Release()
 		return nil, err
 	}
 	server.frames.ofServer()
 	s := &session{
 		proxy: p, loop: p.loopOf(), id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(), server: server, principal: client.principal,
-		database: g.parameters["database"], keyring: r.peers.keyring, keyLength: shortSecret, in: in,
+		database: g.parameters["database"], keyring: r.peers.Ring, keyLength: cancelkey.Short, in: in,
 		out: &sink{to: g.conn, meter: p.metrics.toClients}, up: &sink{to: server.conn, meter: p.metrics.toServer},
 		stats:     &statementStats{seed: p.seed},
 		names:     newNames(),
@@ -129,7 +130,7 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 		s.pool = &pooled{parameters: g.parameters, keys: client.keys, settled: true, woken: make(chan struct{}, 1)}
 	}
 	if g.minor >= 2 {
-		s.keyLength = longSecret
+		s.keyLength = cancelkey.Long
 	}
 	s.out.pending = client.last
 	s.status.Store('I')

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/audit"
+	"github.com/hiatus-tailor/tailor/proxy/internal/limiter"
 )
 
 // silence takes records and keeps none.
@@ -32,7 +33,7 @@ func (someone) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 func bareSession(client, server io.Reader) (s *session, toServer, toClient *bytes.Buffer) {
 	p := &Proxy{audit: silence{}, log: slog.New(slog.DiscardHandler), clock: time.Now, seed: maphash.MakeSeed()}
 	p.running.Store(&running{Config: DefaultConfig()})
-	p.clientLimiter = newSeats(1, 0)
+	p.clientLimiter = limiter.New(1, 0)
 	p.metrics = newMeters(p)
 	toServer, toClient = &bytes.Buffer{}, &bytes.Buffer{}
 	s = &session{

@@ -16,6 +16,7 @@ import (
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/proxy/internal/scram"
 )
 
 // upstream is a connection to PostgreSQL, logged in as the client's role.
@@ -143,7 +144,7 @@ func encrypt(ctx context.Context, conn net.Conn, config *tls.Config) (net.Conn, 
 
 // connect dials PostgreSQL and logs in with the keys taken from the client's
 // proof; nil for none.
-func (r *running) connect(ctx context.Context, parameters map[string]string, keys *scramKeys) (*upstream, error) {
+func (r *running) connect(ctx context.Context, parameters map[string]string, keys *scram.Keys) (*upstream, error) {
 	conn, err := r.dial(ctx)
 	if err != nil {
 		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the database server is unavailable").Wrap(err)
@@ -159,14 +160,14 @@ func (r *running) connect(ctx context.Context, parameters map[string]string, key
 	return u, nil
 }
 
-func (u *upstream) login(parameters map[string]string, keys *scramKeys) error {
+func (u *upstream) login(parameters map[string]string, keys *scram.Keys) error {
 	start := &pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber, Parameters: parameters}
 	if err := send(u.conn, start); err != nil {
 		return err
 	}
-	var client *scramClient
+	var client *scram.Client
 	if keys != nil {
-		client = newSCRAMClient(keys)
+		client = scram.NewClient(keys)
 	}
 	for {
 		frame, err := u.frames.next()
@@ -192,7 +193,7 @@ func (u *upstream) login(parameters map[string]string, keys *scramKeys) error {
 }
 
 // authenticate answers one authentication request.
-func (u *upstream) authenticate(body []byte, client *scramClient) error {
+func (u *upstream) authenticate(body []byte, client *scram.Client) error {
 	if len(body) < 4 {
 		return errors.New("malformed authentication request")
 	}
@@ -206,15 +207,15 @@ func (u *upstream) authenticate(body []byte, client *scramClient) error {
 	}
 	switch code {
 	case decode.AuthTypeSASL:
-		return send(u.conn, &pgproto3.SASLInitialResponse{AuthMechanism: scramMechanism, Data: []byte(client.initial())})
+		return send(u.conn, &pgproto3.SASLInitialResponse{AuthMechanism: scram.Mechanism, Data: []byte(client.Initial())})
 	case decode.AuthTypeSASLContinue:
-		proof, err := client.prove(string(body[4:]))
+		proof, err := client.Prove(string(body[4:]))
 		if err != nil {
 			return err
 		}
 		return send(u.conn, &pgproto3.SASLResponse{Data: []byte(proof)})
 	case decode.AuthTypeSASLFinal:
-		return client.verify(string(body[4:]))
+		return client.Verify(string(body[4:]))
 	default:
 		return sqlstate.New(sqlstate.InvalidAuthorization, "the server asks for an authentication method other than SCRAM-SHA-256").
 			WithHint("Set scram-sha-256 for this role in pg_hba.conf.")

@@ -1,4 +1,4 @@
-package proxy
+package proxyproto
 
 import (
 	"io"
@@ -24,7 +24,7 @@ func TestProxyHeadersThatLieAreRefused(t *testing.T) {
 			_, _ = io.WriteString(client, header)
 			_ = client.Close()
 		}()
-		conn, err := readProxyHeader(server)
+		conn, err := Read(server)
 		got := ""
 		if err == nil {
 			got = conn.RemoteAddr().String()

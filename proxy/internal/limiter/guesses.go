@@ -1,4 +1,4 @@
-package proxy
+package limiter
 
 import (
 	"net"
@@ -18,9 +18,9 @@ const (
 // maxOrigins bounds what is kept of origins.
 const maxOrigins = 10000
 
-// cancelLimiter counts the wrong cancel keys of each origin. It is safe for concurrent
+// Guesses counts the wrong cancel keys of each origin. It is safe for concurrent
 // use.
-type cancelLimiter struct {
+type Guesses struct {
 	mu      sync.Mutex
 	origins map[netip.Prefix]debt
 }
@@ -35,15 +35,15 @@ func (d debt) now(now time.Time) float64 {
 	return max(0, d.wrong-guessesPerSecond*now.Sub(d.at).Seconds())
 }
 
-// allowed says whether a key of an origin is to be looked at.
-func (g *cancelLimiter) allowed(from netip.Prefix, now time.Time) bool {
+// Allowed says whether a key of an origin is to be looked at.
+func (g *Guesses) Allowed(from netip.Prefix, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.origins[from].now(now) < guessesAtOnce
 }
 
-// wrong counts a key that no session has.
-func (g *cancelLimiter) wrong(from netip.Prefix, now time.Time) {
+// Wrong counts a key that no session has.
+func (g *Guesses) Wrong(from netip.Prefix, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.origins == nil {
@@ -62,9 +62,9 @@ func (g *cancelLimiter) wrong(from netip.Prefix, now time.Time) {
 	g.origins[from] = debt{1 + g.origins[from].now(now), now}
 }
 
-// origin is the network that an address belongs to: one host of IPv4, one
+// Origin is the network that an address belongs to: one host of IPv4, one
 // subnet of IPv6, within which a host can take any address.
-func origin(address net.Addr) netip.Prefix {
+func Origin(address net.Addr) netip.Prefix {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok {
 		return netip.Prefix{}

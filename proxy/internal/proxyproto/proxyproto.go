@@ -1,4 +1,6 @@
-package proxy
+// Package proxyproto reads the header by which a balancer tells a client's address (HAProxy, The
+// PROXY protocol, versions 1 and 2).
+package proxyproto
 
 import (
 	"bytes"
@@ -10,13 +12,13 @@ import (
 	"strings"
 )
 
-// relayed is a connection that a balancer passed on, with the client's address.
-type relayed struct {
+// Conn is a connection that a balancer passed on, with the client's address.
+type Conn struct {
 	net.Conn
 	client net.Addr
 }
 
-func (r *relayed) RemoteAddr() net.Addr { return r.client }
+func (r *Conn) RemoteAddr() net.Addr { return r.client }
 
 // errProxyHeader ends a connection without a proper header.
 var errProxyHeader = errors.New("malformed PROXY header")
@@ -28,9 +30,9 @@ const (
 	maxProxyLine   = 107
 )
 
-// readProxyHeader reads a header of version 1 or 2 (HAProxy, The PROXY
+// Read reads a header of version 1 or 2 (HAProxy, The PROXY
 // protocol) and nothing behind it.
-func readProxyHeader(conn net.Conn) (net.Conn, error) {
+func Read(conn net.Conn) (net.Conn, error) {
 	head := make([]byte, len(proxySignature), maxProxyLine)
 	if _, err := io.ReadFull(conn, head); err != nil {
 		return nil, err
@@ -71,7 +73,7 @@ func proxyLine(conn net.Conn, line string) (net.Conn, error) {
 	if ip == nil || err != nil {
 		return nil, errProxyHeader
 	}
-	return &relayed{conn, &net.TCPAddr{IP: ip, Port: int(port)}}, nil
+	return &Conn{conn, &net.TCPAddr{IP: ip, Port: int(port)}}, nil
 }
 
 // readProxyBinary is version 2, behind the signature.
@@ -102,5 +104,5 @@ func readProxyBinary(conn net.Conn) (net.Conn, error) {
 		return nil, errProxyHeader
 	}
 	port := binary.BigEndian.Uint16(body[2*size:])
-	return &relayed{conn, &net.TCPAddr{IP: net.IP(body[:size]), Port: int(port)}}, nil
+	return &Conn{conn, &net.TCPAddr{IP: net.IP(body[:size]), Port: int(port)}}, nil
 }

@@ -1,4 +1,7 @@
-package proxy
+// Package scram has both halves of SCRAM-SHA-256 (RFC 5802, RFC 7677): towards clients from the
+// verifier that PostgreSQL stores, and towards PostgreSQL with the key that the client's proof
+// gave away, so that a proxy logs in without a password.
+package scram
 
 import (
 	"crypto/hmac"
@@ -17,13 +20,13 @@ import (
 // The mechanisms that are offered (RFC 7677); the second binds the exchange to
 // the TLS connection between client and proxy.
 const (
-	scramMechanism     = "SCRAM-SHA-256"
-	scramPlusMechanism = "SCRAM-SHA-256-PLUS"
+	Mechanism     = "SCRAM-SHA-256"
+	MechanismPlus = "SCRAM-SHA-256-PLUS"
 )
 
-// verifier is what PostgreSQL stores of a password: enough to check a proof,
+// Verifier is what PostgreSQL stores of a password: enough to check a proof,
 // not enough to make one.
-type verifier struct {
+type Verifier struct {
 	iterations           int
 	salt                 string // base64
 	storedKey, serverKey []byte
@@ -32,45 +35,45 @@ type verifier struct {
 	mock bool
 }
 
-// parseVerifier reads SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey.
-func parseVerifier(text string) (verifier, error) {
+// ParseVerifier reads SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey.
+func ParseVerifier(text string) (Verifier, error) {
 	scheme, rest, _ := strings.Cut(text, "$")
 	parameters, keys, _ := strings.Cut(rest, "$")
 	iterations, salt, _ := strings.Cut(parameters, ":")
 	stored, server, _ := strings.Cut(keys, ":")
-	v := verifier{salt: salt}
+	v := Verifier{salt: salt}
 	var err error
-	if v.iterations, err = strconv.Atoi(iterations); err != nil || scheme != scramMechanism || v.iterations < 1 {
-		return verifier{}, errors.New("not a SCRAM-SHA-256 verifier")
+	if v.iterations, err = strconv.Atoi(iterations); err != nil || scheme != Mechanism || v.iterations < 1 {
+		return Verifier{}, errors.New("not a SCRAM-SHA-256 verifier")
 	}
 	if v.storedKey, err = base64.StdEncoding.DecodeString(stored); err != nil || len(v.storedKey) != sha256.Size {
-		return verifier{}, errors.New("malformed stored key")
+		return Verifier{}, errors.New("malformed stored key")
 	}
 	if v.serverKey, err = base64.StdEncoding.DecodeString(server); err != nil || len(v.serverKey) != sha256.Size {
-		return verifier{}, errors.New("malformed server key")
+		return Verifier{}, errors.New("malformed server key")
 	}
 	return v, nil
 }
 
-// mockVerifier is the same for the same role as long as secret is.
-func mockVerifier(secret []byte, principal string) verifier {
+// MockVerifier is the same for the same role as long as secret is.
+func MockVerifier(secret []byte, principal string) Verifier {
 	salt := mac(secret, principal)[:16]
-	return verifier{
+	return Verifier{
 		iterations: 4096, salt: base64.StdEncoding.EncodeToString(salt),
 		storedKey: mac(secret, "stored "+principal), serverKey: mac(secret, "server "+principal), mock: true,
 	}
 }
 
-// scramKeys log in as a role without its password, for as long as the role's
+// Keys log in as a role without its password, for as long as the role's
 // verifier stays the same.
-type scramKeys struct {
+type Keys struct {
 	clientKey []byte
-	verifier  verifier
+	verifier  Verifier
 }
 
-// scramExchange is the server's half of one exchange (RFC 5802 §5).
-type scramExchange struct {
-	verifier    verifier
+// Exchange is the server's half of one exchange (RFC 5802 §5).
+type Exchange struct {
+	verifier    Verifier
 	nonce       string
 	clientFirst string // without its GS2 header
 	header      string // the GS2 header and the channel binding
@@ -85,10 +88,10 @@ func malformedSCRAM() error {
 	return sqlstate.New(sqlstate.ProtocolViolation, "malformed SCRAM message")
 }
 
-// begin answers the client's first message with nonce, salt and iterations.
+// Begin answers the client's first message with nonce, salt and iterations.
 // plus says that the client binds the exchange to the channel, binding is what
 // it has to bind to; nil where there is nothing.
-func (v verifier) begin(clientFirst string, plus bool, binding []byte) (*scramExchange, string, error) {
+func (v Verifier) Begin(clientFirst string, plus bool, binding []byte) (*Exchange, string, error) {
 	// gs2-header: "n,," no binding; "y,," the client could but believes that
 	// the server cannot; "p=…,," it does. No authorization name in any.
 	header := "n,,"
@@ -105,7 +108,7 @@ func (v verifier) begin(clientFirst string, plus bool, binding []byte) (*scramEx
 	if !ok {
 		return nil, "", malformedSCRAM()
 	}
-	e := &scramExchange{verifier: v, header: header, clientFirst: rest}
+	e := &Exchange{verifier: v, header: header, clientFirst: rest}
 	if plus {
 		e.header += string(binding)
 	}
@@ -118,8 +121,8 @@ func (v verifier) begin(clientFirst string, plus bool, binding []byte) (*scramEx
 	return e, e.serverFirst, nil
 }
 
-// finish checks the client's proof, and returns its key with the server's signature.
-func (e *scramExchange) finish(clientFinal string) (*scramKeys, string, error) {
+// Finish checks the client's proof, and returns its key with the server's signature.
+func (e *Exchange) Finish(clientFinal string) (*Keys, string, error) {
 	unproven, proofText, ok := strings.Cut(clientFinal, ",p=")
 	if !ok {
 		return nil, "", malformedSCRAM()
@@ -136,29 +139,29 @@ func (e *scramExchange) finish(clientFinal string) (*scramKeys, string, error) {
 		return nil, "", wrongPassword()
 	}
 	signature := base64.StdEncoding.EncodeToString(mac(e.verifier.serverKey, message))
-	return &scramKeys{clientKey, e.verifier}, "v=" + signature, nil
+	return &Keys{clientKey, e.verifier}, "v=" + signature, nil
 }
 
-// scramClient is the client's half, towards PostgreSQL, from keys instead of a
+// Client is the client's half, towards PostgreSQL, from keys instead of a
 // password.
-type scramClient struct {
-	keys    *scramKeys
+type Client struct {
+	keys    *Keys
 	first   string
 	nonce   string
 	message string
 }
 
-func newSCRAMClient(keys *scramKeys) *scramClient {
+func NewClient(keys *Keys) *Client {
 	nonce := newNonce()
-	return &scramClient{keys: keys, nonce: nonce, first: "n=,r=" + nonce}
+	return &Client{keys: keys, nonce: nonce, first: "n=,r=" + nonce}
 }
 
-// initial is the first message.
-func (c *scramClient) initial() string { return "n,," + c.first }
+// Initial is the first message.
+func (c *Client) Initial() string { return "n,," + c.first }
 
-// prove answers the server's challenge. It fails where the role's verifier is
+// Prove answers the server's challenge. It fails where the role's verifier is
 // no longer the one that the keys belong to.
-func (c *scramClient) prove(serverFirst string) (string, error) {
+func (c *Client) Prove(serverFirst string) (string, error) {
 	fields := strings.SplitN(serverFirst, ",", 3)
 	v := c.keys.verifier
 	if len(fields) != 3 || !strings.HasPrefix(fields[0], "r="+c.nonce) || len(fields[0]) <= len(c.nonce)+2 {
@@ -174,8 +177,8 @@ func (c *scramClient) prove(serverFirst string) (string, error) {
 	return unproven + ",p=" + base64.StdEncoding.EncodeToString(proof), nil
 }
 
-// verify checks that the server knows the verifier too.
-func (c *scramClient) verify(serverFinal string) error {
+// Verify checks that the server knows the verifier too.
+func (c *Client) Verify(serverFinal string) error {
 	want := "v=" + base64.StdEncoding.EncodeToString(mac(c.keys.verifier.serverKey, c.message))
 	if subtle.ConstantTimeCompare([]byte(serverFinal), []byte(want)) != 1 {
 		return errors.New("the server's signature is wrong")

@@ -1,4 +1,6 @@
-package proxy
+// Package limiter bounds what clients may take: sessions, connections to the server, and
+// guesses at cancel keys.
+package limiter
 
 import (
 	"context"
@@ -10,10 +12,10 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// connLimiter bounds the number of sessions, in all and for each principal. Clients
+// Connections bounds the number of sessions, in all and for each principal. Clients
 // that find no seat wait in the order in which they came. It is safe for
 // concurrent use.
-type connLimiter struct {
+type Connections struct {
 	mu         sync.Mutex
 	limit      int
 	principals int // limit for each; 0 for none
@@ -22,18 +24,20 @@ type connLimiter struct {
 	waiting    []chan struct{} // closed when the seat is theirs
 }
 
-func newSeats(limit, principals int) *connLimiter {
-	return &connLimiter{limit: limit, principals: principals, byName: make(map[string]int)}
+// New returns a limiter of so many in all, and of so many for each principal, 0 for no limit.
+func New(limit, principals int) *Connections {
+	return &Connections{limit: limit, principals: principals, byName: make(map[string]int)}
 }
 
-func tooMany() error {
+// ErrFull is the refusal of one too many.
+func ErrFull() error {
 	return sqlstate.New(sqlstate.TooManyConnections, "sorry, too many clients already")
 }
 
-// acquire waits for a seat as long as the patience lasts, then refuses with 53300;
+// Acquire waits for a seat as long as the patience lasts, then refuses with 53300;
 // with 57P03 where the context is cancelled because no client is wanted any more. waits are
 // called when the wait begins.
-func (s *connLimiter) acquire(ctx context.Context, patience time.Duration, waits ...func()) error {
+func (s *Connections) Acquire(ctx context.Context, patience time.Duration, waits ...func()) error {
 	s.mu.Lock()
 	if s.taken < s.limit {
 		s.taken++
@@ -42,7 +46,7 @@ func (s *connLimiter) acquire(ctx context.Context, patience time.Duration, waits
 	}
 	if patience == 0 {
 		s.mu.Unlock()
-		return tooMany()
+		return ErrFull()
 	}
 	mine := make(chan struct{})
 	s.waiting = append(s.waiting, mine)
@@ -67,11 +71,11 @@ func (s *connLimiter) acquire(ctx context.Context, patience time.Duration, waits
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return sqlstate.New(sqlstate.CannotConnectNow, "the proxy is shutting down")
 	}
-	return tooMany()
+	return ErrFull()
 }
 
-// release frees a seat for the one who has waited longest.
-func (s *connLimiter) release() {
+// Release frees a seat for the one who has waited longest.
+func (s *Connections) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken--
@@ -79,7 +83,7 @@ func (s *connLimiter) release() {
 }
 
 // admit gives free seats to those who wait.
-func (s *connLimiter) admit() {
+func (s *Connections) admit() {
 	for s.taken < s.limit && len(s.waiting) > 0 {
 		close(s.waiting[0])
 		s.waiting = slices.Delete(s.waiting, 0, 1)
@@ -87,8 +91,8 @@ func (s *connLimiter) admit() {
 	}
 }
 
-// enter counts a session of a principal, and refuses one too many.
-func (s *connLimiter) enter(principal string) error {
+// Enter counts a session of a principal, and refuses one too many.
+func (s *Connections) Enter(principal string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.principals > 0 && s.byName[principal] >= s.principals {
@@ -98,8 +102,8 @@ func (s *connLimiter) enter(principal string) error {
 	return nil
 }
 
-// exit takes back what enter counted.
-func (s *connLimiter) exit(principal string) {
+// Exit takes back what enter counted.
+func (s *Connections) Exit(principal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byName[principal]--; s.byName[principal] == 0 {
@@ -107,30 +111,30 @@ func (s *connLimiter) exit(principal string) {
 	}
 }
 
-// of is the number of sessions of a principal.
-func (s *connLimiter) of(principal string) int {
+// Of is the number of sessions of a principal.
+func (s *Connections) Of(principal string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byName[principal]
 }
 
-// resize sets new limits. Who has a seat keeps it.
-func (s *connLimiter) resize(limit, principals int) {
+// Resize sets new limits. Who has a seat keeps it.
+func (s *Connections) Resize(limit, principals int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limit, s.principals = limit, principals
 	s.admit()
 }
 
-// occupied is how many are taken.
-func (s *connLimiter) occupied() int {
+// Occupied is how many are taken.
+func (s *Connections) Occupied() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.taken
 }
 
-// queued is how many wait.
-func (s *connLimiter) queued() int {
+// Queued is how many wait.
+func (s *Connections) Queued() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting)
