@@ -123,6 +123,13 @@ func (c *Column) Suggest(t Thresholds, direct bool) Suggestion {
 	return c.unknown(t)
 }
 
+// NamesPeople says that the values of a column, or its name, say that it names people.
+func (c *Column) NamesPeople() bool {
+	s, known := c.byContent()
+	named, _ := byName(c.Name)
+	return known && s.Class == DirectIdentifier || named == DirectIdentifier
+}
+
 // byContent suggests what hides a column for what its values are, whatever its
 // name.
 func (c *Column) byContent() (Suggestion, bool) {

@@ -102,6 +102,8 @@ type classified struct {
 	dependencies []identify.Dependency
 	// allPairs says that every pair was looked at for a dependency.
 	allPairs bool
+	// k is that of the policy that is drafted, draftK if it is less.
+	k int
 }
 
 // together looks at the columns together that may be shown.
