@@ -180,8 +180,8 @@ func guessPrefix(e *identify.Evidence) (keep []int, reason string) {
 	return nil, "other text: shown or withheld"
 }
 
-// groupRows is how many rows a proposed group has at least, for each of the k.
-const groupRows = 20
+// groupRows is how many rows a proposed group has at least.
+const groupRows = 20 * draftK
 
 // proposeGroups makes a list of groups, if the column has few values and all of
 // them are known.
@@ -189,8 +189,7 @@ func proposeGroups(h *policyfile.Hierarchy, c *classified) {
 	if c.Cells.Share < 1 {
 		return
 	}
-	k := max(c.k, draftK)
-	grouping := identify.Group(c.shown, h.Name, groupRows*k, k)
+	grouping := identify.Group(c.shown, h.Name, groupRows, max(c.named, draftK))
 	if grouping == nil {
 		return
 	}

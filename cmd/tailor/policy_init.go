@@ -67,6 +67,10 @@ func initPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
 	for _, reason := range found.out {
 		g.say("  left out %s\n", reason)
 	}
+	if !o.yes {
+		g.say("Enter takes what stands in brackets, ? has help, b goes back, Ctrl-C ends it " +
+			"and nothing is written.\n")
+	}
 	if len(found.tables) == 0 {
 		return &policyError{
 			"the schema " + o.schema + " has no table to protect", "name another with --schema",
@@ -203,6 +207,15 @@ func statusLine(stderr io.Writer) (show func(string), done func()) {
 	if !is {
 		return func(string) {}, func() {}
 	}
-	return func(text string) { fmt.Fprintf(f, "\r\x1b[K%.100s", text) },
-		func() { fmt.Fprint(f, "\r\x1b[K") }
+	shown := false
+	show = func(text string) {
+		shown = true
+		fmt.Fprintf(f, "\r\x1b[K%.100s", text)
+	}
+	return show, func() {
+		if shown {
+			fmt.Fprint(f, "\r\x1b[K")
+		}
+		shown = false
+	}
 }

@@ -276,8 +276,8 @@ func (t *surveyedTable) about(c *surveyedColumn) string {
 	if typed != "" {
 		typed = " " + typed
 	}
-	text := fmt.Sprintf("  %s%s: %d values, %.1f %% of the rows alone have theirs, "+
-		"%.1f %% missing\n", c.Name, typed, c.Distinct, c.singles, c.MissingPercent())
+	text := fmt.Sprintf("  %s%s: %d values, %.1f %% of the rows have one of their "+
+		"own, %.1f %% missing\n", c.Name, typed, c.Distinct, c.singles, c.MissingPercent())
 	text += fmt.Sprintf("    %c, %s (%s confidence): %s\n",
 		c.suggested, wordOf[c.suggested], c.says.Confidence, c.reason())
 	if c.suggested == asQuasiIdentifier {

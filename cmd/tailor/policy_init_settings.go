@@ -39,6 +39,8 @@ func settings(preset int) (all []setting, chosen int) {
 // effect is what a setting does to a table, as policy plan measures it.
 type effect struct {
 	table string
+	k     int
+	codes bool // the table is set-valued
 	*catalog.Forecast
 }
 
@@ -95,7 +97,7 @@ func (s *survey) effects(
 			return nil, false, refusal(ctx, t.Name, err)
 		}
 		again = s.table(t.Name).hideUncovered(forecast.Uncovered) || again
-		out = append(out, effect{t.Name, forecast})
+		out = append(out, effect{t.Name, g.k, t.SetValued != nil, forecast})
 	}
 	return out, again, nil
 }
@@ -157,6 +159,8 @@ func (e *effect) figures() (loss, highest string) {
 	switch {
 	case e.Unmet != "":
 		return "-", "left out: all together do not meet " + e.Unmet
+	case e.codes:
+		return "-", fmt.Sprintf("1/%d to whoever knows %d codes of somebody", e.k, setM)
 	case len(e.Losses) == 0:
 		return "-", "no quasi-identifiers"
 	}

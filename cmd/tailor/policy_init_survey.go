@@ -235,7 +235,7 @@ func (t *surveyedTable) measure(
 			return err
 		}
 	}
-	t.look(&classified{table: t.name, Identification: measured, k: k})
+	t.look(&classified{table: t.name, Identification: measured, named: k})
 	stored, err := catalog.LoadColumns(ctx, tx, t.name)
 	if err != nil {
 		return err
