@@ -20,6 +20,10 @@ func TestPolicyInit(t *testing.T) {
 	const database = "first_policy"
 	conn := makeDatabase(t, database, hospital.Schema+`;
 CREATE TABLE nobody_yet (id int PRIMARY KEY, age int);
+CREATE TABLE scales (id int PRIMARY KEY, weight float8, day date);
+INSERT INTO scales SELECT n, CASE WHEN n = 7 THEN float8 'NaN' ELSE 50 + n % 40 END,
+	CASE WHEN n = 7 THEN date 'infinity' ELSE date '2020-01-01' + n % 50 END
+	FROM generate_series(1, 400) n;
 CREATE VIEW elders AS SELECT * FROM patients WHERE age > 60;
 GRANT SELECT ON zip_city TO PUBLIC;`)
 	if err := hospital.Fill(t.Context(), conn, hospital.MinPatients); err != nil {
@@ -158,6 +162,7 @@ func takesAnswers(t *testing.T, dsn string) {
 		"x",                                        // icd9
 		"id",                                       // patients
 		"", "", "", "", "", "q", "", "q", "h", "k", // name to cost
+		"x",      // scales
 		"",       // zip_city, which everybody may read
 		"x", "x", // diagnoses, visits
 		"3",
@@ -200,13 +205,23 @@ func appliesWhatIsSuggested(t *testing.T, dsn string) {
 	if code != 0 || strings.Contains(stdout, "q, s, k, h") {
 		t.Fatalf("exit %d, %q\n%s", code, stderr, stdout)
 	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const endless = "NaN and infinite values have no place in a hierarchy"
+	if text := string(raw); strings.Count(text, "subject: patient_id\n") != 2 ||
+		!strings.Contains(text, "set_valued: {column: code, m: 2}") ||
+		strings.Count(text, endless) != 2 {
+		t.Errorf("the file does not say whom visits and diagnoses are about:\n%s", text)
+	}
 	code, stdout, stderr = tool(t, "policy", "plan", "--dsn", dsn, path)
-	if code != 0 || !strings.Contains(stdout, "Plan: 4 tables to protect") ||
+	if code != 0 || !strings.Contains(stdout, "Plan: 5 tables to protect") ||
 		strings.Contains(stdout, "  ! ") || strings.Contains(stdout, "  ? ") {
 		t.Fatalf("exit %d, %q\n%s", code, stderr, stdout)
 	}
 	if code, stdout, stderr = tool(t, "policy", "apply", "--dsn", dsn, path); code != 0 ||
-		!strings.HasPrefix(stdout, "applied: 4 of 4 tables activated") {
+		!strings.HasPrefix(stdout, "applied: 5 of 5 tables activated") {
 		t.Fatalf("exit %d, %q\n%s", code, stderr, stdout)
 	}
 	if _, stdout, _ = tool(t, "policy", "init", "--dsn", dsn, "--yes", "--out", "-"); stdout != "" {

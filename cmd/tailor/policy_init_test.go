@@ -22,7 +22,8 @@ var updateInit = flag.Bool("update-init", false, "write the transcripts of polic
 
 // surveyed measures a table of which each column is a function of the row.
 func surveyed(
-	name, primary string, rows int, columns ...func(n int) (name, kind, cell string),
+	name, primary string, keys []foreignKey, rows int,
+	columns ...func(n int) (name, kind, cell string),
 ) *surveyedTable {
 	var names []string
 	var cells [][]string
@@ -43,7 +44,7 @@ func surveyed(
 		names, cells = append(names, title), append(cells, texts)
 	}
 	c.Cells = identify.NewRows(names, cells, rows, rows)
-	t := &surveyedTable{name: name}
+	t := &surveyedTable{name: name, keys: keys}
 	t.look(c)
 	return t
 }
@@ -62,21 +63,23 @@ func clinicSurvey() *survey {
 	id := func(n int) int { return n }
 	ill := func(n int) string { return []string{"asthma", "flu", "gout"}[n%3] }
 	s := &survey{out: []string{"public.old: it is empty"}, refers: map[tableColumn]tableColumn{}}
-	people := surveyed("public.people", "id", 400, number("id", id),
+	keys := []foreignKey{{"person", tableColumn{"public.people", "id"}}}
+	people := surveyed("public.people", "id", nil, 400, number("id", id),
 		text("name", func(n int) string { return fmt.Sprintf("person %d", n) }),
 		number("age", func(n int) int { return 20 + n%60 }),
 		text("sex", func(n int) string { return []string{"f", "m"}[n%2] }),
 		text("diagnosis", ill))
-	stays := surveyed("public.stays", "", 800, number("person", func(n int) int { return n % 300 }),
+	stays := surveyed("public.stays", "", keys, 800,
+		number("person", func(n int) int { return n % 300 }),
 		number("days", func(n int) int { return n % 9 }), text("diagnosis", ill))
-	codes := surveyed("public.codes", "", 900, number("person", func(n int) int { return n % 350 }),
+	codes := surveyed("public.codes", "", keys, 900,
+		number("person", func(n int) int { return n % 350 }),
 		text("icd", func(n int) string { return fmt.Sprintf("%d.%d", 240+n%40, n%7) }))
-	list := surveyed("public.list", "", 30, number("code", id))
+	list := surveyed("public.list", "", nil, 30, number("code", id))
 	list.open = true
 	s.tables = []*surveyedTable{list, codes, people, stays}
 	for _, t := range []*surveyedTable{stays, codes} {
-		s.addKey(tableColumn{t.name, "person"}, tableColumn{people.name, "id"})
-		t.subject = "person"
+		s.refers[tableColumn{t.name, "person"}] = keys[0].to
 	}
 	for _, t := range s.tables {
 		t.suggest()
