@@ -46,7 +46,7 @@ type effect struct {
 
 // weighedRows is the number of rows above which a sample of about so many is weighed: it is
 // done for each setting while somebody waits. A sample loses more than the whole.
-const weighedRows = 10_000
+const weighedRows = 20_000
 
 // weigh measures each setting on the tables as they are, in one snapshot. Columns that have no
 // place for a value become hidden.
@@ -166,7 +166,7 @@ func (e *effect) figures() (loss, highest string) {
 	}
 	highest = risk(e.Risk) + ", as stored " + risk(e.RawRisk)
 	if e.Share < 1 {
-		highest += fmt.Sprintf(", of a sample of %.0f %%", 100*e.Share)
+		highest += fmt.Sprintf(", of a sample of %.0f %%, which loses more", 100*e.Share)
 	}
 	return fmt.Sprintf("%.1f %%", 100*e.Loss), highest
 }
