@@ -23,6 +23,7 @@ type initOptions struct {
 	stdin      io.Reader
 }
 
+// addFlags declares the flags of init.
 func (o *policyOptions) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.schema, "schema", "public", "`SCHEMA` whose tables are asked about")
 	flags.StringVar(&o.file, "out", "policy.yaml",
