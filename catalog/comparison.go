@@ -98,7 +98,7 @@ func NewComparison(ctx context.Context, tx pgx.Tx, r *Relation) (*Comparison, er
 		if k.Class != Sensitive || slices.Contains(columns, k.Name) {
 			continue
 		}
-		has, err := hasOrder(ctx, tx, k)
+		has, err := HasOrder(ctx, tx, k)
 		if err != nil {
 			return nil, err
 		}
@@ -146,8 +146,8 @@ func NewComparison(ctx context.Context, tx pgx.Tx, r *Relation) (*Comparison, er
 	return c, nil
 }
 
-// hasOrder says whether values of a column can be told to be equal, as tailor.require asks.
-func hasOrder(ctx context.Context, tx pgx.Tx, k *Column) (has bool, err error) {
+// HasOrder says whether values of a column can be told to be equal, as tailor.require asks.
+func HasOrder(ctx context.Context, tx pgx.Tx, k *Column) (has bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_opclass o
 		JOIN pg_catalog.pg_am m ON m.oid = o.opcmethod AND m.amname = 'btree'
 		WHERE o.opcdefault AND (o.opcintype = pg_catalog.to_regtype($1)

@@ -39,15 +39,23 @@ type Forecast struct {
 // need not be in force: it names the table, the subject, k, requirements and
 // columns with their types.
 func NewForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*Forecast, error) {
+	return NewForecastOf(ctx, tx, r, ForecastRows)
+}
+
+// NewForecastOf is NewForecast with another number of rows above which a sample is looked at.
+// It looks at more if the sample alone would not meet k.
+func NewForecastOf(ctx context.Context, tx pgx.Tx, r *Relation, most int) (*Forecast, error) {
 	f := &Forecast{}
 	name := pgx.Identifier{r.Schema, r.Name}.Sanitize()
 	if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+name).Scan(&f.Rows); err != nil {
 		return nil, fmt.Errorf("count the rows: %w", err)
 	}
-	e, err := f.read(ctx, tx, r, name, ForecastRows)
+	e, err := f.read(ctx, tx, r, name, most)
 	switch {
 	case err != nil:
 		return nil, err
+	case f.Unmet != "" && f.Share < 1 && most < ForecastRows:
+		return NewForecast(ctx, tx, r)
 	case e.table == nil:
 		return f, nil
 	}

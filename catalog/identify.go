@@ -34,11 +34,11 @@ type Identification struct {
 // the whole. The transaction sees one snapshot if it is a repeatable read.
 func Identify(ctx context.Context, tx pgx.Tx, relation pgx.Identifier) (*Identification, error) {
 	out := &Identification{Share: 1}
-	from := relation.Sanitize()
-	if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+from).Scan(&out.Rows); err != nil {
+	name := relation.Sanitize()
+	if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+name).Scan(&out.Rows); err != nil {
 		return nil, fmt.Errorf("count the rows: %w", err)
 	}
-	columns, err := tx.Query(ctx, selectColumns, from)
+	columns, err := tx.Query(ctx, selectColumns, name)
 	if err != nil {
 		return nil, fmt.Errorf("read the columns: %w", err)
 	}
@@ -55,20 +55,21 @@ func Identify(ctx context.Context, tx pgx.Tx, relation pgx.Identifier) (*Identif
 	if err != nil {
 		return nil, fmt.Errorf("read the columns: %w", err)
 	}
+	from := name + " b"
 	if out.Rows > SampleRows {
 		out.Share = SampleRows / float64(out.Rows)
 		if stored {
 			from += fmt.Sprintf(" TABLESAMPLE BERNOULLI (%.9f) REPEATABLE (1)", 100*out.Share)
 		} else { // a view has no blocks to sample from
-			from = fmt.Sprintf("(SELECT * FROM %s WHERE random() < %.9f)", from, out.Share)
+			from = fmt.Sprintf("(SELECT * FROM %s WHERE random() < %.9f) b", name, out.Share)
 		}
 	}
 	for _, c := range out.Columns {
-		if err := measure(ctx, tx, from+" b", c); err != nil {
+		if err := measure(ctx, tx, from, c); err != nil {
 			return nil, fmt.Errorf("measure column %q: %w", c.Name, err)
 		}
 	}
-	if out.Cells, err = readCells(ctx, tx, from+" b", out); err != nil {
+	if out.Cells, err = readCells(ctx, tx, from, out); err != nil {
 		return nil, fmt.Errorf("read the rows: %w", err)
 	}
 	return out, nil

@@ -334,3 +334,17 @@ func TestClassifyTakesTablesWithoutNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestClassifySamplesLargeTablesAndViews: of more than a million rows about a million are read.
+func TestClassifySamplesLargeTablesAndViews(t *testing.T) {
+	makeDatabase(t, "classify_large", `
+		CREATE TABLE large AS SELECT n % 50 AS age FROM generate_series(1, 1100000) n;
+		CREATE VIEW seen AS SELECT * FROM large`)
+	for _, name := range []string{"large", "seen"} {
+		code, stdout, stderr := tool(t, "classify", "--dsn",
+			shared.cluster.SuperuserDSN("classify_large"), "--table", name)
+		if code != 0 || !strings.Contains(stdout, "1100000 rows, measured on a random sample of 91 %") {
+			t.Errorf("%s: exit %d, %s%s", name, code, stdout, stderr)
+		}
+	}
+}

@@ -130,6 +130,13 @@ func (c *Column) Suggest(t Thresholds, direct bool) Suggestion {
 // addressTypes are types of addresses by which a device, and who has it, is recognized.
 var addressTypes = []string{"inet", "cidr", "macaddr", "macaddr8"}
 
+// NamesPeople says that the values of a column, or its name, say that it names people.
+func (c *Column) NamesPeople() bool {
+	s, known := c.byContent()
+	named, _ := byName(c.Name)
+	return known && s.Class == DirectIdentifier || named == DirectIdentifier
+}
+
 // byContent suggests what hides a column for what its values are, whatever its
 // name.
 func (c *Column) byContent() (Suggestion, bool) {

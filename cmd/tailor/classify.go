@@ -102,6 +102,8 @@ type classified struct {
 	dependencies []identify.Dependency
 	// allPairs says that every pair was looked at for a dependency.
 	allPairs bool
+	// named is how many rows a value has at least that labels name, draftK if it is less.
+	named int
 }
 
 // together looks at the columns together that may be shown.

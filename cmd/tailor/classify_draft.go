@@ -11,8 +11,9 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/policyfile"
 )
 
-// draftK is the k of a draft.
-const draftK = 5
+// draftK is the k of a draft, and draftDiversity how many values of a sensitive column each
+// block has.
+const draftK, draftDiversity = 5, 3
 
 // writeDraft writes a policy made of the suggestions. columns are in the order
 // of the table.
@@ -35,43 +36,80 @@ func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*p
 	if subject == "" {
 		return nil, &anonymize.ProblemError{What: "the table has no key that could be the subject", Remedy: "name the column that says whom a row is about in --subject"}
 	}
-	table := policyfile.Table{Name: c.table, Subject: subject, K: draftK, Recoding: "auto", Scope: "table"}
 	file := &policyfile.File{Remarks: []string{
 		fmt.Sprintf("A draft by tailor classify, from %d rows%s; alpha %g %%, beta %g %%.", c.Rows, sampleNote(c.Share), o.thresholds.Alpha, o.thresholds.Beta),
 		identify.Caveat,
 		"Columns that are not listed are hidden. Bounds and widths of hierarchies are guesses: widen and round them.",
 	}}
+	var classed []classedColumn
 	for _, k := range columns {
 		suggestion := k.Suggest(o.thresholds, slices.Contains(splitNames(o.direct), k.Name) || k.Name == subject)
-		column := policyfile.Column{Name: k.Name, Class: string(suggestion.Class), Remark: fmt.Sprintf("risk rate %.2f %%: %s", k.RiskPercent(), suggestion.Reason)}
+		column := classedColumn{
+			Column: k, class: suggestion.Class,
+			remark: fmt.Sprintf("risk rate %.2f %%: %s", k.RiskPercent(), suggestion.Reason),
+		}
 		if k.Name == subject {
-			column.Remark = "the subject"
+			column.remark = "the subject"
 		}
-		switch suggestion.Class {
-		case identify.Unclassified:
-			continue
-		case identify.QuasiIdentifier:
-			h := guessHierarchy(k, c)
-			if h == nil {
-				file.Remarks = append(file.Remarks, fmt.Sprintf(
-					"%s stays hidden: no hierarchy fits its type, %s; what is computed from it can be shown (a number, a date, a code).",
-					k.Name, k.Type))
-				continue
-			}
-			column.Hierarchy = h.Name
-			file.Hierarchies = append(file.Hierarchies, *h)
-		case identify.Sensitive:
-			if k.Evidence.Values >= 2 {
-				table.Require = append(table.Require, policyfile.Requirement{
-					Model: "l_diversity", Column: k.Name, Parameter: float64(min(3, k.Evidence.Values)),
-				})
+		if suggestion.Class == identify.QuasiIdentifier {
+			column.hierarchy = guessHierarchy(k, c)
+			if column.hierarchy == nil {
+				file.Remarks = append(file.Remarks, hiddenForItsType(k))
 			}
 		}
-		table.Columns = append(table.Columns, column)
+		classed = append(classed, column)
 	}
+	var table policyfile.Table
+	table, file.Hierarchies = draftTable(c.table, subject, draftK, draftDiversity, classed)
 	protectTelling(&table, c, columns)
 	file.Tables = []policyfile.Table{table}
 	return file, nil
+}
+
+// classedColumn is a column of a draft.
+type classedColumn struct {
+	*identify.Column
+	class     identify.Class
+	hierarchy *policyfile.Hierarchy // of a quasi-identifier; nil if no kind fits the type
+	remark    string
+	unordered bool // no model can be asked of it
+}
+
+// draftTable makes the policy of a table, with the hierarchies that it has. Sensitive columns
+// have l-diversity of so many values, or of as many as there are. What has no class, or no
+// hierarchy, is left out and so hidden.
+func draftTable(
+	name, subject string, k, diversity int, columns []classedColumn,
+) (policyfile.Table, []policyfile.Hierarchy) {
+	table := policyfile.Table{
+		Name: name, Subject: subject, K: k, Recoding: "auto", Scope: "table",
+	}
+	var hierarchies []policyfile.Hierarchy
+	for _, c := range columns {
+		column := policyfile.Column{Name: c.Name, Class: string(c.class), Remark: c.remark}
+		switch {
+		case c.class == identify.Unclassified:
+			continue
+		case c.class == identify.QuasiIdentifier && c.hierarchy == nil:
+			continue
+		case c.class == identify.QuasiIdentifier:
+			column.Hierarchy = c.hierarchy.Name
+			hierarchies = append(hierarchies, *c.hierarchy)
+		case c.class == identify.Sensitive && c.Evidence.Values >= 2 && !c.unordered:
+			table.Require = append(table.Require, policyfile.Requirement{
+				Model: "l_diversity", Column: c.Name,
+				Parameter: float64(min(diversity, c.Evidence.Values)),
+			})
+		}
+		table.Columns = append(table.Columns, column)
+	}
+	return table, hierarchies
+}
+
+// hiddenForItsType says of a column that nobody is shown why, and what can be shown instead.
+func hiddenForItsType(k *identify.Column) string {
+	return fmt.Sprintf("%s stays hidden: no hierarchy fits its type, %s; what is computed from it "+
+		"can be shown (a number, a date, a code).", k.Name, k.Type)
 }
 
 // protectTelling makes columns sensitive that would be shown as they are and determine a
@@ -167,7 +205,7 @@ func proposeGroups(h *policyfile.Hierarchy, c *classified) {
 	if c.Cells.Share < 1 {
 		return
 	}
-	grouping := identify.Group(c.shown, h.Name, groupRows, draftK)
+	grouping := identify.Group(c.shown, h.Name, groupRows, max(c.named, draftK))
 	if grouping == nil {
 		return
 	}

@@ -38,7 +38,7 @@ var commands = []command{
 	{"hierarchy", "list hierarchies, and import them from files", runHierarchy},
 	{"install", "install or upgrade the SQL side in a database", runInstall},
 	{"password", "set the password of a role where nobody is superuser", runPassword},
-	{"policy", "keep policies in files: lint, plan, apply, export, seed", runPolicy},
+	{"policy", "keep policies in files: init, lint, plan, apply, export, seed", runPolicy},
 	{"refresh", "copy tables anew, and bring what readers are shown up to date", runRefresh},
 	{"serve", "run the proxy", runServe},
 	{"disassociate", "publish set-valued data with k^m-anonymity", runDisassociate},

@@ -23,6 +23,7 @@ var policyVerbs = []struct {
 	database      bool
 	run           func(ctx context.Context, o *policyOptions, stdout io.Writer) error
 }{
+	{"init", "ask what the tables of a schema are, and write a first policy file", true, initPolicy},
 	{"lint", "check a policy file by itself", false, lintPolicy},
 	{"plan", "show what applying a policy file would change, and what that does to risk and loss", true, planPolicy},
 	{"apply", "put a policy file in force, all of it or nothing", true, applyPolicy},
@@ -36,17 +37,18 @@ type policyOptions struct {
 	project   string // of seed
 	path      string // of seed: schemas
 	notices   io.Writer
+	initOptions
 }
 
-func runPolicy(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+func runPolicy(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	help := func(w io.Writer) {
-		fmt.Fprintln(w, "tailor policy: keep policies in files, under version control\n\nusage: tailor policy VERB [--dsn DSN] FILE\n\nverbs:")
+		fmt.Fprintln(w, "tailor policy: keep policies in files, under version control\n\nusage: tailor policy VERB [--dsn DSN] FILE\n       tailor policy init --dsn DSN [--schema SCHEMA] [--out FILE] [--yes]\n\nverbs:")
 		for _, v := range policyVerbs {
 			fmt.Fprintf(w, "  %-7s %s\n", v.name, v.summary)
 		}
 	}
 	if len(args) == 0 {
-		fmt.Fprintln(stderr, `tailor policy: the verb is missing; it is lint, plan, apply, export or seed`)
+		fmt.Fprintln(stderr, `tailor policy: the verb is missing; it is init, lint, plan, apply, export or seed`)
 		return exitUsage
 	}
 	if slices.Contains([]string{"help", "--help", "-help", "-h"}, args[0]) {
@@ -57,32 +59,41 @@ func runPolicy(ctx context.Context, args []string, _ io.Reader, stdout, stderr i
 		if v.name != args[0] {
 			continue
 		}
-		o := &policyOptions{notices: stderr}
+		o := &policyOptions{notices: stderr, initOptions: initOptions{stdin: stdin}}
 		flags := newFlags("policy "+v.name, v.summary, stderr)
 		flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""), "`DSN` of the database, as a member of tailor_admin who owns the tables")
 		if v.name == "seed" {
 			flags.StringVar(&o.project, "project", "", "declare the workload under this `name`, for SET tailor.project; without it, the seed of each table is printed for a policy file")
 			flags.StringVar(&o.path, "search-path", "public", "`schemas` in which unqualified names are looked up, separated by commas")
 		}
+		if v.name == "init" {
+			o.addFlags(flags)
+		}
 		flagged, files := splitArguments(args[1:])
 		if code, ok := parseFlags(flags, flagged, stdout, stderr); !ok {
 			return code
 		}
 		switch {
+		case v.name == "init":
+			if fault := o.fault(files); fault != "" {
+				return complainUsage(flags, stderr, fault)
+			}
 		case len(files) != 1:
 			return complainUsage(flags, stderr, fmt.Sprintf("one FILE is wanted, not %d", len(files)))
 		case v.database && o.dsn == "":
 			return complainUsage(flags, stderr, "--dsn is missing")
 		}
-		o.file = files[0]
+		if v.name != "init" {
+			o.file = files[0]
+		}
 		return complainPolicy("policy "+v.name, o.file, stderr, v.run(ctx, o, stdout))
 	}
-	fmt.Fprintf(stderr, "tailor policy: unknown verb %q; it is lint, plan, apply, export or seed\n", args[0])
+	fmt.Fprintf(stderr, "tailor policy: unknown verb %q; it is init, lint, plan, apply, export or seed\n", args[0])
 	return exitUsage
 }
 
 // valued are the flags that take the argument behind them.
-var valued = []string{"dsn", "project", "search-path", "name", "delimiter"}
+var valued = []string{"dsn", "project", "search-path", "name", "delimiter", "schema", "out", "k"}
 
 // splitArguments tells flags, which may stand before or behind it, from the
 // file.

@@ -51,6 +51,8 @@ type Table struct {
 	OnChange bool
 	Columns  []Column
 	Line     int
+	// Remarks are lines written above the table as comments. They are not read back.
+	Remarks []string
 }
 
 // Requirement is a privacy model besides k-anonymity.

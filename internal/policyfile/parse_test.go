@@ -417,3 +417,28 @@ tables:
 		}
 	}
 }
+
+// TestRemarksStayInTheirLine: they hold names of columns, which may hold line ends.
+func TestRemarksStayInTheirLine(t *testing.T) {
+	const name = "a\nversion: 2\r\u2028\u0085\x00#b"
+	f := &policyfile.File{
+		Remarks: []string{name}, Hierarchies: []policyfile.Hierarchy{{
+			Name: "h", Type: "prefix", Remark: name,
+		}},
+		Tables: []policyfile.Table{{
+			Name: "public.t", Subject: "id", K: 2, Recoding: "auto", Scope: "table",
+			Remarks: []string{name, "another"},
+			Columns: []policyfile.Column{{
+				Name: "q", Class: "quasi_identifier", Hierarchy: "h", Remark: name,
+			}},
+		}},
+	}
+	var text bytes.Buffer
+	if err := f.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	read, faults := policyfile.Parse(text.Bytes())
+	if faults != nil || len(read.Tables) != 1 || len(read.Tables[0].Columns) != 1 {
+		t.Errorf("%v\n%s", faults, &text)
+	}
+}

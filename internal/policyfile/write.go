@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Write prints the canonical form: every key that is not at its default, in one
@@ -14,7 +15,7 @@ import (
 func (f *File) Write(w io.Writer) error {
 	var b strings.Builder
 	for _, line := range f.Remarks {
-		b.WriteString(strings.TrimRight("# "+line, " ") + "\n")
+		b.WriteString(strings.TrimRight(comment(line), " ") + "\n")
 	}
 	b.WriteString("version: 1\n")
 	if len(f.Hierarchies) > 0 {
@@ -23,7 +24,7 @@ func (f *File) Write(w io.Writer) error {
 			h := &f.Hierarchies[i]
 			fmt.Fprintf(&b, "  %s: %s", Scalar(h.Name), h.flow())
 			if h.Remark != "" {
-				b.WriteString(" # " + h.Remark)
+				b.WriteString(" " + comment(h.Remark))
 			}
 			b.WriteByte('\n')
 		}
@@ -39,7 +40,20 @@ func (f *File) Write(w io.Writer) error {
 	return err
 }
 
+// comment is a remark in one line. Remarks hold names of columns, which may hold anything.
+func comment(remark string) string {
+	return "# " + strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, remark)
+}
+
 func (t *Table) write(b *strings.Builder) {
+	for _, line := range t.Remarks {
+		b.WriteString("  " + comment(line) + "\n")
+	}
 	fmt.Fprintf(b, "  %s:\n    subject: %s\n    k: %d\n", Scalar(t.Name), Scalar(t.Subject), t.K)
 	if len(t.Require) > 0 {
 		var items []string
@@ -90,7 +104,7 @@ func (t *Table) write(b *strings.Builder) {
 	for _, c := range t.Columns {
 		fmt.Fprintf(b, "      %s: %s", Scalar(c.Name), c.String())
 		if c.Remark != "" {
-			b.WriteString(" # " + c.Remark)
+			b.WriteString(" " + comment(c.Remark))
 		}
 		b.WriteByte('\n')
 	}
