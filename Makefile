@@ -10,7 +10,7 @@ SEARCHES := PublishedOptima|BestFirstStopped|LosesNoMore|LoseNoMore|EveryBlockMe
 END_TO_END := A B-D E-L M-P Q-T U-Z
 
 # What depends on how a version of PostgreSQL plans and runs what reads a release.
-RELEASES := -run 'Snapshot|Attacks|Admitted|Release|NoJoin|Joined|Joins|Lends|SetValued|Upgraded|Cursors|Execute|Ticket|Kept|Labels|ExpectsFew|NobodyNeeds|Aggregates|NumbersStand|BlocksMeet' ./tests
+RELEASES := Snapshot|Attacks|Admitted|Release|NoJoin|Joined|Joins|Lends|SetValued|Upgraded|Cursors|Execute|Ticket|Kept|Labels|ExpectsFew|NobodyNeeds|Aggregates|NumbersStand|BlocksMeet
 VERSIONS := 14 16 17 18
 
 .PHONY: dist demo test unit test-packages test-end-to-end test-versions lint house build bench bench-proxy compat soak prepare prepare-test
@@ -33,11 +33,8 @@ test-packages:
 	$(GO) test -run '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)
 	$(GO) test -race -timeout 30m -skip '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)
 
-test-versions: prepare ## the tests of releases on other versions of PostgreSQL, whose binaries come by npm; VERSIONS=18 for one
-	for version in $(VERSIONS); do \
-		echo "PostgreSQL $$version"; \
-		bin=$$(scripts/postgres-binaries $$version) && TAILOR_PG_BIN=$$bin $(GO) test -count=1 -timeout 20m $(RELEASES) $(if $(SKIP),-skip '$(SKIP)') || exit 1; \
-	done
+test-versions: prepare ## the tests of releases on other versions of PostgreSQL, whose binaries come by npm; VERSIONS=18 for one, RELEASES=. for all tests
+	$(GO) run ./tools/versions -versions '$(VERSIONS)' -run '$(RELEASES)' -skip '$(SKIP)'
 
 soak: prepare-test ## the tests that take longer
 	TAILOR_SOAK=1 $(GO) test -timeout 60m -run '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)

@@ -175,3 +175,25 @@ func TestListedRefusesValuesOutsideTheList(t *testing.T) {
 		t.Errorf("a value that is not listed: %v", err)
 	}
 }
+
+// TestBoundsOfTimesHoldEveryTimeOfTheLabel: a label that ends a second early would make an
+// answer certain that is not.
+func TestBoundsOfTimesHoldEveryTimeOfTheLabel(t *testing.T) {
+	for _, c := range []struct {
+		from               anonymize.Dates
+		value, first, last string
+	}{
+		{times, "1969-11-30 23:59:59.5", "1969-11-30 23:00:00", "1969-11-30 23:59:59.999999"},
+		{zoned, "2000-02-29 12:00:00+00", "2000-02-29 00:00:00+00", "2000-02-29 23:59:59.999999+00"},
+		{days, "1969-11-30", "1969-11-01", "1969-11-30"},
+	} {
+		h, err := c.from.Build([]string{c.value}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last, ok := h.Bounds(anonymize.Node{Level: 1})
+		if !ok || first != c.first || last != c.last {
+			t.Errorf("%s: from %s to %s, %t", c.value, first, last, ok)
+		}
+	}
+}

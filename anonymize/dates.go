@@ -125,7 +125,7 @@ func (d Dates) Build(values []string, withNull bool) (*Hierarchy, error) {
 		}
 	}
 	root := span{low: d.units(lower), high: d.units(end), representative: d.middle(lower, end)}
-	return newComputed(all, len(d.Levels), root, withNull, domain{step: d.step(), text: d.text})
+	return newComputed(all, len(d.Levels), root, withNull, domain{step: d.step(), unit: 1, text: d.text})
 }
 
 // check validates the levels and the bounds.

@@ -11,7 +11,8 @@ import (
 type domain struct {
 	listed bool                 // the leaves are those of a code list
 	text   func(float64) string // prints a value of a measured domain; nil for others
-	step   float64              // between values of a measured domain, 0 where they are dense
+	step   float64              // between drawn values of a measured domain, 0 if they are dense
+	unit   float64              // between values that there may be, 0 if they are dense
 }
 
 // grain is how many values are drawn from of a range whose values are dense.
@@ -155,7 +156,7 @@ func (h *Hierarchy) Bounds(n Node) (low, high string, ok bool) {
 	if n.Level == 0 {
 		return g.label, g.label, true
 	}
-	return h.domain.text(g.low), h.domain.text(g.high - h.domain.step), true
+	return h.domain.text(g.low), h.domain.text(g.high - h.domain.unit), true
 }
 
 // contains says whether the leaves of one node are among those of another.

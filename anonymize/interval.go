@@ -46,7 +46,7 @@ func (iv Interval) Build(values []string, withNull bool) (*Hierarchy, error) {
 	root := span{low: iv.Lower, high: iv.upperEdge(), representative: iv.middle(iv.Lower, iv.upperEdge())}
 	d := domain{text: number}
 	if iv.Integer {
-		d.step = 1
+		d.step, d.unit = 1, 1
 	}
 	return newComputed(all, len(iv.Widths), root, withNull, d)
 }

@@ -33,6 +33,7 @@ type Catalog struct {
 
 	mu       sync.Mutex
 	chains   map[chainKey]*Chain
+	version  int                  // of the server, as server_version_num
 	unmade   map[chainKey]notMade // what cannot be made as things are
 	openings map[chainKey]ctxMutex
 	seen     map[int]int   // chain -> the last generation that was opened here
@@ -79,8 +80,9 @@ func (c *Catalog) start(ctx context.Context) error {
 	defer conn.Release()
 	var told bool
 	if err := conn.QueryRow(ctx, `
-		SELECT key, to_regprocedure('tailor.session()') IS NOT NULL AND to_regprocedure('tailor.stored_type(oid, integer, text)') IS NOT NULL
-		FROM tailor.admission_key`).Scan(&c.key, &told); err != nil {
+		SELECT current_setting('server_version_num')::integer,
+			key, to_regprocedure('tailor.session()') IS NOT NULL AND to_regprocedure('tailor.stored_type(oid, integer, text)') IS NOT NULL
+		FROM tailor.admission_key`).Scan(&c.version, &c.key, &told); err != nil {
 		return fmt.Errorf("read the key of tickets: %w", err)
 	}
 	if !told {
@@ -88,6 +90,9 @@ func (c *Catalog) start(ctx context.Context) error {
 	}
 	return c.reload(ctx, conn.Conn())
 }
+
+// ServerVersion is the server's server_version_num when the catalog was opened.
+func (c *Catalog) ServerVersion() int { return c.version }
 
 // Close ends all connections.
 func (c *Catalog) Close() { c.pool.Close() }

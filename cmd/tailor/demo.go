@@ -68,6 +68,7 @@ func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) error {
 	}
 
 	_, serving := serveFlags(stderr)
+	serving.untested = true
 	serving.proxy.Listen = fmt.Sprintf("127.0.0.1:%d", o.port)
 	serving.proxy.Upstream = cluster.Address()
 	serving.dsn, serving.audit.File = cluster.ServiceDSN("hospital"), filepath.Join(dir, "audit.jsonl")
@@ -94,7 +95,7 @@ func prepareHospital(ctx context.Context, cluster *pgcluster.Cluster, patients i
 	}
 	if exists {
 		step("the hospital is there already; bringing the SQL side up to date")
-		return install(ctx, cluster.SuperuserDSN("hospital"))
+		return install(ctx, cluster.SuperuserDSN("hospital"), true)
 	}
 	step("filling a synthetic hospital with %d patients", patients)
 	for _, statement := range []string{
@@ -107,7 +108,7 @@ func prepareHospital(ctx context.Context, cluster *pgcluster.Cluster, patients i
 		}
 	}
 	step("installing the SQL side and attaching the policy")
-	if err := install(ctx, cluster.SuperuserDSN("hospital_being_made")); err != nil {
+	if err := install(ctx, cluster.SuperuserDSN("hospital_being_made"), true); err != nil {
 		return err
 	}
 	started := time.Now()

@@ -19,6 +19,7 @@ func runInstall(ctx context.Context, args []string, _ io.Reader, stdout, stderr 
 	flags := newFlags("install", "install or upgrade the SQL side in a database", stderr)
 	dsn := flags.String("dsn", fromEnvironment("dsn", ""), "`connection` string of a superuser or a role that may create roles and schemas")
 	files := flags.String("files", "", "`DIR` of PostgreSQL's extensions (pg_config --sharedir, then extension) to write the extension to, in place of installing")
+	untested := flags.Bool(untestedFlag, false, untestedUsage)
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
 	}
@@ -32,7 +33,7 @@ func runInstall(ctx context.Context, args []string, _ io.Reader, stdout, stderr 
 	if *dsn == "" {
 		return complainUsage(flags, stderr, "--dsn is missing")
 	}
-	if err := install(ctx, *dsn); err != nil {
+	if err := install(ctx, *dsn, *untested); err != nil {
 		return complain("install", stderr, err)
 	}
 	fmt.Fprintln(stdout, "installed: schemas tailor, tailor_store, tailor_release, research; roles tailor_owner, tailor_reader, tailor_admin")
@@ -44,12 +45,20 @@ func runInstall(ctx context.Context, args []string, _ io.Reader, stdout, stderr 
 const installAttempts = 5
 
 // install runs the script in one transaction: all of it or nothing.
-func install(ctx context.Context, dsn string) error {
+func install(ctx context.Context, dsn string, untested bool) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return err
 	}
 	defer closeQuietly(conn)
+	var version int
+	err = conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer").Scan(&version)
+	if err != nil {
+		return err
+	}
+	if err := assertTested(version, untested); err != nil {
+		return err
+	}
 	for attempt := 1; ; attempt++ {
 		err := installOnce(ctx, conn)
 		var said *pgconn.PgError

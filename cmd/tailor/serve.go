@@ -58,6 +58,9 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger, ready func(ad
 		return err
 	}
 	defer policies.Close()
+	if err := assertTested(policies.ServerVersion(), o.untested); err != nil {
+		return err
+	}
 	server, err := proxy.New(o.proxy, policies, records, log, time.Now)
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type serveOptions struct {
 	dsn       string
 	audit     *audit.Config
 	wait      time.Duration // for the database, at the start; 0 for not at all
+	untested  bool          // a major version of PostgreSQL will do
 	console   string        // HOST:PORT; empty for none
 	metrics   string        // HOST:PORT; empty for none
 	pprof     bool
@@ -37,6 +38,7 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 	flags.StringVar(&c.Listen, "listen", c.Listen, "`HOST:PORT` for clients")
 	flags.StringVar(&c.Upstream, "upstream", c.Upstream, "`HOST:PORT` of PostgreSQL")
 	flags.StringVar(&o.dsn, "service-dsn", "", "`connection` string of tailor_owner")
+	flags.BoolVar(&o.untested, untestedFlag, false, untestedUsage)
 	flags.DurationVar(&o.wait, "database-wait", 0,
 		"`TIME` that serve waits at its start for a database that does not answer yet; 0 for none")
 	o.audit = auditFlags(flags)
