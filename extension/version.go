@@ -3,10 +3,10 @@ package extension
 import "fmt"
 
 // Version of the SQL side, as tailor.installation and the extension have it.
-const Version = "0.2.0"
+const Version = "0.3.0"
 
 // earlier versions, from which ALTER EXTENSION can upgrade.
-var earlier = []string{"0.1.0"}
+var earlier = []string{"0.1.0", "0.2.0"}
 
 // ExtensionScript is [Script] as CREATE EXTENSION and ALTER EXTENSION run it:
 // it also tells pg_dump which tables hold data.

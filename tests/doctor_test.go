@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hiatus-tailor/tailor/extension"
 )
 
 // finding is what tailor doctor says in JSON.
@@ -71,7 +73,7 @@ SELECT relation, 'table', epoch, 1, 50, 7 FROM tailor.protection WHERE relation 
 			"DELETE FROM tailor.chain WHERE relation = 'wards'::regclass",
 		},
 		{"a draft that protects nothing", `CREATE TABLE draft (id integer); CALL tailor.protect('draft', 'id', 5)`, "drafts", "warning", "public.draft", ""},
-		{"another version", `UPDATE tailor.installation SET version = '0.0.9'; CALL tailor.accept_restore()`, "version", "warning", "tailor.installation", "UPDATE tailor.installation SET version = '0.2.0'; CALL tailor.accept_restore()"},
+		{"another version", `UPDATE tailor.installation SET version = '0.0.9'; CALL tailor.accept_restore()`, "version", "warning", "tailor.installation", "UPDATE tailor.installation SET version = '" + extension.Version + "'; CALL tailor.accept_restore()"},
 		{"a column without a class", `ALTER TABLE visits ADD mood text`, "columns", "warning", "public.visits.mood", "ALTER TABLE visits DROP mood"},
 		{"a table of another shape", `ALTER TABLE visits ADD mood text`, "shape", "serious", "public.visits", "ALTER TABLE visits DROP mood; CALL tailor.activate('visits')"},
 	} {
