@@ -85,8 +85,8 @@ func TestASessionThatHasLeftComesHome(t *testing.T) {
 }
 
 func TestASessionWithHalfAMessageStaysAway(t *testing.T) {
-	o := lives(t, testLoop(t))
 	for range 3 {
+		o := lives(t, testLoop(t)) // it has asked for nothing, and so is away
 		time.Sleep(restlessness + settling)
 		_, _ = o.client.Write(append(plainQuery, plainQuery[:9]...))
 		wantBytes(t, o.client, plainAnswer)
