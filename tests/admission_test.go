@@ -50,7 +50,7 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	mustExec(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 	snapshot := one[string](t, past, "SELECT pg_export_snapshot()")
 	mustExec(t, past, "SAVEPOINT here")
-	mustExec(t, direct, "INSERT INTO kinds SELECT id + 10000, long, letters, many, whole, \"exact\", wide, \"real\", day, p, pay FROM kinds; CALL tailor.refresh('public.kinds')")
+	mustExec(t, direct, "INSERT INTO kinds SELECT id + 10000, long, letters, many, whole, \"exact\", wide, \"real\", day, p, at, \"when\", short, pay FROM kinds; CALL tailor.refresh('public.kinds')")
 	awaitTakenIn(t, direct, "kinds", reader)
 	if n := one[int](t, reader, "SELECT count(*) FROM kinds"); n != 4800 {
 		t.Errorf("%d rows after the refresh", n)
