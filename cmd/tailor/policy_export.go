@@ -69,6 +69,14 @@ type document struct {
 		Distance  string  `json:"distance"`
 	} `json:"require"`
 	Columns []documentColumn `json:"columns"`
+	// Parent is the table whose quasi-identifiers are borrowed.
+	Parent *struct {
+		Schema  string `json:"schema"`
+		Name    string `json:"name"`
+		Columns []struct {
+			Name string `json:"name"`
+		} `json:"columns"`
+	} `json:"parent"`
 }
 
 // documentColumn is a column of such a version.

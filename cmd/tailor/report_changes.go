@@ -164,7 +164,8 @@ func (r *report) compare(previous *report) {
 		}
 	}
 	say("readers", "who may read", differentTexts(asTexts(previous.Readers), asTexts(r.Readers)))
-	say("projects", "who reads for what", differentTexts(asTexts(previous.Projects), asTexts(r.Projects)))
+	say("projects", "who reads for what",
+		differentTexts(asTexts(previous.Projects), asTexts(r.Projects)))
 	say("exceptions", "known exceptions", differentTexts(previous.Exceptions, r.Exceptions))
 }
 

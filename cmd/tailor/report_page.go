@@ -6,9 +6,12 @@ import (
 	"fmt"
 	htmltemplate "html/template"
 	"io"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 //go:embed report.html.tmpl
@@ -105,8 +108,9 @@ func (g *grid) row(cells ...string) { g.Rows = append(g.Rows, cells) }
 
 // asHTML has no scripts, and asks for nothing else.
 func (p *page) asHTML(w io.Writer) error {
-	t, err := htmltemplate.New("report").Funcs(htmltemplate.FuncMap{"line": oneLine}).
-		Parse(reportHTML)
+	t, err := htmltemplate.New("report").Funcs(htmltemplate.FuncMap{
+		"line": oneLine, "long": isLong, "name": breakable,
+	}).Parse(reportHTML)
 	if err != nil {
 		return err
 	}
@@ -130,6 +134,23 @@ func (p *page) asMarkdown(w io.Writer) error {
 	}
 	_, err = b.WriteTo(w)
 	return err
+}
+
+// breakable is a text that a line may end in behind the dots and underscores of names: a
+// table is as wide as its longest parts of names. No entity has either.
+func breakable(s string) htmltemplate.HTML {
+	escaped := htmltemplate.HTMLEscapeString(oneLine(s))
+	return htmltemplate.HTML(strings.NewReplacer(".", ".<wbr/>", "_", "_<wbr/>").Replace(escaped))
+}
+
+// longest is how many characters a line of a cell is not to end in.
+const longest = 20
+
+// isLong is whether a part of a name has more, so that a page might be too narrow.
+func isLong(s string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool {
+		return r == '.' || r == '_' || unicode.IsSpace(r)
+	}), func(part string) bool { return utf8.RuneCountInString(part) > longest })
 }
 
 // oneLine is a text without control characters, in one line.

@@ -55,7 +55,7 @@ func (d *document) plain(s *schedule) plainPolicy {
 	}
 	for _, q := range d.Require {
 		p.Models = append(p.Models, plainSetting{
-			strings.ReplaceAll(q.Model, "_", " ") + " of " + q.Column,
+			strings.ReplaceAll(q.Model, "_", "-") + " of " + q.Column,
 			modelInWords(policyfile.Requirement(q)),
 		})
 	}
@@ -108,12 +108,21 @@ func (d *document) sayWhatIsShown(say func(name, format string, args ...any)) {
 				"people share what is shown of these.", strings.Join(v.Joint.Columns, ", "), size)
 		}
 		if n := len(v.Constraints); n > 0 {
-			say("groups of codes", "%s are kept countable.", counted(n, "group", "groups"))
+			say("groups of codes", "%s, which stay countable.", counted(n, "group", "groups"))
 		}
 		if n := len(v.Sensitive); n > 0 {
-			say("sensitive codes", "%s are linked to a person with a probability of at most 1 in "+
-				"%d.", counted(n, "code", "codes"), v.Diversity)
+			say("sensitive codes", "%s: a person is linked to one with a probability of at most 1 "+
+				"in %d.", counted(n, "code", "codes"), v.Diversity)
 		}
+	}
+	if d.Parent != nil && d.SetValued == nil {
+		names := make([]string, len(d.Parent.Columns))
+		for i, c := range d.Parent.Columns {
+			names[i] = c.Name
+		}
+		say("shown with", "Readers can join the table with %s: its classes hold for the columns "+
+			"%s of that, too, with the greater k of the two.", d.Parent.Schema+"."+d.Parent.Name,
+			strings.Join(names, ", "))
 	}
 	if d.Rows != nil && !*d.Rows {
 		say("rows", "Only aggregates are answered: numbers stand in averages of at least k "+
@@ -139,9 +148,9 @@ func (d *document) sayHowClassesAreMade(say func(name, format string, args ...an
 				"made smaller can tell a little of its sensitive values.")
 		}
 	}
-	if d.MaxShare > 0 {
-		say("largest share of rows", "No person owns more than %s of the rows of a class.",
-			inPercent(d.MaxShare))
+	if d.SetValued == nil {
+		say("largest share of rows", "If people have several rows, nobody owns more than %s of the "+
+			"rows of a class.", inPercent(d.maxShare()))
 	}
 	if d.Gate != nil {
 		say("risk that a release keeps below", "The %s risk of what is shown together is at most "+
@@ -157,6 +166,14 @@ func (d *document) sayHowClassesAreMade(say func(name, format string, args ...an
 	if d.Recoding != "auto" && d.Recoding != "" {
 		say("recoding", "%s", strings.ReplaceAll(d.Recoding, "_", " "))
 	}
+}
+
+// maxShare is the largest share of the rows of a class that one person may own.
+func (d *document) maxShare() float64 {
+	if d.MaxShare > 0 {
+		return d.MaxShare
+	}
+	return 0.5
 }
 
 func (d *document) sayWhatBecomes(say func(name, format string, args ...any)) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +23,10 @@ func (r *report) residualRisk(p *page) {
 			}
 			classes, average := fmt.Sprint(v.Classes), riskFigure(float64(v.Classes)/float64(v.Subjects))
 			if t.Policy.SetValued {
-				classes, average = "–", "–"
+				classes = "–"
+			}
+			if t.Policy.SetValued || v.Rows != v.Subjects {
+				average = "–"
 			}
 			g.row(t.Name, audience(v.Audience), fmt.Sprint(v.Subjects), classes,
 				fmt.Sprint(v.Smallest), riskFigure(1/float64(v.Smallest)), average)
@@ -31,6 +35,17 @@ func (r *report) residualRisk(p *page) {
 	if len(g.Rows) == 0 {
 		c.Blocks[len(c.Blocks)-1] = block{Text: "Nothing is released that this report may " +
 			"describe."}
+	}
+	for i := range r.Tables {
+		t := &r.Tables[i]
+		if slices.ContainsFunc(t.Releases, func(v reportedRelease) bool {
+			return v.Rows != v.Subjects && !t.Policy.SetValued
+		}) {
+			c.say("In %s people have several rows, in one class or in several, so there is no "+
+				"average. Whoever takes any row of a class to be somebody's is right with a chance "+
+				"of %s at most, the largest share of its rows that one person may own.", t.Name,
+				inPercent(t.document.maxShare()))
+		}
 	}
 	c.say("Of sets of codes the smallest class is how many records may at least be somebody's, for " +
 		"whoever knows as many of the codes as the policy says.")
@@ -201,8 +216,8 @@ func howToRead(p *page) {
 	c.say("Begin with the summary and the known exceptions: they say what was promised and what " +
 		"was not. Hold k, the models and the residual risk against what was approved; hold who " +
 		"may read against whom access was granted; then look at what has changed. A risk of " +
-		"0.200 means that somebody who looks for a person whom he knows to be in the table is " +
-		"right one time in five at most.")
+		"0.200 means that somebody who looks for a person who is known to be in the table " +
+		"is right one time in five at most.")
 	c.say("Everything is counted in people, not in rows. The report shows no values of protected " +
 		"tables; names of tables, columns and roles it does.")
 	g := c.table("term", "meaning")

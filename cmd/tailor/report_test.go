@@ -40,7 +40,7 @@ func TestEachChangeOfAPolicyIsNamedAndNoValue(t *testing.T) {
 		"changes":       {`"k": 5`, `"k": 5, "changes": "at_once"`, "changes: Changed values"},
 		"cuts":          {`"k": 5`, `"k": 5, "cuts": "blind"`, "cuts: Classes are made by k alone"},
 		"newcomers":     {`"k": 5`, `"k": 5, "cohort": 7`, "are enough (7)"},
-		"largest share": {`"k": 5`, `"k": 5, "max_share": 0.25`, "largest share of rows, new"},
+		"largest share": {`"k": 5`, `"k": 5, "max_share": 0.25`, "nobody owns more than 25.0 %"},
 		"rows":          {`"k": 5`, `"k": 5, "rows": false`, "rows, new: Only aggregates"},
 		"seed":          {`"k": 5`, `"k": 5, "seed": [["q"]]`, "made for, new"},
 		"a gate": {
@@ -63,6 +63,27 @@ func TestEachChangeOfAPolicyIsNamedAndNoValue(t *testing.T) {
 		if err != nil || strings.Contains(said+string(written), "canary") {
 			t.Errorf("%s: a value is told, or %v", change, err)
 		}
+	}
+}
+
+func TestCodesAreCountedAndNotTold(t *testing.T) {
+	codes := func(sensitive, group string) plainPolicy {
+		return policyOf(t, `{"subject": "id", "k": 5, "set_valued": {"column": "code", "m": 2,
+			"sensitive": ["`+sensitive+`"], "diversity": 3, "constraints": {"heart": ["`+group+`"]}},
+			"columns": [{"name": "code", "class": "sensitive"}]}`)
+	}
+	before := codes("canary-a", "canary-b")
+	for _, now := range []plainPolicy{codes("canary-c", "canary-b"), codes("canary-a", "canary-c")} {
+		said := strings.Join(policyDifference(&before, &now), "\n")
+		written, err := json.Marshal(now)
+		if err != nil || strings.Contains(said+string(written), "canary") ||
+			said != "the groups of codes, and which codes are sensitive: changed" {
+			t.Errorf("%v: %q is said, and %s", err, said, written)
+		}
+	}
+	written, _ := json.Marshal(before)
+	if !strings.Contains(string(written), "1 code: a person is linked to one") {
+		t.Errorf("the policy is %s", written)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -148,7 +149,7 @@ func (t *reportedTable) describe(p *page) {
 		g := c.table("column", "class", "how it is shown", "exact#", "loss#")
 		for _, column := range t.Policy.Columns {
 			exact, loss := "–", "–"
-			if len(t.Releases) == 1 {
+			if len(t.Releases) == 1 && !t.Policy.SetValued && column.Class != "direct identifier" {
 				exact, loss = t.Releases[0].measures(column.Name)
 			}
 			g.row(column.Name, column.Class, column.Shown, exact, loss)
@@ -202,8 +203,9 @@ func (v *reportedRelease) inWords(t *reportedTable) string {
 	case v.Subjects == 0:
 		return s + "Nobody is shown."
 	case t.Policy.SetValued:
-		s += fmt.Sprintf("Whoever knows up to m codes finds at least %d records that may be "+
-			"somebody's.", v.Smallest)
+		return s + fmt.Sprintf("Whoever knows as many codes of somebody as the policy says finds "+
+			"at least %d records that may be that person's. Which codes a person has together is "+
+			"partly drawn at random.", v.Smallest)
 	default:
 		s += fmt.Sprintf("Classes: %d, the smallest of %s, ", v.Classes,
 			counted(v.Smallest, "person", "people"))
@@ -260,13 +262,15 @@ func (r *report) didRead(p *page) {
 		if t.Relation == "" && t.Released+t.Refused+t.Failed == 0 {
 			continue
 		}
-		smallest := "–"
+		rows, smallest, loss := "–", "–", "–"
+		if t.Released > 0 {
+			rows, loss = strconv.FormatInt(t.Rows, 10), inPercent(t.MeanLoss)
+		}
 		if t.MinBlock > 0 {
 			smallest = strconv.FormatInt(t.MinBlock, 10)
 		}
 		g.row(t.Principal, orNothing(t.Relation), fmt.Sprint(t.Released), fmt.Sprint(t.Refused),
-			fmt.Sprint(t.Failed), fmt.Sprint(t.Rows), smallest, inPercent(t.MeanLoss),
-			day(t.First), day(t.Last))
+			fmt.Sprint(t.Failed), rows, smallest, loss, day(t.First), day(t.Last))
 	}
 	if len(g.Rows) == 0 {
 		c.Blocks[len(c.Blocks)-1] = block{Text: "Nobody asked for a protected table."}
@@ -312,20 +316,31 @@ func (r *report) refused(p *page) {
 }
 
 func (r *report) foremost(p *page) {
-	for _, kind := range []struct {
-		title   string
-		entries []audit.Entry
-	}{{"The riskiest answers", r.Riskiest}, {"The answers that lost most", r.Costliest}} {
-		c := p.chapter(kind.title)
-		if len(kind.entries) == 0 {
-			c.say("None.")
-			continue
-		}
+	c := p.chapter("The riskiest answers")
+	if len(r.Riskiest) == 0 {
+		c.say("None.")
+	} else {
 		c.say("At most %d, one of each kind, without the values that were asked for. A stage is a "+
 			"combination of quasi-identifiers that a statement touches.", mostShown)
-		for i := range kind.entries {
-			statement(p, &kind.entries[i])
-		}
+	}
+	for i := range r.Riskiest {
+		statement(p, &r.Riskiest[i])
+	}
+	c = p.chapter("The answers that lost most")
+	shown := func(e audit.Entry) bool {
+		return slices.ContainsFunc(r.Riskiest, func(o audit.Entry) bool { return o.ID == e.ID })
+	}
+	others := slices.DeleteFunc(slices.Clone(r.Costliest), shown)
+	switch {
+	case len(r.Costliest) == 0:
+		c.say("None.")
+	case len(others) == 0:
+		c.say("Those above.")
+	default:
+		c.say("At most %d, but for those above.", mostShown)
+	}
+	for i := range others {
+		statement(p, &others[i])
 	}
 }
 
