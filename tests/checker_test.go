@@ -88,7 +88,7 @@ var bounds = regexp.MustCompile(`^(\d+)-(\d+)$`)
 
 // covers knows the demo's label forms by their meaning, not by our code.
 func covers(label, value string) bool {
-	if label == "*" || label == value {
+	if label == "*" || label == value || strings.HasPrefix(value, label+"-") { // 1965, 1965-04
 		return true
 	}
 	if m := bounds.FindStringSubmatch(label); m != nil {
@@ -103,5 +103,5 @@ func covers(label, value string) bool {
 	if decade, ok := strings.CutSuffix(label, "0s"); ok { // 1960s
 		return strings.HasPrefix(value, decade)
 	}
-	return strings.HasPrefix(value, label+"-") // 1965, 1965-04
+	return false
 }

@@ -42,7 +42,7 @@ var commands = []command{
 	{"refresh", "copy tables anew, and bring what readers are shown up to date", runRefresh},
 	{"serve", "run the proxy", runServe},
 	{"disassociate", "publish set-valued data with k^m-anonymity", runDisassociate},
-	{"report", "what was released to whom under which policy, as a page", runReport},
+	{"report", "what is protected and was released to whom, for an ethics board", runReport},
 	{"uninstall", "remove the SQL side from a database", runUninstall},
 	{"verify", "check an anonymized file from outside", runVerify},
 	{"workload", "run a file of queries on a CSV file as one chain", runWorkload},

@@ -68,21 +68,32 @@ type document struct {
 		C         float64 `json:"c"`
 		Distance  string  `json:"distance"`
 	} `json:"require"`
-	Columns []struct {
-		Name   string `json:"name"`
-		Class  string `json:"class"`
-		Action string `json:"action"`
-		// SharedFact is "accepted" or absent.
-		SharedFact string `json:"shared_fact"`
-		// Representative is "middle" or absent.
-		Representative string `json:"representative"`
-		Margins        *bool  `json:"margins"` // nil: true
-		Hierarchy      *struct {
-			Name       string          `json:"name"`
-			Kind       string          `json:"kind"`
-			Definition json.RawMessage `json:"definition"`
-		} `json:"hierarchy"`
-	} `json:"columns"`
+	Columns []documentColumn `json:"columns"`
+	// Parent is the table whose quasi-identifiers are borrowed.
+	Parent *struct {
+		Schema  string `json:"schema"`
+		Name    string `json:"name"`
+		Columns []struct {
+			Name string `json:"name"`
+		} `json:"columns"`
+	} `json:"parent"`
+}
+
+// documentColumn is a column of such a version.
+type documentColumn struct {
+	Name   string `json:"name"`
+	Class  string `json:"class"`
+	Action string `json:"action"`
+	// SharedFact is "accepted" or absent.
+	SharedFact string `json:"shared_fact"`
+	// Representative is "middle" or absent.
+	Representative string `json:"representative"`
+	Margins        *bool  `json:"margins"` // nil: true
+	Hierarchy      *struct {
+		Name       string          `json:"name"`
+		Kind       string          `json:"kind"`
+		Definition json.RawMessage `json:"definition"`
+	} `json:"hierarchy"`
 }
 
 // inForce reads the policies in force, by the names of the tables.
