@@ -20,6 +20,8 @@ type bucket struct {
 	// MeanLoss and MaxRisk are over released statements, nil without any.
 	MeanLoss *float64 `json:"mean_loss"`
 	MaxRisk  *float64 `json:"max_risk"`
+	// Catalog are those of Passed that read catalogs only, as far as they were looked at.
+	Catalog int64 `json:"catalog" db:"-"`
 }
 
 // buckets is how many parts there are, whatever the time.
@@ -81,20 +83,23 @@ func (c *Console) overview(ctx context.Context, r *http.Request) (any, error) {
 // countChatter adds up the last statements of the time that passed and read catalogs only.
 func (c *Console) countChatter(ctx context.Context, last time.Duration, out *overview) error {
 	rows, err := c.pool.Query(ctx, `
-		SELECT e.principal, coalesce(l.record ->> 'fingerprint', ''),
+		SELECT e.time, e.principal, coalesce(l.record ->> 'fingerprint', ''),
 			coalesce(l.record ->> 'sql', '')
-		FROM (SELECT position, principal FROM tailor.audit_entry
+		FROM (SELECT position, time, principal FROM tailor.audit_entry
 			WHERE verdict = 'passed' AND time >= now() - $1::interval AND relations = '{}'
 			ORDER BY position DESC LIMIT $2) e JOIN tailor.audit_log l USING (position)`,
 		last, mostLooked)
 	if err != nil {
 		return err
 	}
+	var at time.Time
 	var principal, fingerprint, sql string
-	_, err = pgx.ForEachRow(rows, []any{&principal, &fingerprint, &sql}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&at, &principal, &fingerprint, &sql}, func() error {
 		out.CatalogOf++
 		if c.chatter.reads(fingerprint, sql) {
 			out.Catalog[principal]++
+			i := int(at.Sub(out.Buckets[0].Time) / (last / buckets))
+			out.Buckets[min(max(i, 0), buckets-1)].Catalog++
 		}
 		return nil
 	})

@@ -198,7 +198,6 @@ type version struct {
 	Created  time.Time `json:"created"`
 	K        int       `json:"k"`
 	Released int64     `json:"released"`
-	Refused  int64     `json:"refused"`
 	// MeanLoss and MaxRisk are of what was released, MinBlock the smallest class shown.
 	MeanLoss *float64 `json:"mean_loss"`
 	MaxRisk  *float64 `json:"max_risk"`
@@ -217,7 +216,6 @@ type reader struct {
 	Role     string     `json:"role"`
 	Projects []string   `json:"projects"`
 	Released int64      `json:"released"`
-	Refused  int64      `json:"refused"`
 	Last     *time.Time `json:"last"`
 }
 
@@ -304,13 +302,12 @@ func compare(policies []policy, r *http.Request) (*compared, error) {
 func (c *Console) readVersions(ctx context.Context, p *page) error {
 	rows, err := c.pool.Query(ctx, `
 		SELECT v.version, coalesce(v.version = p.active, false), v.author, v.created,
-			(v.policy ->> 'k')::integer, a.released, a.refused, a.loss, a.risk, a.min_block
+			(v.policy ->> 'k')::integer, a.released, a.loss, a.risk, a.min_block
 		FROM (SELECT *, lead(created) OVER (ORDER BY version) AS ended FROM tailor.policy_version
 			WHERE relation::regclass::text = $1) v
 		JOIN tailor.protection p USING (relation)
 		CROSS JOIN LATERAL (
 			SELECT count(*) FILTER (WHERE verdict = 'released') AS released,
-				count(*) FILTER (WHERE verdict = 'refused') AS refused,
 				avg(loss) FILTER (WHERE verdict = 'released') AS loss,
 				max(risk) FILTER (WHERE verdict = 'released') AS risk,
 				min(min_block) FILTER (WHERE verdict = 'released' AND min_block > 0)::bigint
@@ -329,10 +326,10 @@ func (c *Console) readReaders(ctx context.Context, p *page) error {
 	rows, err := c.pool.Query(ctx, `
 		SELECT r.rolname::text, ARRAY(SELECT DISTINCT j.project FROM tailor.project_reader j
 				WHERE pg_has_role(r.oid, j.reader, 'MEMBER') ORDER BY 1),
-			coalesce(a.released, 0), coalesce(a.refused, 0), a.last
+			coalesce(a.released, 0), a.last
 		FROM pg_roles r LEFT JOIN (
 			SELECT e.principal, count(*) FILTER (WHERE verdict = 'released') AS released,
-				count(*) FILTER (WHERE verdict = 'refused') AS refused, max(e.time) AS last
+				max(e.time) AS last
 			FROM tailor.audit_entry e WHERE e.relations && ARRAY[$1]
 				AND e.time >= now() - interval '30 days'
 			GROUP BY 1) a ON a.principal = r.rolname

@@ -2,7 +2,7 @@
 import { h, s, percent, moment, number, cell, table } from './dom.js';
 
 const verdicts = ['released', 'passed', 'refused', 'failed'];
-const width = 900, height = 220, left = 46, bottom = 24, top = 10;
+const width = 900, height = 220, left = 56, bottom = 24, top = 10;
 
 function frame(label, most, show, buckets, marks) {
   const y = (v) => height - bottom - (v / most) * (height - bottom - top);

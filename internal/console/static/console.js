@@ -48,6 +48,10 @@ async function show(fresh) {
     if (here) link.setAttribute('aria-current', 'page'); else link.removeAttribute('aria-current');
   }
   main.replaceChildren(...elements.flat(Infinity).filter(Boolean));
+  // The last of a chart is what one looks for.
+  for (const chart of main.querySelectorAll('.scroll:has(svg.chart)')) {
+    chart.scrollLeft = chart.scrollWidth;
+  }
   document.title = (main.querySelector('h1')?.textContent || 'Not found') + ' – Tailor';
   if (fresh) main.focus();
 }

@@ -1,5 +1,5 @@
 // The first page: the tables and how they stand, and what was asked of them.
-import { h, risk, percent, number, moment, ago, verdict, cell, table, to, toTable } from './dom.js';
+import { h, number, verdict, cell, table, to, toTable } from './dom.js';
 import { verdictChart, lossChart } from './charts.js';
 import { tableList, nothingProtected } from './tables.js';
 
@@ -13,7 +13,7 @@ function folded(found, totals, all) {
   if (all || !sum) return { sum, totals, buckets: found.buckets };
   return {
     sum,
-    buckets: found.buckets,
+    buckets: found.buckets.map((b) => ({ ...b, passed: b.passed - b.catalog })),
     totals: totals
       .map((t) => (t.relation ? t
         : { ...t, passed: t.passed - (found.catalog[t.principal] || 0) }))
@@ -31,8 +31,7 @@ export async function overview(get, parameters) {
   ]);
   if (!tables.length) return [h('h1', {}, 'Overview'), nothingProtected()];
   const shown = folded(found, totals || [], all);
-  const sum = (key) => found.buckets.reduce((n, b) => n + b[key], 0);
-  const count = (v) => sum(v) - (v === 'passed' && !all ? shown.sum : 0);
+  const sum = (key) => shown.buckets.reduce((n, b) => n + b[key], 0);
   const choose = (event) => {
     location.hash = '#overview?' + new URLSearchParams({
       hours: event.target.value, ...(all ? { catalog: '1' } : {}),
@@ -47,15 +46,15 @@ export async function overview(get, parameters) {
         spans.map(([n, name]) => h('option', { value: n, selected: n === hours },
           'last ' + name))))),
     h('div', { class: 'cards' }, ['released', 'passed', 'refused', 'failed'].map((v) =>
-      h('div', { class: 'card' }, h('b', { id: 'sum-' + v }, number(count(v))),
+      h('div', { class: 'card' }, h('b', { id: 'sum-' + v }, number(sum(v))),
         to('queries', { verdict: v, since, ...(all ? { catalog: 1 } : {}) }, verdict(v))))),
     shown.sum ? h('p', {}, h('a', {
       id: 'catalog', href: '#overview?' + new URLSearchParams({ hours, catalog: all ? 0 : 1 }),
     }, all ? 'hide catalog queries' : `show catalog queries (${number(shown.sum)})`)) : null,
-    asked ? charts(found.buckets, shown) : quiet()];
+    asked ? charts(shown) : quiet()];
 }
 
-const charts = (buckets, { totals }) => [
+const charts = ({ buckets, totals }) => [
   h('h3', {}, 'By verdict'), verdictChart(buckets),
   h('h3', {}, 'Loss and risk of what was released'), lossChart(buckets),
   table('By principal and table', [

@@ -8,12 +8,12 @@ const columns = [
   ['time', (e) => to('query', { id: e.id }, moment(e.time))],
   ['verdict', (e) => verdict(e.verdict)],
   ['SQLSTATE', (e) => e.sqlstate],
-  ['principal', (e) => e.principal],
+  ['principal', (e) => e.principal, 'name'],
+  ['statement', (e) => (e.event === 'login' ? 'login' : e.sql), 'sql'],
   ['relations', (e) => (e.relations || []).map((name, i) => [i ? ', ' : '', toTable(name)])],
   ['risk', (e) => cell.risk(e.aggregate_risk || null), 'number'],
   ['loss', (e) => cell.percent(e.min_block ? e.aggregate_loss : null), 'number'],
   ['rows', (e) => cell.number(e.rows), 'number'],
-  ['statement', (e) => (e.event === 'login' ? 'login' : e.sql), 'sql'],
 ];
 
 export const statementTable = (caption, entries) => table(caption, columns, entries);

@@ -83,7 +83,8 @@ async function tablePage(get, parameters) {
     get('overview?' + new URLSearchParams({ hours, relation: t.audited })),
   ]);
   return [h('h1', {}, t.relation),
-    h('p', { class: 'quiet' }, kind(t), `; a subject is a ${t.subject}. `, state(t), '. ',
+    h('p', { class: 'quiet' }, kind(t), `; column ${t.subject} tells subjects apart; `, state(t),
+      '. ',
       to('table', { name }, 'Permanent link')),
     t.progress.map((p) => h('p', { role: 'status' }, `Now: ${p.phase}`,
       p.of_rows ? `, ${number(p.rows)} of ${number(p.of_rows)} rows` : '', '.')),
@@ -123,10 +124,10 @@ function release(t, r) {
           highest === null || highest <= most + 1e-9),
         card(percent(loss(r)), 'mean loss')]),
     t.policy.rows === false ? h('p', {}, 'Rows are not shown: only aggregates are.') : null,
-    r.models.length ? table('Privacy models, counted over what is shown', [
+    r.models?.length ? table('Privacy models, counted over what is shown', [
       ['required of each class', (m) => m.phrase],
       ['classes that fail', (m) => cell.number(m.failing), 'number'],
-      ['', (m) => (m.failing ? h('span', { class: 'fault' }, 'not held') : 'held')],
+      ['held', (m) => (m.failing ? h('span', { class: 'fault' }, 'no') : 'yes')],
     ], r.models) : null,
     r.bars?.length ? sizes(r) : null);
 }
@@ -161,13 +162,14 @@ function freshness(t) {
   const since = (n, when, what) => (n ? h('li', {}, `${number(n)} ${what}`,
     when ? [', since ', moment(when), ` (${ago(when)})`] : '') : null);
   const plan = t.schedule;
+  const every = plan && plan.every.replace(/^0*(\d+):00:00$/, '$1 h');
   return [h('h2', {}, 'How fresh it is, and who waits'),
     h('dl', {},
       h('dt', {}, 'last copy'), h('dd', {}, t.refreshed
         ? [moment(t.refreshed), ` (${ago(t.refreshed)})`] : 'none'),
       h('dt', {}, 'schedule'), h('dd', {}, !plan ? 'none; by hand:'
-        : plan.on_change ? `when the table has changed, at most every ${plan.every}`
-          : `every ${plan.every}`),
+        : plan.on_change ? `when the table has changed, at most every ${every}`
+          : `every ${every}`),
       plan && [h('dt', {}, 'next refresh'), h('dd', {}, moment(plan.due))],
       plan && plan.tried && [h('dt', {}, 'last tried'), h('dd', {}, moment(plan.tried))],
       plan && plan.failed ? [h('dt', {}, 'failed'), h('dd', { class: 'fault' },
@@ -191,10 +193,10 @@ function freshness(t) {
 
 // columns are those of the policy in force, with how exact each is in each release.
 function columns(t) {
-  const shown = (c, r) => r.columns.find((found) => found.name === c.name);
-  const label = (c) => (t.m && !c.class ? 'codes, or hidden'
-    : (c.class || 'none: hidden').replaceAll('_', ' ')
-      + (c.action === 'pseudonym' ? ', as a pseudonym' : ''));
+  // Codes are exact, but which of them are one person's is not.
+  const shown = (c, r) => (t.m ? null : r.columns.find((found) => found.name === c.name));
+  const label = (c) => (c.class || 'none: hidden').replaceAll('_', ' ')
+    + (c.action === 'pseudonym' ? ', as a pseudonym' : '');
   const of = (r) => (t.releases.length > 1 ? `, ${r.audience}` : '');
   return table(`Columns of ${t.relation}, version ${t.version}`, [
     ['column', (c) => c.name], ['type', (c) => c.type], ['class', label],
@@ -202,7 +204,7 @@ function columns(t) {
       ['share exact' + of(r), (c) => cell.percent(shown(c, r)?.exact), 'number'],
       ['loss' + of(r), (c) => cell.percent(shown(c, r)?.loss), 'number'],
     ]),
-    ['hierarchy', treeOf],
+    ['hierarchy', treeOf, 'hierarchy'],
   ], t.policy.columns || []);
 }
 
@@ -240,15 +242,18 @@ function readers(t) {
     ['role', (r) => to('queries', { principal: r.role, relation: t.audited }, r.role)],
     ['project', (r) => r.projects.join(', ')],
     ['released', (r) => cell.number(r.released), 'number'],
-    ['refused', (r) => cell.number(r.refused), 'number'],
     ['last', (r) => (r.last ? moment(r.last) : 'never')],
   ], t.reader_list)];
 }
 
-const statementsOf = (t, found) => (found.entries.length
+// The log does not say over which tables a statement is that was refused: those that name it are
+// searched.
+const statementsOf = (t, found) => [found.entries.length
   ? [statementTable(`Latest statements over ${t.relation}`, found.entries.slice(0, 10)),
     h('p', {}, to('queries', { relation: t.audited }, `All statements over ${t.relation}`))]
-  : h('p', { class: 'first' }, 'Nobody has asked anything of this table yet.'));
+  : h('p', { class: 'first' }, 'Nobody has asked anything of this table yet.'),
+h('p', {}, to('queries', { q: t.audited.split('.').at(-1), verdict: 'refused' },
+  'Refused statements that name it'))];
 
 function trends(buckets, hours, name) {
   if (!buckets.some((b) => b.released || b.refused || b.failed || b.passed)) return null;
@@ -281,11 +286,10 @@ function versions(t, parameters) {
   };
   return [table('Versions, and what was released while each was in force', [
     ['version', (v) => cell.number(v.version), 'number'],
-    ['', (v) => (v.active ? 'in force' : '')],
+    ['in force', (v) => (v.active ? 'yes' : 'no')],
     ['since', (v) => moment(v.created)], ['by', (v) => v.author],
     ['k', (v) => cell.number(v.k), 'number'],
     ['released', (v) => cell.number(v.released), 'number'],
-    ['refused', (v) => cell.number(v.refused), 'number'],
     ['mean loss', (v) => cell.percent(v.mean_loss), 'number'],
     ['highest risk', (v) => cell.risk(v.max_risk), 'number'],
     ['smallest class', (v) => cell.number(v.min_block), 'number'],
@@ -300,8 +304,7 @@ function comparison(t) {
   const { from, to: until, differences } = t.compared;
   const of = (n) => t.versions.find((v) => v.version === n);
   const effect = [['mean loss', 'mean_loss', cell.percent], ['highest risk', 'max_risk', cell.risk],
-    ['smallest class', 'min_block', cell.number], ['released', 'released', cell.number],
-    ['refused', 'refused', cell.number]];
+    ['smallest class', 'min_block', cell.number], ['released', 'released', cell.number]];
   return h('section', { id: 'compared' }, h('h3', {}, `From version ${from} to ${until}`),
     differences.length ? h('ul', {}, differences.map((d) => h('li', {}, d)))
       : h('p', {}, 'They are the same.'),

@@ -56,7 +56,7 @@ const required = (r) => `, ${r.model} of ${r.parameter}${r.c ? ` with c = ${r.c}
   + `${r.distance ? ` by ${r.distance} distance` : ''} on ${r.column}`;
 
 const changed = (p) => p.differences && [
-  h('h3', {}, 'Changed from the version before'),
+  h('h2', {}, 'Changed from the version before'),
   p.differences.length ? h('ul', {}, p.differences.map((d) => h('li', {}, d)))
     : h('p', {}, 'Nothing.')];
 
@@ -72,7 +72,7 @@ export async function policies(get) {
     table(`Columns of ${p.relation}, version ${p.version}`, [
       ['column', (c) => c.name], ['type', (c) => c.type], ['class', classOf],
       ['action', (c) => (c.class === 'direct_identifier' ? c.action : '')],
-      ['hierarchy', treeOf],
+      ['hierarchy', treeOf, 'hierarchy'],
     ], p.columns || []))) : h('p', { class: 'first' }, 'No policy is in force yet.')];
 }
 
