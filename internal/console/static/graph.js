@@ -30,7 +30,7 @@ export function graph(query) {
   ], {}));
   const wide = middle.x + boxWidth + 8, high = tables.length * (boxHeight + rowGap) + 8;
   return [h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Execution chain graph' },
-    s('svg', { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: 'group', 'aria-label': 'Execution chain graph: stages and the answer' }, edges, nodes)),
+    s('svg', { class: 'graph', viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: 'group', 'aria-label': 'Execution chain graph: stages and the answer' }, edges, nodes)),
   h('p', { class: 'quiet' }, 'Choose a stage to see the ways to de-identify it that were compared.'), details,
   table('Stages', stageColumns(query.stages), query.stages)];
 }

@@ -27,7 +27,7 @@ export async function chains(get) {
       ['k', (c) => cell.number(c.k), 'number'],
       ['room left', (c) => [h('meter', {
         min: 0, max: 1, value: room(c) ?? 0, 'aria-label': 'room left',
-      }), cell.percent(room(c))], 'room'],
+      }), ' ', cell.percent(room(c))], 'room'],
       ['mean loss', (c) => cell.percent(c.together), 'number'],
       ['last asked along', (c) => (c.asked
         ? `${c.asked.join(', ')} (loss ${percent(c.loss)})` : '–')],
