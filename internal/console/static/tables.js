@@ -123,6 +123,8 @@ function release(t, r) {
         card(risk(highest), `highest risk, of at most ${risk(most)}`,
           highest === null || highest <= most + 1e-9),
         card(percent(loss(r)), 'mean loss')]),
+    t.parent && loss(r) === null ? h('p', {}, 'What it loses of the columns that it borrows from ',
+      toTable(t.parent), ' is in ', to('chains', {}, 'Chains'), '.') : null,
     t.policy.rows === false ? h('p', {}, 'Rows are not shown: only aggregates are.') : null,
     r.models?.length ? table('Privacy models, counted over what is shown', [
       ['required of each class', (m) => m.phrase],
