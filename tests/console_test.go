@@ -20,8 +20,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// screenshots is where the browser tests leave what they saw.
-const screenshots = "../bin/screenshots"
+// screenshots is where the browser tests leave what they saw: the folder that TAILOR_SCREENSHOTS
+// names, or one that goes with the test.
+func screenshots(t *testing.T) string {
+	folder := os.Getenv("TAILOR_SCREENSHOTS")
+	if folder == "" {
+		return t.TempDir()
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
 
 // browser starts Debian's chromium without a window.
 func browser(t *testing.T) context.Context {
@@ -38,13 +48,13 @@ func browser(t *testing.T) context.Context {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 900))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+		chromedp.NoSandbox, chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 900))
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, 6*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -67,17 +77,15 @@ func picture(t *testing.T, ctx context.Context, name string) {
 		t.Logf("no picture: %v", err)
 		return
 	}
-	if err := os.MkdirAll(screenshots, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(screenshots, name+".png"), png, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(screenshots(t), name+".png"), png, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // until waits for an expression of the page to be true.
 func until(expression string) chromedp.Action {
-	return chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(30*time.Second), chromedp.WithPollingInterval(50*time.Millisecond))
+	return chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(30*time.Second),
+		chromedp.WithPollingInterval(50*time.Millisecond))
 }
 
 // withConsole starts a proxy with a console and returns its address.
@@ -107,9 +115,10 @@ func accessible(t *testing.T, ctx context.Context, where string) {
 			}
 			return err
 		}),
-		chromedp.Evaluate(`axe.run(document, {resultTypes: ['violations']}).then((r) => JSON.stringify(r.violations.map((v) =>
-			({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map((n) => n.html + ' ' + n.failureSummary).slice(0, 3)}))))`,
-			&found, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+		chromedp.Evaluate(`axe.run(document, {resultTypes: ['violations']}).then((r) =>
+			JSON.stringify(r.violations.map((v) => ({id: v.id, impact: v.impact, help: v.help,
+				nodes: v.nodes.map((n) => n.html + ' ' + n.failureSummary).slice(0, 3)}))))`,
+			&found, awaited))
 	var violations []struct {
 		ID, Impact, Help string
 		Nodes            []string
@@ -120,6 +129,15 @@ func accessible(t *testing.T, ctx context.Context, where string) {
 	for _, v := range violations {
 		t.Errorf("%s: %s (%s): %s\n%s", where, v.ID, v.Impact, v.Help, strings.Join(v.Nodes, "\n"))
 	}
+}
+
+// awaited has the value of a promise.
+func awaited(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+
+// shownIn says whether an element of a kind is shown that holds a text.
+func shownIn(selector, text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(%q)].some((c) => c.textContent.includes(%q))`,
+		selector, text)
 }
 
 func TestConsoleShowsAStatementLiveWithItsGraph(t *testing.T) {
@@ -146,22 +164,24 @@ func TestConsoleShowsAStatementLiveWithItsGraph(t *testing.T) {
 	// A reader is no administrator.
 	signIn := func(role string) chromedp.Tasks {
 		return chromedp.Tasks{
-			chromedp.SetValue("#user", role), chromedp.SetValue("#password", role), chromedp.Focus("#password"), chromedp.KeyEvent("\r"),
+			chromedp.SetValue("#user", role), chromedp.SetValue("#password", role),
+			chromedp.Focus("#password"), chromedp.KeyEvent("\r"),
 		}
 	}
-	look(t, ctx, signIn(user), until(`document.querySelector('[role=alert]').textContent.includes('tailor_admin')`))
+	look(t, ctx, signIn(user), until(shownIn("[role=alert]", "tailor_admin")))
 	look(t, ctx, signIn("dba"), until(`document.querySelector('#principal').textContent === 'dba'`),
 		until(`Number(document.querySelector('#sum-released')?.textContent) > 0`))
 	// The keyboard reaches the list: skip link, then the tabs.
-	look(t, ctx, chromedp.Evaluate(`document.querySelector('#tabs a[href="#queries"]').focus()`, nil), chromedp.KeyEvent("\r"),
+	look(t, ctx, chromedp.Focus(`#tabs a[href="#queries"]`), chromedp.KeyEvent("\r"),
 		until(`document.querySelector('h1')?.textContent === 'Statements'`))
 
 	// A statement that is asked now comes to the list by itself.
 	look(t, ctx, until(`document.querySelector('#live').textContent === 'live'`))
 	ask("SELECT race, birth_date, count(*) FROM patients WHERE age > 40 GROUP BY race, birth_date")
-	look(t, ctx, until(`[...document.querySelectorAll('td.sql')].some((c) => c.textContent.includes('race, birth_date'))`))
-	ask("SELECT '<img src=x onerror=alert(1)>' AS \"<script>alert(1)</script>\" FROM numbers WHERE n = 987654321")
-	look(t, ctx, until(`[...document.querySelectorAll('td.sql')].some((c) => c.textContent.includes('<script>'))`))
+	look(t, ctx, until(shownIn("td.sql", "race, birth_date")))
+	ask(`SELECT '<img src=x onerror=alert(1)>' AS "<script>alert(1)</script>"
+		FROM numbers WHERE n = 987654321`)
+	look(t, ctx, until(shownIn("td.sql", "<script>")))
 	var shown string
 	look(t, ctx, chromedp.Evaluate(`document.body.textContent`, &shown))
 	if strings.Contains(shown, "987654321") || strings.Contains(shown, "onerror") {
@@ -170,51 +190,59 @@ func TestConsoleShowsAStatementLiveWithItsGraph(t *testing.T) {
 
 	// Filter: refused statements of the reader.
 	ask("SELECT name FROM patients")
-	look(t, ctx, chromedp.SetValue("input[name=principal]", user), chromedp.SetValue("#verdict", "refused"),
+	look(t, ctx, chromedp.Click("#filter summary"),
+		chromedp.SetValue("input[name=principal]", user), chromedp.SetValue("#verdict", "refused"),
 		chromedp.Click("#filter button"),
-		until(`[...document.querySelectorAll('tbody tr')].length === 1 && document.querySelector('tbody').textContent.includes('42501')`))
+		until(`document.querySelectorAll('tbody tr').length === 1
+			&& document.querySelector('tbody').textContent.includes('42501')`))
 
 	// The graph of the statement, with its candidates by keyboard.
 	look(t, ctx, chromedp.Navigate(url+"#queries?verdict=released&principal="+user),
-		until(`[...document.querySelectorAll('td.sql')].some((c) => c.textContent.includes('race, birth_date'))`),
-		chromedp.Evaluate(`[...document.querySelectorAll('tbody tr')].find((r) => r.textContent.includes('race, birth_date')).querySelector('a').click()`, nil),
+		until(shownIn("td.sql", "race, birth_date")),
+		chromedp.Evaluate(`[...document.querySelectorAll('tbody tr')].find((r) =>
+			r.textContent.includes('race, birth_date')).querySelector('a').click()`, nil),
 		until(`document.querySelectorAll('svg .stage').length >= 3`),
-		chromedp.Evaluate(`document.querySelector('.stage[role=button]').focus()`, nil), chromedp.KeyEvent(" "),
+		chromedp.Evaluate(`document.querySelector('.stage[role=button]').focus()`, nil),
+		chromedp.KeyEvent(" "),
 		until(`document.querySelector('#candidates h3') !== null`))
 
 	for _, scheme := range []string{"light", "dark"} {
-		look(t, ctx, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+		look(t, ctx, emulation.SetEmulatedMedia().WithFeatures(
+			[]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 		accessible(t, ctx, "statement in "+scheme)
 		picture(t, ctx, "statement-"+scheme)
-		for _, section := range []string{"overview", "queries", "chains", "policies", "epochs", "doctor"} {
+		for _, section := range sections {
 			look(t, ctx, chromedp.Evaluate(fmt.Sprintf("location.hash = '#%s'", section), nil),
 				until(fmt.Sprintf(`document.querySelector('#tabs a[aria-current]')?.hash === '#%s'`, section)))
 			accessible(t, ctx, section+" in "+scheme)
 			picture(t, ctx, section+"-"+scheme)
 		}
 		look(t, ctx, chromedp.Evaluate("history.back()", nil))
-		for range 5 {
+		for range len(sections) - 1 {
 			look(t, ctx, chromedp.Evaluate("history.back()", nil))
 		}
 		look(t, ctx, until(`document.querySelectorAll('svg .stage').length >= 3`))
 		var ground string
-		look(t, ctx, chromedp.Evaluate(`getComputedStyle(document.documentElement).backgroundColor`, &ground))
-		if want := map[string]string{"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 27)"}[scheme]; ground != want {
+		look(t, ctx, chromedp.Evaluate(
+			`getComputedStyle(document.documentElement).backgroundColor`, &ground))
+		grounds := map[string]string{"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 27)"}
+		if ground != grounds[scheme] {
 			t.Errorf("%s: the ground is %s", scheme, ground)
 		}
 	}
 	// What the sections say.
 	for section, holds := range map[string]string{
-		"chains": `[...document.querySelectorAll('dl.bars dt')].some((c) => c.textContent === 'birth_date')
-			&& document.querySelectorAll('meter').length > 0`,
+		"chains": shownIn("dl.bars dt", "birth_date") +
+			`&& document.querySelectorAll('meter').length > 0`,
 		"epochs": `document.querySelector('pre')?.textContent.includes("CALL tailor.refresh('")
 			&& [...document.querySelectorAll('td')].some((c) => /\d [KM]B$/.test(c.textContent))`,
 		"doctor": `Number(document.querySelector('#count-warning')?.textContent) > 0
-			&& [...document.querySelectorAll('.finding pre')].some((c) => c.textContent.includes('tailor.classify'))`,
-		"policies": `[...document.querySelectorAll('ul.tree')].some((c) => c.textContent.includes('each year'))`,
+			&& ` + shownIn(".finding pre", "tailor.classify"),
+		"policies": shownIn("ul.tree", "each year"),
 	} {
 		look(t, ctx, chromedp.Evaluate(fmt.Sprintf("location.hash = '#%s'", section), nil),
-			until(fmt.Sprintf(`document.querySelector('#tabs a[aria-current]')?.hash === '#%s'`, section)), until(holds))
+			until(fmt.Sprintf(`document.querySelector('#tabs a[aria-current]')?.hash === '#%s'`,
+				section)), until(holds))
 	}
 	narrow(t, ctx)
 	look(t, ctx, chromedp.Click("#signout"), chromedp.WaitVisible("#password"))
@@ -223,12 +251,17 @@ func TestConsoleShowsAStatementLiveWithItsGraph(t *testing.T) {
 	}
 }
 
+// sections are those of the console.
+var sections = []string{
+	"overview", "tables", "queries", "chains", "policies", "epochs", "doctor",
+}
+
 // narrow looks at each section on a telephone: nothing but what scrolls by
 // itself is wider than the screen.
 func narrow(t *testing.T, ctx context.Context) {
 	t.Helper()
 	look(t, ctx, emulation.SetDeviceMetricsOverride(360, 740, 1, true))
-	for _, section := range []string{"overview", "queries", "chains", "policies", "epochs", "doctor"} {
+	for _, section := range sections {
 		var wide int
 		look(t, ctx, chromedp.Evaluate(fmt.Sprintf("location.hash = '#%s'", section), nil),
 			until(fmt.Sprintf(`document.querySelector('#tabs a[aria-current]')?.hash === '#%s'`, section)),
@@ -245,7 +278,8 @@ func narrow(t *testing.T, ctx context.Context) {
 func signIn(t *testing.T, url, role, password string, change func(*http.Request)) *http.Response {
 	t.Helper()
 	body := fmt.Sprintf(`{"user": %q, "password": %q}`, role, password)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"api/login", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"api/login",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,17 +313,23 @@ func TestConsoleLetsInAdministratorsOnly(t *testing.T) {
 		}
 		return do(t, r)
 	}
-	for _, path := range []string{"session", "overview", "queries", "queries/x", "totals", "chains", "policies", "epochs", "findings", "live"} {
+	for _, path := range []string{
+		"session", "overview", "queries", "queries/x", "totals", "chains", "policies", "epochs",
+		"findings", "live", "tables", "table?name=public.patients",
+	} {
 		if code := get("api/" + path).StatusCode; code != http.StatusUnauthorized {
 			t.Errorf("%s without a session: %d", path, code)
 		}
-		if code := get("api/"+path, &http.Cookie{Name: "__Host-tailor", Value: "guess"}).StatusCode; code != http.StatusUnauthorized {
+		guess := &http.Cookie{Name: "__Host-tailor", Value: "guess"}
+		if code := get("api/"+path, guess).StatusCode; code != http.StatusUnauthorized {
 			t.Errorf("%s with a guessed session: %d", path, code)
 		}
 	}
 	first := get("")
 	policy := first.Header.Get("Content-Security-Policy")
-	for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
+	for _, want := range []string{
+		"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'",
+	} {
 		if !strings.Contains(policy, want) {
 			t.Errorf("the content security policy lacks %s: %s", want, policy)
 		}
@@ -301,7 +341,8 @@ func TestConsoleLetsInAdministratorsOnly(t *testing.T) {
 	if code := signIn(t, url, user, user, nil).StatusCode; code != http.StatusUnauthorized {
 		t.Errorf("a reader: %d", code)
 	}
-	if code := signIn(t, url, "dba", "dba", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }).StatusCode; code != http.StatusForbidden {
+	foreign := func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
+	if code := signIn(t, url, "dba", "dba", foreign).StatusCode; code != http.StatusForbidden {
 		t.Errorf("a form of another site: %d", code)
 	}
 	in := signIn(t, url, "dba", "dba", nil)
@@ -319,7 +360,8 @@ func TestConsoleLetsInAdministratorsOnly(t *testing.T) {
 		t.Errorf("a filter that is no number: %d", code)
 	}
 	// Without the page's token nothing changes.
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"api/logout", strings.NewReader("{}"))
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"api/logout",
+		strings.NewReader("{}"))
 	r.AddCookie(cookie)
 	if code := do(t, r).StatusCode; code != http.StatusForbidden {
 		t.Errorf("a change without the token: %d", code)
@@ -340,7 +382,8 @@ func TestConsoleLetsInAdministratorsOnly(t *testing.T) {
 	for range 8 {
 		last = signIn(t, url, "dba", "guess", nil).StatusCode
 	}
-	if code := signIn(t, url, "dba", "dba", nil).StatusCode; last != http.StatusTooManyRequests || code != http.StatusTooManyRequests {
+	code := signIn(t, url, "dba", "dba", nil).StatusCode
+	if last != http.StatusTooManyRequests || code != http.StatusTooManyRequests {
 		t.Errorf("after many guesses: %d, then %d", last, code)
 	}
 }
@@ -356,8 +399,10 @@ func TestConsoleShowsNoProtectedValue(t *testing.T) {
 	mustExec(t, direct, `SET SESSION AUTHORIZATION dba;
 		ALTER TABLE patients ADD nick text;
 		UPDATE patients SET nick = 'canary' || (random() * 1e9)::int;
-		CREATE VIEW nicks AS SELECT DISTINCT nick, nick AS same, 'group' || substr(nick, 7, 1) AS wide FROM patients;
-		CALL tailor.define_hierarchy('nick', 'table', '{"source": "public.nicks", "columns": ["nick", "same", "wide"]}');
+		CREATE VIEW nicks AS SELECT DISTINCT nick, nick AS same,
+			'group' || substr(nick, 7, 1) AS wide FROM patients;
+		CALL tailor.define_hierarchy('nick', 'table',
+			'{"source": "public.nicks", "columns": ["nick", "same", "wide"]}');
 		CALL tailor.classify('public.patients', 'nick', 'quasi_identifier', hierarchy => 'nick');
 		CALL tailor.activate('public.patients'); RESET SESSION AUTHORIZATION`)
 	port, err := freePort()
@@ -367,18 +412,25 @@ func TestConsoleShowsNoProtectedValue(t *testing.T) {
 	p := s.serve(t, "--audit-sql", "full", "--console", fmt.Sprintf("127.0.0.1:%d", port))
 	user := s.reader(t)
 	conn := connect(t, p.dsn(user))
-	for _, sql := range []string{"SELECT age FROM patients WHERE nick = 'canary1'", "SELECT nick FROM patients", "SELECT 'canary2' + 1", "SELEC 'canary3'"} {
+	for _, sql := range []string{
+		"SELECT age FROM patients WHERE nick = 'canary1'", "SELECT nick FROM patients",
+		"SELECT 'canary2' + 1", "SELEC 'canary3'",
+	} {
 		_, _ = conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
 	}
 	waitFor(t, func() bool {
 		return one[int](t, direct, "SELECT count(*) FROM tailor.audit WHERE principal = $1", user) == 4
 	})
-	if n := one[int](t, direct, "SELECT count(*) FROM tailor.audit WHERE sql LIKE '%canary%'"); n != 3 {
+	n := one[int](t, direct, "SELECT count(*) FROM tailor.audit WHERE sql LIKE '%canary%'")
+	if n != 3 {
 		t.Errorf("%d records keep their literals, want 3", n)
 	}
 	url := fmt.Sprintf("http://127.0.0.1:%d/", port)
 	in := signIn(t, url, "dba", "dba", nil)
-	ids := []string{"overview", "queries", "totals", "chains", "policies", "epochs", "findings"}
+	ids := []string{
+		"overview", "queries", "totals", "chains", "policies", "epochs", "findings", "tables",
+		"table?name=public.patients", "table?name=public.patients&from=1&to=2",
+	}
 	rows, _ := direct.Query(t.Context(), "SELECT 'queries/' || id FROM tailor.audit")
 	more, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
@@ -394,6 +446,15 @@ func TestConsoleShowsNoProtectedValue(t *testing.T) {
 		}
 		if at := strings.Index(body, "canary"); at >= 0 {
 			t.Errorf("%s holds a value: %.80s", path, body[at:])
+		}
+		// Nobody finds out by searching which literals there were.
+		if path == "queries" {
+			search, _ := http.NewRequestWithContext(t.Context(), http.MethodGet,
+				url+"api/queries?catalog=1&q=canary2", nil)
+			search.AddCookie(in.Cookies()[0])
+			if found := readAll(t, do(t, search)); strings.Contains(found, `"verdict"`) {
+				t.Errorf("a search finds a literal: %.200s", found)
+			}
 		}
 		if path == "policies" && !strings.Contains(body, "group7") {
 			t.Error("the tree of the code list lacks its wide labels")

@@ -2,8 +2,10 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/hiatus-tailor/tailor/internal/policyfile"
 )
@@ -17,6 +19,54 @@ type document struct {
 	Scope    string        `json:"scope"`
 	Require  []requirement `json:"require"`
 	Columns  []column      `json:"columns"`
+	Gate     *gateOf       `json:"gate"`
+	// Seed are combinations of columns that releases are made for.
+	Seed json.RawMessage `json:"seed"`
+	// Rows is false where only aggregates are answered.
+	Rows       *bool    `json:"rows"`
+	Cohort     int      `json:"cohort,omitempty"`
+	MaxShare   float64  `json:"max_share,omitempty"`
+	Cuts       string   `json:"cuts,omitempty"`
+	Departures string   `json:"departures,omitempty"`
+	Changes    string   `json:"changes,omitempty"`
+	Indexes    *indexes `json:"indexes,omitempty"`
+	// What follows may hold values: it is compared, and not shown.
+	SetValued *setValued      `json:"set_valued,omitempty"`
+	DataSetOf json.RawMessage `json:"data_set_of,omitempty"`
+}
+
+// gateOf is the risk that decides whether a stage is de-identified.
+type gateOf struct {
+	Measure string  `json:"measure"`
+	MaxRisk float64 `json:"max_risk"`
+}
+
+func (g *gateOf) String() string {
+	if g == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s risk of at most %g", g.Measure, g.MaxRisk)
+}
+
+type indexes struct {
+	Add  []string `json:"add"`
+	Drop []string `json:"drop"`
+}
+
+func (x *indexes) String() string {
+	if x == nil {
+		return "as the table's"
+	}
+	return fmt.Sprintf("added on %v, left out on %v", x.Add, x.Drop)
+}
+
+type setValued struct {
+	Column      string          `json:"column"`
+	M           int             `json:"m"`
+	Diversity   int             `json:"diversity"`
+	Joint       json.RawMessage `json:"joint"` // names of columns and a size
+	Constraints json.RawMessage `json:"constraints"`
+	Sensitive   json.RawMessage `json:"sensitive"`
 }
 
 type requirement struct {
@@ -61,6 +111,19 @@ func differences(before, after *document) []string {
 	setting("k", before.K, after.K)
 	setting("recoding", before.Recoding, after.Recoding)
 	setting("scope", before.Scope, after.Scope)
+	setting("gate", before.Gate.String(), after.Gate.String())
+	setting("made for", combinations(before.Seed), combinations(after.Seed))
+	setting("rows are shown", before.showsRows(), after.showsRows())
+	setting("cohort", orDefault(before.Cohort), orDefault(after.Cohort))
+	setting("max share", orDefault(before.MaxShare), orDefault(after.MaxShare))
+	setting("cuts", cmp.Or(before.Cuts, "by_models"), cmp.Or(after.Cuts, "by_models"))
+	setting("departures", cmp.Or(before.Departures, "batch"), cmp.Or(after.Departures, "batch"))
+	setting("changes", cmp.Or(before.Changes, "batch"), cmp.Or(after.Changes, "batch"))
+	setting("indexes", before.Indexes.String(), after.Indexes.String())
+	out = append(out, before.SetValued.differences(after.SetValued)...)
+	if !bytes.Equal(before.DataSetOf, after.DataSetOf) {
+		say("the query of the data set is another")
+	}
 	were := make(map[requirement]bool)
 	for _, r := range before.Require {
 		were[r] = true
@@ -93,7 +156,8 @@ func differences(before, after *document) []string {
 		setting("shared fact of column "+a.Name, b.sharedFact(), a.sharedFact())
 		if b.Hierarchy != nil && a.Hierarchy != nil {
 			setting("hierarchy of column "+a.Name, b.Hierarchy.Name, a.Hierarchy.Name)
-			if b.Hierarchy.Name == a.Hierarchy.Name && !bytes.Equal(b.Hierarchy.Definition, a.Hierarchy.Definition) {
+			if b.Hierarchy.Name == a.Hierarchy.Name &&
+				!bytes.Equal(b.Hierarchy.Definition, a.Hierarchy.Definition) {
 				say("hierarchy %s of column %s is defined anew", a.Hierarchy.Name, a.Name)
 			}
 		}
@@ -102,6 +166,60 @@ func differences(before, after *document) []string {
 		if name := before.Columns[i].Name; columns[name] != nil {
 			say("column %s is gone", name)
 		}
+	}
+	return out
+}
+
+func (d *document) showsRows() bool { return d.Rows == nil || *d.Rows }
+
+func combinations(text json.RawMessage) string {
+	var seed [][]string
+	if json.Unmarshal(text, &seed) != nil || len(seed) == 0 {
+		return "all quasi-identifiers"
+	}
+	return fmt.Sprint(seed)
+}
+
+// orDefault is a setting that has a value of its own.
+func orDefault[T int | float64](value T) string {
+	if value == 0 {
+		return "default"
+	}
+	return fmt.Sprint(value)
+}
+
+// differences names what is another of a set-valued table, and no code.
+func (s *setValued) differences(after *setValued) []string {
+	switch {
+	case s == nil && after == nil:
+		return nil
+	case s == nil:
+		return []string{fmt.Sprintf("codes of %s are a set: m = %d", after.Column, after.M)}
+	case after == nil:
+		return []string{"codes of " + s.Column + " are no set any more"}
+	}
+	var out []string
+	if s.Column != after.Column {
+		out = append(out, fmt.Sprintf("column of codes: %s → %s", s.Column, after.Column))
+	}
+	if s.M != after.M {
+		out = append(out, fmt.Sprintf("m: %d → %d", s.M, after.M))
+	}
+	if s.Diversity != after.Diversity {
+		out = append(out, fmt.Sprintf("diversity of codes: %s → %s",
+			orDefault(s.Diversity), orDefault(after.Diversity)))
+	}
+	for name, parts := range map[string][2]json.RawMessage{
+		"constraints on codes": {s.Constraints, after.Constraints},
+		"sensitive codes":      {s.Sensitive, after.Sensitive},
+	} {
+		if !bytes.Equal(parts[0], parts[1]) {
+			out = append(out, "the "+name+" are others")
+		}
+	}
+	slices.Sort(out)
+	if !bytes.Equal(s.Joint, after.Joint) {
+		out = append(out, "codes are published with other columns")
 	}
 	return out
 }

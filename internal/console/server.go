@@ -38,7 +38,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("console: %w", err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return errors.New("console: listens on this machine only, as it is asked for passwords; put a proxy with TLS before it")
+		return errors.New("console: listens on this machine only, as it is asked for passwords; " +
+			"put a proxy with TLS before it")
 	}
 	return nil
 }
@@ -48,6 +49,8 @@ type Console struct {
 	pool     *pgxpool.Pool
 	fineness Fineness
 	measures measures
+	classes  classes
+	chatter  chatter
 	log      *slog.Logger
 	sessions sessions
 	gate     gate
@@ -65,7 +68,9 @@ type Fineness interface {
 const statementTimeout = "10000"
 
 // Open starts to serve the page.
-func Open(ctx context.Context, config Config, fineness Fineness, log *slog.Logger) (*Console, error) {
+func Open(
+	ctx context.Context, config Config, fineness Fineness, log *slog.Logger,
+) (*Console, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
@@ -83,13 +88,17 @@ func Open(ctx context.Context, config Config, fineness Fineness, log *slog.Logge
 		pool.Close()
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	c := &Console{pool: pool, fineness: fineness, log: log, listener: listener, sessions: newSessions(time.Now), gate: newGate(login, time.Now)}
+	c := &Console{
+		pool: pool, fineness: fineness, log: log, listener: listener,
+		sessions: newSessions(time.Now), gate: newGate(login, time.Now),
+	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.ending = cancel
 	c.server = &http.Server{
-		Handler: c.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return base },
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: c.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return base },
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	go func() { _ = c.server.Serve(listener) }()
 	return c, nil
@@ -148,8 +157,9 @@ func (c *Console) handler() http.Handler {
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
-			"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; "+
+			"style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "+
+			"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")

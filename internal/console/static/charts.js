@@ -1,8 +1,8 @@
 // Charts over time, as SVG, each with its figures as a table.
-import { h, s, percent, risk, moment, number, table } from './dom.js';
+import { h, s, percent, moment, number, cell, table } from './dom.js';
 
 const verdicts = ['released', 'passed', 'refused', 'failed'];
-const width = 900, height = 220, left = 46, bottom = 24, top = 10;
+const width = 900, height = 220, left = 56, bottom = 24, top = 10;
 
 function frame(label, most, show, buckets, marks) {
   const y = (v) => height - bottom - (v / most) * (height - bottom - top);
@@ -47,7 +47,9 @@ export function lossChart(buckets) {
 function figures(buckets) {
   const rows = buckets.filter((b) => verdicts.some((v) => b[v] > 0));
   return h('details', {}, h('summary', {}, 'Figures'), table('Statements over time', [
-    ['from', (b) => moment(b.time)], ...verdicts.map((v) => [v, (b) => number(b[v]), 'number']),
-    ['mean loss', (b) => percent(b.mean_loss), 'number'], ['highest risk', (b) => risk(b.max_risk), 'number'],
+    ['from', (b) => moment(b.time)],
+    ...verdicts.map((v) => [v, (b) => cell.number(b[v]), 'number']),
+    ['mean loss', (b) => cell.percent(b.mean_loss), 'number'],
+    ['highest risk', (b) => cell.risk(b.max_risk), 'number'],
   ], rows));
 }

@@ -30,7 +30,7 @@ export function graph(query) {
   ], {}));
   const wide = middle.x + boxWidth + 8, high = tables.length * (boxHeight + rowGap) + 8;
   return [h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Execution chain graph' },
-    s('svg', { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: 'group', 'aria-label': 'Execution chain graph: stages and the answer' }, edges, nodes)),
+    s('svg', { class: 'graph', viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: 'group', 'aria-label': 'Execution chain graph: stages and the answer' }, edges, nodes)),
   h('p', { class: 'quiet' }, 'Choose a stage to see the ways to de-identify it that were compared.'), details,
   table('Stages', stageColumns(query.stages), query.stages)];
 }
@@ -94,10 +94,15 @@ function value(name, v) {
 // Whatever else a record says of stages and candidates is shown under its name.
 const fields = (rows) => [...new Set(rows.flatMap((row) => Object.keys(row)))];
 
-const candidateColumns = (candidates) => fields(candidates).map((name) => [words(name), (c) => value(name, c[name])]);
+// figure is a value as a table has it: an export takes a number as it is.
+const figure = (name, v) =>
+  (typeof v === 'number' ? h('data', { value: v }, value(name, v)) : value(name, v));
+
+const candidateColumns = (candidates) =>
+  fields(candidates).map((name) => [words(name), (c) => figure(name, c[name])]);
 
 const stageColumns = (stages) => [
   ['stage', (g) => `${g.stage} ${g.place || ''}`], ['table', (g) => g.table], ['quasi-identifiers', (g) => (g.qids || []).join(', ')], ['condition', (g) => g.condition || ''],
-  ...fields(stages).filter((name) => !shown.includes(name) && !stages.some((g) => nested(g[name]))).map((name) => [words(name), (g) => value(name, g[name])]),
+  ...fields(stages).filter((name) => !shown.includes(name) && !stages.some((g) => nested(g[name]))).map((name) => [words(name), (g) => figure(name, g[name])]),
   ['candidates', (g) => String((g.candidates || []).length), 'number'],
 ];
