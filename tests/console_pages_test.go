@@ -2,16 +2,13 @@ package tests
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	downloads "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -113,12 +110,16 @@ func pages(t *testing.T, ctx context.Context) [][3]string {
 	look(t, ctx, at("#queries?verdict=released&relation=public.patients", "Statements"),
 		chromedp.Evaluate(`document.querySelector('tbody a').getAttribute('href')`, &statement))
 	return [][3]string{
-		{"overview", "#overview", "Overview"}, {"tables", "#tables", "Tables"},
+		{"overview", "#overview", "Overview"},
+		{"tables", "#tables", "Tables"},
 		{"table", "#table?name=public.patients&from=1&to=2", "public.patients"},
 		{"table-codes", "#table?name=public.diagnoses", "public.diagnoses"},
-		{"queries", "#queries", "Statements"}, {"query", statement, "Statement"},
-		{"chains", "#chains", "Chains"}, {"policies", "#policies", "Policies"},
-		{"epochs", "#epochs", "Epochs"}, {"doctor", "#doctor", "Doctor"},
+		{"queries", "#queries", "Statements"},
+		{"query", statement, "Statement"},
+		{"chains", "#chains", "Chains"},
+		{"policies", "#policies", "Policies"},
+		{"epochs", "#epochs", "Epochs"},
+		{"doctor", "#doctor", "Doctor"},
 	}
 }
 
@@ -207,23 +208,33 @@ var stewardTasks = []struct {
 	shows  string
 }{
 	{
-		"is every class as large as k", []string{`//a[.="public.patients"]`}, "",
+		"is every class as large as k",
+		[]string{`//a[.="public.patients"]`},
+		"",
 		"smallest class; k is 6",
 	},
 	{
-		"do the classes meet the privacy model", []string{`//a[.="public.patients"]`}, "",
+		"do the classes meet the privacy model",
+		[]string{`//a[.="public.patients"]`},
+		"",
 		"l_diversity of 2 on diagnosis0yes",
 	},
 	{
-		"who reads the table", []string{`//a[.="public.patients"]`}, "",
+		"who reads the table",
+		[]string{`//a[.="public.patients"]`},
+		"",
 		"Readers, and what they asked",
 	},
 	{
-		"how fresh is it, and who waits since when", []string{`//a[.="public.patients"]`}, "",
+		"how fresh is it, and who waits since when",
+		[]string{`//a[.="public.patients"]`},
+		"",
 		"2 to be shown, since ",
 	},
 	{
-		"how much does a column lose", []string{`//a[.="public.patients"]`}, "",
+		"how much does a column lose",
+		[]string{`//a[.="public.patients"]`},
+		"",
 		"birth_datedatequasi identifier",
 	},
 	{
@@ -233,7 +244,8 @@ var stewardTasks = []struct {
 	},
 	{
 		"why was a reader refused",
-		[]string{`//main//a[.="refused"]`, `//tbody//a[starts-with(@href, "#query?")]`}, "", "42501",
+		[]string{`//main//a[.="refused"]`, `//tbody//a[starts-with(@href, "#query?")]`},
+		"", "42501",
 	},
 	{
 		"which ways were compared for an answer",
@@ -241,24 +253,30 @@ var stewardTasks = []struct {
 			`//main//a[.="released"]`,
 			`//tr[contains(., "race, birth_date")]//a[starts-with(@href, "#query?")]`,
 			`//*[local-name()="g" and @role="button"]`,
-		}, "", "risk before",
+		},
+		"", "risk before",
 	},
 	{
-		"what has a reader asked", []string{`//main//td/a[.="researcher"]`}, "",
+		"what has a reader asked",
+		[]string{`//main//td/a[.="researcher"]`},
+		"",
 		"SELECT ward, avg(cost) FROM visits",
 	},
 	{
 		"what do tools ask",
-		[]string{`//nav/a[.="Statements"]`, `//a[@id="catalog" and starts-with(@href, "#queries")]`}, "",
+		[]string{`//nav/a[.="Statements"]`, `//a[@id="catalog" and starts-with(@href, "#queries")]`},
+		"",
 		"pg_catalog.pg_class",
 	},
 	{
 		"find a statement by its words",
-		[]string{`//nav/a[.="Statements"]`, `//button[.="Search"]`}, "visits avg", "avg(cost)",
+		[]string{`//nav/a[.="Statements"]`, `//button[.="Search"]`},
+		"visits avg", "avg(cost)",
 	},
 	{
 		"what does a hierarchy show of a date",
-		[]string{`//a[.="public.patients"]`, `//summary[.="Tree of day"]`}, "", "each year",
+		[]string{`//a[.="public.patients"]`, `//summary[.="Tree of day"]`},
+		"", "each year",
 	},
 	{"is the installation sound", []string{`//nav/a[.="Doctor"]`}, "", "serious findings"},
 }
@@ -367,116 +385,6 @@ func TestConsoleShowsTimesInTheReadersZone(t *testing.T) {
 	}
 }
 
-// TestConsoleExportsTables: times are in UTC, figures whole, and no cell is a formula.
-func TestConsoleExportsTables(t *testing.T) {
-	ctx, _ := stewardStand(t)
-	folder := t.TempDir()
-	look(t, ctx, chromedp.ActionFunc(func(ctx context.Context) error {
-		return downloads.SetDownloadBehavior(downloads.SetDownloadBehaviorBehaviorAllow).
-			WithDownloadPath(folder).Do(ctx)
-	}))
-	export := func(caption string) [][]string {
-		t.Helper()
-		look(t, ctx, chromedp.Click(
-			fmt.Sprintf(`button[aria-label="Download as CSV: %s"]`, caption)))
-		var files []string
-		waitFor(t, func() bool {
-			files, _ = filepath.Glob(filepath.Join(folder, "*.csv"))
-			return len(files) == 1
-		})
-		text, err := os.ReadFile(files[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(files[0]); err != nil {
-			t.Fatal(err)
-		}
-		unmarked, marked := strings.CutPrefix(string(text), "\ufeff")
-		records, err := csv.NewReader(strings.NewReader(unmarked)).ReadAll()
-		if err != nil || !marked || len(records) < 2 || !strings.Contains(unmarked, "\r\n") {
-			t.Fatalf("%s: %v: %q", caption, err, text)
-		}
-		return records
-	}
-	column := func(records [][]string, name string) (out []string) {
-		i := slices.Index(records[0], name)
-		if i < 0 {
-			t.Fatalf("there is no column %s: %q", name, records[0])
-		}
-		for _, record := range records[1:] {
-			out = append(out, record[i])
-		}
-		return out
-	}
-	look(t, ctx, at("#table?name=public.patients", "public.patients"))
-	readers := export("Readers, and what they asked of it in the last 30 days")
-	roles := column(readers, "role")
-	if !slices.Contains(roles, "'=1+1") || !slices.Contains(roles, "researcher") {
-		t.Errorf("the roles are %q", roles)
-	}
-	for _, last := range column(readers, "last") {
-		if last == "never" {
-			continue
-		}
-		if at, err := time.Parse("2006-01-02T15:04:05.000Z", last); err != nil ||
-			time.Since(at).Abs() > time.Hour {
-			t.Errorf("a time is %q: %v", last, err)
-		}
-	}
-	exact := column(export("Columns of public.patients, version 2"), "share exact")
-	var whole bool
-	for _, share := range exact {
-		whole = whole || len(share) > len("0.1234") && strings.HasPrefix(share, "0.")
-		if strings.ContainsAny(share, "%–") {
-			t.Errorf("a share is %q", share)
-		}
-	}
-	if !whole || len(exact) != 12 {
-		t.Errorf("shares are %q", exact)
-	}
-	// The same module, given what no demo has.
-	var fields []string
-	look(t, ctx, chromedp.Evaluate(`import('/csv.js').then((m) => ['=1', '+1', '-1', '@x', ' =1',
-		'\t=1', '\r=1', '＝1', 'a,b', 'a"b', 'a\nb', '–', 'plain', "it's"].map(m.field))`, &fields,
-		awaited))
-	want := []string{
-		`"'=1"`, `"'+1"`, `"'-1"`, `"'@x"`, `"' =1"`, "\"'\t=1\"", "\"'\r=1\"", `"'＝1"`,
-		`"a,b"`, `"a""b"`, "\"a\nb\"", "", "plain", `"it's"`,
-	}
-	if !slices.Equal(fields, want) {
-		t.Errorf("fields are %q, want %q", fields, want)
-	}
-}
-
-// TestConsolePrintsInBlackOnWhite, whatever the scheme, without what can only be clicked.
-func TestConsolePrintsInBlackOnWhite(t *testing.T) {
-	ctx, _ := stewardStand(t)
-	var ground string
-	var shown []string
-	var pdf []byte
-	look(t, ctx, at("#table?name=public.patients&from=1&to=2", "public.patients"),
-		emulation.SetEmulatedMedia().WithMedia("print").WithFeatures(
-			[]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}),
-		chromedp.Evaluate(`getComputedStyle(document.documentElement).backgroundColor`, &ground),
-		chromedp.Evaluate(`['#header', 'form', 'button.csv', 'table', 'svg']
-			.filter((q) => document.querySelector(q).checkVisibility())`, &shown),
-		chromedp.ActionFunc(func(ctx context.Context) (err error) {
-			pdf, _, err = page.PrintToPDF().Do(ctx)
-			return err
-		}))
-	picture(t, ctx, "printed")
-	if ground != "rgb(255, 255, 255)" || !slices.Equal(shown, []string{"table", "svg"}) {
-		t.Errorf("the ground is %s, and %q are printed", ground, shown)
-	}
-	if len(pdf) < 10_000 {
-		t.Errorf("the PDF has %d bytes", len(pdf))
-	}
-	err := os.WriteFile(filepath.Join(screenshots(t), "printed.pdf"), pdf, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestConsoleSaysWhatToDoFirst(t *testing.T) {
 	ctx := chromium(t)
 	s, err := newStand(filepath.Join(stands, "first"))
@@ -505,8 +413,10 @@ func TestConsoleSaysWhatToDoFirst(t *testing.T) {
 	for _, p := range [][3]string{
 		{"#tables", "Tables", "Begin here"},
 		{"#queries", "Statements", "Nobody has asked anything yet"},
-		{"#chains", "Chains", "There are none yet"}, {"#policies", "Policies", "No policy is in force"},
-		{"#epochs", "Epochs", "none"}, {"#table?name=public.x", "Not found", "no protected table"},
+		{"#chains", "Chains", "There are none yet"},
+		{"#policies", "Policies", "No policy is in force"},
+		{"#epochs", "Epochs", "none"},
+		{"#table?name=public.x", "Not found", "no protected table"},
 	} {
 		look(t, ctx, at(p[0], p[1]), says(p[2]))
 		accessible(t, ctx, p[0]+" of nothing")
