@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/hiatus-tailor/tailor/internal/atomicfile"
 )
 
 // browsers are the names that chromium goes by.
@@ -38,12 +40,8 @@ func (p *page) asPDF(ctx context.Context, browser string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	html, err := written(p.asHTML)
-	if err != nil {
-		return nil, err
-	}
 	from, to := filepath.Join(dir, "report.html"), filepath.Join(dir, "report.pdf")
-	if err := os.WriteFile(from, html, 0o600); err != nil {
+	if err := atomicfile.Write(from, 0o600, p.asHTML); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, printing)
