@@ -100,6 +100,7 @@ func TestConsoleExportsTables(t *testing.T) {
 
 // TestConsolePrintsInBlackOnWhite, whatever the scheme, without what can only be clicked.
 func TestConsolePrintsInBlackOnWhite(t *testing.T) {
+	soakOnly(t)
 	ctx, _ := stewardStand(t)
 	var ground string
 	var shown []string
