@@ -22,7 +22,7 @@ const (
 	built         = -1 << 62
 )
 
-func newScaffold(entries int) *prefixRollups {
+func newPrefixRollups(entries int) *prefixRollups {
 	return &prefixRollups{spent: make(map[string]int), rent: rentFactor * entries}
 }
 

@@ -21,7 +21,7 @@ type pruning struct {
 
 const evidenceSteps = 16
 
-func newEvidence(s *space) *pruning {
+func newPruning(s *space) *pruning {
 	e := &pruning{quality: newAntichain(s.lattice.heights)}
 	for i := 1; i <= evidenceSteps; i++ {
 		step := s.limit*i/evidenceSteps + 1

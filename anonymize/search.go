@@ -112,7 +112,7 @@ type searcher struct {
 
 func newSearcher(ctx context.Context, s *space, o Options) *searcher {
 	return &searcher{
-		ctx: ctx, space: s, options: o, checker: newChecker(s), pruning: newEvidence(s), rollups: newScaffold(s.entries.base.count()),
+		ctx: ctx, space: s, options: o, checker: newChecker(s), pruning: newPruning(s), rollups: newPrefixRollups(s.entries.base.count()),
 		seen: make(map[string]struct{}), score: math.Inf(1),
 	}
 }

@@ -27,13 +27,13 @@ type Catalog struct {
 	known    known
 
 	key      []byte // of tickets
+	version  int    // of the server, as server_version_num
 	listener *pgx.ConnConfig
 
 	reloading sync.Mutex
 
 	mu       sync.Mutex
 	chains   map[chainKey]*Chain
-	version  int                  // of the server, as server_version_num
 	unmade   map[chainKey]notMade // what cannot be made as things are
 	openings map[chainKey]ctxMutex
 	seen     map[int]int   // chain -> the last generation that was opened here
@@ -50,8 +50,8 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	config.ConnConfig.RuntimeParams["application_name"] = "tailor"
 	config.ConnConfig.RuntimeParams["role"] = "tailor_owner" // who owns what is made, whoever makes it
 	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
-	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
-	config.ConnConfig.RuntimeParams["timezone"] = "UTC" // labels of times with a zone do not follow the server's
+	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD" // as PrintValues
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	// What has been shown must outlive the server, whatever others may lose.
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
 	config.ConnConfig.RuntimeParams["jit"] = "off" // with it, PostgreSQL takes 1.7 s for a snapshot that it reads in 0.1
@@ -70,6 +70,10 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	}
 	return c, nil
 }
+
+// PrintValues has a transaction print values as hierarchies read them, and as labels show
+// them, whatever the server, the database or the role has set.
+const PrintValues = "SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'"
 
 // start reads what does not change and the first snapshot.
 func (c *Catalog) start(ctx context.Context) error {

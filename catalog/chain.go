@@ -309,7 +309,7 @@ func (c *Catalog) opening(key chainKey) ctxMutex {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.openings[key] == nil {
-		c.openings[key] = newGate()
+		c.openings[key] = newCtxMutex()
 	}
 	return c.openings[key]
 }

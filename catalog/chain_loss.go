@@ -2,9 +2,9 @@ package catalog
 
 import "context"
 
-// Fineness is what a chain shows of its relation by now, in terms of what it
+// ChainLoss is what a chain shows of its relation by now, in terms of what it
 // loses. It holds no value.
-type Fineness struct {
+type ChainLoss struct {
 	// Losses are those of single quasi-identifiers, from 0 (every value is
 	// shown) to 1 (none is).
 	Losses map[string]float64
@@ -12,12 +12,12 @@ type Fineness struct {
 	Together float64
 }
 
-// Fineness measures a chain as the database has it, without a lock on it: it is
+// ChainLoss measures a chain as the database has it, without a lock on it: it is
 // for people to look at. It is nil for a chain that does not exist, waits to be
 // fitted to a newer epoch, or belongs to a relation without quasi-identifiers.
 // It takes a look at each block, and the time to read the epoch where no query
 // has done so.
-func (c *Catalog) Fineness(ctx context.Context, chain int) (*Fineness, error) {
+func (c *Catalog) ChainLoss(ctx context.Context, chain int) (*ChainLoss, error) {
 	snapshot, err := c.Snapshot()
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (c *Catalog) Fineness(ctx context.Context, chain int) (*Fineness, error) {
 	return nil, nil
 }
 
-func (c *Catalog) chainLoss(ctx context.Context, r *Relation, of chainState) (*Fineness, error) {
+func (c *Catalog) chainLoss(ctx context.Context, r *Relation, of chainState) (*ChainLoss, error) {
 	chain := &Chain{number: of.Number, edition: of.Edition}
 	c.mu.Lock()
 	for _, known := range c.chains {
@@ -51,7 +51,7 @@ func (c *Catalog) chainLoss(ctx context.Context, r *Relation, of chainState) (*F
 			return nil, err
 		}
 	}
-	found := &Fineness{Losses: make(map[string]float64), Together: root.Loss()}
+	found := &ChainLoss{Losses: make(map[string]float64), Together: root.Loss()}
 	for _, name := range root.Shown.Attributes {
 		found.Losses[name] = root.Loss(name)
 	}

@@ -6,7 +6,7 @@ import "context"
 // allow. It waits under its context only where it has to.
 type ctxMutex chan struct{}
 
-func newGate() ctxMutex { return make(ctxMutex, 1) }
+func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
 
 // enter waits as long as the context lets it.
 func (g ctxMutex) enter(ctx context.Context) error {

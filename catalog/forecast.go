@@ -161,7 +161,7 @@ func readTable(
 		into = append(into, &numbers[i])
 	}
 	for i, q := range qids {
-		list = append(list, fmt.Sprintf("b.%s::text", ident(q.Name)))
+		list = append(list, textOf("b."+ident(q.Name), q.Type))
 		into = append(into, &texts[i])
 	}
 	where := fmt.Sprintf("WHERE b.%s IS NOT NULL", ident(r.Subject))
@@ -194,4 +194,13 @@ func readTable(
 		return nil
 	})
 	return out, e, subjectOfRow, err
+}
+
+// textOf is a value as text, as [PrintValues] has it, whatever the time zone of the session: in
+// that of a rehearsal others ask.
+func textOf(column, pgType string) string {
+	if resolution(pgType) == anonymize.ZonedInstants {
+		return fmt.Sprintf("(%s AT TIME ZONE 'UTC')::text || '+00'", column)
+	}
+	return column + "::text"
 }

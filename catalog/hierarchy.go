@@ -110,10 +110,10 @@ func isInteger(pgType string) bool {
 // timestamp(0) with time zone.
 func resolution(pgType string) anonymize.Resolution {
 	switch {
+	case !strings.HasPrefix(pgType, "timestamp"):
+		return anonymize.Days
 	case strings.HasSuffix(pgType, "with time zone"):
 		return anonymize.ZonedInstants
-	case strings.HasPrefix(pgType, "timestamp"):
-		return anonymize.Instants
 	}
-	return anonymize.Days
+	return anonymize.Instants
 }

@@ -25,7 +25,7 @@ type proxyMetrics struct {
 
 var verdicts = []string{string(audit.Passed), string(audit.Released), string(audit.Refused), string(audit.Failed)}
 
-func newMeters(p *Proxy) *proxyMetrics {
+func newProxyMetrics(p *Proxy) *proxyMetrics {
 	m := &proxyMetrics{}
 	r := &m.registry
 	m.connections = r.Counter("tailor_connections_total", "Connections accepted, cancel requests included.")

@@ -98,7 +98,7 @@ func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock fu
 		upstreamLimiter: limiter.New(config.upstreamLimit(), 0),
 	}
 	p.running.Store(r)
-	p.metrics = newMeters(p)
+	p.metrics = newProxyMetrics(p)
 	return p, nil
 }
 

@@ -34,7 +34,7 @@ func bareSession(client, server io.Reader) (s *session, toServer, toClient *byte
 	p := &Proxy{audit: silence{}, log: slog.New(slog.DiscardHandler), clock: time.Now, seed: maphash.MakeSeed()}
 	p.running.Store(&running{Config: DefaultConfig()})
 	p.clientLimiter = limiter.New(1, 0)
-	p.metrics = newMeters(p)
+	p.metrics = newProxyMetrics(p)
 	toServer, toClient = &bytes.Buffer{}, &bytes.Buffer{}
 	s = &session{
 		proxy: p, client: someone{}, principal: &catalog.Principal{Name: "dba"},

@@ -50,7 +50,7 @@ func TestALongRowIsPassedOnInPieces(t *testing.T) {
 
 func TestASinkKeepsTheOrderOfWhatPassesAndWhatIsWritten(t *testing.T) {
 	var out bytes.Buffer
-	w := &sink{to: &out, meter: newMeters(&Proxy{clientLimiter: limiter.New(1, 0)}).toClients}
+	w := &sink{to: &out, meter: newProxyMetrics(&Proxy{clientLimiter: limiter.New(1, 0)}).toClients}
 	source := []byte("aabbccdd")
 	_ = w.pass(source[0:2])
 	_ = w.pass(source[2:4])

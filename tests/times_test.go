@@ -12,6 +12,7 @@ import (
 const stays = `
 ALTER DATABASE stays SET timezone = 'Asia/Kolkata';
 SET timezone = 'UTC';
+REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 CREATE TABLE stays (id integer PRIMARY KEY, came timestamptz, went timestamp, ward text);
 INSERT INTO stays SELECT n, timestamptz '2024-01-01Z' + random() * interval '700 days',
 	timestamp '2024-01-01' + random() * interval '700 days', 'ward ' || n % 7
@@ -43,7 +44,8 @@ func TestTimesAreQuasiIdentifiers(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustExec(t, direct, stays)
-	conn := connect(t, serveDatabase(t, "stays").dsn("researcher"))
+	p := serveDatabase(t, "stays")
+	conn := connect(t, p.dsn("researcher"))
 	untilAnswered(t, conn, "SELECT count(*) FROM stays")
 	mustExec(t, conn, "SET timezone = 'America/New_York'; SET tailor.representation = 'value'")
 	if n := one[int](t, conn, `
@@ -62,6 +64,13 @@ func TestTimesAreQuasiIdentifiers(t *testing.T) {
 		if got < 0.9*want || got > 1.1*want {
 			t.Errorf("%g stays of a year by %s, want about %g", got, column, want)
 		}
+	}
+	code, stdout, stderr := tool(t, "fidelity", "--dsn", shared.cluster.SuperuserDSN("stays"),
+		"--proxy", p.dsn("researcher"), "--format", "json", "--k", "6", "--workload",
+		workloadFile(t, "SELECT count(*) FROM stays WHERE came >= '2024-07-01';"))
+	if code != 0 || !strings.Contains(stdout, `"queries": 1,
+      "reason": "",`) {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 	mustExec(t, direct, `
 		INSERT INTO stays SELECT n, timestamptz '2026-03-01Z' + random() * interval '30 days',
@@ -156,10 +165,12 @@ INSERT INTO admissions SELECT n, timestamptz '2024-01-01Z' + n * interval '5 hou
 FROM generate_series(1, 1000) n;`
 
 // TestADraftHasAHierarchyForEveryTypeThatCanHaveOne has a table of many types classified, and
-// the draft put in force as it is.
+// the draft put in force as it is, whatever zone and style of dates the database has.
 func TestADraftHasAHierarchyForEveryTypeThatCanHaveOne(t *testing.T) {
 	const name = "many_types"
-	direct := makeDatabase(t, name, admissions)
+	direct := makeDatabase(t, name, admissions+`
+ALTER DATABASE many_types SET timezone = 'Asia/Kolkata';
+ALTER DATABASE many_types SET datestyle = 'German';`)
 	if err := shared.install(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +197,10 @@ func TestADraftHasAHierarchyForEveryTypeThatCanHaveOne(t *testing.T) {
 		if !strings.Contains(string(raw), "\n"+line) {
 			t.Errorf("the draft lacks %q:\n%s", line, raw)
 		}
+	}
+	code, stdout, stderr := tool(t, "policy", "plan", "--dsn", dsn, file)
+	if code != 0 || strings.Contains(stdout, "!") {
+		t.Errorf("%s%s", stdout, stderr)
 	}
 	if code, stdout, stderr := tool(t, "policy", "apply", "--dsn", dsn, file); code != 0 {
 		t.Fatalf("%s%s", stdout, stderr)

@@ -159,12 +159,8 @@ func isEmpty(f *os.File) bool {
 
 // isTerminal says that what is read from shows by itself what is typed.
 func isTerminal(in io.Reader) bool {
-	f, is := in.(*os.File)
-	if !is {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	_, is := terminal(in)
+	return is
 }
 
 // writePolicy writes the file, all of it or nothing.
@@ -199,24 +195,4 @@ func (o *policyOptions) next(f *policyfile.File) string {
 	}
 	return fmt.Sprintf("%s %d tables; read it, then run: tailor policy plan%s %s",
 		written, len(f.Tables), dsn, name)
-}
-
-// statusLine returns what keeps one line on a terminal, and what clears it. Elsewhere it does
-// nothing.
-func statusLine(stderr io.Writer) (show func(string), done func()) {
-	f, is := terminal(stderr)
-	if !is {
-		return func(string) {}, func() {}
-	}
-	shown := false
-	show = func(text string) {
-		shown = true
-		fmt.Fprintf(f, "\r\x1b[K%.100s", text)
-	}
-	return show, func() {
-		if shown {
-			fmt.Fprint(f, "\r\x1b[K")
-		}
-		shown = false
-	}
 }

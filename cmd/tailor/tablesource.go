@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
+	"github.com/hiatus-tailor/tailor/catalog"
 )
 
 // emptyText stands for an empty text, as the empty cell of a sheet is NULL. No
@@ -52,7 +53,13 @@ func inSnapshot(ctx context.Context, dsn string, read func(tx pgx.Tx) error) err
 	}
 	defer closeQuietly(conn)
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return databaseFault(ctx, "read the table", pgx.BeginTxFunc(ctx, conn, snapshot, read))
+	printed := func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, catalog.PrintValues); err != nil {
+			return err
+		}
+		return read(tx)
+	}
+	return databaseFault(ctx, "read the table", pgx.BeginTxFunc(ctx, conn, snapshot, printed))
 }
 
 // connectTo opens a connection whose notices go to a function, nil for nowhere.

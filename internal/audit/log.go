@@ -27,17 +27,16 @@ type Log struct {
 
 	turn  chan struct{} // held by the one who writes
 	noted chan struct{} // lines are queued that nobody waits for
-	// failing says that the last batch could not be written.
+	// failing says that the last batch could not be written; the one who has the turn sets it.
 	failing atomic.Bool
 
 	// The rest belongs to the one who has the turn.
-	file     *file  // nil: none
-	table    *table // nil: none
-	last     head   // of the chain
-	behind   bool   // the table may lack lines, or the head may be another
-	waiting  []entry
-	sealed   batch // of what waits, from its beginning
-	unfailed bool  // the last batch was written
+	file    *file  // nil: none
+	table   *table // nil: none
+	last    head   // of the chain
+	behind  bool   // the table may lack lines, or the head may be another
+	waiting []entry
+	sealed  batch // of what waits, from its beginning
 }
 
 // Available says whether the last records could be written; it is true before there are any.
@@ -84,7 +83,7 @@ func Open(ctx context.Context, dsn string, config Config, log *slog.Logger) (*Lo
 		return nil, err
 	}
 	l := &Log{
-		config: config, log: log, clock: time.Now, last: newChain(), unfailed: true,
+		config: config, log: log, clock: time.Now, last: newChain(),
 		entries: make(chan entry, queueLength), done: make(chan struct{}),
 		turn: make(chan struct{}, 1), noted: make(chan struct{}, 1),
 	}
@@ -176,7 +175,7 @@ func (l *Log) SealPending() {
 	default:
 		return
 	}
-	if l.gather(tidyLength); l.unfailed && !l.behind && len(l.waiting) <= tidyLength {
+	if l.gather(tidyLength); l.Available() && !l.behind && len(l.waiting) <= tidyLength {
 		if l.seal() != nil {
 			l.unsealBatch() // whoever writes will say why
 		}
@@ -242,7 +241,7 @@ func (l *Log) Close() {
 		l.writer.Wait()
 		l.turn <- struct{}{} // and keeps it
 		for l.gather(batchLength); len(l.waiting) > 0; l.gather(batchLength) {
-			if l.writeBatch(); !l.unfailed {
+			if l.writeBatch(); !l.Available() {
 				break // nobody tries again
 			}
 		}
@@ -271,10 +270,10 @@ func (l *Log) write() {
 		}
 		l.turn <- struct{}{}
 		l.gather(batchLength)
-		if l.unfailed || again {
+		if l.Available() || again {
 			l.writeBatch()
 		}
-		for l.unfailed && len(l.entries) > 0 {
+		for l.Available() && len(l.entries) > 0 {
 			l.gather(batchLength)
 			l.writeBatch()
 		}
@@ -311,13 +310,12 @@ func (l *Log) writeBatch() {
 		return
 	}
 	durable, err := l.tryBatch()
-	if err != nil && l.unfailed {
+	if err != nil && l.Available() {
 		l.log.Error("audit log unavailable", "error", err)
 	}
-	if err == nil && !l.unfailed {
+	if err == nil && !l.Available() {
 		l.log.Info("audit log available again")
 	}
-	l.unfailed = err == nil
 	l.failing.Store(err != nil)
 	var kept []entry
 	for _, e := range l.waiting {

@@ -96,18 +96,18 @@ type measures struct {
 // measured is a chain as it was at a generation.
 type measured struct {
 	epoch, generation int
-	found             *catalog.Fineness
+	found             *catalog.ChainLoss
 }
 
 // measured measures a chain unless it is still as it was.
-func (c *Console) measured(ctx context.Context, h *chain) (*catalog.Fineness, error) {
+func (c *Console) measured(ctx context.Context, h *chain) (*catalog.ChainLoss, error) {
 	c.measures.mu.Lock()
 	old, ok := c.measures.kept[h.Number]
 	c.measures.mu.Unlock()
 	if ok && old.epoch == h.Epoch && old.generation == h.Generation {
 		return old.found, nil
 	}
-	found, err := c.fineness.Fineness(ctx, h.Number)
+	found, err := c.losses.ChainLoss(ctx, h.Number)
 	if err != nil || found == nil {
 		return nil, err
 	}

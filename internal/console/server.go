@@ -47,7 +47,7 @@ func (c Config) Validate() error {
 // Console serves the page. It is made by Open and ends with Close.
 type Console struct {
 	pool     *pgxpool.Pool
-	fineness Fineness
+	losses   LossMeter
 	measures measures
 	classes  classes
 	chatter  chatter
@@ -59,9 +59,9 @@ type Console struct {
 	ending   context.CancelFunc
 }
 
-// Fineness measures chains; nil where there is nothing to say of one.
-type Fineness interface {
-	Fineness(ctx context.Context, chain int) (*catalog.Fineness, error)
+// LossMeter measures chains; nil where there is nothing to say of one.
+type LossMeter interface {
+	ChainLoss(ctx context.Context, chain int) (*catalog.ChainLoss, error)
 }
 
 // statementTimeout bounds what a look at the page may cost the database, in ms.
@@ -69,7 +69,7 @@ const statementTimeout = "10000"
 
 // Open starts to serve the page.
 func Open(
-	ctx context.Context, config Config, fineness Fineness, log *slog.Logger,
+	ctx context.Context, config Config, losses LossMeter, log *slog.Logger,
 ) (*Console, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func Open(
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	c := &Console{
-		pool: pool, fineness: fineness, log: log, listener: listener,
+		pool: pool, losses: losses, log: log, listener: listener,
 		sessions: newSessions(time.Now), gate: newGate(login, time.Now),
 	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))

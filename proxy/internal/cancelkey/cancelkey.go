@@ -9,7 +9,7 @@ import (
 	"encoding/binary"
 )
 
-// Lengths of the secret part of a cancel key: what protocol 3.0 has room for,
+// Lengths of the secret part of a cancel key, in bytes: what protocol 3.0 has room for,
 // and what clients of protocol 3.2 get.
 const (
 	Short = 4

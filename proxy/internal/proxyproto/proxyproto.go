@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// Conn is a connection that a balancer passed on, with the client's address.
-type Conn struct {
+// relayed is a connection that a balancer passed on, with the client's address.
+type relayed struct {
 	net.Conn
 	client net.Addr
 }
 
-func (r *Conn) RemoteAddr() net.Addr { return r.client }
+func (r *relayed) RemoteAddr() net.Addr { return r.client }
 
 // errProxyHeader ends a connection without a proper header.
 var errProxyHeader = errors.New("malformed PROXY header")
@@ -73,7 +73,7 @@ func proxyLine(conn net.Conn, line string) (net.Conn, error) {
 	if ip == nil || err != nil {
 		return nil, errProxyHeader
 	}
-	return &Conn{conn, &net.TCPAddr{IP: ip, Port: int(port)}}, nil
+	return &relayed{conn, &net.TCPAddr{IP: ip, Port: int(port)}}, nil
 }
 
 // readProxyBinary is version 2, behind the signature.
@@ -104,5 +104,5 @@ func readProxyBinary(conn net.Conn) (net.Conn, error) {
 		return nil, errProxyHeader
 	}
 	port := binary.BigEndian.Uint16(body[2*size:])
-	return &Conn{conn, &net.TCPAddr{IP: net.IP(body[:size]), Port: int(port)}}, nil
+	return &relayed{conn, &net.TCPAddr{IP: net.IP(body[:size]), Port: int(port)}}, nil
 }

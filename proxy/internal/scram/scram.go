@@ -151,6 +151,7 @@ type Client struct {
 	message string
 }
 
+// NewClient begins a login with keys.
 func NewClient(keys *Keys) *Client {
 	nonce := newNonce()
 	return &Client{keys: keys, nonce: nonce, first: "n=,r=" + nonce}
