@@ -22,7 +22,7 @@ func newSpace(p *Problem) (*space, error) {
 		return nil, err
 	}
 	e := newEntries(p)
-	j, err := newJudge(p, e)
+	j, err := newNodeEvaluator(p, e)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ type verdict struct {
 	kept    int // classes that remain
 }
 
-func newJudge(p *Problem, e *entries) (*nodeEvaluator, error) {
+func newNodeEvaluator(p *Problem, e *entries) (*nodeEvaluator, error) {
 	j := &nodeEvaluator{entries: e, least: 1, smallest: 1, limit: p.limitRows(), strict: p.Strict, spreading: true}
 	j.rowPerSubject = p.Table.RowPerSubject()
 	j.merging = j.limit == 0 && e.members == nil
