@@ -109,10 +109,22 @@ func (m *Margin) Pool(h *Hierarchy, k int, maxShare float64) *Margin {
 // smallestOutermost is the cell with the fewest rows of those that lie in no other: if
 // one in another were taken out, its values would count in that.
 func (m *Margin) smallestOutermost(h *Hierarchy) int {
+	nodes := make(map[Node]bool, len(m.Cells))
+	for i := range m.Cells {
+		nodes[m.Cells[i].Node] = true
+	}
+	lies := func(n Node) bool {
+		first, _ := h.Range(n)
+		for level := n.Level + 1; level < h.Height(); level++ {
+			if nodes[Node{level, h.Generalize(first, level)}] {
+				return true
+			}
+		}
+		return false
+	}
 	best := -1
-	for i, c := range m.Cells {
-		inner := slices.ContainsFunc(m.Cells, func(o Cell) bool { return o.Node != c.Node && h.contains(o.Node, c.Node) })
-		if !inner && (best < 0 || c.Rows < m.Cells[best].Rows) {
+	for i := range m.Cells {
+		if (best < 0 || m.Cells[i].Rows < m.Cells[best].Rows) && !lies(m.Cells[i].Node) {
 			best = i
 		}
 	}
