@@ -38,35 +38,99 @@ func (c *csr) of(i uint32) []uint32 { return c.items[c.start[i]:c.start[i+1]] }
 // It costs one hash probe a row and fails on a leaf outside its hierarchy, on
 // columns of different length and on a table without columns.
 func NewTable(columns []Column, leaves [][]uint32, subjectOfRow []uint32) (*Table, error) {
+	rows, err := checkLeaves(columns, leaves)
+	if err != nil {
+		return nil, err
+	}
+	tuples, tupleOfRow := reduce(columns, leaves, rows)
+	return newTable(columns, tuples, tupleOfRow, subjectOfRow)
+}
+
+// NewTableOf is NewTable for rows that refer to tuples: leaves[c][t] is the leaf of
+// tuple t, and row r has tuple tupleOfRow[r]. It costs one hash probe a tuple. Where the
+// tuples are distinct and each has a row, leaves is kept; tupleOfRow is the table's.
+func NewTableOf(columns []Column, leaves [][]uint32, tupleOfRow, subjectOfRow []uint32) (*Table, error) {
+	tuples, err := checkLeaves(columns, leaves)
+	if err != nil {
+		return nil, err
+	}
+	const unused = ^uint32(0)
+	number := make([]uint32, tuples)
+	for t := range number {
+		number[t] = unused
+	}
+	for row, t := range tupleOfRow {
+		if int(t) >= tuples {
+			return nil, fmt.Errorf("row %d has tuple %d of %d", row+1, t, tuples)
+		}
+		number[t] = 0
+	}
+	var used []uint32
+	for t := range number {
+		if number[t] != unused {
+			used = append(used, uint32(t))
+		}
+	}
+	if len(used) < tuples {
+		leaves = pick(leaves, used)
+	}
+	distinct, of := reduce(columns, leaves, len(used))
+	for i, t := range used {
+		number[t] = of[i]
+	}
+	for row, t := range tupleOfRow {
+		tupleOfRow[row] = number[t]
+	}
+	return newTable(columns, distinct, tupleOfRow, subjectOfRow)
+}
+
+// checkLeaves returns how many leaves each column has.
+func checkLeaves(columns []Column, leaves [][]uint32) (int, error) {
 	if len(columns) == 0 {
-		return nil, errors.New("a table needs at least one quasi-identifier")
+		return 0, errors.New("a table needs at least one quasi-identifier")
 	}
 	if len(leaves) != len(columns) {
-		return nil, fmt.Errorf("%d columns but %d lists of values", len(columns), len(leaves))
+		return 0, fmt.Errorf("%d columns but %d lists of values", len(columns), len(leaves))
 	}
 	rows := len(leaves[0])
 	for c := range columns {
 		if len(leaves[c]) != rows {
-			return nil, fmt.Errorf("column %q has %d values, column %q has %d",
+			return 0, fmt.Errorf("column %q has %d values, column %q has %d",
 				columns[c].Name, len(leaves[c]), columns[0].Name, rows)
 		}
 		values := uint32(columns[c].Hierarchy.Leaves())
 		for r, leaf := range leaves[c] {
 			if leaf >= values {
-				return nil, fmt.Errorf("column %q, row %d: value is not in the hierarchy", columns[c].Name, r+1)
+				return 0, fmt.Errorf("column %q, row %d: value is not in the hierarchy", columns[c].Name, r+1)
 			}
 		}
 	}
-	t := &Table{columns: columns, subjectOfRow: subjectOfRow, subjects: rows}
+	return rows, nil
+}
+
+func newTable(columns []Column, tuples [][]uint32, tupleOfRow, subjectOfRow []uint32) (*Table, error) {
+	rows := len(tupleOfRow)
+	t := &Table{columns: columns, tuples: tuples, tupleOfRow: tupleOfRow, subjectOfRow: subjectOfRow, subjects: rows}
 	if subjectOfRow != nil {
 		if len(subjectOfRow) != rows {
 			return nil, fmt.Errorf("%d rows but %d subjects of rows", rows, len(subjectOfRow))
 		}
 		t.subjects = distinct(subjectOfRow)
 	}
-	t.reduce(leaves, rows)
 	t.indexRows()
 	return t, nil
+}
+
+// pick is the leaves at some places.
+func pick(leaves [][]uint32, places []uint32) [][]uint32 {
+	out := make([][]uint32, len(leaves))
+	for c := range leaves {
+		out[c] = make([]uint32, len(places))
+		for i, place := range places {
+			out[c][i] = leaves[c][place]
+		}
+	}
+	return out
 }
 
 func distinct(codes []uint32) int {
@@ -77,14 +141,15 @@ func distinct(codes []uint32) int {
 	return len(seen)
 }
 
-// reduce finds the distinct tuples by hashing mixed-radix keys. Keys beyond 62
-// bits are replaced by their numbers on the way.
-func (t *Table) reduce(leaves [][]uint32, rows int) {
+// reduce finds the distinct tuples, and that of each row, by hashing mixed-radix keys.
+// Keys beyond 62 bits are replaced by their numbers on the way. Where all rows are
+// distinct, the tuples are the leaves.
+func reduce(columns []Column, leaves [][]uint32, rows int) (tuples [][]uint32, tupleOfRow []uint32) {
 	keys := make([]uint64, rows)
 	index := newKeyIndex(min(rows, 1<<14))
 	space := uint64(1)
 	for c := range leaves {
-		values := uint64(t.columns[c].Hierarchy.Leaves())
+		values := uint64(columns[c].Hierarchy.Leaves())
 		if space > keyLimit/values {
 			for r, key := range keys {
 				id, _ := index.number(key)
@@ -98,22 +163,19 @@ func (t *Table) reduce(leaves [][]uint32, rows int) {
 			keys[r] = keys[r]*values + uint64(leaf)
 		}
 	}
-	t.tuples = make([][]uint32, len(t.columns))
-	t.tupleOfRow = make([]uint32, rows)
+	tupleOfRow = make([]uint32, rows)
 	var firsts []uint32
 	for r, key := range keys {
 		tuple, fresh := index.number(key)
 		if fresh {
 			firsts = append(firsts, uint32(r))
 		}
-		t.tupleOfRow[r] = tuple
+		tupleOfRow[r] = tuple
 	}
-	for c := range leaves {
-		t.tuples[c] = make([]uint32, len(firsts))
-		for tuple, r := range firsts {
-			t.tuples[c][tuple] = leaves[c][r]
-		}
+	if len(firsts) == rows {
+		return leaves, tupleOfRow
 	}
+	return pick(leaves, firsts), tupleOfRow
 }
 
 // indexRows builds the list of rows of each tuple by a counting sort.

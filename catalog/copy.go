@@ -66,7 +66,7 @@ func readCopy(ctx context.Context, db querier, r *Relation) (*copied, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read tuples of copy %d: %w", r.Epoch, err)
 	}
-	if len(qids) == 0 || len(tuples[0]) == 0 {
+	if len(qids) == 0 || len(tuples[0].ofRow) == 0 {
 		return &copied{}, nil
 	}
 	columns, leaves, err := encode(qids, tuples)
@@ -82,13 +82,9 @@ func (k *copied) cohort(
 	ctx context.Context, db querier, r *Relation, to references, arriving string, group int,
 ) (*cohort, error) {
 	of := &cohort{sensitive: make(map[string][]uint32), references: to}
-	tupleOfRow, subjectOfRow, err := readRows(ctx, db, r, of, arriving, group)
+	tupleOfRow, err := readRows(ctx, db, r, of, arriving, group)
 	if err != nil {
 		return nil, fmt.Errorf("read rows of copy %d: %w", r.Epoch, err)
-	}
-	of.rows, of.subjects = len(tupleOfRow), distinct(subjectOfRow)
-	if of.rows != of.subjects { // else rows may be counted
-		of.subjectOfRow = subjectOfRow
 	}
 	if distinct(of.sets) < 2 {
 		of.sets = nil
@@ -96,29 +92,28 @@ func (k *copied) cohort(
 	if len(k.columns) == 0 || of.rows == 0 {
 		return of, nil
 	}
-	byRow := make([][]uint32, len(k.columns))
-	for i := range byRow {
-		byRow[i] = make([]uint32, len(tupleOfRow))
+	if of.sets == nil {
+		of.table, err = anonymize.NewTableOf(k.columns, k.leaves, tupleOfRow, of.subjectOfRow)
+		return of, err
+	}
+	of.leaves = make([][]uint32, len(k.columns))
+	for i := range of.leaves {
+		of.leaves[i] = make([]uint32, len(tupleOfRow))
 		for row, tuple := range tupleOfRow {
-			byRow[i][row] = k.leaves[i][tuple]
+			of.leaves[i][row] = k.leaves[i][tuple]
 		}
 	}
-	columns := k.columns
-	if of.sets != nil {
-		column, leaves, err := setsColumn(of.sets)
-		if err != nil {
-			return nil, err
-		}
-		of.leaves = byRow
-		columns, byRow = append(slices.Clip(columns), column), append(slices.Clip(byRow), leaves)
+	column, sets, err := setsColumn(of.sets)
+	if err != nil {
+		return nil, err
 	}
-	of.table, err = anonymize.NewTable(columns, byRow, of.subjectOfRow)
+	of.table, err = anonymize.NewTable(
+		append(slices.Clip(k.columns), column), append(slices.Clip(of.leaves), sets), of.subjectOfRow)
 	return of, err
 }
 
-// readTuples reads the values of every tuple as text, [column][tuple]; nil is
-// NULL.
-func readTuples(ctx context.Context, db querier, r *Relation, qids []*Column) ([][]*string, error) {
+// readTuples reads the values of every tuple, by column.
+func readTuples(ctx context.Context, db querier, r *Relation, qids []*Column) ([]*texts, error) {
 	if len(qids) == 0 {
 		return nil, nil
 	}
@@ -131,20 +126,7 @@ func readTuples(ctx context.Context, db querier, r *Relation, qids []*Column) ([
 	if err != nil {
 		return nil, err
 	}
-	out := make([][]*string, len(qids))
-	values := make([]*string, len(qids))
-	into := make([]any, len(qids))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	_, err = pgx.ForEachRow(rows, into, func() error {
-		for i := range values {
-			out[i] = append(out[i], values[i])
-			values[i] = nil
-		}
-		return nil
-	})
-	return out, err
+	return collectTexts(rows, len(qids))
 }
 
 // readingsOf are expressions for the columns as text.
@@ -169,43 +151,9 @@ func readingsOf(ctx context.Context, db querier, r *Relation, qids []*Column) ([
 	return readings, err
 }
 
-// encode builds each column's hierarchy over its values and encodes them.
-func encode(qids []*Column, tuples [][]*string) ([]anonymize.Column, [][]uint32, error) {
-	columns := make([]anonymize.Column, len(qids))
-	leaves := make([][]uint32, len(qids))
-	for i, q := range qids {
-		seen := make(map[string]bool)
-		var values []string
-		var withNull bool
-		for _, v := range tuples[i] {
-			switch {
-			case v == nil:
-				withNull = true
-			case !seen[*v]:
-				seen[*v] = true
-				values = append(values, *v)
-			}
-		}
-		h, err := q.Hierarchy.Build(values, withNull, q.Type)
-		if err != nil {
-			return nil, nil, fmt.Errorf("column %q: %w", q.Name, err)
-		}
-		columns[i] = anonymize.Column{Name: q.Name, Hierarchy: h}
-		leaves[i] = make([]uint32, len(tuples[i]))
-		for t, v := range tuples[i] {
-			if v == nil {
-				leaves[i][t], _ = h.NullCode()
-			} else {
-				leaves[i][t], _ = h.Code(*v)
-			}
-		}
-	}
-	return columns, leaves, nil
-}
-
 // readRows reads tuple and subject of some rows, and the codes of the sensitive
 // columns that a requirement names.
-func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving string, group int) (tupleOfRow, subjectOfRow []uint32, err error) {
+func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving string, group int) (tupleOfRow []uint32, err error) {
 	list := []string{"e." + rowColumn, "e." + tupleColumn, "e." + personColumn}
 	names := r.required()
 	for _, name := range names {
@@ -221,26 +169,22 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 	}
 	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(list, ", "), from, rowColumn))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	values := make([]int64, len(list))
 	into := make([]any, len(list))
 	for i := range values {
 		into[i] = &values[i]
 	}
-	persons, further := make(map[int64]uint32), make([]map[int64]uint32, len(names))
+	further := make([]map[int64]uint32, len(names))
 	for i := range further {
 		further[i] = make(map[int64]uint32)
 	}
+	var persons []int64
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		of.numbers = append(of.numbers, uint32(values[0]))
 		tupleOfRow = append(tupleOfRow, uint32(values[1]))
-		person, known := persons[values[2]]
-		if !known {
-			person = uint32(len(persons))
-			persons[values[2]] = person
-		}
-		subjectOfRow = append(subjectOfRow, person)
+		persons = append(persons, values[2])
 		for i, name := range names {
 			code := of.references.code(name, values[i+3], further[i])
 			of.sensitive[name] = append(of.sensitive[name], code)
@@ -250,7 +194,26 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 		}
 		return nil
 	})
-	return tupleOfRow, subjectOfRow, err
+	of.rows = len(tupleOfRow)
+	of.subjects, of.subjectOfRow = subjectsOf(persons)
+	return tupleOfRow, err
+}
+
+// subjectsOf numbers persons densely; ofRow is nil where each has one row, so that rows
+// may be counted.
+func subjectsOf(persons []int64) (subjects int, ofRow []uint32) {
+	sorted := slices.Clone(persons)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	if len(sorted) == len(persons) {
+		return len(sorted), nil
+	}
+	ofRow = make([]uint32, len(persons))
+	for row, person := range persons {
+		number, _ := slices.BinarySearch(sorted, person)
+		ofRow[row] = uint32(number)
+	}
+	return len(sorted), ofRow
 }
 
 // missing is the code of NULL among sensitive values.
@@ -268,15 +231,4 @@ func distinct(codes []uint32) int {
 		seen[code] = struct{}{}
 	}
 	return len(seen)
-}
-
-func unique(codes []uint32) bool {
-	seen := make([]bool, len(codes))
-	for _, code := range codes {
-		if int(code) >= len(seen) || seen[code] {
-			return false
-		}
-		seen[code] = true
-	}
-	return true
 }

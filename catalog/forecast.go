@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/ecg"
@@ -72,17 +73,18 @@ func (f *Forecast) read(
 		f.Share = float64(most) / float64(f.Rows)
 	}
 	qids := r.QuasiIdentifiers()
-	tuples, e, subjectOfRow, err := readTable(ctx, tx, r, f, name, "")
+	read, e, subjectOfRow, err := readTable(ctx, tx, r, f, name, "")
 	if err != nil {
 		return nil, fmt.Errorf("read the table: %w", err)
 	}
 	e.rows, e.subjects = len(subjectOfRow), distinct(subjectOfRow)
 	f.Subjects = e.subjects
+	columns, leaves := make([]anonymize.Column, len(qids)), make([][]uint32, len(qids))
 	for i, q := range qids {
 		if f.Rows == 0 {
 			break // no value is without a place
 		}
-		if _, _, err := encode(qids[i:i+1], tuples[i:i+1]); err != nil {
+		if columns[i], leaves[i], err = read[i].encode(q); err != nil {
 			f.Uncovered = append(f.Uncovered, fmt.Sprintf("%s: %v", q.Name, err))
 		}
 	}
@@ -92,11 +94,7 @@ func (f *Forecast) read(
 	if len(f.Uncovered) > 0 || f.Unmet != "" || len(qids) == 0 {
 		return e, nil
 	}
-	columns, leaves, err := encode(qids, tuples)
-	if err != nil {
-		return nil, err
-	}
-	if unique(subjectOfRow) {
+	if e.subjects == e.rows {
 		subjectOfRow = nil
 	}
 	e.subjectOfRow = subjectOfRow
@@ -143,11 +141,11 @@ func smallestTuple(t *anonymize.Table) int {
 	return least
 }
 
-// readTable reads the quasi-identifiers as text, [column][row], and the codes of
+// readTable reads the quasi-identifiers as text, by column, and the codes of
 // subjects and sensitive values; in an order, if one is given.
 func readTable(
 	ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name, order string,
-) ([][]*string, *cohort, []uint32, error) {
+) ([]*texts, *cohort, []uint32, error) {
 	qids := r.QuasiIdentifiers()
 	list := []string{fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(r.Subject))}
 	e := &cohort{sensitive: make(map[string][]uint32)}
@@ -155,14 +153,14 @@ func readTable(
 		list = append(list, sensitiveCode("b."+ident(name)))
 	}
 	numbers := make([]int64, len(list))
-	texts := make([]*string, len(qids))
+	values := make([]pgtype.DriverBytes, len(qids))
 	var into []any
 	for i := range numbers {
 		into = append(into, &numbers[i])
 	}
 	for i, q := range qids {
 		list = append(list, textOf("b."+ident(q.Name), q.Type))
-		into = append(into, &texts[i])
+		into = append(into, &values[i])
 	}
 	where := fmt.Sprintf("WHERE b.%s IS NOT NULL", ident(r.Subject))
 	if f.Share < 1 {
@@ -173,23 +171,15 @@ func readTable(
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	out := make([][]*string, len(qids))
+	out := newTexts(len(qids))
 	var subjectOfRow []uint32
-	interned := make(map[string]*string)
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		subjectOfRow = append(subjectOfRow, uint32(numbers[0]))
 		for i, name := range r.required() {
 			e.sensitive[name] = append(e.sensitive[name], uint32(numbers[i+1]))
 		}
-		for i, text := range texts {
-			if text != nil {
-				if interned[*text] == nil {
-					interned[*text] = text
-				}
-				text = interned[*text]
-			}
-			out[i] = append(out[i], text)
-			texts[i] = nil
+		for i, value := range values {
+			out[i].add(value)
 		}
 		return nil
 	})

@@ -41,26 +41,14 @@ func readPeople(ctx context.Context, tx pgx.Tx, r *Relation) (*people, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts := make([][]*string, len(dimensions))
-	values := make([]*string, len(dimensions))
-	into := make([]any, len(dimensions))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	_, err = pgx.ForEachRow(rows, into, func() error {
-		for i := range values {
-			texts[i] = append(texts[i], values[i])
-			values[i] = nil
-		}
-		return nil
-	})
+	read, err := collectTexts(rows, len(dimensions))
 	if err != nil {
 		return nil, err
 	}
-	if len(texts) == 0 || len(texts[0]) == 0 {
+	if len(read) == 0 || len(read[0].ofRow) == 0 {
 		return nil, &anonymize.UnmetError{Requirement: fmt.Sprintf("%d-anonymity", r.groupSize())}
 	}
-	columns, leaves, err := encode(dimensions, texts)
+	columns, leaves, err := encode(dimensions, read)
 	if err != nil {
 		return nil, err
 	}

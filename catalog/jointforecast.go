@@ -37,7 +37,7 @@ func NewJointForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*JointForeca
 	if code := r.Column(r.SetValued.Column); code == nil || strings.HasSuffix(code.Type, "[]") {
 		return nil, nil
 	}
-	texts, records, err := readJointly(ctx, tx, r)
+	read, records, err := readJointly(ctx, tx, r)
 	if err != nil {
 		return nil, fmt.Errorf("read the codes: %w", err)
 	}
@@ -45,7 +45,7 @@ func NewJointForecast(ctx context.Context, tx pgx.Tx, r *Relation) (*JointForeca
 	if f.Subjects < f.GroupSize {
 		return nil, nil
 	}
-	columns, leaves, err := encode(r.Dimensions(), texts)
+	columns, leaves, err := encode(r.Dimensions(), read)
 	if err != nil {
 		return nil, nil // what has no place is told of the parent
 	}
@@ -82,7 +82,7 @@ func readJointly(
 	ctx context.Context,
 	tx pgx.Tx,
 	r *Relation,
-) (texts [][]*string, records [][]string, err error) {
+) (read []*texts, records [][]string, err error) {
 	var names []string
 	for i := range r.Parent.Columns {
 		names = append(names, fmt.Sprintf("p.%s::text", ident(r.Parent.Columns[i].Name)))
@@ -108,18 +108,22 @@ func readJointly(
 	if err != nil {
 		return nil, nil, err
 	}
-	texts = make([][]*string, len(names))
+	read = newTexts(len(names))
 	var values []*string
 	var codes []string
 	_, err = pgx.ForEachRow(rows, []any{&values, &codes}, func() error {
-		for i := range texts {
-			texts[i] = append(texts[i], values[i])
+		for i, value := range values {
+			if value == nil {
+				read[i].add(nil)
+			} else {
+				read[i].add([]byte(*value))
+			}
 		}
 		records = append(records, slices.Clone(codes))
 		values, codes = nil, nil
 		return nil
 	})
-	return texts, records, err
+	return read, records, err
 }
 
 // frequentPairs are the pairs of codes that [LeastPair] records or more have.

@@ -89,17 +89,17 @@ func Rehearse(ctx context.Context, tx pgx.Tx, r *Relation, k int) error {
 
 // rehearsedRoot partitions the rows that are numbered.
 func rehearsedRoot(ctx context.Context, tx pgx.Tx, r *Relation) (*anonymize.Partition, error) {
-	tuples, e, subjectOfRow, err := readTable(
+	read, e, subjectOfRow, err := readTable(
 		ctx, tx, r, &Forecast{Share: 1}, "pg_temp."+ident(rehearsedRows), "ORDER BY b."+ident(rehearsedRow))
 	if err != nil {
 		return nil, fmt.Errorf("read the table: %w", err)
 	}
-	columns, leaves, err := encode(r.QuasiIdentifiers(), tuples)
+	columns, leaves, err := encode(r.QuasiIdentifiers(), read)
 	if err != nil {
 		return nil, err
 	}
 	e.rows, e.subjects = len(subjectOfRow), distinct(subjectOfRow)
-	if unique(subjectOfRow) {
+	if e.subjects == e.rows {
 		subjectOfRow = nil
 	}
 	e.subjectOfRow = subjectOfRow
