@@ -49,7 +49,9 @@ func NewTable(columns []Column, leaves [][]uint32, subjectOfRow []uint32) (*Tabl
 // NewTableOf is NewTable for rows that refer to tuples: leaves[c][t] is the leaf of
 // tuple t, and row r has tuple tupleOfRow[r]. It costs one hash probe a tuple. Where the
 // tuples are distinct and each has a row, leaves is kept; tupleOfRow is the table's.
-func NewTableOf(columns []Column, leaves [][]uint32, tupleOfRow, subjectOfRow []uint32) (*Table, error) {
+func NewTableOf(
+	columns []Column, leaves [][]uint32, tupleOfRow, subjectOfRow []uint32,
+) (*Table, error) {
 	tuples, err := checkLeaves(columns, leaves)
 	if err != nil {
 		return nil, err
@@ -108,9 +110,14 @@ func checkLeaves(columns []Column, leaves [][]uint32) (int, error) {
 	return rows, nil
 }
 
-func newTable(columns []Column, tuples [][]uint32, tupleOfRow, subjectOfRow []uint32) (*Table, error) {
+func newTable(
+	columns []Column, tuples [][]uint32, tupleOfRow, subjectOfRow []uint32,
+) (*Table, error) {
 	rows := len(tupleOfRow)
-	t := &Table{columns: columns, tuples: tuples, tupleOfRow: tupleOfRow, subjectOfRow: subjectOfRow, subjects: rows}
+	t := &Table{
+		columns: columns, tuples: tuples,
+		tupleOfRow: tupleOfRow, subjectOfRow: subjectOfRow, subjects: rows,
+	}
 	if subjectOfRow != nil {
 		if len(subjectOfRow) != rows {
 			return nil, fmt.Errorf("%d rows but %d subjects of rows", rows, len(subjectOfRow))
@@ -144,7 +151,9 @@ func distinct(codes []uint32) int {
 // reduce finds the distinct tuples, and that of each row, by hashing mixed-radix keys.
 // Keys beyond 62 bits are replaced by their numbers on the way. Where all rows are
 // distinct, the tuples are the leaves.
-func reduce(columns []Column, leaves [][]uint32, rows int) (tuples [][]uint32, tupleOfRow []uint32) {
+func reduce(
+	columns []Column, leaves [][]uint32, rows int,
+) (tuples [][]uint32, tupleOfRow []uint32) {
 	keys := make([]uint64, rows)
 	index := newKeyIndex(min(rows, 1<<14))
 	space := uint64(1)
