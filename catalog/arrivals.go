@@ -167,6 +167,9 @@ func (t *takingIn) place(ctx context.Context, arriving string, number int) (plac
 		return p, p.partition.Assert(requirements(t.r, of))
 	}
 	log.Info("making a root", "subjects", of.subjects)
+	if err := t.tell(ctx, makingBlocks, of.rows); err != nil {
+		return p, err
+	}
 	if p.partition, err = t.root(ctx, of); err != nil {
 		return p, err
 	}
@@ -240,7 +243,7 @@ func (t *takingIn) draw(ctx context.Context, p placing) ([]*anonymize.Values, er
 
 // admit shows rows by the blocks that they are placed in.
 func (t *takingIn) admit(ctx context.Context, arriving string, placings []placing) error {
-	if err := t.tell(ctx, writingRelease); err != nil {
+	if err := t.tell(ctx, writingRelease, 0); err != nil {
 		return err
 	}
 	shown, values := make([][]labels, len(placings)), make([][]*anonymize.Values, len(placings))

@@ -19,10 +19,16 @@ import (
 // Catalog is the privileged side: it reads policies and writes chains and
 // releases as tailor_owner. It is safe for concurrent use.
 type Catalog struct {
+	// Patience is how long a statement waits for a release that is being made. It is set
+	// before the first is asked for.
+	Patience time.Duration
+
+	life     context.Context // ends with Close
+	end      context.CancelFunc
 	pool     *pgxpool.Pool
 	log      *slog.Logger
-	warming  atomic.Bool
-	told     map[uint32]unmade        // what it has been said of that it cannot be made; of who is warming
+	makers   chan struct{}            // holds one for each release that is being made
+	warmers  chan struct{}            // holds one for each relation that is being prepared
 	snapshot atomic.Pointer[Snapshot] // nil while unavailable
 	known    known
 
@@ -32,12 +38,14 @@ type Catalog struct {
 
 	reloading sync.Mutex
 
-	mu       sync.Mutex
-	chains   map[chainKey]*Chain
-	unmade   map[chainKey]notMade // what cannot be made as things are
-	openings map[chainKey]ctxMutex
-	seen     map[int]int   // chain -> the last generation that was opened here
-	heard    map[int]heard // by chain; nil until a snapshot has been read
+	mu      sync.Mutex
+	chains  map[chainKey]*Chain
+	unmade  map[chainKey]notMade // what cannot be made as things are
+	told    map[uint32]unmade    // what the log has said of that it cannot be made
+	makings map[chainKey]*making
+	warming map[uint32]bool // relations that are prepared in the background
+	seen    map[int]int     // chain -> the last generation that was opened here
+	heard   map[int]heard   // by chain; nil until a snapshot has been read
 }
 
 // Open connects to the database and reads the first snapshot. The connection
@@ -54,18 +62,28 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	// What has been shown must outlive the server, whatever others may lose.
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
+	// Making a release may take hours, of which the session sleeps while blocks are made.
+	for _, timeout := range []string{
+		"statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout",
+	} {
+		config.ConnConfig.RuntimeParams[timeout] = "0"
+	}
 	config.ConnConfig.RuntimeParams["jit"] = "off" // with it, PostgreSQL takes 1.7 s for a snapshot that it reads in 0.1
+	config.MaxConns = max(config.MaxConns, 2*makersAtOnce)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("service connection: %w", err)
 	}
 	c := &Catalog{
-		pool: pool, log: log, listener: config.ConnConfig.Copy(),
-		chains: make(map[chainKey]*Chain), openings: make(map[chainKey]ctxMutex), seen: make(map[int]int),
+		Patience: DefaultPatience, pool: pool, log: log, listener: config.ConnConfig.Copy(),
+		chains: make(map[chainKey]*Chain), seen: make(map[int]int),
+		makings: make(map[chainKey]*making), makers: make(chan struct{}, makersAtOnce),
+		warming: make(map[uint32]bool), warmers: make(chan struct{}, makersAtOnce),
 		told: make(map[uint32]unmade), unmade: make(map[chainKey]notMade),
 	}
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := c.start(ctx); err != nil {
-		pool.Close()
+		c.Close()
 		return nil, err
 	}
 	return c, nil
@@ -98,8 +116,11 @@ func (c *Catalog) start(ctx context.Context) error {
 // ServerVersion is the server's server_version_num when the catalog was opened.
 func (c *Catalog) ServerVersion() int { return c.version }
 
-// Close ends all connections.
-func (c *Catalog) Close() { c.pool.Close() }
+// Close gives up what is being made, and ends all connections.
+func (c *Catalog) Close() {
+	c.end()
+	c.pool.Close()
+}
 
 // Snapshot is the present picture of the policies, or an error of code 57P03
 // while the database cannot be asked.

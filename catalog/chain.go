@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -112,7 +111,7 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 	if err := assertReady(r); err != nil {
 		return nil, err
 	}
-	chain, err := c.chain(ctx, r, audience)
+	chain, err := c.patiently(ctx, r, audience)
 	if err != nil {
 		return nil, classified(err)
 	}
@@ -247,34 +246,8 @@ func (c *Catalog) opened(r *Relation, audience string) *Chain {
 	return nil
 }
 
-// chain returns an audience's chain, reading or making it.
-func (c *Catalog) chain(ctx context.Context, r *Relation, audience string) (*Chain, error) {
-	if chain := c.opened(r, audience); chain != nil {
-		return chain, nil
-	}
-	// One at a time opens a chain: the others would wait for its row in the
-	// database, each with a connection in its hand.
-	opening := c.opening(chainKey{r.OID, audience})
-	if err := opening.enter(ctx); err != nil {
-		return nil, fmt.Errorf("wait for a chain to be opened: %w", err)
-	}
-	defer opening.leave()
-	if chain := c.opened(r, audience); chain != nil {
-		return chain, nil
-	}
-	if err := c.knownUnmade(r, audience); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, makingPatience)
-	defer cancel()
-	chain, err := c.withRoot(ctx, r, audience, func(s stored) bool { return s.current })
-	return c.keep(ctx, r, audience, chain, err)
-}
-
 // bringUp brings an audience's chain up to date with the relation's copy.
 func (c *Catalog) bringUp(ctx context.Context, r *Relation, audience string) (*Chain, error) {
-	ctx, cancel := context.WithTimeout(ctx, makingPatience)
-	defer cancel()
 	chain, err := c.withRoot(ctx, r, audience, r.isUpToDate)
 	return c.keep(ctx, r, audience, chain, err)
 }
@@ -302,16 +275,6 @@ func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain 
 	}
 	c.chains[key] = chain
 	return chain, nil
-}
-
-// opening is where one is let in who opens a chain.
-func (c *Catalog) opening(key chainKey) ctxMutex {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.openings[key] == nil {
-		c.openings[key] = newCtxMutex()
-	}
-	return c.openings[key]
 }
 
 // lastSeen is the generation in which this proxy has had a chain, 0 if never.

@@ -105,7 +105,9 @@ func setsColumn(sets []uint32) (anonymize.Column, []uint32, error) {
 // data set may be known, and a block shows its rows there if all are in it.
 func (t *takingIn) root(ctx context.Context, of *cohort) (*anonymize.Partition, error) {
 	if of.sets == nil || of.rows != of.subjects {
-		return ecg.MakeRoot(ctx, of.table, t.r.rootPlan(t.audience, of))
+		plan := t.r.rootPlan(t.audience, of)
+		plan.Progress = t.tellShare(ctx, of.rows)
+		return ecg.MakeRoot(ctx, of.table, plan)
 	}
 	blockOfRow, blocks := make([]uint32, of.rows), 0
 	kinds, err := t.kinds(of)
@@ -213,15 +215,7 @@ func (c *Catalog) openDataSet(
 	chain := &Chain{
 		version: r.Catalog, policy: r.Version, opened: time.Now(), granted: make(map[string]bool),
 	}
-	served := func() (does bool, err error) {
-		err = pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			was, err := c.readChain(ctx, tx, r, audience, chain)
-			does = err == nil && chain.number != 0 && serves(was)
-			return err
-		})
-		return does, err
-	}
-	does, err := served()
+	does, err := c.readServed(ctx, r, audience, chain, serves)
 	if err != nil {
 		return nil, err
 	}
@@ -230,24 +224,21 @@ func (c *Catalog) openDataSet(
 		if err != nil {
 			return nil, err
 		}
-		at := slices.IndexFunc(snapshot.relations(), func(p *Relation) bool { return p.OID == r.DataSetOf })
-		if at < 0 {
+		parent := snapshot.relation(r.DataSetOf)
+		if parent == nil {
 			return nil, ErrOvertaken(r)
 		}
-		parent := snapshot.relations()[at]
 		if _, err := c.openChain(ctx, parent, audience, parent.isUpToDate); err != nil {
 			return nil, err
 		}
-		if does, err = served(); err != nil {
+		if does, err = c.readServed(ctx, r, audience, chain, serves); err != nil {
 			return nil, err
 		}
 		if !does {
 			return nil, ErrOvertaken(r)
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen[chain.number] = chain.generation
+	c.see(chain)
 	return chain, nil
 }
 

@@ -14,9 +14,6 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// makingPatience bounds the work on a release.
-const makingPatience = 10 * time.Minute
-
 // openChain reads a chain. Where what is stored of it does not serve, it is made, or
 // brought up to date, under a lock for which other proxies wait, in one transaction:
 // whatever ends that before its commit leaves everything as it was.
@@ -24,27 +21,42 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 	if r.DataSetOf != 0 {
 		return c.openDataSet(ctx, r, audience, serves)
 	}
-	chain := &Chain{version: r.Catalog, policy: r.Version, opened: time.Now(), granted: make(map[string]bool)}
+	chain := &Chain{
+		version: r.Catalog, policy: r.Version, opened: time.Now(), granted: make(map[string]bool),
+	}
+	served, err := c.readServed(ctx, r, audience, chain, serves)
+	switch {
+	case err != nil:
+		return nil, err
+	case served:
+		c.see(chain)
+		return chain, nil
+	}
+	select {
+	case c.makers <- struct{}{}:
+		defer func() { <-c.makers }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	written := false
-	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		was, err := c.readChain(ctx, tx, r, audience, chain)
-		if err != nil || serves(was) {
-			return err
-		}
+	err = pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockTimeout); err != nil {
 			return err
 		}
 		if err := assertInForce(ctx, tx, r); err != nil {
 			return err
 		}
-		// Somebody else may be making it.
-		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%ds'", int(makingPatience.Seconds()))); err != nil {
+		// Somebody else may be making it, for as long as that takes. (PostgreSQL 17 is the first
+		// that bounds transactions.)
+		if _, err := tx.Exec(ctx, `SELECT set_config(name, '0', true) FROM pg_settings
+			WHERE name IN ('lock_timeout', 'transaction_timeout')`); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `SELECT FROM tailor.epoch WHERE epoch = $1 FOR UPDATE`, r.Epoch); err != nil {
 			return fmt.Errorf("lock epoch %d: %w", r.Epoch, err)
 		}
-		if was, err = c.readChain(ctx, tx, r, audience, chain); err != nil || serves(was) {
+		was, err := c.readChain(ctx, tx, r, audience, chain)
+		if err != nil || serves(was) {
 			return err
 		}
 		if was.copy > r.Epoch { // another proxy was told of the new copy first
@@ -59,13 +71,30 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	c.seen[chain.number] = chain.generation // whatever the rest comes to
-	c.mu.Unlock()
+	c.see(chain)
 	if written {
 		c.log.Info("release brought up to date", "relation", r.String(), "audience", audience, "copy", chain.copy, "chain", chain.number)
 	}
 	return chain, nil
+}
+
+// see notes the generation of a chain that was read, whatever the rest comes to.
+func (c *Catalog) see(chain *Chain) {
+	c.mu.Lock()
+	c.seen[chain.number] = chain.generation
+	c.mu.Unlock()
+}
+
+// readServed reads a chain, and says whether what is stored of it serves.
+func (c *Catalog) readServed(
+	ctx context.Context, r *Relation, audience string, chain *Chain, serves func(stored) bool,
+) (does bool, err error) {
+	err = pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		was, err := c.readChain(ctx, tx, r, audience, chain)
+		does = err == nil && serves(was)
+		return err
+	})
+	return does, err
 }
 
 // withRoot opens a chain that statements are to be planned over.
@@ -150,7 +179,10 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 	if t.hashOfNull, err = t.nothing(ctx); err != nil {
 		return err
 	}
-	if err := t.tell(ctx, makingBlocks); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT tailor.start_progress($1::oid::regclass)`, r.OID).Scan(&t.slot); err != nil {
+		return err
+	}
+	if err := t.tell(ctx, makingBlocks, 0); err != nil {
 		return err
 	}
 	if first {

@@ -14,30 +14,62 @@ import (
 
 // warmUp opens the releases of the present snapshot, in the background, and makes
 // those that nobody has made, so that no researcher's first query has to wait for
-// them. What fails is told once, and tried again by the query that needs it, or in
-// another epoch.
+// them. One that takes long holds up none of another table. What fails is told once, and
+// tried again by the query that needs it, or in another epoch.
 func (c *Catalog) warmUp(ctx context.Context) {
 	s := c.snapshot.Load()
-	if s == nil || !c.warming.CompareAndSwap(false, true) {
+	if s == nil {
 		return
 	}
-	go func() {
-		defer c.warming.Store(false)
-		for last := (*Snapshot)(nil); s != nil && s != last; last, s = s, c.snapshot.Load() {
-			for _, r := range s.relations() {
-				state := unmade{r.Version, r.Epoch}
-				if c.told[r.OID] == state {
-					continue
-				}
-				err := c.prepare(ctx, r)
-				if err == nil || ctx.Err() != nil || isPassing(err) {
-					continue
-				}
-				c.log.Warn("release not brought up to date", "relation", r.String(), "error", withoutValues(err))
-				c.told[r.OID] = state
-			}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range s.relations() {
+		if !c.warming[r.OID] {
+			c.warming[r.OID] = true
+			go c.warm(ctx, r)
 		}
-	}()
+	}
+}
+
+// warm prepares a relation until it is as the present snapshot has it.
+func (c *Catalog) warm(ctx context.Context, r *Relation) {
+	for r != nil {
+		select {
+		case c.warmers <- struct{}{}:
+			c.prepareOrTell(ctx, r)
+			<-c.warmers
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		now := c.snapshot.Load().relation(r.OID)
+		if now == r || ctx.Err() != nil {
+			now = nil
+		}
+		if now == nil {
+			delete(c.warming, r.OID)
+		}
+		c.mu.Unlock()
+		r = now
+	}
+}
+
+// prepareOrTell prepares a relation, and logs once why it cannot.
+func (c *Catalog) prepareOrTell(ctx context.Context, r *Relation) {
+	state := unmade{r.Version, r.Epoch}
+	c.mu.Lock()
+	known := c.told[r.OID] == state
+	c.mu.Unlock()
+	if known {
+		return
+	}
+	err := c.prepare(ctx, r)
+	if err == nil || ctx.Err() != nil || isPassing(err) {
+		return
+	}
+	c.log.Warn("release not brought up to date", "relation", r.String(), "error", withoutValues(err))
+	c.mu.Lock()
+	c.told[r.OID] = state
+	c.mu.Unlock()
 }
 
 // isPassing says that the next attempt may have another outcome: the relation is being
@@ -131,8 +163,6 @@ func (c *Catalog) BringUpToDate(ctx context.Context, table uint32) error {
 		if r.OID != table {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, makingPatience)
-		defer cancel()
 		for _, audience := range r.audiences() {
 			if _, err := c.openChain(ctx, r, audience, r.isUpToDate); err != nil {
 				return classified(err)

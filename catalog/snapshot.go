@@ -286,6 +286,18 @@ func (s *Snapshot) relations() []*Relation {
 	return out
 }
 
+// relation is the protected relation with a number in pg_class, nil if there is none.
+func (s *Snapshot) relation(oid uint32) *Relation {
+	if s != nil {
+		for _, r := range s.protected {
+			if r.OID == oid {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
 // Linked says whether a relation refers to the key of another one, or another one
 // to its key.
 func (s *Snapshot) Linked(r *Relation) bool { return s.linked[r.OID] }

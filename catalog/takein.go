@@ -45,15 +45,22 @@ const (
 	writingRelease = 10
 )
 
-// tell says in tailor.progress what is being done.
-func (t *takingIn) tell(ctx context.Context, phase int) error {
-	if phase == makingBlocks {
-		if err := t.tx.QueryRow(ctx, `SELECT tailor.start_progress($1::oid::regclass)`, t.r.OID).Scan(&t.slot); err != nil {
-			return err
+// tell says in tailor.progress what is being done, and with how many rows; 0 where that
+// is not known.
+func (t *takingIn) tell(ctx context.Context, phase, rows int) error {
+	_, err := t.tx.Exec(ctx, `CALL tailor.note_progress($1, $2::oid::regclass, $3, $4)`, t.slot, t.r.OID, phase, rows)
+	return err
+}
+
+// tellShare says how much of a phase is done. That it cannot is no matter here: then
+// the next statement fails.
+func (t *takingIn) tellShare(ctx context.Context, rows int) func(share float64) {
+	return func(share float64) {
+		if t.slot != nil {
+			_, _ = t.tx.Exec(ctx, `SELECT setval(format('tailor.progress_%s_rows', $1::integer)::regclass, greatest(1, $2::bigint))`,
+				*t.slot, int64(share*float64(rows)))
 		}
 	}
-	_, err := t.tx.Exec(ctx, `CALL tailor.note_progress($1, $2::oid::regclass, $3)`, t.slot, t.r.OID, phase)
-	return err
 }
 
 // temporary is a table of this transaction: it is dropped before that ends.

@@ -98,7 +98,8 @@ BEGIN
         SELECT (s.what / 16)::oid::regclass AS relation,
                CASE WHEN s.what % 16 = 2 THEN CASE WHEN s.stored = 0 THEN ''reading rows'' ELSE ''storing rows'' END
                     ELSE (tailor.phases())[s.what % 16] END AS phase,
-               CASE WHEN s.what % 16 = 2 THEN least(CASE WHEN s.stored = 0 THEN s.rows ELSE s.stored END, s.total) END AS rows,
+               CASE s.what % 16 WHEN 2 THEN least(CASE WHEN s.stored = 0 THEN s.rows ELSE s.stored END, s.total)
+                                WHEN 9 THEN least(s.rows, s.total) END AS rows,
                nullif(s.total, 0) AS of_rows, to_timestamp(s.since) AS since, l.pid, a.usename AS role
         FROM (' || (SELECT string_agg(format('SELECT ''tailor.lock_progress_%1$s''::regclass::oid AS slot, w.last_value AS what, o.last_value AS total, s.last_value AS since,
                                                      CASE WHEN r.is_called THEN r.last_value ELSE 0 END AS rows, CASE WHEN d.is_called THEN d.last_value ELSE 0 END AS stored

@@ -58,6 +58,7 @@ func serve(ctx context.Context, o *serveOptions, log *slog.Logger, ready func(ad
 		return err
 	}
 	defer policies.Close()
+	policies.Patience = o.patience
 	if err := assertTested(policies.ServerVersion(), o.untested); err != nil {
 		return err
 	}

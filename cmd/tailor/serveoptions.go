@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/logqueue"
 	"github.com/hiatus-tailor/tailor/proxy"
@@ -21,6 +22,7 @@ type serveOptions struct {
 	dsn       string
 	audit     *audit.Config
 	wait      time.Duration // for the database, at the start; 0 for not at all
+	patience  time.Duration // of a statement, for a release that is being made
 	untested  bool          // a major version of PostgreSQL will do
 	console   string        // HOST:PORT; empty for none
 	metrics   string        // HOST:PORT; empty for none
@@ -41,6 +43,8 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 	flags.BoolVar(&o.untested, untestedFlag, false, untestedUsage)
 	flags.DurationVar(&o.wait, "database-wait", 0,
 		"`TIME` that serve waits at its start for a database that does not answer yet; 0 for none")
+	flags.DurationVar(&o.patience, "release-wait", catalog.DefaultPatience,
+		"`TIME` that a statement waits for a release that is being made; making it goes on")
 	o.audit = auditFlags(flags)
 	flags.StringVar(&o.console, "console", "", "`HOST:PORT` of the console, on this machine; none if not given")
 
@@ -91,6 +95,9 @@ func (o *serveOptions) validate() error {
 	}
 	if o.wait < 0 {
 		faults = append(faults, errors.New("database-wait: is negative"))
+	}
+	if o.patience < 0 {
+		faults = append(faults, errors.New("release-wait: is negative"))
 	}
 	if o.metrics != "" {
 		if _, _, err := net.SplitHostPort(o.metrics); err != nil {
