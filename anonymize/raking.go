@@ -60,8 +60,13 @@ func (s *Sketch) Draw(column int, m *Margin, random *rand.Rand) *Values {
 // draw draws values of a column, in view of another one that is like it; nil for none.
 func (s *Sketch) draw(x *cellIndex, beside *companion, random *rand.Rand) *Values {
 	out := &Values{Texts: []string{""}, Of: make([][]uint32, len(s.Rows)), cell: []int{0}}
+	total := 0
+	for _, rows := range s.Rows {
+		total += rows
+	}
+	all := make([]uint32, total)
 	for block, rows := range s.Rows {
-		out.Of[block] = make([]uint32, rows)
+		out.Of[block], all = all[:rows:rows], all[rows:]
 	}
 	known := make(map[string]uint32)
 	groups := s.groups(x, beside)

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // DrawAll draws values of several columns, by their margins, as [Sketch.Draw] does. Of two
@@ -27,7 +30,8 @@ func (s *Sketch) DrawAll(margins map[int]*Margin, random func() *rand.Rand) map[
 			indexes[column], chance[column] = s.index(column, m), random()
 		}
 	}
-	var drawing sync.WaitGroup
+	var drawing errgroup.Group // each column's draw holds 16 bytes a row
+	drawing.SetLimit(runtime.GOMAXPROCS(0))
 	var writing sync.Mutex
 	keep := func(column int, v *Values) {
 		writing.Lock()
@@ -41,7 +45,7 @@ func (s *Sketch) DrawAll(margins map[int]*Margin, random func() *rand.Rand) map[
 			first, second = second, first
 		}
 		paired[p.first], paired[p.second] = true, true
-		drawing.Go(func() {
+		drawing.Go(func() error {
 			density := s.likely(first, second)
 			values := s.draw(first, &companion{sketch: s, x: second, density: density.at}, chance[first.column])
 			after := &companion{
@@ -58,14 +62,18 @@ func (s *Sketch) DrawAll(margins map[int]*Margin, random func() *rand.Rand) map[
 			}
 			keep(first.column, values)
 			keep(second.column, others)
+			return nil
 		})
 	}
 	for _, column := range columns {
 		if !paired[column] {
-			drawing.Go(func() { keep(column, s.draw(indexes[column], nil, chance[column])) })
+			drawing.Go(func() error {
+				keep(column, s.draw(indexes[column], nil, chance[column]))
+				return nil
+			})
 		}
 	}
-	drawing.Wait()
+	_ = drawing.Wait()
 	return out
 }
 
