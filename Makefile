@@ -12,8 +12,9 @@ END_TO_END := A B-D E-L M-P Q-T U-Z
 # What depends on how a version of PostgreSQL plans and runs what reads a release.
 RELEASES := Snapshot|Attacks|Admitted|Release|NoJoin|Joined|Joins|Lends|SetValued|Upgraded|Cursors|Execute|Ticket|Kept|Labels|ExpectsFew|NobodyNeeds|Aggregates|NumbersStand|BlocksMeet
 VERSIONS := 14 16 17 18
+ROWS     ?= 1000000
 
-.PHONY: dist demo test unit test-packages test-end-to-end test-versions lint house build bench bench-proxy compat soak prepare prepare-test
+.PHONY: dist demo test unit test-packages test-end-to-end test-versions lint house build bench bench-proxy scale compat soak prepare prepare-test
 
 demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
 	./bin/tailor demo $(ARGS)
@@ -48,6 +49,9 @@ bench: prepare ## benchmarks, each with its comparison in the same run
 
 bench-proxy: prepare build ## throughput, logins and memory beside PgBouncer and a direct connection
 	scripts/bench-proxy $(ARGS)
+
+scale: prepare build ## activation, refresh, statements, bytes and memory by rows; ROWS="1000000 10000000", 600 bytes of disk a row
+	$(GO) run ./tools/scale -rows '$(ROWS)' $(ARGS)
 
 compat: prepare build ## drivers' own test suites, directly and through tailor
 	scripts/compat $(ARGS)
