@@ -40,7 +40,7 @@ type figures []*figure
 func (f *figures) note(name, unit string, value float64) {
 	fmt.Fprintf(os.Stderr, "  %-34s %12.3f %s\n", name, value, unit)
 	for _, known := range *f {
-		if known.name == name {
+		if known.name == name && known.unit == unit {
 			known.values = append(known.values, value)
 			return
 		}
