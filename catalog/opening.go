@@ -47,9 +47,10 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 			return err
 		}
 		// Somebody else may be making it, for as long as that takes. (PostgreSQL 17 is the first
-		// that bounds transactions.)
-		if _, err := tx.Exec(ctx, `SELECT set_config(name, '0', true) FROM pg_settings
-			WHERE name IN ('lock_timeout', 'transaction_timeout')`); err != nil {
+		// that bounds transactions.) What sorts and counts all rows has the memory of a copy.
+		if _, err := tx.Exec(ctx, `
+			SELECT set_config(name, CASE name WHEN 'work_mem' THEN '128MB' ELSE '0' END, true)
+			FROM pg_settings WHERE name IN ('lock_timeout', 'transaction_timeout', 'work_mem')`); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `SELECT FROM tailor.epoch WHERE epoch = $1 FOR UPDATE`, r.Epoch); err != nil {
