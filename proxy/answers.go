@@ -12,6 +12,7 @@ import (
 
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/proxy/internal/protocol"
 )
 
 // answers forwards what the server sends until one side ends. It alone writes
@@ -82,7 +83,7 @@ func (s *session) answer(frame []byte) error {
 	switch frame[0] {
 	case 'D', 'd': // rows: the bulk of all traffic
 		e := s.expect.head()
-		if e == nil || !fits(e.kind, frame[0]) {
+		if e == nil || !protocol.Fits(e.kind, frame[0]) {
 			return errDesync
 		}
 		if e.internal != nil {
@@ -126,7 +127,7 @@ func (s *session) answerStep(frame []byte) error {
 	if e != nil && e.internal != nil && strings.IndexByte("123", frame[0]) >= 0 {
 		return nil
 	}
-	if e == nil || !fits(e.kind, frame[0]) {
+	if e == nil || !protocol.Fits(e.kind, frame[0]) {
 		return errDesync
 	}
 	if e.kind == 'Q' || e.kind == 'F' {
@@ -157,7 +158,7 @@ func (s *session) answerStep(frame []byte) error {
 	case e.copying && frame[0] == 'C':
 		s.replies.Add(s.expect.copied())
 	}
-	if completes(e.kind, frame[0]) {
+	if protocol.Ends(e.kind, frame[0]) {
 		if e.ahead != nil {
 			e.ahead.ran.Store(true)
 		}

@@ -36,7 +36,7 @@ func (s *session) declare(plan *planner.Plan, d *decision) {
 // forgetCursors forgets the cursors whose transaction has ended, if that is known. One
 // WITH HOLD may have outlived it.
 func (s *session) forgetCursors() {
-	if len(s.names.cursors) == 0 || s.pipelined || !s.owedNothing() {
+	if len(s.names.cursors) == 0 || s.state.InPipeline() || !s.owedNothing() {
 		return
 	}
 	for name, c := range s.names.cursors {

@@ -47,7 +47,7 @@ func (s *session) planned(ctx context.Context, sent *statementInfo) (runs *state
 // would be planned and recorded. The outcome is nil where the text stands for
 // itself.
 func (s *session) standing(ctx context.Context, text string) (*planner.Rewritten, error) {
-	if !s.names.kept || s.pipelined || s.status.Load() == 'E' || !s.principal.Reader {
+	if !s.names.kept || s.state.InPipeline() || s.status.Load() == 'E' || !s.principal.Reader {
 		return nil, nil
 	}
 	execution, ok := planner.ExecutionOf(text)

@@ -33,7 +33,7 @@ func (s *session) assertMeant(ctx context.Context, p *prepared) error {
 	if p.meant == 0 || p.cut || s.hasFailed() {
 		return nil
 	}
-	if !s.pipelined {
+	if !s.state.InPipeline() {
 		if s.loopSession != nil {
 			return errWaits
 		}
@@ -51,7 +51,7 @@ func (s *session) assertMeant(ctx context.Context, p *prepared) error {
 		}
 		p.meant = now
 	}
-	if s.pipelined && s.doubtful && !p.plan.Passes() {
+	if s.state.InPipeline() && s.doubtful && !p.plan.Passes() {
 		return s.assertNames(p.text)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/proxy/internal/protocol"
 	"github.com/hiatus-tailor/tailor/proxy/internal/scram"
 )
 
@@ -39,12 +40,11 @@ type pooled struct {
 
 	// turn is held while a message of the client is handled, and while the
 	// connection is given up. The fields up to the next lock belong to it.
-	turn     sync.Mutex
-	asleep   bool   // has no connection
-	settled  bool   // no message lies half handled or unsent
-	pinned   bool   // has state that nothing could restore
-	carried  []byte // settings, for the next connection
-	refusing bool   // up to the next Sync, since there was no connection
+	turn    sync.Mutex
+	asleep  bool   // has no connection
+	settled bool   // no message lies half handled or unsent
+	pinned  bool   // has state that nothing could restore
+	carried []byte // settings, for the next connection
 
 	// touch guards the connection against those who only interrupt it.
 	touch sync.Mutex
@@ -85,11 +85,11 @@ func (s *session) forward(ctx context.Context, frame []byte, inside bool) error 
 	defer s.offer()
 	s.pool.turn.Lock()
 	defer s.pool.turn.Unlock()
-	if s.pool.refusing {
-		return s.unserved(frame, inside, nil)
+	if s.state == protocol.Unserved {
+		return s.unserved(frame, inside)
 	}
 	if err := s.wake(ctx); err != nil {
-		return s.unserved(frame, inside, err)
+		return s.refuseUnserved(frame, inside, err)
 	}
 	s.pool.settled = false
 	err := s.pass(ctx, frame, inside)
@@ -187,7 +187,7 @@ func (s *session) yield() (gave bool, err error) {
 	}
 	defer q.turn.Unlock()
 	u := s.server
-	if q.pinned || !q.settled || s.pipelined || s.skipping || !s.owedNothing() || u.frames.start != u.frames.end {
+	if q.pinned || !q.settled || s.state.InPipeline() || !s.owedNothing() || u.frames.start != u.frames.end {
 		return false, nil
 	}
 	if err := s.out.Flush(); err != nil {
@@ -282,34 +282,49 @@ func (s *session) changed(now *catalog.Principal) bool {
 	return now.Verifier != s.principal.Verifier || now.Reader != s.principal.Reader || now.Inherits != s.principal.Inherits || !slices.Equal(now.Projects, s.principal.Projects)
 }
 
-// unserved answers a message for which there is no connection, as the server
-// would one that fails. Errors that are not the moment's end the session. The
-// goroutine that reads from the server, which else writes to the client, waits.
-func (s *session) unserved(frame []byte, inside bool, err error) error {
+// refuseUnserved answers a message for which there is no connection, as the server would one that
+// fails. Errors that are not the moment's end the session. The goroutine that reads from the
+// server, which else writes to the client, waits.
+func (s *session) refuseUnserved(frame []byte, inside bool, err error) error {
+	if s.state.On(frame[0]).Act == protocol.Reject && !inside {
+		return errUnknownMessage(frame[0])
+	}
 	var known *sqlstate.Error
-	if err != nil && (!errors.As(err, &known) || known.Code != sqlstate.QueryCanceled && known.Code != sqlstate.TooManyConnections) {
+	if !errors.As(err, &known) ||
+		known.Code != sqlstate.QueryCanceled && known.Code != sqlstate.TooManyConnections {
 		return err
 	}
-	q := s.pool
-	if inside || !q.refusing && strings.IndexByte("dcf", frame[0]) >= 0 {
+	if inside || strings.IndexByte("dcf", frame[0]) >= 0 {
 		return nil
-	}
-	answer := &pgproto3.ReadyForQuery{TxStatus: 'I'}
-	switch {
-	case q.refusing && frame[0] != 'S':
-		return nil
-	case q.refusing:
-		q.refusing = false
-		return errors.Join(send(s.out, answer), s.out.Flush())
 	}
 	s.logRefusal(known)
 	if _, err := s.out.Write(errorFrame("ERROR", known)); err != nil {
 		return err
 	}
-	switch frame[0] {
-	case 'Q', 'F', 'S':
-		return errors.Join(send(s.out, answer), s.out.Flush())
+	if strings.IndexByte("QFS", frame[0]) >= 0 {
+		return s.answerUnserved()
 	}
-	q.refusing = true
+	s.state = protocol.Unserved
 	return s.out.Flush()
+}
+
+// unserved handles a message behind one for which there was no connection.
+func (s *session) unserved(frame []byte, inside bool) error {
+	if inside {
+		return nil
+	}
+	does := s.state.On(frame[0])
+	s.state = does.Next
+	switch does.Act {
+	case protocol.Reject:
+		return errUnknownMessage(frame[0])
+	case protocol.Answer:
+		return s.answerUnserved()
+	}
+	return nil
+}
+
+// answerUnserved tells the client that what comes next is handled.
+func (s *session) answerUnserved() error {
+	return errors.Join(send(s.out, &pgproto3.ReadyForQuery{TxStatus: 'I'}), s.out.Flush())
 }

@@ -34,7 +34,6 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	asked := s.questions.Load()
 	e := s.expect.blank()
 	e.kind, e.started = 'B', s.arrived()
-	s.pipelined = true
 	if err := s.assertHolds(portalWeight); err != nil {
 		e.record = s.record("")
 		return s.refuseStep(e, err)
@@ -105,11 +104,9 @@ func (s *session) named(ctx context.Context, frame []byte) error {
 	client := string(cutName(body[1 : len(body)-1]))
 	if s.principal.Reader && own(client) {
 		e := &pendingReply{kind: frame[0], started: s.proxy.clock(), record: s.record("")}
-		s.pipelined = true
 		return s.refuseStep(e, errOwnName(client))
 	}
 	server := s.names.server(body[0], client)
-	s.pipelined = s.pipelined || frame[0] == 'D'
 	if frame[0] == 'D' && body[0] == 'S' {
 		if err := s.prepareAgain(ctx, s.names.statement(client)); err != nil {
 			e := &pendingReply{kind: 'D', started: s.proxy.clock(), record: s.record("")}
@@ -149,7 +146,6 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	}
 	e := s.expect.blank()
 	e.kind, e.started, e.most = 'E', s.arrived(), most
-	s.pipelined = true
 	if s.principal.Reader && (own(name) || p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {
 		// An unknown portal may be a cursor over releases that is no longer known.
 		e.record = s.record("")
@@ -210,10 +206,6 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 // failed. PostgreSQL 15 keeps the portal of a query that has failed, without its plan, and ends
 // all its sessions where the portal is executed. TestNoPortalOfASimpleQueryIsExecuted checks it.
 func (s *session) dropQueried() error {
-	if !s.queried {
-		return nil
-	}
-	s.queried = false
 	if s.status.Load() != 'E' && !s.expect.owesClient() {
 		return nil
 	}

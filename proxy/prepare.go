@@ -28,7 +28,6 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 	}
 	e := s.expect.blank()
 	e.kind, e.statement, e.sent, e.resolved, e.started = 'P', runs.text, sent.text, resolved, started
-	s.pipelined = true
 	name, parameters := string(cutName(p.name)), p.types
 	if err == nil {
 		err = s.assertFree(name)

@@ -35,7 +35,7 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 		if text, err = s.keep(ctx, e, plan); err == nil {
 			s.count(e, runs)
 		}
-	case s.pipelined:
+	case s.state.InPipeline():
 		err = errPipelined
 	case plan.OneQuery && !s.names.holds:
 		e.record = s.recordAt(started, runs.text)
@@ -74,7 +74,7 @@ func (s *session) queryPassing(ctx context.Context, e *pendingReply, runs *state
 		return "", err
 	}
 	if d, shows := s.fetched(runs.text, true); d != nil {
-		if s.pipelined {
+		if s.state.InPipeline() {
 			return "", errPipelined
 		}
 		return s.queryFetch(ctx, e, runs, d, shows)

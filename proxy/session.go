@@ -17,6 +17,7 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/proxy/internal/cancelkey"
+	"github.com/hiatus-tailor/tailor/proxy/internal/protocol"
 )
 
 // session is one logged-in client with its connection to the server.
@@ -64,10 +65,8 @@ type session struct {
 	questions, replies atomic.Int64
 
 	// The rest belongs to the goroutine that forwards statements.
-	names     names
-	skipping  bool // to the next Sync, after a refusal
-	pipelined bool // messages of the extended protocol since the last Sync
-	queried   bool // a simple query since the last message of the extended protocol
+	names names
+	state protocol.State // behind the messages that have been handled
 	// generation counts connections to the server, of which each has to be told
 	// the prepared statements.
 	generation int64
@@ -80,7 +79,6 @@ type session struct {
 	// when: the transaction's snapshot is not older.
 	beginning bool
 	began     time.Time
-	following bool // the message at hand follows others in its pipeline
 }
 
 // open authenticates a client and logs in to the server as its role. The
@@ -172,7 +170,7 @@ func (s *session) run(ctx context.Context) {
 	}
 	s.end = context.Cause(ctx)
 	s.part(s.end)
-	s.reusable = s.end == errLeft && !s.pipelined && s.owedNothing()
+	s.reusable = s.end == errLeft && !s.state.InPipeline() && s.owedNothing()
 	s.expect.drain()
 	s.noteTally()
 	s.in.release()

@@ -85,12 +85,12 @@ type knowledge struct {
 // Within a pipeline nothing can be asked: there it says only that it is not likely.
 func (s *session) hold() bool {
 	return s.known && !s.unsettled &&
-		(s.pipelined || !s.doubtful && s.proxy.clock().Sub(s.at) < settingsAge)
+		(s.state.InPipeline() || !s.doubtful && s.proxy.clock().Sub(s.at) < settingsAge)
 }
 
 // hasFailed says that the transaction has failed, and that nothing is under way that ends it.
 func (s *session) hasFailed() bool {
-	return s.status.Load() == 'E' && !s.pipelined && !s.expect.owesClient()
+	return s.status.Load() == 'E' && !s.state.InPipeline() && !s.expect.owesClient()
 }
 
 // readSettings asks the server, unless nothing that ran since can have changed
@@ -106,7 +106,7 @@ func (s *session) readSettings(ctx context.Context) error {
 	if s.hold() {
 		return nil
 	}
-	if s.pipelined { // a question would end it
+	if s.state.InPipeline() { // a question would end it
 		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot follow other statements in one pipeline").
 			WithHint("Send Sync before the statement.")
 	}
@@ -130,7 +130,7 @@ func (s *session) readSettings(ctx context.Context) error {
 // nothing can be asked any more. A fault is told to the query that needs them. On a loop
 // it returns errWaits.
 func (s *session) readAhead(ctx context.Context, text string) error {
-	if s.pipelined || !s.principal.Reader || !beginsTransaction(text) {
+	if s.state.InPipeline() || !s.principal.Reader || !beginsTransaction(text) {
 		return nil
 	}
 	if s.known && !s.unsettled && (s.hold() || !s.loopRejoin.away.Load()) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/proxy/internal/protocol"
 )
 
 // policies is a catalog whose snapshot can be replaced.
@@ -21,15 +22,15 @@ func TestATextThatPassedIsLookedAtAgainWhenTheCatalogHasChanged(t *testing.T) {
 	some := catalog.NewSnapshot(1, []*catalog.Relation{{Schema: "public", Name: "patients"}}, nil)
 	present := &policies{snapshot: none}
 	s.proxy.catalog, s.principal.Reader = present, true
-	s.pipelined = true // what would have to be planned is refused
+	s.state = protocol.Pipeline // what would have to be planned is refused
 	parse := framed('P', []byte("\x00SELECT * FROM patients\x00\x00\x00"))
 	for i, step := range []struct {
 		snapshot *catalog.Snapshot
 		planned  bool
 	}{{none, false}, {none, false}, {some, true}, {some, true}, {none, false}, {some, true}} {
-		present.snapshot, s.skipping = step.snapshot, false
-		if err := s.parse(t.Context(), parse); err != nil || s.skipping != step.planned {
-			t.Errorf("step %d: planned %v, %v, want %v", i, s.skipping, err, step.planned)
+		present.snapshot, s.state = step.snapshot, protocol.Pipeline
+		if err := s.parse(t.Context(), parse); err != nil || (s.state == protocol.Refused) != step.planned {
+			t.Errorf("step %d: planned %v, %v, want %v", i, s.state, err, step.planned)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/proxy/internal/protocol"
 )
 
 // unparsable is forwarded in place of a refused statement: the server answers
@@ -46,26 +47,36 @@ func (s *session) statements(ctx context.Context) error {
 
 // statement handles one message of the client.
 func (s *session) statement(ctx context.Context, frame []byte) error {
-	if s.skipping && frame[0] != 'S' {
-		if strings.IndexByte("PBDECH", frame[0]) >= 0 {
-			return nil // as the server would, after an error
-		}
+	does := s.state.On(frame[0])
+	switch does.Act {
+	case protocol.Reject:
+		return errUnknownMessage(frame[0])
+	case protocol.Skip:
+		return nil
 	}
 	// The answer to what comes before has been seen, and then so has the transaction's state.
-	s.beginning = s.principal.Reader && !s.pipelined && !s.expect.owesClient() &&
+	s.beginning = s.principal.Reader && !s.state.InPipeline() && !s.expect.owesClient() &&
 		s.status.Load() == 'I'
 	if s.beginning {
 		s.began = s.arrived()
 	}
-	s.following = s.pipelined
-	if strings.IndexByte("PBDEC", frame[0]) >= 0 {
+	if does.Act == protocol.Drop {
 		if err := s.dropQueried(); err != nil {
 			return err
 		}
 	}
+	before := s.state
+	err := s.handle(ctx, frame)
+	if err == nil && s.state == before { // a refusal has a state of its own
+		s.state = does.Next
+	}
+	return err
+}
+
+// handle does what a message of the client comes to, and forwards what the server gets.
+func (s *session) handle(ctx context.Context, frame []byte) error {
 	switch frame[0] {
 	case 'Q':
-		s.queried = true
 		return s.query(ctx, frame)
 	case 'P':
 		return s.parse(ctx, frame)
@@ -77,7 +88,6 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 		return s.named(ctx, frame)
 	case 'S':
 		s.expect.add(bare['S'])
-		s.skipping, s.pipelined = false, false
 	case 'H':
 		if len(frame) != headerBytes {
 			return malformed(nil) // the server would answer it with an error
@@ -88,10 +98,13 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 		s.expect.add(bare['c'])
 	case 'F':
 		return s.functionCall(frame)
-	default:
-		return sqlstate.New(sqlstate.ProtocolViolation, "invalid frontend message type %d", frame[0])
 	}
 	return s.up.pass(frame)
+}
+
+// errUnknownMessage ends the session as the server would.
+func errUnknownMessage(kind byte) error {
+	return sqlstate.New(sqlstate.ProtocolViolation, "invalid frontend message type %d", kind)
 }
 
 // zero ends a text in a message.
@@ -135,7 +148,7 @@ func (s *session) refuse(e *pendingReply, err error) {
 // would have by itself.
 func (s *session) refuseStep(e *pendingReply, err error) error {
 	s.refuse(e, err)
-	s.skipping = true
+	s.state = protocol.Refused
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Parse{Query: unparsable})
 }

@@ -183,7 +183,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 // looksAnew says whether each statement of the transaction has a snapshot of its own. Within a
 // pipeline the server cannot be asked.
 func (s *session) looksAnew(ctx context.Context) bool {
-	if s.following {
+	if s.state.InPipeline() {
 		return false
 	}
 	rows, err := s.ask(ctx, "SELECT pg_catalog.current_setting('transaction_isolation')")

@@ -27,12 +27,12 @@ CALL tailor.activate('large')`
 // timeouts of the database's sessions end nothing of it.
 func TestAReleaseThatIsBeingMadeIsWaitedForAWhile(t *testing.T) {
 	s, admin := ownStand(t, "being_prepared")
+	name := s.reader(t)
 	for _, timeout := range []string{"statement_timeout", "idle_in_transaction_session_timeout"} {
 		mustExec(t, admin, fmt.Sprintf(`DO $$ BEGIN
 			EXECUTE format('ALTER DATABASE %%I SET %s = 100', current_database()); END $$`, timeout))
 	}
 	p := s.serve(t, "--release-wait", "1ms")
-	name := s.reader(t)
 	reader := connect(t, p.dsn(name))
 	mustExec(t, admin, largeTable, pgx.QueryExecModeSimpleProtocol)
 	const question = "SELECT count(*) FROM large"
