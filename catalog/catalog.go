@@ -31,6 +31,7 @@ type Catalog struct {
 	warmers  chan struct{}            // holds one for each relation that is being prepared
 	snapshot atomic.Pointer[Snapshot] // nil while unavailable
 	known    known
+	position atomic.Pointer[Position]
 
 	key      []byte // of tickets
 	version  int    // of the server, as server_version_num
@@ -103,7 +104,7 @@ func (c *Catalog) start(ctx context.Context) error {
 	var told bool
 	if err := conn.QueryRow(ctx, `
 		SELECT current_setting('server_version_num')::integer,
-			key, to_regprocedure('tailor.session()') IS NOT NULL AND to_regprocedure('tailor.stored_type(oid, integer, text)') IS NOT NULL
+			key, to_regprocedure('tailor.replayed()') IS NOT NULL
 		FROM tailor.admission_key`).Scan(&c.version, &c.key, &told); err != nil {
 		return fmt.Errorf("read the key of tickets: %w", err)
 	}
@@ -150,11 +151,16 @@ func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn) error {
 			if s.lacks(seen) {
 				return errLost
 			}
-			if old := c.snapshot.Load(); !reflect.DeepEqual(old, s) {
-				c.snapshot.Store(s) // else plans made under the old one stay good
-				c.forget(s)
-				c.hear(s)
+			if reflect.DeepEqual(c.snapshot.Load(), s) {
+				return nil // plans made under the old one stay good
 			}
+			position, err := c.advance(ctx, tx)
+			if err != nil {
+				return err
+			}
+			c.snapshot.Store(s)
+			c.forget(s)
+			c.hear(s, position)
 			return nil
 		})
 }

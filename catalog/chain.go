@@ -39,7 +39,7 @@ type Chain struct {
 	arrivals    int       // subjects who wait to be shown
 	root        *ecg.Root // nil where the relation has no quasi-identifiers
 	opened      time.Time
-	since       time.Time   // see Release.Since
+	heard       heard       // see Release.Since
 	alone       atomic.Bool // nothing is left of earlier editions
 
 	mu      sync.Mutex
@@ -70,6 +70,8 @@ type Release struct {
 	// if they were there when it started. A snapshot of the database that is older may not
 	// have their rows. A publication of codes looks for itself.
 	Since time.Time
+	// Position is where the primary's log was then, or when the proxy started.
+	Position uint64
 }
 
 // lockTimeout bounds how long a transaction waits for others that read a release;
@@ -132,7 +134,8 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 func (c *Chain) release(r *Relation) *Release {
 	return &Release{
 		Relation: r, Chain: c.number, Edition: c.edition, Generation: c.generation, Epoch: c.copy,
-		View: c.name(), Subjects: c.subjects, MinBlock: c.minBlock, Copied: c.copied, Arrivals: c.arrivals, Root: c.root, Since: c.since,
+		View: c.name(), Subjects: c.subjects, MinBlock: c.minBlock, Copied: c.copied, Arrivals: c.arrivals, Root: c.root,
+		Since: c.heard.since, Position: c.heard.position,
 	}
 }
 
@@ -260,6 +263,10 @@ func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain 
 	if errors.Is(err, errLost) {
 		return nil, c.noteLoss(ctx)
 	}
+	var position uint64
+	if err == nil {
+		position, err = c.advance(ctx, c.pool)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := chainKey{r.OID, audience}
@@ -270,8 +277,9 @@ func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain 
 		return nil, err
 	}
 	delete(c.unmade, key)
-	if r.SetValued == nil {
-		chain.since = c.hearOf(chain.number, chain.edition, time.Now())
+	chain.heard = c.hearOf(chain.number, heard{chain.edition, time.Now(), position})
+	if r.SetValued != nil {
+		chain.heard.since = time.Time{}
 	}
 	c.chains[key] = chain
 	return chain, nil

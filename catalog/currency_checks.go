@@ -155,6 +155,9 @@ func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Princ
 	if err != nil {
 		return fmt.Errorf("grant release: %w", err)
 	}
+	if _, err := c.advance(ctx, c.pool); err != nil {
+		return err
+	}
 	chain.mu.Lock()
 	defer chain.mu.Unlock()
 	chain.granted[reader] = r.Lent()

@@ -193,13 +193,14 @@ func (c *Catalog) sweep(ctx context.Context, chain *Chain) error {
 
 // heard is the last edition of a chain that the proxy has heard of, and when.
 type heard struct {
-	edition int
-	since   time.Time
+	edition  int
+	since    time.Time
+	position uint64 // in the primary's log
 }
 
 // hear notes the editions that a snapshot has. Those of the first one were there before any
 // session; what is new after a time without a snapshot may have come while sessions were open.
-func (c *Catalog) hear(s *Snapshot) {
+func (c *Catalog) hear(s *Snapshot, position uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since := time.Now()
@@ -208,19 +209,19 @@ func (c *Catalog) hear(s *Snapshot) {
 	}
 	for _, r := range s.protected {
 		for _, chain := range r.chains {
-			c.hearOf(chain.Number, chain.Edition, since)
+			c.hearOf(chain.Number, heard{chain.Edition, since, position})
 		}
 	}
 }
 
 // hearOf says since when an edition is known; of an earlier one, since when the last is.
-func (c *Catalog) hearOf(chain, edition int, now time.Time) time.Time {
+func (c *Catalog) hearOf(chain int, now heard) heard {
 	known, ok := c.heard[chain]
-	if !ok || known.edition < edition {
-		known = heard{edition, now}
+	if !ok || known.edition < now.edition {
+		known = now
 		c.heard[chain] = known
 	}
-	return known.since
+	return known
 }
 
 // forget frees the chains that a snapshot no longer knows.

@@ -12,7 +12,18 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION tailor.session IS 'number and start of the session''s process: what tickets are bound to';
 
--- The same, asked once in a session: PL/pgSQL puts what an IMMUTABLE function
+-- What tells whether a standby has what a proxy has read at the primary: a position in the
+-- write-ahead log says that on one timeline only, and the row is of the one that the primary
+-- wrote when it was last accepted.
+CREATE OR REPLACE FUNCTION tailor.replayed() RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT concat_ws(' ', pg_last_wal_replay_lsn() - '0/0', (SELECT i.timeline FROM tailor.installation i))
+            WHERE pg_is_in_recovery());
+END $$;
+COMMENT ON FUNCTION tailor.replayed IS 'how many bytes of the write-ahead log a standby has replayed, and the timeline of the installation; NULL where the server is none';
+
+-- tailor.session(), asked once in a session: PL/pgSQL puts what an IMMUTABLE function
 -- returns into its plans as a constant, and these are the process's own. Nobody can
 -- set it, and it ends with the process.
 CREATE OR REPLACE FUNCTION tailor.own_session() RETURNS text

@@ -19,6 +19,7 @@ var parameters = map[string][]string{
 	"tailor.notices":        {"on", "off"},
 	"tailor.recoding":       {"auto", "local", "full_domain"},
 	"tailor.project":        nil,
+	"tailor.upstream":       {"auto", "primary"}, // of the login
 }
 
 // Parameter returns a value of a configuration parameter of Tailor as it is
@@ -115,6 +116,9 @@ func Parameters(statement string) (query string, err error) {
 
 // checkSet checks SET and RESET, by themselves or within another statement.
 func checkSet(set *pg.VariableSetStmt) error {
+	if err := assertSettable(set.Name); err != nil {
+		return err
+	}
 	if set.Kind != pg.VariableSetKind_VAR_SET_VALUE {
 		_, err := declared(set.Name)
 		return err
@@ -128,6 +132,15 @@ func checkSet(set *pg.VariableSetStmt) error {
 	return err
 }
 
+// assertSettable refuses to set what is the login's.
+func assertSettable(name string) error {
+	if !strings.EqualFold(name, "tailor.upstream") {
+		return nil
+	}
+	return sqlstate.New(sqlstate.CannotChangeParameter, "parameter %q cannot be changed now", "tailor.upstream").
+		WithHint("Log in with it: PGOPTIONS='-c tailor.upstream=primary'.")
+}
+
 // checkCall checks a call of set_config whose arguments are constants. NULL
 // resets.
 func checkCall(f *pg.FuncCall) error {
@@ -137,6 +150,9 @@ func checkCall(f *pg.FuncCall) error {
 	set, ok := constant(f.Args[0])
 	if !ok {
 		return nil
+	}
+	if err := assertSettable(set); err != nil {
+		return err
 	}
 	to, ok := constant(f.Args[1])
 	if !ok {

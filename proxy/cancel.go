@@ -14,7 +14,7 @@ import (
 // server's, under the key that the server gave.
 type target struct {
 	work      *interrupts
-	server    []byte // nil while the session has no connection
+	server    *upstream // nil while the session has no connection
 	delivered sync.WaitGroup
 	turn      chan struct{} // held by the request that is on its way to the server
 	next      chan struct{} // closed when the request that waits for its turn is delivered; nil for none
@@ -38,10 +38,10 @@ func newCancels() cancels {
 
 // register makes a key for a session: the number of the server's process, which
 // functions such as pg_terminate_backend take, with a secret of the proxy's own.
-func (c *cancels) register(ring cancelkey.Ring, length int, work *interrupts, server []byte) string {
+func (c *cancels) register(ring cancelkey.Ring, length int, work *interrupts, server *upstream) string {
 	var process uint32
-	if len(server) >= 4 {
-		process = binary.BigEndian.Uint32(server)
+	if len(server.key) >= 4 {
+		process = binary.BigEndian.Uint32(server.key)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *cancels) forget(key string) {
 
 // point makes a key stand for another connection to the server, nil for none.
 // Then it returns when no request with it is on its way to the one before.
-func (c *cancels) point(key string, server []byte) {
+func (c *cancels) point(key string, server *upstream) {
 	c.mu.Lock()
 	t := c.keys[key]
 	if t != nil {
@@ -86,7 +86,7 @@ func (c *cancels) point(key string, server []byte) {
 // deliver passes a cancel request on to the session that its key names, and says
 // whether there is one. Of a session one request is on its way to the server at
 // a time and one waits, which does for those that come while it waits.
-func (c *cancels) deliver(ctx context.Context, shown string, send func(server []byte) error) (found bool, err error) {
+func (c *cancels) deliver(ctx context.Context, shown string, send func(server *upstream) error) (found bool, err error) {
 	c.mu.Lock()
 	t := c.keys[shown]
 	c.mu.Unlock()
@@ -155,7 +155,7 @@ func (p *Proxy) deliver(ctx context.Context, r *running, g *greeting) {
 		return
 	}
 	shown := string(g.cancel)
-	found, err := p.cancels.deliver(ctx, shown, func(server []byte) error { return r.cancel(ctx, server) })
+	found, err := p.cancels.deliver(ctx, shown, func(server *upstream) error { return r.cancel(ctx, server) })
 	if !found {
 		found, err = p.pass(ctx, r, shown)
 	}
@@ -186,7 +186,7 @@ func (p *Proxy) accept(ctx context.Context, r *running, g *greeting) {
 		p.log.Info("cancel request refused", "rule", "not from a peer", "cause", err)
 		return
 	}
-	found, err := p.cancels.deliver(ctx, shown, func(server []byte) error { return r.cancel(ctx, server) })
+	found, err := p.cancels.deliver(ctx, shown, func(server *upstream) error { return r.cancel(ctx, server) })
 	answer := unknownKey
 	if found {
 		answer = deliveredKey

@@ -12,7 +12,7 @@ import (
 // deliverers counts requests on their way, each of which takes a moment.
 type deliverers struct{ now, most, all atomic.Int64 }
 
-func (d *deliverers) send([]byte) error {
+func (d *deliverers) send(*upstream) error {
 	n := d.now.Add(1)
 	for most := d.most.Load(); n > most && !d.most.CompareAndSwap(most, n); most = d.most.Load() {
 	}
@@ -28,7 +28,7 @@ func TestCancelRequestsTakeFewConnections(t *testing.T) {
 	var work interrupts
 	keys := make([]string, 100)
 	for i := range keys {
-		keys[i] = c.register(ring, cancelkey.Long, &work, []byte{0, 0, 0, byte(i)})
+		keys[i] = c.register(ring, cancelkey.Long, &work, &upstream{key: []byte{0, 0, 0, byte(i)}})
 	}
 	flood := func(requests int, key func(i int) string) *deliverers {
 		var d deliverers
@@ -54,12 +54,12 @@ func TestCancelRequestsTakeFewConnections(t *testing.T) {
 func TestACancelRequestThatWaitsDoesNotReachWhoComesNext(t *testing.T) {
 	c := newCancels()
 	var work interrupts
-	key := c.register(cancelkey.Ring{Key: randomBytes(32)}, cancelkey.Long, &work, []byte{0, 0, 0, 1})
+	key := c.register(cancelkey.Ring{Key: randomBytes(32)}, cancelkey.Long, &work, &upstream{key: []byte{0, 0, 0, 1}})
 	began, leave := make(chan struct{}), make(chan struct{})
 	var sent atomic.Int64
 	var group sync.WaitGroup
 	request := func() {
-		_, _ = c.deliver(t.Context(), key, func([]byte) error {
+		_, _ = c.deliver(t.Context(), key, func(*upstream) error {
 			if sent.Add(1) == 1 {
 				close(began)
 			}

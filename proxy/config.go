@@ -13,6 +13,9 @@ import (
 type Config struct {
 	Listen   string // HOST:PORT for clients
 	Upstream string // HOST:PORT of PostgreSQL, or the path of its socket
+	// UpstreamReaders are hot standbys, given as Upstream is, at which readers' sessions are by
+	// turns. Where none serves, they are at Upstream.
+	UpstreamReaders []string
 
 	TLS         ClientTLS
 	UpstreamTLS UpstreamTLS
@@ -74,11 +77,17 @@ func (c Config) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		fault("listen: %w", err)
 	}
-	if c.Upstream == "" {
-		fault("upstream: is empty")
-	} else if c.Upstream[0] != '/' {
-		if _, _, err := net.SplitHostPort(c.Upstream); err != nil {
-			fault("upstream: %w", err)
+	for i, address := range append([]string{c.Upstream}, c.UpstreamReaders...) {
+		name := "upstream"
+		if i > 0 {
+			name = "upstream-readers"
+		}
+		if address == "" {
+			fault("%s: is empty", name)
+		} else if network(address) == "tcp" {
+			if _, _, err := net.SplitHostPort(address); err != nil {
+				fault("%s: %w", name, err)
+			}
 		}
 	}
 	for name, d := range map[string]time.Duration{"startup-timeout": c.StartupTimeout, "keepalive": c.KeepAlive} {
@@ -130,9 +139,9 @@ func (c Config) connectionsOfPrincipal() int {
 	return c.MaxClientsOfPrincipal
 }
 
-// network is the kind of address that Upstream is.
-func (c Config) network() string {
-	if c.Upstream[0] == '/' {
+// network is the kind of address that a server has.
+func network(address string) string {
+	if address[0] == '/' {
 		return "unix"
 	}
 	return "tcp"

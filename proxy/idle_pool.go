@@ -245,7 +245,7 @@ func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string
 			u.close()
 		}
 	}
-	u, err := p.connect(ctx, r, parameters, keys)
+	u, err := p.connect(ctx, r, parameters, principal, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,9 @@ func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string
 // connect makes a connection. What is only kept is in the way of none: neither of
 // the proxy's limits nor of PostgreSQL's, which are of a role, of a database and
 // of all.
-func (p *Proxy) connect(ctx context.Context, r *running, parameters map[string]string, keys *scram.Keys) (*upstream, error) {
+func (p *Proxy) connect(
+	ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scram.Keys,
+) (*upstream, error) {
 	role, database := parameters["user"], parameters["database"]
 	rolesOwn := func(u *upstream) bool { return u.role == role }
 	databasesOwn := func(u *upstream) bool { return u.database == database }
@@ -264,7 +266,11 @@ func (p *Proxy) connect(ctx context.Context, r *running, parameters map[string]s
 	}
 	for r.Pool == PoolSession && p.clientLimiter.Of(role)+p.idle.count(rolesOwn) > r.connectionsOfPrincipal() && p.idle.evict(rolesOwn) {
 	}
-	u, err := r.connect(ctx, parameters, keys)
+	if u := p.connectStandby(ctx, r, parameters, principal, keys); u != nil {
+		u.role, u.database = role, database
+		return u, nil
+	}
+	u, err := r.connect(ctx, r.Upstream, parameters, keys)
 	for _, makeRoom := range []func() bool{
 		func() bool { return p.idle.drop(rolesOwn) },
 		func() bool { return p.idle.evict(databasesOwn) },
@@ -272,7 +278,7 @@ func (p *Proxy) connect(ctx context.Context, r *running, parameters map[string]s
 	} {
 		var refused *errorResponse
 		if errors.As(err, &refused) && codeOf(refused.frame) == string(sqlstate.TooManyConnections) && makeRoom() {
-			u, err = r.connect(ctx, parameters, keys)
+			u, err = r.connect(ctx, r.Upstream, parameters, keys)
 		}
 	}
 	if err != nil {

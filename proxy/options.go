@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -11,29 +12,62 @@ import (
 // assertParameters refuses a login with values that Tailor's parameters cannot have,
 // given by name or among the server's options.
 func assertParameters(given map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if _, err := planner.Parameter(name, given[name]); err != nil {
-			return err
-		}
-	}
-	words := optionWords(given["options"])
-	for i, word := range words {
-		setting, ok := strings.CutPrefix(word, "--")
-		switch {
-		case ok:
-		case word == "-c" && i+1 < len(words):
-			setting = words[i+1]
-		case strings.HasPrefix(word, "-c"):
-			setting = word[len("-c"):]
-		default:
-			continue
-		}
-		name, value, _ := strings.Cut(setting, "=")
-		if _, err := planner.Parameter(strings.ReplaceAll(name, "-", "_"), value); err != nil {
+	for name, value := range loginParameters(given) {
+		if _, err := planner.Parameter(name, value); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// loginParameter is the value that a login gives a parameter of Tailor's, "" for none. As in
+// PostgreSQL, one that is given by name counts before one among the options.
+func loginParameter(given map[string]string, wanted string) (value string) {
+	for name, text := range loginParameters(given) {
+		if strings.EqualFold(name, wanted) {
+			value, _ = planner.Parameter(name, text)
+		}
+	}
+	return value
+}
+
+// loginParameters are the parameters that a login gives, the one that counts last.
+func loginParameters(given map[string]string) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for name, value := range optionSettings(given["options"]) {
+			if !yield(name, value) {
+				return
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			if !yield(name, given[name]) {
+				return
+			}
+		}
+	}
+}
+
+// optionSettings are the parameters among the server's options.
+func optionSettings(options string) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		words := optionWords(options)
+		for i, word := range words {
+			setting, ok := strings.CutPrefix(word, "--")
+			switch {
+			case ok:
+			case word == "-c" && i+1 < len(words):
+				setting = words[i+1]
+			case strings.HasPrefix(word, "-c"):
+				setting = word[len("-c"):]
+			default:
+				continue
+			}
+			name, value, _ := strings.Cut(setting, "=")
+			if !yield(strings.ReplaceAll(name, "-", "_"), value) {
+				return
+			}
+		}
+	}
 }
 
 // optionWords splits options as PostgreSQL does: at spaces, but for those behind a

@@ -199,7 +199,7 @@ func (s *session) yield() (gave bool, err error) {
 	if err != nil || kept {
 		q.pinned = kept
 		_ = u.conn.SetDeadline(time.Time{})
-		s.proxy.cancels.point(s.key, u.key)
+		s.proxy.cancels.point(s.key, u)
 		q.setAway(false)
 		return false, err
 	}
@@ -272,7 +272,7 @@ func (s *session) wake(ctx context.Context) error {
 	}
 	s.server, s.up.to = u, u.conn
 	q.asleep, q.away = false, false
-	s.proxy.cancels.point(s.key, u.key)
+	s.proxy.cancels.point(s.key, u)
 	q.woken <- struct{}{}
 	return nil
 }

@@ -22,14 +22,15 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if p != nil && (p.before != nil || p.closed || p.failed.Load()) {
 		p = s.names.statement(string(from))
 	}
-	var meant error
-	if p != nil {
+	meant := s.assertReplayed(ctx)
+	if p != nil && meant == nil {
 		if err := s.readAhead(ctx, p.text); err != nil {
 			return err
 		}
-		if meant = s.assertMeant(ctx, p); meant == errWaits {
-			return meant
-		}
+		meant = s.assertMeant(ctx, p)
+	}
+	if meant == errWaits {
+		return meant
 	}
 	asked := s.questions.Load()
 	e := s.expect.blank()
@@ -51,7 +52,7 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 		meant = s.prepareAgain(ctx, p)
 	}
 	if meant != nil {
-		e.record = s.record(p.text)
+		e.record = s.record(e.statement)
 		return s.refuseStep(e, meant)
 	}
 	if p != nil && p.plan.Explain != "" && s.status.Load() != 'E' {

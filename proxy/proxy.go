@@ -24,6 +24,7 @@ import (
 // Catalog is what the proxy asks of the privileged side.
 type Catalog interface {
 	Snapshot() (*catalog.Snapshot, error)
+	Position() catalog.Position
 	Principal(ctx context.Context, name string) (*catalog.Principal, error)
 	Release(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
 	Show(ctx context.Context, r *catalog.Relation, p *catalog.Principal) (*catalog.Release, error)
@@ -65,6 +66,7 @@ type Proxy struct {
 	clientLimiter   *limiter.Connections
 	upstreamLimiter *limiter.Connections // of connections to PostgreSQL
 	idle            idlePool
+	standbys        standbys
 	metrics         *proxyMetrics
 	sharedStats     sharedStats
 	loops           []*loop

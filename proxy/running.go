@@ -25,7 +25,7 @@ func (c Config) load(alone []byte) (*running, error) {
 	r := &running{Config: c}
 	var faults [3]error
 	r.tls, faults[0] = c.TLS.load()
-	r.upstreamTLS, faults[1] = c.UpstreamTLS.load(c.Upstream)
+	r.upstreamTLS, faults[1] = c.UpstreamTLS.load()
 	r.peers, faults[2] = c.Peers.load(derived(alone, "tailor: cancel keys"))
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, err

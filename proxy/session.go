@@ -76,9 +76,11 @@ type session struct {
 	snapshots    int       // how many there were, the last one included
 	arrival      time.Time // see arrived; zero where the clock has not been asked
 	// A message that may begin a transaction is beginning until it is sent, and began says
-	// when: the transaction's snapshot is not older.
+	// when, or beganAt where in the log that a standby had replayed: the transaction's snapshot
+	// is not older.
 	beginning bool
 	began     time.Time
+	beganAt   uint64
 }
 
 // open authenticates a client and logs in to the server as its role. The
@@ -142,7 +144,7 @@ func (s *session) run(ctx context.Context) {
 	if s.server.served && s.pool == nil {
 		defer s.hurry()()
 	}
-	s.key = s.proxy.cancels.register(s.keyring, s.keyLength, &s.work, s.server.key)
+	s.key = s.proxy.cancels.register(s.keyring, s.keyLength, &s.work, s.server)
 	defer s.proxy.cancels.forget(s.key)
 	if err := s.welcome(s.key); err != nil {
 		s.end = err

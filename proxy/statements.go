@@ -58,7 +58,7 @@ func (s *session) statement(ctx context.Context, frame []byte) error {
 	s.beginning = s.principal.Reader && !s.state.InPipeline() && !s.expect.owesClient() &&
 		s.status.Load() == 'I'
 	if s.beginning {
-		s.began = s.arrived()
+		s.began, s.beganAt = s.arrived(), s.server.replayed
 	}
 	if does.Act == protocol.Drop {
 		if err := s.dropQueried(); err != nil {

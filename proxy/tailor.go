@@ -48,6 +48,11 @@ func (s *session) plan(ctx context.Context, l *statementInfo) (*planner.Plan, er
 		}
 		return passing, nil
 	}
+	if s.server.standby && !isOne(l.text, "commit", "end", "rollback", "abort") { // which read nothing
+		if err := s.assertReplayed(ctx); err != nil {
+			return nil, err
+		}
+	}
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err == nil && snapshot != s.lastSnapshot {
 		s.lastSnapshot = snapshot
@@ -157,7 +162,10 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 			return nil, err
 		}
 		release, err := s.proxy.catalog.Release(ctx, r, reader)
-		if err == nil && !s.beginning && release.Since.After(s.began) && !s.looksAnew(ctx) {
+		if err == nil { // which may have been made, or granted, just now
+			err = s.assertReplayed(ctx)
+		}
+		if err == nil && !s.beginning && s.precedes(release) && !s.looksAnew(ctx) {
 			err = catalog.ErrTooNew()
 		}
 		if err == nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 )
 
@@ -106,13 +105,12 @@ func (t UpstreamTLS) validate() error {
 	return errors.Join(faults...)
 }
 
-// load reads the files, nil where the mode is disable.
-func (t UpstreamTLS) load(upstream string) (*tls.Config, error) {
+// load reads the files, nil where the mode is disable. The name of the host is left open.
+func (t UpstreamTLS) load() (*tls.Config, error) {
 	if t.Mode == TLSDisable {
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{alpn}}
-	config.ServerName, _, _ = net.SplitHostPort(upstream)
 	var err error
 	if t.CA != "" {
 		if config.RootCAs, err = readAuthorities(t.CA); err != nil {

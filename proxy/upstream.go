@@ -21,8 +21,13 @@ import (
 
 // upstream is a connection to PostgreSQL, logged in as the client's role.
 type upstream struct {
-	conn   net.Conn
-	frames *frames
+	conn    net.Conn
+	frames  *frames
+	address string
+	// standby says that the server is one, and replayed how many bytes of the write-ahead log
+	// it is known to have replayed.
+	standby  bool
+	replayed uint64
 	// greeting are the messages from the login's end up to and without the
 	// first ReadyForQuery: parameters and notices; then each parameter that has
 	// changed since.
@@ -109,16 +114,18 @@ type errorResponse struct{ frame []byte }
 func (e *errorResponse) Error() string { return "the server refused the login" }
 
 // dial connects to PostgreSQL, encrypted where that is asked for.
-func (r *running) dial(ctx context.Context) (net.Conn, error) {
+func (r *running) dial(ctx context.Context, address string) (net.Conn, error) {
 	dialer := net.Dialer{KeepAliveConfig: keepAlive(r.KeepAlive)}
-	conn, err := dialer.DialContext(ctx, r.network(), r.Upstream)
+	conn, err := dialer.DialContext(ctx, network(address), address)
 	if err != nil || r.upstreamTLS == nil {
 		return conn, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}
-	secure, err := encrypt(ctx, conn, r.upstreamTLS)
+	config := r.upstreamTLS.Clone()
+	config.ServerName, _, _ = net.SplitHostPort(address)
+	secure, err := encrypt(ctx, conn, config)
 	if err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -144,12 +151,14 @@ func encrypt(ctx context.Context, conn net.Conn, config *tls.Config) (net.Conn, 
 
 // connect dials PostgreSQL and logs in with the keys taken from the client's
 // proof; nil for none.
-func (r *running) connect(ctx context.Context, parameters map[string]string, keys *scram.Keys) (*upstream, error) {
-	conn, err := r.dial(ctx)
+func (r *running) connect(
+	ctx context.Context, address string, parameters map[string]string, keys *scram.Keys,
+) (*upstream, error) {
+	conn, err := r.dial(ctx, address)
 	if err != nil {
 		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the database server is unavailable").Wrap(err)
 	}
-	u := &upstream{conn: conn, frames: newFrames(conn)}
+	u := &upstream{conn: conn, frames: newFrames(conn), address: address}
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}
@@ -222,9 +231,9 @@ func (u *upstream) authenticate(body []byte, client *scram.Client) error {
 	}
 }
 
-// cancel asks PostgreSQL to cancel what the connection with the key runs.
-func (r *running) cancel(ctx context.Context, key []byte) error {
-	conn, err := r.dial(ctx)
+// cancel asks PostgreSQL to cancel what a connection runs.
+func (r *running) cancel(ctx context.Context, u *upstream) error {
+	conn, err := r.dial(ctx, u.address)
 	if err != nil {
 		return err
 	}
@@ -232,9 +241,9 @@ func (r *running) cancel(ctx context.Context, key []byte) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}
-	message := binary.BigEndian.AppendUint32(nil, uint32(8+len(key)))
+	message := binary.BigEndian.AppendUint32(nil, uint32(8+len(u.key)))
 	message = binary.BigEndian.AppendUint32(message, codeCancel)
-	if _, err := conn.Write(append(message, key...)); err != nil {
+	if _, err := conn.Write(append(message, u.key...)); err != nil {
 		return err
 	}
 	// The server closes once it has delivered the signal.

@@ -207,29 +207,7 @@ CREATE TRIGGER note AFTER INSERT OR UPDATE ON tailor.chain FOR EACH ROW EXECUTE 
 }
 
 func TestDoctorWarnsOfStandbysThatLagBehind(t *testing.T) {
-	s, err := newStand(filepath.Join(stands, "primary"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.cluster.Stop() })
-	rules, err := os.OpenFile(filepath.Join(s.dir, "data", "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rules.WriteString("local replication all trust\n"); err != nil || rules.Close() != nil {
-		t.Fatal(err)
-	}
-	s.cluster.Stop()
-	f := &losing{testCluster: s}
-	standby := filepath.Join(stands, "standby")
-	if err := os.Mkdir(standby, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	f.run(t, "cp", "-a", filepath.Join(s.dir, "data"), standby)
-	f.run(t, "cp", "-a", filepath.Join(standby, "data", "PG_VERSION"), filepath.Join(standby, "data", "standby.signal"))
-	if err := s.cluster.Launch(t.Context(), "fsync=off"); err != nil {
-		t.Fatal(err)
-	}
+	s, _ := ownStand(t, "primary")
 	lagging := func() (found bool) {
 		_, findings := doctor(t, s)
 		for _, f := range findings {
@@ -240,23 +218,50 @@ func TestDoctorWarnsOfStandbysThatLagBehind(t *testing.T) {
 	if lagging() {
 		t.Error("found before it was there")
 	}
-	follow(t, standby, fmt.Sprintf("primary_conninfo=host=%s port=%d user=postgres", s.dir, s.cluster.Port), "max_connections=200")
+	s.standby(t, "standby")
 	waitFor(t, lagging)
 	mustExec(t, s.superuser(t), `ALTER SYSTEM SET synchronous_standby_names = 'walreceiver'`)
 	mustExec(t, s.superuser(t), `SELECT pg_reload_conf()`)
 	waitFor(t, func() bool { return !lagging() })
 }
 
-// follow starts the standby of a folder.
-func follow(t *testing.T, dir string, settings ...string) {
+// following are the settings of a standby. Without the feedback an old snapshot at the standby
+// holds up what it has to replay.
+func (s *testCluster) following() []string {
+	return []string{
+		"fsync=off", "max_connections=200", "hot_standby_feedback=on", "wal_receiver_status_interval=1s",
+		fmt.Sprintf("primary_conninfo=host=%s port=%d user=postgres", s.dir, s.cluster.Port),
+	}
+}
+
+// standby starts a hot standby of a stand. It has what the stand has begun with, and
+// receives the rest.
+func (s *testCluster) standby(t *testing.T, name string) *testCluster {
 	t.Helper()
+	rules, err := os.OpenFile(filepath.Join(s.dir, "data", "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rules.WriteString("local replication all trust\n"); err != nil || rules.Close() != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, s.superuser(t), `SELECT pg_reload_conf()`)
+	dir := filepath.Join(stands, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f := &losing{}
+	data := filepath.Join(dir, "data")
+	f.run(t, "cp", "-a", filepath.Join(stands, "prepared", "data"), dir)
+	f.run(t, "cp", "-a", filepath.Join(data, "PG_VERSION"), filepath.Join(data, "standby.signal"))
 	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := pgcluster.Start(t.Context(), dir, port, append(settings, "fsync=off")...)
+	cluster, err := pgcluster.Start(t.Context(), dir, port, s.following()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Stop)
+	return &testCluster{dir: dir, cluster: cluster}
 }

@@ -283,8 +283,11 @@ func TestEveryMessageWithoutAConnection(t *testing.T) {
 		sync := &pgproto3.Sync{}
 		all = append(all,
 			attempt{c.name, dial(t, p.dsn(user)), []pgproto3.FrontendMessage{c.message, sync}, alone},
-			attempt{c.name + " in a pipeline", dial(t, p.dsn(user)),
-				[]pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SELECT 1"}, c.message, sync}, behind})
+			attempt{
+				c.name + " in a pipeline", dial(t, p.dsn(user)),
+				[]pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SELECT 1"}, c.message, sync},
+				behind,
+			})
 	}
 	busy := connect(t, p.dsn(user))
 	mustExec(t, busy, "BEGIN")

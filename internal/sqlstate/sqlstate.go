@@ -26,6 +26,7 @@ const (
 	UndefinedObject            Code = "42704"
 	InvalidParameterValue      Code = "22023"
 	DuplicatePreparedStatement Code = "42P05"
+	CannotChangeParameter      Code = "55P02"
 	TooManyConnections         Code = "53300"
 	ProgramLimitExceeded       Code = "54000"
 	TooManyColumns             Code = "54011"

@@ -1,0 +1,51 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Position is a place in the server's write-ahead log: a standby that has replayed so many
+// bytes of the timeline has all that was read before.
+type Position struct {
+	Bytes    uint64
+	Timeline string // of tailor.installation; empty where that is not told
+}
+
+// Position is behind all that the catalog has read so far and has kept: policies, releases,
+// and who may read them.
+func (c *Catalog) Position() Position {
+	if at := c.position.Load(); at != nil {
+		return *at
+	}
+	return Position{}
+}
+
+// selectPosition is behind all commits that the connection can see: a commit is on disk before
+// anybody sees it.
+const selectPosition = `
+SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+	ELSE pg_current_wal_flush_lsn() END - '0/0', coalesce(i.timeline::text, '')
+FROM (SELECT) one LEFT JOIN tailor.installation i ON true`
+
+// advance moves the position behind what a connection has read.
+func (c *Catalog) advance(ctx context.Context, on interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+},
+) (uint64, error) {
+	var now Position
+	if err := on.QueryRow(ctx, selectPosition).Scan(&now.Bytes, &now.Timeline); err != nil {
+		return 0, fmt.Errorf("read position: %w", err)
+	}
+	for {
+		last := c.position.Load()
+		if last != nil && last.Timeline == now.Timeline && last.Bytes >= now.Bytes {
+			return now.Bytes, nil
+		}
+		if c.position.CompareAndSwap(last, &now) {
+			return now.Bytes, nil
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/internal/sqlstate"
+	"github.com/hiatus-tailor/tailor/proxy/internal/scram"
+)
+
+// A reader's session may be at a hot standby. Property: no statement of a reader runs on a
+// standby that has not replayed what the catalog has read at the primary: which tables are
+// protected, what is released of them, and to whom (docs/decisions/standbys.md).
+
+const (
+	// standbyPatience is how long a login waits for a standby, and for what it has to replay.
+	standbyPatience = 2 * time.Second
+	// standbyPause is how long a standby that did not serve is passed over.
+	standbyPause = 5 * time.Second
+	// replayPatience is how long a statement waits for it.
+	replayPatience = 10 * time.Second
+	// The first and the longest time between two looks at what a standby has replayed.
+	firstPause, lastPause = 2 * time.Millisecond, 100 * time.Millisecond
+)
+
+// standbys takes those of a configuration by turns. It is safe for concurrent use.
+type standbys struct {
+	mu     sync.Mutex
+	turn   int
+	failed map[string]time.Time // when an address did not serve last
+}
+
+// next are addresses in the order in which a login tries them.
+func (b *standbys) next(addresses []string, now time.Time) (order []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn++
+	for i := range addresses {
+		address := addresses[(b.turn+i)%len(addresses)]
+		if failed, ok := b.failed[address]; !ok || now.Sub(failed) >= standbyPause {
+			order = append(order, address)
+		}
+	}
+	return order
+}
+
+// fail notes that an address did not serve.
+func (b *standbys) fail(address string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed == nil {
+		b.failed = make(map[string]time.Time)
+	}
+	b.failed[address] = now
+}
+
+// connectStandby logs a reader in at a standby; nil where none serves it, or the login asks
+// for the primary.
+func (p *Proxy) connectStandby(
+	ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal,
+	keys *scram.Keys,
+) *upstream {
+	if !principal.Reader || loginParameter(parameters, "tailor.upstream") == "primary" {
+		return nil
+	}
+	for _, address := range p.standbys.next(r.UpstreamReaders, p.clock()) {
+		u, err := p.tryStandby(ctx, r, address, parameters, keys)
+		if err == nil {
+			return u
+		}
+		p.log.Warn("standby passed over", "address", address, "error", err)
+		var refused *errorResponse
+		if !errors.As(err, &refused) { // else the role may be too young for it
+			p.standbys.fail(address, p.clock())
+		}
+	}
+	return nil
+}
+
+// tryStandby logs in at one standby, which has to have replayed what the catalog has read.
+func (p *Proxy) tryStandby(
+	ctx context.Context, r *running, address string, parameters map[string]string, keys *scram.Keys,
+) (*upstream, error) {
+	ctx, cancel := context.WithTimeout(ctx, standbyPatience)
+	defer cancel()
+	u, err := r.connect(ctx, address, parameters, keys)
+	if err != nil {
+		return nil, err
+	}
+	u.standby = true
+	err = p.awaitReplay(ctx, u, func(query string) ([][]byte, error) { return u.ask(query) })
+	if err != nil {
+		u.close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// errBehind is a standby's that has not replayed in time what the catalog has read.
+var errBehind = errors.New("the standby has not replayed what the primary shows")
+
+// awaitReplay returns when a standby has replayed what the catalog has read. ask sends it a
+// query, given from behind SELECT, and returns the row; nil where the server fails.
+func (p *Proxy) awaitReplay(
+	ctx context.Context, u *upstream, ask func(query string) (row [][]byte, err error),
+) error {
+	wanted := p.catalog.Position()
+	for pause := firstPause; u.replayed < wanted.Bytes; pause = min(2*pause, lastPause) {
+		row, err := ask("tailor.replayed()")
+		if err != nil {
+			return err
+		}
+		if u.replayed, err = replayed(row, wanted.Timeline); err != nil || u.replayed >= wanted.Bytes {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errBehind
+		case <-time.After(pause):
+		}
+	}
+	return nil
+}
+
+// replayed reads the answer of tailor.replayed.
+func replayed(row [][]byte, timeline string) (bytes uint64, err error) {
+	if len(row) != 1 || row[0] == nil {
+		return 0, errors.New("the server is no standby of a database with Tailor")
+	}
+	position, line, _ := strings.Cut(string(row[0]), " ")
+	if line != timeline {
+		return 0, fmt.Errorf("the standby is of timeline %q, the primary of %q", line, timeline)
+	}
+	return strconv.ParseUint(position, 10, 64)
+}
+
+// assertReplayed fails where the session is at a standby that does not show what the catalog
+// has read. On a loop it returns errWaits.
+func (s *session) assertReplayed(ctx context.Context) error {
+	u := s.server
+	if !u.standby {
+		return nil
+	}
+	if _, err := s.proxy.catalog.Snapshot(); err != nil { // nobody knows what it should show
+		return err
+	}
+	switch {
+	case u.replayed >= s.proxy.catalog.Position().Bytes:
+		return nil
+	case s.loopSession != nil:
+		return errWaits
+	case s.hasFailed(): // nothing will run
+		return nil
+	case s.state.InPipeline():
+		return sqlstate.New(sqlstate.SerializationFailure,
+			"what is released has changed since the pipeline began").
+			WithHint("Send the transaction again.")
+	}
+	waiting, cancel := context.WithTimeout(ctx, replayPatience)
+	defer cancel()
+	err := s.proxy.awaitReplay(waiting, u, func(query string) ([][]byte, error) {
+		rows, err := s.ask(waiting, "SELECT "+query)
+		if err != nil || len(rows) != 1 {
+			return nil, err
+		}
+		return rows[0], nil
+	})
+	if ctx.Err() != nil {
+		return interrupted(ctx, err)
+	}
+	if err != nil {
+		s.proxy.standbys.fail(u.address, s.proxy.clock())
+		return sqlstate.New(sqlstate.CannotConnectNow,
+			"the standby of this session is behind the primary, or is none any more").
+			WithHint("Connect again: the session will be at another server.").Wrap(err)
+	}
+	if s.beginning {
+		s.beganAt = u.replayed
+	}
+	return nil
+}
+
+// precedes says that a snapshot of the session's transaction may be older than a release.
+func (s *session) precedes(release *catalog.Release) bool {
+	if s.server.standby {
+		return release.Position > s.beganAt
+	}
+	return release.Since.After(s.began)
+}
