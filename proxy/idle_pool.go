@@ -233,13 +233,18 @@ func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string
 	key := ""
 	if r.Pool == PoolTransaction || r.ReuseTimeout > 0 && keys != nil {
 		key = kindOf(principal, parameters)
+		wanted := r.wantsStandby(principal, parameters)
 		for {
 			u := p.idle.take(key, p.clock())
 			if u == nil {
 				break
 			}
 			now := p.clock()
-			if u.from == r && now.Sub(u.born) < reuseAge && u.silent() && (now.Sub(u.keptSince) < recentAge || u.awake()) {
+			age := reuseAge
+			if wanted && !u.standby { // there was none
+				age = standbyPause
+			}
+			if u.from == r && now.Sub(u.born) < age && u.silent() && (now.Sub(u.keptSince) < recentAge || u.awake()) {
 				return u, nil
 			}
 			u.close()

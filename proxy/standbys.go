@@ -60,13 +60,19 @@ func (b *standbys) fail(address string, now time.Time) {
 	b.failed[address] = now
 }
 
+// wantsStandby says whether a session is to be at a standby.
+func (r *running) wantsStandby(principal *catalog.Principal, parameters map[string]string) bool {
+	return len(r.UpstreamReaders) > 0 && principal.Reader &&
+		loginParameter(parameters, "tailor.upstream") != "primary"
+}
+
 // connectStandby logs a reader in at a standby; nil where none serves it, or the login asks
 // for the primary.
 func (p *Proxy) connectStandby(
 	ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal,
 	keys *scram.Keys,
 ) *upstream {
-	if !principal.Reader || loginParameter(parameters, "tailor.upstream") == "primary" {
+	if !r.wantsStandby(principal, parameters) {
 		return nil
 	}
 	for _, address := range p.standbys.next(r.UpstreamReaders, p.clock()) {
