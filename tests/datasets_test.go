@@ -30,6 +30,7 @@ func datasetWard(t *testing.T, name, more string) (direct *pgx.Conn, p *testProx
 	t.Helper()
 	direct, p = wardOf(t, name, more)
 	mustExec(t, direct, `CREATE TABLE stays (person int NOT NULL REFERENCES people, day date NOT NULL);
+		CREATE INDEX ON stays (person);
 		INSERT INTO stays SELECT p.id, date '2025-01-01' + (p.id * 7919 + n * 104729) % 365
 			FROM people p, generate_series(1, 8) n WHERE n * 12 <= coalesce(p.age, 0) / 2 + p.id * 31 % 50;`)
 	return direct, p

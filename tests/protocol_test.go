@@ -167,10 +167,21 @@ func (w *wire) receive(t *testing.T, seen *[]string, until func(last string) boo
 	}
 }
 
+// sessions are those of a server, each of which serves one message after the other until it
+// ends.
+type sessions struct {
+	dsn  string
+	open *wire
+}
+
 // told is what a session answers to a message in a state, and then to Sync, the end of a
 // transaction, of which a copy takes the first, and a query.
-func (w *wire) told(t *testing.T, state clientState, m pgproto3.FrontendMessage) string {
+func (s *sessions) told(t *testing.T, state clientState, m pgproto3.FrontendMessage) string {
 	t.Helper()
+	if s.open == nil {
+		s.open = dial(t, s.dsn)
+	}
+	w := s.open
 	_ = w.conn.SetDeadline(time.Now().Add(30 * time.Second))
 	var before, seen []string
 	w.send(t, state.messages...)
@@ -187,10 +198,13 @@ func (w *wire) told(t *testing.T, state clientState, m pgproto3.FrontendMessage)
 	}
 	_ = w.Flush() // the other side may have ended the session
 	last := false
-	w.receive(t, &seen, func(told string) bool {
+	if !w.receive(t, &seen, func(told string) bool {
 		last = last || told == "D:last"
 		return last && told[0] == 'Z'
-	})
+	}) {
+		_ = w.conn.Close()
+		s.open = nil
+	}
 	return strings.Join(seen, " ")
 }
 
@@ -217,8 +231,10 @@ func TestEveryMessageInEveryState(t *testing.T) {
 	mustExec(t, shared.superuser(t),
 		fmt.Sprintf(`CREATE TABLE %s (n int); GRANT ALL ON %[1]s TO %s, dba`, scratch, user))
 	p, pooled := shared.serve(t), shared.serve(t, "--pool", "transaction", "--max-upstream", "5")
-	ways := map[string]string{
-		"a reader": p.dsn(user), "an administrator": p.dsn("dba"), "a reader in a pool": pooled.dsn(user),
+	direct := &sessions{dsn: shared.cluster.SuperuserDSN("hospital")}
+	ways := map[string]*sessions{
+		"a reader": {dsn: p.dsn(user)}, "an administrator": {dsn: p.dsn("dba")},
+		"a reader in a pool": {dsn: pooled.dsn(user)},
 	}
 	for _, state := range clientStates(scratch) {
 		t.Run(state.name, func(t *testing.T) {
@@ -233,20 +249,16 @@ func TestEveryMessageInEveryState(t *testing.T) {
 						[]pgproto3.FrontendMessage{&pgproto3.Close{ObjectType: 'P'}, &pgproto3.Flush{}})
 					unbroken.until += "3"
 				}
-				direct := dial(t, shared.cluster.SuperuserDSN("hospital"))
 				told := direct.told(t, unbroken, c.message)
-				_ = direct.conn.Close()
-				for way, dsn := range ways {
+				for way, through := range ways {
 					reader, sent := way != "an administrator", state
 					if !reader {
 						sent = atServer
 					}
-					through := dial(t, dsn)
 					want := departs(c.message, reader, told)
 					if got := through.told(t, sent, c.message); got != want {
 						t.Errorf("%s of %s: %s\nPostgreSQL itself: %s", c.name, way, got, want)
 					}
-					_ = through.conn.Close()
 				}
 			}
 		})
