@@ -59,7 +59,7 @@ COMMENT ON FUNCTION tailor.own_quasi_identifiers IS
 -- Called as tailor.follow_subjects is. A cast is made only between PostgreSQL's own types.
 DROP PROCEDURE IF EXISTS tailor.keep_facts(uuid, regclass, jsonb, uuid[]);
 CREATE OR REPLACE PROCEDURE tailor.keep_facts(identity uuid, relation regclass, policy jsonb, digests uuid[], copy integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     read  text;
     ranks text;
@@ -105,7 +105,7 @@ COMMENT ON PROCEDURE tailor.keep_facts IS 'keeps what columns that are shown exa
 
 -- What is shown of a data set goes on with its parent, so that nobody is asked about.
 CREATE OR REPLACE PROCEDURE tailor.note_facts(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     own     uuid := (SELECT p.identity FROM tailor.protection p
                      WHERE p.relation = note_facts.relation);

@@ -14,6 +14,7 @@ COMMENT ON TABLE tailor.subject_key IS 'the key of the digests by which subjects
 INSERT INTO tailor.subject_key (key)
     SELECT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid() || gen_random_uuid(), 'UTF8'))
     ON CONFLICT DO NOTHING;
+ANALYZE tailor.subject_key (single); -- there is one row, and no sample of the key is kept
 
 -- Without settings of its own, and STABLE as convert_to is, so that PostgreSQL puts the
 -- body in place of calls, which takes half of the time. Whatever type a key has, concat writes it by its output function: a cast could be anybody's.
@@ -94,7 +95,7 @@ COMMENT ON FUNCTION tailor.same_subjects IS 'whether two families have a tenth o
 -- new: of whoever is shown, the table has had copies.
 DROP PROCEDURE IF EXISTS tailor.follow_subjects(regclass, jsonb);
 CREATE OR REPLACE PROCEDURE tailor.follow_subjects(relation regclass, policy jsonb, copy integer DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     own     tailor.protection;
     kept    tailor.shown_family; -- of this policy's earlier copies
