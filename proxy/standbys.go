@@ -20,7 +20,7 @@ import (
 
 const (
 	// standbyPatience is how long a login waits for a standby, and for what it has to replay.
-	standbyPatience = 2 * time.Second
+	standbyPatience = 5 * time.Second
 	// standbyPause is how long a standby that did not serve is passed over.
 	standbyPause = 5 * time.Second
 	// replayPatience is how long a statement waits for it.
