@@ -21,6 +21,7 @@ type proxyMetrics struct {
 	assessment          *metrics.Durations
 	toClients, toServer *metrics.Counter
 	loss                *metrics.Gauges
+	standbys            map[string]*metrics.Counter
 }
 
 var verdicts = []string{string(audit.Passed), string(audit.Released), string(audit.Refused), string(audit.Failed)}
@@ -39,6 +40,8 @@ func newProxyMetrics(p *Proxy) *proxyMetrics {
 	r.Gauge("tailor_sessions", "Sessions that are open.", func() float64 { return float64(p.registry.count()) })
 	r.Gauge("tailor_queued_clients", "Clients that wait for a session or a connection to PostgreSQL.", func() float64 { return float64(p.clientLimiter.Queued() + p.upstreamLimiter.Queued()) })
 	r.Gauge("tailor_upstream_connections", "Connections to PostgreSQL that clients have.", func() float64 { return float64(p.upstreamLimiter.Occupied()) })
+	m.standbys = r.Counters("tailor_standby_connections_total",
+		"Connections for readers at hot standbys, by outcome.", "outcome", served, passedOver)
 	m.statements = r.Counters("tailor_statements_total", "Statements by verdict.", "verdict", verdicts...)
 	m.latency = r.Durations("tailor_statement_seconds", "Time from a statement to the end of its answer, by verdict.", "verdict", verdicts...)
 	m.planning = r.Duration("tailor_planning_seconds", "Time to plan a statement that may concern a protected table.")
@@ -48,6 +51,9 @@ func newProxyMetrics(p *Proxy) *proxyMetrics {
 	m.loss = r.Gauges("tailor_chain_loss", "Information loss of the last answer of a chain, 0 to 1.", "chain")
 	return m
 }
+
+// Outcomes of tailor_standby_connections_total.
+const served, passedOver = "served", "passed_over"
 
 func oneIf(b bool) float64 {
 	if b {

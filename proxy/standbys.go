@@ -78,8 +78,10 @@ func (p *Proxy) connectStandby(
 	for _, address := range p.standbys.next(r.UpstreamReaders, p.clock()) {
 		u, err := p.tryStandby(ctx, r, address, parameters, keys)
 		if err == nil {
+			p.metrics.standbys[served].Add(1)
 			return u
 		}
+		p.metrics.standbys[passedOver].Add(1)
 		p.log.Warn("standby passed over", "address", address, "error", err)
 		var refused *errorResponse
 		if !errors.As(err, &refused) { // else the role may be too young for it

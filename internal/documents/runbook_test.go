@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -171,8 +172,8 @@ type alerts struct {
 }
 
 var (
-	metric = regexp.MustCompile(`\b(tailor_\w+|up)\b`)
-	made   = regexp.MustCompile(`"(tailor_[a-z_]+)"`)
+	metric = regexp.MustCompile(`\b((?:tailor|process|go)_\w+|up)\b`)
+	made   = regexp.MustCompile(`"((?:tailor|process|go)_[a-z_]+)"`)
 )
 
 // TestAlertsAreOfMetricsThatThereAre: and each says how grave it is, and has a section in the
@@ -213,6 +214,56 @@ func TestAlertsAreOfMetricsThatThereAre(t *testing.T) {
 		}
 	}
 }
+
+// TestTheDashboardIsOfMetricsThatThereAre: each panel has a place of its own.
+func TestTheDashboardIsOfMetricsThatThereAre(t *testing.T) {
+	var dashboard struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(document(t, "docs/grafana.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	exposed := exposed(t)
+	shown := make(map[string]bool)
+	taken := make(map[[2]int]string)
+	for _, p := range dashboard.Panels {
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if taken[at] != "" || at[0] >= 24 {
+					t.Errorf("%q lies over %q, or beside the page", p.Title, taken[at])
+				}
+				taken[at] = p.Title
+			}
+		}
+		for _, target := range p.Targets {
+			named := metric.FindAllString(target.Expr, -1)
+			if len(named) == 0 {
+				t.Errorf("%q is of no metric", p.Title)
+			}
+			for _, name := range named {
+				shown[strings.TrimSuffix(name, "_bucket")] = true
+				if !exposed[name] {
+					t.Errorf("%q: there is no metric %s", p.Title, name)
+				}
+			}
+		}
+	}
+	for name := range exposed {
+		if strings.HasPrefix(name, "tailor_") && !shown[series.ReplaceAllString(name, "")] &&
+			name != "tailor_connections_total" {
+			t.Errorf("no panel shows %s", name)
+		}
+	}
+}
+
+// series are those of a histogram.
+var series = regexp.MustCompile(`_(bucket|sum|count)$`)
 
 // exposed are the metrics that a proxy makes, those of histograms under the names of their
 // series, and Prometheus's own.
