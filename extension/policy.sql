@@ -33,7 +33,10 @@ BEGIN
             HINT = 'Have its query protected: tailor.define_dataset makes a materialized view of it.';
     END IF;
     CALL tailor.write_protection(relation, subject, k);
-    IF NOT has_table_privilege('tailor_owner', relation, 'SELECT') THEN
+    -- What others have, activation takes from them: the right is to be tailor_owner's own.
+    IF NOT EXISTS (SELECT FROM pg_class c, aclexplode(c.relacl) a
+                   WHERE c.oid = relation AND a.grantee = 'tailor_owner'::regrole
+                     AND a.privilege_type = 'SELECT') THEN
         -- VACUUM would wait for the grant with the lock that an activation in this transaction needs.
         EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
         EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);

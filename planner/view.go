@@ -18,8 +18,9 @@ const maxViewDepth = 16
 func (b *binder) view(rv *pg.RangeVar, name catalog.Name, alias string, sc *scope) error {
 	o := b.snapshot.Other(name)
 	if o.Definition == "" || b.views == maxViewDepth {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "view %q reads a protected table", rv.Relname).
-			WithHint("It cannot be replaced by its definition: name the protected table itself.").At(b.statement, int(rv.Location))
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"relation %q has rows of the protected table %q", rv.Relname, o.Reaches).
+			WithHint("Name the protected table itself.").At(b.statement, int(rv.Location))
 	}
 	definition, query, err := parseView(o.Definition)
 	if err != nil {

@@ -30,8 +30,24 @@ GRANT USAGE ON SCHEMA alice TO PUBLIC`)
 		{"row security makes the policy stale", noticesRowSecurity},
 		{"what is computed from quasi-identifiers is not exact", refusesComputedColumns},
 		{"functions and views are told of", tellsOfWaysRound},
+		{"what everybody could read", takesFromEverybody},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+	}
+}
+
+// takesFromEverybody activates a table that everybody could read, Tailor among them.
+func takesFromEverybody(t *testing.T, s *testCluster) {
+	alice := s.superuser(t)
+	mustExec(t, alice, `SET SESSION AUTHORIZATION alice;
+		CREATE TABLE alice.free AS SELECT n AS id, n % 5 AS grade FROM generate_series(1, 100) n;
+		ALTER TABLE alice.free ADD PRIMARY KEY (id);
+		GRANT SELECT ON alice.free TO PUBLIC;
+		CALL tailor.protect('alice.free', 'id', 5);
+		CALL tailor.classify('alice.free', 'grade', 'non_sensitive');
+		CALL tailor.activate('alice.free')`)
+	if one[bool](t, alice, `SELECT has_table_privilege('tailor_reader', 'alice.free', 'SELECT')`) {
+		t.Error("everybody may still read the table")
 	}
 }
 
