@@ -341,6 +341,11 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 			numbers = append(numbers, d.own("number"))
 		}
 		shown.Classes = make([][]uint32, len(numbers))
+		for i := range numbers { // no more than there are blocks
+			shown.Classes[i] = make([]uint32, 0, shown.Blocks)
+		}
+		shown.Rows = make([]uint32, 0, shown.Blocks)
+		shown.Subjects = make([]uint32, 0, shown.Blocks)
 		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s, count(*), %s FROM %s GROUP BY %[1]s", commas(numbers), subjects, chain.table("row")))
 		if err != nil {
 			return err

@@ -111,23 +111,28 @@ func (s *Shown) loss(attributes []int) (loss, modified float64) {
 // the rows. Where subjects have several rows, a class is taken to have no more than
 // the largest of those that it is put together from: the risk is an upper bound.
 func (s *Shown) alike(attributes []int, oneRow bool) []uint32 {
-	of := make(map[string]int)
-	var subjects []uint32
-	key := make([]byte, 4*len(attributes))
-	for class := range s.Rows {
-		for i, a := range attributes {
-			n := s.Classes[a][class]
-			key[4*i], key[4*i+1], key[4*i+2], key[4*i+3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
+	// Classes that are alike in the attributes so far have one number. Whole keys would take
+	// several times the memory.
+	numberOf, numbers := make([]uint32, len(s.Rows)), min(1, len(s.Rows))
+	for _, a := range attributes {
+		of := make(map[uint64]uint32)
+		for class, before := range numberOf {
+			key := uint64(before)<<32 | uint64(s.Classes[a][class])
+			number, known := of[key]
+			if !known {
+				number = uint32(len(of))
+				of[key] = number
+			}
+			numberOf[class] = number
 		}
-		at, known := of[string(key)]
-		switch {
-		case !known:
-			of[string(key)] = len(subjects)
-			subjects = append(subjects, s.Subjects[class])
-		case oneRow:
-			subjects[at] += s.Subjects[class]
-		default:
-			subjects[at] = max(subjects[at], s.Subjects[class])
+		numbers = len(of)
+	}
+	subjects := make([]uint32, numbers)
+	for class, number := range numberOf {
+		if oneRow {
+			subjects[number] += s.Subjects[class]
+		} else {
+			subjects[number] = max(subjects[number], s.Subjects[class])
 		}
 	}
 	return subjects
