@@ -48,7 +48,8 @@ func (s *session) plan(ctx context.Context, l *statementInfo) (*planner.Plan, er
 		}
 		return passing, nil
 	}
-	if s.server.standby && !isOne(l.text, "commit", "end", "rollback", "abort") { // which read nothing
+	// Before SET TRANSACTION nothing can be asked: that would be the transaction's first query.
+	if s.server.standby && !isOne(l.text, "set", "commit", "end", "rollback", "abort") {
 		if err := s.assertReplayed(ctx); err != nil {
 			return nil, err
 		}

@@ -177,7 +177,9 @@ func (s *testCluster) prepare(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if _, err := conn.Exec(ctx, `GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba`); err != nil {
+	// PostgreSQL 14 lets everybody make functions in the schema public, as later ones do not.
+	if _, err := conn.Exec(ctx, `REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+GRANT CREATE ON SCHEMA public TO dba; GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba`); err != nil {
 		return err
 	}
 	if _, err := conn.Exec(ctx, demodata.Schema); err != nil {
