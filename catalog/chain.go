@@ -71,7 +71,7 @@ type Release struct {
 	// have their rows. A publication of codes looks for itself.
 	Since time.Time
 	// Position is where the primary's log was then, or when the proxy started.
-	Position uint64
+	Position Position
 }
 
 // lockTimeout bounds how long a transaction waits for others that read a release;
@@ -263,7 +263,7 @@ func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain 
 	if errors.Is(err, errLost) {
 		return nil, c.noteLoss(ctx)
 	}
-	var position uint64
+	var position Position
 	if err == nil {
 		position, err = c.advance(ctx, c.pool)
 	}

@@ -14,6 +14,12 @@ type Position struct {
 	Timeline string // of tailor.installation; empty where that is not told
 }
 
+// Has says whether a server that has replayed up to p has what was read before another position.
+// Those of two timelines are not comparable.
+func (p Position) Has(other Position) bool {
+	return p.Timeline == other.Timeline && p.Bytes >= other.Bytes
+}
+
 // Position is behind all that the catalog has read so far and has kept: policies, releases,
 // and who may read them.
 func (c *Catalog) Position() Position {
@@ -34,18 +40,18 @@ FROM (SELECT) one LEFT JOIN tailor.installation i ON true`
 func (c *Catalog) advance(ctx context.Context, on interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },
-) (uint64, error) {
+) (Position, error) {
 	var now Position
 	if err := on.QueryRow(ctx, selectPosition).Scan(&now.Bytes, &now.Timeline); err != nil {
-		return 0, fmt.Errorf("read position: %w", err)
+		return now, fmt.Errorf("read position: %w", err)
 	}
 	for {
 		last := c.position.Load()
-		if last != nil && last.Timeline == now.Timeline && last.Bytes >= now.Bytes {
-			return now.Bytes, nil
+		if last != nil && last.Has(now) {
+			return now, nil
 		}
 		if c.position.CompareAndSwap(last, &now) {
-			return now.Bytes, nil
+			return now, nil
 		}
 	}
 }

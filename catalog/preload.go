@@ -195,12 +195,12 @@ func (c *Catalog) sweep(ctx context.Context, chain *Chain) error {
 type heard struct {
 	edition  int
 	since    time.Time
-	position uint64 // in the primary's log
+	position Position
 }
 
 // hear notes the editions that a snapshot has. Those of the first one were there before any
 // session; what is new after a time without a snapshot may have come while sessions were open.
-func (c *Catalog) hear(s *Snapshot, position uint64) {
+func (c *Catalog) hear(s *Snapshot, position Position) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since := time.Now()

@@ -22,7 +22,7 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	if p != nil && (p.before != nil || p.closed || p.failed.Load()) {
 		p = s.names.statement(string(from))
 	}
-	meant := s.assertReplayed(ctx)
+	meant := s.assertReplayed(ctx, true)
 	if p != nil && meant == nil {
 		if err := s.readAhead(ctx, p.text); err != nil {
 			return err

@@ -80,7 +80,7 @@ type session struct {
 	// is not older.
 	beginning bool
 	began     time.Time
-	beganAt   uint64
+	beganAt   catalog.Position
 }
 
 // open authenticates a client and logs in to the server as its role. The

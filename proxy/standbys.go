@@ -119,12 +119,12 @@ func (p *Proxy) awaitReplay(
 	ctx context.Context, u *upstream, ask func(query string) (row [][]byte, err error),
 ) error {
 	wanted := p.catalog.Position()
-	for pause := firstPause; u.replayed < wanted.Bytes; pause = min(2*pause, lastPause) {
+	for pause := firstPause; !u.replayed.Has(wanted); pause = min(2*pause, lastPause) {
 		row, err := ask("tailor.replayed()")
 		if err != nil {
 			return err
 		}
-		if u.replayed, err = replayed(row, wanted.Timeline); err != nil || u.replayed >= wanted.Bytes {
+		if u.replayed, err = replayed(row, wanted); err != nil || u.replayed.Has(wanted) {
 			return err
 		}
 		select {
@@ -137,20 +137,24 @@ func (p *Proxy) awaitReplay(
 }
 
 // replayed reads the answer of tailor.replayed.
-func replayed(row [][]byte, timeline string) (bytes uint64, err error) {
+func replayed(row [][]byte, wanted catalog.Position) (at catalog.Position, err error) {
 	if len(row) != 1 || row[0] == nil {
-		return 0, errors.New("the server is no standby of a database with Tailor")
+		return at, errors.New("the server is no standby of a database with Tailor")
 	}
-	position, line, _ := strings.Cut(string(row[0]), " ")
-	if line != timeline {
-		return 0, fmt.Errorf("the standby is of timeline %q, the primary of %q", line, timeline)
+	bytes, timeline, _ := strings.Cut(string(row[0]), " ")
+	if timeline != wanted.Timeline {
+		return at, fmt.Errorf("the standby is of timeline %q, the primary of %q",
+			timeline, wanted.Timeline)
 	}
-	return strconv.ParseUint(position, 10, 64)
+	at.Timeline = timeline
+	at.Bytes, err = strconv.ParseUint(bytes, 10, 64)
+	return at, err
 }
 
 // assertReplayed fails where the session is at a standby that does not show what the catalog
-// has read. On a loop it returns errWaits.
-func (s *session) assertReplayed(ctx context.Context) error {
+// has read. On a loop it returns errWaits. single says that what is to run is one statement,
+// which in a failed transaction does not run, or only ends that.
+func (s *session) assertReplayed(ctx context.Context, single bool) error {
 	u := s.server
 	if !u.standby {
 		return nil
@@ -159,17 +163,19 @@ func (s *session) assertReplayed(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case u.replayed >= s.proxy.catalog.Position().Bytes:
+	case u.replayed.Has(s.proxy.catalog.Position()):
 		return nil
 	case s.loopSession != nil:
 		return errWaits
-	case s.hasFailed(): // nothing will run
+	case s.hasFailed() && single:
 		return nil
-	case s.state.InPipeline():
+	case s.hasFailed() || s.state.InPipeline(): // nothing can be asked
 		return sqlstate.New(sqlstate.SerializationFailure,
-			"what is released has changed since the pipeline began").
-			WithHint("Send the transaction again.")
+			"what is released has changed since the transaction began").
+			WithHint("Send ROLLBACK by itself, and the transaction again.")
 	}
+	ctx, done := s.work.during(ctx)
+	defer done()
 	waiting, cancel := context.WithTimeout(ctx, replayPatience)
 	defer cancel()
 	err := s.proxy.awaitReplay(waiting, u, func(query string) ([][]byte, error) {
@@ -181,6 +187,9 @@ func (s *session) assertReplayed(ctx context.Context) error {
 	})
 	if ctx.Err() != nil {
 		return interrupted(ctx, err)
+	}
+	if err != nil && s.hasFailed() && single { // as turned out by now
+		return nil
 	}
 	if err != nil {
 		s.proxy.standbys.fail(u.address, s.proxy.clock())
@@ -197,7 +206,11 @@ func (s *session) assertReplayed(ctx context.Context) error {
 // precedes says that a snapshot of the session's transaction may be older than a release.
 func (s *session) precedes(release *catalog.Release) bool {
 	if s.server.standby {
-		return release.Position > s.beganAt
+		heard := release.Position
+		if heard.Timeline != s.beganAt.Timeline { // there was a failover since
+			heard = s.proxy.catalog.Position()
+		}
+		return !s.beganAt.Has(heard)
 	}
 	return release.Since.After(s.began)
 }

@@ -50,7 +50,7 @@ func (s *session) plan(ctx context.Context, l *statementInfo) (*planner.Plan, er
 	}
 	// Before SET TRANSACTION nothing can be asked: that would be the transaction's first query.
 	if s.server.standby && !isOne(l.text, "set", "commit", "end", "rollback", "abort") {
-		if err := s.assertReplayed(ctx); err != nil {
+		if err := s.assertReplayed(ctx, alone(l.text)); err != nil {
 			return nil, err
 		}
 	}
@@ -164,7 +164,7 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 		}
 		release, err := s.proxy.catalog.Release(ctx, r, reader)
 		if err == nil { // which may have been made, or granted, just now
-			err = s.assertReplayed(ctx)
+			err = s.assertReplayed(ctx, false)
 		}
 		if err == nil && !s.beginning && s.precedes(release) && !s.looksAnew(ctx) {
 			err = catalog.ErrTooNew()

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 	decode "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 	"github.com/hiatus-tailor/tailor/proxy/internal/scram"
 )
@@ -24,10 +25,10 @@ type upstream struct {
 	conn    net.Conn
 	frames  *frames
 	address string
-	// standby says that the server is one, and replayed how many bytes of the write-ahead log
-	// it is known to have replayed.
+	// standby says that the server is one, and replayed up to where it is known to have replayed
+	// the write-ahead log.
 	standby  bool
-	replayed uint64
+	replayed catalog.Position
 	// greeting are the messages from the login's end up to and without the
 	// first ReadyForQuery: parameters and notices; then each parameter that has
 	// changed since.

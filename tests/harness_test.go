@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -139,13 +140,17 @@ func startStand(ctx context.Context, dir string) (*testCluster, error) {
 	return &testCluster{dir: dir, cluster: cluster}, nil
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// freePort is a port that nobody listens at. It is below those that the kernel gives to whoever
+// asks for any: what starts a moment later would find it taken.
+func freePort() (port int, err error) {
+	for range 20 {
+		port = 15000 + rand.IntN(17000)
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			return port, l.Close()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, err
 }
 
 // prepare does what the demo does, and adds the token: a column of unique

@@ -214,6 +214,10 @@ func TestAStandbyShowsNothingOlder(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustExec(t, old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT n FROM numbers")
+			failed := connect(t, p.dsn(r.user))
+			if _, err := failed.Exec(t.Context(), "BEGIN; SELECT 1 / 0"); codeIn(err) != "22012" {
+				t.Fatal(err)
+			}
 
 			resume := r.pause(t)
 			mustExec(t, r.admin, `CALL tailor.protect('open', 'id', 5);
@@ -222,6 +226,10 @@ func TestAStandbyShowsNothingOlder(t *testing.T) {
 			r.grow(t, 50)
 			primary := connect(t, p.dsn(r.user)+askPrimary)
 			waitFor(t, func() bool { return smallest(t, primary) > before })
+			if _, err := failed.Exec(t.Context(), "ROLLBACK; "+raw); codeIn(err) != "40001" {
+				t.Errorf("behind the end of a failed transaction: %v, want 40001", err)
+			}
+			mustExec(t, failed, "ROLLBACK")
 			block, bound := waits(t, reader, raw), waits(t, prepared, "raw")
 			inside := waits(t, old, "SELECT count(*) FROM patients")
 			resume()
