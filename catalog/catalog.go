@@ -104,7 +104,7 @@ func (c *Catalog) start(ctx context.Context) error {
 	var told bool
 	if err := conn.QueryRow(ctx, `
 		SELECT current_setting('server_version_num')::integer,
-			key, to_regprocedure('tailor.replayed()') IS NOT NULL
+			key, to_regprocedure('tailor.written()') IS NOT NULL
 		FROM tailor.admission_key`).Scan(&c.version, &c.key, &told); err != nil {
 		return fmt.Errorf("read the key of tickets: %w", err)
 	}

@@ -30,10 +30,9 @@ func (c *Catalog) Position() Position {
 }
 
 // selectPosition is behind all commits that the connection can see: a commit is on disk before
-// anybody sees it.
+// anybody sees it. Where that is not told, no standby gets so far.
 const selectPosition = `
-SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
-	ELSE pg_current_wal_flush_lsn() END - '0/0', coalesce(i.timeline::text, '')
+SELECT coalesce(tailor.written(), 18446744073709551615), coalesce(i.timeline::text, '')
 FROM (SELECT) one LEFT JOIN tailor.installation i ON true`
 
 // advance moves the position behind what a connection has read.

@@ -23,6 +23,18 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION tailor.replayed IS 'how many bytes of the write-ahead log a standby has replayed, and the timeline of the installation; NULL where the server is none';
 
+CREATE OR REPLACE FUNCTION tailor.written() RETURNS numeric
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF pg_is_in_recovery() THEN
+        RETURN pg_last_wal_replay_lsn() - '0/0';
+    END IF;
+    RETURN pg_current_wal_flush_lsn() - '0/0';
+EXCEPTION WHEN feature_not_supported OR insufficient_privilege THEN -- a service that keeps the log to itself
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION tailor.written IS 'how many bytes of the write-ahead log are on disk: with them all commits that can be seen; NULL where it is not told';
+
 -- tailor.session(), asked once in a session: PL/pgSQL puts what an IMMUTABLE function
 -- returns into its plans as a constant, and these are the process's own. Nobody can
 -- set it, and it ends with the process.
