@@ -78,27 +78,33 @@ func (c *EquivalenceClasses) Subjects() []uint32 {
 	return subjects
 }
 
+// Refine parts classes by a label: of what has been in one class, and has one label, the class
+// has one number. It returns how many classes there are, which are numbered from 0.
+func Refine[L comparable](classOf []uint32, labelOf func(i int) L) (classes int) {
+	type alike struct {
+		class uint32
+		label L
+	}
+	numbers := make(map[alike]uint32)
+	for i, class := range classOf {
+		a := alike{class, labelOf(i)}
+		number, known := numbers[a]
+		if !known {
+			number = uint32(len(numbers))
+			numbers[a] = number
+		}
+		classOf[i] = number
+	}
+	return len(numbers)
+}
+
 // ShownAlike counts the subjects of each class that a reader forms who looks at
 // the labels of some columns alone.
 func (p *Partition) ShownAlike(columns []int) []uint32 {
 	classOf := make([]uint32, p.Blocks())
 	classes := min(1, p.Blocks())
 	for _, column := range columns {
-		type seen struct {
-			class uint32
-			label Node
-		}
-		numbers := make(map[seen]uint32)
-		for block, class := range classOf {
-			s := seen{class, p.Cover(uint32(block), column)}
-			number, known := numbers[s]
-			if !known {
-				number = uint32(len(numbers))
-				numbers[s] = number
-			}
-			classOf[block] = number
-		}
-		classes = len(numbers)
+		classes = Refine(classOf, func(block int) Node { return p.Cover(uint32(block), column) })
 	}
 	if !p.Table().RowPerSubject() {
 		of := make([]uint32, p.Table().Tuples())

@@ -154,7 +154,7 @@ func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn) error {
 			if reflect.DeepEqual(c.snapshot.Load(), s) {
 				return nil // plans made under the old one stay good
 			}
-			position, err := c.advance(ctx, tx)
+			position, err := c.advance(ctx, tx.QueryRow)
 			if err != nil {
 				return err
 			}

@@ -134,7 +134,8 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 func (c *Chain) release(r *Relation) *Release {
 	return &Release{
 		Relation: r, Chain: c.number, Edition: c.edition, Generation: c.generation, Epoch: c.copy,
-		View: c.name(), Subjects: c.subjects, MinBlock: c.minBlock, Copied: c.copied, Arrivals: c.arrivals, Root: c.root,
+		View: c.name(), Subjects: c.subjects, MinBlock: c.minBlock, Copied: c.copied,
+		Arrivals: c.arrivals, Root: c.root,
 		Since: c.heard.since, Position: c.heard.position,
 	}
 }
@@ -265,7 +266,7 @@ func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain 
 	}
 	var position Position
 	if err == nil {
-		position, err = c.advance(ctx, c.pool)
+		position, err = c.advance(ctx, c.pool.QueryRow)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -155,7 +155,7 @@ func (c *Catalog) grant(ctx context.Context, r *Relation, chain *Chain, p *Princ
 	if err != nil {
 		return fmt.Errorf("grant release: %w", err)
 	}
-	if _, err := c.advance(ctx, c.pool); err != nil {
+	if _, err := c.advance(ctx, c.pool.QueryRow); err != nil {
 		return err
 	}
 	chain.mu.Lock()

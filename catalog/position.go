@@ -10,7 +10,7 @@ import (
 // Position is a place in the server's write-ahead log: a standby that has replayed so many
 // bytes of the timeline has all that was read before.
 type Position struct {
-	Bytes    uint64
+	Bytes    uint64 // from the log's beginning
 	Timeline string // of tailor.installation; empty where that is not told
 }
 
@@ -29,19 +29,19 @@ func (c *Catalog) Position() Position {
 	return Position{}
 }
 
-// selectPosition is behind all commits that the connection can see: a commit is on disk before
-// anybody sees it. Where that is not told, no standby gets so far.
+// selectPosition is behind all commits that the connection can see. Where that is not told, no
+// standby gets so far.
 const selectPosition = `
 SELECT coalesce(tailor.written(), 18446744073709551615), coalesce(i.timeline::text, '')
 FROM (SELECT) one LEFT JOIN tailor.installation i ON true`
 
-// advance moves the position behind what a connection has read.
-func (c *Catalog) advance(ctx context.Context, on interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-},
+// advance moves the position behind what has been read, and returns it as it is now. It is asked
+// after that, by the QueryRow of a connection.
+func (c *Catalog) advance(
+	ctx context.Context, queryRow func(ctx context.Context, sql string, args ...any) pgx.Row,
 ) (Position, error) {
 	var now Position
-	if err := on.QueryRow(ctx, selectPosition).Scan(&now.Bytes, &now.Timeline); err != nil {
+	if err := queryRow(ctx, selectPosition).Scan(&now.Bytes, &now.Timeline); err != nil {
 		return now, fmt.Errorf("read position: %w", err)
 	}
 	for {

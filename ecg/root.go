@@ -111,21 +111,10 @@ func (s *Shown) loss(attributes []int) (loss, modified float64) {
 // the rows. Where subjects have several rows, a class is taken to have no more than
 // the largest of those that it is put together from: the risk is an upper bound.
 func (s *Shown) alike(attributes []int, oneRow bool) []uint32 {
-	// Classes that are alike in the attributes so far have one number. Whole keys would take
-	// several times the memory.
+	// Keys of all attributes together would take several times the memory.
 	numberOf, numbers := make([]uint32, len(s.Rows)), min(1, len(s.Rows))
 	for _, a := range attributes {
-		of := make(map[uint64]uint32)
-		for class, before := range numberOf {
-			key := uint64(before)<<32 | uint64(s.Classes[a][class])
-			number, known := of[key]
-			if !known {
-				number = uint32(len(of))
-				of[key] = number
-			}
-			numberOf[class] = number
-		}
-		numbers = len(of)
+		numbers = anonymize.Refine(numberOf, func(class int) uint32 { return s.Classes[a][class] })
 	}
 	subjects := make([]uint32, numbers)
 	for class, number := range numberOf {

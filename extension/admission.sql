@@ -23,17 +23,25 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION tailor.replayed IS 'how many bytes of the write-ahead log a standby has replayed, and the timeline of the installation; NULL where the server is none';
 
+-- Not what is on disk: a commit with synchronous_commit = off is seen before it is there. The
+-- next record of a page that has none would begin behind the page's header (40 bytes where the
+-- page is a segment's first, else 24), of which nothing is replayed before there is one.
 CREATE OR REPLACE FUNCTION tailor.written() RETURNS numeric
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    at numeric;
 BEGIN
     IF pg_is_in_recovery() THEN
         RETURN pg_last_wal_replay_lsn() - '0/0';
     END IF;
-    RETURN pg_current_wal_flush_lsn() - '0/0';
+    at := pg_current_wal_insert_lsn() - '0/0';
+    RETURN CASE WHEN at % pg_size_bytes(current_setting('wal_segment_size')) = 40 THEN at - 40
+                WHEN at % current_setting('wal_block_size')::integer = 24 THEN at - 24
+                ELSE at END;
 EXCEPTION WHEN feature_not_supported OR insufficient_privilege THEN -- a service that keeps the log to itself
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION tailor.written IS 'how many bytes of the write-ahead log are on disk: with them all commits that can be seen; NULL where it is not told';
+COMMENT ON FUNCTION tailor.written IS 'how many bytes the write-ahead log has, those of all commits that can be seen among them; NULL where it is not told';
 
 -- tailor.session(), asked once in a session: PL/pgSQL puts what an IMMUTABLE function
 -- returns into its plans as a constant, and these are the process's own. Nobody can

@@ -137,7 +137,8 @@ func assertSettable(name string) error {
 	if !strings.EqualFold(name, "tailor.upstream") {
 		return nil
 	}
-	return sqlstate.New(sqlstate.CannotChangeParameter, "parameter %q cannot be changed now", "tailor.upstream").
+	return sqlstate.New(sqlstate.CannotChangeParameter,
+		"parameter %q cannot be changed now", "tailor.upstream").
 		WithHint("Log in with it: PGOPTIONS='-c tailor.upstream=primary'.")
 }
 

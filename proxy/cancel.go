@@ -38,7 +38,9 @@ func newCancels() cancels {
 
 // register makes a key for a session: the number of the server's process, which
 // functions such as pg_terminate_backend take, with a secret of the proxy's own.
-func (c *cancels) register(ring cancelkey.Ring, length int, work *interrupts, server *upstream) string {
+func (c *cancels) register(
+	ring cancelkey.Ring, length int, work *interrupts, server *upstream,
+) string {
 	var process uint32
 	if len(server.key) >= 4 {
 		process = binary.BigEndian.Uint32(server.key)
@@ -86,7 +88,9 @@ func (c *cancels) point(key string, server *upstream) {
 // deliver passes a cancel request on to the session that its key names, and says
 // whether there is one. Of a session one request is on its way to the server at
 // a time and one waits, which does for those that come while it waits.
-func (c *cancels) deliver(ctx context.Context, shown string, send func(server *upstream) error) (found bool, err error) {
+func (c *cancels) deliver(
+	ctx context.Context, shown string, send func(server *upstream) error,
+) (found bool, err error) {
 	c.mu.Lock()
 	t := c.keys[shown]
 	c.mu.Unlock()
@@ -155,7 +159,7 @@ func (p *Proxy) deliver(ctx context.Context, r *running, g *greeting) {
 		return
 	}
 	shown := string(g.cancel)
-	found, err := p.cancels.deliver(ctx, shown, func(server *upstream) error { return r.cancel(ctx, server) })
+	found, err := p.cancels.deliver(ctx, shown, func(u *upstream) error { return r.cancel(ctx, u) })
 	if !found {
 		found, err = p.pass(ctx, r, shown)
 	}
@@ -186,7 +190,7 @@ func (p *Proxy) accept(ctx context.Context, r *running, g *greeting) {
 		p.log.Info("cancel request refused", "rule", "not from a peer", "cause", err)
 		return
 	}
-	found, err := p.cancels.deliver(ctx, shown, func(server *upstream) error { return r.cancel(ctx, server) })
+	found, err := p.cancels.deliver(ctx, shown, func(u *upstream) error { return r.cancel(ctx, u) })
 	answer := unknownKey
 	if found {
 		answer = deliveredKey

@@ -230,10 +230,10 @@ func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]st
 
 // connected finds a connection or makes one. Others that are only kept make way.
 func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scram.Keys) (*upstream, error) {
+	atStandby := r.wantsStandby(principal, parameters)
 	key := ""
 	if r.Pool == PoolTransaction || r.ReuseTimeout > 0 && keys != nil {
 		key = kindOf(principal, parameters)
-		wanted := r.wantsStandby(principal, parameters)
 		for {
 			u := p.idle.take(key, p.clock())
 			if u == nil {
@@ -241,16 +241,17 @@ func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string
 			}
 			now := p.clock()
 			age := reuseAge
-			if wanted && !u.standby { // there was none
+			if atStandby && !u.standby { // there was none
 				age = standbyPause
 			}
-			if u.from == r && now.Sub(u.born) < age && u.silent() && (now.Sub(u.keptSince) < recentAge || u.awake()) {
+			if u.from == r && now.Sub(u.born) < age && u.silent() &&
+				(now.Sub(u.keptSince) < recentAge || u.awake()) {
 				return u, nil
 			}
 			u.close()
 		}
 	}
-	u, err := p.connect(ctx, r, parameters, principal, keys)
+	u, err := p.connect(ctx, r, parameters, atStandby, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +263,7 @@ func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string
 // the proxy's limits nor of PostgreSQL's, which are of a role, of a database and
 // of all.
 func (p *Proxy) connect(
-	ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scram.Keys,
+	ctx context.Context, r *running, parameters map[string]string, atStandby bool, keys *scram.Keys,
 ) (*upstream, error) {
 	role, database := parameters["user"], parameters["database"]
 	rolesOwn := func(u *upstream) bool { return u.role == role }
@@ -271,9 +272,11 @@ func (p *Proxy) connect(
 	}
 	for r.Pool == PoolSession && p.clientLimiter.Of(role)+p.idle.count(rolesOwn) > r.connectionsOfPrincipal() && p.idle.evict(rolesOwn) {
 	}
-	if u := p.connectStandby(ctx, r, parameters, principal, keys); u != nil {
-		u.role, u.database = role, database
-		return u, nil
+	if atStandby {
+		if u := p.connectStandby(ctx, r, parameters, keys); u != nil {
+			u.role, u.database = role, database
+			return u, nil
+		}
 	}
 	u, err := r.connect(ctx, r.Upstream, parameters, keys)
 	for _, makeRoom := range []func() bool{

@@ -34,23 +34,7 @@ func loginParameter(given map[string]string, wanted string) (value string) {
 // loginParameters are the parameters that a login gives, the one that counts last.
 func loginParameters(given map[string]string) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
-		for name, value := range optionSettings(given["options"]) {
-			if !yield(name, value) {
-				return
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(given)) {
-			if !yield(name, given[name]) {
-				return
-			}
-		}
-	}
-}
-
-// optionSettings are the parameters among the server's options.
-func optionSettings(options string) iter.Seq2[string, string] {
-	return func(yield func(name, value string) bool) {
-		words := optionWords(options)
+		words := optionWords(given["options"])
 		for i, word := range words {
 			setting, ok := strings.CutPrefix(word, "--")
 			switch {
@@ -64,6 +48,11 @@ func optionSettings(options string) iter.Seq2[string, string] {
 			}
 			name, value, _ := strings.Cut(setting, "=")
 			if !yield(strings.ReplaceAll(name, "-", "_"), value) {
+				return
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			if !yield(name, given[name]) {
 				return
 			}
 		}

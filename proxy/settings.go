@@ -287,7 +287,8 @@ func (s *session) settle(l *statementInfo, released bool) {
 	s.unsettled = s.unsettled || l.settles() && !begins || // REPEATABLE is no table
 		s.within && !released && l.ends()
 	if l.settles() && strings.Contains(strings.ToLower(l.text), "snapshot") {
-		s.began, s.beganAt = time.Time{}, catalog.Position{} // SET TRANSACTION SNAPSHOT imports one that may be older
+		// SET TRANSACTION SNAPSHOT imports one that may be older.
+		s.began, s.beganAt = time.Time{}, catalog.Position{}
 	}
 	passes := !released && !l.plain()
 	s.doubtful = s.doubtful || s.unsettled || passes && !begins && !isOne(l.text, "commit", "end")

@@ -66,15 +66,10 @@ func (r *running) wantsStandby(principal *catalog.Principal, parameters map[stri
 		loginParameter(parameters, "tailor.upstream") != "primary"
 }
 
-// connectStandby logs a reader in at a standby; nil where none serves it, or the login asks
-// for the primary.
+// connectStandby logs in at a standby; nil where none serves.
 func (p *Proxy) connectStandby(
-	ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal,
-	keys *scram.Keys,
+	ctx context.Context, r *running, parameters map[string]string, keys *scram.Keys,
 ) *upstream {
-	if !r.wantsStandby(principal, parameters) {
-		return nil
-	}
 	for _, address := range p.standbys.next(r.UpstreamReaders, p.clock()) {
 		u, err := p.tryStandby(ctx, r, address, parameters, keys)
 		if err == nil {

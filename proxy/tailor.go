@@ -48,13 +48,13 @@ func (s *session) plan(ctx context.Context, l *statementInfo) (*planner.Plan, er
 		}
 		return passing, nil
 	}
+	snapshot, err := s.proxy.catalog.Snapshot()
 	// Before SET TRANSACTION nothing can be asked: that would be the transaction's first query.
 	if s.server.standby && !isOne(l.text, "set", "commit", "end", "rollback", "abort") {
 		if err := s.assertReplayed(ctx, alone(l.text)); err != nil {
 			return nil, err
 		}
 	}
-	snapshot, err := s.proxy.catalog.Snapshot()
 	if err == nil && snapshot != s.lastSnapshot {
 		s.lastSnapshot = snapshot
 		s.snapshots++

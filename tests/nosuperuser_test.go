@@ -100,7 +100,8 @@ func TestNobodyNeedsToBeASuperuser(t *testing.T) {
 	p.stop(t)
 	watching := connect(t, cluster.SuperuserDSN("clinic"))
 	waitFor(t, func() bool { // PostgreSQL ends its side a moment later
-		return !one[bool](t, watching, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'tailor_owner')`)
+		return !one[bool](t, watching,
+			`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'tailor_owner')`)
 	})
 	_ = watching.Close(t.Context())
 	run("", "uninstall", "--yes", "--dsn", dsn("admin", "of the admin"))

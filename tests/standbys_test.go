@@ -334,3 +334,24 @@ func TestAnImportedSnapshotOnAStandbyIsOld(t *testing.T) {
 		t.Errorf("a release newer than an imported snapshot: %v, want 40001", err)
 	}
 }
+
+// TestACommitThatIsNotOnDiskCounts: whoever commits with synchronous_commit = off is seen before
+// a standby can have that.
+func TestACommitThatIsNotOnDiskCounts(t *testing.T) {
+	s, _ := ownStand(t, "notondisk")
+	admin := s.superuser(t)
+	mustExec(t, admin, `ALTER SYSTEM SET wal_writer_delay = '10s'`)
+	mustExec(t, admin, `SELECT pg_reload_conf()`)
+	waitFor(t, func() bool { return one[string](t, admin, `SHOW wal_writer_delay`) == "10s" })
+	mustExec(t, admin, `CREATE TABLE written (line text)`)
+	mustExec(t, admin, `SET synchronous_commit = off`)
+	for n := range 300 { // over the edges of pages, too
+		mustExec(t, admin, `INSERT INTO written VALUES (repeat('x', $1))`, n)
+		// The next record begins behind what was committed, and behind the header of its page.
+		if !one[bool](t, admin, `SELECT ahead <= 0 OR ahead IN (24, 40)
+			FROM (SELECT at - '0/0' - tailor.written() AS ahead
+				FROM pg_current_wal_insert_lsn() at) q`) {
+			t.Fatalf("after %d rows tailor.written is before a commit that is seen", n)
+		}
+	}
+}

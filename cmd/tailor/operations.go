@@ -32,7 +32,8 @@ func operations(ctx context.Context, address string, profiles bool, server *prox
 	}
 	server.Metrics().Info("tailor_build_info", "The version that runs, and what built it.",
 		[2]string{"version", extension.Version}, [2]string{"go_version", runtime.Version()})
-	server.Metrics().Gauge("process_resident_memory_bytes", "Memory of the process, 0 where it is not told.", residentBytes)
+	server.Metrics().Gauge("process_resident_memory_bytes",
+		"Memory of the process, 0 where it is not told.", residentBytes)
 	server.Metrics().Gauge("go_goroutines", "Goroutines of the process.",
 		func() float64 { return float64(runtime.NumGoroutine()) })
 	mux := http.NewServeMux()
