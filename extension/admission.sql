@@ -38,10 +38,11 @@ BEGIN
     RETURN CASE WHEN at % pg_size_bytes(current_setting('wal_segment_size')) = 40 THEN at - 40
                 WHEN at % current_setting('wal_block_size')::integer = 24 THEN at - 24
                 ELSE at END;
-EXCEPTION WHEN feature_not_supported OR insufficient_privilege THEN -- a service that keeps the log to itself
-    RETURN NULL;
+EXCEPTION WHEN feature_not_supported OR insufficient_privilege THEN
+    RETURN NULL; -- a service that keeps the log to itself
 END $$;
-COMMENT ON FUNCTION tailor.written IS 'how many bytes the write-ahead log has, those of all commits that can be seen among them; NULL where it is not told';
+COMMENT ON FUNCTION tailor.written IS
+    'how many bytes the log has, with all commits that can be seen; NULL where that is not told';
 
 -- tailor.session(), asked once in a session: PL/pgSQL puts what an IMMUTABLE function
 -- returns into its plans as a constant, and these are the process's own. Nobody can

@@ -39,7 +39,8 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 	flags.String("config", "", "`FILE` in YAML with a key for each flag, read again on SIGHUP")
 	flags.StringVar(&c.Listen, "listen", c.Listen, "`HOST:PORT` for clients")
 	flags.StringVar(&c.Upstream, "upstream", c.Upstream, "`HOST:PORT` of PostgreSQL")
-	flags.Func("upstream-readers", "`HOST:PORT,…` of hot standbys at which readers' sessions are by turns",
+	flags.Func("upstream-readers",
+		"`HOST:PORT,…` of hot standbys at which readers' sessions are by turns",
 		func(s string) error {
 			c.UpstreamReaders = strings.Split(s, ",")
 			return nil

@@ -107,6 +107,11 @@ func Run(
 			return nil, nil, err
 		}
 	}
+	if len(job.Tables) == 0 {
+		if err := awaitReleases(ctx, conn); err != nil {
+			return nil, nil, err
+		}
+	}
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, nil, err
@@ -210,6 +215,33 @@ func fileRune(r rune) rune {
 		return '_'
 	}
 	return r
+}
+
+// awaitReleases asks for each protected table that the role is not shown yet: the proxy has the
+// release of one that it may read made, and says so of one that takes longer. Without it, an
+// export of all tables would leave that out.
+func awaitReleases(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(ctx, `SELECT table_name FROM information_schema.views
+		WHERE table_schema = 'research' AND table_name NOT IN ('tailor_margins', 'tailor_columns')
+			AND table_name NOT IN (SELECT table_name FROM research.tailor_columns)`)
+	if err != nil {
+		return asReader(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return asReader(err)
+	}
+	for _, name := range names {
+		_, err := conn.Exec(ctx, "SELECT FROM "+pgx.Identifier{"research", name}.Sanitize()+" LIMIT 0")
+		var server *pgconn.PgError
+		switch {
+		case errors.As(err, &server) && server.Code == "57P03":
+			return &Fault{server.Message, "name the tables that are to be exported, or wait"}
+		case err != nil && (server == nil || conn.IsClosed()):
+			return err
+		}
+	}
+	return nil
 }
 
 // readable are the tables that the role is shown, with their columns.
