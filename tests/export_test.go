@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/parquet-go/parquet-go"
 )
 
@@ -197,5 +198,38 @@ func TestAnExportWritesNothingOver(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "*/*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q %v", left, err)
+	}
+}
+
+// TestAnExportOfAllTablesLeavesNoneOut: while the release of one is being made, there is no
+// export but of tables that are named.
+func TestAnExportOfAllTablesLeavesNoneOut(t *testing.T) {
+	s, admin := ownStand(t, "exportall")
+	p := s.serve(t, "--release-wait", "1ms")
+	name := s.reader(t)
+	reader := connect(t, p.dsn(name))
+	answeredSoon(t, reader, "SELECT age FROM patients")
+	mustExec(t, admin, largeTable, pgx.QueryExecModeSimpleProtocol)
+	waitFor(t, func() bool {
+		_, err := reader.Exec(t.Context(), "SELECT FROM large LIMIT 0")
+		refusal, is := asRefusal(err)
+		return is && refusal.Code == "57P03"
+	})
+	dir := filepath.Join(t.TempDir(), "out")
+	_, says, code := tailor(t, "export", "--dsn", p.dsn(name), "--out", dir)
+	if code != 1 || !strings.Contains(says, `table "large" is being prepared`) || len(filesIn(t, dir)) > 0 {
+		t.Fatalf("exit code %d: %s", code, says)
+	}
+	named := exportTo(t, filepath.Join(t.TempDir(), "named"), "--dsn", p.dsn(name), "--table", "patients")
+	if len(named.Tables) != 1 {
+		t.Errorf("by name: %+v", named.Tables)
+	}
+	waitFor(t, func() bool {
+		_, _, code = tailor(t, "export", "--dsn", p.dsn(name), "--out", dir)
+		return code == 0
+	})
+	files := filesIn(t, dir)
+	if !slices.Contains(files, "public.large.csv") || !slices.Contains(files, "public.patients.csv") {
+		t.Errorf("exported: %q", files)
 	}
 }
