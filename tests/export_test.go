@@ -208,7 +208,9 @@ func TestAnExportOfAllTablesLeavesNoneOut(t *testing.T) {
 	p := s.serve(t, "--release-wait", "1ms")
 	name := s.reader(t)
 	reader := connect(t, p.dsn(name))
-	answeredSoon(t, reader, "SELECT age FROM patients")
+	for _, table := range []string{"diagnoses", "patients", "visits"} {
+		answeredSoon(t, reader, "SELECT FROM "+table)
+	}
 	mustExec(t, admin, largeTable, pgx.QueryExecModeSimpleProtocol)
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), "SELECT FROM large LIMIT 0")
