@@ -171,12 +171,20 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 	table := fmt.Sprintf("tailor_store.people_%d", p.number)
 	groups := p.before.groups
 	if groups == nil {
+		var known []string
 		for _, d := range dimensions {
 			columns = append(columns, fmt.Sprintf("%s %s, %s text", ident(d.Name), d.ReleaseType(),
 				ident(d.LabelColumn())))
+			known = append(known, fmt.Sprintf("%s boolean", ident(d.ExactColumn())))
+			if d.IsMeasured() {
+				known = append(known, fmt.Sprintf("%[1]s %[3]s, %[2]s %[3]s", ident(d.LowColumn()),
+					ident(d.HighColumn()), d.ReleaseType()))
+			}
 		}
 		err := execute(ctx, tx, fmt.Sprintf(`CREATE TABLE %s (%s integer PRIMARY KEY,
-			cluster integer NOT NULL, family integer NOT NULL, %s)`, table, rowColumn, commas(columns)))
+			cluster integer NOT NULL, family integer NOT NULL, %s)`, table, rowColumn, commas(columns)),
+			fmt.Sprintf("CREATE TABLE tailor_store.family_%d (family integer PRIMARY KEY, %s)",
+				p.number, commas(slices.Concat(columns, known))))
 		if err != nil {
 			return err
 		}
@@ -231,6 +239,9 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 			w.end()
 		}
 	})
+	if err == nil {
+		err = p.storeFamilies(ctx, tx, dimensions, labels, groups.Blocks, of.partition.Blocks())
+	}
 	if err != nil {
 		return fmt.Errorf("people: %w", err)
 	}
@@ -241,6 +252,37 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 	}
 	if _, err = tx.Exec(ctx, "UPDATE tailor.publication SET groups = $2 WHERE epoch = $1",
 		p.number, document); err != nil {
+		return err
+	}
+	return execute(ctx, tx, "ANALYZE "+table)
+}
+
+// storeFamilies writes what the labels of groups cover, by which conditions are judged. The
+// first group has the number first.
+func (p *publication) storeFamilies(
+	ctx context.Context, tx pgx.Tx, dimensions []*Column, of []labels, first, groups int,
+) error {
+	table := fmt.Sprintf("tailor_store.family_%d", p.number)
+	err := copyInto(ctx, tx, table, func(w *copyWriter) {
+		for g := range groups {
+			w.number(first + g)
+			for i := range dimensions {
+				e := of[i].entry(g)
+				w.textOrNull(e.value, e.valued)
+				w.textOrNull(e.label, !e.isNull())
+			}
+			for i, d := range dimensions {
+				e := of[i].entry(g)
+				w.boolean(e.lost.Exact)
+				if d.IsMeasured() {
+					w.textOrNull(e.low, e.bounded)
+					w.textOrNull(e.high, e.bounded)
+				}
+			}
+			w.end()
+		}
+	})
+	if err != nil {
 		return err
 	}
 	return execute(ctx, tx, "ANALYZE "+table)
@@ -293,7 +335,10 @@ func (c *Catalog) readGroups(ctx context.Context, r *Relation, chain *Chain) (*e
 // parent: a row for each of its subjects, under the parent's own names.
 func (c *Chain) createPeopleView(r *Relation) string {
 	subject := r.Column(r.Subject)
-	list := []string{fmt.Sprintf("e.%s::%s AS %s", rowColumn, subject.Type, ident(r.Parent.Subject))}
+	list := []string{
+		fmt.Sprintf("e.%s::%s AS %s", rowColumn, subject.Type, ident(r.Parent.Subject)),
+		"e.family AS " + FamilyColumn,
+	}
 	var labels []string
 	for i := range r.borrowed {
 		column := &r.Parent.Columns[i]
@@ -302,5 +347,31 @@ func (c *Chain) createPeopleView(r *Relation) string {
 	}
 	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.people_%d WHERE %s%s) e",
 		ParentView(c.name()), commas(append(list, labels...)), c.publication,
+		c.admitted(parentAdmission(c.number)), fence)
+}
+
+// FamilyColumn is the number of the group that a subject of a joint publication is in. No
+// statement of a reader can name it.
+const FamilyColumn = "tailor_label_family"
+
+// createFamiliesView is the statement that defines what a joint publication shows of its
+// groups: a row for each, with the labels and what they cover, under the parent's own names.
+func (c *Chain) createFamiliesView(r *Relation) string {
+	list := []string{"e.family AS " + FamilyColumn}
+	for i := range r.borrowed {
+		own, shown := &r.borrowed[i], &r.Parent.Columns[i]
+		add := func(from, as string) {
+			list = append(list, fmt.Sprintf("e.%s AS %s", ident(from), ident(as)))
+		}
+		add(own.Name, shown.Name)
+		add(own.LabelColumn(), shown.LabelColumn())
+		add(own.ExactColumn(), shown.ExactColumn())
+		if own.IsMeasured() {
+			add(own.LowColumn(), shown.LowColumn())
+			add(own.HighColumn(), shown.HighColumn())
+		}
+	}
+	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.family_%d WHERE %s%s) e",
+		LabelView(c.name()), commas(list), c.publication,
 		c.admitted(parentAdmission(c.number)), fence)
 }

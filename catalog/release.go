@@ -468,7 +468,7 @@ func (c *Chain) viewOver(r *Relation, name string, list []string, condition stri
 // views are those of a release that its readers read.
 func (c *Chain) views(r *Relation) []string {
 	views := []string{"tailor_release." + c.name()}
-	if len(r.numbered()) > 0 {
+	if len(r.numbered()) > 0 || r.IsJoint() {
 		views = append(views, "tailor_release."+LabelView(c.name()))
 	}
 	if r.Lent() {

@@ -86,7 +86,7 @@ func (c *Catalog) showPublication(
 		}
 		views := []string{chain.createView(r, nil)}
 		if r.IsJoint() {
-			views = append(views, chain.createPeopleView(r))
+			views = append(views, chain.createPeopleView(r), chain.createFamiliesView(r))
 		}
 		if r.Scope != "project" {
 			views = append(views, chain.grantStatement(r, readers))

@@ -46,7 +46,12 @@ func (b *binder) codeList(h *catalog.HierarchySpec) codeList {
 }
 
 // present says that a row has a value, and known that nothing else is possible.
-func (o labelled) present() string { return "COALESCE(" + o.number() + ", 0) > 0" }
+func (o labelled) present() string {
+	if o.entry.grouped {
+		return o.label() + " IS NOT NULL"
+	}
+	return "COALESCE(" + o.number() + ", 0) > 0"
+}
 
 func (o labelled) known() string {
 	return o.present() + " AND " + o.label() + " IS DISTINCT FROM '*'"
@@ -61,15 +66,22 @@ func (o labelled) isNull(yes bool) judged {
 
 // exact, low and high are what is told of the label of a row, with text around.
 func (o labelled) exact(before, behind string) []edit {
-	return o.listed(o.ExactColumn(), before, "["+o.number()+"]"+behind)
+	return o.told(o.ExactColumn(), before, behind)
 }
 
 func (o labelled) low(before, behind string) []edit {
-	return o.listed(o.LowColumn(), before, "["+o.number()+"]"+behind)
+	return o.told(o.LowColumn(), before, behind)
 }
 
 func (o labelled) high(before, behind string) []edit {
-	return o.listed(o.HighColumn(), before, "["+o.number()+"]"+behind)
+	return o.told(o.HighColumn(), before, behind)
+}
+
+func (o labelled) told(column, before, behind string) []edit {
+	if o.entry.grouped {
+		return words(before + quoted(o.entry.alias) + "." + quoted(column) + behind)
+	}
+	return o.listed(column, before, "["+o.number()+"]"+behind)
 }
 
 // measured judges a comparison of a number or a date.

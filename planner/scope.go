@@ -34,6 +34,7 @@ type entry struct {
 	kept     bool              // an outer join keeps its rows beside those of a child
 	nullable bool              // an outer join may add a row to it that is NULL
 	via      *catalog.Relation // the child whose release shows the relation, in a join along the key
+	grouped  bool              // its rows are the groups of a joint publication
 	query    *boundQuery       // of a subquery
 	columns  []column
 	known    bool  // whether columns is complete
