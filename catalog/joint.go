@@ -371,7 +371,8 @@ func (c *Chain) createFamiliesView(r *Relation) string {
 			add(own.HighColumn(), shown.HighColumn())
 		}
 	}
-	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.family_%d WHERE %s%s) e",
+	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM "+
+		"(SELECT * FROM tailor_store.family_%d WHERE %s%s) e",
 		LabelView(c.name()), commas(list), c.publication,
 		c.admitted(parentAdmission(c.number)), fence)
 }

@@ -29,6 +29,20 @@ func (p *Parent) Lends(column string) string { return p.Name + "." + column }
 // Is says whether this is the relation.
 func (p *Parent) Is(r *Relation) bool { return p != nil && p.Schema == r.Schema && p.Name == r.Name }
 
+// Referred is the protected relation to whose key another one refers: its parent, or the
+// first that could be. nil for none.
+func (s *Snapshot) Referred(r *Relation) *Relation {
+	if r.Parent != nil {
+		return s.protected[Name{r.Parent.Schema, r.Parent.Name}]
+	}
+	for _, oid := range r.References {
+		if parent := s.relation(oid); parent != nil {
+			return parent
+		}
+	}
+	return nil
+}
+
 // Lent says whether joins of the relation with its parent can be answered.
 func (r *Relation) Lent() bool { return r.Parent != nil && r.Parent.InStep }
 

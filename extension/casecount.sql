@@ -30,7 +30,8 @@ DROP FUNCTION IF EXISTS tailor.case_count(regclass, text[]); -- of earlier versi
 -- The condition is, for each group of a joint publication, its number, the share of its
 -- people who meet the condition by their values, whether all of them do by their labels (1),
 -- and whether one may: the proxy has it in place of a condition on the parent's columns.
-CREATE OR REPLACE FUNCTION tailor.case_count(relation regclass, codes text[], condition double precision[] DEFAULT NULL,
+CREATE OR REPLACE FUNCTION tailor.case_count(relation regclass, codes text[],
+                                             condition double precision[] DEFAULT NULL,
                                              OUT expected double precision, OUT lower bigint, OUT upper bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 #variable_conflict use_column
@@ -41,7 +42,8 @@ DECLARE
         WHERE c.chain = release);
     wanted  integer[];
     stack   text;
-    met     text := 'CROSS JOIN (SELECT 1::double precision AS met, true AS certain, true AS possible) m';
+    met     text := 'CROSS JOIN (SELECT 1::double precision AS met,
+                                        true AS certain, true AS possible) m';
 BEGIN
     IF release IS NULL THEN
         RAISE EXCEPTION 'tailor.case_count is answered through the proxy, for set-valued tables' USING ERRCODE = '42501',
@@ -62,14 +64,18 @@ BEGIN
     END IF;
     IF condition IS NOT NULL THEN
         met := format(
-            'JOIN (SELECT p.cluster, $2[i][2] AS met, $2[i][3] = 1 AS certain, $2[i][4] = 1 AS possible
+            'JOIN (SELECT p.cluster, $2[i][2] AS met,
+                          $2[i][3] = 1 AS certain, $2[i][4] = 1 AS possible
                    FROM generate_subscripts($2, 1) i
-                   JOIN (SELECT DISTINCT cluster, family FROM tailor_store.people_%s) p ON p.family = $2[i][1]) m USING (cluster)', number);
+                   JOIN (SELECT DISTINCT cluster, family FROM tailor_store.people_%s) p
+                        ON p.family = $2[i][1]) m USING (cluster)', number);
     END IF;
     IF cardinality(codes) = 0 AND condition IS NOT NULL THEN
         EXECUTE format(
-            'SELECT coalesce(sum(size * met), 0), coalesce(sum(size) FILTER (WHERE certain), 0), coalesce(sum(size) FILTER (WHERE possible), 0)
-             FROM (SELECT cluster, count(*) AS size FROM tailor_store.people_%s GROUP BY 1) c %s', number, met)
+            'SELECT coalesce(sum(size * met), 0), coalesce(sum(size) FILTER (WHERE certain), 0),
+                    coalesce(sum(size) FILTER (WHERE possible), 0)
+             FROM (SELECT cluster, count(*) AS size FROM tailor_store.people_%s GROUP BY 1) c %s',
+            number, met)
             INTO expected, lower, upper USING codes, condition;
         RETURN;
     END IF;
@@ -115,16 +121,20 @@ BEGIN
         -- whatever is counted at most in those of which one may.
         under AS (
             SELECT cluster, size, expected, chunk, n, slots, shared, met,
-                   CASE WHEN certain THEN size ELSE 0 END AS within, CASE WHEN possible THEN size ELSE 0 END AS about,
-                   CASE WHEN certain THEN lower ELSE 0 END AS lower, CASE WHEN possible THEN upper ELSE 0 END AS upper
+                   CASE WHEN certain THEN size ELSE 0 END AS within,
+                   CASE WHEN certain THEN lower ELSE 0 END AS lower,
+                   CASE WHEN possible THEN size ELSE 0 END AS about,
+                   CASE WHEN possible THEN upper ELSE 0 END AS upper
             FROM clusters %2$s),
         terms AS (
             SELECT expected * met AS expected, lower, upper FROM under WHERE chunk IS NULL
           UNION ALL
-            SELECT sum(expected * met), sum(lower), least(sum(upper), min(n)) FROM under WHERE chunk IS NOT NULL AND NOT shared GROUP BY chunk
+            SELECT sum(expected * met), sum(lower), least(sum(upper), min(n))
+            FROM under WHERE chunk IS NOT NULL AND NOT shared GROUP BY chunk
           UNION ALL -- a shared chunk that holds all codes counts once for what is left of its scope
             SELECT CASE WHEN sum(size) = min(slots) AND sum(expected) > 0
-                        THEN min(n) * (sum(expected * met) / sum(expected)) ELSE sum(expected * met) END,
+                        THEN min(n) * (sum(expected * met) / sum(expected))
+                        ELSE sum(expected * met) END,
                    greatest(0, min(n) - (min(slots) - sum(within))), least(min(n), sum(about))
             FROM under WHERE shared GROUP BY chunk)
         SELECT coalesce(sum(expected), 0), coalesce(sum(lower), 0), coalesce(sum(upper), 0) FROM terms
@@ -133,4 +143,6 @@ EXCEPTION WHEN undefined_table THEN
     RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
         USING ERRCODE = '40001', HINT = 'Start the transaction again.';
 END $$;
-COMMENT ON FUNCTION tailor.case_count IS 'how many subjects of a set-valued table have all of some codes, and meet a condition on what codes are published together with: the expected number, and bounds for certain; through the proxy';
+COMMENT ON FUNCTION tailor.case_count IS
+    'how many subjects of a set-valued table have all of some codes, and meet a condition: the '
+    'expected number, and bounds for certain; through the proxy';

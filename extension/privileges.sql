@@ -34,7 +34,9 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION tailor.admit(integer, integer, integer), tailor.session(), tailor.replayed(), tailor.unreachable(text), tailor.case_count(regclass, text[], double precision[]) TO tailor_reader;
+GRANT EXECUTE ON FUNCTION tailor.admit(integer, integer, integer), tailor.session(),
+    tailor.replayed(), tailor.unreachable(text),
+    tailor.case_count(regclass, text[], double precision[]) TO tailor_reader;
 GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.progress, tailor.schedules, tailor.epochs, tailor.erasures, tailor.storage, tailor.unprotected, tailor.audit, tailor.audit_lines,
     tailor.policy_history, tailor.copies, tailor.released_columns, tailor.projects,
     tailor.audit_heads TO tailor_admin;

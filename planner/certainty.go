@@ -206,8 +206,8 @@ func (j judge) column(node *pg.Node) (labelled, error) {
 		return labelled{}, err
 	}
 	o := r.origin
-	if o.qid() == nil || o.entry.relation == nil ||
-		o.entry.via != nil && !o.entry.grouped || !j.scope.reaches(o.entry) || !o.entry.relation.Numbers(o.qid()) {
+	if o.qid() == nil || o.entry.relation == nil || o.entry.via != nil && !o.entry.grouped ||
+		!j.scope.reaches(o.entry) || !o.entry.relation.Numbers(o.qid()) {
 		_, err := j.refuse(node)
 		return labelled{}, err
 	}

@@ -146,10 +146,7 @@ func (b *binder) function(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if b.countsSubjects(f, sc) {
 		// The release has no key, and a row for each subject.
-		open := b.tokenAt(int(f.Location))
-		for b.tokens[open].Token != pg.Token_ASCII_40 {
-			open++
-		}
+		open := b.opening(f)
 		if err := b.replace(int(b.tokens[open].End), int(b.tokens[b.closing(open)].Start), "*"); err != nil {
 			return err
 		}

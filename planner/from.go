@@ -143,9 +143,7 @@ func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias str
 // another shows of it.
 func (b *binder) replaceParent(rv *pg.RangeVar, r, child *catalog.Relation, alias string) error {
 	b.plan.lends(r)
-	if !slices.Contains(b.plan.Joined, child) {
-		b.plan.Joined = append(b.plan.Joined, child)
-	}
+	b.plan.joins(child)
 	return b.replaceName(rv, edit{relation: child, parent: true}, alias)
 }
 

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
@@ -99,8 +98,7 @@ func (b *binder) replaceKept(rv *pg.RangeVar, r *catalog.Relation, k *kept, alia
 		columns = append(columns, quoted(c.Name), quoted(c.LabelColumn()))
 	}
 	list := strings.Join(columns, ", ")
-	at := int(rv.Location)
-	for _, e := range []edit{
+	err := b.editAt(int(rv.Location), []edit{
 		{text: fmt.Sprintf("(SELECT %s, %s FROM", list, catalog.RowColumn)},
 		{relation: k.child, parent: true},
 		{text: fmt.Sprintf("UNION ALL SELECT %s, NULL FROM", list)},
@@ -109,15 +107,11 @@ func (b *binder) replaceKept(rv *pg.RangeVar, r *catalog.Relation, k *kept, alia
 			keptAlias, quoted(r.Subject), derivedAlias, quoted(k.set.Subject))},
 		{relation: k.set, family: true},
 		{text: fmt.Sprintf("AS %s WHERE %s = 0))", derivedAlias, k.count)},
-	} {
-		e.start, e.end = at, at
-		if err := b.edit(e); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
-	if !slices.Contains(b.plan.Joined, k.child) {
-		b.plan.Joined = append(b.plan.Joined, k.child)
-	}
+	b.plan.joins(k.child)
 	return b.replaceName(rv, edit{}, alias)
 }
 

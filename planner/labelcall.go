@@ -78,25 +78,26 @@ func (b *binder) labelCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 // replaceCall puts parts of a text in place of a call of a function.
 func (b *binder) replaceCall(f *pg.FuncCall, parts []edit) error {
 	first, end := b.extentOf(f)
-	for i, e := range parts {
-		e.start, e.end = first, first
-		if i == len(parts)-1 {
-			e.end = end
-		}
-		if err := b.edit(e); err != nil {
-			return err
-		}
+	behind := parts[len(parts)-1]
+	behind.start, behind.end = first, end
+	if err := b.editAt(first, parts[:len(parts)-1]); err != nil {
+		return err
 	}
-	return nil
+	return b.edit(behind)
 }
 
 // extentOf is where a call of a function stands in the text.
 func (b *binder) extentOf(f *pg.FuncCall) (first, end int) {
+	return int(f.Location), int(b.tokens[b.closing(b.opening(f))].End)
+}
+
+// opening is the index of the parenthesis behind the name of a function.
+func (b *binder) opening(f *pg.FuncCall) int {
 	open := b.tokenAt(int(f.Location))
 	for b.tokens[open].Token != pg.Token_ASCII_40 {
 		open++
 	}
-	return int(f.Location), int(b.tokens[b.closing(open)].End)
+	return open
 }
 
 // nameLabelCall gives an output column that is such a call its name, which PostgreSQL

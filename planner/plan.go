@@ -313,6 +313,13 @@ func (p *Plan) lends(r *catalog.Relation) {
 	}
 }
 
+// joins records a relation whose release shows another.
+func (p *Plan) joins(child *catalog.Relation) {
+	if !slices.Contains(p.Joined, child) {
+		p.Joined = append(p.Joined, child)
+	}
+}
+
 // note records the use of a quasi-identifier. One that is used several times in
 // one place has several conditions there.
 func (p *Plan) note(use ecg.Use) {

@@ -150,7 +150,7 @@ func (b *binder) caseCount(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if err != nil {
 		return err
 	}
-	condition, first, end := b.conditionArgument(f)
+	condition, _, _ := b.conditionArgument(f)
 	for _, arg := range f.Args {
 		if arg == condition {
 			continue
@@ -167,11 +167,12 @@ func (b *binder) caseCount(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "the name of the table of tailor.case_count must be written plainly").
 			WithHint("For example, 'public.diagnoses'.").At(b.statement, int(literal.Location))
 	}
-	err = b.edit(edit{start: int(literal.Location), end: int(b.tokens[at].End), relation: r, literal: true})
+	first, end := int(literal.Location), int(b.tokens[at].End)
+	err = b.edit(edit{start: first, end: end, relation: r, literal: true})
 	if err != nil || condition == nil {
 		return err
 	}
-	return b.countUnder(f, r, condition, first, end, place)
+	return b.countUnder(f, r, place)
 }
 
 // conditionArgument is the third argument of a call, or the one that is named condition, and
@@ -186,52 +187,30 @@ func (b *binder) conditionArgument(f *pg.FuncCall) (node *pg.Node, first, end in
 	case nth < 0:
 		nth = 2
 	}
-	at := b.tokenAt(int(f.Location))
-	for b.tokens[at].Token != pg.Token_ASCII_40 {
-		at++
-	}
-	closing, depth := b.closing(at), 0
-	at++
-	begin, behind := at, closing
-	for argument := 0; at < closing; at++ {
-		switch b.tokens[at].Token {
-		case pg.Token_ASCII_40, pg.Token_ASCII_91:
-			depth++
-		case pg.Token_ASCII_41, pg.Token_ASCII_93:
-			depth--
-		case pg.Token_ASCII_44:
-			if depth > 0 {
-				continue
-			}
-			if argument == nth {
-				behind = at
-			} else if argument++; argument == nth {
-				begin = at + 1
-			}
-		}
-		if behind < closing {
-			break
-		}
-	}
+	open := b.opening(f)
+	closing := b.closing(open)
+	ends := slices.Concat([]int{open}, b.commas(open, closing), []int{closing})
+	begin := ends[nth] + 1
 	if f.Args[nth].GetNamedArgExpr() != nil {
 		begin += 2 // condition =>
 	}
-	return f.Args[nth], int(b.tokens[begin].Start), int(b.tokens[behind-1].End)
+	return f.Args[nth], int(b.tokens[begin].Start), int(b.tokens[ends[nth+1]-1].End)
 }
 
 // countUnder puts in place of a condition what it says of each group of the publication: the
 // share of its people who meet it by their values, whether by the labels all do, and whether
 // one may.
-func (b *binder) countUnder(
-	f *pg.FuncCall, codes *catalog.Relation, condition *pg.Node, first, end int, place ecg.Place,
-) error {
-	parent := b.parentOf(codes)
+func (b *binder) countUnder(f *pg.FuncCall, codes *catalog.Relation, place ecg.Place) error {
+	condition, first, end := b.conditionArgument(f)
+	parent := b.snapshot.Referred(codes)
 	if !codes.IsJoint() || !codes.Lent() || parent == nil || parent.AggregateOnly {
-		refusal := sqlstate.New(sqlstate.FeatureNotSupported, "the codes of %q are published without their subjects' columns", codes.Name)
+		refusal := sqlstate.New(sqlstate.FeatureNotSupported,
+			"the codes of %q are published without their subjects' columns", codes.Name)
+		hint := "Leave the condition out."
 		if parent != nil {
-			refusal = refusal.WithHint("%s", published(codes, parent))
+			hint = published(codes, parent)
 		}
-		return refusal.At(b.statement, first)
+		return refusal.WithHint("%s", hint).At(b.statement, first)
 	}
 	if named := condition.GetNamedArgExpr(); named != nil {
 		condition = named.Arg
@@ -244,12 +223,11 @@ func (b *binder) countUnder(
 	if err != nil {
 		return err
 	}
-	share := "SELECT " + catalog.FamilyColumn + ", pg_catalog.avg(CASE WHEN "
-	alias := " AS " + quoted(e.alias)
+	group, alias := catalog.FamilyColumn, " AS "+quoted(e.alias)
 	parts := slices.Concat(
-		words("ARRAY(SELECT ARRAY["+catalog.FamilyColumn+", tailor_label_share, COALESCE("), judged.certain,
+		words("ARRAY(SELECT ARRAY["+group+", tailor_label_share, COALESCE("), judged.certain,
 		words(", false)::pg_catalog.int4, COALESCE("), judged.possible,
-		words(", false)::pg_catalog.int4] FROM ("+share))
+		words(", false)::pg_catalog.int4] FROM (SELECT "+group+", pg_catalog.avg(CASE WHEN "))
 	if err := b.editAt(first, parts); err != nil {
 		return err
 	}
@@ -257,33 +235,12 @@ func (b *binder) countUnder(
 		return err
 	}
 	b.plan.lends(parent)
-	if !slices.Contains(b.plan.Joined, codes) {
-		b.plan.Joined = append(b.plan.Joined, codes)
-	}
+	b.plan.joins(codes)
 	return b.editAt(end, []edit{
 		{text: "THEN 1 ELSE 0 END)::pg_catalog.float8 AS tailor_label_share FROM"},
 		{relation: codes, parent: true, text: alias + " GROUP BY 1) AS tailor_label_met JOIN"},
-		{relation: codes, labels: true, text: alias + " USING (" + catalog.FamilyColumn + "))"},
+		{relation: codes, labels: true, text: alias + " USING (" + group + "))"},
 	})
-}
-
-// editAt puts parts of a text at an offset.
-func (b *binder) editAt(at int, parts []edit) error {
-	for _, e := range parts {
-		e.start, e.end = at, at
-		if err := b.edit(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// parentOf is the relation whose subjects have the codes, nil if it is not protected.
-func (b *binder) parentOf(codes *catalog.Relation) *catalog.Relation {
-	if codes.Parent == nil {
-		return nil
-	}
-	return b.snapshot.Protected(catalog.Name{Schema: codes.Parent.Schema, Name: codes.Parent.Name})
 }
 
 // read notes that the statement at hand reads a protected relation. It ends one

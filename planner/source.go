@@ -56,6 +56,17 @@ func (b *binder) edit(e edit) error {
 	return nil
 }
 
+// editAt puts parts of a text at an offset, one behind the other.
+func (b *binder) editAt(at int, parts []edit) error {
+	for _, e := range parts {
+		e.start, e.end = at, at
+		if err := b.edit(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // trail notes an insertion that closes what others at its offset are inside of.
 func (b *binder) trail(at int, text string) error {
 	if err := b.grow(len(text)); err != nil {

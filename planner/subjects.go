@@ -26,16 +26,13 @@ func (b *binder) countsAll(target *pg.ResTarget, s *pg.SelectStmt, sc *scope) (b
 	if !slices.Contains(b.plan.Counted, whole) {
 		b.plan.Counted = append(b.plan.Counted, whole)
 	}
-	open := b.tokenAt(int(f.Location))
-	for b.tokens[open].Token != pg.Token_ASCII_40 {
-		open++
-	}
+	first, end := b.extentOf(f)
 	// There are at least as many rows; without any, none is a subject.
 	text := fmt.Sprintf("LEAST(pg_catalog.count(*), %d::pg_catalog.int8)", whole.Subjects)
 	if target.Name == "" {
 		text += " AS " + quoted("count")
 	}
-	return true, b.replace(int(f.Location), int(b.tokens[b.closing(open)].End), text)
+	return true, b.replace(first, end, text)
 }
 
 // isSubjectCount says whether a call has the form of count(DISTINCT column).

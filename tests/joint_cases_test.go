@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -34,6 +35,8 @@ func boundsCasesUnderConditions(t *testing.T, s *testCluster) {
 	c.jointly(t, owner)
 	mustExec(t, owner, `CREATE TEMP TABLE held AS SELECT u.age, u.sex, array_agg(d.code) AS codes
 		FROM under u LEFT JOIN under_codes d ON d.person = u.id GROUP BY u.id`)
+	mustExec(t, owner, fmt.Sprintf("CALL tailor.activate('%s')",
+		enroll(t, owner, "apart", 400).codes))
 	p := s.serve(t)
 	conn := connect(t, p.dsn(s.reader(t)))
 	const sets = `(VALUES ('{}'::text[]), ('{C00}'), ('{C01}'), ('{C05}'), ('{C11}'),
@@ -89,6 +92,13 @@ func boundsCasesUnderConditions(t *testing.T, s *testCluster) {
 	const asksParameters = "SELECT lower FROM tailor.case_count('under_codes', $1, age >= $2)"
 	if n := one[int](t, conn, asksParameters, []string{"C00"}, 0); n == 0 {
 		t.Error("with parameters nobody is counted for certain")
+	}
+	_, err := conn.Exec(t.Context(),
+		"SELECT * FROM tailor.case_count('apart_codes', '{}', age > 40)")
+	refusal, _ := asRefusal(err)
+	if refusal == nil || refusal.Code != "0A000" ||
+		!strings.Contains(refusal.Hint, "CALL tailor.joint('public.apart_codes'") {
+		t.Errorf("a condition on people of whom codes are by themselves: %v", errorText(err))
 	}
 	for _, bad := range []struct{ condition, code string }{
 		{"zip = '10000'", "42501"},
