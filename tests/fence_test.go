@@ -132,7 +132,7 @@ func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
 	if soaks() {
 		some = plans
 	}
-	showsNothingInJoins(t, direct, "fences", 11, some)
+	showsNothingInJoins(t, direct, "fences", 12, some)
 }
 
 // TestPostgreSQLReadsAReleaseInParallel behind its fence, and where only aggregates

@@ -74,4 +74,12 @@ func TestAReleaseThatIsBeingMadeIsWaitedForAWhile(t *testing.T) {
 	if len(shares) < 2 {
 		t.Errorf("told of the shares %v only", shares)
 	}
+	// Nor do they end a record that has to wait.
+	holder := s.superuser(t)
+	mustExec(t, holder, `SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;
+		BEGIN; LOCK TABLE tailor.audit_log IN SHARE ROW EXCLUSIVE MODE`)
+	time.AfterFunc(time.Second, func() { _, _ = holder.Exec(context.Background(), "ROLLBACK") })
+	if _, err := reader.Exec(t.Context(), question); err != nil {
+		t.Errorf("while records wait: %v", errorText(err))
+	}
 }

@@ -25,6 +25,13 @@ func openTable(ctx context.Context, dsn string, besideFile bool) (*table, error)
 	config.ConnConfig.RuntimeParams["application_name"] = "tailor audit"
 	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
 	config.ConnConfig.RuntimeParams["jit"] = "off"
+	// The log has a deadline of its own for each batch.
+	for _, timeout := range []string{
+		"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout",
+		"idle_session_timeout",
+	} {
+		config.ConnConfig.RuntimeParams[timeout] = "0"
+	}
 	// A batch is a few lines, of which PostgreSQL knows nothing, and so are the
 	// tables when it first plans for them: it would read them whole.
 	for _, whole := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin"} {
