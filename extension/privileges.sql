@@ -26,7 +26,7 @@ BEGIN
         IF object.proname IN (
             'protect', 'define_dataset', 'write_data_set', 'data_set_parent', 'data_sets', 'read_data_sets_anew', 'assert_column', 'define_hierarchy', 'classify', 'require', 'set_valued', 'joint', 'chain_scope', 'seed', 'project', 'join_project', 'leave_project', 'max_share', 'cohort', 'departures', 'changes', 'cuts', 'indexes', 'erase', 'write_erasure', 'tables_about', 'gate', 'recode', 'rows', 'represent', 'shared_fact', 'schedule', 'clear_draft',
             'draft', 'grant_reader', 'activate', 'take_privileges', 'made_anew', 'hand_over',
-                'unprotect', 'remove_policy', 'orphans', 'drop_orphans', 'refresh',
+                'unprotect', 'keep_fidelity', 'remove_policy', 'orphans', 'drop_orphans', 'refresh',
                 'forget_chains', 'restored', 'fingerprint',
             'computed_columns', 'telling_columns', 'stored_type', 'phases', 'key_columns', 'write_protection', 'write_hierarchy', 'put_in_force', 'renew_copy', 'begin_anew', 'apply_alone',
             'owns', 'assert_owner', 'parents', 'in_step', 'hold', 'family', 'ancestors', 'lineage', 'members', 'reader_roles', 'ways', 'unreachable') THEN

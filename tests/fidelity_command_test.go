@@ -1,8 +1,10 @@
 package tests
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +41,61 @@ func TestFidelityWritesFilesForTheirOwnerOnly(t *testing.T) {
 		if strings.Contains(string(raw), "<script") {
 			t.Errorf("%s has a script", format)
 		}
+	}
+}
+
+// TestFidelityKeepsWhatItHasMeasured holds what the console is given against the report.
+func TestFidelityKeepsWhatItHasMeasured(t *testing.T) {
+	p := shared.serve(t)
+	workload := workloadFile(t, `-- ages
+SELECT age, count(*) FROM patients GROUP BY age;
+-- one cell
+SELECT avg(cost) FROM visits;
+-- names
+SELECT name, age FROM patients;`)
+	code, stdout, stderr := tool(t, fidelityArgs(t, p, "--workload", workload, "--at-least", "1",
+		"--format", "json", "--keep")...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	var report fidelity.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	direct := shared.superuser(t)
+	kept := func(table string) (s fidelity.TableSummary) {
+		t.Helper()
+		raw := one[[]byte](t, direct, `SELECT summary FROM tailor.fidelity f
+			JOIN tailor.protection p USING (relation) WHERE f.version = p.active
+			AND f.author = 'dba' AND relation = '`+table+`'::regclass`)
+		if err := json.Unmarshal(raw, &s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	ages := report.Queries[0].Comparison.Large
+	got := kept("public.patients")
+	if got.Queries != 2 || got.Compared != 1 || got.Cells != ages.Cells || got.Cells < 50 {
+		t.Errorf("kept of patients: %+v, measured %d cells", got, ages.Cells)
+	}
+	if got.Median == nil || math.Abs(*got.Median-*ages.Median) > 0.0005 ||
+		got.P90 == nil || math.Abs(*got.P90-*ages.P90) > 0.0005 {
+		t.Errorf("kept are %v and %v of %v and %v", got.Median, got.P90, *ages.Median, *ages.P90)
+	}
+	if len(got.Refused) != 1 || got.Refused[0].Name != "names" ||
+		!strings.Contains(got.Refused[0].Reason, "permission denied") {
+		t.Errorf("refused: %+v", got.Refused)
+	}
+	// The error of a single cell would give the true figure away.
+	if v := kept("public.visits"); v.Cells != 1 || v.Median != nil || v.P90 != nil {
+		t.Errorf("kept of one cell: %+v", v)
+	}
+	other := p.reader(t)
+	mustExec(t, direct, `GRANT tailor_admin TO `+other)
+	_, err := connect(t, fmt.Sprintf("postgres://%[1]s:%[1]s@%[2]s/hospital?sslmode=disable", other,
+		p.cluster.Address())).Exec(t.Context(), `CALL tailor.keep_fidelity('public.patients', '{}')`)
+	if codeIn(err) != "42501" {
+		t.Errorf("somebody who does not own the table keeps a summary: %v", err)
 	}
 }
 

@@ -35,8 +35,12 @@ func TestALoginInARushFindsEveryChangeOfItsRole(t *testing.T) {
 		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		before := one[time.Time](t, direct, "SELECT pg_conf_load_time()")
 		mustExec(t, direct, "SELECT pg_reload_conf()")
-		time.Sleep(20 * time.Millisecond) // until the server's processes have noticed
+		waitFor(t, func() bool {
+			return one[time.Time](t, direct, "SELECT pg_conf_load_time()").After(before)
+		})
+		time.Sleep(100 * time.Millisecond) // until its other processes have noticed
 	}
 	for i, c := range []struct {
 		claim, change, undo string

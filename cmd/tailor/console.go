@@ -18,11 +18,14 @@ func consoleFault(address string) error {
 
 // openConsole serves the console at an address, empty for none, and returns
 // what ends it.
-func openConsole(ctx context.Context, address, dsn, upstream string, policies *catalog.Catalog, log *slog.Logger) (func(), error) {
+func openConsole(
+	ctx context.Context, address, dsn, upstream string, policies *catalog.Catalog, log *slog.Logger,
+) (func(), error) {
 	if address == "" {
 		return func() {}, nil
 	}
-	c, err := console.Open(ctx, console.Config{Listen: address, DSN: dsn, Upstream: upstream}, policies, log)
+	config := console.Config{Listen: address, DSN: dsn, Upstream: upstream}
+	c, err := console.Open(ctx, config, policies, drafter{dsn}, log)
 	if err != nil {
 		return nil, err
 	}

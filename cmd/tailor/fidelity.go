@@ -27,6 +27,7 @@ type fidelityOptions struct {
 	atLeast                           int
 	ks                                []int
 	timeout                           time.Duration
+	keep                              bool
 }
 
 const fidelityHelp = `
@@ -101,6 +102,12 @@ func runFidelity(ctx context.Context, args []string, _ io.Reader, stdout, stderr
 		"out",
 		"",
 		"`FILE` to write, readable for you only; standard output if not given",
+	)
+	flags.BoolVar(
+		&o.keep,
+		"keep",
+		false,
+		"keep a summary in the database, for the console: of tables of yours, without a true figure",
 	)
 	describe(flags, fidelityHelp)
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
@@ -213,6 +220,11 @@ func (o *fidelityOptions) execute(ctx context.Context, stdout, stderr io.Writer)
 	if err != nil {
 		return fidelityFault(ctx, err)
 	}
+	if o.keep {
+		if err := o.keepSummaries(ctx, report.Tables()); err != nil {
+			return err
+		}
+	}
 	report.Made, report.Database, report.Reader = time.Now().UTC().Truncate(
 		time.Second,
 	), database, reader
@@ -221,6 +233,42 @@ func (o *fidelityOptions) execute(ctx context.Context, stdout, stderr io.Writer)
 		return atomicfile.Write(o.out, 0o600, write)
 	}
 	return write(stdout)
+}
+
+// keepSummaries keeps what is told of tables that the owner's role owns.
+func (o *fidelityOptions) keepSummaries(
+	ctx context.Context, summaries map[string]*fidelity.TableSummary,
+) error {
+	conn, err := connectTo(ctx, o.dsn, nil)
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(conn)
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		relations, err := catalog.LoadPolicies(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, r := range relations {
+			summary, measured := summaries[r.Schema+"."+r.Name]
+			if !measured {
+				continue
+			}
+			var mine bool
+			if err := tx.QueryRow(ctx, "SELECT tailor.owns($1)", r.OID).Scan(&mine); err != nil {
+				return err
+			}
+			if !mine {
+				continue
+			}
+			_, err := tx.Exec(ctx, "CALL tailor.keep_fidelity($1, $2)", r.OID, summary)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return refusal(ctx, "keep the summary", err)
 }
 
 func writeFidelity(w io.Writer, report *fidelity.Report, format string) error {

@@ -57,7 +57,7 @@ func initPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
 	status, done := statusLine(o.notices)
 	defer done()
 	all, _ := settings(o.k)
-	found, err := surveySchema(ctx, o.dsn, o.schema, all[len(all)-1].k, status)
+	found, err := surveySchema(ctx, o.dsn, o.schema, "", all[len(all)-1].k, status)
 	done()
 	if err != nil {
 		return err

@@ -97,6 +97,8 @@ func (t *surveyedTable) set() *surveyedColumn {
 	return nil
 }
 
+const besideCodes = "hidden: beside codes nothing else can be shown"
+
 // classes are the columns as they were chosen.
 func (t *surveyedTable) classes() []classedColumn {
 	set := t.set()
@@ -111,7 +113,7 @@ func (t *surveyedTable) classes() []classedColumn {
 			class.class, class.remark = identify.DirectIdentifier, "whom a row is about"
 		case set != nil && c != set:
 			class.class = identify.DirectIdentifier
-			class.remark = "hidden: beside codes nothing else can be shown"
+			class.remark = besideCodes
 		case class.class == identify.QuasiIdentifier:
 			class.hierarchy = c.hierarchy
 		}

@@ -296,9 +296,20 @@ func (t *surveyedTable) take(c *surveyedColumn, answer string) (complaint string
 		c.answer = c.choice()
 		return ""
 	}
-	letter := answer[0]
+	if len(answer) > 1 {
+		return "answer with one of the letters"
+	}
+	if complaint := t.complaint(c, answer[0]); complaint != "" {
+		return complaint
+	}
+	c.answer, c.uncovered = answer[0], ""
+	return ""
+}
+
+// complaint says why a column cannot have a class, "" if it can.
+func (t *surveyedTable) complaint(c *surveyedColumn, letter byte) string {
 	switch {
-	case len(answer) > 1 || classOf[letter] == identify.Unclassified:
+	case classOf[letter] == identify.Unclassified:
 		return "answer with one of the letters"
 	case letter == asQuasiIdentifier && c.hierarchy == nil:
 		return c.lack() + ": s, k or h"
@@ -307,7 +318,6 @@ func (t *surveyedTable) take(c *surveyedColumn, answer string) (complaint string
 	case letter == asCodes && !t.repeats():
 		return "each " + t.subject + " has one row, and no set"
 	}
-	c.answer, c.uncovered = letter, ""
 	return ""
 }
 

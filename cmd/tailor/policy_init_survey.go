@@ -80,16 +80,17 @@ func (t *surveyedTable) repeats() bool {
 }
 
 // surveySchema finds the tables of a schema and measures them, in one snapshot. k is the largest
-// that may be chosen.
+// that may be chosen. Tables that a role may not read are left out, whatever the connection may;
+// without a name the connection's role counts alone.
 func surveySchema(
-	ctx context.Context, dsn, schema string, k int, status func(string),
+	ctx context.Context, dsn, schema, role string, k int, status func(string),
 ) (*survey, error) {
 	s := &survey{refers: make(map[tableColumn]tableColumn)}
 	err := inSnapshot(ctx, dsn, func(tx pgx.Tx) error {
 		if err := assertInstalled(ctx, tx); err != nil {
 			return err
 		}
-		names, err := s.list(ctx, tx, schema)
+		names, err := s.list(ctx, tx, schema, role)
 		if err != nil {
 			return err
 		}
@@ -131,8 +132,11 @@ SELECT c.oid::oid, c.relname::text,
             WHEN EXISTS (SELECT FROM tailor.policies p
                 WHERE p.relation = c.oid AND p.policy IS NOT NULL)
                 THEN 'it is protected; tailor policy export writes its policy'
+            WHEN $2 <> '' AND NOT pg_catalog.has_table_privilege($2, c.oid, 'SELECT')
+                THEN pg_catalog.format('%I may not read it', $2)
             WHEN NOT pg_catalog.has_table_privilege(c.oid, 'SELECT')
-                THEN 'the role of --dsn may not read it'
+                THEN pg_catalog.format('%I may not read it; GRANT SELECT ON %s TO %1$I lets it',
+                    current_user, c.oid::pg_catalog.regclass)
             WHEN c.relrowsecurity THEN 'it has row-level security'
             ELSE '' END,
        EXISTS (SELECT FROM pg_catalog.aclexplode(c.relacl) a
@@ -143,7 +147,9 @@ WHERE c.relnamespace = pg_catalog.to_regnamespace(pg_catalog.quote_ident($1))
 ORDER BY c.relname`
 
 // list finds the tables, and says which are left out. It returns their names.
-func (s *survey) list(ctx context.Context, tx pgx.Tx, schema string) ([]pgx.Identifier, error) {
+func (s *survey) list(
+	ctx context.Context, tx pgx.Tx, schema, role string,
+) ([]pgx.Identifier, error) {
 	var there bool
 	err := tx.QueryRow(ctx,
 		`SELECT pg_catalog.to_regnamespace(pg_catalog.quote_ident($1)) IS NOT NULL`, schema,
@@ -156,7 +162,7 @@ func (s *survey) list(ctx context.Context, tx pgx.Tx, schema string) ([]pgx.Iden
 			fmt.Sprintf("there is no schema %q", schema), "name one as PostgreSQL stores it",
 		}
 	}
-	rows, err := tx.Query(ctx, selectTables, schema)
+	rows, err := tx.Query(ctx, selectTables, schema, role)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ func (c *Console) reads() map[string]read {
 		"epochs":       c.epochs,
 		"waiting":      c.waiting,
 		"findings":     c.findings,
+		"schemas":      c.schemas,
 	}
 }
 

@@ -113,6 +113,7 @@ const livePause = time.Second
 // with the session.
 func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // nothing more is read of the request
 	w.Header().Set("Content-Type", "text/event-stream")
 	tick := time.NewTicker(livePause)
 	defer tick.Stop()

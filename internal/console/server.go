@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -48,6 +49,8 @@ func (c Config) Validate() error {
 type Console struct {
 	pool     *pgxpool.Pool
 	losses   LossMeter
+	drafter  Drafter
+	drafting sync.Mutex // held while a draft is made
 	measures measures
 	classes  classes
 	chatter  chatter
@@ -69,7 +72,7 @@ const statementTimeout = "10000"
 
 // Open starts to serve the page.
 func Open(
-	ctx context.Context, config Config, losses LossMeter, log *slog.Logger,
+	ctx context.Context, config Config, losses LossMeter, drafter Drafter, log *slog.Logger,
 ) (*Console, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -89,7 +92,7 @@ func Open(
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	c := &Console{
-		pool: pool, losses: losses, log: log, listener: listener,
+		pool: pool, losses: losses, drafter: drafter, log: log, listener: listener,
 		sessions: newSessions(time.Now), gate: newGate(login, time.Now),
 	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -148,6 +151,7 @@ func (c *Console) handler() http.Handler {
 		mux.HandleFunc("GET /api/"+path, c.signedIn(c.reading(read)))
 	}
 	mux.HandleFunc("GET /api/live", c.signedIn(c.live))
+	mux.HandleFunc("GET /api/draft", c.signedIn(c.draft))
 	// Browsers say where a request comes from; those of other sites are refused.
 	return guarded(http.NewCrossOriginProtection().Handler(mux))
 }

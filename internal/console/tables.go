@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -188,6 +189,15 @@ type page struct {
 	Workload []workload `json:"workload"`
 	Progress []progress `json:"progress"`
 	Compared *compared  `json:"compared"`
+	Fidelity *fidelity  `json:"fidelity"` // nil if nobody has measured it
+}
+
+// fidelity is what tailor fidelity --keep has found last; Summary is a fidelity.TableSummary.
+type fidelity struct {
+	Version  int             `json:"version"`
+	Measured time.Time       `json:"measured"`
+	Author   string          `json:"author"`
+	Summary  json.RawMessage `json:"summary"`
 }
 
 // version is one version of a policy, and what came of the statements while it was in force.
@@ -268,7 +278,7 @@ func (c *Console) table(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	for _, read := range []func(context.Context, *page) error{
-		c.readVersions, c.readReaders, c.readWorkload, c.readProgress,
+		c.readVersions, c.readReaders, c.readWorkload, c.readProgress, c.readFidelity,
 	} {
 		if err := read(ctx, p); err != nil {
 			return nil, err
@@ -370,5 +380,17 @@ func (c *Console) readProgress(ctx context.Context, p *page) error {
 		return err
 	}
 	p.Progress, err = pgx.CollectRows(rows, pgx.RowToStructByPos[progress])
+	return err
+}
+
+func (c *Console) readFidelity(ctx context.Context, p *page) error {
+	var m fidelity
+	err := c.pool.QueryRow(ctx, `SELECT version, measured, author, summary FROM tailor.fidelity
+		WHERE relation::regclass::text = $1`, p.Relation).Scan(
+		&m.Version, &m.Measured, &m.Author, &m.Summary)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	p.Fidelity = &m
 	return err
 }

@@ -7,7 +7,7 @@ const sections = [
   ['policies', 'Policies'], ['epochs', 'Epochs'], ['doctor', 'Doctor'],
 ];
 // Pages that belong to a section.
-const below = { query: 'queries', table: 'tables' };
+const below = { query: 'queries', table: 'tables', draft: 'policies' };
 // Sections that change with every statement.
 const lively = ['overview', 'queries'];
 

@@ -52,7 +52,8 @@ const command = (label, text) =>
 export const nothingProtected = () => h('div', { class: 'first' },
   h('h2', {}, 'Begin here: no table is protected yet'),
   h('ol', {},
-    h('li', {}, 'Draft a policy: what each column is, and how small a group may be.',
+    h('li', {}, to('draft', {}, 'Draft a policy'), ' here, or in a terminal: what each column ' +
+      'is, and how small a group may be.',
       command('Draft a policy', 'tailor policy init --dsn DSN --schema public --out policy.yaml')),
     h('li', {}, 'See what it would show and lose, before anything is in force.',
       command('See what it does', 'tailor policy plan --dsn DSN policy.yaml')),
@@ -91,7 +92,7 @@ async function tablePage(get, parameters) {
     t.version === null ? draft(t) : [
       t.releases.length ? t.releases.map((r) => release(t, r)) : h('p', { class: 'first' },
         'Nothing is shown yet: a proxy makes the release from the copy, or the first query does.'),
-      freshness(t), h('h2', { id: 'columns' }, 'Columns'), columns(t), workload(t),
+      freshness(t), h('h2', { id: 'columns' }, 'Columns'), columns(t), workload(t), fidelity(t),
     ],
     h('h2', {}, 'Who reads it'), readers(t),
     h('h2', {}, 'Latest statements'), statementsOf(t, found),
@@ -230,8 +231,36 @@ function workload(t) {
         const found = figures(w, 'exact');
         return cell.percent(found.length ? Math.min(...found) : null);
       }, 'number'],
-    ], t.workload),
-    h('p', { class: 'quiet' }, 'tailor fidelity measures how far off answers are.')];
+    ], t.workload)];
+}
+
+// fidelity has how far answers were off when that was measured.
+function fidelity(t) {
+  const title = h('h2', {}, 'Fidelity');
+  if (!t.fidelity) {
+    return [title, h('p', {}, 'Nobody has measured how far answers are off. For a file of queries:'),
+      command('Measure how far answers are off', 'tailor fidelity --dsn OWNER --proxy READER ' +
+        '--workload FILE.sql --keep')];
+  }
+  const { version, measured, author, summary: f } = t.fidelity;
+  return [title,
+    h('p', {}, `Relative errors of ${number(f.compared)} queries of ${number(f.queries)}, `,
+      'measured ', moment(measured), ` (${ago(measured)}) by ${author}`,
+      version === t.version ? '.' : `, under version ${version} of the policy.`),
+    h('dl', {},
+      h('dt', {}, 'large cells'), h('dd', {}, number(f.cells)),
+      h('dt', {}, 'median error'), h('dd', {}, percent(f.median)),
+      h('dt', {}, '90 % are off by at most'), h('dd', {}, percent(f.p90)),
+      h('dt', {}, 'groups that are shown'), h('dd', {}, percent(f.coverage))),
+    table('Which columns errors come with', [
+      ['column', (c) => c.name], ['queries', (c) => cell.number(c.queries), 'number'],
+      ['share of all error', (c) => cell.percent(c.share), 'number'],
+      ['median error', (c) => cell.percent(c.median), 'number'],
+      ['90 % at most', (c) => cell.percent(c.p90), 'number'],
+    ], f.columns),
+    f.refused.length ? table('Queries that were refused', [
+      ['query', (q) => q.name], ['reason', (q) => q.reason],
+    ], f.refused) : null];
 }
 
 function readers(t) {

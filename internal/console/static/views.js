@@ -1,11 +1,12 @@
 // The sections of the page. A view takes what it needs from the server and
 // gives the elements to show.
-import { h, s, percent, number, moment, cell, table, toTable } from './dom.js';
+import { h, s, percent, number, moment, cell, table, to, toTable } from './dom.js';
 import { treeOf } from './tree.js';
 
 export { overview } from './overview.js';
 export { tables, table } from './tables.js';
 export { queries, query } from './statements.js';
+export { draft } from './draft.js';
 
 export async function chains(get) {
   const list = await get('chains');
@@ -62,7 +63,9 @@ const changed = (p) => p.differences && [
 
 export async function policies(get) {
   const list = await get('policies');
-  return [h('h1', {}, 'Policies'), list.length ? list.map((p) => h('details', { open: p.active },
+  return [h('h1', {}, 'Policies'), h('p', {}, to('draft', {}, 'Draft a policy'),
+    ' for tables that are not protected yet.'),
+  list.length ? list.map((p) => h('details', { open: p.active },
     h('summary', {}, h('strong', {}, p.relation),
       ` version ${p.version}${p.active ? ', in force' : ''}, by ${p.author}, `,
       moment(p.created)),
