@@ -13,7 +13,7 @@ func FamilyView(release string) string { return release + "_family" }
 // subjects, which stand for their keys.
 func (c *Chain) createFamilyView(r *Relation, dictionaries []*dictionary) string {
 	list := append([]string{fmt.Sprintf("e.%s AS %s", rowColumn, ident(r.Subject))}, c.shownList(r, dictionaries, r.Subject)...)
-	return c.viewOver(r, FamilyView(c.name()), list, "")
+	return c.viewOver(FamilyView(c.name()), list, "")
 }
 
 // inFamily says whether rows of the release have numbers by which they are joined with

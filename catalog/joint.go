@@ -331,9 +331,9 @@ func (c *Catalog) readGroups(ctx context.Context, r *Relation, chain *Chain) (*e
 	return ecg.NewRoot(shown, ecg.HighestRisk(r.K), ecg.Local, nil), nil
 }
 
-// createPeopleView is the statement that defines what a joint publication shows of the
+// createPeopleViews are the statements that define what a joint publication shows of the
 // parent: a row for each of its subjects, under the parent's own names.
-func (c *Chain) createPeopleView(r *Relation) string {
+func (c *Chain) createPeopleViews(r *Relation) []string {
 	subject := r.Column(r.Subject)
 	list := []string{
 		fmt.Sprintf("e.%s::%s AS %s", rowColumn, subject.Type, ident(r.Parent.Subject)),
@@ -345,9 +345,12 @@ func (c *Chain) createPeopleView(r *Relation) string {
 		list = append(list, fmt.Sprintf("e.%s AS %s", ident(r.borrowed[i].Name), ident(column.Name)))
 		labels = append(labels, fmt.Sprintf("e.%s AS %s", ident(r.borrowed[i].LabelColumn()), ident(column.LabelColumn())))
 	}
-	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.people_%d WHERE %s%s) e",
-		ParentView(c.name()), commas(append(list, labels...)), c.publication,
-		c.admitted(parentAdmission(c.number)), fence)
+	views := c.publishedViews(ParentView(c.name()), append(list, labels...), "people",
+		parentAdmission(c.number))
+	if subject.Type == "bigint" { // of other types than numbers the cast keeps an index from being used
+		views = append(views, c.indexed("people", fmt.Sprintf("(%s::bigint)", rowColumn)))
+	}
+	return views
 }
 
 // FamilyColumn is the number of the group that a subject of a joint publication is in. No
@@ -371,8 +374,5 @@ func (c *Chain) createFamiliesView(r *Relation) string {
 			add(own.HighColumn(), shown.HighColumn())
 		}
 	}
-	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM "+
-		"(SELECT * FROM tailor_store.family_%d WHERE %s%s) e",
-		LabelView(c.name()), commas(list), c.publication,
-		c.admitted(parentAdmission(c.number)), fence)
+	return c.fenced(LabelView(c.name()), list, "family", parentAdmission(c.number))
 }

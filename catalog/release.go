@@ -377,10 +377,10 @@ const fence = " OFFSET '0'"
 // by the table, before it shows a row to anything (publishTables).
 func (c *Chain) createView(r *Relation, dictionaries []*dictionary) string {
 	list := c.shownList(r, dictionaries, "")
-	if r.Parent != nil && !r.IsJoint() {
+	if r.Parent != nil {
 		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	}
-	return c.viewOver(r, c.name(), list, "")
+	return c.viewOver(c.name(), list, "")
 }
 
 // shownList are the columns of a release with their labels, but for one by its name.
@@ -423,7 +423,7 @@ func (c *Chain) createParentView(r *Relation, dictionaries []*dictionary) string
 	}
 	list = append(append(list, labels...), fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	admitted := " WHERE " + c.admitted(parentAdmission(c.number))
-	return c.viewOver(r, ParentView(c.name()), list, admitted)
+	return c.viewOver(ParentView(c.name()), list, admitted)
 }
 
 // createLabelView is the statement that defines the one row with the labels of
@@ -454,15 +454,10 @@ func (c *Chain) createLabelView(r *Relation, dictionaries []*dictionary) string 
 }
 
 // viewOver is the statement that defines a view of a chain's rows, with a condition or
-// without. A publication of codes, whose table asks for nothing, is read behind a fence.
-func (c *Chain) viewOver(r *Relation, name string, list []string, condition string) string {
-	from := c.table("row") + " e" + condition
-	if r.SetValued != nil {
-		from = fmt.Sprintf("(SELECT * FROM tailor_store.epoch_%d WHERE %s%s) e", c.publication,
-			c.admitted(c.number), fence)
-	}
-	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM %s", name,
-		strings.Join(list, ", "), from)
+// without.
+func (c *Chain) viewOver(name string, list []string, condition string) string {
+	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM %s e%s", name,
+		strings.Join(list, ", "), c.table("row"), condition)
 }
 
 // views are those of a release that its readers read.
@@ -476,6 +471,12 @@ func (c *Chain) views(r *Relation) []string {
 	}
 	if r.inFamily() {
 		views = append(views, "tailor_release."+FamilyView(c.name()))
+	}
+	if r.SetValued != nil {
+		views = append(views, "tailor_release."+KeyedView(c.name()))
+	}
+	if r.IsJoint() {
+		views = append(views, "tailor_release."+KeyedView(ParentView(c.name())))
 	}
 	return views
 }

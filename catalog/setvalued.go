@@ -84,9 +84,9 @@ func (c *Catalog) showPublication(
 		if !first {
 			chain.edition = max(chain.edition, chain.generation-1) + 1
 		}
-		views := []string{chain.createView(r, nil)}
+		views := chain.createCodesViews(r)
 		if r.IsJoint() {
-			views = append(views, chain.createPeopleView(r), chain.createFamiliesView(r))
+			views = append(append(views, chain.createPeopleViews(r)...), chain.createFamiliesView(r))
 		}
 		if r.Scope != "project" {
 			views = append(views, chain.grantStatement(r, readers))
@@ -112,6 +112,52 @@ func (c *Catalog) showPublication(
 	}
 	return execute(ctx, tx, "SELECT nextval('tailor.catalog_version')",
 		"SELECT pg_notify('tailor', 'policies')")
+}
+
+// createCodesViews are the statements that define a release of codes.
+func (c *Chain) createCodesViews(r *Relation) []string {
+	list := c.shownList(r, nil, "")
+	if r.Parent != nil && !r.IsJoint() {
+		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
+	}
+	views := c.publishedViews(c.name(), list, "epoch", c.number)
+	if subject := r.Column(r.Subject); subject != nil && subject.Pseudonym {
+		views = append(views, c.indexed("epoch", ident(subject.Name)))
+	}
+	return views
+}
+
+// indexed is the statement that makes a table of a publication, which other chains may read,
+// be found by its subjects.
+func (c *Chain) indexed(table, subject string) string {
+	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %[1]s_%[2]d_subject "+
+		"ON tailor_store.%[1]s_%[2]d (%[3]s)", table, c.publication, subject)
+}
+
+// KeyedView is the view that shows what another of a release of codes does, and lets
+// PostgreSQL find the rows of one subject by an index.
+func KeyedView(view string) string { return view + "_keyed" }
+
+// publishedViews are the statements that define a view of a publication's table in two forms.
+// Both ask for admission, which the table does not, before they show a row to anything. One
+// is read behind a fence, which no condition passes, but statistics do; the other is a
+// barrier, through which PostgreSQL sees no statistics, but which it asks for the rows of a
+// subject. So whole tables are joined by the one, and subqueries are asked of the other, once
+// for each row of the query around them (docs/decisions/joint.md).
+func (c *Chain) publishedViews(name string, list []string, table string, admission int) []string {
+	return []string{
+		c.fenced(name, list, table, admission),
+		fmt.Sprintf("CREATE VIEW tailor_release.%s WITH (security_barrier) AS SELECT %s "+
+			"FROM tailor_store.%s_%d e WHERE %s", KeyedView(name), commas(list), table,
+			c.publication, c.admitted(admission)),
+	}
+}
+
+// fenced is the statement that defines a view of a publication's table behind a fence.
+func (c *Chain) fenced(name string, list []string, table string, admission int) string {
+	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM "+
+		"(SELECT * FROM tailor_store.%s_%d WHERE %s%s) e", name, commas(list), table,
+		c.publication, c.admitted(admission), fence)
 }
 
 // takeInCodes brings the publication of codes up to date with the relation's copy, and

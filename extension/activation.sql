@@ -454,7 +454,7 @@ BEGIN
     LOOP
         CONTINUE WHEN tailor.in_step(child.relation);
         FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = child.relation ORDER BY 1 FOR UPDATE LOOP
-            lent := ARRAY(SELECT v FROM unnest(tailor.views_of(chain.number)) v WHERE v LIKE '%\_parent');
+            lent := ARRAY(SELECT v FROM unnest(tailor.views_of(chain.number)) v WHERE v ~ '_parent(_keyed)?$');
             CALL tailor.close_views(lent);
         END LOOP;
     END LOOP;

@@ -100,18 +100,9 @@ func (s *source) write(out *strings.Builder, release func(*catalog.Relation) str
 		switch {
 		case e.literal:
 			out.WriteString("'tailor_release." + release(e.relation) + "'")
-		case e.parent:
-			out.WriteString("tailor_release.")
-			out.WriteString(catalog.ParentView(release(e.relation)))
-		case e.family:
-			out.WriteString("tailor_release.")
-			out.WriteString(catalog.FamilyView(release(e.relation)))
-		case e.labels:
-			out.WriteString("tailor_release.")
-			out.WriteString(catalog.LabelView(release(e.relation)))
 		case e.relation != nil:
 			out.WriteString("tailor_release.")
-			out.WriteString(release(e.relation))
+			out.WriteString(e.viewOf(release(e.relation)))
 		case e.view != nil:
 			out.WriteByte('(')
 			e.view.write(out, release)
@@ -124,4 +115,20 @@ func (s *source) write(out *strings.Builder, release func(*catalog.Relation) str
 	parts = append(parts, part{at: out.Len(), source: from, copied: true})
 	out.WriteString(s.statement[from:])
 	return parts
+}
+
+// viewOf is the view of a release that the edit puts in place.
+func (e *edit) viewOf(release string) string {
+	switch {
+	case e.parent:
+		release = catalog.ParentView(release)
+	case e.family:
+		release = catalog.FamilyView(release)
+	case e.labels:
+		release = catalog.LabelView(release)
+	}
+	if e.keyed {
+		release = catalog.KeyedView(release)
+	}
+	return release
 }

@@ -25,6 +25,7 @@ func TestJointPublications(t *testing.T) {
 	}{
 		{"linked questions are answered", answersLinkedQuestions},
 		{"labels are of groups, and numbers are of this publication", groupsPeople},
+		{"subqueries find one subject's rows", findsOneSubject},
 		{"cases under a condition are within their bounds", boundsCasesUnderConditions},
 		{"a publication stays as it is", staysPublished},
 		{"what cannot be published jointly is refused", refusesJoint},

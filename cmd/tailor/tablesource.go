@@ -156,10 +156,14 @@ func databaseFault(ctx context.Context, operation string, err error) error {
 		return err
 	case errors.As(err, &server):
 		return &databaseError{fmt.Sprintf("%s: the server says SQLSTATE %s", operation, server.Code), remedyFor(server.Code)}
-	case errors.As(err, &connect): // names user, database and host, no password
-		return &databaseError{operation + ": " + strings.Join(strings.Fields(err.Error()), " "), "check --dsn, and that the server runs"}
 	}
-	return &databaseError{operation + ": the connection failed", "try again, and look at the server's log"}
+	said := strings.Join(strings.Fields(err.Error()), " ")
+	if errors.As(err, &connect) { // names user, database and host, no password
+		return &databaseError{operation + ": " + said, "check --dsn, and that the server runs"}
+	}
+	return &databaseError{
+		operation + ": the connection failed: " + said, "try again, and look at the server's log",
+	}
 }
 
 // remedyFor is what to do about an SQLSTATE.
