@@ -29,6 +29,12 @@ func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 	t.Cleanup(func() { _, _ = super.Exec(context.Background(), `CALL tailor.unprotect('alike'); DROP TABLE alike`) })
 	mustExec(t, dba, `CALL tailor.classify('alike', 'shown', 'sensitive'); CALL tailor.require('alike', 'l_diversity', 'shown', 2);
 		CALL tailor.activate('alike')`)
+	// Nor does one that cannot be parted at all: nobody is in it any more.
+	protect(t, dba, "emptied")
+	t.Cleanup(func() {
+		_, _ = super.Exec(context.Background(), `CALL tailor.unprotect('emptied'); DROP TABLE emptied`)
+	})
+	mustExec(t, dba, `CALL tailor.activate('emptied'); DELETE FROM emptied`)
 	args := []string{
 		"fidelity", "--dsn", owner, "--proxy", p.dsn(p.reader(t)),
 		"--workload", workloadFile(t, rehearsedWorkload),

@@ -149,7 +149,7 @@ JOIN pg_catalog.pg_roles me ON me.rolname = session_user WHERE c.oid = $1`
 // rehearse makes temporary tables, in the session of a connection, of what releases would show
 // with another k.
 func rehearse(ctx context.Context, conn *pgx.Conn, k int) (tables []string, reason string, err error) {
-	var unmet *anonymize.UnmetError
+	var failed error // of one table; others may be rehearsed
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 			return err
@@ -175,20 +175,25 @@ func rehearse(ctx context.Context, conn *pgx.Conn, k int) (tables []string, reas
 				continue
 			}
 			err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return catalog.Rehearse(ctx, tx, r, k) })
-			if errors.As(err, &unmet) {
-				continue // others may be rehearsed
-			}
-			if err != nil {
+			switch {
+			case err == nil:
+				tables = append(tables, r.Schema+"."+r.Name)
+			case ctx.Err() != nil || conn.IsClosed():
 				return err
+			default:
+				failed = fmt.Errorf("table %s.%s: %w", r.Schema, r.Name, err)
 			}
-			tables = append(tables, r.Schema+"."+r.Name)
 		}
 		return nil
 	})
-	if err == nil && len(tables) == 0 && unmet != nil {
+	var unmet *anonymize.UnmetError
+	switch {
+	case err != nil || len(tables) > 0 || failed == nil:
+		return tables, "", err
+	case errors.As(failed, &unmet):
 		return nil, "not even everybody together meets " + unmet.Requirement, nil
 	}
-	return tables, "", err
+	return nil, failed.Error(), nil
 }
 
 // execute runs the workload and writes the report.
