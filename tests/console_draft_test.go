@@ -62,6 +62,12 @@ func TestConsoleDraftsAPolicy(t *testing.T) {
 	look(t, ctx, says("public.salaries: dba may not read it"),
 		says("public.closed: tailor_owner may not read it; GRANT SELECT ON closed TO tailor_owner"))
 	accessible(t, ctx, "a draft")
+	var chosen string
+	look(t, ctx, chromedp.Evaluate(`import('/csv.js').then((m) => [...document.querySelectorAll(
+		'td:has(select), td:has(input)')].map(m.plain).join(' '))`, &chosen, awaited))
+	if chosen != "hide quasi-identifier quasi-identifier sensitive codes no yes no" {
+		t.Errorf("a file says that %q are chosen", chosen)
+	}
 	for _, width := range []int64{390, 1440} {
 		var wide int64
 		look(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, width < 400),

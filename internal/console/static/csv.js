@@ -4,14 +4,16 @@
 // past blanks, and some take the wide forms of the signs.
 const formula = /^\s*[=+\-@\uFF0B\uFF0D\uFF1D\uFF20]|^[\t\r\n]/;
 
-// plain is what a cell says: times in UTC, figures with all their digits.
-function plain(node) {
+// plain is what a cell says: times in UTC, figures with all their digits, what is chosen.
+export function plain(node) {
   if (node.nodeType === Node.TEXT_NODE) return node.data;
   if (node.nodeType !== Node.ELEMENT_NODE) return '';
   if (node.dataset.csv !== undefined) return node.dataset.csv;
   switch (node.localName) {
     case 'time': return node.dateTime;
     case 'data': return node.value;
+    case 'select': return node.selectedOptions[0]?.text ?? '';
+    case 'input': return node.checked ? 'yes' : 'no';
     case 'meter': case 'svg': case 'button': return '';
   }
   return [...node.childNodes].map(plain).join('');

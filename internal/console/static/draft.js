@@ -61,15 +61,16 @@ function draftedTable(t, parameters) {
   return h('section', { class: 'drafted' }, h('h2', {}, t.name),
     h('p', { class: 'quiet' }, t.measured), h('form', {}, subject),
     t.left ? h('p', {}, `Left out: ${t.left}.`) : table(`Columns of ${t.name}`, [
-      ['column', (c) => c.name, 'name'], ['type', (c) => c.type],
+      ['column', (c) => c.name, 'name'],
+      ['class', (c) => choose(`Class of ${c.name}`, c.class,
+        c.choices.map(({ letter, name }) => [letter, name]), (letter) => change(c.name, letter))],
+      ['type', (c) => c.type],
       ['values', (c) => number(c.values), 'number'],
       ['rows with one of their own', (c) => percent(c.singles), 'number'],
       ['missing', (c) => percent(c.missing), 'number'],
-      ['class', (c) => choose(`Class of ${c.name}`, c.class,
-        c.choices.map(({ letter, name }) => [letter, name]), (letter) => change(c.name, letter))],
       ['why', (c) => [c.remark, c.tells.length ? `; it tells ${c.tells.join(', ')}` : '',
         c.hierarchy ? h('div', { class: 'quiet' }, 'generalized by ', h('code', {}, c.hierarchy))
-          : null]],
+          : null], 'reason'],
     ], t.columns));
 }
 
