@@ -50,7 +50,8 @@ func TestChainsAreCarriedToANewEpoch(t *testing.T) {
 	}
 	// The publication of codes stays, which is read; of the other two tables nothing does.
 	waitFor(t, func() bool {
-		return one[int](t, direct, `SELECT count(*) FROM pg_class WHERE relname ~ '^(epoch|records)_' AND relnamespace = 'tailor_store'::regnamespace`) == 1
+		return one[int](t, direct, `SELECT count(*) FROM pg_class
+			WHERE relkind = 'r' AND relname ~ '^(epoch|records)_' AND relnamespace = 'tailor_store'::regnamespace`) == 1
 	})
 
 	// A new column is hidden and makes the policy stale.

@@ -202,7 +202,8 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 		p.stop(t)
 	}
 	copies := func() int {
-		return one[int](t, super, `SELECT count(*) FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace AND relname ~ '^epoch_' AND substring(relname FROM 7)::int IN (SELECT epoch FROM tailor.epoch WHERE relation = 'patients'::regclass)`)
+		return one[int](t, super, `SELECT count(*) FROM tailor.epoch e JOIN pg_class c ON c.relname = 'epoch_' || e.epoch
+			WHERE c.relnamespace = 'tailor_store'::regnamespace AND e.relation = 'patients'::regclass`)
 	}
 	const stored = `SELECT table_bytes > 0 AND (copy_bytes > 0) = $1 AND chain_bytes > 0 AND behind = $1::int AND chains = 1 FROM tailor.storage WHERE relation = 'patients'::regclass`
 	if n := copies(); n != 0 {
