@@ -18,7 +18,7 @@ import (
 // hospital over its releases and its tables. With TAILOR_SOAK=1 the hospital is as large
 // as the demo's.
 func TestAnalysesComeOutAsInTheTables(t *testing.T) {
-	people, most := 8000, 0.35
+	people, most := 8000, 0.5 // a prevalence of 19 in 178: a few people are much of it
 	if os.Getenv("TAILOR_SOAK") != "" {
 		people, most = 50000, 0.25
 	}
@@ -44,8 +44,17 @@ func TestAnalysesComeOutAsInTheTables(t *testing.T) {
 	if r.Summary.Outcomes["compared"] != r.Summary.Queries || r.Summary.Queries < 35 || large.Cells < 500 {
 		t.Fatalf("%d queries: %v, %d cells", r.Summary.Queries, r.Summary.Outcomes, large.Cells)
 	}
-	t.Logf("%d people: %d cells of at least 50, relative error: median %.4f, 90 %% below %.4f, at most %.3f", people, large.Cells, *large.Median, *large.P90, *large.Max)
-	if *large.Median > 0.005 || *large.P90 > 0.1 || *large.Max > most {
+	tenth := 0 // cells off by more than a tenth, of the three worst of each query
+	for _, q := range r.Queries {
+		for _, w := range q.Comparison.Large.Worst {
+			if w.Error > 0.1 {
+				tenth++
+			}
+		}
+	}
+	t.Logf("%d people: %d cells of at least 50, relative error: median %.4f, 90 %% below %.4f, at most %.3f; %d cells above 0.1",
+		people, large.Cells, *large.Median, *large.P90, *large.Max, tenth)
+	if *large.Median > 0.005 || *large.P90 > 0.05 || *large.Max > most || tenth > 10 {
 		t.Errorf("the errors are too large:\n%s", stdout[:min(len(stdout), 20000)])
 	}
 }
