@@ -67,7 +67,8 @@ func TestPrefixTreesAgreeWithPlainLists(t *testing.T) {
 				t.Fatalf("seed %d: tree and list disagree on %v", seed, q)
 			}
 			if u, d := tree.Elements(); u != len(up.elements) || d != len(down.elements) {
-				t.Fatalf("seed %d: %d and %d elements, want %d and %d", seed, u, d, len(up.elements), len(down.elements))
+				t.Fatalf("seed %d: %d and %d elements, want %d and %d", seed, u, d, len(up.elements),
+					len(down.elements))
 			}
 		}
 	}

@@ -22,7 +22,8 @@ func TestBestFirstStoppedAfterAsManyChecksAsGreedyIsNeverWorse(t *testing.T) {
 			Algorithm: anonymize.BestFirst, MaxChecks: greedy.Checked,
 		})
 		if first.Score > greedy.Score*(1+1e-9) {
-			t.Errorf("%s: best_first %v, greedy %v after %d checks", o.name(), first.Score, greedy.Score, greedy.Checked)
+			t.Errorf("%s: best_first %v, greedy %v after %d checks", o.name(), first.Score, greedy.Score,
+				greedy.Checked)
 		}
 		if greedy.Optimal {
 			t.Errorf("%s: greedy claims a proof", o.name())
@@ -57,17 +58,22 @@ func TestBestFirstStoppedAfterTheTimeOfGreedyIsNeverWorse(t *testing.T) {
 		}
 		slices.Sort(scores)
 		if len(scores) <= runs/2 {
-			t.Errorf("%s: best_first found nothing in %v in %d of %d runs", o.name(), times[runs/2], runs-len(scores), runs)
+			t.Errorf("%s: best_first found nothing in %v in %d of %d runs", o.name(), times[runs/2],
+				runs-len(scores), runs)
 			continue
 		}
-		t.Logf("%s: %v: greedy %v, best_first median %v", o.name(), times[runs/2], greedy.Score, scores[runs/2])
+		t.Logf("%s: %v: greedy %v, best_first median %v", o.name(), times[runs/2], greedy.Score,
+			scores[runs/2])
 		if scores[runs/2] > greedy.Score*(1+1e-9) {
-			t.Errorf("%s: best_first %v, greedy %v after %v", o.name(), scores[runs/2], greedy.Score, times[runs/2])
+			t.Errorf("%s: best_first %v, greedy %v after %v", o.name(), scores[runs/2], greedy.Score,
+				times[runs/2])
 		}
 	}
 }
 
-func mustSearch(t testing.TB, ctx context.Context, p *anonymize.Problem, o anonymize.Options) *anonymize.Result {
+func mustSearch(
+	t testing.TB, ctx context.Context, p *anonymize.Problem, o anonymize.Options,
+) *anonymize.Result {
 	t.Helper()
 	r, err := anonymize.Search(ctx, p, o)
 	if err != nil {

@@ -35,7 +35,8 @@ type optimum struct {
 }
 
 func (o optimum) name() string {
-	return fmt.Sprintf("%s-%s-%d/k=%d/%s-%s", o.Dataset, o.Variant, len(o.Attributes), o.K, o.Metric, o.Aggregate)
+	return fmt.Sprintf("%s-%s-%d/k=%d/%s-%s", o.Dataset, o.Variant, len(o.Attributes), o.K, o.Metric,
+		o.Aggregate)
 }
 
 // longUnderRaceDetector says of some that a run without the detector has to do
@@ -159,7 +160,8 @@ func TestPublishedOptimaAreFound(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if tr.SuppressedRows != o.SuppressedRows || tr.Classes != o.EquivalenceClasses || tr.SmallestClass != o.SmallestClass {
+				if tr.SuppressedRows != o.SuppressedRows || tr.Classes != o.EquivalenceClasses ||
+					tr.SmallestClass != o.SmallestClass {
 					t.Errorf("%d rows suppressed, %d classes, smallest %d, want %d, %d, %d", tr.SuppressedRows,
 						tr.Classes, tr.SmallestClass, o.SuppressedRows, o.EquivalenceClasses, o.SmallestClass)
 				}

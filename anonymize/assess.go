@@ -110,7 +110,8 @@ func (r *Release) entries() (*entries, error) {
 	p := &Problem{Table: table, Sensitive: r.Sensitive}
 	for _, s := range r.Sensitive {
 		if len(s.Codes) != rows {
-			return nil, &ProblemError{fmt.Sprintf("sensitive attribute %q has another number of rows", s.Name), "give one value for each row"}
+			return nil, &ProblemError{fmt.Sprintf("sensitive attribute %q has another number of rows",
+				s.Name), "give one value for each row"}
 		}
 	}
 	return newEntries(p), nil

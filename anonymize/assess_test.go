@@ -30,7 +30,9 @@ func cellsOf(t testing.TB, s *anonymize.Sheet, name string) []string {
 	return s.Cells(c)
 }
 
-func newRelease(t testing.TB, sheet, original *anonymize.Sheet, qids, sensitive []string) *anonymize.Release {
+func newRelease(
+	t testing.TB, sheet, original *anonymize.Sheet, qids, sensitive []string,
+) *anonymize.Release {
 	t.Helper()
 	r := &anonymize.Release{}
 	for _, name := range qids {
@@ -127,7 +129,8 @@ func TestFiguresOfPycanonComeOut(t *testing.T) {
 				}
 				comparePycanon(t, "gen=false", m.Classes.Smallest, all, *want.Pycanon.False)
 			}
-			if m.Rows != want.Rows || m.Classes.Count != want.Risk.Classes || m.Classes.Largest != want.Risk.Largest {
+			if m.Rows != want.Rows || m.Classes.Count != want.Risk.Classes ||
+				m.Classes.Largest != want.Risk.Largest {
 				t.Errorf("%d rows, %d classes, largest %d", m.Rows, m.Classes.Count, m.Classes.Largest)
 			}
 			near(t, "highest risk", m.Risk.HighestProsecutor, want.Risk.Highest, 1e-9)
@@ -141,14 +144,17 @@ func TestFiguresOfPycanonComeOut(t *testing.T) {
 	}
 }
 
-func comparePycanon(t *testing.T, gen string, k int, measures []anonymize.SensitiveMeasures, want pycanonFigures) {
+func comparePycanon(
+	t *testing.T, gen string, k int, measures []anonymize.SensitiveMeasures, want pycanonFigures,
+) {
 	t.Helper()
 	l, entropyL, c := math.MaxInt, math.MaxInt, 0
 	var alpha, basic, enhanced, closeness, delta float64
 	for _, s := range measures {
 		l, entropyL = min(l, s.DistinctL), min(entropyL, s.Pycanon.EntropyL)
 		c = max(c, s.Pycanon.RecursiveC)
-		alpha, basic, enhanced = max(alpha, s.Alpha), max(basic, s.BasicBeta), max(enhanced, s.Pycanon.EnhancedBeta)
+		alpha, basic, enhanced = max(alpha, s.Alpha), max(basic, s.BasicBeta),
+			max(enhanced, s.Pycanon.EnhancedBeta)
 		closeness, delta = max(closeness, s.T), max(delta, s.Delta)
 	}
 	if k != want.K || l != want.L || entropyL != want.EntropyL {
@@ -218,14 +224,16 @@ func TestFiguresOfTheThesisComeOut(t *testing.T) {
 	for rows, set := range file.Datasets {
 		want := set.Stage2
 		original := readSheet(t, "thesis/"+want.Original)
-		if k := mustAssess(t, newRelease(t, original, nil, want.Qids, nil)).Classes.Smallest; k != want.Dimensions[0].KOriginal {
+		if k := mustAssess(t, newRelease(t, original, nil, want.Qids, nil)).
+			Classes.Smallest; k != want.Dimensions[0].KOriginal {
 			t.Errorf("%s: original k %d", rows, k)
 		}
 		for _, d := range want.Dimensions {
 			sheet := readSheet(t, "thesis/df_"+rows+"_rows/"+d.File)
 			m := mustAssess(t, newRelease(t, sheet, original, want.Qids, want.Sas))
 			if m.Classes.Smallest != d.K || m.Classes.Count != d.Classes {
-				t.Errorf("%s %s: k %d, %d classes, want %d, %d", rows, d.File, m.Classes.Smallest, m.Classes.Count, d.K, d.Classes)
+				t.Errorf("%s %s: k %d, %d classes, want %d, %d", rows, d.File, m.Classes.Smallest,
+					m.Classes.Count, d.K, d.Classes)
 			}
 			for _, s := range m.Sensitive {
 				near(t, "t of "+s.Name, s.T, d.T[s.Name], 1e-9)
@@ -257,7 +265,12 @@ func TestWorkedExampleOfGenericEntropyComesOut(t *testing.T) {
 		}
 	}
 	readJSON(t, "nue/expected.json", &file)
-	age := [][]string{{"20", "20-39", "20-79"}, {"40", "40-59", "20-79"}, {"55", "40-59", "20-79"}, {"65", "60-79", "20-79"}}
+	age := [][]string{
+		{"20", "20-39", "20-79"},
+		{"40", "40-59", "20-79"},
+		{"55", "40-59", "20-79"},
+		{"65", "60-79", "20-79"},
+	}
 	sex := [][]string{{"Male", "*"}, {"Female", "*"}}
 	for name, want := range file.Results {
 		r := &anonymize.Release{}
@@ -267,7 +280,8 @@ func TestWorkedExampleOfGenericEntropyComesOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.QuasiIdentifiers = append(r.QuasiIdentifiers, anonymize.ReleasedColumn{
-				Name: column, Cells: file.Tables[name][column], Original: file.Tables["D"][column], Hierarchy: h,
+				Name: column, Cells: file.Tables[name][column], Original: file.Tables["D"][column],
+				Hierarchy: h,
 			})
 		}
 		m := mustAssess(t, r)

@@ -39,7 +39,8 @@ type LabelError struct {
 }
 
 func (e *LabelError) Error() string {
-	return fmt.Sprintf("column %q, row %d: the label is not one that the hierarchy gives the original value", e.Column, e.Row)
+	return fmt.Sprintf("column %q, row %d: the label is not one that the hierarchy gives the "+
+		"original value", e.Column, e.Row)
 }
 
 func (r *Release) measureChange() (*ChangeMeasures, error) {
@@ -91,7 +92,9 @@ func (q *ReleasedColumn) original(r int) string { return q.Original[r] }
 func (q *ReleasedColumn) released(r int) string { return q.Cells[r] }
 
 // stepEntropy is -Σ ln f(from)/f(to) over the affected rows, f counting them.
-func (q *ReleasedColumn) stepEntropy(affected func(r int) bool, from, to func(r int) string) float64 {
+func (q *ReleasedColumn) stepEntropy(
+	affected func(r int) bool, from, to func(r int) string,
+) float64 {
 	fromCount, toCount := make(map[string]float64), make(map[string]float64)
 	for r := range q.Cells {
 		if affected(r) {
@@ -128,7 +131,9 @@ func (q *ReleasedColumn) changeAlongHierarchy(c *ColumnChange) error {
 	}
 	for l := range h.Height() - 1 {
 		label := func(level int) func(int) string {
-			return func(r int) string { return h.Label(Node{Level: level, Group: h.Generalize(leaves[r], level)}) }
+			return func(r int) string {
+				return h.Label(Node{Level: level, Group: h.Generalize(leaves[r], level)})
+			}
 		}
 		c.GenericEntropy += q.stepEntropy(func(r int) bool { return levels[r] > l }, label(l), label(l+1))
 	}

@@ -34,8 +34,10 @@ func measureRisk(c *classes) RiskMeasures {
 	classes := float64(c.count())
 	m := RiskMeasures{
 		HighestProsecutor: 1 / float64(smallest), AverageProsecutor: classes / total,
-		AverageOfClasses: inverse / classes, ShareUnique: unique / total, ShareAtHighest: atHighest / total,
+		AverageOfClasses: inverse / classes, ShareUnique: unique / total,
+		ShareAtHighest: atHighest / total,
 	}
-	m.HighestJournalist, m.AverageJournalist, m.Marketer = m.HighestProsecutor, m.AverageProsecutor, m.AverageProsecutor
+	m.HighestJournalist, m.AverageJournalist, m.Marketer = m.HighestProsecutor, m.AverageProsecutor,
+		m.AverageProsecutor
 	return m
 }

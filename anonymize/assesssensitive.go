@@ -47,7 +47,10 @@ func measureSensitive(c *classes, s int, attribute *SensitiveAttribute) Sensitiv
 	h := &c.sensitive[s]
 	whole := wholeShares(h, attribute.domain())
 	to := onScale(whole)
-	m := SensitiveMeasures{Name: attribute.Name, Numeric: attribute.Numeric, DistinctL: math.MaxInt, EntropyL: math.Inf(1)}
+	m := SensitiveMeasures{
+		Name: attribute.Name, Numeric: attribute.Numeric, DistinctL: math.MaxInt,
+		EntropyL: math.Inf(1),
+	}
 	distance := to.equalDistance
 	if attribute.Numeric {
 		distance = to.orderedDistance

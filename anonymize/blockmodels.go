@@ -21,7 +21,8 @@ func BlockRequirements(p *Problem) ([]Requirement, error) {
 		rs := p.inBlocks(m)
 		if rs == nil {
 			return nil, &ProblemError{
-				fmt.Sprintf("blocks of a partition cannot be asked for %v", m), "leave out the model, or recode the full domain",
+				fmt.Sprintf("blocks of a partition cannot be asked for %v", m),
+				"leave out the model, or recode the full domain",
 			}
 		}
 		for _, r := range rs {

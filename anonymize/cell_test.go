@@ -142,14 +142,18 @@ func TestCellRecodingGivesTheReconstructedModificationRates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k := 2; k <= 15; k++ {
-		for threshold, want := range map[int]float64{k: expected.ModelB.LessOrEqual.HT[k], k - 1: expected.ModelB.Less.HT[k]} {
+		for threshold, want := range map[int]float64{
+			k:     expected.ModelB.LessOrEqual.HT[k],
+			k - 1: expected.ModelB.Less.HT[k],
+		} {
 			r, err := anonymize.SuppressCells(table, [][]int{{0}, {0, 1}, {0, 1, 2}}, threshold)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := 100 * r.ModificationRate(upTo(3))
 			if math.Abs(got-want) > 0.0001 {
-				t.Errorf("k = %d, unsafe up to %d: %.4f %% of cells are modified, want %.4f", k, threshold, got, want)
+				t.Errorf("k = %d, unsafe up to %d: %.4f %% of cells are modified, want %.4f", k, threshold,
+					got, want)
 			}
 		}
 	}
@@ -167,7 +171,8 @@ func steps(t testing.TB, values ...uint32) *anonymize.Table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := anonymize.NewTable([]anonymize.Column{{Name: "v", Hierarchy: h}}, [][]uint32{values}, nil)
+	table, err := anonymize.NewTable([]anonymize.Column{{Name: "v", Hierarchy: h}},
+		[][]uint32{values}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

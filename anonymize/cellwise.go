@@ -11,11 +11,12 @@ import "math"
 // at least the least difference between a suppressed and a shown cell of that
 // level ([PrasserKohlmayer2016] §4, sharpened by s).
 type cellwise struct {
-	kept      [][][]float64 // [column][level][leaf]
-	withheld  [][]float64   // [column][leaf]
-	base      [][]float64   // [column][level]: cost if nothing is suppressed
-	least     [][]float64   // [column][level]: least cost at this level or any above, suppressed or not
-	extra     [][]float64   // [column][level]: least cost that suppression adds to a cell
+	kept     [][][]float64 // [column][level][leaf]
+	withheld [][]float64   // [column][leaf]
+	base     [][]float64   // [column][level]: cost if nothing is suppressed
+	// [column][level]: least cost at this level or any above, suppressed or not
+	least     [][]float64
+	extra     [][]float64 // [column][level]: least cost that suppression adds to a cell
 	rows      float64
 	aggregate Aggregate
 	finish    func(mean float64) float64

@@ -124,7 +124,10 @@ func logArea(columns []Column, j *judged, class int) float64 {
 	rep := j.classes.reps[class]
 	for c, column := range columns {
 		l := int(j.levels[c])
-		first, last := column.Hierarchy.Range(Node{Level: l, Group: column.Hierarchy.Generalize(j.leaves(c)[rep], l)})
+		first, last := column.Hierarchy.Range(Node{
+			Level: l,
+			Group: column.Hierarchy.Generalize(j.leaves(c)[rep], l),
+		})
 		sum += math.Log(float64(last-first) + 1)
 	}
 	return sum

@@ -24,7 +24,9 @@ type span struct {
 // levels between the leaves and the root, which spans the domain d: shares are
 // measured against its extent in units. A NULL leaf is added where withNull is set
 // ([Hierarchy.WithNull]); there may then be no values.
-func newComputed(values []placed, levels int, root span, withNull bool, d domain) (*Hierarchy, error) {
+func newComputed(
+	values []placed, levels int, root span, withNull bool, d domain,
+) (*Hierarchy, error) {
 	if len(values) == 0 && !withNull {
 		return nil, &HierarchyError{Level: -1, Reason: "no values"}
 	}
@@ -46,7 +48,10 @@ func newComputed(values []placed, levels int, root span, withNull bool, d domain
 		}
 		h.codes[v.text] = uint32(i)
 		leaves.groupOf[i] = uint32(i)
-		leaves.groups[i] = group{first: uint32(i), last: uint32(i), label: v.text, representative: v.text, hasRepr: true, low: v.at, high: v.at + d.step}
+		leaves.groups[i] = group{
+			first: uint32(i), last: uint32(i), label: v.text, representative: v.text,
+			hasRepr: true, low: v.at, high: v.at + d.step,
+		}
 	}
 	h.levels = append(h.levels, leaves)
 	for l := range levels {
@@ -55,7 +60,8 @@ func newComputed(values []placed, levels int, root span, withNull bool, d domain
 	h.levels = append(h.levels, level{
 		groupOf: make([]uint32, n),
 		groups: []group{{
-			last: uint32(max(n, 1) - 1), label: Top, representative: root.representative, hasRepr: root.representative != "", share: 1,
+			last: uint32(max(n, 1) - 1), label: Top, representative: root.representative,
+			hasRepr: root.representative != "", share: 1,
 			low: root.low, high: root.high,
 		}},
 	})

@@ -34,9 +34,18 @@ var (
 	ages  = anonymize.Interval{Widths: []float64{5, 10, 20}, Lower: 0, Upper: 119, Integer: true}
 	costs = anonymize.Interval{Widths: []float64{0.5, 10}, Lower: -10, Upper: 90}
 	zips  = anonymize.Prefix{Keep: []int{4, 2}}
-	days  = anonymize.Dates{Levels: []string{"month", "quarter", "year", "decade", "century"}, Lower: "1900-01-01", Upper: "2029-12-31"}
-	times = anonymize.Dates{Levels: []string{"hour", "day", "month"}, Lower: "1900-01-01", Upper: "2029-12-31", Resolution: anonymize.Instants}
-	zoned = anonymize.Dates{Levels: []string{"day", "week"}, Lower: "1900-01-01", Upper: "2029-12-31", Resolution: anonymize.ZonedInstants}
+	days  = anonymize.Dates{
+		Levels: []string{"month", "quarter", "year", "decade", "century"},
+		Lower:  "1900-01-01", Upper: "2029-12-31",
+	}
+	times = anonymize.Dates{
+		Levels: []string{"hour", "day", "month"}, Lower: "1900-01-01",
+		Upper: "2029-12-31", Resolution: anonymize.Instants,
+	}
+	zoned = anonymize.Dates{
+		Levels: []string{"day", "week"}, Lower: "1900-01-01", Upper: "2029-12-31",
+		Resolution: anonymize.ZonedInstants,
+	}
 	weeks = anonymize.Dates{Levels: []string{"week"}, Lower: "2000-01-01", Upper: "2029-12-31"}
 )
 
@@ -48,18 +57,56 @@ func TestComputedHierarchiesLabelTheirValues(t *testing.T) {
 		value  string
 		want   string
 	}{
-		{"whole numbers read as closed ranges", ages, []string{"34", "0", "119"}, "34", "34 30-34 30-39 20-39 *"},
+		{
+			"whole numbers read as closed ranges", ages,
+			[]string{"34", "0", "119"},
+			"34",
+			"34 30-34 30-39 20-39 *",
+		},
 		{"the first range starts at the lower bound", ages, []string{"34", "0"}, "0", "0 0-4 0-9 0-19 *"},
-		{"the last range ends at the upper bound", ages, []string{"119"}, "119", "119 115-119 110-119 100-119 *"},
-		{"other numbers read as half-open ranges", costs, []string{"-9.75", "3.1"}, "-9.75", "-9.75 [-10,-9.5) [-10,0) *"},
-		{"a code is masked from its end", zips, []string{"35233", "35901"}, "35233", "35233 3523* 35*** *"},
+		{
+			"the last range ends at the upper bound", ages,
+			[]string{"119"},
+			"119",
+			"119 115-119 110-119 100-119 *",
+		},
+		{
+			"other numbers read as half-open ranges", costs,
+			[]string{"-9.75", "3.1"},
+			"-9.75",
+			"-9.75 [-10,-9.5) [-10,0) *",
+		},
+		{
+			"a code is masked from its end", zips,
+			[]string{"35233", "35901"},
+			"35233",
+			"35233 3523* 35*** *",
+		},
 		{"short codes keep their length", zips, []string{"352", "35233"}, "352", "352 352 35* *"},
 		{"codes are counted in characters", zips, []string{"ÄÖÜäö"}, "ÄÖÜäö", "ÄÖÜäö ÄÖÜä* ÄÖ*** *"},
-		{"a day lies in its calendar units", days, []string{"1969-11-30"}, "1969-11-30", "1969-11-30 1969-11 1969-Q4 1969 1960s 1900-1999 *"},
+		{
+			"a day lies in its calendar units", days,
+			[]string{"1969-11-30"},
+			"1969-11-30",
+			"1969-11-30 1969-11 1969-Q4 1969 1960s 1900-1999 *",
+		},
 		{"a week starts on Monday", weeks, []string{"2026-01-01"}, "2026-01-01", "2026-01-01 2026-W01 *"},
-		{"a time lies in its hour and day", times, []string{"1969-11-30 23:59:59.999999"}, "1969-11-30 23:59:59.999999", "1969-11-30 23:59:59.999999 1969-11-30 23h 1969-11-30 1969-11 *"},
-		{"the last day is a whole one", times, []string{"2029-12-31 23:59:59"}, "2029-12-31 23:59:59", "2029-12-31 23:59:59 2029-12-31 23h 2029-12-31 2029-12 *"},
-		{"times with a zone are those of UTC", zoned, []string{"2026-01-01 00:30:00+00"}, "2026-01-01 00:30:00+00", "2026-01-01 00:30:00+00 2026-01-01 2026-W01 *"},
+		{
+			"a time lies in its hour and day", times,
+			[]string{"1969-11-30 23:59:59.999999"},
+			"1969-11-30 23:59:59.999999", "1969-11-30 23:59:59.999999 1969-11-30 23h 1969-11-30 1969-11 *",
+		},
+		{
+			"the last day is a whole one", times,
+			[]string{"2029-12-31 23:59:59"},
+			"2029-12-31 23:59:59",
+			"2029-12-31 23:59:59 2029-12-31 23h 2029-12-31 2029-12 *",
+		},
+		{
+			"times with a zone are those of UTC", zoned,
+			[]string{"2026-01-01 00:30:00+00"},
+			"2026-01-01 00:30:00+00", "2026-01-01 00:30:00+00 2026-01-01 2026-W01 *",
+		},
 		{"NULL shares only the root", ages, []string{"34"}, anonymize.Null, "NULL NULL NULL NULL *"},
 	}
 	for _, c := range cases {
@@ -86,8 +133,18 @@ func TestRepresentativesAreTheMiddleOfTheNode(t *testing.T) {
 		{"whole numbers", ages, []string{"30", "39", "7"}, "30", "39", "30-39", "34"},
 		{"the root of whole numbers", ages, []string{"30", "99"}, "30", "99", "*", "59"},
 		{"other numbers", costs, []string{"1", "2"}, "1", "2", "[0,10)", "5"},
-		{"a month", days, []string{"2024-02-01", "2024-02-27"}, "2024-02-01", "2024-02-27", "2024-02", "2024-02-15"},
-		{"a value is its own", days, []string{"2024-02-01", "2024-02-27"}, "2024-02-01", "2024-02-01", "2024-02-01", "2024-02-01"},
+		{
+			"a month", days,
+			[]string{"2024-02-01", "2024-02-27"},
+			"2024-02-01", "2024-02-27", "2024-02",
+			"2024-02-15",
+		},
+		{
+			"a value is its own", days,
+			[]string{"2024-02-01", "2024-02-27"},
+			"2024-02-01", "2024-02-01",
+			"2024-02-01", "2024-02-01",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.claim, func(t *testing.T) {
@@ -132,16 +189,35 @@ func TestComputedHierarchiesRefuse(t *testing.T) {
 		{"text among numbers", ages, []string{"x"}},
 		{"NaN", ages, []string{"NaN"}},
 		{"a value twice", ages, []string{"3", "3"}},
-		{"widths that do not nest", anonymize.Interval{Widths: []float64{5, 12}, Lower: 0, Upper: 9}, []string{"3"}},
+		{
+			"widths that do not nest",
+			anonymize.Interval{Widths: []float64{5, 12}, Lower: 0, Upper: 9},
+			[]string{"3"},
+		},
 		{"a width of zero", anonymize.Interval{Widths: []float64{0}, Lower: 0, Upper: 9}, []string{"3"}},
 		{"bounds that are crossed", anonymize.Interval{Lower: 9, Upper: 0}, []string{"3"}},
 		{"kept characters that grow", anonymize.Prefix{Keep: []int{2, 3}}, []string{"x"}},
 		{"kept characters below zero", anonymize.Prefix{Keep: []int{-1}}, []string{"x"}},
-		{"an unknown unit", anonymize.Dates{Levels: []string{"fortnight"}, Lower: "2000-01-01", Upper: "2001-01-01"}, []string{"2000-05-05"}},
-		{"units out of order", anonymize.Dates{Levels: []string{"year", "month"}, Lower: "2000-01-01", Upper: "2001-01-01"}, []string{"2000-05-05"}},
-		{"months over weeks", anonymize.Dates{Levels: []string{"week", "month"}, Lower: "2000-01-01", Upper: "2001-01-01"}, []string{"2000-05-05"}},
-		{"hours of a day", anonymize.Dates{Levels: []string{"hour"}, Lower: "2000-01-01", Upper: "2001-01-01"}, []string{"2000-05-05"}},
-		{"days of a day", anonymize.Dates{Levels: []string{"day"}, Lower: "2000-01-01", Upper: "2001-01-01"}, []string{"2000-05-05"}},
+		{"an unknown unit", anonymize.Dates{
+			Levels: []string{"fortnight"}, Lower: "2000-01-01",
+			Upper: "2001-01-01",
+		}, []string{"2000-05-05"}},
+		{"units out of order", anonymize.Dates{
+			Levels: []string{"year", "month"}, Lower: "2000-01-01",
+			Upper: "2001-01-01",
+		}, []string{"2000-05-05"}},
+		{"months over weeks", anonymize.Dates{
+			Levels: []string{"week", "month"}, Lower: "2000-01-01",
+			Upper: "2001-01-01",
+		}, []string{"2000-05-05"}},
+		{"hours of a day", anonymize.Dates{
+			Levels: []string{"hour"}, Lower: "2000-01-01",
+			Upper: "2001-01-01",
+		}, []string{"2000-05-05"}},
+		{"days of a day", anonymize.Dates{
+			Levels: []string{"day"}, Lower: "2000-01-01",
+			Upper: "2001-01-01",
+		}, []string{"2000-05-05"}},
 		{"a time without end", times, []string{"infinity"}},
 		{"a time behind the bounds", times, []string{"2030-01-01 00:00:00"}},
 		{"a day that is none", days, []string{"2000-02-30"}},

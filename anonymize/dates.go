@@ -125,7 +125,8 @@ func (d Dates) Build(values []string, withNull bool) (*Hierarchy, error) {
 		}
 	}
 	root := span{low: d.units(lower), high: d.units(end), representative: d.middle(lower, end)}
-	return newComputed(all, len(d.Levels), root, withNull, domain{step: d.step(), unit: 1, text: d.text})
+	return newComputed(all, len(d.Levels), root, withNull,
+		domain{step: d.step(), unit: 1, text: d.text})
 }
 
 // check validates the levels and the bounds.
@@ -137,10 +138,14 @@ func (d Dates) check() (lower, upper time.Time, err error) {
 			return lower, upper, &HierarchyError{Level: i + 1, Reason: fmt.Sprintf("unknown unit %q", name)}
 		}
 		if unit.rank <= last || last == weekRank {
-			return lower, upper, &HierarchyError{Level: i + 1, Reason: fmt.Sprintf("%q does not nest in the level before", name)}
+			return lower, upper, &HierarchyError{Level: i + 1, Reason: fmt.Sprintf("%q does not nest in "+
+				"the level before", name)}
 		}
 		if unit.rank < weekRank && d.Resolution == Days {
-			return lower, upper, &HierarchyError{Level: i + 1, Reason: fmt.Sprintf("%q is not wider than a date", name)}
+			return lower, upper, &HierarchyError{
+				Level:  i + 1,
+				Reason: fmt.Sprintf("%q is not wider than a date", name),
+			}
 		}
 		last = unit.rank
 	}
@@ -151,7 +156,8 @@ func (d Dates) check() (lower, upper time.Time, err error) {
 		return lower, upper, &HierarchyError{Level: -1, Reason: "the upper bound is not a date"}
 	}
 	if !lower.Before(upper) {
-		return lower, upper, &HierarchyError{Level: -1, Reason: "the lower bound must be below the upper bound"}
+		return lower, upper, &HierarchyError{Level: -1, Reason: "the lower bound must be below the " +
+			"upper bound"}
 	}
 	return lower, upper, nil
 }

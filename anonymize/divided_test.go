@@ -10,12 +10,18 @@ import (
 // TestAPartitionByPartsIsThatOfItsBlocks divides a table by blocks of its rows, and refuses
 // blocks that part people who are alike.
 func TestAPartitionByPartsIsThatOfItsBlocks(t *testing.T) {
-	h, err := anonymize.NewHierarchy([][]string{{"1", "low"}, {"2", "low"}, {"3", "high"}, {"4", "high"}})
+	h, err := anonymize.NewHierarchy([][]string{
+		{"1", "low"},
+		{"2", "low"},
+		{"3", "high"},
+		{"4", "high"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	leaves := []uint32{0, 1, 1, 2, 3, 3}
-	table, err := anonymize.NewTable([]anonymize.Column{{Name: "n", Hierarchy: h}}, [][]uint32{leaves}, nil)
+	table, err := anonymize.NewTable([]anonymize.Column{{Name: "n", Hierarchy: h}},
+		[][]uint32{leaves}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,9 @@ func (p *Partition) AtLevels(columns, levels []int, rs []Requirement) (*Partitio
 // atLevels marks refinements that full-domain generalization has ended.
 const atLevels = ", one level a column"
 
-func (p *Partition) cut(columns, levels []int, rs []Requirement) (*Partition, *requirements, error) {
+func (p *Partition) cut(
+	columns, levels []int, rs []Requirement,
+) (*Partition, *requirements, error) {
 	must, err := bind(p.Table(), rs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cut: %w", err)

@@ -97,7 +97,10 @@ func (g *grouper) major(v levels) major {
 	if g.entries.base.population != nil {
 		level = h.Root().Level // tuples of the population come last, in no order: one run
 	}
-	return major{values: g.entries.leaves[0], groupOf: h.GroupOf(level), groups: uint64(h.Groups(level))}
+	return major{
+		values: g.entries.leaves[0], groupOf: h.GroupOf(level),
+		groups: uint64(h.Groups(level)),
+	}
 }
 
 func (m *major) of(entry uint32) uint32 {

@@ -73,7 +73,9 @@ func (h *Hierarchy) Code(value string) (leaf uint32, ok bool) {
 func (h *Hierarchy) NullCode() (leaf uint32, ok bool) { return uint32(h.null), h.null >= 0 }
 
 // Generalize maps a leaf to its group at a level.
-func (h *Hierarchy) Generalize(leaf uint32, level int) uint32 { return h.levels[level].groupOf[leaf] }
+func (h *Hierarchy) Generalize(leaf uint32, level int) uint32 {
+	return h.levels[level].groupOf[leaf]
+}
 
 // GroupOf is the whole map from leaf to group at a level. The slice belongs to
 // the hierarchy and must not be changed.
@@ -158,7 +160,10 @@ func NewHierarchy(paths [][]string) (*Hierarchy, error) {
 		return nil, err
 	}
 	ordered := nestedOrder(paths, height)
-	h := &Hierarchy{codes: make(map[string]uint32, len(ordered)), null: -1, domain: domain{listed: true}}
+	h := &Hierarchy{
+		codes: make(map[string]uint32, len(ordered)), null: -1,
+		domain: domain{listed: true},
+	}
 	for i, p := range ordered {
 		h.codes[p[0]] = uint32(i)
 	}

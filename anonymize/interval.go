@@ -43,7 +43,10 @@ func (iv Interval) Build(values []string, withNull bool) (*Hierarchy, error) {
 		}
 		all[i] = placed{text: text, at: v, nodes: nodes}
 	}
-	root := span{low: iv.Lower, high: iv.upperEdge(), representative: iv.middle(iv.Lower, iv.upperEdge())}
+	root := span{
+		low: iv.Lower, high: iv.upperEdge(),
+		representative: iv.middle(iv.Lower, iv.upperEdge()),
+	}
 	d := domain{text: number}
 	if iv.Integer {
 		d.step, d.unit = 1, 1

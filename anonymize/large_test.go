@@ -74,7 +74,10 @@ func TestSearchEndsWithItsContext(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	r, err := anonymize.Search(ctx, p, anonymize.Options{Algorithm: anonymize.Flash, Progress: progress})
+	r, err := anonymize.Search(ctx, p, anonymize.Options{
+		Algorithm: anonymize.Flash,
+		Progress:  progress,
+	})
 	if calls != 20 || time.Since(start) > time.Minute {
 		t.Errorf("%d nodes checked, 20 before the context ended", calls)
 	}
@@ -82,10 +85,12 @@ func TestSearchEndsWithItsContext(t *testing.T) {
 		t.Error("an interrupted search claims a proof")
 	}
 	calls = 0
-	if _, err := anonymize.Search(ctx, p, anonymize.Options{Algorithm: anonymize.BestFirst}); !errors.Is(err, context.Canceled) {
+	if _, err := anonymize.Search(ctx, p,
+		anonymize.Options{Algorithm: anonymize.BestFirst}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that had ended: %v", err)
 	}
-	_, err = anonymize.Search(context.Background(), p, anonymize.Options{MaxChecks: 1, Algorithm: anonymize.Greedy})
+	_, err = anonymize.Search(context.Background(), p,
+		anonymize.Options{MaxChecks: 1, Algorithm: anonymize.Greedy})
 	if !errors.Is(err, anonymize.ErrStopped) {
 		t.Errorf("stopped after one check: %v", err)
 	}
@@ -118,15 +123,20 @@ func TestKeysBeyond64BitsAreGroupedInPasses(t *testing.T) {
 		}
 	}
 	if one.Classes != kept || len(distinct) != p.Table.Tuples() {
-		t.Errorf("%d classes and %d tuples, want %d and %d", one.Classes, p.Table.Tuples(), kept, len(distinct))
+		t.Errorf("%d classes and %d tuples, want %d and %d", one.Classes, p.Table.Tuples(), kept,
+			len(distinct))
 	}
 }
 
 func TestFaultyProblemsAreRefused(t *testing.T) {
 	table := synthetic(t, 10, []int{4}, 0)
 	for claim, change := range map[string]func(p *anonymize.Problem){
-		"k larger than the table": func(p *anonymize.Problem) { p.Privacy = []anonymize.Privacy{anonymize.KAnonymity{K: 11}} },
-		"k of 0":                  func(p *anonymize.Problem) { p.Privacy = []anonymize.Privacy{anonymize.KAnonymity{}} },
+		"k larger than the table": func(p *anonymize.Problem) {
+			p.Privacy = []anonymize.Privacy{anonymize.KAnonymity{K: 11}}
+		},
+		"k of 0": func(p *anonymize.Problem) {
+			p.Privacy = []anonymize.Privacy{anonymize.KAnonymity{}}
+		},
 		"a limit above 1":         func(p *anonymize.Problem) { p.SuppressionLimit = 1.1 },
 		"a limit below 0":         func(p *anonymize.Problem) { p.SuppressionLimit = -0.1 },
 		"no models":               func(p *anonymize.Problem) { p.Privacy = nil },
@@ -136,9 +146,15 @@ func TestFaultyProblemsAreRefused(t *testing.T) {
 		"an unknown sensitive column": func(p *anonymize.Problem) {
 			p.Privacy = []anonymize.Privacy{anonymize.TCloseness{Sensitive: "s", T: 1}}
 		},
-		"k-map without a population":    func(p *anonymize.Problem) { p.Privacy = []anonymize.Privacy{anonymize.KMap{K: 2}} },
-		"a risk of 0":                   func(p *anonymize.Problem) { p.Privacy = []anonymize.Privacy{anonymize.HighestRisk{}} },
-		"a risk that needs more people": func(p *anonymize.Problem) { p.Privacy = []anonymize.Privacy{anonymize.HighestRisk{Max: 0.01}} },
+		"k-map without a population": func(p *anonymize.Problem) {
+			p.Privacy = []anonymize.Privacy{anonymize.KMap{K: 2}}
+		},
+		"a risk of 0": func(p *anonymize.Problem) {
+			p.Privacy = []anonymize.Privacy{anonymize.HighestRisk{}}
+		},
+		"a risk that needs more people": func(p *anonymize.Problem) {
+			p.Privacy = []anonymize.Privacy{anonymize.HighestRisk{Max: 0.01}}
+		},
 	} {
 		p := kAnonymous(table, 2)
 		change(p)

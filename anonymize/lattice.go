@@ -22,7 +22,8 @@ func newLattice(columns []Column) (Lattice, error) {
 		h := c.Hierarchy.Height()
 		if h > maxHeight {
 			return l, &ProblemError{
-				What:   fmt.Sprintf("hierarchy of column %q has %d levels, at most %d are possible", c.Name, h, maxHeight),
+				What: fmt.Sprintf("hierarchy of column %q has %d levels, at most %d are possible", c.Name, h,
+					maxHeight),
 				Remedy: "leave out levels",
 			}
 		}

@@ -24,7 +24,8 @@ func (m DeltaDisclosure) bind(p *Problem) (privacyTest, error) {
 	if err != nil {
 		return privacyTest{}, err
 	}
-	if err := checkParameter("delta", m.Delta, math.SmallestNonzeroFloat64, math.MaxFloat64); err != nil {
+	if err := checkParameter("delta", m.Delta, math.SmallestNonzeroFloat64,
+		math.MaxFloat64); err != nil {
 		return privacyTest{}, err
 	}
 	model := BlockDisclosure{Delta: m.Delta, To: onScale(p.Sensitive[s].shares(p.Table))}
@@ -55,7 +56,8 @@ func (m BetaLikeness) bind(p *Problem) (privacyTest, error) {
 	if err != nil {
 		return privacyTest{}, err
 	}
-	if err := checkParameter("beta", m.Beta, math.SmallestNonzeroFloat64, math.MaxFloat64); err != nil {
+	if err := checkParameter("beta", m.Beta, math.SmallestNonzeroFloat64,
+		math.MaxFloat64); err != nil {
 		return privacyTest{}, err
 	}
 	to := onScale(p.Sensitive[s].shares(p.Table))

@@ -11,7 +11,8 @@ func Listed(paths [][]string, values []string, withNull bool) (*Hierarchy, error
 	}
 	for i, v := range values {
 		if _, ok := h.codes[v]; !ok {
-			return nil, &HierarchyError{Line: i + 1, Level: 0, Reason: "a value of the column is not in the list"}
+			return nil, &HierarchyError{Line: i + 1, Level: 0, Reason: "a value of the column is not in " +
+				"the list"}
 		}
 	}
 	if withNull {

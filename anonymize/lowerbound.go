@@ -30,7 +30,10 @@ func LowerBound(ctx context.Context, t *Table, k int) (float64, error) {
 		all[c] = c
 	}
 	// Labels of blocks are a start: what costs more needs no look.
-	p, err := NewPartition(t).Refine(ctx, Refinement{Columns: all, Requirements: []Requirement{BlockK{K: k}}})
+	p, err := NewPartition(t).Refine(ctx, Refinement{
+		Columns:      all,
+		Requirements: []Requirement{BlockK{K: k}},
+	})
 	if err != nil {
 		return 0, fmt.Errorf("lower bound: %w", err)
 	}
@@ -71,7 +74,9 @@ type boxSearch struct {
 
 // narrow tries the nodes of a column, and of those after it, over positions that
 // the nodes of the columns before it hold, at the price of these.
-func (b *boxSearch) narrow(ctx context.Context, positions []uint32, column int, price float64) error {
+func (b *boxSearch) narrow(
+	ctx context.Context, positions []uint32, column int, price float64,
+) error {
 	if column == len(b.scales) {
 		for _, pos := range positions {
 			b.lowest[pos] = min(b.lowest[pos], price)

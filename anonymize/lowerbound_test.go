@@ -23,7 +23,10 @@ func narrowestBoxes(t *anonymize.Table, k int) float64 {
 		box := func(row int) (key string, price float64) {
 			for c := range columns {
 				h := columns[c].Hierarchy
-				node := anonymize.Node{Level: levels[c], Group: h.Generalize(t.Leaf(c, t.TupleOfRow()[row]), levels[c])}
+				node := anonymize.Node{
+					Level: levels[c],
+					Group: h.Generalize(t.Leaf(c, t.TupleOfRow()[row]), levels[c]),
+				}
 				key += string(rune(node.Group)) + " "
 				price += h.Share(node)
 			}
@@ -80,7 +83,8 @@ func TestLowerBoundsOfAdult(t *testing.T) {
 		table := loadBlockData(t, "arx/adult", "adult", data.columns).table(t)
 		bound, err := anonymize.LowerBound(context.Background(), table, data.k)
 		if err != nil || math.Abs(bound-data.bound) > 0.00005 {
-			t.Errorf("%d columns, k = %d: %.4f, %v; wanted %.4f", data.columns, data.k, bound, err, data.bound)
+			t.Errorf("%d columns, k = %d: %.4f, %v; wanted %.4f", data.columns, data.k, bound, err,
+				data.bound)
 		}
 	}
 }
@@ -92,7 +96,8 @@ func TestLowerBoundsThatMakeNoSenseFail(t *testing.T) {
 		t.Error("k of zero is accepted")
 	}
 	var unmet *anonymize.UnmetError
-	if _, err := anonymize.LowerBound(context.Background(), table, table.Rows()+1); !errors.As(err, &unmet) {
+	if _, err := anonymize.LowerBound(context.Background(), table, table.Rows()+1); !errors.As(err,
+		&unmet) {
 		t.Errorf("too few rows for k: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -103,7 +108,8 @@ func TestLowerBoundsThatMakeNoSenseFail(t *testing.T) {
 	for c := range d.leaves {
 		d.leaves[c] = nil
 	}
-	if bound, err := anonymize.LowerBound(context.Background(), d.table(t, nil), 2); bound != 0 || err != nil {
+	if bound, err := anonymize.LowerBound(context.Background(), d.table(t, nil), 2); bound != 0 ||
+		err != nil {
 		t.Errorf("of no rows: %g, %v", bound, err)
 	}
 }

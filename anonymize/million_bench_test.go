@@ -12,7 +12,10 @@ import (
 // loss, 17,640 nodes.
 func BenchmarkMillionRows(b *testing.B) {
 	p := kAnonymous(synthetic(b, 1_000_000, []int{64, 32, 16, 8, 64, 4}, 0.3), 5)
-	for _, algorithm := range []anonymize.Algorithm{anonymize.Flash, anonymize.BestFirst, anonymize.Greedy} {
+	for _, algorithm := range []anonymize.Algorithm{
+		anonymize.Flash, anonymize.BestFirst,
+		anonymize.Greedy,
+	} {
 		b.Run(algorithm.String(), func(b *testing.B) {
 			var r *anonymize.Result
 			for b.Loop() {

@@ -40,7 +40,10 @@ type verdict struct {
 }
 
 func newNodeEvaluator(p *Problem, e *entries) (*nodeEvaluator, error) {
-	j := &nodeEvaluator{entries: e, least: 1, smallest: 1, limit: p.limitRows(), strict: p.Strict, spreading: true}
+	j := &nodeEvaluator{
+		entries: e, least: 1, smallest: 1, limit: p.limitRows(), strict: p.Strict,
+		spreading: true,
+	}
 	j.rowPerSubject = p.Table.RowPerSubject()
 	j.merging = j.limit == 0 && e.members == nil
 	for _, model := range p.Privacy {
@@ -61,7 +64,9 @@ func newNodeEvaluator(p *Problem, e *entries) (*nodeEvaluator, error) {
 		}
 	}
 	// Models that spread come first: their rows are certain.
-	slices.SortStableFunc(j.tests, func(a, b privacyTest) int { return cmp.Compare(a.monotone, b.monotone) })
+	slices.SortStableFunc(j.tests, func(a, b privacyTest) int {
+		return cmp.Compare(a.monotone, b.monotone)
+	})
 	return j, nil
 }
 

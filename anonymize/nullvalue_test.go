@@ -15,11 +15,13 @@ func same(t *testing.T, a, b *anonymize.Hierarchy) {
 	}
 	for l := range a.Height() {
 		for leaf := range uint32(a.Leaves()) {
-			n, m := anonymize.Node{Level: l, Group: a.Generalize(leaf, l)}, anonymize.Node{Level: l, Group: b.Generalize(leaf, l)}
+			n, m := anonymize.Node{Level: l, Group: a.Generalize(leaf, l)},
+				anonymize.Node{Level: l, Group: b.Generalize(leaf, l)}
 			v, ok := a.Representative(n)
 			w, also := b.Representative(m)
 			if n != m || a.Label(n) != b.Label(m) || a.Share(n) != b.Share(m) || v != w || ok != also {
-				t.Fatalf("leaf %d at level %d: %q covers %g, %q covers %g", leaf, l, a.Label(n), a.Share(n), b.Label(m), b.Share(m))
+				t.Fatalf("leaf %d at level %d: %q covers %g, %q covers %g", leaf, l, a.Label(n), a.Share(n),
+					b.Label(m), b.Share(m))
 			}
 		}
 	}
@@ -40,7 +42,11 @@ func TestNullIsTheSameHoweverItComesIn(t *testing.T) {
 			same(t, with, without.WithNull())
 		}
 	}
-	paths := [][]string{{"a", "vowel", "letter"}, {"b", "consonant", "letter"}, {"e", "vowel", "letter"}}
+	paths := [][]string{
+		{"a", "vowel", "letter"},
+		{"b", "consonant", "letter"},
+		{"e", "vowel", "letter"},
+	}
 	for height := 1; height <= 3; height++ {
 		var cut [][]string
 		for _, p := range paths {
@@ -98,7 +104,8 @@ func TestNullLeavesTheSharesOfRangesAlone(t *testing.T) {
 		t.Errorf("30-39 covers %g beside NULL, want %g", got, 10.0/120)
 	}
 	root := h.Cover(low, null)
-	if middle, ok := h.Representative(root); root != h.Root() || h.Share(root) != 1 || !ok || middle != "59" {
+	if middle, ok := h.Representative(root); root != h.Root() || h.Share(root) != 1 || !ok ||
+		middle != "59" {
 		t.Errorf("root %v with representative %q covers %g", root, middle, h.Share(root))
 	}
 	alone, err := ages.Build(nil, true)

@@ -40,7 +40,8 @@ func newToy(t testing.TB, random *rand.Rand) *toy {
 		}
 		y.columns = append(y.columns, anonymize.Column{Name: fmt.Sprint("c", c), Hierarchy: h})
 		y.cells = append(y.cells, randomCells(random, y.paths[c], rows))
-		y.population = append(y.population, append(slices.Clone(y.cells[c]), randomCells(random, y.paths[c], rows)...))
+		y.population = append(y.population, append(slices.Clone(y.cells[c]),
+			randomCells(random, y.paths[c], rows)...))
 	}
 	for range rows {
 		y.sensitive = append(y.sensitive, string(rune('p'+random.IntN(2+random.IntN(3)))))
@@ -186,7 +187,9 @@ func (k *toyClass) first() []int {
 			tuple[0] = int(k.y.blocks[r])
 		}
 		for c := range k.y.cells {
-			tuple = append(tuple, slices.IndexFunc(k.y.paths[c], func(p []string) bool { return p[0] == k.y.cells[c][r] }))
+			tuple = append(tuple, slices.IndexFunc(k.y.paths[c], func(p []string) bool {
+				return p[0] == k.y.cells[c][r]
+			}))
 		}
 		if first == nil || slices.Compare(tuple, first) < 0 {
 			first = tuple

@@ -38,28 +38,37 @@ func toyPrivacy(y *toy) []toyModel {
 	models := []toyModel{
 		{model: anonymize.KAnonymity{K: 2}, class: size(2), least: 2},
 		{model: anonymize.KAnonymity{K: 3}, class: size(3), least: 3},
-		{model: anonymize.DistinctLDiversity{Sensitive: "s", L: min(2, domain)}, class: func(k *toyClass) bool {
-			share, _ := y.shares(k.rows)
-			return len(share) >= min(2, domain)
-		}},
-		{model: anonymize.EntropyLDiversity{Sensitive: "s", L: min(1.7, float64(domain))}, class: func(k *toyClass) bool {
-			share, _ := y.shares(k.rows)
-			sum := 0.0
-			for _, q := range share {
-				sum -= q * math.Log(q)
-			}
-			return sum >= math.Log(min(1.7, float64(domain)))-eps
-		}},
-		{model: anonymize.RecursiveCLDiversity{Sensitive: "s", C: 2.5, L: min(2, domain)}, class: func(k *toyClass) bool {
-			_, count := y.shares(k.rows)
-			sorted := slices.Sorted(maps.Values(count))
-			slices.Reverse(sorted)
-			tail := 0
-			for i := min(2, domain) - 1; i < len(sorted); i++ {
-				tail += sorted[i]
-			}
-			return float64(sorted[0]) < 2.5*float64(tail)-eps
-		}},
+		{
+			model: anonymize.DistinctLDiversity{Sensitive: "s", L: min(2, domain)},
+			class: func(k *toyClass) bool {
+				share, _ := y.shares(k.rows)
+				return len(share) >= min(2, domain)
+			},
+		},
+		{
+			model: anonymize.EntropyLDiversity{Sensitive: "s", L: min(1.7, float64(domain))},
+			class: func(k *toyClass) bool {
+				share, _ := y.shares(k.rows)
+				sum := 0.0
+				for _, q := range share {
+					sum -= q * math.Log(q)
+				}
+				return sum >= math.Log(min(1.7, float64(domain)))-eps
+			},
+		},
+		{
+			model: anonymize.RecursiveCLDiversity{Sensitive: "s", C: 2.5, L: min(2, domain)},
+			class: func(k *toyClass) bool {
+				_, count := y.shares(k.rows)
+				sorted := slices.Sorted(maps.Values(count))
+				slices.Reverse(sorted)
+				tail := 0
+				for i := min(2, domain) - 1; i < len(sorted); i++ {
+					tail += sorted[i]
+				}
+				return float64(sorted[0]) < 2.5*float64(tail)-eps
+			},
+		},
 		{model: anonymize.TCloseness{Sensitive: "s", T: 0.35}, class: func(k *toyClass) bool {
 			share, _ := y.shares(k.rows)
 			sum := 0.0
@@ -68,29 +77,47 @@ func toyPrivacy(y *toy) []toyModel {
 			}
 			return sum/2 <= 0.35+eps
 		}},
-		{model: anonymize.TCloseness{Sensitive: "s", T: 0.25, Ordered: true}, class: func(k *toyClass) bool {
-			share, _ := y.shares(k.rows)
-			sum, cumulative := 0.0, 0.0
-			for _, value := range slices.Sorted(maps.Keys(whole)) {
-				cumulative += share[value] - whole[value]
-				sum += math.Abs(cumulative)
-			}
-			return domain < 2 || sum/float64(domain-1) <= 0.25+eps
+		{
+			model: anonymize.TCloseness{Sensitive: "s", T: 0.25, Ordered: true},
+			class: func(k *toyClass) bool {
+				share, _ := y.shares(k.rows)
+				sum, cumulative := 0.0, 0.0
+				for _, value := range slices.Sorted(maps.Keys(whole)) {
+					cumulative += share[value] - whole[value]
+					sum += math.Abs(cumulative)
+				}
+				return domain < 2 || sum/float64(domain-1) <= 0.25+eps
+			},
+		},
+		{
+			model: anonymize.AlphaK{Sensitive: "s", Alpha: 0.7, K: 2}, least: 2,
+			class: func(k *toyClass) bool {
+				_, count := y.shares(k.rows)
+				return k.size() >= 2 && float64(slices.Max(slices.Collect(maps.Values(count)))) <= 0.7*float64(
+					k.size())+eps
+			},
+		},
+		{
+			model: anonymize.DeltaDisclosure{Sensitive: "s", Delta: 1.2},
+			class: eachShare(func(q, p float64) bool {
+				return q > 0 && math.Abs(math.Log(q/p)) < 1.2-eps
+			}),
+		},
+		{
+			model: anonymize.BetaLikeness{Sensitive: "s", Beta: 1.1},
+			class: eachShare(func(q, p float64) bool {
+				return q <= p || (q-p)/p <= 1.1+eps
+			}),
+		},
+		{
+			model: anonymize.BetaLikeness{Sensitive: "s", Beta: 1.1, Enhanced: true},
+			class: eachShare(func(q, p float64) bool {
+				return q <= p || (q-p)/p <= min(1.1, -math.Log(p))+eps
+			}),
+		},
+		{model: anonymize.HighestRisk{Max: 0.4}, least: 3, class: func(k *toyClass) bool {
+			return 1/float64(k.size()) <= 0.4
 		}},
-		{model: anonymize.AlphaK{Sensitive: "s", Alpha: 0.7, K: 2}, least: 2, class: func(k *toyClass) bool {
-			_, count := y.shares(k.rows)
-			return k.size() >= 2 && float64(slices.Max(slices.Collect(maps.Values(count)))) <= 0.7*float64(k.size())+eps
-		}},
-		{model: anonymize.DeltaDisclosure{Sensitive: "s", Delta: 1.2}, class: eachShare(func(q, p float64) bool {
-			return q > 0 && math.Abs(math.Log(q/p)) < 1.2-eps
-		})},
-		{model: anonymize.BetaLikeness{Sensitive: "s", Beta: 1.1}, class: eachShare(func(q, p float64) bool {
-			return q <= p || (q-p)/p <= 1.1+eps
-		})},
-		{model: anonymize.BetaLikeness{Sensitive: "s", Beta: 1.1, Enhanced: true}, class: eachShare(func(q, p float64) bool {
-			return q <= p || (q-p)/p <= min(1.1, -math.Log(p))+eps
-		})},
-		{model: anonymize.HighestRisk{Max: 0.4}, least: 3, class: func(k *toyClass) bool { return 1/float64(k.size()) <= 0.4 }},
 		{model: anonymize.AverageRisk{Max: 0.35}, table: func(kept []*toyClass) bool {
 			return float64(len(kept)) <= 0.35*totalSize(kept)+eps
 		}},
@@ -102,7 +129,9 @@ func toyPrivacy(y *toy) []toyModel {
 		}},
 	}
 	if y.blocks == nil {
-		models = append(models, toyModel{model: anonymize.KMap{K: 4}, class: func(k *toyClass) bool { return k.people >= 4 }})
+		models = append(models, toyModel{model: anonymize.KMap{K: 4}, class: func(k *toyClass) bool {
+			return k.people >= 4
+		}})
 	}
 	return models
 }
@@ -132,7 +161,9 @@ type toyQuality struct {
 }
 
 // cellMean is the mean over columns of the mean cost of a cell.
-func cellMean(cost func(y *toy, c, level int, cell string, suppressed bool) float64) func(*toy, []int, outcome, int) []float64 {
+func cellMean(
+	cost func(y *toy, c, level int, cell string, suppressed bool) float64,
+) func(*toy, []int, outcome, int) []float64 {
 	return func(y *toy, levels []int, o outcome, _ int) []float64 {
 		parts := make([]float64, len(y.cells))
 		for c := range y.cells {
@@ -298,8 +329,12 @@ func toyDivergence(y *toy, levels []int, o outcome, _ int) float64 {
 }
 
 func toyQualities() []toyQuality {
-	mean := func(parts func(*toy, []int, outcome, int) []float64, aggregate func([]float64) float64) func(*toy, []int, outcome, int) float64 {
-		return func(y *toy, levels []int, o outcome, least int) float64 { return aggregate(parts(y, levels, o, least)) }
+	mean := func(parts func(*toy, []int, outcome, int) []float64,
+		aggregate func([]float64) float64,
+	) func(*toy, []int, outcome, int) float64 {
+		return func(y *toy, levels []int, o outcome, least int) float64 {
+			return aggregate(parts(y, levels, o, least))
+		}
 	}
 	sum := func(parts []float64) float64 { return arithmetic(parts) * float64(len(parts)) }
 	return []toyQuality{

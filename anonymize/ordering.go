@@ -37,7 +37,10 @@ func (o Ordering) Build(values []string, withNull bool) (*Hierarchy, error) {
 	}
 	for j, size := range o.Sizes {
 		if size < 2 {
-			return nil, &HierarchyError{Level: j + 1, Reason: fmt.Sprintf("groups of %d, at least 2 are needed", size)}
+			return nil, &HierarchyError{
+				Level:  j + 1,
+				Reason: fmt.Sprintf("groups of %d, at least 2 are needed", size),
+			}
 		}
 		for i := range groupOf {
 			groupOf[i] /= size
@@ -67,7 +70,8 @@ func (o Ordering) label(paths [][]string, groupOf []int, j int) error {
 		given = o.Labels[j]
 	}
 	if given != nil && len(given) != groups {
-		return &HierarchyError{Level: j + 1, Reason: fmt.Sprintf("%d labels for %d groups", len(given), groups)}
+		return &HierarchyError{Level: j + 1, Reason: fmt.Sprintf("%d labels for %d groups", len(given),
+			groups)}
 	}
 	for i, g := range groupOf {
 		label := o.Values[first[g]] + " - " + o.Values[last[g]]

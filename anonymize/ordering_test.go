@@ -41,12 +41,18 @@ func TestOrderingRefusesWhatMakesNoHierarchy(t *testing.T) {
 		ordering anonymize.Ordering
 		values   []string
 	}{
-		"no values":               {anonymize.Ordering{}, nil},
-		"a value twice":           {anonymize.Ordering{Values: []string{"a", "a"}}, nil},
-		"groups of one":           {anonymize.Ordering{Values: []string{"a", "b"}, Sizes: []int{1}}, nil},
-		"too few labels":          {anonymize.Ordering{Values: []string{"a", "b", "c"}, Sizes: []int{2}, Labels: [][]string{{"x"}}}, nil},
-		"labels that do not nest": {anonymize.Ordering{Values: []string{"a", "b", "c", "d"}, Sizes: []int{2, 2}, Labels: [][]string{{"x", "x"}, {"y", "z"}}}, nil},
-		"an unlisted value":       {anonymize.Ordering{Values: []string{"a", "b"}}, []string{"c"}},
+		"no values":     {anonymize.Ordering{}, nil},
+		"a value twice": {anonymize.Ordering{Values: []string{"a", "a"}}, nil},
+		"groups of one": {anonymize.Ordering{Values: []string{"a", "b"}, Sizes: []int{1}}, nil},
+		"too few labels": {anonymize.Ordering{
+			Values: []string{"a", "b", "c"}, Sizes: []int{2},
+			Labels: [][]string{{"x"}},
+		}, nil},
+		"labels that do not nest": {anonymize.Ordering{
+			Values: []string{"a", "b", "c", "d"},
+			Sizes:  []int{2, 2}, Labels: [][]string{{"x", "x"}, {"y", "z"}},
+		}, nil},
+		"an unlisted value": {anonymize.Ordering{Values: []string{"a", "b"}}, []string{"c"}},
 	} {
 		_, err := c.ordering.Build(c.values, false)
 		var fault *anonymize.HierarchyError

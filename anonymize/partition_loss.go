@@ -38,7 +38,9 @@ func (p *Partition) EntropyLoss(columns []int) float64 {
 	}
 	total := 0.0
 	for _, c := range columns {
-		all := p.entropyLost(c, func(uint32) int { return p.ground.table.columns[c].Hierarchy.Height() - 1 })
+		all := p.entropyLost(c, func(uint32) int {
+			return p.ground.table.columns[c].Hierarchy.Height() - 1
+		})
 		if all > 0 {
 			total += p.entropyLost(c, func(block uint32) int { return p.Cover(block, c).Level }) / all
 		}

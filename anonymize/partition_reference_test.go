@@ -104,7 +104,9 @@ func adultWorkloads(t testing.TB, table *anonymize.Table) []anonymize.Workload {
 	return all
 }
 
-func blockK(k int) []anonymize.Requirement { return []anonymize.Requirement{anonymize.BlockK{K: k}} }
+func blockK(k int) []anonymize.Requirement {
+	return []anonymize.Requirement{anonymize.BlockK{K: k}}
+}
 
 func upTo(n int) []int {
 	all := make([]int, n)

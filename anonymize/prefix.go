@@ -17,7 +17,8 @@ type Prefix struct{ Keep []int }
 func (p Prefix) Build(values []string, withNull bool) (*Hierarchy, error) {
 	for i, k := range p.Keep {
 		if k < 0 || (i > 0 && k >= p.Keep[i-1]) {
-			return nil, &HierarchyError{Level: i + 1, Reason: "kept characters must fall from level to level, not below 0"}
+			return nil, &HierarchyError{Level: i + 1, Reason: "kept characters must fall from level to " +
+				"level, not below 0"}
 		}
 	}
 	sorted := slices.Clone(values)
@@ -37,7 +38,8 @@ func (p Prefix) Build(values []string, withNull bool) (*Hierarchy, error) {
 			}
 		}
 	}
-	h, err := newComputed(all, len(p.Keep), span{high: float64(max(1, len(sorted))), representative: Top}, withNull, domain{})
+	h, err := newComputed(all, len(p.Keep),
+		span{high: float64(max(1, len(sorted))), representative: Top}, withNull, domain{})
 	if err != nil {
 		return nil, err
 	}

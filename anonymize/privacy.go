@@ -92,12 +92,19 @@ func (m KMap) Monotone() Monotonicity { return WithSuppression }
 func (m KMap) bind(p *Problem) (privacyTest, error) {
 	switch {
 	case m.K < 1:
-		return privacyTest{}, &ProblemError{fmt.Sprintf("k = %d is not positive", m.K), "give k of at least 2"}
+		return privacyTest{}, &ProblemError{
+			fmt.Sprintf("k = %d is not positive", m.K),
+			"give k of at least 2",
+		}
 	case p.Population == nil:
-		return privacyTest{}, &ProblemError{"k-map needs a population table", "give one, or ask for k-anonymity"}
+		return privacyTest{}, &ProblemError{
+			"k-map needs a population table",
+			"give one, or ask for k-anonymity",
+		}
 	case m.K > p.Population.Rows():
 		return privacyTest{}, &ProblemError{
-			fmt.Sprintf("k = %d is larger than the population, which has %d rows", m.K, p.Population.Rows()), "lower k",
+			fmt.Sprintf("k = %d is larger than the population, which has %d rows", m.K, p.Population.Rows()),
+			"lower k",
 		}
 	}
 	k := uint32(m.K)

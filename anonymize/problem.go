@@ -62,7 +62,8 @@ func (p *Problem) validate() error {
 	for _, s := range p.Sensitive {
 		if len(s.Codes) != p.Table.Rows() {
 			return &ProblemError{
-				fmt.Sprintf("sensitive attribute %q has %d values for %d rows", s.Name, len(s.Codes), p.Table.Rows()),
+				fmt.Sprintf("sensitive attribute %q has %d values for %d rows", s.Name, len(s.Codes),
+					p.Table.Rows()),
 				"give one value for each row",
 			}
 		}
@@ -75,10 +76,16 @@ func (p *Problem) validatePopulation() error {
 		return nil
 	}
 	if p.Blocks != nil {
-		return &ProblemError{"a population table cannot be combined with a base partition", "leave out one of the two"}
+		return &ProblemError{
+			"a population table cannot be combined with a base partition",
+			"leave out one of the two",
+		}
 	}
 	if !p.Population.RowPerSubject() {
-		return &ProblemError{"the population table has several rows a subject", "give one row for each subject"}
+		return &ProblemError{
+			"the population table has several rows a subject",
+			"give one row for each subject",
+		}
 	}
 	own, other := p.Table.Columns(), p.Population.Columns()
 	same := len(own) == len(other)

@@ -233,7 +233,8 @@ func (x *cellIndex) rake(groups []labelled) {
 // isMet says whether the cells have about as many rows as they should.
 func (m *Margin) isMet(got []float64) bool {
 	for c := range got {
-		if want := float64(m.Cells[c].Rows); got[c] > 0 && want > 0 && math.Abs(got[c]-want) > closeFit*want {
+		if want := float64(m.Cells[c].Rows); got[c] > 0 && want > 0 &&
+			math.Abs(got[c]-want) > closeFit*want {
 			return false
 		}
 	}
@@ -272,7 +273,9 @@ func (x *cellIndex) first(cell int) uint32 {
 // inside are the cells whose leaves are all a node's.
 func (x *cellIndex) inside(n Node) []int {
 	first, last := x.h.Range(n)
-	from, _ := slices.BinarySearchFunc(x.order, first, func(cell int, leaf uint32) int { return cmp.Compare(x.first(cell), leaf) })
+	from, _ := slices.BinarySearchFunc(x.order, first, func(cell int, leaf uint32) int {
+		return cmp.Compare(x.first(cell), leaf)
+	})
 	var out []int
 	for _, cell := range x.order[from:] {
 		if x.first(cell) > last {

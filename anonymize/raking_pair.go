@@ -47,7 +47,8 @@ func (s *Sketch) DrawAll(margins map[int]*Margin, random func() *rand.Rand) map[
 		paired[p.first], paired[p.second] = true, true
 		drawing.Go(func() error {
 			density := s.likely(first, second)
-			values := s.draw(first, &companion{sketch: s, x: second, density: density.at}, chance[first.column])
+			values := s.draw(first, &companion{sketch: s, x: second, density: density.at},
+				chance[first.column])
 			after := &companion{
 				sketch: s, x: first, values: values,
 				density: func(own, other int) float64 { return density.at(other, own) },
@@ -101,7 +102,9 @@ func (c *companion) parts(block, rows int) []known {
 		return []known{{node: c.sketch.Labels[block][c.x.column], rows: rows}}
 	}
 	own := c.values.Of[block]
-	slices.SortFunc(own, func(x, y uint32) int { return cmp.Compare(c.values.cell[x], c.values.cell[y]) })
+	slices.SortFunc(own, func(x, y uint32) int {
+		return cmp.Compare(c.values.cell[x], c.values.cell[y])
+	})
 	var out []known
 	for row, place := range own {
 		if row == 0 || c.values.cell[place] != c.values.cell[own[row-1]] {
@@ -187,7 +190,8 @@ func (s *Sketch) likely(a, b *cellIndex) *densities {
 			}
 			for _, x := range sharesA[l.a] {
 				for _, y := range sharesB[l.b] {
-					people[x.cell*d.width+y.cell] += float64(rows[l]) * x.weight * y.weight * d.at(x.cell, y.cell) / all
+					people[x.cell*d.width+y.cell] += float64(rows[l]) * x.weight * y.weight * d.at(x.cell,
+						y.cell) / all
 				}
 			}
 		}
@@ -248,7 +252,8 @@ func (s *Sketch) pairs(columns []int, margins map[int]*Margin) []pair {
 	for i, first := range columns {
 		for _, second := range columns[i+1:] {
 			a, b := margins[first], margins[second]
-			if a == nil || b == nil || len(a.Cells) == 0 || len(b.Cells) == 0 || len(a.Cells)*len(b.Cells) > mostCellPairs {
+			if a == nil || b == nil || len(a.Cells) == 0 || len(b.Cells) == 0 ||
+				len(a.Cells)*len(b.Cells) > mostCellPairs {
 				continue
 			}
 			if share := s.likeness(first, second); share > determined {

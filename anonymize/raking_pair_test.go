@@ -24,11 +24,17 @@ func births(t *testing.T) *anonymize.Table {
 		days, ages = append(days, day.Format(time.DateOnly)), append(ages, strconv.Itoa(age))
 		sites = append(sites, strconv.Itoa(int(40*math.Pow(random.Float64(), 3))))
 	}
-	born, err := anonymize.Dates{Levels: []string{"month", "year", "decade"}, Lower: "1940-01-01", Upper: "2009-12-31"}.Build(distinctOf(days), false)
+	born, err := anonymize.Dates{
+		Levels: []string{"month", "year", "decade"}, Lower: "1940-01-01",
+		Upper: "2009-12-31",
+	}.Build(distinctOf(days), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	age, err := anonymize.Interval{Widths: []float64{5, 10, 20}, Upper: 119, Integer: true}.Build(distinctOf(ages), false)
+	age, err := anonymize.Interval{
+		Widths: []float64{5, 10, 20}, Upper: 119,
+		Integer: true,
+	}.Build(distinctOf(ages), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +42,11 @@ func births(t *testing.T) *anonymize.Table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	columns := []anonymize.Column{{Name: "born", Hierarchy: born}, {Name: "age", Hierarchy: age}, {Name: "site", Hierarchy: site}}
+	columns := []anonymize.Column{
+		{Name: "born", Hierarchy: born},
+		{Name: "age", Hierarchy: age},
+		{Name: "site", Hierarchy: site},
+	}
 	leaves := make([][]uint32, len(columns))
 	for c, values := range [][]string{days, ages, sites} {
 		for _, v := range values {
@@ -79,9 +89,11 @@ func TestPairsAgree(t *testing.T) {
 	values := sketch.DrawAll(margins, func() *rand.Rand { return chance(1) })
 	together := agree(values[0], values[1])
 	apart := agree(sketch.Draw(0, margins[0], chance(1)), sketch.Draw(1, margins[1], chance(2)))
-	t.Logf("ages and births agree in %.3f of the rows, in %.3f if they are drawn apart", together, apart)
+	t.Logf("ages and births agree in %.3f of the rows, in %.3f if they are drawn apart",
+		together, apart)
 	if together < 0.98 || apart > 0.9 {
-		t.Errorf("ages and births agree in %.3f of the rows, in %.3f if they are drawn apart", together, apart)
+		t.Errorf("ages and births agree in %.3f of the rows, in %.3f if they are drawn apart",
+			together, apart)
 	}
 	for c, column := range table.Columns() {
 		cells := make([]int, len(margins[c].Cells))
@@ -95,7 +107,8 @@ func TestPairsAgree(t *testing.T) {
 		}
 		for i, cell := range margins[c].Cells {
 			if off := math.Abs(float64(cells[i] - cell.Rows)); c == 1 && off > 2+0.02*float64(cell.Rows) {
-				t.Errorf("age %s has %d values, its margin %d", column.Hierarchy.Label(cell.Node), cells[i], cell.Rows)
+				t.Errorf("age %s has %d values, its margin %d", column.Hierarchy.Label(cell.Node), cells[i],
+					cell.Rows)
 			}
 		}
 	}

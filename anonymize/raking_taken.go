@@ -20,7 +20,10 @@ type taken struct {
 }
 
 func newTaken(s *Sketch, column int) *taken {
-	t := &taken{order: make([]int, len(s.Rows)), of: make([]string, len(s.Rows)), nodes: make(map[string][]Node)}
+	t := &taken{
+		order: make([]int, len(s.Rows)), of: make([]string, len(s.Rows)),
+		nodes: make(map[string][]Node),
+	}
 	for block := range t.order {
 		t.order[block] = block
 	}

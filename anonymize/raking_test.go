@@ -32,7 +32,10 @@ func TestMarginsHaveNoCellBelowK(t *testing.T) {
 		for v := range 1 + random.IntN(40) {
 			values = append(values, strconv.Itoa(v))
 		}
-		h, err := anonymize.Interval{Widths: []float64{2, 10}, Lower: 0, Upper: 60, Integer: true}.Build(values, run%3 == 0)
+		h, err := anonymize.Interval{
+			Widths: []float64{2, 10}, Lower: 0, Upper: 60,
+			Integer: true,
+		}.Build(values, run%3 == 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +52,8 @@ func TestMarginsHaveNoCellBelowK(t *testing.T) {
 		if run%2 == 1 {
 			of = nil
 		}
-		table, err := anonymize.NewTable([]anonymize.Column{{Name: "v", Hierarchy: h}}, [][]uint32{leaves}, of)
+		table, err := anonymize.NewTable([]anonymize.Column{{Name: "v", Hierarchy: h}},
+			[][]uint32{leaves}, of)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,11 +73,13 @@ func TestMarginsHaveNoCellBelowK(t *testing.T) {
 		}
 		for i, c := range m.Cells {
 			if len(people[i]) != c.Subjects || c.Subjects < k {
-				t.Errorf("run %d: cell %s has %d subjects, says %d", run, h.Label(c.Node), len(people[i]), c.Subjects)
+				t.Errorf("run %d: cell %s has %d subjects, says %d", run, h.Label(c.Node), len(people[i]),
+					c.Subjects)
 			}
 			for _, own := range people[i] {
 				if own > 1 && float64(own) > share*float64(c.Rows) && len(m.Cells) > 1 {
-					t.Errorf("run %d: one subject has %d of the %d rows of cell %s", run, own, c.Rows, h.Label(c.Node))
+					t.Errorf("run %d: one subject has %d of the %d rows of cell %s", run, own, c.Rows,
+						h.Label(c.Node))
 				}
 			}
 		}
@@ -93,12 +99,18 @@ func TestMarginsHaveNoCellBelowK(t *testing.T) {
 // TestMarginsThatWereReadCountNobodyTwice pools margins of which only the numbers are
 // known, as they are published.
 func TestMarginsThatWereReadCountNobodyTwice(t *testing.T) {
-	h, err := anonymize.Interval{Widths: []float64{10}, Lower: 0, Upper: 39, Integer: true}.Build([]string{"1", "2", "11", "12"}, false)
+	h, err := anonymize.Interval{
+		Widths: []float64{10}, Lower: 0, Upper: 39,
+		Integer: true,
+	}.Build([]string{"1", "2", "11", "12"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Six people have a row in each of two cells.
-	read := anonymize.Margin{Cells: []anonymize.Cell{{Node: anonymize.Node{Group: 0}, Rows: 6, Subjects: 6}, {Node: anonymize.Node{Group: 1}, Rows: 6, Subjects: 6}}}
+	read := anonymize.Margin{Cells: []anonymize.Cell{{
+		Node: anonymize.Node{Group: 0}, Rows: 6,
+		Subjects: 6,
+	}, {Node: anonymize.Node{Group: 1}, Rows: 6, Subjects: 6}}}
 	for claim, c := range map[string]struct {
 		several bool
 		k       int
@@ -114,7 +126,10 @@ func TestMarginsThatWereReadCountNobodyTwice(t *testing.T) {
 			t.Errorf("%s: %d cells, want %d", claim, len(got.Cells), c.cells)
 		}
 	}
-	s := &anonymize.Sketch{Hierarchies: []*anonymize.Hierarchy{h}, Rows: []int{40}, Labels: [][]anonymize.Node{{{Level: 1}}}}
+	s := &anonymize.Sketch{
+		Hierarchies: []*anonymize.Hierarchy{h}, Rows: []int{40},
+		Labels: [][]anonymize.Node{{{Level: 1}}},
+	}
 	if values := s.Draw(0, &anonymize.Margin{}, chance(1)); len(values.Texts) != 11 {
 		t.Errorf("without a cell, a range of ten has %d values", len(values.Texts)-1)
 	}
@@ -136,7 +151,10 @@ func adultRoot(t testing.TB) (*anonymize.Table, *anonymize.Partition, []*anonymi
 }
 
 // drawn are the values of each row, [column][row], as leaves of an enumerated hierarchy.
-func drawn(t testing.TB, table *anonymize.Table, p *anonymize.Partition, margins []*anonymize.Margin, seed uint64) [][]uint32 {
+func drawn(
+	t testing.TB, table *anonymize.Table, p *anonymize.Partition, margins []*anonymize.Margin,
+	seed uint64,
+) [][]uint32 {
 	t.Helper()
 	byColumn := make(map[int]*anonymize.Margin)
 	for c := range table.Columns() {
@@ -193,7 +211,8 @@ func TestCountsByValues(t *testing.T) {
 		}
 		for i, cell := range m.Cells {
 			if off := math.Abs(float64(cells[i] - cell.Rows)); off > 2+0.01*float64(cell.Rows) {
-				t.Errorf("column %d: cell %s has %d values, its margin %d", c, table.Columns()[c].Hierarchy.Label(cell.Node), cells[i], cell.Rows)
+				t.Errorf("column %d: cell %s has %d values, its margin %d", c,
+					table.Columns()[c].Hierarchy.Label(cell.Node), cells[i], cell.Rows)
 			}
 		}
 	}
@@ -225,12 +244,14 @@ func TestCountsByValues(t *testing.T) {
 			return n
 		}
 		if n := count(truth); n >= 50 {
-			errors, evenErrors = append(errors, math.Abs(count(raked)-n)/n), append(evenErrors, math.Abs(count(even)-n)/n)
+			errors, evenErrors = append(errors, math.Abs(count(raked)-n)/n),
+				append(evenErrors, math.Abs(count(even)-n)/n)
 		}
 	}
 	mean, most := summary(errors)
 	evenMean, _ := summary(evenErrors)
-	t.Logf("relative error of counts: mean %.4f, 90 %% below %.4f; values spread evenly: mean %.4f", mean, most, evenMean)
+	t.Logf("relative error of counts: mean %.4f, 90 %% below %.4f; values spread evenly: mean %.4f",
+		mean, most, evenMean)
 	if mean > 0.012 || most > 0.03 {
 		t.Errorf("counts are off by %.4f, 90 %% by less than %.4f", mean, most)
 	}
@@ -255,7 +276,10 @@ func TestValuesFollowFromLabelsAndMargins(t *testing.T) {
 	for v := range 40 {
 		values = append(values, strconv.Itoa(v))
 	}
-	h, err := anonymize.Interval{Widths: widths, Lower: 0, Upper: 39, Integer: true}.Build(values, false)
+	h, err := anonymize.Interval{
+		Widths: widths, Lower: 0, Upper: 39,
+		Integer: true,
+	}.Build(values, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,11 +288,16 @@ func TestValuesFollowFromLabelsAndMargins(t *testing.T) {
 		t.Fatal(err)
 	}
 	random := chance(5)
-	columns := []anonymize.Column{{Name: "age", Hierarchy: h}, {Name: "born", Hierarchy: h}, {Name: "site", Hierarchy: groups}}
+	columns := []anonymize.Column{
+		{Name: "age", Hierarchy: h},
+		{Name: "born", Hierarchy: h},
+		{Name: "site", Hierarchy: groups},
+	}
 	leaves := make([][]uint32, len(columns))
 	for i := range uint32(400) {
 		age := random.Uint32N(40)
-		leaves[0], leaves[1], leaves[2] = append(leaves[0], age), append(leaves[1], 39-age), append(leaves[2], i%2)
+		leaves[0], leaves[1], leaves[2] = append(leaves[0], age), append(leaves[1], 39-age),
+			append(leaves[2], i%2)
 	}
 	draw := func() (of []*anonymize.Values) {
 		table, err := anonymize.NewTable(columns, leaves, nil)
@@ -283,7 +312,11 @@ func TestValuesFollowFromLabelsAndMargins(t *testing.T) {
 			margins[c] = table.Margin(c, 5, 1)
 		}
 		for b := range uint32(8) {
-			s.Labels = append(s.Labels, []anonymize.Node{{Level: 1, Group: b % 4}, {Level: 1, Group: 3 - b%4}, {Group: b / 4}})
+			s.Labels = append(s.Labels, []anonymize.Node{
+				{Level: 1, Group: b % 4},
+				{Level: 1, Group: 3 - b%4},
+				{Group: b / 4},
+			})
 		}
 		for _, tuple := range table.TupleOfRow() {
 			s.Rows[table.Leaf(0, tuple)/10+4*table.Leaf(2, tuple)]++
@@ -304,7 +337,9 @@ func TestValuesFollowFromLabelsAndMargins(t *testing.T) {
 	after := draw()
 	for c := range columns {
 		if !slices.Equal(before[c].Texts, after[c].Texts) ||
-			!slices.EqualFunc(before[c].Of, after[c].Of, func(x, y []uint32) bool { return slices.Equal(x, y) }) {
+			!slices.EqualFunc(before[c].Of, after[c].Of, func(x, y []uint32) bool {
+				return slices.Equal(x, y)
+			}) {
 			t.Errorf("values of %s depend on more than labels, margins and chance", columns[c].Name)
 		}
 	}
@@ -324,10 +359,15 @@ func TestTakenValuesAreRarelyDrawn(t *testing.T) {
 	s := &anonymize.Sketch{
 		Hierarchies: []*anonymize.Hierarchy{h, sites},
 		Rows:        []int{500, 100, 100},
-		Labels:      [][]anonymize.Node{{{Group: 0}, {Group: 0}}, {{Level: 1}, {Group: 0}}, {{Level: 1}, {Group: 1}}},
+		Labels: [][]anonymize.Node{
+			{{Group: 0}, {Group: 0}},
+			{{Level: 1}, {Group: 0}},
+			{{Level: 1}, {Group: 1}},
+		},
 	}
 	m := &anonymize.Margin{Cells: []anonymize.Cell{
-		{Node: anonymize.Node{Group: 0}, Rows: 550, Subjects: 550}, {Node: anonymize.Node{Group: 1}, Rows: 150, Subjects: 150},
+		{Node: anonymize.Node{Group: 0}, Rows: 550, Subjects: 550},
+		{Node: anonymize.Node{Group: 1}, Rows: 150, Subjects: 150},
 	}}
 	values := s.Draw(0, m, chance(1))
 	drawn := func(block int) (n int) {
@@ -351,7 +391,10 @@ func TestValuesOfDomains(t *testing.T) {
 		}
 		return h
 	}
-	dates, err := anonymize.Dates{Levels: []string{"month"}, Lower: "2020-01-01", Upper: "2020-12-31"}.Build([]string{"2020-02-10"}, false)
+	dates, err := anonymize.Dates{
+		Levels: []string{"month"}, Lower: "2020-01-01",
+		Upper: "2020-12-31",
+	}.Build([]string{"2020-02-10"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +412,10 @@ func TestValuesOfDomains(t *testing.T) {
 		"a range of whole numbers, whatever the data have": {
 			interval(anonymize.Interval{Widths: []float64{10}, Lower: 0, Upper: 99, Integer: true}, "31"),
 			anonymize.Node{Level: 1},
-			nil, 10, func(v string) bool { n, err := strconv.Atoi(v); return err == nil && 30 <= n && n <= 39 },
+			nil, 10, func(v string) bool {
+				n, err := strconv.Atoi(v)
+				return err == nil && 30 <= n && n <= 39
+			},
 		},
 		"a range of dense numbers": {
 			interval(anonymize.Interval{Widths: []float64{10}, Lower: 0, Upper: 100}, "31.5"),
@@ -379,19 +425,27 @@ func TestValuesOfDomains(t *testing.T) {
 				return err == nil && 30 <= n && n < 40
 			},
 		},
-		"a month": {dates, anonymize.Node{Level: 1}, nil, 29, func(v string) bool { return v[:8] == "2020-02-" }},
+		"a month": {dates, anonymize.Node{Level: 1}, nil, 29, func(v string) bool {
+			return v[:8] == "2020-02-"
+		}},
 		"codes that the margin does not tell": {
 			codes, anonymize.Node{Level: 1}, nil, 1, func(v string) bool { return v == "10***" },
 		},
 		"codes that it does": {
 			codes,
 			anonymize.Node{Level: 1},
-			&anonymize.Margin{Cells: []anonymize.Cell{{Node: anonymize.Node{Group: 1}, Rows: 600, Subjects: 600}, {Node: anonymize.Node{Level: 2}, Rows: 400, Subjects: 400}}},
+			&anonymize.Margin{Cells: []anonymize.Cell{{
+				Node: anonymize.Node{Group: 1}, Rows: 600,
+				Subjects: 600,
+			}, {Node: anonymize.Node{Level: 2}, Rows: 400, Subjects: 400}}},
 			2, func(v string) bool { return v == "10***" || v == "10117" },
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {
-			s := &anonymize.Sketch{Hierarchies: []*anonymize.Hierarchy{c.h}, Rows: []int{1000}, Labels: [][]anonymize.Node{{c.node}}}
+			s := &anonymize.Sketch{
+				Hierarchies: []*anonymize.Hierarchy{c.h}, Rows: []int{1000},
+				Labels: [][]anonymize.Node{{c.node}},
+			}
 			values := s.Draw(0, c.margin, chance(1))
 			if got := len(values.Texts) - 1; got != c.want && !(c.want == 100 && got >= 100) {
 				t.Errorf("%d different values, wanted %d", got, c.want)

@@ -113,7 +113,8 @@ func TestOrderedDistanceIsWhatItCostsToMoveTheMass(t *testing.T) {
 			return anonymize.BlockTCloseness{T: limit, Ordered: true, To: to}.Holds(values, counts)
 		}
 		if !of(want+1e-9) || of(want-1e-9) {
-			t.Fatalf("distance of %v of %v from %v, scale from %d: wants %g", counts, values, shares, first, want)
+			t.Fatalf("distance of %v of %v from %v, scale from %d: wants %g", counts, values, shares,
+				first, want)
 		}
 	}
 	if off < 200 {

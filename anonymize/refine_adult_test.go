@@ -57,7 +57,8 @@ func TestOnePartitionOverAllColumns(t *testing.T) {
 		loss := p.Loss(upTo(data.columns))
 		t.Logf("%s, %d columns: loss %.4f, %d blocks", data.set, data.columns, loss, p.Blocks())
 		if loss > data.most || p.MinBlock() < 5 {
-			t.Errorf("%s: loss %.4f, wanted at most %.4f; smallest block %d", data.set, loss, data.most, p.MinBlock())
+			t.Errorf("%s: loss %.4f, wanted at most %.4f; smallest block %d", data.set, loss, data.most,
+				p.MinBlock())
 		}
 	}
 }

@@ -21,7 +21,10 @@ func wideTable(tb testing.TB, rows, width int) *anonymize.Table {
 	for c, n := range widths {
 		paths := make([][]string, n)
 		for v := range n {
-			paths[v] = []string{strconv.Itoa(v), fmt.Sprint("a", v/5), fmt.Sprint("b", v/10), fmt.Sprint("c", v/50), "*"}
+			paths[v] = []string{
+				strconv.Itoa(v), fmt.Sprint("a", v/5), fmt.Sprint("b", v/10),
+				fmt.Sprint("c", v/50), "*",
+			}
 		}
 		h, err := anonymize.NewHierarchy(paths)
 		if err != nil {

@@ -35,7 +35,10 @@ func hospitalTable(tb testing.TB, patients int) (*anonymize.Table, anonymize.Sen
 	builders := []interface {
 		Build(values []string, withNull bool) (*anonymize.Hierarchy, error)
 	}{
-		anonymize.Dates{Levels: []string{"month", "year", "decade"}, Lower: "1900-01-01", Upper: "2029-12-31"},
+		anonymize.Dates{
+			Levels: []string{"month", "year", "decade"}, Lower: "1900-01-01",
+			Upper: "2029-12-31",
+		},
 		anonymize.Interval{Widths: []float64{5, 10, 20, 40}, Upper: 119, Integer: true},
 		anonymize.Prefix{Keep: []int{0}},
 		anonymize.Prefix{Keep: []int{0}},

@@ -4,7 +4,9 @@ import "context"
 
 // draftBlocks drafts the blocks for a refinement along columns, given the weight
 // of every column of the table. It returns the splitter that did it as well.
-func draftBlocks(ctx context.Context, p *Partition, columns []int, weights []float64, must *requirements) (*splitter, *draft, error) {
+func draftBlocks(
+	ctx context.Context, p *Partition, columns []int, weights []float64, must *requirements,
+) (*splitter, *draft, error) {
 	scales := make([]scale, len(weights))
 	for c := range scales {
 		scales[c] = newScale(p.Table().columns[c].Hierarchy, weights[c])
@@ -23,7 +25,9 @@ func draftBlocks(ctx context.Context, p *Partition, columns []int, weights []flo
 
 // reserve replaces a draft by one for the columns alone where the outlook on
 // others costs more than [MaxOutlookCost].
-func (s *splitter) reserve(ctx context.Context, p *Partition, d *draft, columns []int) (*splitter, *draft, error) {
+func (s *splitter) reserve(
+	ctx context.Context, p *Partition, d *draft, columns []int,
+) (*splitter, *draft, error) {
 	if len(columns) == len(s.scales) {
 		return s, d, nil
 	}

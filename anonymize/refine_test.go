@@ -98,7 +98,10 @@ func seeds() uint64 {
 }
 
 // everyChain runs a property after each step of random chains.
-func everyChain(t *testing.T, property func(t *testing.T, d *randomRows, before, after *anonymize.Partition, r anonymize.Refinement)) {
+func everyChain(
+	t *testing.T, property func(t *testing.T, d *randomRows, before, after *anonymize.Partition,
+		r anonymize.Refinement),
+) {
 	t.Helper()
 	for seed := range seeds() {
 		d := newRandomRows(t, seed, seed%2 == 1)
@@ -113,7 +116,9 @@ func everyChain(t *testing.T, property func(t *testing.T, d *randomRows, before,
 }
 
 func TestRefineNeverMerges(t *testing.T) {
-	everyChain(t, func(t *testing.T, _ *randomRows, before, after *anonymize.Partition, _ anonymize.Refinement) {
+	everyChain(t, func(t *testing.T, _ *randomRows, before, after *anonymize.Partition,
+		_ anonymize.Refinement,
+	) {
 		for b := range uint32(after.Blocks()) {
 			tuples := after.Tuples(b)
 			for _, tuple := range tuples {
@@ -126,7 +131,9 @@ func TestRefineNeverMerges(t *testing.T) {
 }
 
 func TestRefineRaisesNoLoss(t *testing.T) {
-	everyChain(t, func(t *testing.T, d *randomRows, before, after *anonymize.Partition, _ anonymize.Refinement) {
+	everyChain(t, func(t *testing.T, d *randomRows, before, after *anonymize.Partition,
+		_ anonymize.Refinement,
+	) {
 		for c := range d.columns {
 			if was, is := before.Loss([]int{c}), after.Loss([]int{c}); is > was+1e-12 {
 				t.Fatalf("loss of column %d rises from %g to %g", c, was, is)
@@ -136,7 +143,9 @@ func TestRefineRaisesNoLoss(t *testing.T) {
 }
 
 func TestLabelsCoverTheirValuesAndNothingNarrowerDoes(t *testing.T) {
-	everyChain(t, func(t *testing.T, d *randomRows, _, p *anonymize.Partition, _ anonymize.Refinement) {
+	everyChain(t, func(t *testing.T, d *randomRows, _, p *anonymize.Partition,
+		_ anonymize.Refinement,
+	) {
 		for c, column := range d.columns {
 			for b := range uint32(p.Blocks()) {
 				node := p.Cover(b, c)
@@ -160,7 +169,9 @@ func TestLabelsCoverTheirValuesAndNothingNarrowerDoes(t *testing.T) {
 }
 
 func TestRefiningAgainAlongTheSameColumnsFindsNothing(t *testing.T) {
-	everyChain(t, func(t *testing.T, _ *randomRows, _, after *anonymize.Partition, r anonymize.Refinement) {
+	everyChain(t, func(t *testing.T, _ *randomRows, _, after *anonymize.Partition,
+		r anonymize.Refinement,
+	) {
 		if refined(t, after, r) != after {
 			t.Fatal("refining twice differs from refining once")
 		}
@@ -183,7 +194,9 @@ func subjectsOf(p *anonymize.Partition, block uint32) int {
 }
 
 func TestSubjectsAreCountedNotRows(t *testing.T) {
-	everyChain(t, func(t *testing.T, _ *randomRows, _, p *anonymize.Partition, _ anonymize.Refinement) {
+	everyChain(t, func(t *testing.T, _ *randomRows, _, p *anonymize.Partition,
+		_ anonymize.Refinement,
+	) {
 		least := p.Table().Subjects()
 		for b := range uint32(p.Blocks()) {
 			n := subjectsOf(p, b)
@@ -233,14 +246,17 @@ func TestRefinementsThatMakeNoSenseFail(t *testing.T) {
 	p := anonymize.NewPartition(newRandomRows(t, 2, false).table(t, nil))
 	n := len(p.Table().Columns())
 	for claim, r := range map[string]anonymize.Refinement{
-		"no columns":               {Requirements: blockK(2)},
-		"a column that is not":     {Columns: []int{n}, Requirements: blockK(2)},
-		"a column twice":           {Columns: []int{0, 0}, Requirements: blockK(2)},
-		"weights of other columns": {Columns: []int{0}, Weights: []float64{1, 1}, Requirements: blockK(2)},
-		"a weight of zero":         {Columns: []int{0}, Weights: []float64{0}, Requirements: blockK(2)},
-		"a short outlook":          {Columns: []int{0}, Outlook: []float64{1}, Requirements: blockK(2)},
-		"k of zero":                {Columns: []int{0}, Requirements: blockK(0)},
-		"no k":                     {Columns: []int{0}},
+		"no columns":           {Requirements: blockK(2)},
+		"a column that is not": {Columns: []int{n}, Requirements: blockK(2)},
+		"a column twice":       {Columns: []int{0, 0}, Requirements: blockK(2)},
+		"weights of other columns": {
+			Columns: []int{0}, Weights: []float64{1, 1},
+			Requirements: blockK(2),
+		},
+		"a weight of zero": {Columns: []int{0}, Weights: []float64{0}, Requirements: blockK(2)},
+		"a short outlook":  {Columns: []int{0}, Outlook: []float64{1}, Requirements: blockK(2)},
+		"k of zero":        {Columns: []int{0}, Requirements: blockK(0)},
+		"no k":             {Columns: []int{0}},
 	} {
 		if _, err := p.Refine(context.Background(), r); err == nil {
 			t.Errorf("%s is accepted", claim)
@@ -264,7 +280,8 @@ func TestEmptyTableHasNoBlocksAndNoLoss(t *testing.T) {
 		t.Errorf("blocks %d, smallest %d, loss %g", p.Blocks(), p.MinBlock(), p.Loss([]int{0}))
 	}
 	var unmet *anonymize.UnmetError
-	if _, err := p.Refine(context.Background(), anonymize.Refinement{Columns: []int{0}, Requirements: blockK(2)}); !errors.As(err, &unmet) {
+	if _, err := p.Refine(context.Background(),
+		anonymize.Refinement{Columns: []int{0}, Requirements: blockK(2)}); !errors.As(err, &unmet) {
 		t.Errorf("nobody passes for two: %v", err)
 	}
 }

@@ -49,7 +49,9 @@ const worthwhile = 0.001
 
 // relocate returns a draft that loses no more than d, and as little as the
 // effort allows.
-func (s *splitter) relocate(ctx context.Context, d *draft, e effort, told func(share float64)) (*draft, error) {
+func (s *splitter) relocate(
+	ctx context.Context, d *draft, e effort, told func(share float64),
+) (*draft, error) {
 	if e.looks == 0 {
 		return d, nil
 	}
@@ -118,7 +120,9 @@ func (r *relocation) loss(d *draft) (loss float64, tuples int) {
 
 // round regroups every neighbourhood of one order, several at a time, and
 // returns the new draft and its loss.
-func (r *relocation) round(ctx context.Context, d *draft, round uint64, temperature float64) (*draft, float64, error) {
+func (r *relocation) round(
+	ctx context.Context, d *draft, round uint64, temperature float64,
+) (*draft, float64, error) {
 	order := r.arrange(d, round)
 	next := &draft{order: make([]uint32, 0, len(d.order))}
 	type result struct {
@@ -189,7 +193,8 @@ func (p *progress) add(done uint64) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.done += done
-	if share := float64(p.done) / float64(p.whole); p.tell != nil && share >= p.last+0.01 && share < 1 {
+	if share := float64(p.done) / float64(p.whole); p.tell != nil && share >= p.last+0.01 &&
+		share < 1 {
 		p.last = share
 		p.tell(share)
 	}

@@ -69,7 +69,9 @@ func (n *neighbourhood) relocate(i uint32) bool {
 // other moves to then: the best of those that it looks at, noItem if all cost
 // more than there is patience for. price is that of a row without the item;
 // cost is what it costs for it to join block to, which may be noItem.
-func (n *neighbourhood) substitute(i uint32, price, patience float64, to uint32, cost float64) (best, target uint32) {
+func (n *neighbourhood) substitute(
+	i uint32, price, patience float64, to uint32, cost float64,
+) (best, target uint32) {
 	home := n.blockOf[i]
 	k := n.s.must.k
 	left := n.blocks[home].rows - n.rows[i]
@@ -109,7 +111,8 @@ func (n *neighbourhood) substitute(i uint32, price, patience float64, to uint32,
 		}
 		if to != noItem && to != b && (rows == 0 || int(rows) >= k) {
 			c := change + float64(rows)*rest + cost
-			if c < patience && (n.s.plain || n.suits(home, i, j) && n.suits(b, j, noItem) && n.suits(to, noItem, i)) {
+			if c < patience && (n.s.plain ||
+				n.suits(home, i, j) && n.suits(b, j, noItem) && n.suits(to, noItem, i)) {
 				patience, best, target = c, j, to
 			}
 		}

@@ -111,7 +111,9 @@ func (n *neighbourhood) loss() float64 {
 	return loss
 }
 
-func (n *neighbourhood) lost(b uint32) float64 { return float64(n.blocks[b].rows) * n.blocks[b].price }
+func (n *neighbourhood) lost(b uint32) float64 {
+	return float64(n.blocks[b].rows) * n.blocks[b].price
+}
 
 func (n *neighbourhood) leavesOf(i uint32) []uint32 {
 	return n.leaves[int(i)*len(n.columns):][:len(n.columns)]

@@ -45,7 +45,8 @@ func (r *relocation) arrange(d *draft, round uint64) []uint32 {
 		}
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.key, b.key), cmp.Compare(a.block, b.block))
+		return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.key, b.key),
+			cmp.Compare(a.block, b.block))
 	})
 	order := make([]uint32, len(places))
 	for i, p := range places {

@@ -20,13 +20,16 @@ func (n *neighbourhood) recut(blocks ...uint32) {
 		return
 	}
 	n.looks += 8 * uint64(len(n.pool))
-	slices.SortFunc(n.pool, func(i, j uint32) int { return cmp.Compare(n.positions[i], n.positions[j]) })
+	slices.SortFunc(n.pool, func(i, j uint32) int {
+		return cmp.Compare(n.positions[i], n.positions[j])
+	})
 	n.pooled = n.pooled[:0]
 	for _, i := range n.pool {
 		n.pooled = append(n.pooled, n.positions[i])
 	}
 	parts, loss := n.s.cutPool(n.pooled)
-	if len(parts) == 1 && (len(blocks) == 1 || !n.s.plain && !n.s.fit(0, len(n.pool))) || loss-before >= n.patience() {
+	if len(parts) == 1 && (len(blocks) == 1 || !n.s.plain && !n.s.fit(0, len(n.pool))) ||
+		loss-before >= n.patience() {
 		return
 	}
 	for len(blocks) < len(parts) {

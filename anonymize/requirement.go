@@ -43,7 +43,8 @@ type UnmetError struct {
 }
 
 func (e *UnmetError) Error() string {
-	return fmt.Sprintf("block %d does not meet %s, and no refinement of it can", e.Block, e.Requirement)
+	return fmt.Sprintf("block %d does not meet %s, and no refinement of it can", e.Block,
+		e.Requirement)
 }
 
 // requirements are bound to one table. k is the strictest BlockK and is
@@ -83,7 +84,8 @@ func bind(t *Table, rs []Requirement) (*requirements, error) {
 		r.others = append(r.others, checker)
 	}
 	if r.k == 0 {
-		return nil, errors.New("requirements lack k-anonymity: every block needs a least number of subjects")
+		return nil, errors.New("requirements lack k-anonymity: every block needs a least number of " +
+			"subjects")
 	}
 	r.name = nameOf(rs)
 	return r, nil

@@ -36,7 +36,10 @@ func (r BlockDistinctL) Bind(t *Table) (Checker, error) {
 	if err := checkSensitive(t, r.Of, nil); err != nil {
 		return nil, err
 	}
-	return &distinctValues{table: t, codes: r.Of.CodeOfRow, least: r.L, met: make([]uint32, dictionary(r.Of.CodeOfRow))}, nil
+	return &distinctValues{
+		table: t, codes: r.Of.CodeOfRow, least: r.L,
+		met: make([]uint32, dictionary(r.Of.CodeOfRow)),
+	}, nil
 }
 
 // Holds implements [ValueModel].

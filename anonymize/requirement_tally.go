@@ -25,7 +25,10 @@ type tally struct {
 }
 
 func newTally(t *Table, codes []uint32) *tally {
-	return &tally{table: t, codes: codes, counts: make([]uint32, dictionary(codes)), seen: make(map[uint64]struct{})}
+	return &tally{
+		table: t, codes: codes, counts: make([]uint32, dictionary(codes)),
+		seen: make(map[uint64]struct{}),
+	}
 }
 
 // dictionary is the number of codes there may be.
@@ -41,7 +44,8 @@ func dictionary(codes []uint32) int {
 // codes than rows or shares of the reference, if there is one.
 func checkSensitive(t *Table, s Sensitive, to *Reference) error {
 	if len(s.CodeOfRow) != t.Rows() {
-		return fmt.Errorf("sensitive attribute %q has %d values for %d rows", s.Name, len(s.CodeOfRow), t.Rows())
+		return fmt.Errorf("sensitive attribute %q has %d values for %d rows", s.Name, len(s.CodeOfRow),
+			t.Rows())
 	}
 	most := 4*int64(t.Rows()) + 1024
 	if to != nil {

@@ -191,11 +191,15 @@ func TestSensitiveValuesAreCountedBySubject(t *testing.T) {
 	subjects, sensitive := make([]uint32, 10), make([]uint32, 10)
 	subjects[8], sensitive[8] = 1, 1
 	subjects[9], sensitive[9] = 2, 2
-	table, err := anonymize.NewTable([]anonymize.Column{{Name: "q", Hierarchy: h}}, [][]uint32{make([]uint32, 10)}, subjects)
+	table, err := anonymize.NewTable([]anonymize.Column{{Name: "q", Hierarchy: h}},
+		[][]uint32{make([]uint32, 10)}, subjects)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checker, err := anonymize.BlockAlpha{Alpha: 0.34, Of: anonymize.Sensitive{Name: "s", CodeOfRow: sensitive}}.Bind(table)
+	checker, err := anonymize.BlockAlpha{
+		Alpha: 0.34,
+		Of:    anonymize.Sensitive{Name: "s", CodeOfRow: sensitive},
+	}.Bind(table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +213,8 @@ func TestRandomChainsMeetSeveralModelsAtOnce(t *testing.T) {
 		d := newRandomRows(t, seed, seed%2 == 1)
 		table := d.table(t, nil)
 		of := anonymize.Sensitive{Name: "s", CodeOfRow: d.sensitive}
-		must := append(blockK(3), anonymize.BlockDistinctL{L: 2, Of: of}, anonymize.BlockAlpha{Alpha: 0.4, Of: of})
+		must := append(blockK(3), anonymize.BlockDistinctL{L: 2, Of: of},
+			anonymize.BlockAlpha{Alpha: 0.4, Of: of})
 		if seed%4 < 2 {
 			must = append(must, anonymize.BlockTCloseness{T: 0.6, Of: of})
 		}

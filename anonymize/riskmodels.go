@@ -10,7 +10,9 @@ import (
 // ([Dankar2010]).
 type AverageRisk struct{ Max float64 }
 
-func (m AverageRisk) String() string         { return fmt.Sprintf("average risk of at most %v", m.Max) }
+func (m AverageRisk) String() string {
+	return fmt.Sprintf("average risk of at most %v", m.Max)
+}
 func (m AverageRisk) Monotone() Monotonicity { return WithSuppression }
 
 func (m AverageRisk) bind(*Problem) (privacyTest, error) {
@@ -21,7 +23,9 @@ func (m AverageRisk) bind(*Problem) (privacyTest, error) {
 // of its class, is at most Max: k-anonymity with k = ⌈1/Max⌉.
 type HighestRisk struct{ Max float64 }
 
-func (m HighestRisk) String() string         { return fmt.Sprintf("highest risk of at most %v", m.Max) }
+func (m HighestRisk) String() string {
+	return fmt.Sprintf("highest risk of at most %v", m.Max)
+}
 func (m HighestRisk) Monotone() Monotonicity { return WithSuppression }
 
 func (m HighestRisk) bind(p *Problem) (privacyTest, error) {
@@ -31,7 +35,8 @@ func (m HighestRisk) bind(p *Problem) (privacyTest, error) {
 	k := m.classSize()
 	if k > float64(p.Table.Subjects()) {
 		return privacyTest{}, &ProblemError{
-			fmt.Sprintf("a risk of %v needs classes larger than the table, which has %d subjects", m.Max, p.Table.Subjects()),
+			fmt.Sprintf("a risk of %v needs classes larger than the table, which has %d subjects", m.Max,
+				p.Table.Subjects()),
 			"allow a higher risk or give more rows",
 		}
 	}

@@ -20,8 +20,8 @@ type RootPlan struct {
 // Root is the finest partition of a table along all its columns. It loses no
 // more than [Partition.Refine] along all columns, weighted as the plan says,
 // and takes longer: about 2 s of one processor for 50,000 tuples, 20 s for a
-// million; it uses all that there are. The result is the same for the same rows in any order, on every
-// machine. Refining it under the same requirements returns it unchanged.
+// million; it uses all that there are. The result is the same for the same rows in any order, on
+// every machine. Refining it under the same requirements returns it unchanged.
 //
 // It fails with an [*UnmetError] if the table as a whole does not meet the
 // requirements, with the context's error if that ends first, and on a plan that

@@ -32,7 +32,8 @@ func BenchmarkRoot(b *testing.B) {
 		b.Run(data.name+"/refine", func(b *testing.B) {
 			var p *anonymize.Partition
 			for b.Loop() {
-				p = refined(b, anonymize.NewPartition(t), anonymize.Refinement{Columns: all, Requirements: blockK(data.k)})
+				p = refined(b, anonymize.NewPartition(t),
+					anonymize.Refinement{Columns: all, Requirements: blockK(data.k)})
 			}
 			b.ReportMetric(p.Loss(all), "loss")
 		})

@@ -11,7 +11,9 @@ const outlined = 1 << 13
 // sexes apart leaves blocks of either in which nothing else can be told. So the
 // table is cut without each of its columns, too, and what comes of it once more
 // along all of them; the draft that loses least is returned.
-func outline(ctx context.Context, p *Partition, columns []int, weights []float64, must *requirements) (*splitter, *draft, error) {
+func outline(
+	ctx context.Context, p *Partition, columns []int, weights []float64, must *requirements,
+) (*splitter, *draft, error) {
 	s, best, err := draftBlocks(ctx, p, columns, weights, must)
 	if err != nil || p.Table().Tuples() > outlined || len(columns) == 1 {
 		return s, best, err

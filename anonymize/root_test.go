@@ -45,7 +45,8 @@ func rootRequirements(seed uint64, d *randomRows) []anonymize.Requirement {
 	case 2:
 		return append(blockK(3), anonymize.BlockDistinctL{L: 3, Of: of})
 	case 3:
-		return append(blockK(2), anonymize.BlockAlpha{Alpha: 0.4, Of: of}, anonymize.BlockMaxShare{Share: 0.5})
+		return append(blockK(2), anonymize.BlockAlpha{Alpha: 0.4, Of: of},
+			anonymize.BlockMaxShare{Share: 0.5})
 	}
 	return blockK(3)
 }
@@ -73,7 +74,8 @@ func TestRootMeetsItsRequirementsIsFinishedAndLosesNoMoreThanRefine(t *testing.T
 				t.Errorf("seed %d: the root can be refined along %v", seed, columns)
 			}
 		}
-		cut := refined(t, anonymize.NewPartition(table), anonymize.Refinement{Columns: all, Requirements: must})
+		cut := refined(t, anonymize.NewPartition(table),
+			anonymize.Refinement{Columns: all, Requirements: must})
 		switch is, was := p.Loss(all), cut.Loss(all); {
 		case is > was+1e-12:
 			t.Errorf("seed %d: the root loses %.4f, a refinement %.4f", seed, is, was)
@@ -110,7 +112,9 @@ func TestRootDependsNeitherOnTheOrderOfRowsNorOnProcessors(t *testing.T) {
 	// Several neighbourhoods at once.
 	table, diagnosis := hospitalTable(t, 400)
 	must := append(blockK(5), anonymize.BlockDistinctL{L: 3, Of: diagnosis})
-	build := func() *anonymize.Partition { return root(t, table, anonymize.RootPlan{Requirements: must}) }
+	build := func() *anonymize.Partition {
+		return root(t, table, anonymize.RootPlan{Requirements: must})
+	}
 	alone := onProcessors(1, build)
 	if !slices.Equal(onProcessors(2, build).BlockOf(), alone.BlockOf()) {
 		t.Error("other blocks with two processors than with one")
@@ -126,7 +130,9 @@ func onProcessors[T any](n int, run func() T) T {
 func TestRootTellsProgressAndStopsWhenCancelled(t *testing.T) {
 	table, _ := hospitalTable(t, 600)
 	var told []float64
-	plan := anonymize.RootPlan{Requirements: blockK(5), Progress: func(share float64) { told = append(told, share) }}
+	plan := anonymize.RootPlan{Requirements: blockK(5), Progress: func(share float64) {
+		told = append(told, share)
+	}}
 	root(t, table, plan)
 	if len(told) < 10 || told[0] != 0 || told[len(told)-1] != 1 {
 		t.Errorf("progress is told as %v", told)
@@ -153,24 +159,29 @@ func TestRootsThatMakeNoSenseFail(t *testing.T) {
 	table := d.table(t, nil)
 	weights := slices.Repeat([]float64{1}, len(d.columns))
 	for claim, plan := range map[string]anonymize.RootPlan{
-		"no k":                  {},
-		"k of zero":             {Requirements: blockK(0)},
-		"too few weights":       {Requirements: blockK(2), Weights: weights[1:]},
-		"a weight of zero":      {Requirements: blockK(2), Weights: append([]float64{0}, weights[1:]...)},
-		"a weight not a number": {Requirements: blockK(2), Weights: append([]float64{math.NaN()}, weights[1:]...)},
+		"no k":             {},
+		"k of zero":        {Requirements: blockK(0)},
+		"too few weights":  {Requirements: blockK(2), Weights: weights[1:]},
+		"a weight of zero": {Requirements: blockK(2), Weights: append([]float64{0}, weights[1:]...)},
+		"a weight not a number": {
+			Requirements: blockK(2),
+			Weights:      append([]float64{math.NaN()}, weights[1:]...),
+		},
 	} {
 		if _, err := anonymize.Root(context.Background(), table, plan); err == nil {
 			t.Errorf("%s is accepted", claim)
 		}
 	}
 	var unmet *anonymize.UnmetError
-	if _, err := anonymize.Root(context.Background(), table, anonymize.RootPlan{Requirements: blockK(table.Rows() + 1)}); !errors.As(err, &unmet) {
+	if _, err := anonymize.Root(context.Background(), table,
+		anonymize.RootPlan{Requirements: blockK(table.Rows() + 1)}); !errors.As(err, &unmet) {
 		t.Errorf("too few rows for k: %v", err)
 	}
 	for c := range d.leaves {
 		d.leaves[c] = nil
 	}
-	if _, err := anonymize.Root(context.Background(), d.table(t, nil), anonymize.RootPlan{Requirements: blockK(2)}); !errors.As(err, &unmet) {
+	if _, err := anonymize.Root(context.Background(), d.table(t, nil),
+		anonymize.RootPlan{Requirements: blockK(2)}); !errors.As(err, &unmet) {
 		t.Errorf("nobody passes for two: %v", err)
 	}
 }
@@ -225,14 +236,16 @@ func TestRootsOfWorkloadsLoseNoMoreThanWasMeasured(t *testing.T) {
 		a, b := w.Read(one), w.Read(own)
 		t.Logf("workload %d: one root %.4f, prepared %.4f", i, a.MeanLoss, b.MeanLoss)
 		if a.SmallestBlock < 5 || b.SmallestBlock < 5 {
-			t.Errorf("workload %d: linking all answers leaves %d or %d subjects together", i, a.SmallestBlock, b.SmallestBlock)
+			t.Errorf("workload %d: linking all answers leaves %d or %d subjects together", i,
+				a.SmallestBlock, b.SmallestBlock)
 		}
 		shared += a.MeanLoss / 4
 		prepared += b.MeanLoss / 4
 	}
 	t.Logf("mean loss: one root %.4f, prepared %.4f", shared, prepared)
 	if shared > 0.0305 || prepared > 0.0280 {
-		t.Errorf("mean loss is %.4f from one root, %.4f from prepared ones; was 0.0298 and 0.0274", shared, prepared)
+		t.Errorf("mean loss is %.4f from one root, %.4f from prepared ones; was 0.0298 and 0.0274",
+			shared, prepared)
 	}
 }
 
@@ -279,17 +292,22 @@ func TestARootIsNotTrappedByItsFirstCut(t *testing.T) {
 		}
 	}
 	table, err := anonymize.NewTable([]anonymize.Column{
-		{Name: "sex", Hierarchy: sex}, {Name: "a", Hierarchy: place}, {Name: "b", Hierarchy: place}, {Name: "c", Hierarchy: place},
+		{Name: "sex", Hierarchy: sex},
+		{Name: "a", Hierarchy: place},
+		{Name: "b", Hierarchy: place},
+		{Name: "c", Hierarchy: place},
 	}, leaves, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := anonymize.Root(t.Context(), table, anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: 5}}})
+	root, err := anonymize.Root(t.Context(), table,
+		anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: 5}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if root.Blocks() != 12 || root.Loss([]int{1}) > 0.1 {
-		t.Errorf("%d blocks, loss of a place %.2f; want the 12 groups", root.Blocks(), root.Loss([]int{1}))
+		t.Errorf("%d blocks, loss of a place %.2f; want the 12 groups", root.Blocks(),
+			root.Loss([]int{1}))
 	}
 }
 

@@ -112,8 +112,9 @@ type searcher struct {
 
 func newSearcher(ctx context.Context, s *space, o Options) *searcher {
 	return &searcher{
-		ctx: ctx, space: s, options: o, checker: newChecker(s), pruning: newPruning(s), rollups: newPrefixRollups(s.entries.base.count()),
-		seen: make(map[string]struct{}), score: math.Inf(1),
+		ctx: ctx, space: s, options: o, checker: newChecker(s), pruning: newPruning(s),
+		rollups: newPrefixRollups(s.entries.base.count()),
+		seen:    make(map[string]struct{}), score: math.Inf(1),
 	}
 }
 
@@ -171,9 +172,13 @@ func (s *searcher) record(v levels, r checked) {
 		s.pruning.quality.insert(v)
 	}
 	if s.options.Progress != nil {
-		s.options.Progress(Progress{Checked: s.checked, RolledUp: s.rolledUp, Found: s.best != nil, Score: s.score})
+		s.options.Progress(Progress{
+			Checked: s.checked, RolledUp: s.rolledUp, Found: s.best != nil,
+			Score: s.score,
+		})
 	}
-	s.stopped = s.stopped || s.ctx.Err() != nil || (s.options.MaxChecks > 0 && s.checked >= s.options.MaxChecks)
+	s.stopped = s.stopped || s.ctx.Err() != nil ||
+		(s.options.MaxChecks > 0 && s.checked >= s.options.MaxChecks)
 }
 
 // margin is the difference below which two scores are the same.

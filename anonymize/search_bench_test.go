@@ -14,14 +14,20 @@ func BenchmarkSearch(b *testing.B) {
 		if o.K != 5 || o.Metric != "loss" || o.Aggregate != "geometric_mean" || o.Variant != "default" {
 			continue
 		}
-		for _, algorithm := range []anonymize.Algorithm{anonymize.Flash, anonymize.BestFirst, anonymize.Greedy} {
-			b.Run(benchName(o)+"/"+algorithm.String(), func(b *testing.B) { benchmarkSearch(b, o, algorithm) })
+		for _, algorithm := range []anonymize.Algorithm{
+			anonymize.Flash, anonymize.BestFirst,
+			anonymize.Greedy,
+		} {
+			b.Run(benchName(o)+"/"+algorithm.String(), func(b *testing.B) {
+				benchmarkSearch(b, o, algorithm)
+			})
 		}
 	}
 }
 
 func benchName(o optimum) string {
-	return o.Dataset + "-" + string(rune('0'+len(o.Attributes)/10)) + string(rune('0'+len(o.Attributes)%10))
+	return o.Dataset + "-" + string(rune('0'+len(o.Attributes)/10)) +
+		string(rune('0'+len(o.Attributes)%10))
 }
 
 func benchmarkSearch(b *testing.B, o optimum, algorithm anonymize.Algorithm) {
@@ -39,7 +45,8 @@ func benchmarkSearch(b *testing.B, o optimum, algorithm anonymize.Algorithm) {
 			b.Fatal(err)
 		}
 		p.Table = table
-		if r, err = anonymize.Search(context.Background(), p, anonymize.Options{Algorithm: algorithm}); err != nil {
+		if r, err = anonymize.Search(context.Background(), p,
+			anonymize.Options{Algorithm: algorithm}); err != nil {
 			b.Fatal(err)
 		}
 	}

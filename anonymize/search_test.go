@@ -94,7 +94,8 @@ func (y *toy) optimum(classes map[string][]*toyClass, models []toyModel, q toyQu
 		score := q.score(y, v, o, least)
 		better := best.levels == nil || score < best.score-1e-9
 		if !better && score < best.score+1e-9 { // a tie: lowest sum, then first column
-			better = rank(v) < rank(best.levels) || (rank(v) == rank(best.levels) && slices.Compare(v, best.levels) < 0)
+			better = rank(v) < rank(best.levels) ||
+				(rank(v) == rank(best.levels) && slices.Compare(v, best.levels) < 0)
 		}
 		if better {
 			best = toyOptimum{levels: v, score: score}
@@ -103,7 +104,9 @@ func (y *toy) optimum(classes map[string][]*toyClass, models []toyModel, q toyQu
 	return best
 }
 
-func compareWithOracle(t *testing.T, seed int, p *anonymize.Problem, a anonymize.Algorithm, want toyOptimum) {
+func compareWithOracle(
+	t *testing.T, seed int, p *anonymize.Problem, a anonymize.Algorithm, want toyOptimum,
+) {
 	t.Helper()
 	r, err := anonymize.Search(context.Background(), p, anonymize.Options{Algorithm: a})
 	var none *anonymize.NoSolutionError
@@ -113,8 +116,10 @@ func compareWithOracle(t *testing.T, seed int, p *anonymize.Problem, a anonymize
 	case err != nil:
 		t.Errorf("seed %d, %v, %v, %v: %v, want %v", seed, p.Privacy, p.Quality, a, err, want)
 	case want.levels == nil:
-		t.Errorf("seed %d, %v, %v, %v: found %v where nothing is admissible", seed, p.Privacy, p.Quality, a, r.Levels)
-	case math.Abs(r.Score-want.score) > 1e-8*max(1, math.Abs(want.score)) || !slices.Equal(r.Levels, want.levels) || !r.Optimal:
+		t.Errorf("seed %d, %v, %v, %v: found %v where nothing is admissible", seed, p.Privacy, p.Quality,
+			a, r.Levels)
+	case math.Abs(r.Score-want.score) > 1e-8*max(1, math.Abs(want.score)) ||
+		!slices.Equal(r.Levels, want.levels) || !r.Optimal:
 		t.Errorf("seed %d, %v, %v, %v: levels %v score %v optimal %v, want %v",
 			seed, p.Privacy, p.Quality, a, r.Levels, r.Score, r.Optimal, want)
 	}

@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Sheet is a CSV file, or a table from elsewhere, as read: a header and, per column, one cell a row.
+// Sheet is a CSV file, or a table from elsewhere, as read: a header and, per column, one cell a
+// row.
 type Sheet struct {
 	header    []string
 	cells     [][]string // [column][row]
@@ -91,7 +92,8 @@ func ReadColumns(
 // notUTF8 is the fault of a cell in another encoding.
 func notUTF8(line, column int) error {
 	return &CSVError{Line: line, Reason: fmt.Sprintf(
-		"column %d is not in UTF-8, perhaps in Windows-1252; convert the file (iconv -f WINDOWS-1252 -t UTF-8)", column+1)}
+		"column %d is not in UTF-8, perhaps in Windows-1252; convert the file (iconv -f WINDOWS-1252 "+
+			"-t UTF-8)", column+1)}
 }
 
 // CollectSheet is a sheet of rows from elsewhere, each with a cell for every
@@ -153,7 +155,8 @@ func (s *Sheet) checkHeader() error {
 		case name == "" && c > 0:
 			return &CSVError{Line: 1, Reason: fmt.Sprintf("column %d has no name", c+1)}
 		case seen[name]:
-			return &CSVError{Line: 1, Reason: fmt.Sprintf("column %d has the name of a column before it", c+1)}
+			return &CSVError{Line: 1, Reason: fmt.Sprintf(
+				"column %d has the name of a column before it", c+1)}
 		}
 		seen[name] = true
 	}

@@ -32,7 +32,8 @@ func hierarchy(t testing.TB, text string) *anonymize.Hierarchy {
 
 func TestSheetsReadQuotesDelimitersAndMarks(t *testing.T) {
 	s := read(t, "\xef\xbb\xbfname;note\r\nx;\"a;b\"\"c\r\nd\"\r\ny;z\r\n")
-	if s.Header()[0] != "name" || s.Rows() != 2 || s.Cells(1)[0] != "a;b\"c\nd" || s.Delimiter() != ';' {
+	if s.Header()[0] != "name" || s.Rows() != 2 || s.Cells(1)[0] != "a;b\"c\nd" ||
+		s.Delimiter() != ';' {
 		t.Errorf("header %q, %d rows, cell %q", s.Header(), s.Rows(), s.Cells(1)[0])
 	}
 	if s.Line(1) != 4 {
@@ -84,7 +85,8 @@ func TestFaultsOfFilesSayWhereAndQuoteNothing(t *testing.T) {
 
 func TestEmptyCellsAreNullAndShareOnlyTheRoot(t *testing.T) {
 	h := hierarchy(t, "x;g\ny;g\nz;h\n")
-	table, err := read(t, "a;b\nx;1\n;2\ny;3\n").Encode([]anonymize.Column{{Name: "a", Hierarchy: h}}, "")
+	table, err := read(t, "a;b\nx;1\n;2\ny;3\n").Encode([]anonymize.Column{{Name: "a", Hierarchy: h}},
+		"")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,27 +114,37 @@ func TestEmptyCellsAreNullAndShareOnlyTheRoot(t *testing.T) {
 
 func TestSubjectsAreCountedAndNotRows(t *testing.T) {
 	s := read(t, "a;id\nx;1\nx;1\ny;2\nx;2\n")
-	table, err := s.Encode([]anonymize.Column{{Name: "a", Hierarchy: hierarchy(t, "x;*\ny;*\n")}}, "id")
+	table, err := s.Encode([]anonymize.Column{{
+		Name:      "a",
+		Hierarchy: hierarchy(t, "x;*\ny;*\n"),
+	}}, "id")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if table.Subjects() != 2 || table.Rows() != 4 {
 		t.Errorf("%d subjects of %d rows", table.Subjects(), table.Rows())
 	}
-	p := &anonymize.Problem{Table: table, Privacy: []anonymize.Privacy{anonymize.KAnonymity{K: 3}}, Quality: anonymize.Loss{}}
+	p := &anonymize.Problem{
+		Table: table, Privacy: []anonymize.Privacy{anonymize.KAnonymity{K: 3}},
+		Quality: anonymize.Loss{},
+	}
 	_, err = anonymize.Transform(p, []int{1})
 	var problem *anonymize.ProblemError
 	if !errors.As(err, &problem) {
 		t.Errorf("3 subjects asked of 2: %v", err)
 	}
 	p.Privacy = []anonymize.Privacy{anonymize.KAnonymity{K: 2}}
-	if tr, err := anonymize.Transform(p, []int{0}); err != nil || tr.Admissible || tr.SuppressedRows != 1 {
+	if tr, err := anonymize.Transform(p, []int{0}); err != nil || tr.Admissible ||
+		tr.SuppressedRows != 1 {
 		t.Errorf("at level 0: %+v, %v; want y, which only one subject has, to fail", tr, err)
 	}
 }
 
 func FuzzSheet(f *testing.F) {
-	for _, text := range []string{"a;b\nx;1\n", "", "a\n\"x", "a,b\n1\n", "\xef\xbb\xbfa\tb\nx\t\n", "a;a\n"} {
+	for _, text := range []string{
+		"a;b\nx;1\n", "", "a\n\"x", "a,b\n1\n", "\xef\xbb\xbfa\tb\nx\t\n",
+		"a;a\n",
+	} {
 		f.Add(text)
 	}
 	h := hierarchy(f, "x;g\ny;g\nz;h\n")
@@ -154,7 +166,10 @@ func FuzzSheet(f *testing.F) {
 }
 
 func FuzzHierarchy(f *testing.F) {
-	for _, text := range []string{"x;g;*\ny;g;*\n", "x\n", "x;1\nx;1\n", "a;b\nb;a\n", ";;\n", "x;\"\n"} {
+	for _, text := range []string{
+		"x;g;*\ny;g;*\n", "x\n", "x;1\nx;1\n", "a;b\nb;a\n", ";;\n",
+		"x;\"\n",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -180,23 +195,29 @@ func FuzzHierarchy(f *testing.F) {
 func TestASheetIsTheSameHoweverTheFileArrives(t *testing.T) {
 	long := strings.Repeat("z", 1<<17)
 	for _, text := range []string{
-		"a;b\nx;1\n", "a;b\r\nx;\"1\r\n;\"\"\"\r\ny;2", "\xef\xbb\xbfa;b\n\"\n\n\";1\n", "a;b\n" + long + ";\"" + long + "\n\"\ny;2\n",
+		"a;b\nx;1\n", "a;b\r\nx;\"1\r\n;\"\"\"\r\ny;2", "\xef\xbb\xbfa;b\n\"\n\n\";1\n",
+		"a;b\n" + long + ";\"" + long + "\n\"\ny;2\n",
 		"a;b\rx;1\r", "a;b\rx;1\n", "a;b\nx;1\r", "a;b\nx;\"1\n", "a;b\nx;1\n\x00", "a;b\nx;1\n\xff;2\n",
 	} {
 		whole, fault := anonymize.ReadSheet(strings.NewReader(text), 0)
-		for _, slow := range []io.Reader{iotest.OneByteReader(strings.NewReader(text)), iotest.DataErrReader(strings.NewReader(text))} {
+		for _, slow := range []io.Reader{
+			iotest.OneByteReader(strings.NewReader(text)),
+			iotest.DataErrReader(strings.NewReader(text)),
+		} {
 			s, err := anonymize.ReadSheet(slow, 0)
 			if fmt.Sprint(err) != fmt.Sprint(fault) {
 				t.Errorf("%.40q: %v, at once %v", text, err, fault)
 			}
-			if fault == nil && (s.Rows() != whole.Rows() || s.Cells(0)[0] != whole.Cells(0)[0] || s.Cells(1)[s.Rows()-1] != whole.Cells(1)[s.Rows()-1]) {
+			if fault == nil && (s.Rows() != whole.Rows() || s.Cells(0)[0] != whole.Cells(0)[0] ||
+				s.Cells(1)[s.Rows()-1] != whole.Cells(1)[s.Rows()-1]) {
 				t.Errorf("%.40q: other cells than at once", text)
 			}
 		}
 	}
 }
 
-// TestARecordThatComesByTheByteTakesNoMoreMemory reads a record from a pipe that gives a byte at a time.
+// TestARecordThatComesByTheByteTakesNoMoreMemory reads a record from a pipe that gives a byte at a
+// time.
 func TestARecordThatComesByTheByteTakesNoMoreMemory(t *testing.T) {
 	text := "a;b\n" + strings.Repeat("z", 1<<18) + ";1\n"
 	var before, after runtime.MemStats

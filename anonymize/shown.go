@@ -6,7 +6,9 @@ import "slices"
 // tuple of a table is shown under a label in each column, and the subjects of
 // the smallest of them; 0 and 0 for a table without rows. Blocks and tuples
 // that are shown alike are one class. It asks once for each tuple and column.
-func ShownClasses(t *Table, label func(tuple uint32, column int) string) (classes, smallestClass int) {
+func ShownClasses(
+	t *Table, label func(tuple uint32, column int) string,
+) (classes, smallestClass int) {
 	if t.Rows() == 0 {
 		return 0, 0
 	}

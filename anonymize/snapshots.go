@@ -95,7 +95,10 @@ func (c *classes) clone() *classes {
 	}
 	for i := range c.sensitive {
 		h := &c.sensitive[i]
-		k.sensitive = append(k.sensitive, histogram{start: clip(h.start), values: clip(h.values), counts: clip(h.counts)})
+		k.sensitive = append(k.sensitive, histogram{
+			start: clip(h.start), values: clip(h.values),
+			counts: clip(h.counts),
+		})
 	}
 	return k
 }

@@ -43,7 +43,10 @@ type sweep struct {
 }
 
 func (s *scale) sweep(from uint32) sweep {
-	return sweep{scale: s, from: from, group: s.hierarchy.levels[0].groupOf[from], price: s.price(from, from)}
+	return sweep{
+		scale: s, from: from, group: s.hierarchy.levels[0].groupOf[from],
+		price: s.price(from, from),
+	}
 }
 
 // to is the price of the range between the first leaf and another, which lies

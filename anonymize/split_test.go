@@ -42,7 +42,8 @@ func flat(t testing.TB, rows int, widths ...int) *anonymize.Table {
 
 func TestLongFlatColumnsAreShownWhereThereIsRoom(t *testing.T) {
 	table := flat(t, 40000, 1000, 20)
-	p := refined(t, anonymize.NewPartition(table), anonymize.Refinement{Columns: []int{0}, Requirements: blockK(5)})
+	p := refined(t, anonymize.NewPartition(table),
+		anonymize.Refinement{Columns: []int{0}, Requirements: blockK(5)})
 	if loss := p.Loss([]int{0}); loss > 0.001 || p.MinBlock() < 5 {
 		t.Errorf("40 rows a value, and yet loss %.3f, smallest block %d", loss, p.MinBlock())
 	}
@@ -55,8 +56,12 @@ func TestLongFlatColumnsMeetEveryRequirement(t *testing.T) {
 	for row := range sensitive {
 		sensitive[row] = uint32(min(r.IntN(9), 4))
 	}
-	must := append(blockK(5), anonymize.BlockDistinctL{L: 4, Of: anonymize.Sensitive{Name: "s", CodeOfRow: sensitive}})
-	p := refined(t, anonymize.NewPartition(table), anonymize.Refinement{Columns: []int{0}, Requirements: must})
+	must := append(blockK(5), anonymize.BlockDistinctL{
+		L:  4,
+		Of: anonymize.Sensitive{Name: "s", CodeOfRow: sensitive},
+	})
+	p := refined(t, anonymize.NewPartition(table),
+		anonymize.Refinement{Columns: []int{0}, Requirements: must})
 	checker, err := must[1].Bind(table)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +79,10 @@ func TestLongFlatColumnsMeetEveryRequirement(t *testing.T) {
 func TestOutlookCostsAnAnswerNoMoreThanItsReserve(t *testing.T) {
 	// There is room for the first column or for the others.
 	table := flat(t, 40000, 2000, 30, 30)
-	narrow := anonymize.Refinement{Columns: []int{0}, Requirements: blockK(5), Outlook: make([]float64, 3)}
+	narrow := anonymize.Refinement{
+		Columns: []int{0}, Requirements: blockK(5),
+		Outlook: make([]float64, 3),
+	}
 	best := refined(t, anonymize.NewPartition(table), narrow).Loss([]int{0})
 	far := narrow
 	far.Outlook = []float64{1, 1, 1}
@@ -97,7 +105,10 @@ func TestOutlookKeepsRoomForLaterQueries(t *testing.T) {
 	later := func(outlook []float64) float64 {
 		p := refined(t, anonymize.NewPartition(table),
 			anonymize.Refinement{Columns: []int{1, 2, 4}, Requirements: blockK(5), Outlook: outlook})
-		p = refined(t, p, anonymize.Refinement{Columns: []int{3, 6}, Requirements: blockK(5), Outlook: outlook})
+		p = refined(t, p, anonymize.Refinement{
+			Columns: []int{3, 6}, Requirements: blockK(5),
+			Outlook: outlook,
+		})
 		return p.Loss([]int{3, 6})
 	}
 	if with, without := later(nil), later(make([]float64, 7)); with > without/2 {

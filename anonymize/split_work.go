@@ -94,11 +94,14 @@ func (s *splitter) whole(from, to int, parent uint32) (stretches []recordRange) 
 // cut cuts stretches to their end, several at a time, and returns the blocks
 // in order. What holds more than grain records is cut once, and what it falls
 // into shared out again.
-func (t workerPool) cut(ctx context.Context, stretches []recordRange, grain int) ([]recordRange, error) {
+func (t workerPool) cut(
+	ctx context.Context, stretches []recordRange, grain int,
+) ([]recordRange, error) {
 	var batches [][]recordRange
 	for first := 0; first < len(stretches); {
 		next, records := first, 0
-		for ; next < len(stretches) && (records == 0 || records+stretches[next].to-stretches[next].from <= grain); next++ {
+		for ; next < len(stretches) &&
+			(records == 0 || records+stretches[next].to-stretches[next].from <= grain); next++ {
 			records += stretches[next].to - stretches[next].from
 		}
 		batches = append(batches, stretches[first:next])
@@ -149,7 +152,9 @@ func (s *splitter) cutOnce(at recordRange) []recordRange {
 }
 
 // cutDown cuts stretches to their end and returns the blocks, in their order.
-func (s *splitter) cutDown(ctx context.Context, stretches []recordRange) (blocks []recordRange, err error) {
+func (s *splitter) cutDown(
+	ctx context.Context, stretches []recordRange,
+) (blocks []recordRange, err error) {
 	var stack []recordRange
 	for _, whole := range stretches {
 		stack = append(stack[:0], whole)

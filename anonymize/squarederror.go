@@ -20,7 +20,10 @@ func (SquaredError) bind(b *binding) (quality, error) {
 		numeric = numeric || numbers[c].any
 	}
 	if !numeric {
-		return nil, &ProblemError{"mean squared error needs a numeric column", "choose another quality model"}
+		return nil, &ProblemError{
+			"mean squared error needs a numeric column",
+			"choose another quality model",
+		}
 	}
 	cost := func(c, leaf int, n Node) float64 {
 		x, ok := numbers[c].leaf(leaf)
@@ -50,7 +53,10 @@ type numbering struct {
 }
 
 func newNumbering(h *Hierarchy) numbering {
-	n := numbering{hierarchy: h, values: make([]float64, h.Leaves()), isNumber: make([]bool, h.Leaves())}
+	n := numbering{
+		hierarchy: h, values: make([]float64, h.Leaves()),
+		isNumber: make([]bool, h.Leaves()),
+	}
 	for leaf := range n.values {
 		if x, err := strconv.ParseFloat(h.Label(Node{Group: uint32(leaf)}), 64); err == nil {
 			n.values[leaf], n.isNumber[leaf], n.any = x, true, true

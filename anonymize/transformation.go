@@ -55,7 +55,8 @@ func Transform(p *Problem, levelOf []int) (*Transformation, error) {
 		t.classOfRow[r] = n.classOf[entry]
 	}
 	for i, subjects := range n.classes.subjects {
-		if n.classes.rows[i] > 0 && !t.suppressed[i] && (t.SmallestClass == 0 || int(subjects) < t.SmallestClass) {
+		if n.classes.rows[i] > 0 && !t.suppressed[i] &&
+			(t.SmallestClass == 0 || int(subjects) < t.SmallestClass) {
 			t.SmallestClass = int(subjects)
 		}
 	}
@@ -66,14 +67,16 @@ func Transform(p *Problem, levelOf []int) (*Transformation, error) {
 func (l Lattice) levels(of []int) (levels, error) {
 	if len(of) != len(l.heights) {
 		return nil, &ProblemError{
-			fmt.Sprintf("%d levels for %d columns", len(of), len(l.heights)), "give one level for each column",
+			fmt.Sprintf("%d levels for %d columns", len(of), len(l.heights)),
+			"give one level for each column",
 		}
 	}
 	v := make(levels, len(of))
 	for c, level := range of {
 		if level < 0 || level >= int(l.heights[c]) {
 			return nil, &ProblemError{
-				fmt.Sprintf("column %d has no level %d", c+1, level), "give levels from 0 to the height less one",
+				fmt.Sprintf("column %d has no level %d", c+1, level),
+				"give levels from 0 to the height less one",
 			}
 		}
 		v[c] = uint8(level)

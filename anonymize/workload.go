@@ -20,7 +20,9 @@ type WorkloadError struct {
 	Reason string
 }
 
-func (e *WorkloadError) Error() string { return fmt.Sprintf("workload line %d: %s", e.Line, e.Reason) }
+func (e *WorkloadError) Error() string {
+	return fmt.Sprintf("workload line %d: %s", e.Line, e.Reason)
+}
 
 // ReadWorkload reads one query a line, names of columns separated by commas.
 // Empty lines and lines that start with # are skipped. It fails with a
@@ -123,7 +125,9 @@ type QueryReport struct {
 // Run answers the queries as one chain that starts from p. prepare turns the
 // columns of a query into a refinement. The common refinement is computed from
 // the text of the released labels, not from the partition.
-func (w Workload) Run(ctx context.Context, p *Partition, prepare func(columns []int) Refinement) (*WorkloadReport, error) {
+func (w Workload) Run(
+	ctx context.Context, p *Partition, prepare func(columns []int) Refinement,
+) (*WorkloadReport, error) {
 	return w.answer(p.Table(), func(query []int) (*Partition, error) {
 		next, err := p.Refine(ctx, prepare(query))
 		p = next
@@ -139,7 +143,9 @@ func (w Workload) Read(root *Partition) *WorkloadReport {
 
 // answer reports on the queries, each answered from the partition that show
 // gives for its columns.
-func (w Workload) answer(t *Table, show func(query []int) (*Partition, error)) (*WorkloadReport, error) {
+func (w Workload) answer(
+	t *Table, show func(query []int) (*Partition, error),
+) (*WorkloadReport, error) {
 	report := &WorkloadReport{}
 	linked := NewCommonRefinement(t.Rows())
 	for i, query := range w {
@@ -155,6 +161,8 @@ func (w Workload) answer(t *Table, show func(query []int) (*Partition, error)) (
 		report.Queries = append(report.Queries, q)
 		report.MeanLoss += q.Loss / float64(len(w))
 	}
-	report.SmallestBlock, report.Blocks = linked.Smallest(func(row int) uint32 { return t.Subject(uint32(row)) })
+	report.SmallestBlock, report.Blocks = linked.Smallest(func(row int) uint32 {
+		return t.Subject(uint32(row))
+	})
 	return report, nil
 }

@@ -34,7 +34,8 @@ func TestWorkloadsAreReadLineByLine(t *testing.T) {
 func TestSeedWeighsColumnsAsTheMeanLossDoes(t *testing.T) {
 	table := newRandomRows(t, 1, false).table(t, nil)
 	r := anonymize.Workload{{0}, {1, 0}}.Seed(table, blockK(3))
-	if fmt.Sprint(r.Columns) != "[0 1]" || math.Abs(r.Weights[0]-1.5) > 1e-9 || math.Abs(r.Weights[1]-0.5) > 1e-9 {
+	if fmt.Sprint(r.Columns) != "[0 1]" || math.Abs(r.Weights[0]-1.5) > 1e-9 ||
+		math.Abs(r.Weights[1]-0.5) > 1e-9 {
 		t.Errorf("columns %v, weights %v", r.Columns, r.Weights)
 	}
 }
@@ -42,11 +43,15 @@ func TestSeedWeighsColumnsAsTheMeanLossDoes(t *testing.T) {
 func TestLinkageSeesThroughAnUnsoundChain(t *testing.T) {
 	linked := anonymize.NewCommonRefinement(4)
 	linked.Add(func(row int) string { return []string{"a", "a", "b", "b"}[row] })
-	if n, classes := linked.Smallest(func(row int) uint32 { return uint32(row) }); n != 2 || classes != 2 {
+	if n, classes := linked.Smallest(func(row int) uint32 {
+		return uint32(row)
+	}); n != 2 || classes != 2 {
 		t.Errorf("one answer: %d subjects in the smallest of %d classes", n, classes)
 	}
 	linked.Add(func(row int) string { return []string{"x", "y", "x", "y"}[row] })
-	if n, classes := linked.Smallest(func(row int) uint32 { return uint32(row) }); n != 1 || classes != 4 {
+	if n, classes := linked.Smallest(func(row int) uint32 {
+		return uint32(row)
+	}); n != 1 || classes != 4 {
 		t.Errorf("two answers linked: %d subjects in the smallest of %d classes", n, classes)
 	}
 	if n, _ := linked.Smallest(func(int) uint32 { return 0 }); n != 1 {

@@ -41,20 +41,27 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	arriving := t.temporary("arriving")
 	err := execute(ctx, t.tx,
 		fmt.Sprintf(`CREATE TABLE %s AS SELECT e.%s, e.%s, e.%[10]s, CASE WHEN g.%[3]s IS NULL THEN 0
-				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s) END::integer AS "tailor cohort"
-			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[6]s r ON %[7]s LEFT JOIN %[8]s g ON %[9]s WHERE r.%[3]s IS NULL AND g.epoch IS DISTINCT FROM %[11]d`,
-			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"), t.same("e", "r"), t.chain.table("gone"), t.same("e", "g"), nthColumn, forGood),
+				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s) END::integer
+				AS "tailor cohort"
+			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[6]s r ON %[7]s LEFT JOIN %[8]s g ON %[9]s
+				WHERE r.%[3]s IS NULL AND g.epoch IS DISTINCT FROM %[11]d`,
+			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"),
+			t.same("e", "r"), t.chain.table("gone"), t.same("e", "g"), nthColumn, forGood),
 		"ANALYZE "+arriving)
 	if err != nil {
 		return err
 	}
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT \"tailor cohort\", count(DISTINCT %s) FROM %s GROUP BY 1 ORDER BY 1", personColumn, arriving))
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT \"tailor cohort\", count(DISTINCT %s) FROM %s "+
+		"GROUP BY 1 ORDER BY 1", personColumn, arriving))
 	if err != nil {
 		return err
 	}
 	sizes := make(map[int]int)
 	var number, subjects int
-	_, err = pgx.ForEachRow(rows, []any{&number, &subjects}, func() error { sizes[number] = subjects; return nil })
+	_, err = pgx.ForEachRow(rows, []any{&number, &subjects}, func() error {
+		sizes[number] = subjects
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -97,7 +104,8 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 		if err := t.admit(ctx, arriving, placings); err != nil {
 			return err
 		}
-		err := execute(ctx, t.tx, fmt.Sprintf("DELETE FROM %s g USING tailor_store.epoch_%d e JOIN %s a USING (%s) WHERE %s AND a.\"tailor cohort\" = ANY ('{%s}')",
+		err := execute(ctx, t.tx, fmt.Sprintf("DELETE FROM %s g USING tailor_store.epoch_%d e JOIN %s "+
+			"a USING (%s) WHERE %s AND a.\"tailor cohort\" = ANY ('{%s}')",
 			t.chain.table("gone"), t.r.Epoch, arriving, rowColumn, t.same("e", "g"), numbersOf(placings)))
 		if err != nil {
 			return err
@@ -116,9 +124,10 @@ func (t *takingIn) begin(ctx context.Context) error {
 		return err
 	}
 	if p.of.table != nil {
-		t.measured = slices.DeleteFunc(ecg.StoredRisks(ctx, p.of.table, t.r.K), func(s ecg.StoredRisk) bool {
-			return slices.Contains(s.Attributes, setsName)
-		})
+		t.measured = slices.DeleteFunc(ecg.StoredRisks(ctx, p.of.table, t.r.K),
+			func(s ecg.StoredRisk) bool {
+				return slices.Contains(s.Attributes, setsName)
+			})
 	}
 	return t.admit(ctx, wholeCopy, []placing{p})
 }
@@ -173,7 +182,8 @@ func (t *takingIn) place(ctx context.Context, arriving string, number int) (plac
 	if p.partition, err = t.root(ctx, of); err != nil {
 		return p, err
 	}
-	log.Info("made a root", "blocks", p.partition.Blocks(), "smallest", p.partition.MinBlock(), "duration", time.Since(started))
+	log.Info("made a root", "blocks", p.partition.Blocks(), "smallest", p.partition.MinBlock(),
+		"duration", time.Since(started))
 	return p, nil
 }
 
@@ -234,7 +244,8 @@ func (t *takingIn) draw(ctx context.Context, p placing) ([]*anonymize.Values, er
 		if margins[i] == nil {
 			continue
 		}
-		if err := t.publishMargin(ctx, t.r.Epoch, d, p.of.table.Columns()[i].Hierarchy, margins[i]); err != nil {
+		if err := t.publishMargin(ctx, t.r.Epoch, d, p.of.table.Columns()[i].Hierarchy,
+			margins[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -279,9 +290,11 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 		columns = append(columns, withheldColumn(i)+" boolean")
 	}
 	for _, d := range t.dictionaries {
-		columns = append(columns, d.own("number")+" "+d.numberType(), d.own("value")+" "+d.column.ReleaseType())
+		columns = append(columns, d.own("number")+" "+d.numberType(),
+			d.own("value")+" "+d.column.ReleaseType())
 	}
-	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, commas(columns))); err != nil {
+	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed,
+		commas(columns))); err != nil {
 		return err
 	}
 	err := copyInto(ctx, t.tx, placed, func(w *copyWriter) {
@@ -297,7 +310,9 @@ func (t *takingIn) admit(ctx context.Context, arriving string, placings []placin
 
 // writePlaced writes, for each row of a placing, its number in the copy, its block, and
 // the numbers and values that it is shown by.
-func (t *takingIn) writePlaced(w *copyWriter, p placing, shown []labels, values []*anonymize.Values) {
+func (t *takingIn) writePlaced(
+	w *copyWriter, p placing, shown []labels, values []*anonymize.Values,
+) {
 	taken, withheld := make([]int32, p.blocks()), p.withheld(t.r)
 	numbers := make([][]int, len(shown))
 	for i, d := range t.dictionaries {
@@ -342,9 +357,13 @@ func (t *takingIn) insertion(arriving, placed string) string {
 		number = "row_number() OVER (ORDER BY gen_random_uuid()) - 1"
 		order = "gen_random_uuid()"
 	}
-	list := []string{"e." + personColumn, "e." + keyColumn, "e." + nthColumn, "p." + blockColumn, "p." + blockColumn}
+	list := []string{
+		"e." + personColumn, "e." + keyColumn, "e." + nthColumn, "p." + blockColumn,
+		"p." + blockColumn,
+	}
 	if t.r.Parent != nil {
-		list = append(list, fmt.Sprintf("(SELECT coalesce(max(%s) + 1, 0) FROM %s) + %s", rowColumn, row, number))
+		list = append(list, fmt.Sprintf("(SELECT coalesce(max(%s) + 1, 0) FROM %s) + %s", rowColumn, row,
+			number))
 	}
 	for _, name := range t.r.payload() {
 		value := "e." + name
@@ -355,7 +374,8 @@ func (t *takingIn) insertion(arriving, placed string) string {
 		}
 		if name == t.pseudonym() && arriving != wholeCopy {
 			// A number that somebody had in an earlier cohort would tell in which of them he is.
-			value = fmt.Sprintf("((SELECT coalesce(max(%[1]s::bigint), 0) FROM %[2]s) + e.%[1]s::bigint)::%[3]s", name, row, t.r.Column(t.r.Subject).Type)
+			value = fmt.Sprintf("((SELECT coalesce(max(%[1]s::bigint), 0) FROM %[2]s) + "+
+				"e.%[1]s::bigint)::%[3]s", name, row, t.r.Column(t.r.Subject).Type)
 		}
 		list = append(list, value)
 	}
@@ -363,6 +383,7 @@ func (t *takingIn) insertion(arriving, placed string) string {
 	for _, name := range shown {
 		list = append(list, "p."+name)
 	}
-	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM tailor_store.epoch_%d e JOIN %s p USING (%s) ORDER BY %s", row,
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM tailor_store.epoch_%d e JOIN %s p USING "+
+		"(%s) ORDER BY %s", row,
 		commas(append(t.r.rowColumns(), shown...)), commas(list), t.r.Epoch, placed, rowColumn, order)
 }

@@ -23,11 +23,15 @@ func audienceOf(r *Relation, p *Principal) (string, error) {
 	}
 	switch {
 	case len(p.Projects) > 1:
-		return "", sqlstate.New(sqlstate.InsufficientPrivilege, "role %q reads for %d projects", p.Name, len(p.Projects)).
-			WithHint("Two roots of the same people could be laid beside each other: a reader belongs to one project. A database administrator calls tailor.leave_project.")
+		return "", sqlstate.New(sqlstate.InsufficientPrivilege, "role %q reads for %d projects", p.Name,
+			len(p.Projects)).
+			WithHint("Two roots of the same people could be laid beside each other: a reader belongs to " +
+				"one project. A database administrator calls tailor.leave_project.")
 	case len(member) == 0:
-		return "", sqlstate.New(sqlstate.InsufficientPrivilege, "table %q is read by projects, and role %q belongs to none of them", r.Name, p.Name).
-			WithHint("A database administrator declares projects with tailor.project, and calls tailor.join_project.")
+		return "", sqlstate.New(sqlstate.InsufficientPrivilege,
+			"table %q is read by projects, and role %q belongs to none of them", r.Name, p.Name).
+			WithHint("A database administrator declares projects with tailor.project, and calls " +
+				"tailor.join_project.")
 	}
 	return "project " + member[0], nil
 }

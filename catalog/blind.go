@@ -32,7 +32,9 @@ func (p placing) withheld(r *Relation) map[string][]bool {
 	return withheldOf(r, p.of, p.blocks(), blockOf)
 }
 
-func withheldOf(r *Relation, of *cohort, blocks int, blockOf func(row int) uint32) map[string][]bool {
+func withheldOf(
+	r *Relation, of *cohort, blocks int, blockOf func(row int) uint32,
+) map[string][]bool {
 	out := make(map[string][]bool)
 	for _, q := range r.Requirements {
 		if out[q.Column] == nil {

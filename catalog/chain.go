@@ -42,8 +42,9 @@ type Chain struct {
 	heard       heard       // see Release.Since
 	alone       atomic.Bool // nothing is left of earlier editions
 
-	mu      sync.Mutex
-	granted map[string]bool // who may read the release; true where that includes what it shows of the parent
+	mu sync.Mutex
+	// who may read the release; true where that includes what it shows of the parent
+	granted map[string]bool
 }
 
 // Release is what a query may read in place of a protected relation.
@@ -119,7 +120,8 @@ func (c *Catalog) chainOf(ctx context.Context, r *Relation, p *Principal) (*Chai
 	}
 	if chain.subjects == 0 && r.DataSetOf != 0 {
 		return nil, sqlstate.New(sqlstate.RiskTooHigh, "risk cannot be brought below the threshold").
-			WithHint("Of no block of its table all are in data set %q. Blocks that are made from now on heed who is: tailor.forget_chains has all made anew.", r.Name)
+			WithHint("Of no block of its table all are in data set %q. Blocks that are made from now on "+
+				"heed who is: tailor.forget_chains has all made anew.", r.Name)
 	}
 	if chain.subjects == 0 && r.SetValued != nil {
 		return nil, classified(&disassociate.TooFewError{})
@@ -146,7 +148,8 @@ func assertReady(r *Relation) error {
 		return errByMeans(r)
 	}
 	if r.Stale {
-		return sqlstate.New(sqlstate.PolicyStale, "the policy of table %q is stale: the table has changed shape", r.Name).
+		return sqlstate.New(sqlstate.PolicyStale,
+			"the policy of table %q is stale: the table has changed shape", r.Name).
 			WithHint("A database administrator classifies the new columns and calls tailor.activate.")
 	}
 	return nil
@@ -161,7 +164,8 @@ func classified(err error) error {
 	}
 	var said *pgconn.PgError
 	if errors.As(err, &said) && said.Code == "55P03" {
-		return sqlstate.New(sqlstate.SerializationFailure, "the policy or the copy of a table is being changed").
+		return sqlstate.New(sqlstate.SerializationFailure,
+			"the policy or the copy of a table is being changed").
 			WithHint("Send the statement again.").Wrap(err)
 	}
 	var few *disassociate.TooFewError
@@ -223,7 +227,9 @@ func (c *Chain) stands(r *Relation) bool {
 
 // has says whether a snapshot has an edition of a chain.
 func (r *Relation) has(chain, edition int) bool {
-	return slices.ContainsFunc(r.chains, func(s chainState) bool { return s.Number == chain && s.Edition == edition })
+	return slices.ContainsFunc(r.chains, func(s chainState) bool {
+		return s.Number == chain && s.Edition == edition
+	})
 }
 
 // hasLater says whether a snapshot knows of more that was written of a chain: somebody
@@ -237,7 +243,8 @@ func (r *Relation) hasLater(c *Chain) bool {
 // Stands says whether a release is still what a relation has, whatever has been taken
 // in since.
 func (r *Release) Stands(now *Relation) bool {
-	return now.Version == r.Relation.Version && (now.Catalog == r.Relation.Catalog || now.has(r.Chain, r.Edition))
+	return now.Version == r.Relation.Version &&
+		(now.Catalog == r.Relation.Catalog || now.has(r.Chain, r.Edition))
 }
 
 // opened is the copy of a chain that stands, nil if there is none.
@@ -260,7 +267,9 @@ func (c *Catalog) bringUp(ctx context.Context, r *Relation, audience string) (*C
 func (r *Relation) isUpToDate(s stored) bool { return s.current && s.copy >= r.Epoch }
 
 // keep keeps a chain that was opened.
-func (c *Catalog) keep(ctx context.Context, r *Relation, audience string, chain *Chain, err error) (*Chain, error) {
+func (c *Catalog) keep(
+	ctx context.Context, r *Relation, audience string, chain *Chain, err error,
+) (*Chain, error) {
 	if errors.Is(err, errLost) {
 		return nil, c.noteLoss(ctx)
 	}
@@ -306,7 +315,8 @@ type notMade struct {
 func (c *Catalog) knownUnmade(r *Relation, audience string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, found := c.unmade[chainKey{r.OID, audience}]; found && known.unmade == (unmade{r.Version, r.Epoch}) {
+	if known, found := c.unmade[chainKey{r.OID, audience}]; found &&
+		known.unmade == (unmade{r.Version, r.Epoch}) {
 		return known.err
 	}
 	return nil
@@ -330,5 +340,8 @@ func (r *Relation) recoding() string {
 
 // rootPlan says how a cohort is partitioned for an audience.
 func (r *Relation) rootPlan(audience string, e *cohort) ecg.RootPlan {
-	return ecg.RootPlan{Requirements: requirements(r, e), Gate: r.gate(), Recoding: r.recoding(), Workload: r.workload(audience)}
+	return ecg.RootPlan{
+		Requirements: requirements(r, e), Gate: r.gate(), Recoding: r.recoding(),
+		Workload: r.workload(audience),
+	}
 }

@@ -126,10 +126,13 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part, changed []int) err
 		columns = append(columns, d.own("number")+" "+d.numberType())
 		sets = append(sets, fmt.Sprintf("%[1]s = p.%[1]s", d.own("number")))
 		if d.column.Middle {
-			sets = append(sets, fmt.Sprintf("%s = (SELECT value::%s FROM %s WHERE dimension = %d AND number = p.%s)", d.own("value"), d.column.ReleaseType(), t.chain.table("entry"), d.column.Number, d.own("number")))
+			sets = append(sets, fmt.Sprintf("%s = (SELECT value::%s FROM %s WHERE dimension = %d AND "+
+				"number = p.%s)", d.own("value"), d.column.ReleaseType(), t.chain.table("entry"),
+				d.column.Number, d.own("number")))
 		}
 	}
-	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, commas(columns))); err != nil {
+	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed,
+		commas(columns))); err != nil {
 		return err
 	}
 	err := copyInto(ctx, t.tx, placed, func(w *copyWriter) {
@@ -149,7 +152,8 @@ func (t *takingIn) reshow(ctx context.Context, parts []*part, changed []int) err
 	if err != nil {
 		return err
 	}
-	err = execute(ctx, t.tx, "ANALYZE "+placed, fmt.Sprintf("UPDATE %s r SET %s FROM %s p WHERE r.%[4]s = p.%[4]s", row, commas(sets), placed, blockColumn))
+	err = execute(ctx, t.tx, "ANALYZE "+placed, fmt.Sprintf("UPDATE %s r SET %s FROM %s p WHERE "+
+		"r.%[4]s = p.%[4]s", row, commas(sets), placed, blockColumn))
 	if err != nil {
 		return err
 	}
@@ -178,7 +182,8 @@ func (t *takingIn) parts(ctx context.Context) ([]*part, error) {
 	for _, q := range t.r.Requirements {
 		columns = append(columns, t.r.sensitiveHash("", q.Column))
 	}
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY 1", commas(columns), t.chain.table("row")))
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY 1", commas(columns),
+		t.chain.table("row")))
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +233,9 @@ func (t *takingIn) finders() []func(label string) (anonymize.Node, bool) {
 }
 
 // showing is how a dimension shows a label by its number.
-func (t *takingIn) showing(dimension, number int, find func(label string) (anonymize.Node, bool)) showing {
+func (t *takingIn) showing(
+	dimension, number int, find func(label string) (anonymize.Node, bool),
+) showing {
 	h := t.copied.columns[dimension].Hierarchy
 	s := showing{label: number, node: h.Root()}
 	if number > 0 {
@@ -244,7 +251,9 @@ func (t *takingIn) showing(dimension, number int, find func(label string) (anony
 // label finds the nodes of blocks again in the dimensions whose hierarchies have
 // changed, which it returns: those that cover the values that the copy has of the
 // blocks' people.
-func (t *takingIn) label(ctx context.Context, was *Relation, parts []*part) (changed []int, err error) {
+func (t *takingIn) label(
+	ctx context.Context, was *Relation, parts []*part,
+) (changed []int, err error) {
 	for i, q := range t.r.Dimensions() {
 		if !reflect.DeepEqual(q.Hierarchy, was.Dimensions()[i].Hierarchy) {
 			changed = append(changed, i)
@@ -275,7 +284,8 @@ type span struct{ lo, hi uint32 }
 
 // covered are the values that the copy has of the people of each block, by dimension.
 func (t *takingIn) covered(ctx context.Context) (map[int][]span, error) {
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT r.%s, e.%s FROM %s r JOIN tailor_store.epoch_%d e ON %s",
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT r.%s, e.%s FROM %s r JOIN "+
+		"tailor_store.epoch_%d e ON %s",
 		blockColumn, tupleColumn, t.chain.table("row"), t.r.Epoch, t.same("e", "r")))
 	if err != nil {
 		return nil, err
@@ -390,7 +400,8 @@ func (j joining) nearest(p *part, parts []*part, orders []order) *part {
 		if q = q.whole(); q == p {
 			return false
 		}
-		if growth := j.growth(p, q); best == nil || growth < least || growth == least && q.number < best.number {
+		if growth := j.growth(p, q); best == nil || growth < least ||
+			growth == least && q.number < best.number {
 			best, least = q, growth
 		}
 		return true
@@ -417,7 +428,8 @@ func (j joining) growth(p, q *part) float64 {
 	for i := range j.dictionaries {
 		h := j.copied.columns[i].Hierarchy
 		a, b := p.shown[i].node, q.shown[i].node
-		growth += h.Share(cover(h, a, b))*float64(p.class.all+q.class.all) - h.Share(a)*float64(p.class.all) - h.Share(b)*float64(q.class.all)
+		growth += h.Share(cover(h, a, b))*float64(p.class.all+q.class.all) - h.Share(a)*float64(
+			p.class.all) - h.Share(b)*float64(q.class.all)
 	}
 	return growth
 }

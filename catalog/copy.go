@@ -153,7 +153,9 @@ func readingsOf(ctx context.Context, db querier, r *Relation, qids []*Column) ([
 
 // readRows reads tuple and subject of some rows, and the codes of the sensitive
 // columns that a requirement names.
-func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving string, group int) (tupleOfRow []uint32, err error) {
+func readRows(
+	ctx context.Context, db querier, r *Relation, of *cohort, arriving string, group int,
+) (tupleOfRow []uint32, err error) {
 	list := []string{"e." + rowColumn, "e." + tupleColumn, "e." + personColumn}
 	names := r.required()
 	for _, name := range names {
@@ -161,13 +163,16 @@ func readRows(ctx context.Context, db querier, r *Relation, of *cohort, arriving
 	}
 	members := r.memberColumns()
 	if len(members) > 0 {
-		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY concat_ws(' ', e.%s)) - 1", strings.Join(members, ", e.")))
+		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY concat_ws(' ', e.%s)) - 1",
+			strings.Join(members, ", e.")))
 	}
 	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
 	if arriving != wholeCopy {
-		from += fmt.Sprintf(" JOIN %s a USING (%s) WHERE a.\"tailor cohort\" = %d", arriving, rowColumn, group)
+		from += fmt.Sprintf(" JOIN %s a USING (%s) WHERE a.\"tailor cohort\" = %d", arriving,
+			rowColumn, group)
 	}
-	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(list, ", "), from, rowColumn))
+	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(list, ", "),
+		from, rowColumn))
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +227,8 @@ const missing = 0
 // sensitiveCode is an expression for the code of a sensitive value: NULL comes last in order,
 // so that the first rank of the others is 1.
 func sensitiveCode(column string) string {
-	return fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN %[2]d ELSE dense_rank() OVER (ORDER BY %[1]s) END", column, missing)
+	return fmt.Sprintf(
+		"CASE WHEN %[1]s IS NULL THEN %[2]d ELSE dense_rank() OVER (ORDER BY %[1]s) END", column, missing)
 }
 
 func distinct(codes []uint32) int {

@@ -20,7 +20,8 @@ import (
 // was when a statement was planned.
 // The client tries again.
 func ErrOvertaken(r *Relation) *sqlstate.Error {
-	return sqlstate.New(sqlstate.SerializationFailure, "the policy or the copy of table %q has just changed", r.Name).
+	return sqlstate.New(sqlstate.SerializationFailure,
+		"the policy or the copy of table %q has just changed", r.Name).
 		WithHint("Send the statement again.")
 }
 
@@ -30,7 +31,9 @@ func ErrOvertaken(r *Relation) *sqlstate.Error {
 // an activation until the transaction ends.
 func assertInForce(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	var inForce bool
-	err := tx.QueryRow(ctx, `SELECT active = $2 AND epoch = $3 AND starts_anew = $4 AND NOT tailor.restored() FROM tailor.protection WHERE relation = $1 FOR SHARE`,
+	err := tx.QueryRow(ctx,
+		`SELECT active = $2 AND epoch = $3 AND starts_anew = $4 AND NOT tailor.restored()
+			FROM tailor.protection WHERE relation = $1 FOR SHARE`,
 		r.OID, r.Version, r.Epoch, r.startsAnew).Scan(&inForce)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && !inForce {
 		return ErrOvertaken(r)
@@ -50,7 +53,9 @@ func lockChain(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error 
 	if _, err := tx.Exec(ctx, lockTimeout); err != nil {
 		return err
 	}
-	locked, err := tx.Exec(ctx, `SELECT FROM tailor.chain WHERE chain = $1 AND edition = $2 FOR UPDATE`, chain.number, chain.edition)
+	locked, err := tx.Exec(ctx,
+		`SELECT FROM tailor.chain WHERE chain = $1 AND edition = $2 FOR UPDATE`, chain.number,
+		chain.edition)
 	if err != nil {
 		return fmt.Errorf("lock chain: %w", err)
 	}
@@ -58,7 +63,9 @@ func lockChain(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) error 
 		return ErrOvertaken(r)
 	}
 	// A statement of its own sees what the first one has waited for.
-	policy, err := tx.Exec(ctx, `SELECT FROM tailor.protection WHERE relation = $1 AND active = $2 AND NOT tailor.restored()`, r.OID, r.Version)
+	policy, err := tx.Exec(ctx,
+		`SELECT FROM tailor.protection WHERE relation = $1 AND active = $2 AND NOT tailor.restored()`,
+		r.OID, r.Version)
 	if err != nil {
 		return fmt.Errorf("read policy in force: %w", err)
 	}
@@ -109,7 +116,8 @@ func assertLends(ctx context.Context, tx pgx.Tx, r *Relation) error {
 		return nil
 	}
 	var inStep bool
-	if err := tx.QueryRow(ctx, `SELECT tailor.in_step($1::oid::regclass)`, r.OID).Scan(&inStep); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT tailor.in_step($1::oid::regclass)`, r.OID).
+		Scan(&inStep); err != nil {
 		return fmt.Errorf("read what is lent: %w", err)
 	}
 	if !inStep {
@@ -204,15 +212,18 @@ func (c *Catalog) forgetChain(number int) {
 }
 
 const selectOvertaken = `
-SELECT u.place FROM unnest($1::integer[], $2::integer[], $3::integer[], $4::boolean[]) WITH ORDINALITY u(chain, edition, version, joined, place)
+SELECT u.place FROM unnest($1::integer[], $2::integer[], $3::integer[], $4::boolean[]) WITH
+    ORDINALITY u(chain, edition, version, joined, place)
 WHERE NOT EXISTS (SELECT FROM tailor.chain c JOIN tailor.protection p USING (relation)
-    WHERE c.chain = u.chain AND c.edition = u.edition AND p.active = u.version AND (NOT u.joined OR tailor.in_step(p.relation)))
+    WHERE c.chain = u.chain AND c.edition = u.edition AND p.active = u.version
+        AND (NOT u.joined OR tailor.in_step(p.relation)))
 ORDER BY u.place LIMIT 1`
 
 // ErrTooNew is the answer to a transaction that may have begun before a release was
 // stored: its snapshot may show none of the rows.
 func ErrTooNew() *sqlstate.Error {
-	return sqlstate.New(sqlstate.SerializationFailure, "a release is newer than the snapshot of this transaction").
+	return sqlstate.New(sqlstate.SerializationFailure,
+		"a release is newer than the snapshot of this transaction").
 		WithHint("Start the transaction again.")
 }
 

@@ -258,11 +258,14 @@ type derivation struct {
 // deriveDataSets writes what is shown of the data sets of a relation as its release has
 // it. edition says that the release is stored in tables that it was not stored in before.
 func (t *takingIn) deriveDataSets(ctx context.Context, edition bool) error {
-	rows, err := t.tx.Query(ctx, `SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, s.document
+	rows, err := t.tx.Query(ctx,
+		`SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, s.document
 		FROM tailor.policy_version v CROSS JOIN jsonb_array_elements(v.policy -> 'data_sets') s (document)
-		JOIN pg_class c ON c.oid = to_regclass(format('%I.%I', s.document ->> 'schema', s.document ->> 'name'))
+		JOIN pg_class c ON c.oid = to_regclass(format('%I.%I', s.document ->> 'schema',
+			s.document ->> 'name'))
 		JOIN pg_namespace n ON n.oid = c.relnamespace JOIN tailor.protection p ON p.relation = c.oid
-		WHERE v.relation = $1 AND v.version = $2 ORDER BY (s.document ->> 'number')::integer`, t.r.OID, t.r.Version)
+		WHERE v.relation = $1 AND v.version = $2 ORDER BY (s.document ->> 'number')::integer`, t.r.OID,
+		t.r.Version)
 	if err != nil {
 		return err
 	}
@@ -342,7 +345,9 @@ func (t *takingIn) derive(ctx context.Context, d *derivation, edition bool) erro
 func (d *derivation) adoptLabels(parent []*dictionary) error {
 	d.dictionaries = newDictionaries(d.r)
 	for _, own := range d.dictionaries {
-		at := slices.IndexFunc(parent, func(p *dictionary) bool { return p.column.Name == own.column.Name })
+		at := slices.IndexFunc(parent, func(p *dictionary) bool {
+			return p.column.Name == own.column.Name
+		})
 		if at < 0 || parent[at].column.ReleaseType() != own.column.ReleaseType() {
 			return sqlstate.New(sqlstate.PolicyStale,
 				"column %q of data set %q is no quasi-identifier of its parent any more",
@@ -358,7 +363,10 @@ func (d *derivation) adoptLabels(parent []*dictionary) error {
 
 // columns are those of the data set's rows, and what they are in the parent's release.
 func (d *derivation) columns() (own, of []string) {
-	for _, name := range []string{personColumn, keyColumn, nthColumn, blockColumn, classColumn, rowColumn} {
+	for _, name := range []string{
+		personColumn, keyColumn, nthColumn, blockColumn, classColumn,
+		rowColumn,
+	} {
 		own, of = append(own, name), append(of, "e."+name)
 	}
 	for _, name := range d.r.payload() {
@@ -418,7 +426,8 @@ func (d *derivation) createTables(t *takingIn) []string {
 	statements := []string{
 		fmt.Sprintf("CREATE TABLE %s AS %s WITH NO DATA", d.chain.table("row"), d.selection(t)),
 		fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL", d.chain.table("row")),
-		fmt.Sprintf("ALTER TABLE %s ADD %s smallint NOT NULL DEFAULT 0", d.chain.table("row"), gateColumn),
+		fmt.Sprintf("ALTER TABLE %s ADD %s smallint NOT NULL DEFAULT 0", d.chain.table("row"),
+			gateColumn),
 	}
 	if len(d.dictionaries) > 0 {
 		statements = append(statements, createEntries(d.chain))
@@ -435,14 +444,16 @@ func (t *takingIn) noteDataSet(ctx context.Context, d *derivation) error {
 	if err != nil {
 		return fmt.Errorf("sum up columns: %w", err)
 	}
-	_, err = t.tx.Exec(ctx, fmt.Sprintf(`UPDATE tailor.chain m SET epoch = $2, generation = m.generation + 1, edition = $3, version = $4, layout = $5,
+	_, err = t.tx.Exec(ctx,
+		fmt.Sprintf(`UPDATE tailor.chain m SET epoch = $2, generation = m.generation + 1,
+			edition = $3, version = $4, layout = $5,
 			changed = now(), columns = $6, stored = n.stored, departures = n.departures, changes = n.changes,
 			arrivals = (SELECT count(*) FROM %[3]s WHERE %[2]s) - (SELECT count(*) FROM %[1]s),
 			rows = (SELECT count(*) FROM %[1]s), subjects = (SELECT count(*) FROM %[1]s),
 			(blocks, min_block) = (SELECT count(*), coalesce(min(people), 0) FROM (
 				SELECT count(*) AS people, bool_or(%[2]s) AS has FROM %[3]s GROUP BY %[4]s) b WHERE has)
 		FROM tailor.chain n WHERE m.chain = $1 AND n.chain = $7`,
-		d.chain.table("row"), ident(d.document.Member), t.chain.table("row"), blockColumn),
+			d.chain.table("row"), ident(d.document.Member), t.chain.table("row"), blockColumn),
 		d.chain.number, t.r.Epoch, d.chain.edition, d.r.Version, releaseLayout, columns, t.chain.number)
 	return err
 }

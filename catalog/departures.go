@@ -139,7 +139,8 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	for i := range followed {
 		columns = append(columns, changesColumn(i)+" boolean")
 	}
-	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", acting, commas(columns))); err != nil {
+	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", acting,
+		commas(columns))); err != nil {
 		return err
 	}
 	err := copyInto(ctx, t.tx, acting, func(w *copyWriter) {
@@ -169,12 +170,14 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	if err := t.touch(ctx, about); err != nil {
 		return err
 	}
-	taken := fmt.Sprintf("DELETE FROM %s r USING %s a WHERE (r.%[3]s, r.%[4]s, r.%[5]s) = (a.%[3]s, a.%[4]s, a.%[5]s) AND", row, acting, personColumn, keyColumn, nthColumn)
+	taken := fmt.Sprintf("DELETE FROM %s r USING %s a WHERE (r.%[3]s, r.%[4]s, r.%[5]s) = (a.%[3]s, "+
+		"a.%[4]s, a.%[5]s) AND", row, acting, personColumn, keyColumn, nthColumn)
 	var before, beforeChange []string
 	for i, name := range followed {
 		number := t.r.stored(name).Number
 		before = append(before, fmt.Sprintf("(%d, %s, true)", number, hashOf("c."+name)))
-		beforeChange = append(beforeChange, fmt.Sprintf("(%d, %s, c.%s)", number, hashOf("c."+name), changesColumn(i)))
+		beforeChange = append(beforeChange, fmt.Sprintf("(%d, %s, c.%s)", number, hashOf("c."+name),
+			changesColumn(i)))
 	}
 	remember := func(values []string, which string) string {
 		if len(values) == 0 {
@@ -188,27 +191,34 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 		"ANALYZE " + acting,
 		fmt.Sprintf(`WITH c AS (%s a."tailor goes"
 				RETURNING r.*, a."tailor with copy", a."tailor new block", a."tailor new class")%s
-			INSERT INTO %s SELECT %s, %s, %s, "tailor new block", "tailor new class", "tailor with copy" FROM c`,
+			INSERT INTO %s SELECT %s, %s, %s, "tailor new block", "tailor new class", "tailor with copy"
+				FROM c`,
 			taken, remember(before, fmt.Sprintf(`c."tailor with copy" <> %d`, forGood)),
 			t.chain.table("gone"), personColumn, keyColumn, nthColumn),
 	}
 	if len(followed) > 0 {
 		// The hash of the quasi-identifiers stays that of those which the labels came from.
 		list := []string{
-			"q." + personColumn, fmt.Sprintf("(hashtext(ROW(%s)::text COLLATE \"C\")::bigint << 32) | (q.%s & 4294967295)", qualified("q.", followed), keyColumn),
+			"q." + personColumn, fmt.Sprintf("(hashtext(ROW(%s)::text COLLATE \"C\")::bigint << 32) | "+
+				"(q.%s & 4294967295)", qualified("q.", followed), keyColumn),
 			"q." + nthColumn, `q."tailor new block"`, `q."tailor new class"`,
 		}
 		if t.r.Parent != nil {
 			list = append(list, "q."+rowColumn)
 		}
-		list = append(append(list, "q."+strings.Join(t.r.payload(), ", q.")), shownColumns(t.dictionaries)...)
-		inner := []string{"c." + personColumn, "c." + keyColumn, "c." + nthColumn, `c."tailor new block"`, `c."tailor new class"`}
+		list = append(append(list, "q."+strings.Join(t.r.payload(), ", q.")),
+			shownColumns(t.dictionaries)...)
+		inner := []string{
+			"c." + personColumn, "c." + keyColumn, "c." + nthColumn, `c."tailor new block"`,
+			`c."tailor new class"`,
+		}
 		if t.r.Parent != nil {
 			inner = append(inner, "c."+rowColumn)
 		}
 		for _, name := range t.r.payload() {
 			if i := slices.Index(followed, name); i >= 0 {
-				inner = append(inner, fmt.Sprintf("CASE WHEN c.%s THEN e.%[2]s ELSE c.%[2]s END AS %[2]s", changesColumn(i), name))
+				inner = append(inner, fmt.Sprintf("CASE WHEN c.%s THEN e.%[2]s ELSE c.%[2]s END AS %[2]s",
+					changesColumn(i), name))
 			} else {
 				inner = append(inner, "c."+name)
 			}
@@ -218,9 +228,13 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 		for i := range followed {
 			changes[i] = "a." + changesColumn(i)
 		}
-		statements = append(statements, fmt.Sprintf(`WITH c AS (%s NOT a."tailor goes" RETURNING r.*, a."tailor new block", a."tailor new class", %s)%s
-			INSERT INTO %s (%s) SELECT %s FROM (SELECT %s FROM c JOIN tailor_store.epoch_%d e ON %s) q ORDER BY gen_random_uuid()`,
-			taken, commas(changes), remember(beforeChange, "true"), row, commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)),
+		statements = append(statements, fmt.Sprintf(
+			`WITH c AS (%s NOT a."tailor goes" RETURNING r.*, a."tailor new block", a."tailor new class",
+				%s)%s
+			INSERT INTO %s (%s) SELECT %s FROM (SELECT %s FROM c JOIN tailor_store.epoch_%d e ON %s) q
+				ORDER BY gen_random_uuid()`,
+			taken, commas(changes), remember(beforeChange, "true"), row,
+			commas(append(t.r.rowColumns(), shownColumns(t.dictionaries)...)),
 			commas(list), commas(inner), t.r.Epoch, t.same("e", "c")))
 	}
 	return execute(ctx, t.tx, append(statements, "DROP TABLE "+acting)...)

@@ -74,7 +74,8 @@ func newDictionaries(r *Relation) []*dictionary {
 	own := len(r.QuasiIdentifiers())
 	var out []*dictionary
 	for i, q := range r.Dimensions() {
-		out = append(out, &dictionary{column: q, named: true, listed: i < own && r.Numbers(q), numbers: make(map[entry]uint32)})
+		out = append(out, &dictionary{column: q, named: true, listed: i < own &&
+			r.Numbers(q), numbers: make(map[entry]uint32)})
 	}
 	return out
 }
@@ -89,7 +90,8 @@ func (d *dictionary) add(entries []entry) bool {
 			continue
 		}
 		if known, twice := fresh[e.shown()]; twice {
-			e.lost = ecg.Label{Share: max(e.lost.Share, known.lost.Share), Exact: e.lost.Exact && known.lost.Exact}
+			e.lost = ecg.Label{Share: max(e.lost.Share, known.lost.Share), Exact: e.lost.Exact &&
+				known.lost.Exact}
 		}
 		fresh[e.shown()] = e
 	}
@@ -135,7 +137,8 @@ func released(q *Column, h *anonymize.Hierarchy, node anonymize.Node) (string, b
 
 // fixed are the types whose values have one length, as format_type prints them.
 var fixed = []string{
-	"smallint", "integer", "bigint", "real", "double precision", "date", "timestamp without time zone", "timestamp with time zone",
+	"smallint", "integer", "bigint", "real", "double precision", "date", "timestamp without time zone",
+	"timestamp with time zone",
 }
 
 // isFixed says whether the values that releases show of the column have one length.
@@ -146,7 +149,8 @@ func (d *dictionary) isFixed() bool { return d.column.Category != "S" && d.colum
 
 // IsMeasured says that labels of the column have ends, which are values of its type.
 func (c *Column) IsMeasured() bool {
-	return c.Category != "S" && c.Hierarchy != nil && (c.Hierarchy.Kind == "interval" || c.Hierarchy.Kind == "date")
+	return c.Category != "S" && c.Hierarchy != nil &&
+		(c.Hierarchy.Kind == "interval" || c.Hierarchy.Kind == "date")
 }
 
 // own names a column of the release's tables.
@@ -173,13 +177,17 @@ type list struct {
 func (d *dictionary) lists() []list {
 	var out []list
 	array := func(part, of, typ string) {
-		out = append(out, list{d.own(part), typ + "[]", true, fmt.Sprintf("coalesce(array_agg(%s::%s ORDER BY number), '{}')", of, typ)})
+		out = append(out, list{d.own(part), typ + "[]", true, fmt.Sprintf("coalesce(array_agg(%s::%s "+
+			"ORDER BY number), '{}')", of, typ)})
 	}
 	if d.named {
 		array("names", "label", "name")
 	}
 	if !d.named || d.listed {
-		out = append(out, list{ident(d.column.LabelColumn()), "jsonb", false, "'[null]'::jsonb || coalesce(jsonb_agg(label ORDER BY number), '[]')"})
+		out = append(out, list{
+			ident(d.column.LabelColumn()), "jsonb", false,
+			"'[null]'::jsonb || coalesce(jsonb_agg(label ORDER BY number), '[]')",
+		})
 	}
 	if !d.listed {
 		return out
@@ -198,16 +206,19 @@ func (d *dictionary) lists() []list {
 // inMemory is a subquery for a list, made plain by a function that appends
 // nothing to it.
 func inMemory(release, function, column, nothing string) string {
-	return fmt.Sprintf("(SELECT pg_catalog.%s(%s, %s) FROM tailor_store.%s_label)", function, column, nothing, release)
+	return fmt.Sprintf("(SELECT pg_catalog.%s(%s, %s) FROM tailor_store.%s_label)", function, column,
+		nothing, release)
 }
 
 // label is the label of a row, NULL for NULL.
 func (d *dictionary) label(release string) string {
 	number := "e." + d.own("number")
 	if d.named {
-		return fmt.Sprintf(`(%s[%s])::text COLLATE pg_catalog."default"`, inMemory(release, "array_cat", d.own("names"), "'{}'::name[]"), number)
+		return fmt.Sprintf(`(%s[%s])::text COLLATE pg_catalog."default"`,
+			inMemory(release, "array_cat", d.own("names"), "'{}'::name[]"), number)
 	}
-	return fmt.Sprintf(`%s OPERATOR(pg_catalog.->>) %s::integer`, inMemory(release, "jsonb_concat", ident(d.column.LabelColumn()), "'[]'"), number)
+	return fmt.Sprintf(`%s OPERATOR(pg_catalog.->>) %s::integer`,
+		inMemory(release, "jsonb_concat", ident(d.column.LabelColumn()), "'[]'"), number)
 }
 
 // longestName is the most bytes that PostgreSQL's type name holds.

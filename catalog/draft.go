@@ -20,12 +20,14 @@ func LoadColumns(ctx context.Context, tx pgx.Tx, name string) (*Relation, error)
 	err := tx.QueryRow(ctx, `
 		SELECT c.oid::oid, n.nspname::text, c.relname::text
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r', 'p', 'm')`, name).Scan(&r.OID, &r.Schema, &r.Name)
+		WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r', 'p', 'm')`, name).
+		Scan(&r.OID, &r.Schema, &r.Name)
 	if err != nil {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT a.attname::text, a.attnum::int, pg_catalog.format_type(s.stored, s.stored_modifier), t.typcategory::text
+		SELECT a.attname::text, a.attnum::int, pg_catalog.format_type(s.stored, s.stored_modifier),
+			t.typcategory::text
 		FROM pg_catalog.pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s
 		JOIN pg_catalog.pg_type t ON t.oid = s.stored
 		WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, r.OID)

@@ -265,8 +265,10 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 		"r." + blockColumn, "r." + personColumn, "r." + keyColumn, "r." + nthColumn, "r." + classColumn,
 		"CASE WHEN w.leaves IS NULL THEN 0 WHEN w.leaves THEN 1 ELSE 2 END",
 	}
-	from := fmt.Sprintf("%[1]s r LEFT JOIN %[2]s w ON (w.%[3]s, w.%[4]s, w.%[5]s) = (r.%[3]s, r.%[4]s, r.%[5]s) LEFT JOIN tailor_store.epoch_%[6]d e ON NOT w.leaves AND %[7]s",
-		t.chain.table("row"), t.temporary("pending"), personColumn, keyColumn, nthColumn, t.r.Epoch, t.same("e", "r"))
+	from := fmt.Sprintf("%[1]s r LEFT JOIN %[2]s w ON (w.%[3]s, w.%[4]s, w.%[5]s) = (r.%[3]s, "+
+		"r.%[4]s, r.%[5]s) LEFT JOIN tailor_store.epoch_%[6]d e ON NOT w.leaves AND %[7]s",
+		t.chain.table("row"), t.temporary("pending"), personColumn, keyColumn, nthColumn, t.r.Epoch,
+		t.same("e", "r"))
 	for _, q := range t.r.Requirements {
 		list = append(list, t.r.sensitiveHash("r.", q.Column),
 			fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", t.r.sensitiveHash("e.", q.Column)))
@@ -277,7 +279,8 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 			list = append(list, fmt.Sprintf("CASE WHEN NOT w.leaves THEN %s ELSE 0 END", hashOf(of+column)))
 		}
 	}
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE r.%[3]s IN (SELECT %[3]s FROM %[4]s) ORDER BY 1",
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE r.%[3]s IN (SELECT %[3]s FROM "+
+		"%[4]s) ORDER BY 1",
 		commas(list), from, blockColumn, t.temporary("pending")))
 	if err != nil {
 		return nil, err
@@ -292,7 +295,10 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 		if number := int(values[0]); len(out) == 0 || out[len(out)-1].number != number {
 			out = append(out, &block{number: number})
 		}
-		m := member{person: values[1], key: values[2], nth: values[3], class: int(values[4]), leaves: values[5] == 1}
+		m := member{
+			person: values[1], key: values[2], nth: values[3], class: int(values[4]),
+			leaves: values[5] == 1,
+		}
 		rest := values[6:]
 		for range t.r.Requirements {
 			m.shown, m.now = append(m.shown, rest[0]), append(m.now, rest[1])
@@ -352,7 +358,8 @@ func (t *takingIn) past(ctx context.Context, of string) (history, error) {
 	for place, name := range t.followed() {
 		places[t.r.stored(name).Number] = place
 	}
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %[1]s, %[2]s, number, hash FROM %[3]s WHERE (%[1]s, %[2]s) IN (SELECT %[1]s, %[2]s FROM %[4]s) ORDER BY epoch",
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %[1]s, %[2]s, number, hash FROM %[3]s WHERE "+
+		"(%[1]s, %[2]s) IN (SELECT %[1]s, %[2]s FROM %[4]s) ORDER BY epoch",
 		personColumn, nthColumn, t.chain.table("past"), of))
 	if err != nil {
 		return nil, err
@@ -385,7 +392,9 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 	}
 	row, people := t.chain.table("row"), "true"
 	var unsafe int
-	err := t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0), count(*) FILTER (WHERE n < %d)
+	err := t.tx.QueryRow(ctx,
+		fmt.Sprintf(`SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0),
+			count(*) FILTER (WHERE n < %d)
 		FROM (SELECT %s AS n, count(*) AS r FROM %s GROUP BY %s) b`, t.r.K, subjects, row, blockColumn)).
 		Scan(&t.sums.blocks, &t.sums.minBlock, &t.sums.rows, &unsafe)
 	if err != nil {
@@ -395,25 +404,33 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 		return errUnsafe(t.r, unsafe)
 	}
 	if t.partial { // nothing has been written of anybody else, but that he has gone
-		people = fmt.Sprintf("%[1]s IN (SELECT %[1]s FROM tailor_store.epoch_%[2]d)", personColumn, t.r.Epoch)
+		people = fmt.Sprintf("%[1]s IN (SELECT %[1]s FROM tailor_store.epoch_%[2]d)", personColumn,
+			t.r.Epoch)
 	}
 	checks := []string{
 		fmt.Sprintf(`SELECT FROM tailor.policy_version v,
 				unnest(tailor.failing_blocks('%s', v.policy, %d, 'true', '%s'))
 			WHERE (v.relation, v.version) = (%d, %d)`, row, t.chain.number, subjects, t.r.OID, t.r.Version),
-		fmt.Sprintf("SELECT FROM %s WHERE epoch = %d GROUP BY %s HAVING count(DISTINCT %s) < %d", t.chain.table("gone"), t.r.Epoch, blockColumn, personColumn, t.r.K),
-		fmt.Sprintf("SELECT FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[4]s) GROUP BY %[2]s HAVING min(%[3]s) <> max(%[3]s)",
+		fmt.Sprintf("SELECT FROM %s WHERE epoch = %d GROUP BY %s HAVING count(DISTINCT %s) < %d",
+			t.chain.table("gone"), t.r.Epoch, blockColumn, personColumn, t.r.K),
+		fmt.Sprintf("SELECT FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[4]s) GROUP BY "+
+			"%[2]s HAVING min(%[3]s) <> max(%[3]s)",
 			row, classColumn, blockColumn, people),
 	}
 	if t.keyed {
-		checks = append(checks, fmt.Sprintf("SELECT FROM %s WHERE %s GROUP BY %s, %s HAVING count(*) > 1", row, people, personColumn, nthColumn))
+		checks = append(checks, fmt.Sprintf("SELECT FROM %s WHERE %s GROUP BY %s, %s HAVING count(*) > 1",
+			row, people, personColumn, nthColumn))
 	}
 	if !t.oneRow {
-		checks = append(checks, fmt.Sprintf(`SELECT FROM (SELECT %[2]s, count(*) AS "tailor rows" FROM %[1]s GROUP BY %[2]s, %[3]s) t
-			GROUP BY %[2]s HAVING max("tailor rows") > greatest(1, %[4]g * sum("tailor rows"))`, row, blockColumn, personColumn, t.r.MaxShare))
+		checks = append(checks,
+			fmt.Sprintf(`SELECT FROM (SELECT %[2]s, count(*) AS "tailor rows" FROM %[1]s
+				GROUP BY %[2]s, %[3]s) t
+			GROUP BY %[2]s HAVING max("tailor rows") > greatest(1, %[4]g * sum("tailor rows"))`, row,
+				blockColumn, personColumn, t.r.MaxShare))
 	}
 	for _, check := range checks {
-		if err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM (%s) unsafe", check)).Scan(&unsafe); err != nil {
+		if err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM (%s) unsafe", check)).
+			Scan(&unsafe); err != nil {
 			return fmt.Errorf("check: %w", err)
 		}
 		if unsafe > 0 {

@@ -49,7 +49,10 @@ func TestWhatHappensToABlockTellsNobodyApart(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		people := make([]*life, k+rng.IntN(9*k))
 		for i := range people {
-			l := &life{there: true, values: make([]int64, columns), shown: make([]int64, columns), past: make([][]int64, columns), first: make(map[string]int)}
+			l := &life{
+				there: true, values: make([]int64, columns), shown: make([]int64, columns),
+				past: make([][]int64, columns), first: make(map[string]int),
+			}
 			l.person = int64(i)
 			people[i] = l
 			l.tell()
@@ -118,7 +121,8 @@ func TestWhatHappensToABlockTellsNobodyApart(t *testing.T) {
 			}
 			for told, n := range classes {
 				if n < k {
-					t.Fatalf("seed %d, epoch %d: %d of %d people are told apart by %q", seed, epoch, n, len(people), told)
+					t.Fatalf("seed %d, epoch %d: %d of %d people are told apart by %q", seed, epoch, n,
+						len(people), told)
 				}
 			}
 		}
@@ -134,7 +138,10 @@ func TestABlockThatHasJoinedAnotherIsStillKnown(t *testing.T) {
 	joined := func(leaving ...int) *block {
 		b := &block{}
 		for i := range 10 {
-			b.members = append(b.members, member{person: int64(i), class: i / 5, leaves: slices.Contains(leaving, i)})
+			b.members = append(b.members, member{
+				person: int64(i), class: i / 5,
+				leaves: slices.Contains(leaving, i),
+			})
 		}
 		return b
 	}
@@ -149,7 +156,10 @@ func TestABlockThatHasJoinedAnotherIsStillKnown(t *testing.T) {
 
 // TestWhatHappensMeetsTheModels: k people of one diagnosis are no crowd.
 func TestWhatHappensMeetsTheModels(t *testing.T) {
-	n := needs{subjects: 3, share: 1, models: []anonymize.ValueModel{anonymize.BlockDistinctL{L: 2}}, codes: []func(int64) uint32{byCode}, columns: []int{0}}
+	n := needs{
+		subjects: 3, share: 1, models: []anonymize.ValueModel{anonymize.BlockDistinctL{L: 2}},
+		codes: []func(int64) uint32{byCode}, columns: []int{0},
+	}
 	of := func(what func(i int) member) *block {
 		b := &block{}
 		for i := range 6 {
@@ -170,7 +180,9 @@ func TestWhatHappensMeetsTheModels(t *testing.T) {
 	}).decide(n).leaves {
 		t.Error("people of two diagnoses may not leave")
 	}
-	if of(func(i int) member { return member{changes: []int{unseen}, shown: sick(i), now: []int64{9}} }).decide(n).any() {
+	if of(func(i int) member {
+		return member{changes: []int{unseen}, shown: sick(i), now: []int64{9}}
+	}).decide(n).any() {
 		t.Error("all get one diagnosis")
 	}
 	if !of(func(i int) member {
@@ -182,7 +194,10 @@ func TestWhatHappensMeetsTheModels(t *testing.T) {
 
 func TestWithheldValuesMeetModels(t *testing.T) {
 	const nothing = 7
-	blind := needs{subjects: 2, share: 1, models: []anonymize.ValueModel{anonymize.BlockDistinctL{L: 2}}, codes: []func(int64) uint32{byCode}, columns: []int{0}, blind: true, nothing: nothing}
+	blind := needs{
+		subjects: 2, share: 1, models: []anonymize.ValueModel{anonymize.BlockDistinctL{L: 2}},
+		codes: []func(int64) uint32{byCode}, columns: []int{0}, blind: true, nothing: nothing,
+	}
 	for claim, c := range map[string]struct {
 		values []int64
 		meets  bool

@@ -12,7 +12,8 @@ func FamilyView(release string) string { return release + "_family" }
 // createFamilyView is the statement that defines the release with the numbers of its
 // subjects, which stand for their keys.
 func (c *Chain) createFamilyView(r *Relation, dictionaries []*dictionary) string {
-	list := append([]string{fmt.Sprintf("e.%s AS %s", rowColumn, ident(r.Subject))}, c.shownList(r, dictionaries, r.Subject)...)
+	list := append([]string{fmt.Sprintf("e.%s AS %s", rowColumn, ident(r.Subject))},
+		c.shownList(r, dictionaries, r.Subject)...)
 	return c.viewOver(FamilyView(c.name()), list, "")
 }
 

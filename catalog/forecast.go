@@ -164,7 +164,8 @@ func readTable(
 	}
 	where := fmt.Sprintf("WHERE b.%s IS NOT NULL", ident(r.Subject))
 	if f.Share < 1 {
-		where += fmt.Sprintf(" AND mod(abs(hashtext(b.%s::text)::bigint), 1000000) < %d", ident(r.Subject), int(1e6*f.Share))
+		where += fmt.Sprintf(" AND mod(abs(hashtext(b.%s::text)::bigint), 1000000) < %d",
+			ident(r.Subject), int(1e6*f.Share))
 	}
 	rows, err := tx.Query(ctx,
 		fmt.Sprintf("SELECT %s FROM %s b %s %s", strings.Join(list, ", "), name, where, order))

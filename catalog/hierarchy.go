@@ -61,7 +61,9 @@ func (h *HierarchySpec) decode(into any) error {
 
 // Build makes the hierarchy over the values that a column has in an epoch.
 // pgType is the column's type, as format_type prints it. Its errors quote no value.
-func (h *HierarchySpec) Build(values []string, withNull bool, pgType string) (*anonymize.Hierarchy, error) {
+func (h *HierarchySpec) Build(
+	values []string, withNull bool, pgType string,
+) (*anonymize.Hierarchy, error) {
 	built, err := h.build(values, withNull, pgType)
 	if err != nil {
 		return nil, fmt.Errorf("hierarchy %q: %w", h.Name, err)
@@ -69,7 +71,9 @@ func (h *HierarchySpec) Build(values []string, withNull bool, pgType string) (*a
 	return built, nil
 }
 
-func (h *HierarchySpec) build(values []string, withNull bool, pgType string) (*anonymize.Hierarchy, error) {
+func (h *HierarchySpec) build(
+	values []string, withNull bool, pgType string,
+) (*anonymize.Hierarchy, error) {
 	switch h.Kind {
 	case "interval":
 		var d intervalDefinition
@@ -79,7 +83,10 @@ func (h *HierarchySpec) build(values []string, withNull bool, pgType string) (*a
 		if d.Lower == nil || d.Upper == nil {
 			return nil, fmt.Errorf("lower and upper are missing")
 		}
-		return anonymize.Interval{Widths: d.Widths, Lower: *d.Lower, Upper: *d.Upper, Integer: isInteger(pgType)}.Build(values, withNull)
+		return anonymize.Interval{
+			Widths: d.Widths, Lower: *d.Lower, Upper: *d.Upper,
+			Integer: isInteger(pgType),
+		}.Build(values, withNull)
 	case "prefix":
 		var d prefixDefinition
 		if err := h.decode(&d); err != nil {
@@ -91,7 +98,10 @@ func (h *HierarchySpec) build(values []string, withNull bool, pgType string) (*a
 		if err := h.decode(&d); err != nil {
 			return nil, err
 		}
-		return anonymize.Dates{Levels: d.Levels, Lower: d.Lower, Upper: d.Upper, Resolution: resolution(pgType)}.Build(values, withNull)
+		return anonymize.Dates{
+			Levels: d.Levels, Lower: d.Lower, Upper: d.Upper,
+			Resolution: resolution(pgType),
+		}.Build(values, withNull)
 	case "table":
 		var d tableDefinition
 		if err := h.decode(&d); err != nil {

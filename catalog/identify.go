@@ -44,14 +44,15 @@ func Identify(ctx context.Context, tx pgx.Tx, relation pgx.Identifier) (*Identif
 	}
 	var stored, primary bool
 	c := identify.Column{}
-	_, err = pgx.ForEachRow(columns, []any{&c.Name, &c.Type, &c.Labels, &c.Key, &primary, &stored}, func() error {
-		own := c
-		out.Columns = append(out.Columns, &own)
-		if primary {
-			out.Subject = c.Name
-		}
-		return nil
-	})
+	_, err = pgx.ForEachRow(columns, []any{&c.Name, &c.Type, &c.Labels, &c.Key, &primary, &stored},
+		func() error {
+			own := c
+			out.Columns = append(out.Columns, &own)
+			if primary {
+				out.Subject = c.Name
+			}
+			return nil
+		})
 	if err != nil {
 		return nil, fmt.Errorf("read the columns: %w", err)
 	}
@@ -88,7 +89,8 @@ func readCells(
 	for i, c := range of.Columns {
 		r.Names = append(r.Names, c.Name)
 		hashes = append(hashes, fmt.Sprintf(
-			`pg_catalog.hashtextextended(coalesce(b.%s::pg_catalog.text, '') COLLATE "C", 0)`, ident(c.Name)))
+			`pg_catalog.hashtextextended(coalesce(b.%s::pg_catalog.text, '') COLLATE "C", 0)`,
+			ident(c.Name)))
 		into[i], coders[i] = &row[i], identify.Coder[int64]{}
 	}
 	rows, err := tx.Query(ctx, "SELECT "+strings.Join(hashes, ", ")+" FROM "+from)
@@ -124,7 +126,8 @@ func readTexts(
 		return nil, nil
 	}
 	texts := make([]string, len(coder))
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT DISTINCT b.%s::pg_catalog.text COLLATE "C", %s FROM %s`,
+	rows, err := tx.Query(ctx, fmt.Sprintf(
+		`SELECT DISTINCT b.%s::pg_catalog.text COLLATE "C", %s FROM %s`,
 		ident(column), hash, from))
 	if err != nil {
 		return nil, err
@@ -149,10 +152,13 @@ func readTexts(
 // Of a domain the type that it is of: releases have that.
 const selectColumns = `
 SELECT a.attname::text, pg_catalog.format_type(b.type, b.modifier),
-       ARRAY(SELECT l.enumlabel::text FROM pg_catalog.pg_enum l WHERE l.enumtypid = b.type ORDER BY l.enumsortorder),
-       EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indnkeyatts = 1
+       ARRAY(SELECT l.enumlabel::text FROM pg_catalog.pg_enum l WHERE l.enumtypid = b.type
+       ORDER BY l.enumsortorder),
+       EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique
+       AND i.indnkeyatts = 1
                AND i.indkey[0] = a.attnum AND i.indpred IS NULL),
-       EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+       EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary
+       AND i.indnkeyatts = 1
                AND i.indkey[0] = a.attnum),
        c.relkind IN ('r', 'm', 'p')
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
@@ -160,8 +166,10 @@ CROSS JOIN LATERAL (
     WITH RECURSIVE bases (type, modifier) AS (
         SELECT a.atttypid, a.atttypmod
       UNION ALL
-        SELECT t.typbasetype, t.typtypmod FROM bases JOIN pg_catalog.pg_type t ON t.oid = bases.type WHERE t.typtype = 'd')
-    SELECT q.type, q.modifier FROM bases q JOIN pg_catalog.pg_type t ON t.oid = q.type WHERE t.typtype <> 'd') b
+        SELECT t.typbasetype, t.typtypmod FROM bases JOIN pg_catalog.pg_type t
+            ON t.oid = bases.type WHERE t.typtype = 'd')
+    SELECT q.type, q.modifier FROM bases q JOIN pg_catalog.pg_type t ON t.oid = q.type
+        WHERE t.typtype <> 'd') b
 WHERE c.oid = $1::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum`
 
@@ -170,14 +178,19 @@ ORDER BY a.attnum`
 func measure(ctx context.Context, tx pgx.Tx, from string, c *identify.Column) error {
 	text := fmt.Sprintf(`(b.%s::pg_catalog.text COLLATE "C")`, ident(c.Name))
 	frequencies := fmt.Sprintf(`
-		(SELECT v, count(*)::float8 AS n, count(*) FILTER (WHERE gone) AS missing, v <> '%[1]s' OR NOT bool_or(gone) AS own
-		 FROM (SELECT coalesce(nullif(%[2]s, ''), '%[1]s') AS v, coalesce(%[2]s = '', true) AS gone FROM %[3]s) cells
+		(SELECT v, count(*)::float8 AS n, count(*) FILTER (WHERE gone) AS missing, v <> '%[1]s'
+		OR NOT bool_or(gone) AS own
+		 FROM (SELECT coalesce(nullif(%[2]s, ''), '%[1]s') AS v, coalesce(%[2]s = '', true) AS gone
+		     FROM %[3]s) cells
 		 GROUP BY v) frequencies`, identify.Missing, text, from)
 	e := &c.Evidence
 	err := tx.QueryRow(ctx, `
-		SELECT coalesce(sum(n), 0)::bigint, coalesce(sum(missing), 0)::bigint, count(*), coalesce(sum(1 / n), 0)::float8,
-		       count(*) FILTER (WHERE own), coalesce(min(length(v)) FILTER (WHERE own), 0), coalesce(max(length(v)) FILTER (WHERE own), 0)
-		FROM `+frequencies).Scan(&c.Rows, &c.Missing, &c.Distinct, &c.GDistinct, &e.Values, &e.MinLength, &e.MaxLength)
+		SELECT coalesce(sum(n), 0)::bigint, coalesce(sum(missing), 0)::bigint, count(*),
+			coalesce(sum(1 / n), 0)::float8,
+		       count(*) FILTER (WHERE own), coalesce(min(length(v)) FILTER (WHERE own), 0),
+		       coalesce(max(length(v)) FILTER (WHERE own), 0)
+		FROM `+frequencies).Scan(&c.Rows, &c.Missing, &c.Distinct, &c.GDistinct, &e.Values, &e.MinLength,
+		&e.MaxLength)
 	if err != nil {
 		return err
 	}
@@ -189,8 +202,10 @@ func measure(ctx context.Context, tx pgx.Tx, from string, c *identify.Column) er
 		return measureNumbers(ctx, tx, from, c)
 	case base == "date" || base == "timestamp":
 		var first, last *string
-		err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT min(d)::date::text, max(d)::date::text FROM (SELECT b.%s AS d FROM %s) v WHERE isfinite(d)`,
-			ident(c.Name), from)).Scan(&first, &last)
+		err := tx.QueryRow(ctx,
+			fmt.Sprintf(`SELECT min(d)::date::text, max(d)::date::text FROM (SELECT b.%s AS d FROM %s) v
+				WHERE isfinite(d)`,
+				ident(c.Name), from)).Scan(&first, &last)
 		if err == nil && first != nil {
 			e.FirstDay, e.LastDay = *first, *last
 		}
@@ -222,7 +237,8 @@ func measureNumbers(ctx context.Context, tx pgx.Tx, from string, c *identify.Col
 	var quantiles []*float64 // NULL if there are no numbers
 	var whole *bool
 	err := tx.QueryRow(ctx, fmt.Sprintf(`
-		SELECT ARRAY[min(v), percentile_disc(0.1) WITHIN GROUP (ORDER BY v), percentile_disc(0.9) WITHIN GROUP (ORDER BY v), max(v)],
+		SELECT ARRAY[min(v), percentile_disc(0.1) WITHIN
+			GROUP (ORDER BY v), percentile_disc(0.9) WITHIN GROUP (ORDER BY v), max(v)],
 		       bool_and(v = floor(v))
 		FROM (SELECT b.%s::float8 AS v FROM %s) numbers WHERE v - v = 0`, // neither NaN nor without end
 		ident(c.Name), from)).Scan(&quantiles, &whole)

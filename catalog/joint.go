@@ -37,7 +37,8 @@ func readPeople(ctx context.Context, tx pgx.Tx, r *Relation) (*people, error) {
 	for _, d := range dimensions {
 		names = append(names, ident(d.storedName()))
 	}
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT %s FROM tailor_store.demographics_%d ORDER BY "tailor subject"`, commas(names), r.Epoch))
+	rows, err := tx.Query(ctx, fmt.Sprintf(
+		`SELECT %s FROM tailor_store.demographics_%d ORDER BY "tailor subject"`, commas(names), r.Epoch))
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +208,8 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 		}
 	}
 	values := sketch.DrawAll(margins, newChance)
-	for i, l := range (placing{partition: of.partition, of: &cohort{table: of.partition.Table()}}).labels(shown) {
+	for i, l := range (placing{partition: of.partition, of: &cohort{table: of.partition.Table()}}).
+		labels(shown) {
 		labels[i] = l
 		for g := range of.partition.Blocks() {
 			groups.Classes[i] = append(groups.Classes[i], groups.number(i, l.entry(g)))
@@ -343,11 +345,13 @@ func (c *Chain) createPeopleViews(r *Relation) []string {
 	for i := range r.borrowed {
 		column := &r.Parent.Columns[i]
 		list = append(list, fmt.Sprintf("e.%s AS %s", ident(r.borrowed[i].Name), ident(column.Name)))
-		labels = append(labels, fmt.Sprintf("e.%s AS %s", ident(r.borrowed[i].LabelColumn()), ident(column.LabelColumn())))
+		labels = append(labels, fmt.Sprintf("e.%s AS %s", ident(r.borrowed[i].LabelColumn()),
+			ident(column.LabelColumn())))
 	}
 	views := c.publishedViews(ParentView(c.name()), append(list, labels...), "people",
 		parentAdmission(c.number))
-	if subject.Type == "bigint" { // of other types than numbers the cast keeps an index from being used
+	// of other types than numbers the cast keeps an index from being used
+	if subject.Type == "bigint" {
 		views = append(views, c.indexed("people", fmt.Sprintf("(%s::bigint)", rowColumn)))
 	}
 	return views

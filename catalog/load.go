@@ -66,14 +66,21 @@ func (c *columnDocument) column() Column {
 const selectProtected = `
 SELECT p.relation::oid, n.nspname::text, c.relname::text, p.active, p.epoch, v.policy,
        tailor.fingerprint(p.relation),
-       coalesce((SELECT bool_and(c.rows = c.subjects) FROM tailor.chain c WHERE c.relation = p.relation AND c.version = p.active),
+       coalesce((SELECT bool_and(c.rows = c.subjects) FROM tailor.chain c
+       WHERE c.relation = p.relation AND c.version = p.active),
                 (SELECT e.rows = e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), false),
-       coalesce((SELECT CASE WHEN min(c.subjects) = max(c.subjects) THEN min(c.subjects) WHEN count(*) > 0 THEN 0 END FROM tailor.chain c WHERE c.relation = p.relation AND c.version = p.active),
+       coalesce((SELECT CASE WHEN min(c.subjects) = max(c.subjects) THEN min(c.subjects)
+       WHEN count(*) > 0 THEN 0 END FROM tailor.chain c WHERE c.relation = p.relation
+       AND c.version = p.active),
                 (SELECT e.subjects FROM tailor.epoch e WHERE e.epoch = p.epoch), 0),
-       coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations', j.combinations) ORDER BY j.name)
+       coalesce((SELECT jsonb_agg(jsonb_build_object('name', j.name, 'combinations',
+       j.combinations) ORDER BY j.name)
                  FROM tailor.project j WHERE j.relation = p.relation), '[]'),
-       p.starts_anew, (SELECT jsonb_agg(jsonb_build_object('number', c.chain, 'edition', c.edition, 'generation', c.generation) ORDER BY c.chain) FROM tailor.chain c WHERE c.relation = p.relation),
-       tailor.in_step(p.relation), ARRAY(SELECT f::oid FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1),
+       p.starts_anew, (SELECT jsonb_agg(jsonb_build_object('number', c.chain, 'edition',
+       c.edition, 'generation', c.generation) ORDER BY c.chain) FROM tailor.chain c
+       WHERE c.relation = p.relation),
+       tailor.in_step(p.relation), ARRAY(SELECT f::oid
+       FROM tailor.parents(p.relation, (v.policy ->> 'subject')::name) f ORDER BY 1),
        coalesce(tailor.data_set_parent(p.relation)::oid, 0)
 FROM tailor.protection p
 JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
@@ -87,12 +94,15 @@ ORDER BY n.nspname, c.relname`
 // out what Tailor publishes there.
 const selectOthers = `
 WITH RECURSIVE reaching (view, relation) AS (
-    SELECT f::oid, p.relation::oid FROM tailor.protection p CROSS JOIN tailor.lineage(p.relation) f WHERE p.active IS NOT NULL
+    SELECT f::oid, p.relation::oid FROM tailor.protection p CROSS
+        JOIN tailor.lineage(p.relation) f WHERE p.active IS NOT NULL
   UNION
     SELECT r.ev_class, reaching.relation
     FROM reaching
-    JOIN pg_catalog.pg_depend d ON d.refobjid = reaching.view AND d.refclassid = 'pg_catalog.pg_class'::regclass
-    JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
+    JOIN pg_catalog.pg_depend d ON d.refobjid = reaching.view
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass
+    JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid
+        AND d.classid = 'pg_catalog.pg_rewrite'::regclass
     WHERE r.ev_class <> reaching.view)
 SELECT n.nspname::text, c.relname::text,
        coalesce((SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
@@ -102,26 +112,32 @@ SELECT n.nspname::text, c.relname::text,
                  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
                    AND (t.oid >= 16384 OR t.typname ~ 'timetz|timestamptz|tstz')), '{}'),
        coalesce((SELECT min(relation::regclass::text) FROM reaching WHERE view = c.oid), ''),
-       CASE WHEN c.relkind = 'v' AND c.oid IN (SELECT view FROM reaching) THEN pg_catalog.pg_get_viewdef(c.oid) ELSE '' END
+       CASE WHEN c.relkind = 'v' AND c.oid IN (SELECT view FROM reaching)
+       THEN pg_catalog.pg_get_viewdef(c.oid) ELSE '' END
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f')
-  AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tailor', 'tailor_store', 'tailor_release')
+  AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tailor', 'tailor_store',
+  'tailor_release')
   AND NOT (n.nspname = 'research' AND c.relowner = 'tailor_owner'::regrole AND c.relname IN (
       SELECT o.relname FROM tailor.protection p JOIN pg_catalog.pg_class o ON o.oid = p.relation))
-  AND NOT EXISTS (SELECT FROM tailor.protection p WHERE p.relation = c.oid AND p.active IS NOT NULL)`
+  AND NOT EXISTS (SELECT FROM tailor.protection p WHERE p.relation = c.oid
+  AND p.active IS NOT NULL)`
 
 // load reads a snapshot in one transaction.
 func load(ctx context.Context, db pgx.Tx) (*Snapshot, error) {
 	var version int64
 	var restored bool
 	var protocol int
-	err := db.QueryRow(ctx, `SELECT last_value, tailor.restored(), tailor.protocol() FROM tailor.catalog_version`).Scan(&version, &restored, &protocol)
+	err := db.QueryRow(ctx,
+		`SELECT last_value, tailor.restored(), tailor.protocol() FROM tailor.catalog_version`).
+		Scan(&version, &restored, &protocol)
 	if err != nil {
 		return nil, fmt.Errorf("read catalog version: %w", err)
 	}
 	if restored {
 		// Its chains may be older than what readers have been shown.
-		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the SQL side was restored from a dump or a copy, or has lost commits").
+		return nil, sqlstate.New(sqlstate.CannotConnectNow,
+			"the SQL side was restored from a dump or a copy, or has lost commits").
 			WithHint("Run tailor doctor, which says what to decide.")
 	}
 	protected, err := loadProtected(ctx, db)
@@ -136,7 +152,10 @@ func load(ctx context.Context, db pgx.Tx) (*Snapshot, error) {
 	var name Name
 	var columns, zoned []string
 	var reaches, definition string
-	_, err = pgx.ForEachRow(rows, []any{&name.Schema, &name.Name, &columns, &zoned, &reaches, &definition}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{
+		&name.Schema, &name.Name, &columns, &zoned, &reaches,
+		&definition,
+	}, func() error {
 		others[name] = &Other{Columns: columns, Zoned: zoned, Reaches: reaches, Definition: definition}
 		columns, zoned = nil, nil
 		return nil
@@ -159,7 +178,8 @@ func loadProtected(ctx context.Context, db pgx.Tx) ([]*Relation, error) {
 		var document, projects []byte
 		var fingerprint string
 		var inStep bool
-		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint, &r.OneRow, &r.Subjects, &projects,
+		if err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Version, &r.Epoch, &document, &fingerprint,
+			&r.OneRow, &r.Subjects, &projects,
 			&r.startsAnew, &r.chains, &inStep, &r.References, &r.DataSetOf); err != nil {
 			return nil, err
 		}
@@ -225,7 +245,9 @@ func (r *Relation) adopt(document []byte) (policyDocument, error) {
 func loadPast(ctx context.Context, db pgx.Tx, r *Relation, version int) (*Relation, error) {
 	past := &Relation{OID: r.OID, Schema: r.Schema, Name: r.Name, Version: version}
 	var document []byte
-	err := db.QueryRow(ctx, `SELECT v.policy FROM tailor.policy_version v WHERE v.relation = $1 AND v.version = $2`, r.OID, version).Scan(&document)
+	err := db.QueryRow(ctx,
+		`SELECT v.policy FROM tailor.policy_version v WHERE v.relation = $1 AND v.version = $2`, r.OID,
+		version).Scan(&document)
 	if err != nil {
 		return nil, fmt.Errorf("read version %d of the policy: %w", version, err)
 	}

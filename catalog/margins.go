@@ -26,20 +26,24 @@ func newChance() *rand.Rand {
 }
 
 // publishMargin stores the margin of a cohort, which is named by the copy that it came with.
-func (t *takingIn) publishMargin(ctx context.Context, cohort int, d *dictionary, h *anonymize.Hierarchy, m *anonymize.Margin) error {
-	return copyInto(ctx, t.tx, "tailor.margin (chain, cohort, dimension, column_name, label, subjects, rows)", func(w *copyWriter) {
-		for _, c := range m.Cells {
-			w.number(t.chain.number)
-			w.number(cohort)
-			w.number(d.column.Number)
-			w.text(d.column.Name)
-			e := entryOf(d.column, h, c.Node)
-			w.textOrNull(e.label, !e.isNull())
-			w.number(c.Subjects)
-			w.number(c.Rows)
-			w.end()
-		}
-	})
+func (t *takingIn) publishMargin(
+	ctx context.Context, cohort int, d *dictionary, h *anonymize.Hierarchy, m *anonymize.Margin,
+) error {
+	return copyInto(ctx, t.tx,
+		"tailor.margin (chain, cohort, dimension, column_name, label, subjects, rows)",
+		func(w *copyWriter) {
+			for _, c := range m.Cells {
+				w.number(t.chain.number)
+				w.number(cohort)
+				w.number(d.column.Number)
+				w.text(d.column.Name)
+				e := entryOf(d.column, h, c.Node)
+				w.textOrNull(e.label, !e.isNull())
+				w.number(c.Subjects)
+				w.number(c.Rows)
+				w.end()
+			}
+		})
 }
 
 // withdrawMargins withdraws what is not to be published any more: margins of columns whose
@@ -97,7 +101,8 @@ func (t *takingIn) poolMargins(ctx context.Context, was *Relation, changed []int
 // margins reads the margins of a column, by cohort; nil if it is not certain which nodes of
 // the present hierarchy the labels of its cells are, so that they cannot be joined.
 func (t *takingIn) margins(
-	ctx context.Context, d *dictionary, h *anonymize.Hierarchy, find func(string) (anonymize.Node, bool),
+	ctx context.Context, d *dictionary, h *anonymize.Hierarchy,
+	find func(string) (anonymize.Node, bool),
 ) (map[int]*anonymize.Margin, error) {
 	rows, err := t.tx.Query(ctx, `SELECT cohort, label, subjects, rows FROM tailor.margin
 		WHERE chain = $1 AND dimension = $2 ORDER BY cohort, label`, t.chain.number, d.column.Number)
@@ -138,11 +143,14 @@ func (t *takingIn) margins(
 // equal ones once.
 func (t *takingIn) reshuffle(ctx context.Context, dimension int) error {
 	d := t.dictionaries[dimension]
-	return execute(ctx, t.tx, fmt.Sprintf(`WITH r AS MATERIALIZED (SELECT r.ctid AS place, r.%[1]s AS number, r.%[2]s AS value,
-				row_number() OVER (PARTITION BY r.%[1]s ORDER BY gen_random_uuid()) AS one, row_number() OVER (PARTITION BY r.%[1]s ORDER BY gen_random_uuid()::text) AS other
+	return execute(ctx, t.tx,
+		fmt.Sprintf(`WITH r AS MATERIALIZED (SELECT r.ctid AS place, r.%[1]s AS number, r.%[2]s AS value,
+				row_number() OVER (PARTITION BY r.%[1]s ORDER BY gen_random_uuid())
+				AS one, row_number() OVER (PARTITION BY r.%[1]s ORDER BY gen_random_uuid()::text) AS other
 			FROM %[3]s r WHERE r.%[1]s IN (SELECT number FROM %[4]s WHERE dimension = %[5]d AND NOT exact))
-		UPDATE %[3]s r SET %[2]s = y.value FROM r x JOIN r y ON x.number = y.number AND x.one = y.other WHERE r.ctid = x.place`,
-		d.own("number"), d.own("value"), t.chain.table("row"), t.chain.table("entry"), d.column.Number))
+		UPDATE %[3]s r SET %[2]s = y.value FROM r x JOIN r y ON x.number = y.number
+			AND x.one = y.other WHERE r.ctid = x.place`,
+			d.own("number"), d.own("value"), t.chain.table("row"), t.chain.table("entry"), d.column.Number))
 }
 
 // redraw spreads values of blocks evenly over their labels, which another hierarchy has
@@ -158,7 +166,8 @@ func (t *takingIn) redraw(ctx context.Context, parts []*part, dimension int) err
 		}
 	}
 	values := s.Draw(0, nil, newChance())
-	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s integer, place integer, value %s)", drawn, blockColumn, d.column.ReleaseType())); err != nil {
+	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s integer, place integer, value %s)",
+		drawn, blockColumn, d.column.ReleaseType())); err != nil {
 		return err
 	}
 	err := copyInto(ctx, t.tx, drawn, func(w *copyWriter) {
@@ -175,7 +184,9 @@ func (t *takingIn) redraw(ctx context.Context, parts []*part, dimension int) err
 		return err
 	}
 	return execute(ctx, t.tx, "ANALYZE "+drawn, fmt.Sprintf(`UPDATE %[1]s r SET %[2]s = w.value
-		FROM (SELECT ctid AS id, %[3]s, row_number() OVER (PARTITION BY %[3]s ORDER BY gen_random_uuid()) AS place FROM %[1]s) o JOIN %[4]s w USING (%[3]s, place) WHERE r.ctid = o.id`,
+		FROM (SELECT ctid AS id, %[3]s, row_number() OVER (PARTITION BY %[3]s
+			ORDER BY gen_random_uuid()) AS place FROM %[1]s) o JOIN %[4]s w USING (%[3]s, place)
+			WHERE r.ctid = o.id`,
 		t.chain.table("row"), d.own("value"), blockColumn, drawn), "DROP TABLE "+drawn)
 }
 
@@ -186,8 +197,10 @@ func (t *takingIn) showMiddles(ctx context.Context, was *Relation) error {
 		if !d.column.Middle || was.Dimensions()[i].Middle {
 			continue
 		}
-		err := execute(ctx, t.tx, fmt.Sprintf("UPDATE %s r SET %s = (SELECT value::%s FROM %s WHERE dimension = %d AND number = r.%s)", t.chain.table("row"),
-			d.own("value"), d.column.ReleaseType(), t.chain.table("entry"), d.column.Number, d.own("number")))
+		err := execute(ctx, t.tx, fmt.Sprintf("UPDATE %s r SET %s = (SELECT value::%s FROM %s WHERE "+
+			"dimension = %d AND number = r.%s)", t.chain.table("row"),
+			d.own("value"), d.column.ReleaseType(), t.chain.table("entry"), d.column.Number,
+			d.own("number")))
 		if err != nil {
 			return err
 		}
@@ -207,9 +220,13 @@ func (t *takingIn) statistics(ctx context.Context) ([]byte, error) {
 	of := make(map[int]columnStatistics)
 	for _, d := range t.dictionaries {
 		var s columnStatistics
-		err := t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(n) FILTER (WHERE coalesce(e.exact, true)) / sum(n), 0)::float8, coalesce(sum(n * e.share) / sum(n), 0)::float8
-			FROM (SELECT %[1]s AS number, count(*) AS n FROM %[2]s GROUP BY 1) r LEFT JOIN %[3]s e ON e.dimension = %[4]d AND e.number = r.number`,
-			d.own("number"), t.chain.table("row"), t.chain.table("entry"), d.column.Number)).Scan(&s.Exact, &s.Loss)
+		err := t.tx.QueryRow(ctx, fmt.Sprintf(
+			`SELECT coalesce(sum(n) FILTER (WHERE coalesce(e.exact, true)) / sum(n), 0)::float8,
+				coalesce(sum(n * e.share) / sum(n), 0)::float8
+			FROM (SELECT %[1]s AS number, count(*) AS n FROM %[2]s GROUP BY 1) r LEFT JOIN %[3]s e
+				ON e.dimension = %[4]d AND e.number = r.number`,
+			d.own("number"), t.chain.table("row"), t.chain.table("entry"), d.column.Number)).
+			Scan(&s.Exact, &s.Loss)
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +236,8 @@ func (t *takingIn) statistics(ctx context.Context) ([]byte, error) {
 		for _, q := range t.r.Requirements {
 			column := t.r.stored(ident(q.Column))
 			s := columnStatistics{}
-			err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT coalesce(count(%s)::float8 / nullif(count(*), 0), 0) FROM %s",
+			err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT coalesce(count(%s)::float8 / nullif(count(*), "+
+				"0), 0) FROM %s",
 				ident(q.Column), t.chain.table("row"))).Scan(&s.Exact)
 			if err != nil {
 				return nil, err

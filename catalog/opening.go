@@ -17,7 +17,9 @@ import (
 // openChain reads a chain. Where what is stored of it does not serve, it is made, or
 // brought up to date, under a lock for which other proxies wait, in one transaction:
 // whatever ends that before its commit leaves everything as it was.
-func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, serves func(stored) bool) (*Chain, error) {
+func (c *Catalog) openChain(
+	ctx context.Context, r *Relation, audience string, serves func(stored) bool,
+) (*Chain, error) {
 	if r.DataSetOf != 0 {
 		return c.openDataSet(ctx, r, audience, serves)
 	}
@@ -50,10 +52,12 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 		// that bounds transactions.) What sorts and counts all rows has the memory of a copy.
 		if _, err := tx.Exec(ctx, `
 			SELECT set_config(name, CASE name WHEN 'work_mem' THEN '128MB' ELSE '0' END, true)
-			FROM pg_settings WHERE name IN ('lock_timeout', 'transaction_timeout', 'work_mem')`); err != nil {
+			FROM pg_settings WHERE name IN ('lock_timeout', 'transaction_timeout',
+				'work_mem')`); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `SELECT FROM tailor.epoch WHERE epoch = $1 FOR UPDATE`, r.Epoch); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT FROM tailor.epoch WHERE epoch = $1 FOR UPDATE`,
+			r.Epoch); err != nil {
 			return fmt.Errorf("lock epoch %d: %w", r.Epoch, err)
 		}
 		was, err := c.readChain(ctx, tx, r, audience, chain)
@@ -74,7 +78,8 @@ func (c *Catalog) openChain(ctx context.Context, r *Relation, audience string, s
 	}
 	c.see(chain)
 	if written {
-		c.log.Info("release brought up to date", "relation", r.String(), "audience", audience, "copy", chain.copy, "chain", chain.number)
+		c.log.Info("release brought up to date", "relation", r.String(), "audience", audience, "copy",
+			chain.copy, "chain", chain.number)
 	}
 	return chain, nil
 }
@@ -99,7 +104,9 @@ func (c *Catalog) readServed(
 }
 
 // withRoot opens a chain that statements are to be planned over.
-func (c *Catalog) withRoot(ctx context.Context, r *Relation, audience string, serves func(stored) bool) (*Chain, error) {
+func (c *Catalog) withRoot(
+	ctx context.Context, r *Relation, audience string, serves func(stored) bool,
+) (*Chain, error) {
 	chain, err := c.openChain(ctx, r, audience, serves)
 	switch {
 	case err != nil:
@@ -120,8 +127,12 @@ type stored struct {
 }
 
 // readChain reads the row of an audience's chain, if there is one.
-func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain) (was stored, err error) {
-	err = tx.QueryRow(ctx, `SELECT c.chain, c.epoch, c.generation, c.edition, c.layout, coalesce(c.version, 0), c.subjects, c.min_block,
+func (c *Catalog) readChain(
+	ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain,
+) (was stored, err error) {
+	err = tx.QueryRow(ctx,
+		`SELECT c.chain, c.epoch, c.generation, c.edition, c.layout, coalesce(c.version, 0),
+			c.subjects, c.min_block,
 			coalesce((SELECT e.created FROM tailor.epoch e WHERE e.epoch = c.epoch), c.changed), c.arrivals,
 			c.version = $3 AND c.layout = $4 AND NOT tailor.restored()
 				AND EXISTS (SELECT FROM tailor.protection p
@@ -146,7 +157,9 @@ func (c *Catalog) readChain(ctx context.Context, tx pgx.Tx, r *Relation, audienc
 }
 
 // takeIn makes a release, or brings it up to date with the relation's copy.
-func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored) error {
+func (c *Catalog) takeIn(
+	ctx context.Context, tx pgx.Tx, r *Relation, audience string, chain *Chain, was stored,
+) error {
 	t := &takingIn{Catalog: c, tx: tx, r: r, audience: audience, chain: chain}
 	first, edition := chain.number == 0, chain.edition
 	// What an earlier version has shown, no copy will mend.
@@ -159,7 +172,9 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 		}
 	}
 	var there, differs bool
-	err := tx.QueryRow(ctx, `SELECT e.keyed, e.rows = e.subjects AND NOT EXISTS (SELECT FROM tailor.chain c WHERE c.chain = $2 AND c.rows <> c.subjects),
+	err := tx.QueryRow(ctx,
+		`SELECT e.keyed, e.rows = e.subjects AND NOT EXISTS (SELECT FROM tailor.chain c
+			WHERE c.chain = $2 AND c.rows <> c.subjects),
 			to_regclass('tailor_store.epoch_' || e.epoch) IS NOT NULL,
 			e.chain IS NOT NULL, coalesce((e.chain, e.generation) = ($2, $3::integer), true)
 		FROM tailor.epoch e WHERE e.epoch = $1`, r.Epoch, chain.number, chain.generation).
@@ -180,15 +195,18 @@ func (c *Catalog) takeIn(ctx context.Context, tx pgx.Tx, r *Relation, audience s
 	if t.hashOfNull, err = t.nothing(ctx); err != nil {
 		return err
 	}
-	if err := tx.QueryRow(ctx, `SELECT tailor.start_progress($1::oid::regclass)`, r.OID).Scan(&t.slot); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT tailor.start_progress($1::oid::regclass)`, r.OID).
+		Scan(&t.slot); err != nil {
 		return err
 	}
 	if err := t.tell(ctx, makingBlocks, 0); err != nil {
 		return err
 	}
 	if first {
-		err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, version, keyed, blocks, min_block, layout)
-			VALUES ($1, $2, $3, $4, $5, 0, 0, $6) RETURNING chain`, r.OID, audience, r.Epoch, r.Version, t.keyed, releaseLayout).Scan(&chain.number)
+		err := tx.QueryRow(ctx,
+			`INSERT INTO tailor.chain (relation, audience, epoch, version, keyed, blocks, min_block, layout)
+			VALUES ($1, $2, $3, $4, $5, 0, 0, $6) RETURNING chain`, r.OID, audience, r.Epoch, r.Version,
+			t.keyed, releaseLayout).Scan(&chain.number)
 		if err != nil {
 			return fmt.Errorf("create chain: %w", err)
 		}
@@ -224,8 +242,10 @@ func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
 			return err
 		}
 		if !sameDimensions(t.r, past) {
-			return sqlstate.New(sqlstate.PolicyStale, "the quasi-identifiers of table %q have changed since this audience was shown it", t.r.Name).
-				WithHint("Restore them, or start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.")
+			return sqlstate.New(sqlstate.PolicyStale,
+				"the quasi-identifiers of table %q have changed since this audience was shown it", t.r.Name).
+				WithHint("Restore them, or start all chains anew with tailor.forget_chains, which gives up " +
+					"the guarantee over what was shown before.")
 		}
 	}
 	if t.dictionaries, err = readDictionaries(ctx, t.tx, t.r, t.chain); err != nil {
@@ -291,11 +311,16 @@ func (t *takingIn) note(ctx context.Context, first bool) error {
 	if err != nil {
 		return fmt.Errorf("sum up columns: %w", err)
 	}
-	err = t.tx.QueryRow(ctx, fmt.Sprintf(`UPDATE tailor.chain SET epoch = $2, generation = $3, edition = $4, version = $5, layout = $6, changed = now(),
-			arrivals = $7, departures = $8, changes = $9, columns = $11, stored = CASE WHEN $10::jsonb = '[]' THEN stored ELSE $10 END,
+	err = t.tx.QueryRow(ctx,
+		fmt.Sprintf(`UPDATE tailor.chain SET epoch = $2, generation = $3, edition = $4, version = $5,
+			layout = $6, changed = now(),
+			arrivals = $7, departures = $8, changes = $9, columns = $11, stored = CASE
+			WHEN $10::jsonb = '[]' THEN stored ELSE $10 END,
 			blocks = $12, min_block = $13, rows = $14, subjects = (SELECT %s FROM %s)
-		WHERE chain = $1 RETURNING subjects, min_block, arrivals, (SELECT e.created FROM tailor.epoch e WHERE e.epoch = $2)`, subjects, row),
-		c.number, t.r.Epoch, c.generation, c.edition, t.r.Version, releaseLayout, t.waiting.arrivals, t.waiting.departures, t.waiting.changes, stored, columns,
+		WHERE chain = $1 RETURNING subjects, min_block, arrivals, (SELECT e.created
+			FROM tailor.epoch e WHERE e.epoch = $2)`, subjects, row),
+		c.number, t.r.Epoch, c.generation, c.edition, t.r.Version, releaseLayout, t.waiting.arrivals,
+		t.waiting.departures, t.waiting.changes, stored, columns,
 		t.sums.blocks, t.sums.minBlock, t.sums.rows).
 		Scan(&c.subjects, &c.minBlock, &c.arrivals, &c.copied)
 	if err != nil {
@@ -311,7 +336,10 @@ func (t *takingIn) note(ctx context.Context, first bool) error {
 // readRoot reads what a release shows of its quasi-identifiers.
 func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg.Root, error) {
 	var root *ecg.Root
-	err := pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{
+		IsoLevel:   pgx.RepeatableRead,
+		AccessMode: pgx.ReadOnly,
+	}, func(tx pgx.Tx) error {
 		dictionaries, err := readDictionaries(ctx, tx, r, chain)
 		if err != nil {
 			return err
@@ -322,8 +350,11 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 		if r.DataSetOf != 0 { // a row can be that of anybody of the parent's
 			subjects, several = fmt.Sprintf("max(%s)", peopleColumn), fmt.Sprintf("max(%s)", peopleColumn)
 		}
-		if err := tx.QueryRow(ctx, `SELECT blocks, min_block, stored, CASE WHEN rows = subjects THEN $2 ELSE $3 END FROM tailor.chain WHERE chain = $1`,
-			chain.number, subjects, several).Scan(&shown.Blocks, &shown.MinBlock, &document, &subjects); err != nil {
+		if err := tx.QueryRow(ctx,
+			`SELECT blocks, min_block, stored, CASE WHEN rows = subjects THEN $2 ELSE $3 END
+				FROM tailor.chain WHERE chain = $1`,
+			chain.number, subjects, several).Scan(&shown.Blocks, &shown.MinBlock, &document,
+			&subjects); err != nil {
 			return err
 		}
 		var stored []ecg.StoredRisk
@@ -346,7 +377,8 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 		}
 		shown.Rows = make([]uint32, 0, shown.Blocks)
 		shown.Subjects = make([]uint32, 0, shown.Blocks)
-		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s, count(*), %s FROM %s GROUP BY %[1]s", commas(numbers), subjects, chain.table("row")))
+		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s, count(*), %s FROM %s GROUP BY %[1]s",
+			commas(numbers), subjects, chain.table("row")))
 		if err != nil {
 			return err
 		}
@@ -359,7 +391,8 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 			for i := range numbers {
 				shown.Classes[i] = append(shown.Classes[i], values[i])
 			}
-			shown.Rows, shown.Subjects = append(shown.Rows, values[len(numbers)]), append(shown.Subjects, values[len(numbers)+1])
+			shown.Rows, shown.Subjects = append(shown.Rows, values[len(numbers)]),
+				append(shown.Subjects, values[len(numbers)+1])
 			return nil
 		})
 		root = ecg.NewRoot(shown, r.gate(), r.recoding(), stored)
@@ -373,21 +406,25 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 
 // errNoCopy says that a release waits for another copy: what there was has been taken in.
 func errNoCopy(r *Relation) error {
-	return sqlstate.New(sqlstate.CannotConnectNow, "table %q is made ready for you with its next copy", r.Name).
+	return sqlstate.New(sqlstate.CannotConnectNow, "table %q is made ready for you with its next copy",
+		r.Name).
 		WithHint("A database administrator calls tailor.refresh('%s').", r)
 }
 
 // errPastCopy says that a copy has what differs from another state of the release than
 // there is: of the rest nobody knows whether it is in the table.
 func errPastCopy(r *Relation) error {
-	return sqlstate.New(sqlstate.PolicyStale, "what is shown of table %q has changed since its last copy was begun", r.Name).
+	return sqlstate.New(sqlstate.PolicyStale,
+		"what is shown of table %q has changed since its last copy was begun", r.Name).
 		WithHint("Call tailor.refresh('%s').", r)
 }
 
 // errEarlier refuses what an earlier version has shown: it did not remember of whom.
 func errEarlier(r *Relation) error {
-	return sqlstate.New(sqlstate.PolicyStale, "table %q was shown by an earlier version of Tailor, which followed nobody from one copy to the next", r.Name).
-		WithHint("A database administrator decides: tailor.forget_chains('%s') gives up the guarantee over what was shown before.", r)
+	return sqlstate.New(sqlstate.PolicyStale, "table %q was shown by an earlier version of Tailor, "+
+		"which followed nobody from one copy to the next", r.Name).
+		WithHint("A database administrator decides: tailor.forget_chains('%s') gives up the guarantee "+
+			"over what was shown before.", r)
 }
 
 // sameDimensions says whether what was shown under one policy can be carried to
@@ -402,17 +439,20 @@ func sameDimensions(now, past *Relation) bool {
 // Labels of single blocks would tell what those means hold back.
 func errByMeans(r *Relation) error {
 	return &sqlstate.Error{
-		Code:    sqlstate.PolicyStale,
-		Message: fmt.Sprintf("table %q was shown by means of blocks, which this version cannot do", r.Name),
-		Detail:  "The labels that would be shown now tell values that those means hold back.",
-		Hint: fmt.Sprintf("Call tailor.activate('%[1]s'), after which ranges show their middle, and tailor.forget_chains('%[1]s'), "+
+		Code: sqlstate.PolicyStale,
+		Message: fmt.Sprintf("table %q was shown by means of blocks, which this version cannot do",
+			r.Name),
+		Detail: "The labels that would be shown now tell values that those means hold back.",
+		Hint: fmt.Sprintf("Call tailor.activate('%[1]s'), after which ranges show their middle, and "+
+			"tailor.forget_chains('%[1]s'), "+
 			"which gives up the guarantee over what was shown before.", r),
 	}
 }
 
 // errUnsafe refuses what does not meet the policy.
 func errUnsafe(r *Relation, classes int) error {
-	return sqlstate.New(sqlstate.InternalError, "%d classes of what would be shown of table %q do not meet its policy", classes, r.Name).
+	return sqlstate.New(sqlstate.InternalError,
+		"%d classes of what would be shown of table %q do not meet its policy", classes, r.Name).
 		WithHint("Nothing was released. This is a fault of Tailor: please report it.")
 }
 
@@ -421,14 +461,18 @@ func errUnsafe(r *Relation, classes int) error {
 // the same people.
 func assertNoneBefore(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	var earlier int
-	err := tx.QueryRow(ctx, `SELECT count(*) FROM tailor.chain WHERE relation = $1 AND audience <> 'table' AND NOT starts_with(audience, 'project ')`,
+	err := tx.QueryRow(ctx,
+		`SELECT count(*) FROM tailor.chain WHERE relation = $1 AND audience <> 'table'
+			AND NOT starts_with(audience, 'project ')`,
 		r.OID).Scan(&earlier)
 	if err != nil {
 		return fmt.Errorf("look for chains of earlier versions: %w", err)
 	}
 	if earlier > 0 {
-		return sqlstate.New(sqlstate.PolicyStale, "table %q was shown by an earlier version to %d audiences, each its own way", r.Name, earlier).
-			WithHint("A database administrator decides: tailor.forget_chains('%s') gives up the guarantee over what was shown before.", r)
+		return sqlstate.New(sqlstate.PolicyStale,
+			"table %q was shown by an earlier version to %d audiences, each its own way", r.Name, earlier).
+			WithHint("A database administrator decides: tailor.forget_chains('%s') gives up the guarantee "+
+				"over what was shown before.", r)
 	}
 	return nil
 }
@@ -437,7 +481,9 @@ func assertNoneBefore(ctx context.Context, tx pgx.Tx, r *Relation) error {
 // see whatever is in it.
 func (c *Catalog) Owns(ctx context.Context, p *Principal, r *Relation) (bool, error) {
 	var owns bool
-	err := c.pool.QueryRow(ctx, `SELECT pg_catalog.pg_has_role($1, c.relowner, 'USAGE') FROM pg_catalog.pg_class c WHERE c.oid = $2`,
+	err := c.pool.QueryRow(ctx,
+		`SELECT pg_catalog.pg_has_role($1, c.relowner, 'USAGE') FROM pg_catalog.pg_class c
+			WHERE c.oid = $2`,
 		p.Name, r.OID).Scan(&owns)
 	if err != nil {
 		return false, unavailable(fmt.Errorf("read owner: %w", err))

@@ -27,7 +27,9 @@ const borrowedFrom = 10000
 func (p *Parent) Lends(column string) string { return p.Name + "." + column }
 
 // Is says whether this is the relation.
-func (p *Parent) Is(r *Relation) bool { return p != nil && p.Schema == r.Schema && p.Name == r.Name }
+func (p *Parent) Is(r *Relation) bool {
+	return p != nil && p.Schema == r.Schema && p.Name == r.Name
+}
 
 // Referred is the protected relation to whose key another one refers: its parent, or the
 // first that could be. nil for none.

@@ -11,7 +11,8 @@ import (
 // them, by the view tailor.policies. The snapshot serves for planning; it does
 // not know which views read protected tables.
 func ReadPolicies(ctx context.Context, db *pgx.Conn) (*Snapshot, error) {
-	rows, err := db.Query(ctx, `SELECT p.relation::oid, n.nspname::text, c.relname::text, p.version, p.epoch, p.policy
+	rows, err := db.Query(ctx,
+		`SELECT p.relation::oid, n.nspname::text, c.relname::text, p.version, p.epoch, p.policy
 		FROM tailor.policies p JOIN pg_catalog.pg_class c ON c.oid = p.relation
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE p.version IS NOT NULL ORDER BY n.nspname, c.relname`)
@@ -31,10 +32,12 @@ func ReadPolicies(ctx context.Context, db *pgx.Conn) (*Snapshot, error) {
 		return nil, fmt.Errorf("read policies: %w", err)
 	}
 	others := make(map[Name]*Other)
-	rows, err = db.Query(ctx, `SELECT n.nspname::text, c.relname::text, array_agg(a.attname::text ORDER BY a.attnum)
+	rows, err = db.Query(ctx,
+		`SELECT n.nspname::text, c.relname::text, array_agg(a.attname::text ORDER BY a.attnum)
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname !~ '^(pg_|tailor|information_schema$|research$)'
+		WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f')
+			AND n.nspname !~ '^(pg_|tailor|information_schema$|research$)'
 		  AND c.oid NOT IN (SELECT p.relation FROM tailor.policies p)
 		GROUP BY 1, 2`)
 	if err != nil {

@@ -170,7 +170,8 @@ func (c *Catalog) BringUpToDate(ctx context.Context, table uint32) error {
 		}
 		return nil
 	}
-	return sqlstate.New(sqlstate.UndefinedTable, "the table has no policy in force").WithHint("CALL tailor.activate first.")
+	return sqlstate.New(sqlstate.UndefinedTable, "the table has no policy in force").
+		WithHint("CALL tailor.activate first.")
 }
 
 // lingering is how long the release of an earlier generation stays for statements
@@ -184,7 +185,8 @@ func (c *Catalog) sweep(ctx context.Context, chain *Chain) error {
 		return nil
 	}
 	var alone bool
-	if err := c.pool.QueryRow(ctx, "SELECT tailor.drop_earlier($1)", chain.number).Scan(&alone); err != nil {
+	if err := c.pool.QueryRow(ctx, "SELECT tailor.drop_earlier($1)", chain.number).
+		Scan(&alone); err != nil {
 		return fmt.Errorf("drop earlier releases: %w", err)
 	}
 	chain.alone.Store(alone)

@@ -35,7 +35,8 @@ type Principal struct {
 // not show all of them.) It costs a small part of selectPrincipal.
 const selectState = `SELECT ` + serverState + `, date_part('epoch', now())`
 
-const serverState = `CASE WHEN pg_is_in_recovery() THEN '' ELSE concat(pg_current_snapshot(), ' ', pg_conf_load_time()) END`
+const serverState = `CASE WHEN pg_is_in_recovery() THEN ''
+	ELSE concat(pg_current_snapshot(), ' ', pg_conf_load_time()) END`
 
 // selectPrincipal is asked where the state has changed since. It says what
 // tailor.reader_roles says, from the one role upwards: calls of functions in SQL,
@@ -43,25 +44,32 @@ const serverState = `CASE WHEN pg_is_in_recovery() THEN '' ELSE concat(pg_curren
 const selectPrincipal = `
 WITH RECURSIVE me AS (SELECT r.oid, r::text AS attributes FROM pg_roles r WHERE r.rolname = $1),
 above (member, roleid, rights) AS (
-    SELECT m.member, m.roleid, coalesce((to_jsonb(m) ->> 'inherit_option')::boolean OR (to_jsonb(m) ->> 'set_option')::boolean, true)
+    SELECT m.member, m.roleid, coalesce((to_jsonb(m) ->> 'inherit_option')::boolean
+        OR (to_jsonb(m) ->> 'set_option')::boolean, true)
     FROM pg_auth_members m JOIN me ON m.member = me.oid
   UNION
-    SELECT m.member, m.roleid, coalesce((to_jsonb(m) ->> 'inherit_option')::boolean OR (to_jsonb(m) ->> 'set_option')::boolean, true)
+    SELECT m.member, m.roleid, coalesce((to_jsonb(m) ->> 'inherit_option')::boolean
+        OR (to_jsonb(m) ->> 'set_option')::boolean, true)
     FROM pg_auth_members m JOIN above ON m.member = above.roleid),
 readers (oid) AS (
     SELECT r.oid FROM pg_roles r WHERE r.rolname = 'tailor_reader'
   UNION
     SELECT a.member FROM above a JOIN readers ON a.roleid = readers.oid WHERE a.rights)
 SELECT coalesce(tailor.verifier($1::text::name), ''), ` + serverState + `,
-       coalesce((SELECT date_part('epoch', rolvaliduntil) FROM pg_roles WHERE rolname = $1 AND rolvaliduntil > now()), 'Infinity'),
+       coalesce((SELECT date_part('epoch', rolvaliduntil) FROM pg_roles
+           WHERE rolname = $1 AND rolvaliduntil > now()), 'Infinity'),
        coalesce((SELECT oid FROM me), 0),
        EXISTS (SELECT FROM me JOIN readers USING (oid)),
        coalesce((SELECT pg_has_role(me.oid, 'tailor_reader', 'USAGE') FROM me), false),
-       array_to_json(ARRAY(SELECT DISTINCT p.project FROM tailor.project_reader p WHERE p.reader IN (SELECT oid FROM me UNION ALL SELECT roleid FROM above) ORDER BY 1))::text,
+       array_to_json(ARRAY(SELECT DISTINCT p.project FROM tailor.project_reader p
+           WHERE p.reader IN (SELECT oid FROM me UNION ALL SELECT roleid FROM above)
+           ORDER BY 1))::text,
        md5(concat(pg_conf_load_time(), (SELECT attributes FROM me),
            (SELECT string_agg(a::text, ';' ORDER BY member, roleid) FROM above a),
-           (SELECT string_agg(d::text, ';' ORDER BY setdatabase, setrole) FROM pg_db_role_setting d),
-           (SELECT string_agg(concat(oid, datname, datacl, datallowconn, datconnlimit), ';' ORDER BY oid) FROM pg_database)))`
+           (SELECT string_agg(d::text, ';' ORDER BY setdatabase, setrole)
+               FROM pg_db_role_setting d),
+           (SELECT string_agg(concat(oid, datname, datacl, datallowconn, datconnlimit), ';'
+               ORDER BY oid) FROM pg_database)))`
 
 // Principal reads what the proxy needs to know of a role before it may log in.
 // An unknown role is no error: its verifier is empty.
@@ -140,7 +148,8 @@ func (k *known) principal(ctx context.Context, conn *pgx.Conn, name string) (*Pr
 	now := &stated{Principal: Principal{Name: name}, conn: conn}
 	var projects []byte
 	err := conn.QueryRow(ctx, selectPrincipal, name).Scan(
-		&now.Verifier, &now.state, &now.until, &now.OID, &now.Reader, &now.Inherits, &projects, &now.Settings)
+		&now.Verifier, &now.state, &now.until, &now.OID, &now.Reader, &now.Inherits, &projects,
+		&now.Settings)
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,8 @@ func Rehearse(ctx context.Context, tx pgx.Tx, r *Relation, k int) error {
 // rehearsedRoot partitions the rows that are numbered.
 func rehearsedRoot(ctx context.Context, tx pgx.Tx, r *Relation) (*anonymize.Partition, error) {
 	read, e, subjectOfRow, err := readTable(
-		ctx, tx, r, &Forecast{Share: 1}, "pg_temp."+ident(rehearsedRows), "ORDER BY b."+ident(rehearsedRow))
+		ctx, tx, r, &Forecast{Share: 1}, "pg_temp."+ident(rehearsedRows),
+		"ORDER BY b."+ident(rehearsedRow))
 	if err != nil {
 		return nil, fmt.Errorf("read the table: %w", err)
 	}

@@ -28,7 +28,9 @@ func ReleaseName(chain, edition int) string {
 func (c *Chain) name() string { return ReleaseName(c.number, c.edition) }
 
 // table is the qualified name of one of the tables of a chain's release.
-func (c *Chain) table(part string) string { return fmt.Sprintf("tailor_store.%s_%s", c.name(), part) }
+func (c *Chain) table(part string) string {
+	return fmt.Sprintf("tailor_store.%s_%s", c.name(), part)
+}
 
 // ParentView is the view that shows, for each row of a release, what it shows of
 // the parent.
@@ -39,7 +41,9 @@ func ParentView(release string) string { return release + "_parent" }
 func LabelView(release string) string { return release + "_label" }
 
 // createTables makes the tables of an edition, without rows.
-func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []*dictionary) error {
+func createTables(
+	ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []*dictionary,
+) error {
 	// A query that needs some of the columns reads past those that stand before them: what is
 	// shown stands first, and what is hidden last.
 	list := []string{"0::smallint AS " + gateColumn}
@@ -64,11 +68,15 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 	list = append(list, "0 AS "+blockColumn, "0 AS "+classColumn,
 		"e."+personColumn, "e."+keyColumn, "e."+nthColumn)
 	statements := []string{
-		fmt.Sprintf("CREATE TABLE %s AS SELECT %s FROM tailor_store.epoch_%d e WITH NO DATA", chain.table("row"), strings.Join(list, ", "), r.Epoch),
-		fmt.Sprintf("ALTER TABLE %[1]s ALTER %[2]s SET DEFAULT 0, ALTER %[2]s SET NOT NULL", chain.table("row"), gateColumn),
-		fmt.Sprintf("CREATE TABLE %s (%[2]s bigint NOT NULL, %[3]s bigint NOT NULL, %[4]s bigint NOT NULL, %[5]s integer NOT NULL, %[6]s integer NOT NULL, epoch integer NOT NULL)",
+		fmt.Sprintf("CREATE TABLE %s AS SELECT %s FROM tailor_store.epoch_%d e WITH NO DATA",
+			chain.table("row"), strings.Join(list, ", "), r.Epoch),
+		fmt.Sprintf("ALTER TABLE %[1]s ALTER %[2]s SET DEFAULT 0, ALTER %[2]s SET NOT NULL",
+			chain.table("row"), gateColumn),
+		fmt.Sprintf("CREATE TABLE %s (%[2]s bigint NOT NULL, %[3]s bigint NOT NULL, %[4]s bigint NOT "+
+			"NULL, %[5]s integer NOT NULL, %[6]s integer NOT NULL, epoch integer NOT NULL)",
 			chain.table("gone"), personColumn, keyColumn, nthColumn, blockColumn, classColumn),
-		fmt.Sprintf("CREATE TABLE %s (%s bigint NOT NULL, %s bigint NOT NULL, number integer NOT NULL, hash bigint NOT NULL, epoch integer NOT NULL)", chain.table("past"), personColumn, nthColumn),
+		fmt.Sprintf("CREATE TABLE %s (%s bigint NOT NULL, %s bigint NOT NULL, number integer NOT NULL, "+
+			"hash bigint NOT NULL, epoch integer NOT NULL)", chain.table("past"), personColumn, nthColumn),
 	}
 	if len(dictionaries) > 0 {
 		statements = append(statements, createEntries(chain))
@@ -81,7 +89,8 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 	}
 	for _, table := range []string{"row", "gone", "past"} {
 		// A publication of all tables would keep rows without a key from being changed.
-		statements = append(statements, fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL", chain.table(table)))
+		statements = append(statements, fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL",
+			chain.table(table)))
 	}
 	return execute(ctx, tx, statements...)
 }
@@ -90,7 +99,8 @@ func createTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dic
 func createEntries(chain *Chain) string {
 	return fmt.Sprintf(`CREATE TABLE %s (dimension integer, number integer,
 		label text NOT NULL, value text, low text, high text,
-		exact boolean NOT NULL, share float8 NOT NULL, PRIMARY KEY (dimension, number))`, chain.table("entry"))
+		exact boolean NOT NULL, share float8 NOT NULL, PRIMARY KEY (dimension, number))`,
+		chain.table("entry"))
 }
 
 // payload are the columns that a release has as they are, quoted: those that it shows,
@@ -152,7 +162,9 @@ func execute(ctx context.Context, tx pgx.Tx, statements ...string) error {
 
 // publishTables makes an edition fit to be read: indexes, statistics, views, and who
 // may read them.
-func publishTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []*dictionary) error {
+func publishTables(
+	ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, dictionaries []*dictionary,
+) error {
 	indexed, err := indexedColumns(ctx, tx, r, dictionaries)
 	if err != nil {
 		return err
@@ -184,7 +196,8 @@ func publishTables(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain, di
 		fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", row),
 		fmt.Sprintf("CREATE POLICY admitted ON %s FOR SELECT USING (%s)", row, admitted))
 	for _, may := range []string{"INSERT WITH CHECK", "UPDATE USING", "DELETE USING"} {
-		statements = append(statements, fmt.Sprintf("CREATE POLICY %s ON %s FOR %s ((SELECT %s))", "kept_by_"+may[:6], row, may, keeps))
+		statements = append(statements, fmt.Sprintf("CREATE POLICY %s ON %s FOR %s ((SELECT %s))",
+			"kept_by_"+may[:6], row, may, keeps))
 	}
 	statements = append(statements, chain.createView(r, dictionaries))
 	if len(r.numbered()) > 0 {
@@ -222,7 +235,8 @@ func storeEntries(ctx context.Context, tx pgx.Tx, chain *Chain, dictionaries []*
 	}
 	var lists int
 	if len(dictionaries) > 0 {
-		if err := tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM %s", chain.table("label"))).Scan(&lists); err != nil {
+		if err := tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM %s", chain.table("label"))).
+			Scan(&lists); err != nil {
 			return err
 		}
 	}
@@ -251,7 +265,8 @@ func storeEntries(ctx context.Context, tx pgx.Tx, chain *Chain, dictionaries []*
 	var values []string
 	for _, d := range dictionaries {
 		for _, l := range d.lists() {
-			values = append(values, fmt.Sprintf("(SELECT %s FROM %s WHERE dimension = %d)", l.aggregate, chain.table("entry"), d.column.Number))
+			values = append(values, fmt.Sprintf("(SELECT %s FROM %s WHERE dimension = %d)", l.aggregate,
+				chain.table("entry"), d.column.Number))
 		}
 	}
 	return execute(ctx, tx, "ANALYZE "+chain.table("entry"), "DELETE FROM "+chain.table("label"),
@@ -259,20 +274,27 @@ func storeEntries(ctx context.Context, tx pgx.Tx, chain *Chain, dictionaries []*
 }
 
 // readDictionaries are those of a release.
-func readDictionaries(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain) ([]*dictionary, error) {
+func readDictionaries(
+	ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain,
+) ([]*dictionary, error) {
 	out := newDictionaries(r)
 	if len(out) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, `SELECT a.attname::text, a.atttypid = 'integer'::regtype FROM pg_attribute a
-		WHERE a.attrelid IN ($1::text::regclass, $2::text::regclass) AND a.attnum > 0 AND NOT a.attisdropped`, chain.table("row"), chain.table("label"))
+	rows, err := tx.Query(ctx,
+		`SELECT a.attname::text, a.atttypid = 'integer'::regtype FROM pg_attribute a
+		WHERE a.attrelid IN ($1::text::regclass, $2::text::regclass) AND a.attnum > 0
+			AND NOT a.attisdropped`, chain.table("row"), chain.table("label"))
 	if err != nil {
 		return nil, err
 	}
 	wide := make(map[string]bool)
 	var name string
 	var integer bool
-	if _, err := pgx.ForEachRow(rows, []any{&name, &integer}, func() error { wide[ident(name)] = integer; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&name, &integer}, func() error {
+		wide[ident(name)] = integer
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	of := make(map[int]*dictionary)
@@ -281,16 +303,22 @@ func readDictionaries(ctx context.Context, tx pgx.Tx, r *Relation, chain *Chain)
 		d.wide = wide[d.own("number")]
 		of[d.column.Number] = d
 	}
-	rows, err = tx.Query(ctx, fmt.Sprintf("SELECT dimension, label, coalesce(value, ''), value IS NOT NULL, coalesce(low, ''), coalesce(high, ''), low IS NOT NULL, share, exact FROM %s ORDER BY dimension, number", chain.table("entry")))
+	rows, err = tx.Query(ctx, fmt.Sprintf("SELECT dimension, label, coalesce(value, ''), value IS "+
+		"NOT NULL, coalesce(low, ''), coalesce(high, ''), low IS NOT NULL, share, exact FROM %s ORDER "+
+		"BY dimension, number", chain.table("entry")))
 	if err != nil {
 		return nil, err
 	}
 	var dimension int
 	var e entry
-	_, err = pgx.ForEachRow(rows, []any{&dimension, &e.label, &e.value, &e.valued, &e.low, &e.high, &e.bounded, &e.lost.Share, &e.lost.Exact}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{
+		&dimension, &e.label, &e.value, &e.valued, &e.low, &e.high,
+		&e.bounded, &e.lost.Share, &e.lost.Exact,
+	}, func() error {
 		d := of[dimension]
 		if d == nil {
-			return fmt.Errorf("release %s has a dimension %d, which its policy has not", chain.name(), dimension)
+			return fmt.Errorf("release %s has a dimension %d, which its policy has not", chain.name(),
+				dimension)
 		}
 		d.entries = append(d.entries, e)
 		d.stored = len(d.entries)
@@ -315,18 +343,24 @@ func (c *Chain) createLists(dictionaries []*dictionary) []string {
 	table := c.table("label")
 	statements := []string{fmt.Sprintf("CREATE TABLE %s (%s)", table, strings.Join(columns, ", "))}
 	if len(plain) > 0 {
-		statements = append(statements, fmt.Sprintf("ALTER TABLE %s %s", table, strings.Join(plain, ", ")))
+		statements = append(statements, fmt.Sprintf("ALTER TABLE %s %s", table,
+			strings.Join(plain, ", ")))
 	}
-	return append(statements, fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL", table), fmt.Sprintf("CALL tailor.keep_no_samples('%s')", table))
+	return append(statements, fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL", table),
+		fmt.Sprintf("CALL tailor.keep_no_samples('%s')", table))
 }
 
 // indexedColumns are the columns of a release that stand for those that an index
 // of the table begins with, more or fewer as the policy says.
-func indexedColumns(ctx context.Context, tx pgx.Tx, r *Relation, dictionaries []*dictionary) ([]string, error) {
+func indexedColumns(
+	ctx context.Context, tx pgx.Tx, r *Relation, dictionaries []*dictionary,
+) ([]string, error) {
 	rows, err := tx.Query(ctx, `
-		SELECT DISTINCT a.attname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
+		SELECT DISTINCT a.attname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+			JOIN pg_am m ON m.oid = c.relam
 		JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-		WHERE i.indrelid = $1 AND m.amname = 'btree' AND i.indpred IS NULL AND i.indisvalid ORDER BY 1`, r.OID)
+		WHERE i.indrelid = $1 AND m.amname = 'btree' AND i.indpred IS NULL AND i.indisvalid ORDER BY 1`,
+		r.OID)
 	if err != nil {
 		return nil, err
 	}
@@ -353,137 +387,6 @@ func indexedColumns(ctx context.Context, tx pgx.Tx, r *Relation, dictionaries []
 		}
 	}
 	return out, nil
-}
-
-// readers is the role that all readers are members of.
-const readers = "tailor_reader"
-
-// keeps is the condition that the session is Tailor's own, or in a procedure of
-// Tailor's, and not one that reads through a view of Tailor's.
-const keeps = "(pg_catalog.pg_has_role(SESSION_USER, 'tailor_owner', 'MEMBER')" +
-	" OR CURRENT_USER = 'tailor_owner')"
-
-// admitted is the condition that lets a statement read a part of a release.
-func (c *Chain) admitted(admission int) string {
-	return fmt.Sprintf("(SELECT tailor.admit(%d, %d, %d))", admission, c.edition, releaseLayout)
-}
-
-// fence ends a subquery that PostgreSQL neither dissolves in the query around it
-// nor moves conditions into. A number is no bigint before it is cast, and
-// PostgreSQL looks at it too early: for an OFFSET 0 it plans no parallel scan.
-const fence = " OFFSET '0'"
-
-// createView is the statement that defines a release over an epoch. Admission is asked
-// by the table, before it shows a row to anything (publishTables).
-func (c *Chain) createView(r *Relation, dictionaries []*dictionary) string {
-	list := c.shownList(r, dictionaries, "")
-	if r.Parent != nil {
-		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
-	}
-	return c.viewOver(c.name(), list, "")
-}
-
-// shownList are the columns of a release with their labels, but for one by its name.
-func (c *Chain) shownList(r *Relation, dictionaries []*dictionary, without string) []string {
-	var list []string
-	for i := range r.Columns {
-		column := &r.Columns[i]
-		switch {
-		case column.Name == without:
-		case column.Class == QuasiIdentifier:
-			at := slices.IndexFunc(dictionaries, func(d *dictionary) bool { return d.column == column })
-			list = append(list, fmt.Sprintf("e.%s AS %s", dictionaries[at].own("value"), ident(column.Name)))
-		case column.IsPayload() && r.AggregateOnly:
-			list = append(list, fmt.Sprintf("e.%s AS %s", column.insteadColumn(), ident(column.Name)))
-		case column.Visible():
-			list = append(list, "e."+ident(column.Name))
-		}
-	}
-	own := dictionaries[:len(r.QuasiIdentifiers())]
-	for _, d := range own {
-		list = append(list, d.label(c.name())+" AS "+ident(d.column.LabelColumn()))
-	}
-	for _, d := range own {
-		if r.Numbers(d.column) {
-			list = append(list, fmt.Sprintf("e.%s AS %s", d.own("number"), ident(d.column.NumberColumn())))
-		}
-	}
-	return list
-}
-
-// createParentView is the statement that defines what a release shows of the
-// parent: the quasi-identifiers of each row's subject, under the parent's own
-// names. It has the rows of the release.
-func (c *Chain) createParentView(r *Relation, dictionaries []*dictionary) string {
-	var list, labels []string
-	for i, d := range dictionaries[len(dictionaries)-len(r.borrowed):] {
-		column := &r.Parent.Columns[i]
-		list = append(list, fmt.Sprintf("e.%s AS %s", d.own("value"), ident(column.Name)))
-		labels = append(labels, d.label(c.name())+" AS "+ident(column.LabelColumn()))
-	}
-	list = append(append(list, labels...), fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
-	admitted := " WHERE " + c.admitted(parentAdmission(c.number))
-	return c.viewOver(ParentView(c.name()), list, admitted)
-}
-
-// createLabelView is the statement that defines the one row with the labels of
-// each numbered column, whether they are exact, the ends of what they cover, and values
-// that are stored as an array: the number of a label is its place there, from 1. An array
-// that has been joined to another is read from memory.
-func (c *Chain) createLabelView(r *Relation, dictionaries []*dictionary) string {
-	var list []string
-	for _, d := range dictionaries {
-		if !d.listed {
-			continue
-		}
-		list = append(list, fmt.Sprintf("pg_catalog.jsonb_concat(%[1]s, '[]') AS %[1]s", ident(d.column.LabelColumn())))
-		array := func(part, column string) {
-			list = append(list, fmt.Sprintf("pg_catalog.array_cat(%s, '{}') AS %s", d.own(part), ident(column)))
-		}
-		array("exact", d.column.ExactColumn())
-		if d.isFixed() {
-			array("values", d.column.ValuesColumn())
-		}
-		if d.column.IsMeasured() {
-			array("low", d.column.LowColumn())
-			array("high", d.column.HighColumn())
-		}
-	}
-	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM (SELECT * FROM tailor_store.%s_label WHERE %s%s) c",
-		LabelView(c.name()), strings.Join(list, ", "), c.name(), c.admitted(c.number), fence)
-}
-
-// viewOver is the statement that defines a view of a chain's rows, with a condition or
-// without.
-func (c *Chain) viewOver(name string, list []string, condition string) string {
-	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM %s e%s", name,
-		strings.Join(list, ", "), c.table("row"), condition)
-}
-
-// views are those of a release that its readers read.
-func (c *Chain) views(r *Relation) []string {
-	views := []string{"tailor_release." + c.name()}
-	if len(r.numbered()) > 0 || r.IsJoint() {
-		views = append(views, "tailor_release."+LabelView(c.name()))
-	}
-	if r.Lent() {
-		views = append(views, "tailor_release."+ParentView(c.name()))
-	}
-	if r.inFamily() {
-		views = append(views, "tailor_release."+FamilyView(c.name()))
-	}
-	if r.SetValued != nil {
-		views = append(views, "tailor_release."+KeyedView(c.name()))
-	}
-	if r.IsJoint() {
-		views = append(views, "tailor_release."+KeyedView(ParentView(c.name())))
-	}
-	return views
-}
-
-// grantStatement lets a role, quoted already, read the views of a release.
-func (c *Chain) grantStatement(r *Relation, role string) string {
-	return fmt.Sprintf("GRANT SELECT ON %s TO %s", commas(c.views(r)), role)
 }
 
 func commas(list []string) string { return strings.Join(list, ", ") }

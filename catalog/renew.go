@@ -46,19 +46,29 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 			mine, theirs = append(mine, "r."+name), append(theirs, "e."+name)
 		}
 	}
-	alike := func(list []string) string { return fmt.Sprintf(`ROW(%s)::text COLLATE "C"`, commas(list)) }
+	alike := func(list []string) string {
+		return fmt.Sprintf(`ROW(%s)::text COLLATE "C"`, commas(list))
+	}
 	r, e := from+" r", fmt.Sprintf("tailor_store.epoch_%d e", t.r.Epoch)
 	changed := fmt.Sprintf("%s IS DISTINCT FROM %s", alike(mine), alike(theirs))
-	key := fmt.Sprintf(`CASE WHEN e.%[1]s IS NULL THEN r.%[2]s ELSE (CASE WHEN %[3]s THEN ~e.%[2]s ELSE e.%[2]s END & ~4294967295) | (r.%[2]s & 4294967295) END`,
+	key := fmt.Sprintf(
+		`CASE WHEN e.%[1]s IS NULL THEN r.%[2]s ELSE (CASE WHEN %[3]s THEN ~e.%[2]s
+			ELSE e.%[2]s END & ~4294967295) | (r.%[2]s & 4294967295) END`,
 		personColumn, keyColumn, changed)
 	nth, match := "r."+nthColumn, t.same("e", "r")
 	if !t.keyed {
-		place := fmt.Sprintf(`row_number() OVER (PARTITION BY %[1]s, %%s, %[2]s & 4294967295 ORDER BY %[2]s, %[3]s) AS "tailor place"`, personColumn, keyColumn, nthColumn)
+		place := fmt.Sprintf(
+			`row_number() OVER (PARTITION BY %[1]s, %%s, %[2]s & 4294967295
+				ORDER BY %[2]s, %[3]s) AS "tailor place"`, personColumn, keyColumn, nthColumn)
 		r = fmt.Sprintf("(SELECT *, %s FROM %s) r", fmt.Sprintf(place, alike(mine)), r)
 		e = fmt.Sprintf("(SELECT *, %s FROM %s) e", fmt.Sprintf(place, alike(theirs)), e)
-		match = fmt.Sprintf(`e.%[1]s = r.%[1]s AND %[2]s = %[3]s AND e.%[4]s & 4294967295 = r.%[4]s & 4294967295 AND e."tailor place" = r."tailor place"`,
+		match = fmt.Sprintf(
+			`e.%[1]s = r.%[1]s AND %[2]s = %[3]s
+				AND e.%[4]s & 4294967295 = r.%[4]s & 4294967295
+				AND e."tailor place" = r."tailor place"`,
 			personColumn, alike(theirs), alike(mine), keyColumn)
-		changed, key, nth = "false", fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", keyColumn), fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", nthColumn)
+		changed, key, nth = "false", fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", keyColumn),
+			fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", nthColumn)
 	}
 	list := []string{"r." + personColumn, key, nth, "r." + blockColumn, "r." + classColumn}
 	if t.r.Parent != nil {
@@ -67,7 +77,8 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 	for _, name := range t.r.payload() {
 		value := "r." + name
 		if !t.stays(was, name) {
-			value = fmt.Sprintf("CASE WHEN bool_and(e.%s IS NOT NULL AND NOT (%s)) OVER (PARTITION BY r.%s) THEN e.%s END", personColumn, changed, blockColumn, name)
+			value = fmt.Sprintf("CASE WHEN bool_and(e.%s IS NOT NULL AND NOT (%s)) OVER (PARTITION BY "+
+				"r.%s) THEN e.%s END", personColumn, changed, blockColumn, name)
 		}
 		list = append(list, value)
 	}

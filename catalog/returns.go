@@ -16,17 +16,22 @@ import (
 // shown.
 func (t *takingIn) together(ctx context.Context, arriving string) (map[int]bool, error) {
 	out := make(map[int]bool)
-	rows, err := t.tx.Query(ctx, fmt.Sprintf(`SELECT "tailor cohort", back, (SELECT count(DISTINCT o.%[1]s) FROM %[2]s o WHERE o.%[3]s = c.%[3]s)::integer - back
-		FROM (SELECT a."tailor cohort", g.%[3]s, count(DISTINCT g.%[1]s)::integer AS back FROM %[4]s a JOIN tailor_store.epoch_%[5]d e USING (%[6]s) JOIN %[2]s g ON %[7]s
+	rows, err := t.tx.Query(ctx, fmt.Sprintf(
+		`SELECT "tailor cohort", back, (SELECT count(DISTINCT o.%[1]s) FROM %[2]s o
+			WHERE o.%[3]s = c.%[3]s)::integer - back
+		FROM (SELECT a."tailor cohort", g.%[3]s, count(DISTINCT g.%[1]s)::integer AS back FROM %[4]s a
+			JOIN tailor_store.epoch_%[5]d e USING (%[6]s) JOIN %[2]s g ON %[7]s
 			WHERE a."tailor cohort" <> %[8]d GROUP BY 1, 2) c`,
-		personColumn, t.chain.table("gone"), classColumn, arriving, t.r.Epoch, rowColumn, t.same("e", "g"), newcomers))
+		personColumn, t.chain.table("gone"), classColumn, arriving, t.r.Epoch, rowColumn,
+		t.same("e", "g"), newcomers))
 	if err != nil {
 		return nil, err
 	}
 	var cohort, back, away int
 	_, err = pgx.ForEachRow(rows, []any{&cohort, &back, &away}, func() error {
 		// What was shown of those who stay away is not known any more, so that models cannot be asked.
-		out[cohort] = back >= t.r.K && (away == 0 || away >= t.r.K && len(t.r.Requirements) == 0 && t.oneRow)
+		out[cohort] = back >= t.r.K &&
+			(away == 0 || away >= t.r.K && len(t.r.Requirements) == 0 && t.oneRow)
 		return nil
 	})
 	if err != nil || len(out) == 0 || !t.keyed {
@@ -41,7 +46,8 @@ func (t *takingIn) together(ctx context.Context, arriving string) (map[int]bool,
 	for _, column := range followed {
 		list = append(list, hashOf("e."+column))
 	}
-	rows, err = t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s a JOIN tailor_store.epoch_%d e USING (%s) WHERE a.\"tailor cohort\" <> %d",
+	rows, err = t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s a JOIN tailor_store.epoch_%d e USING "+
+		"(%s) WHERE a.\"tailor cohort\" <> %d",
 		commas(list), arriving, t.r.Epoch, rowColumn, newcomers))
 	if err != nil {
 		return nil, err
@@ -75,7 +81,8 @@ func (t *takingIn) rekey(ctx context.Context) error {
 	if !t.keyed {
 		return nil
 	}
-	err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT FROM %[1]s WHERE %[3]s <> 0) OR EXISTS (SELECT FROM tailor_store.epoch_%[2]d WHERE %[3]s <> 0)",
+	err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT FROM %[1]s WHERE %[3]s <> 0) OR "+
+		"EXISTS (SELECT FROM tailor_store.epoch_%[2]d WHERE %[3]s <> 0)",
 		t.chain.table("row"), t.r.Epoch, nthColumn)).Scan(&t.numbered)
 	if err != nil || !t.numbered {
 		return err
@@ -107,13 +114,16 @@ func (t *takingIn) rename(ctx context.Context, which, alike string) error {
 			personColumn, nthColumn, alike, rows)
 	}
 	statements := []string{
-		fmt.Sprintf("CREATE TABLE %[1]s AS SELECT b.%[2]s, b.%[3]s, n.%[3]s AS becomes FROM (%[4]s) b JOIN (%[5]s) n USING (%[2]s, alike, place)",
+		fmt.Sprintf("CREATE TABLE %[1]s AS SELECT b.%[2]s, b.%[3]s, n.%[3]s AS becomes FROM (%[4]s) b "+
+			"JOIN (%[5]s) n USING (%[2]s, alike, place)",
 			renamed, personColumn, nthColumn, placed(missing), placed(coming)),
 		fmt.Sprintf("DELETE FROM %[1]s s USING %[2]s m WHERE (s.%[3]s, s.%[4]s) = (m.%[3]s, m.%[4]s)",
 			t.absent(), renamed, personColumn, nthColumn),
 	}
 	for _, part := range []string{"row", "gone", "past"} {
-		statements = append(statements, fmt.Sprintf("UPDATE %[1]s s SET %[3]s = m.becomes FROM %[4]s m WHERE (s.%[2]s, s.%[3]s) = (m.%[2]s, m.%[3]s)",
+		statements = append(statements, fmt.Sprintf(
+			"UPDATE %[1]s s SET %[3]s = m.becomes FROM %[4]s m WHERE (s.%[2]s, s.%[3]s) = (m.%[2]s, "+
+				"m.%[3]s)",
 			t.chain.table(part), personColumn, nthColumn, renamed))
 	}
 	return execute(ctx, t.tx, append(statements, "DROP TABLE "+renamed)...)
@@ -143,8 +153,11 @@ func (t *takingIn) assertNewKeys(ctx context.Context, arriving string, newcomers
 		return err
 	}
 	if twice >= t.r.K && 2*twice >= newcomersThere {
-		return sqlstate.New(sqlstate.PolicyStale, "%d of %d newcomers of table %q seem to be people who have been shown by other keys", twice, newcomersThere, t.r.Name).
-			WithHint("Give them their keys back and call tailor.refresh('%[1]s'). Or tailor.forget_chains('%[1]s') gives up the guarantee over what was shown before.", t.r)
+		return sqlstate.New(sqlstate.PolicyStale,
+			"%d of %d newcomers of table %q seem to be people who have been shown by other keys", twice,
+			newcomersThere, t.r.Name).
+			WithHint("Give them their keys back and call tailor.refresh('%[1]s'). Or "+
+				"tailor.forget_chains('%[1]s') gives up the guarantee over what was shown before.", t.r)
 	}
 	return nil
 }

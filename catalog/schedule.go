@@ -74,7 +74,8 @@ func (c *Catalog) refreshDue(ctx context.Context, told map[uint32]time.Time) err
 			continue
 		}
 		c.log.Warn("scheduled refresh failed", "relation", d.relation, "sqlstate", refused.Code)
-		if _, err := conn.Exec(ctx, `CALL tailor.note_failure($1::oid::regclass, $2)`, d.relation, failure(refused)); err != nil {
+		if _, err := conn.Exec(ctx, `CALL tailor.note_failure($1::oid::regclass, $2)`, d.relation,
+			failure(refused)); err != nil {
 			return err
 		}
 	}
@@ -86,7 +87,9 @@ var errNotAlone = errors.New("another proxy makes scheduled refreshes")
 
 // refreshAlone refreshes a table if no other proxy is refreshing any, and says
 // why the server would not.
-func refreshAlone(ctx context.Context, conn *pgx.Conn, relation uint32) (refused *pgconn.PgError, err error) {
+func refreshAlone(
+	ctx context.Context, conn *pgx.Conn, relation uint32,
+) (refused *pgconn.PgError, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		var other *pgconn.PgError
 		_, err := tx.Exec(ctx, `LOCK TABLE tailor.lock_schedules IN EXCLUSIVE MODE NOWAIT`)
@@ -115,7 +118,8 @@ type dueTable struct {
 func dueSchedules(ctx context.Context, db querier) ([]dueTable, error) {
 	rows, err := db.Query(ctx, `SELECT d.relation::oid, 
 			NOT s.on_change AND s.due < now() - make_interval(secs => $1)
-		FROM tailor.due_schedules() WITH ORDINALITY d(relation, place) JOIN tailor.schedule s USING (relation) ORDER BY d.place`, overdueAfter.Seconds())
+		FROM tailor.due_schedules() WITH ORDINALITY d(relation, place) JOIN tailor.schedule s
+			USING (relation) ORDER BY d.place`, overdueAfter.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("read schedules: %w", err)
 	}

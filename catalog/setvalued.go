@@ -44,7 +44,8 @@ func (r *Relation) config() disassociate.Config {
 	s := r.SetValued
 	cfg := disassociate.Default(r.K, s.M)
 	for _, name := range slices.Sorted(maps.Keys(s.Constraints)) {
-		cfg.Constraints = append(cfg.Constraints, disassociate.Constraint{Name: name, Codes: s.Constraints[name]})
+		cfg.Constraints = append(cfg.Constraints,
+			disassociate.Constraint{Name: name, Codes: s.Constraints[name]})
 	}
 	if len(s.Sensitive) > 0 {
 		cfg.Sensitive, cfg.Diversity, cfg.StrictDiversity = s.Sensitive, s.Diversity, true
@@ -72,7 +73,9 @@ func (c *Catalog) showPublication(
 	}
 	first := chain.number == 0
 	if first {
-		err := tx.QueryRow(ctx, `INSERT INTO tailor.chain (relation, audience, epoch, blocks, min_block) VALUES ($1, $2, $3, 1, $4) RETURNING chain`,
+		err := tx.QueryRow(ctx,
+			`INSERT INTO tailor.chain (relation, audience, epoch, blocks, min_block)
+				VALUES ($1, $2, $3, 1, $4) RETURNING chain`,
 			r.OID, audience, r.Epoch, r.K).Scan(&chain.number)
 		if err != nil {
 			return fmt.Errorf("create chain: %w", err)
@@ -98,7 +101,8 @@ func (c *Catalog) showPublication(
 	chain.copy, chain.minBlock = r.Epoch, r.K // candidates for whoever knows m codes
 	_, err = tx.Exec(ctx, `UPDATE tailor.chain c SET epoch = $2, generation = $3, edition = $4,
 		version = $5, layout = $6, changed = now(), min_block = $7
-		WHERE c.chain = $1`, chain.number, r.Epoch, chain.generation, chain.edition, r.Version, releaseLayout, r.K)
+		WHERE c.chain = $1`, chain.number, r.Epoch, chain.generation, chain.edition, r.Version,
+		releaseLayout, r.K)
 	if err == nil {
 		_, err = tx.Exec(ctx, `CALL tailor.count_published($1::oid::regclass)`, r.OID)
 	}
@@ -274,7 +278,8 @@ func (c *Catalog) publish(ctx context.Context, tx pgx.Tx, r *Relation, publicati
 	if err != nil {
 		return fmt.Errorf("store publication of epoch %d: %w", r.Epoch, err)
 	}
-	log.Info("published set-valued table", "records", len(p.records), "clusters", len(p.form.Clusters), "duration", time.Since(started))
+	log.Info("published set-valued table", "records", len(p.records), "clusters", len(p.form.Clusters),
+		"duration", time.Since(started))
 	return nil
 }
 
@@ -328,7 +333,8 @@ type placed struct {
 //
 // The records of a joint publication are in groups: those that share their labels.
 func disassociated(
-	ctx context.Context, records []coded, groups *people, cfg disassociate.Config, rng *mathrand.Rand, taken map[int32]bool, progress disassociate.Progress,
+	ctx context.Context, records []coded, groups *people, cfg disassociate.Config, rng *mathrand.Rand,
+	taken map[int32]bool, progress disassociate.Progress,
 ) (*publication, error) {
 	for _, r := range records {
 		slices.Sort(r.codes)

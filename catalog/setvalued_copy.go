@@ -182,7 +182,8 @@ func (p *publication) writePlaces(w *copyWriter) {
 		s := &p.form.Shared[i]
 		for _, cluster := range s.Scope {
 			for _, it := range s.Codes {
-				place(it, int(cluster), inSharedChunk, chunk, s.NonEmpty()+s.Empty, s.Share(p.form.Clusters[cluster].Size))
+				place(it, int(cluster), inSharedChunk, chunk, s.NonEmpty()+s.Empty,
+					s.Share(p.form.Clusters[cluster].Size))
 			}
 		}
 		chunk++
@@ -221,7 +222,9 @@ func (p *publication) writeMembers(w *copyWriter) {
 }
 
 // copyText streams what encode writes, in COPY's text format.
-func copyText(ctx context.Context, tx pgx.Tx, statement string, encode func(io.Writer) error) error {
+func copyText(
+	ctx context.Context, tx pgx.Tx, statement string, encode func(io.Writer) error,
+) error {
 	reader, writer := io.Pipe()
 	go func() { writer.CloseWithError(encode(writer)) }()
 	_, err := tx.Conn().PgConn().CopyFrom(ctx, reader, statement)

@@ -112,7 +112,8 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 			`CREATE TABLE tailor_store.place_%[1]d (item integer NOT NULL, cluster integer NOT NULL,
 				size integer NOT NULL, kind "char" NOT NULL, chunk integer NOT NULL,
 				slots integer NOT NULL, share double precision)`,
-			"CREATE TABLE tailor_store.subrecord_%[1]d (chunk integer NOT NULL, items integer[] NOT NULL, records integer NOT NULL)",
+			"CREATE TABLE tailor_store.subrecord_%[1]d (chunk integer NOT NULL, items integer[] NOT NULL, " +
+				"records integer NOT NULL)",
 			`CREATE TABLE tailor_store.member_%[1]d ("tailor key" uuid NOT NULL, cluster integer,
 				"tailor codes" uuid)`,
 		} {
@@ -160,7 +161,8 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	if first {
 		_, err := tx.Exec(ctx, `INSERT INTO tailor.publication 
 				(epoch, k, m, records, codes, clusters, form) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-			p.number, p.form.Promise.K, p.form.Promise.M, len(p.records), len(p.form.Codes), len(p.form.Clusters), string(p.encoded))
+			p.number, p.form.Promise.K, p.form.Promise.M, len(p.records), len(p.form.Codes),
+			len(p.form.Clusters), string(p.encoded))
 		return err
 	}
 	var whole bytes.Buffer

@@ -238,7 +238,10 @@ const ResearchSchema = "research"
 // NewSnapshot makes a snapshot. The research schema's name of each protected
 // relation is added by itself.
 func NewSnapshot(version int64, protected []*Relation, others map[Name]*Other) *Snapshot {
-	s := &Snapshot{version: version, protected: make(map[Name]*Relation), others: others, linked: make(map[uint32]bool)}
+	s := &Snapshot{
+		version: version, protected: make(map[Name]*Relation), others: others,
+		linked: make(map[uint32]bool),
+	}
 	names := []string{"pg_stat", "u&", ReleasePrefix, "tailor"}
 	for _, r := range protected {
 		r.Catalog = version

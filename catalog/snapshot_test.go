@@ -52,7 +52,10 @@ func TestANameIsSearchedForAsItIsQuoted(t *testing.T) {
 func TestATextBeyondASCIIMayHoldANameBeyondASCII(t *testing.T) {
 	for _, s := range []*catalog.Snapshot{
 		catalog.NewSnapshot(1, []*catalog.Relation{{Schema: "public", Name: "ärzte"}}, nil),
-		catalog.NewSnapshot(1, nil, map[catalog.Name]*catalog.Other{{Schema: "public", Name: "ärzte"}: {Reaches: "people"}}),
+		catalog.NewSnapshot(1, nil, map[catalog.Name]*catalog.Other{{
+			Schema: "public",
+			Name:   "ärzte",
+		}: {Reaches: "people"}}),
 	} {
 		for statement, may := range map[string]bool{
 			"SELECT * FROM \"ärzte\"":                          true,
@@ -77,14 +80,23 @@ func TestHierarchiesAreBuiltFromTheirDefinitions(t *testing.T) {
 		{"an unknown kind", "tree", `{}`, "a", "unknown kind"},
 		{"an unknown key", "prefix", `{"keep": [2], "kept": 3}`, "a", "unknown field"},
 		{"an interval without bounds", "interval", `{"widths": [5]}`, "34", "missing"},
-		{"a value outside the bounds", "interval", `{"widths": [5], "lower": 0, "upper": 9}`, "34", "outside the bounds"},
+		{
+			"a value outside the bounds", "interval", `{"widths": [5], "lower": 0, "upper": 9}`, "34",
+			"outside the bounds",
+		},
 		{"a value that is not listed", "table", `{"paths": [["a"]]}`, "secret", "not in the list"},
-		{"a list that does not nest", "table", `{"paths": [["a", "x", "p"], ["b", "x", "q"]]}`, "a", "do not nest"},
+		{
+			"a list that does not nest", "table", `{"paths": [["a", "x", "p"], ["b", "x", "q"]]}`, "a",
+			"do not nest",
+		},
 		{"no JSON", "prefix", `nonsense`, "a", "invalid character"},
 	}
 	for _, c := range cases {
 		t.Run(c.claim, func(t *testing.T) {
-			spec := &catalog.HierarchySpec{Name: "h", Kind: c.kind, Definition: json.RawMessage(c.definition)}
+			spec := &catalog.HierarchySpec{
+				Name: "h", Kind: c.kind,
+				Definition: json.RawMessage(c.definition),
+			}
 			h, err := spec.Build([]string{c.value}, false, "integer")
 			switch {
 			case c.fault == "" && err != nil:

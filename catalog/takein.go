@@ -48,7 +48,8 @@ const (
 // tell says in tailor.progress what is being done, and with how many rows; 0 where that
 // is not known.
 func (t *takingIn) tell(ctx context.Context, phase, rows int) error {
-	_, err := t.tx.Exec(ctx, `CALL tailor.note_progress($1, $2::oid::regclass, $3, $4)`, t.slot, t.r.OID, phase, rows)
+	_, err := t.tx.Exec(ctx, `CALL tailor.note_progress($1, $2::oid::regclass, $3, $4)`, t.slot,
+		t.r.OID, phase, rows)
 	return err
 }
 
@@ -57,7 +58,9 @@ func (t *takingIn) tell(ctx context.Context, phase, rows int) error {
 func (t *takingIn) tellShare(ctx context.Context, rows int) func(share float64) {
 	return func(share float64) {
 		if t.slot != nil {
-			_, _ = t.tx.Exec(ctx, `SELECT setval(format('tailor.progress_%s_rows', $1::integer)::regclass, greatest(1, $2::bigint))`,
+			_, _ = t.tx.Exec(ctx,
+				`SELECT setval(format('tailor.progress_%s_rows', $1::integer)::regclass,
+					greatest(1, $2::bigint))`,
 				*t.slot, int64(share*float64(rows)))
 		}
 	}
@@ -69,9 +72,11 @@ func (t *takingIn) temporary(part string) string { return t.chain.table(part) }
 // same is the condition that two rows are one, in two states of the table.
 func (t *takingIn) same(a, b string) string {
 	if t.keyed {
-		return fmt.Sprintf("(%[1]s.%[3]s, %[1]s.%[4]s) = (%[2]s.%[3]s, %[2]s.%[4]s)", a, b, personColumn, nthColumn)
+		return fmt.Sprintf("(%[1]s.%[3]s, %[1]s.%[4]s) = (%[2]s.%[3]s, %[2]s.%[4]s)", a, b, personColumn,
+			nthColumn)
 	}
-	return fmt.Sprintf("(%[1]s.%[3]s, %[1]s.%[4]s, %[1]s.%[5]s) = (%[2]s.%[3]s, %[2]s.%[4]s, %[2]s.%[5]s)", a, b, personColumn, keyColumn, nthColumn)
+	return fmt.Sprintf("(%[1]s.%[3]s, %[1]s.%[4]s, %[1]s.%[5]s) = (%[2]s.%[3]s, %[2]s.%[4]s, "+
+		"%[2]s.%[5]s)", a, b, personColumn, keyColumn, nthColumn)
 }
 
 // run brings the release up to date. first says that nothing of it is shown yet: then
@@ -123,7 +128,8 @@ func (t *takingIn) pseudonym() string {
 // nextBlock is a number above those of all blocks and classes that there are and were.
 func (t *takingIn) nextBlock(ctx context.Context) (next int, err error) {
 	err = t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(max(b) + 1, 0) FROM (
-			SELECT max(greatest(%[1]s, %[2]s)) AS b FROM %[3]s UNION ALL SELECT max(greatest(%[1]s, %[2]s)) FROM %[4]s) q`,
+			SELECT max(greatest(%[1]s, %[2]s)) AS b FROM %[3]s UNION ALL
+				SELECT max(greatest(%[1]s, %[2]s)) FROM %[4]s) q`,
 		blockColumn, classColumn, t.chain.table("row"), t.chain.table("gone"))).Scan(&next)
 	return next, err
 }

@@ -55,14 +55,17 @@ func readSheet(t testing.TB, name string) *anonymize.Sheet {
 var fivePeople = []anonymize.Requirement{anonymize.BlockK{K: 5}}
 
 // ask has the tailor answer a query whose attributes stand one in a place.
-func ask(t testing.TB, present *anonymize.Partition, attributes []string, score float64) *ecg.Assessment {
+func ask(
+	t testing.TB, present *anonymize.Partition, attributes []string, score float64,
+) *ecg.Assessment {
 	t.Helper()
 	var uses []ecg.Use
 	for i, name := range attributes {
 		uses = append(uses, ecg.Use{Place: ecg.Place(i % 5), Table: "adult", Attribute: name})
 	}
 	chain := &ecg.Chain{Present: present, Requirements: fivePeople, Gate: ecg.HighestRisk(5)}
-	a, err := ecg.Tailor(t.Context(), chain, ecg.Compose([]string{"adult"}, uses, "")[0], chain.Gate, score)
+	a, err := ecg.Tailor(t.Context(), chain, ecg.Compose([]string{"adult"}, uses, "")[0],
+		chain.Gate, score)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,13 +93,17 @@ func TestTailorLosesNoMoreThanGeneralizingEverything(t *testing.T) {
 			attributes = append(attributes, table.Columns()[c].Name)
 			columns = append(columns, c)
 		}
-		all, err := chain.Refine(t.Context(), anonymize.Refinement{Columns: columns, Requirements: fivePeople})
+		all, err := chain.Refine(t.Context(), anonymize.Refinement{
+			Columns:      columns,
+			Requirements: fivePeople,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		a := ask(t, chain, attributes, 0)
 		if a.Loss > all.Loss(columns) {
-			t.Errorf("query %d over %v loses %.4f, all at once %.4f", q, attributes, a.Loss, all.Loss(columns))
+			t.Errorf("query %d over %v loses %.4f, all at once %.4f", q, attributes, a.Loss,
+				all.Loss(columns))
 		}
 		if a.Partition.MinBlock() < 5 {
 			t.Errorf("query %d leaves a block of %d", q, a.Partition.MinBlock())
@@ -105,12 +112,14 @@ func TestTailorLosesNoMoreThanGeneralizingEverything(t *testing.T) {
 			better++
 		}
 		saved += all.Loss(columns) - a.Loss
-		if again := ask(t, a.Partition, attributes, 0); again.Partition != a.Partition || again.Loss != a.Loss {
+		if again := ask(t, a.Partition, attributes, 0); again.Partition != a.Partition ||
+			again.Loss != a.Loss {
 			t.Errorf("query %d: asking again changes the partition", q)
 		}
 		chain = a.Partition
 	}
-	t.Logf("mean loss saved by the choice: %.4f a query, in %d of %d", saved/float64(queries), better, queries)
+	t.Logf("mean loss saved by the choice: %.4f a query, in %d of %d", saved/float64(queries), better,
+		queries)
 }
 
 func TestWorkloadsAsChains(t *testing.T) {

@@ -54,7 +54,9 @@ func (c *Chain) Others(ctx context.Context, attributes []string, whole *Outcome)
 		if len(ways)+len(c.recodings()) > most || len(left) == len(generalized) {
 			break
 		}
-		rest := slices.DeleteFunc(slices.Clone(generalized), func(name string) bool { return slices.Contains(left, name) })
+		rest := slices.DeleteFunc(slices.Clone(generalized), func(name string) bool {
+			return slices.Contains(left, name)
+		})
 		for _, recoding := range c.recodings() {
 			ways = append(ways, Way{Generalized: rest, Recoding: recoding})
 		}

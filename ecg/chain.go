@@ -143,7 +143,10 @@ func (c *Chain) finished(p *anonymize.Partition, columns []int) bool {
 
 // settled is the outcome of showing what is shown already.
 func (c *Chain) settled(p *anonymize.Partition, columns []int) *Outcome {
-	return &Outcome{Feasible: true, Settled: true, Partition: p, Risk: c.riskOf(p), Loss: c.Loss.of(p, columns)}
+	return &Outcome{
+		Feasible: true, Settled: true, Partition: p, Risk: c.riskOf(p),
+		Loss: c.Loss.of(p, columns),
+	}
 }
 
 func (c *Chain) riskOf(p *anonymize.Partition) Risk {
@@ -175,7 +178,9 @@ func (c *Chain) DeIdentify(ctx context.Context, attributes []string, way Way) (*
 	if err != nil {
 		return nil, err
 	}
-	exact := slices.DeleteFunc(slices.Clone(columns), func(column int) bool { return slices.Contains(generalized, column) })
+	exact := slices.DeleteFunc(slices.Clone(columns), func(column int) bool {
+		return slices.Contains(generalized, column)
+	})
 	shown, err := c.refine(ctx, exact, generalized, way.Recoding, c.Requirements)
 	var unmet *anonymize.UnmetError
 	if errors.As(err, &unmet) {
@@ -184,7 +189,10 @@ func (c *Chain) DeIdentify(ctx context.Context, attributes []string, way Way) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Outcome{Feasible: true, Partition: shown, Risk: c.riskOf(shown), Loss: c.Loss.of(shown, columns)}, nil
+	return &Outcome{
+		Feasible: true, Partition: shown, Risk: c.riskOf(shown),
+		Loss: c.Loss.of(shown, columns),
+	}, nil
 }
 
 // refine shows some columns as they are and generalizes others as little as
@@ -193,7 +201,9 @@ func (c *Chain) DeIdentify(ctx context.Context, attributes []string, way Way) (*
 func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding string,
 	requirements []anonymize.Requirement,
 ) (*anonymize.Partition, error) {
-	return c.passing(requirements, func(requirements []anonymize.Requirement) (*anonymize.Partition, error) {
+	return c.passing(requirements, func(requirements []anonymize.Requirement) (*anonymize.Partition,
+		error,
+	) {
 		p, err := c.Present.Exactly(exact, requirements)
 		switch {
 		case err != nil || len(generalized) == 0:
@@ -203,7 +213,8 @@ func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding s
 			p, err = p.Refine(ctx, anonymize.Refinement{Columns: generalized, Requirements: requirements})
 		}
 		var unmet *anonymize.UnmetError
-		if errors.As(err, &unmet) && len(exact) == 0 && len(requirements) > len(c.Requirements) && c.Gate.Accepts(c.riskOf(c.Present)) {
+		if errors.As(err, &unmet) && len(exact) == 0 && len(requirements) > len(c.Requirements) &&
+			c.Gate.Accepts(c.riskOf(c.Present)) {
 			return c.Present, nil // there is no room left below the gate
 		}
 		return p, err
@@ -212,7 +223,10 @@ func (c *Chain) refine(ctx context.Context, exact, generalized []int, recoding s
 
 // passing makes a partition that passes the gate. Where that is on the average of
 // risks, blocks grow until it is met.
-func (c *Chain) passing(requirements []anonymize.Requirement, made func([]anonymize.Requirement) (*anonymize.Partition, error)) (*anonymize.Partition, error) {
+func (c *Chain) passing(
+	requirements []anonymize.Requirement, made func([]anonymize.Requirement) (*anonymize.Partition,
+		error),
+) (*anonymize.Partition, error) {
 	for k := c.Gate.K; ; {
 		p, err := made(requirements)
 		if err != nil || c.Gate.Measure != "average" || c.Gate.Accepts(c.riskOf(p)) {
@@ -247,7 +261,10 @@ func (c *Chain) Shown(attributes []string, in *Outcome) Values {
 		return Values{} // the stage has been assessed: it cannot be
 	}
 	p := in.Partition
-	return Values{Risk: RiskOf(p.ShownAlike(columns), c.Gate.K), Loss: c.Loss.of(p, columns), Modified: p.Modified(columns)}
+	return Values{
+		Risk: RiskOf(p.ShownAlike(columns), c.Gate.K), Loss: c.Loss.of(p, columns),
+		Modified: p.Modified(columns),
+	}
 }
 
 // Everything implements [Material].
@@ -256,5 +273,8 @@ func (c *Chain) Everything(in *Outcome) Values {
 	for i := range all {
 		all[i] = i
 	}
-	return Values{Risk: c.riskOf(in.Partition), Loss: c.Loss.of(in.Partition, all), Modified: in.Partition.Modified(all)}
+	return Values{
+		Risk: c.riskOf(in.Partition), Loss: c.Loss.of(in.Partition, all),
+		Modified: in.Partition.Modified(all),
+	}
 }

@@ -20,7 +20,13 @@ func hospital(b *testing.B, people int) *anonymize.Table {
 		name    string
 		values  int
 		factors []int
-	}{{"age", 100, []int{5, 10, 20}}, {"zip", 3000, []int{10, 100, 1000}}, {"sex", 2, nil}, {"race", 5, nil}, {"day", 36500, []int{73, 365, 3650}}} {
+	}{
+		{"age", 100, []int{5, 10, 20}},
+		{"zip", 3000, []int{10, 100, 1000}},
+		{"sex", 2, nil},
+		{"race", 5, nil},
+		{"day", 36500, []int{73, 365, 3650}},
+	} {
 		var paths [][]string
 		for v := range tree.values {
 			path := []string{fmt.Sprint(v)}
@@ -57,7 +63,8 @@ func BenchmarkTailor(b *testing.B) {
 		present := anonymize.NewPartition(table)
 		b.Run(fmt.Sprintf("people=%d/refine", people), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := present.Refine(b.Context(), anonymize.Refinement{Columns: []int{0, 1, 2}, Requirements: fivePeople}); err != nil {
+				if _, err := present.Refine(b.Context(),
+					anonymize.Refinement{Columns: []int{0, 1, 2}, Requirements: fivePeople}); err != nil {
 					b.Fatal(err)
 				}
 			}

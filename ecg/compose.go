@@ -66,7 +66,8 @@ func Compose(tables []string, uses []Use, follows string) [][]Stage {
 			number++
 			s := Stage{
 				Name: fmt.Sprintf("S%d", number), Follows: []string{}, Place: place.String(), Table: table,
-				Attributes: slices.Clone(combination), Condition: joined(place, fragments), Candidates: []Candidate{},
+				Attributes: slices.Clone(combination), Condition: joined(place, fragments),
+				Candidates: []Candidate{},
 			}
 			if previous != "" {
 				s.Follows = append(s.Follows, previous)

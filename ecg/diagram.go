@@ -29,8 +29,9 @@ func (e *Explanation) DOT() []string {
 }
 
 var (
-	mermaidEscapes = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "#", "&num;", "\n", "<br/>")
-	dotEscapes     = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+	mermaidEscapes = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "#",
+		"&num;", "\n", "<br/>")
+	dotEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 )
 
 // draw lists nodes and edges. Texts have lines.

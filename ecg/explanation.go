@@ -45,14 +45,18 @@ type ExplainedStage struct {
 func (r *Root) Explain(a *Assessment, table, chain string, stored bool) ExplainedTable {
 	everything := r.values(r.all())
 	out := ExplainedTable{
-		Table: table, Chain: chain, Blocks: r.Shown.Blocks, MinBlock: r.Shown.MinBlock, Risk: everything.Risk.Highest,
-		Measure: r.Gate.Measure, Threshold: r.Gate.Threshold, Recoding: a.Recoding, Loss: a.Loss, Score: a.Score, Stages: []ExplainedStage{},
+		Table: table, Chain: chain, Blocks: r.Shown.Blocks, MinBlock: r.Shown.MinBlock,
+		Risk:    everything.Risk.Highest,
+		Measure: r.Gate.Measure, Threshold: r.Gate.Threshold, Recoding: a.Recoding, Loss: a.Loss,
+		Score: a.Score, Stages: []ExplainedStage{},
 	}
 	for i := range a.Stages {
 		s := &a.Stages[i]
 		e := ExplainedStage{
-			Stage: s.Name, Follows: s.Follows, Place: s.Place, Attributes: s.Attributes, Condition: s.Condition,
-			Action: s.Action, RiskAfter: s.RiskAfter, Loss: s.Loss, Local: &s.Local, Aggregate: &s.Aggregate,
+			Stage: s.Name, Follows: s.Follows, Place: s.Place, Attributes: s.Attributes,
+			Condition: s.Condition,
+			Action:    s.Action, RiskAfter: s.RiskAfter, Loss: s.Loss, Local: &s.Local,
+			Aggregate:  &s.Aggregate,
 			Candidates: s.Candidates, Considered: s.Considered, Possible: s.Possible,
 		}
 		if stored {

@@ -19,7 +19,9 @@ const patienceOfSearch = 32
 // which the narrower labels of blocks can only lower, so that the first that
 // serve are taken. Where that takes too long, the rest of the way is climbed,
 // each time by the step that loses least.
-func (c *Chain) fullDomain(ctx context.Context, p *anonymize.Partition, columns []int, requirements []anonymize.Requirement) (*anonymize.Partition, error) {
+func (c *Chain) fullDomain(
+	ctx context.Context, p *anonymize.Partition, columns []int, requirements []anonymize.Requirement,
+) (*anonymize.Partition, error) {
 	losses := levelLosses(p.Table(), columns)
 	queue := &levelQueue{{levels: make([]int, len(columns))}}
 	seen := map[string]bool{key((*queue)[0].levels): true}

@@ -22,8 +22,11 @@ type way struct {
 	risk, loss  float64
 }
 
-func (f figures) Assess(_ context.Context, attributes []string, _ *ecg.Outcome) (*ecg.Outcome, error) {
-	return &ecg.Outcome{Feasible: true, Risk: ecg.Risk{Highest: f.asIs[strings.Join(attributes, " × ")]}}, nil
+func (f figures) Assess(
+	_ context.Context, attributes []string, _ *ecg.Outcome,
+) (*ecg.Outcome, error) {
+	return &ecg.Outcome{Feasible: true, Risk: ecg.Risk{Highest: f.asIs[strings.Join(attributes,
+		" × ")]}}, nil
 }
 
 func (f figures) Defers() bool { return false }
@@ -44,7 +47,9 @@ func (f figures) list(attributes []string) (ways []ecg.Way) {
 	return ways
 }
 
-func (f figures) DeIdentify(_ context.Context, attributes []string, chosen ecg.Way) (*ecg.Outcome, error) {
+func (f figures) DeIdentify(
+	_ context.Context, attributes []string, chosen ecg.Way,
+) (*ecg.Outcome, error) {
 	for _, w := range f.ways[strings.Join(attributes, " × ")] {
 		if w.generalized == strings.Join(chosen.Generalized, " × ") {
 			return &ecg.Outcome{Feasible: true, Risk: ecg.Risk{Highest: w.risk}, Loss: w.loss}, nil
@@ -78,7 +83,8 @@ func TestWorkedExampleOfThePaper(t *testing.T) {
 	}
 	stages := ecg.Compose([]string{"patients"}, []ecg.Use{
 		{Place: ecg.Scan, Table: "patients", Attribute: "age", Condition: "age > ?"},
-		{Place: ecg.Join, Table: "patients", Attribute: "address", Condition: "patients.address = wards.address"},
+		{Place: ecg.Join, Table: "patients", Attribute: "address", Condition: "patients.address = " +
+			"wards.address"},
 		{Place: ecg.Projection, Table: "patients", Attribute: "disease", Condition: "disease"},
 	}, "")[0]
 	gate, err := ecg.NewGate(1, "highest", 0.3)
@@ -94,15 +100,18 @@ func TestWorkedExampleOfThePaper(t *testing.T) {
 	if s[0].Action != ecg.ActionNone || !close(s[0].RiskBefore, .03) || !close(s[0].Score, .03) {
 		t.Errorf("S1: %+v", s[0])
 	}
-	if s[1].Action != ecg.ActionGeneralize || !close(s[1].RiskBefore, .73) || len(s[1].Candidates) != 3 {
+	if s[1].Action != ecg.ActionGeneralize || !close(s[1].RiskBefore, .73) ||
+		len(s[1].Candidates) != 3 {
 		t.Errorf("S2: %+v", s[1])
 	}
 	first := s[1].Candidates[0]
-	if !first.Chosen || !slices.Equal(first.Attributes, []string{"address"}) || !close(first.Risk, .23) {
+	if !first.Chosen || !slices.Equal(first.Attributes, []string{"address"}) ||
+		!close(first.Risk, .23) {
 		t.Errorf("S2 takes %+v, the paper the address", first)
 	}
 	if !close(s[1].Score, .26) || !close(s[1].Loss, .30) {
-		t.Errorf("after S2 the aggregate risk is %.2f, the loss %.2f; the paper has .26 and .30", s[1].Score, s[1].Loss)
+		t.Errorf("after S2 the aggregate risk is %.2f, the loss %.2f; the paper has .26 and .30",
+			s[1].Score, s[1].Loss)
 	}
 	if s[2].Action != ecg.ActionNone || !close(s[2].RiskBefore, .10) || !close(a.Score, .36) {
 		t.Errorf("S3: %+v, sum %.2f; the paper has no action and .36", s[2], a.Score)

@@ -34,7 +34,8 @@ func RiskOf(subjects []uint32, k int) Risk {
 		}
 	}
 	return Risk{
-		Highest: 1 / float64(smallest), Average: float64(len(subjects)) / all, BelowK: below / all, Unique: unique / all,
+		Highest: 1 / float64(smallest), Average: float64(len(subjects)) / all, BelowK: below / all,
+		Unique: unique / all,
 	}
 }
 
@@ -52,7 +53,8 @@ type Gate struct {
 func NewGate(k int, measure string, threshold float64) (Gate, error) {
 	g := Gate{K: k, Measure: measure, Threshold: threshold}
 	if _, known := g.of(Risk{}); !known {
-		return Gate{}, fmt.Errorf("%q cannot gate: only highest, average, below_k and unique grow with every refinement", measure)
+		return Gate{}, fmt.Errorf("%q cannot gate: only highest, average, below_k and unique grow with "+
+			"every refinement", measure)
 	}
 	if k < 1 || !(threshold >= 0 && threshold <= 1) {
 		return Gate{}, fmt.Errorf("a gate needs a k of at least 1 and a threshold from 0 to 1")

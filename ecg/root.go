@@ -25,13 +25,20 @@ type RootPlan struct {
 // Whatever is shown of the table is a coarsening of it. It fails with an
 // [*anonymize.UnmetError] where not even everybody together meets the
 // requirements.
-func MakeRoot(ctx context.Context, t *anonymize.Table, plan RootPlan) (*anonymize.Partition, error) {
+func MakeRoot(
+	ctx context.Context, t *anonymize.Table, plan RootPlan,
+) (*anonymize.Partition, error) {
 	c := &Chain{Present: anonymize.NewPartition(t), Requirements: plan.Requirements, Gate: plan.Gate}
 	if plan.Recoding == FullDomain {
 		return c.refine(ctx, nil, allColumns(c.Present), FullDomain, plan.Requirements)
 	}
-	return c.passing(plan.Requirements, func(requirements []anonymize.Requirement) (*anonymize.Partition, error) {
-		return anonymize.Root(ctx, t, anonymize.RootPlan{Requirements: requirements, Weights: plan.weights(t), Progress: plan.Progress})
+	return c.passing(plan.Requirements, func(requirements []anonymize.Requirement) (
+		*anonymize.Partition, error,
+	) {
+		return anonymize.Root(ctx, t, anonymize.RootPlan{
+			Requirements: requirements,
+			Weights:      plan.weights(t), Progress: plan.Progress,
+		})
 	})
 }
 
@@ -143,7 +150,10 @@ type Root struct {
 // NewRoot is a root for queries to be assessed on. Of the table as it is, the risk of
 // some combinations is known.
 func NewRoot(s *Shown, gate Gate, recoding string, stored []StoredRisk) *Root {
-	r := &Root{Shown: s, Gate: gate, Recoding: recoding, stored: make(map[string]StoredRisk), oneRow: true, shown: make(map[string]Values)}
+	r := &Root{
+		Shown: s, Gate: gate, Recoding: recoding, stored: make(map[string]StoredRisk),
+		oneRow: true, shown: make(map[string]Values),
+	}
 	for class := range s.Rows {
 		r.oneRow = r.oneRow && s.Rows[class] == s.Subjects[class]
 	}
@@ -158,7 +168,10 @@ func NewRoot(s *Shown, gate Gate, recoding string, stored []StoredRisk) *Root {
 // shown. It depends on the root alone, not on who asks or what was asked before.
 // It fails with an [*UnknownAttributeError].
 func (r *Root) Assess(stages []Stage) (*Assessment, error) {
-	a := &Assessment{Stages: stages, Recoding: "none", Gate: r.Gate, LossOf: make(map[string]float64), CoarseOf: make(map[string]float64)}
+	a := &Assessment{
+		Stages: stages, Recoding: "none", Gate: r.Gate, LossOf: make(map[string]float64),
+		CoarseOf: make(map[string]float64),
+	}
 	everything := r.values(r.all())
 	for i := range stages {
 		s := &stages[i]
@@ -263,7 +276,10 @@ func (r *Root) asStored(attributes []string) (risk Risk, source *Source) {
 	for i := range attributes {
 		part := r.riskiest(attributes[:i+1])
 		if source == nil && part.Classes > 0 {
-			source = &Source{Attribute: attributes[i], Classes: part.Classes, Subjects: part.Subjects, Smallest: part.Smallest}
+			source = &Source{
+				Attribute: attributes[i], Classes: part.Classes, Subjects: part.Subjects,
+				Smallest: part.Smallest,
+			}
 		}
 		risk = part.Risk
 	}
@@ -278,7 +294,9 @@ func (r *Root) riskiest(attributes []string) StoredRisk {
 	}
 	var worst StoredRisk
 	for _, part := range r.stored {
-		if !slices.ContainsFunc(part.Attributes, func(name string) bool { return !slices.Contains(attributes, name) }) && part.exceeds(worst) {
+		if !slices.ContainsFunc(part.Attributes, func(name string) bool {
+			return !slices.Contains(attributes, name)
+		}) && part.exceeds(worst) {
 			worst = part
 		}
 	}

@@ -23,7 +23,8 @@ type StoredRisk struct {
 func (s StoredRisk) exceeds(other StoredRisk) bool {
 	if order := cmp.Or(
 		cmp.Compare(s.Risk.Highest, other.Risk.Highest), cmp.Compare(s.Risk.BelowK, other.Risk.BelowK),
-		cmp.Compare(s.Risk.Unique, other.Risk.Unique), cmp.Compare(s.Risk.Average, other.Risk.Average)); order != 0 {
+		cmp.Compare(s.Risk.Unique, other.Risk.Unique),
+		cmp.Compare(s.Risk.Average, other.Risk.Average)); order != 0 {
 		return order > 0
 	}
 	return slices.Compare(s.Attributes, other.Attributes) < 0
@@ -51,7 +52,9 @@ func StoredRisks(ctx context.Context, t *anonymize.Table, k int) []StoredRisk {
 				if ctx.Err() != nil || len(names) > 1 && work > measuredCells {
 					return out
 				}
-				if slices.ContainsFunc(out, func(known StoredRisk) bool { return known.Risk.Highest == 1 && within(known.Attributes, names) }) {
+				if slices.ContainsFunc(out, func(known StoredRisk) bool {
+					return known.Risk.Highest == 1 && within(known.Attributes, names)
+				}) {
 					continue
 				}
 				work += t.Tuples()

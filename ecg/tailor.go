@@ -46,7 +46,8 @@ type RiskError struct {
 }
 
 func (e *RiskError) Error() string {
-	return fmt.Sprintf("none of %d ways to de-identify stage %s meets the threshold", e.Possible, e.Stage)
+	return fmt.Sprintf("none of %d ways to de-identify stage %s meets the threshold", e.Possible,
+		e.Stage)
 }
 
 // Tailor assesses the stages of one branch of a query in order ([Chen] §4):
@@ -59,7 +60,9 @@ func (e *RiskError) Error() string {
 // The outcome never loses more than generalizing all of the query's attributes
 // at once. score is the sum of local risks before the query. It fails with a
 // [*RiskError] where no way meets the gate.
-func Tailor(ctx context.Context, m Material, stages []Stage, gate Gate, score float64) (*Assessment, error) {
+func Tailor(
+	ctx context.Context, m Material, stages []Stage, gate Gate, score float64,
+) (*Assessment, error) {
 	t := &tailoring{Material: m, gate: gate}
 	for i := range stages {
 		if err := t.stage(ctx, &stages[i], i == len(stages)-1); err != nil {
@@ -67,7 +70,8 @@ func Tailor(ctx context.Context, m Material, stages []Stage, gate Gate, score fl
 		}
 	}
 	a := &Assessment{
-		Stages: stages, Recoding: "none", Gate: gate, LossOf: make(map[string]float64), Score: score, LossOfAll: t.lossOfAll,
+		Stages: stages, Recoding: "none", Gate: gate, LossOf: make(map[string]float64), Score: score,
+		LossOfAll: t.lossOfAll,
 	}
 	switch {
 	case t.way != nil:
@@ -158,7 +162,8 @@ func (t *tailoring) choose(ctx context.Context, s *Stage, last bool, present *Ou
 		o := outcomes[i]
 		acceptable := t.acceptable(o)
 		s.Candidates = append(s.Candidates, Candidate{
-			Attributes: way.Generalized, Recoding: way.Recoding, Risk: o.Risk.Highest, Loss: o.Loss, Feasible: acceptable,
+			Attributes: way.Generalized, Recoding: way.Recoding, Risk: o.Risk.Highest, Loss: o.Loss,
+			Feasible: acceptable,
 		})
 		if acceptable && (best < 0 || compare(&s.Candidates[i], &s.Candidates[best]) < 0) {
 			best = i
@@ -183,7 +188,9 @@ func (t *tailoring) choose(ctx context.Context, s *Stage, last bool, present *Ou
 
 // workOut finds the outcomes of some ways, as many at a time as there are
 // processors.
-func (t *tailoring) workOut(ctx context.Context, attributes []string, ways []Way) ([]*Outcome, error) {
+func (t *tailoring) workOut(
+	ctx context.Context, attributes []string, ways []Way,
+) ([]*Outcome, error) {
 	outcomes := make([]*Outcome, len(ways))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))

@@ -23,7 +23,8 @@ func TestStagesFollowThePlacesOfUse(t *testing.T) {
 	var got []string
 	for _, branch := range branches {
 		for _, s := range branch {
-			got = append(got, fmt.Sprintf("%s after %s: %s %s %v %q", s.Name, s.Follows, s.Table, s.Place, s.Attributes, s.Condition))
+			got = append(got, fmt.Sprintf("%s after %s: %s %s %v %q", s.Name, s.Follows, s.Table, s.Place,
+				s.Attributes, s.Condition))
 		}
 	}
 	want := []string{
@@ -64,7 +65,9 @@ func people(t testing.TB, n int, rng *rand.Rand, values ...int) *anonymize.Table
 	return table
 }
 
-func blockK(k int) []anonymize.Requirement { return []anonymize.Requirement{anonymize.BlockK{K: k}} }
+func blockK(k int) []anonymize.Requirement {
+	return []anonymize.Requirement{anonymize.BlockK{K: k}}
+}
 
 func stagesOf(attributes ...string) []ecg.Stage {
 	var uses []ecg.Use
@@ -75,7 +78,9 @@ func stagesOf(attributes ...string) []ecg.Stage {
 }
 
 // bestByBruteForce tries every subset of the attributes in every recoding.
-func bestByBruteForce(t *testing.T, chain *ecg.Chain, attributes []string) (loss float64, generalized string) {
+func bestByBruteForce(
+	t *testing.T, chain *ecg.Chain, attributes []string,
+) (loss float64, generalized string) {
 	t.Helper()
 	loss = 2
 	risk, size := 2.0, 0
@@ -87,7 +92,8 @@ func bestByBruteForce(t *testing.T, chain *ecg.Chain, attributes []string) (loss
 					names = append(names, name)
 				}
 			}
-			o, err := chain.DeIdentify(t.Context(), attributes, ecg.Way{Generalized: names, Recoding: recoding})
+			o, err := chain.DeIdentify(t.Context(), attributes,
+				ecg.Way{Generalized: names, Recoding: recoding})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +131,8 @@ func TestChoiceEqualsThatOfBruteForce(t *testing.T) {
 		}
 		loss, want := bestByBruteForce(t, chain, attributes)
 		chosen := a.Stages[0].Candidates[0]
-		if got := strings.Join(chosen.Attributes, ",") + " " + chosen.Recoding; a.Loss != loss || got != want {
+		if got := strings.Join(chosen.Attributes, ",") + " " + chosen.Recoding; a.Loss != loss ||
+			got != want {
 			t.Errorf("round %d: %s at %.4f, by brute force %s at %.4f", round, got, a.Loss, want, loss)
 		}
 		if len(chosen.Attributes) < len(attributes) {
@@ -140,16 +147,21 @@ func TestChoiceEqualsThatOfBruteForce(t *testing.T) {
 func TestTailorKeepsEverythingBelowTheThreshold(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 5))
 	table := people(t, 400, rng, 10, 2, 6)
-	chain := &ecg.Chain{Present: anonymize.NewPartition(table), Requirements: blockK(5), Gate: ecg.HighestRisk(5)}
+	chain := &ecg.Chain{
+		Present: anonymize.NewPartition(table), Requirements: blockK(5),
+		Gate: ecg.HighestRisk(5),
+	}
 	a, err := ecg.Tailor(t.Context(), chain, stagesOf("b", "a", "c"), chain.Gate, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := a.Stages
 	if s[0].Action != ecg.ActionNone || s[2].Action != ecg.ActionGeneralize {
-		t.Errorf("actions %s, %s, %s: only what is above the threshold is de-identified", s[0].Action, s[1].Action, s[2].Action)
+		t.Errorf("actions %s, %s, %s: only what is above the threshold is de-identified", s[0].Action,
+			s[1].Action, s[2].Action)
 	}
-	if s[2].Source == nil || s[1].Source == nil || s[1].Source.Attribute != "a" || s[2].Source.Smallest >= 5 {
+	if s[2].Source == nil || s[1].Source == nil || s[1].Source.Attribute != "a" ||
+		s[2].Source.Smallest >= 5 {
 		t.Errorf("the risk of S2 comes from %+v, that of S3 from %+v", s[1].Source, s[2].Source)
 	}
 	for _, stage := range s {
@@ -201,7 +213,8 @@ func TestFullDomainEndsOnManyColumns(t *testing.T) {
 		Recodings: []string{ecg.FullDomain}, Work: 1,
 	}
 	attributes := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
-	a, err := ecg.Tailor(t.Context(), chain, []ecg.Stage{{Name: "S1", Table: "p", Attributes: attributes}}, chain.Gate, 0)
+	a, err := ecg.Tailor(t.Context(), chain,
+		[]ecg.Stage{{Name: "S1", Table: "p", Attributes: attributes}}, chain.Gate, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +226,10 @@ func TestFullDomainEndsOnManyColumns(t *testing.T) {
 func TestTailorRefusesWhatItCannotProtect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 5))
 	table := people(t, 40, rng, 10, 2)
-	chain := &ecg.Chain{Present: anonymize.NewPartition(table), Requirements: blockK(41), Gate: ecg.HighestRisk(41)}
+	chain := &ecg.Chain{
+		Present: anonymize.NewPartition(table), Requirements: blockK(41),
+		Gate: ecg.HighestRisk(41),
+	}
 	_, err := ecg.Tailor(t.Context(), chain, stagesOf("a"), chain.Gate, 0)
 	var risk *ecg.RiskError
 	if !errors.As(err, &risk) || risk.Source.Attribute != "a" {
@@ -221,7 +237,8 @@ func TestTailorRefusesWhatItCannotProtect(t *testing.T) {
 	}
 	chain.Gate, chain.Requirements = ecg.HighestRisk(5), blockK(5)
 	var unknown *ecg.UnknownAttributeError
-	if _, err := ecg.Tailor(t.Context(), chain, stagesOf("height"), chain.Gate, 0); !errors.As(err, &unknown) {
+	if _, err := ecg.Tailor(t.Context(), chain, stagesOf("height"), chain.Gate, 0); !errors.As(err,
+		&unknown) {
 		t.Errorf("an unknown attribute: %v", err)
 	}
 }

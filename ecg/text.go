@@ -29,7 +29,8 @@ func (t *ExplainedTable) text() []string {
 	}
 	lines = append(lines, cut(fmt.Sprintf("  blocks of at least %d subjects; %s risk up to %.4f",
 		t.MinBlock, t.Measure, t.Threshold)))
-	lines = append(lines, fmt.Sprintf("  %-5s %-25s %7s %7s %8s  %s", "stage", "combination", "risk", "after", "loss", "choice"))
+	lines = append(lines, fmt.Sprintf("  %-5s %-25s %7s %7s %8s  %s", "stage", "combination", "risk",
+		"after", "loss", "choice"))
 	for i := range t.Stages {
 		lines = append(lines, t.Stages[i].text()...)
 	}
@@ -43,12 +44,14 @@ func (s *ExplainedStage) text() []string {
 		before = fmt.Sprintf("%.4f", *s.RiskBefore)
 	}
 	lines := []string{
-		cut(fmt.Sprintf("  %-5s %-25s %7s %7s %8s  %s", s.Stage, shortened(list(s.Attributes), 25), before,
+		cut(fmt.Sprintf("  %-5s %-25s %7s %7s %8s  %s", s.Stage, shortened(list(s.Attributes), 25),
+			before,
 			fmt.Sprintf("%.4f", s.RiskAfter), fmt.Sprintf("%.1f %%", 100*s.Loss), s.choice())),
 		cut(fmt.Sprintf("        %s: %s", s.Place, s.Condition)),
 	}
 	if s.Source != nil {
-		lines = append(lines, cut(fmt.Sprintf("        risk from %s: %d classes below k, %d subjects, smallest %d",
+		lines = append(lines, cut(fmt.Sprintf("        risk from %s: %d classes below k, %d subjects, "+
+			"smallest %d",
 			s.Source.Attribute, s.Source.Classes, s.Source.Subjects, s.Source.Smallest)))
 	}
 	for _, c := range s.Candidates {
@@ -59,7 +62,8 @@ func (s *ExplainedStage) text() []string {
 		case !c.Feasible:
 			mark = "x"
 		}
-		lines = append(lines, cut(fmt.Sprintf("      %s %-33s %9.4f %8s  %s", mark, shortened(list(c.Attributes), 33),
+		lines = append(lines, cut(fmt.Sprintf("      %s %-33s %9.4f %8s  %s", mark,
+			shortened(list(c.Attributes), 33),
 			c.Risk, fmt.Sprintf("%.1f %%", 100*c.Loss), c.Recoding)))
 	}
 	if s.Possible > 0 {

@@ -16,8 +16,12 @@ var files embed.FS
 // only what those before it have made. privileges.sql comes last, because it
 // takes and gives the rights on everything.
 var parts = []string{
-	"roles.sql", "tables.sql", "locks.sql", "views.sql", "audit.sql", "rights.sql", "hierarchies.sql", "policy.sql", "setvalued.sql", "publications.sql", "rows.sql",
-	"workload.sql", "effects.sql", "progress.sql", "schedules.sql", "waiting.sql", "parent.sql", "datasets.sql", "families.sql", "facts.sql", "values.sql", "deltas.sql", "telling.sql", "handover.sql", "activation.sql", "erasure.sql", "unprotect.sql", "reports.sql", "fidelity.sql", "logins.sql", "admission.sql", "casecount.sql", "installation.sql", "privileges.sql",
+	"roles.sql", "tables.sql", "locks.sql", "views.sql", "audit.sql", "rights.sql", "hierarchies.sql",
+	"policy.sql", "setvalued.sql", "publications.sql", "rows.sql",
+	"workload.sql", "effects.sql", "progress.sql", "schedules.sql", "waiting.sql", "parent.sql",
+	"datasets.sql", "families.sql", "facts.sql", "values.sql", "deltas.sql", "telling.sql",
+	"handover.sql", "activation.sql", "erasure.sql", "unprotect.sql", "reports.sql", "fidelity.sql",
+	"logins.sql", "admission.sql", "casecount.sql", "installation.sql", "privileges.sql",
 }
 
 // Script creates or upgrades the SQL side. It is idempotent and runs as one

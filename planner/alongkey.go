@@ -21,7 +21,8 @@ import (
 // alongTheKey is a statement with such queries in place of those; "" if it has none. It is no
 // longer than the parser's library can write.
 func (b *binder) alongTheKey(tree *pg.ParseResult) string {
-	if len(tree.Stmts) != 1 || len(b.tokens) > 2*maxFormTokens || tree.Stmts[0].Stmt.GetSelectStmt() == nil {
+	if len(tree.Stmts) != 1 || len(b.tokens) > 2*maxFormTokens ||
+		tree.Stmts[0].Stmt.GetSelectStmt() == nil {
 		return ""
 	}
 	stmt := proto.Clone(tree.Stmts[0].Stmt).(*pg.Node)
@@ -32,10 +33,13 @@ func (b *binder) alongTheKey(tree *pg.ParseResult) string {
 	changed := false
 	for _, s := range queries {
 		if s.Op != pg.SetOperation_SETOP_NONE || s.IntoClause != nil ||
-			len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 || len(s.LockingClause) > 0 || len(s.ValuesLists) > 0 {
+			len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 || len(s.LockingClause) > 0 ||
+			len(s.ValuesLists) > 0 {
 			continue
 		}
-		for _, rewrite := range []func(*subjectCounter, *pg.SelectStmt) bool{(*subjectCounter).countsSubjects, (*subjectCounter).groupsBySubject} {
+		for _, rewrite := range []func(*subjectCounter, *pg.SelectStmt) bool{
+			(*subjectCounter).countsSubjects, (*subjectCounter).groupsBySubject,
+		} {
 			// What does not fit is left as it is.
 			of := proto.Clone(s).(*pg.SelectStmt)
 			if rewrite(&subjectCounter{b: b, named: named}, of) {
@@ -122,7 +126,8 @@ func columnNode(table, column string) *pg.Node {
 
 // groupsBySubject rewrites a query over a child alone that is grouped by its key.
 func (c *subjectCounter) groupsBySubject(s *pg.SelectStmt) bool {
-	if !c.from(s) || c.parent != nil || len(s.GroupClause) != 1 || !c.isKey(grouping(s)) || s.GroupDistinct ||
+	if !c.from(s) || c.parent != nil || len(s.GroupClause) != 1 || !c.isKey(grouping(s)) ||
+		s.GroupDistinct ||
 		len(s.SortClause) > 0 || s.LimitCount != nil || s.LimitOffset != nil {
 		return false
 	}
@@ -156,7 +161,8 @@ func (c *subjectCounter) groupsBySubject(s *pg.SelectStmt) bool {
 
 // grouping is what a query is grouped by, be it by the place of a column.
 func grouping(s *pg.SelectStmt) *pg.Node {
-	if at := s.GroupClause[0].GetAConst().GetIval(); at != nil && at.Ival >= 1 && int(at.Ival) <= len(s.TargetList) {
+	if at := s.GroupClause[0].GetAConst().GetIval(); at != nil && at.Ival >= 1 &&
+		int(at.Ival) <= len(s.TargetList) {
 		return s.TargetList[at.Ival-1].GetResTarget().GetVal()
 	}
 	return s.GroupClause[0]
@@ -180,7 +186,8 @@ func (c *subjectCounter) perSubject(node *pg.Node, inside []*pg.Node) {
 			c.failed = true
 			return
 		}
-		if last(f.Funcname) == "count" && !f.AggDistinct && f.AggFilter == nil && len(f.Args) == 1 && c.isKey(f.Args[0]) {
+		if last(f.Funcname) == "count" && !f.AggDistinct && f.AggFilter == nil && len(f.Args) == 1 &&
+			c.isKey(f.Args[0]) {
 			f.Args, f.AggStar = nil, true
 		}
 		node.Node = c.subLink(pg.SubLinkType_EXPR_SUBLINK, &pg.Node{Node: n}, inside).Node

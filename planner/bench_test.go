@@ -16,14 +16,18 @@ func BenchmarkPlanning(b *testing.B) {
 	snapshot := hospitalSnapshot()
 	for name, statement := range map[string]string{
 		"small": "SELECT age, zip FROM patients WHERE age > 30",
-		"large": `WITH old AS (SELECT age, zip, sex, cost FROM patients WHERE age > 60 AND diagnosis LIKE 'flu%'),
+		"large": `WITH old AS (SELECT age, zip, sex, cost FROM patients WHERE age > 60
+			AND diagnosis LIKE 'flu%'),
 			areas AS (SELECT zip, count(*) AS n, avg(cost) AS mean FROM old GROUP BY zip HAVING count(*) > 3)
-			SELECT a.zip, z.city, a.n, a.mean, (SELECT count(*) FROM patients p WHERE p.zip = a.zip AND p.sex = 'male') AS men,
+			SELECT a.zip, z.city, a.n, a.mean, (SELECT count(*) FROM patients p WHERE p.zip = a.zip
+				AND p.sex = 'male') AS men,
 			rank() OVER (PARTITION BY z.city ORDER BY a.mean DESC)
-			FROM areas a JOIN zip_city z ON z.zip = a.zip WHERE EXISTS (SELECT FROM old WHERE old.zip = a.zip)
+			FROM areas a JOIN zip_city z ON z.zip = a.zip WHERE EXISTS (SELECT FROM old
+				WHERE old.zip = a.zip)
 			UNION ALL SELECT zip, 'all', 0, 0, 0, 0 FROM patients ORDER BY 1, 2 LIMIT 100`,
 		// As tools write it for a choice out of a long list, and for groups made by hand.
-		"long": "SELECT CASE" + repeated(200, " WHEN zip = '1%04d' THEN 'north'", "") + " ELSE zip END AS region, count(*) FROM patients WHERE zip IN (" +
+		"long": "SELECT CASE" + repeated(200, " WHEN zip = '1%04d' THEN 'north'", "") +
+			" ELSE zip END AS region, count(*) FROM patients WHERE zip IN (" +
 			repeated(1000, "'2%04d'", ", ") + ") AND " + repeated(200, "age <> %d", " AND ") + " GROUP BY 1",
 	} {
 		plan, err := planner.Make(statement, session, snapshot)

@@ -21,7 +21,8 @@ func (b *binder) beside(s *pg.RawStmt) error {
 		*pg.Node_DeclareCursorStmt, *pg.Node_FetchStmt, *pg.Node_ClosePortalStmt, *pg.Node_DeallocateStmt:
 		return nil
 	case *pg.Node_CreateTableAsStmt:
-		if n.CreateTableAsStmt.Objtype == pg.ObjectType_OBJECT_TABLE && n.CreateTableAsStmt.Into.GetRel().GetRelpersistence() == "t" {
+		if n.CreateTableAsStmt.Objtype == pg.ObjectType_OBJECT_TABLE &&
+			n.CreateTableAsStmt.Into.GetRel().GetRelpersistence() == "t" {
 			return nil
 		}
 	case *pg.Node_DropStmt:
@@ -40,6 +41,8 @@ func (b *binder) beside(s *pg.RawStmt) error {
 			return nil
 		}
 	}
-	return sqlstate.New(sqlstate.FeatureNotSupported, "this statement cannot stand beside one over protected tables in one text").
-		WithHint("Send it on its own: what it runs would be recorded as the other.").At(b.statement, b.textStart(int(s.StmtLocation)))
+	return sqlstate.New(sqlstate.FeatureNotSupported,
+		"this statement cannot stand beside one over protected tables in one text").
+		WithHint("Send it on its own: what it runs would be recorded as the other.").
+		At(b.statement, b.textStart(int(s.StmtLocation)))
 }

@@ -189,7 +189,10 @@ func (b *binder) values(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 		}
 	}
 	for range s.ValuesLists[0].GetList().GetItems() {
-		bound.add(column{name: "column" + strconv.Itoa(len(bound.columns)+1), provenance: provenance{kind: Computed}}, origin{})
+		bound.add(column{
+			name:       "column" + strconv.Itoa(len(bound.columns)+1),
+			provenance: provenance{kind: Computed},
+		}, origin{})
 	}
 	return bound, b.spend(bound)
 }
@@ -203,7 +206,8 @@ func (q *boundQuery) add(c column, label origin) {
 // tail binds what stands behind the target list and its grouping.
 func (b *binder) tail(s *pg.SelectStmt, sc *scope, bound *boundQuery) error {
 	for _, item := range s.SortClause {
-		if err := b.ownOperator(item.GetSortBy().GetUseOp(), int(item.GetSortBy().GetLocation())); err != nil {
+		if err := b.ownOperator(item.GetSortBy().GetUseOp(),
+			int(item.GetSortBy().GetLocation())); err != nil {
 			return err
 		}
 		if err := b.ordering(item.GetSortBy().GetNode(), sc, bound); err != nil {
@@ -249,7 +253,8 @@ func (b *binder) ordering(node *pg.Node, sc *scope, bound *boundQuery) error {
 // refuseClauses ends statements that would write or lock.
 func (b *binder) refuseClauses(s *pg.SelectStmt) error {
 	if s.IntoClause != nil && !b.keeps {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "SELECT INTO is not supported inside another statement").
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"SELECT INTO is not supported inside another statement").
 			WithHint("Write SELECT INTO TEMP, or CREATE TEMP TABLE ... AS, on its own.")
 	}
 	if len(s.LockingClause) > 0 {
@@ -272,7 +277,10 @@ func (b *binder) use(o origin, place ecg.Place) {
 	if child := o.entry.via; child != nil {
 		table, attribute = child, child.Parent.Lends(attribute)
 	}
-	b.plan.note(ecg.Use{Place: place, Table: table.String(), Attribute: attribute, Condition: condition, Exactly: b.exactly || place == ecg.Join})
+	b.plan.note(ecg.Use{
+		Place: place, Table: table.String(), Attribute: attribute,
+		Condition: condition, Exactly: b.exactly || place == ecg.Join,
+	})
 }
 
 // useExactly notes that the values of a quasi-identifier themselves matter.

@@ -61,7 +61,9 @@ func TestTheDeepestTextsAllowedArePlanned(t *testing.T) {
 			tooLarge := func(n int) bool {
 				_, err := planner.Make(bomb(shape, n), session, snapshot)
 				var refusal *sqlstate.Error
-				return errors.As(err, &refusal) && slices.Contains([]sqlstate.Code{sqlstate.StatementTooComplex, sqlstate.ProgramLimitExceeded}, refusal.Code)
+				return errors.As(err, &refusal) &&
+					slices.Contains([]sqlstate.Code{sqlstate.StatementTooComplex, sqlstate.ProgramLimitExceeded},
+						refusal.Code)
 			}
 			least, most := 1, 300_000
 			if !tooLarge(most) {

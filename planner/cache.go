@@ -44,14 +44,17 @@ func (p *Plan) Bytes() int {
 	if p.text == nil {
 		return 0
 	}
-	n := planBytes + len(p.text.statement) + len(p.Asked) + planPartBytes*(len(p.text.edits)+len(p.Outputs)+len(p.Uses))
+	n := planBytes + len(p.text.statement) + len(p.Asked) +
+		planPartBytes*(len(p.text.edits)+len(p.Outputs)+len(p.Uses))
 	for _, e := range p.text.edits {
 		n += len(e.text)
 	}
 	return n
 }
 
-func (c *cached) bytes() int { return c.plan.Bytes() + len(c.key.searchPath) + len(c.key.temporary) }
+func (c *cached) bytes() int {
+	return c.plan.Bytes() + len(c.key.searchPath) + len(c.key.temporary)
+}
 
 // NewCache makes an empty cache.
 func NewCache() *Cache {
@@ -65,7 +68,8 @@ func (c *Cache) Make(statement string, session Session, snapshot *catalog.Snapsh
 		return Make(statement, session, snapshot)
 	}
 	key := cacheKey{
-		statement: statement, database: session.Database, searchPath: strings.Join(session.SearchPath, "\x00"),
+		statement: statement, database: session.Database, searchPath: strings.Join(session.SearchPath,
+			"\x00"),
 		temporary: temporaryKey(session.Temporary), values: session.Values,
 	}
 	if p := c.find(key, snapshot); p != nil {

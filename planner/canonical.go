@@ -175,7 +175,8 @@ func (c *canonicalizer) grouped(query *pg.SelectStmt, key *pg.ColumnRef) bool {
 		!slices.Contains([]string{"=", "<", ">", "<=", ">=", "<>"}, last(e.Name)) {
 		return true
 	}
-	if count.AggStar && last(count.Funcname) == "count" && count.AggFilter == nil && count.Over == nil {
+	if count.AggStar && last(count.Funcname) == "count" && count.AggFilter == nil &&
+		count.Over == nil {
 		c.form.having = fmt.Sprintf(" %s %d", last(e.Name), number.Ival)
 	}
 	return true

@@ -22,7 +22,8 @@ var steadyFunctions = []string{
 	"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp",
 	"percentile_cont", "percentile_disc", "mode",
 	"row_number", "rank", "dense_rank", "lag", "lead", "first_value", "last_value", "nth_value",
-	"abs", "ceil", "ceiling", "floor", "round", "trunc", "sign", "mod", "power", "sqrt", "width_bucket",
+	"abs", "ceil", "ceiling", "floor", "round", "trunc", "sign", "mod", "power", "sqrt",
+	"width_bucket",
 	"lower", "upper", "left", "right", "substring", "substr", "length", "char_length", "btrim",
 	"ltrim", "rtrim", "replace", "split_part", "starts_with", "strpos", "position", "lpad", "rpad",
 	"date_part", "extract", "date_trunc", "make_date",
@@ -47,10 +48,12 @@ var (
 	// dayIn finds what PostgreSQL may read as a day: any signs part its numbers.
 	dayIn    = regexp.MustCompile(`\d+[^0-9A-Za-z:]+\d+[^0-9A-Za-z:]+\d+`)
 	momentIn = regexp.MustCompile(`(?i)(^|[^a-z])(now|today|tomorrow|yesterday)($|[^a-z])`)
-	monthIn  = regexp.MustCompile(`(?i)(^|[^a-z])(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|` +
-		`aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?)($|[^a-z])`)
-	digitIn  = regexp.MustCompile(`\d`)
-	negative = regexp.MustCompile(`^\s*-\d[\d.]*[^\d.].*\d`) // the sign is that of all by IntervalStyle
+	monthIn  = regexp.MustCompile(
+		`(?i)(^|[^a-z])(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|` +
+			`aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?)($|[^a-z])`)
+	digitIn = regexp.MustCompile(`\d`)
+	// the sign is that of all by IntervalStyle
+	negative = regexp.MustCompile(`^\s*-\d[\d.]*[^\d.].*\d`)
 	duration = regexp.MustCompile(`^\d+ (day|week|month|year|hour|minute|second)s?$`)
 )
 
@@ -59,7 +62,9 @@ var (
 func steadyText(text string) bool {
 	return !momentIn.MatchString(text) && !negative.MatchString(text) &&
 		(!monthIn.MatchString(text) || !digitIn.MatchString(text)) &&
-		!slices.ContainsFunc(dayIn.FindAllString(text, -1), func(day string) bool { return !isoDay.MatchString(day) })
+		!slices.ContainsFunc(dayIn.FindAllString(text, -1), func(day string) bool {
+			return !isoDay.MatchString(day)
+		})
 }
 
 // steadyOperators do not depend on the session either.

@@ -54,7 +54,8 @@ func joined(word string, list ...judged) judged {
 // certaintyCall binds a call of one of them.
 func (b *binder) certaintyCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	name := last(f.Funcname)
-	modified := f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggOrder != nil || f.FuncVariadic
+	modified := f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggOrder != nil ||
+		f.FuncVariadic
 	if len(f.Args) != 1 || modified {
 		return b.uncertain(f, int(f.Location))
 	}

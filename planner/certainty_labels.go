@@ -101,7 +101,8 @@ func (o labelled) measured(operator, c string) judged {
 	}
 	beyond := func(before string, open bool, strict, behind string) []edit {
 		return slices.Concat(
-			o.high(before+"(", " "+strict+" "+c+" OR "), o.high("", " = "+c+" AND "), atEnd(open), words(")"+behind))
+			o.high(before+"(", " "+strict+" "+c+" OR "), o.high("", " = "+c+" AND "), atEnd(open),
+			words(")"+behind))
 	}
 	switch operator {
 	case ">=":
@@ -209,7 +210,8 @@ func (o labelled) begins(prefix string, not bool) judged {
 	left := func(text, n string) string { return "pg_catalog.left(" + text + ", " + n + ")" }
 	is := words("(" + left(o.kept(), length(prefix)) + " = " + prefix + ")")
 	least := "LEAST(" + length(prefix) + ", " + length(o.kept()) + ")"
-	may := o.exact("("+o.present()+" AND CASE WHEN ", " THEN "+left(o.value(), length(prefix))+" = "+prefix+
-		" ELSE "+left(o.kept(), least)+" = "+left(prefix, least)+" END)")
+	may := o.exact("("+o.present()+" AND CASE WHEN ",
+		" THEN "+left(o.value(), length(prefix))+" = "+prefix+
+			" ELSE "+left(o.kept(), least)+" = "+left(prefix, least)+" END)")
 	return o.judgement(is, may, not)
 }

@@ -35,9 +35,13 @@ func (b *binder) commandOf(s *pg.RawStmt, start, end int) (*command, error) {
 		if n.CreateTableAsStmt.Objtype != pg.ObjectType_OBJECT_TABLE {
 			return nil, nil
 		}
-		return b.keptCommand(n.CreateTableAsStmt.Query.GetSelectStmt(), n.CreateTableAsStmt.Into, start, end)
+		return b.keptCommand(n.CreateTableAsStmt.Query.GetSelectStmt(), n.CreateTableAsStmt.Into,
+			start, end)
 	case *pg.Node_DeclareCursorStmt:
-		c := &command{query: n.DeclareCursorStmt.Query.GetSelectStmt(), start: b.behind(pg.Token_FOR, start), end: end}
+		c := &command{
+			query: n.DeclareCursorStmt.Query.GetSelectStmt(),
+			start: b.behind(pg.Token_FOR, start), end: end,
+		}
 		hold := n.DeclareCursorStmt.Options&cursorHold != 0
 		b.plan.Cursors = append(b.plan.Cursors, Cursor{Name: n.DeclareCursorStmt.Portalname, Hold: hold})
 		return c, nil
@@ -50,7 +54,10 @@ func (b *binder) commandOf(s *pg.RawStmt, start, end int) (*command, error) {
 		if query == nil || intoOf(query) != nil {
 			return nil, nil
 		}
-		return &command{query: query, start: b.explained(start, len(n.ExplainStmt.Options) > 0), end: end, kept: true, explains: true}, nil
+		return &command{
+			query: query, start: b.explained(start, len(n.ExplainStmt.Options) > 0), end: end,
+			kept: true, explains: true,
+		}, nil
 	}
 	return nil, nil
 }
@@ -68,9 +75,12 @@ func intoOf(s *pg.SelectStmt) *pg.IntoClause {
 
 // keptCommand is a query whose rows go into a table. Only a temporary one
 // stays with the session, whose role has been shown them.
-func (b *binder) keptCommand(query *pg.SelectStmt, into *pg.IntoClause, start, end int) (*command, error) {
+func (b *binder) keptCommand(
+	query *pg.SelectStmt, into *pg.IntoClause, start, end int,
+) (*command, error) {
 	if into.GetRel().GetRelpersistence() != "t" {
-		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "answers about a protected table can only be kept in a temporary table").
+		return nil, sqlstate.New(sqlstate.FeatureNotSupported,
+			"answers about a protected table can only be kept in a temporary table").
 			WithHint("Write CREATE TEMP TABLE or SELECT INTO TEMP: others could read a lasting one.").
 			At(b.statement, int(into.GetRel().GetLocation()))
 	}
@@ -83,7 +93,8 @@ func (b *binder) copyOut(c *pg.CopyStmt, start int) (*command, error) {
 		return nil, nil
 	}
 	if c.Filename != "" || c.IsProgram {
-		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, "answers about a protected table cannot be written to a file of the server").
+		return nil, sqlstate.New(sqlstate.InsufficientPrivilege,
+			"answers about a protected table cannot be written to a file of the server").
 			WithHint("COPY (SELECT ...) TO STDOUT sends them to the client.")
 	}
 	open := b.tokenAt(b.behind(pg.Token_COPY, start))

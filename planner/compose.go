@@ -17,16 +17,20 @@ func (b *binder) withClause(w *pg.WithClause, sc *scope) error {
 		cte := node.GetCommonTableExpr()
 		query := cte.GetCtequery().GetSelectStmt()
 		if query == nil {
-			return sqlstate.New(sqlstate.FeatureNotSupported, "WITH can only hold SELECT where a protected table is read").
+			return sqlstate.New(sqlstate.FeatureNotSupported,
+				"WITH can only hold SELECT where a protected table is read").
 				At(b.statement, int(cte.GetLocation()))
 		}
 		if w.Recursive && mentions(cte.Ctequery, w.Ctes[i:]) {
 			if b.concerns(cte.Ctequery, sc) {
-				return sqlstate.New(sqlstate.FeatureNotSupported, "WITH RECURSIVE cannot read a protected table").
-					WithHint("Read the table in a query of WITH that does not refer to itself, and recurse over that one's result in a temporary table.").
+				return sqlstate.New(sqlstate.FeatureNotSupported,
+					"WITH RECURSIVE cannot read a protected table").
+					WithHint("Read the table in a query of WITH that does not refer to itself, and recurse over "+
+						"that one's result in a temporary table.").
 					At(b.statement, int(cte.Location))
 			}
-			sc.ctes[cte.Ctename] = &boundQuery{columns: renamed(nil, false, cte.Aliascolnames)} // more is not known
+			// more is not known
+			sc.ctes[cte.Ctename] = &boundQuery{columns: renamed(nil, false, cte.Aliascolnames)}
 			continue
 		}
 		bound, err := b.selectStmt(query, sc, false)

@@ -20,7 +20,8 @@ func startsItems(t pg.Token) bool {
 // endsItem says whether a token ends the item of a clause at its own depth.
 func endsItem(t pg.Token) bool {
 	switch t {
-	case pg.Token_JOIN, pg.Token_LEFT, pg.Token_RIGHT, pg.Token_INNER_P, pg.Token_FULL, pg.Token_CROSS, pg.Token_NATURAL:
+	case pg.Token_JOIN, pg.Token_LEFT, pg.Token_RIGHT, pg.Token_INNER_P, pg.Token_FULL, pg.Token_CROSS,
+		pg.Token_NATURAL:
 		return true
 	}
 	return endsClause(t)
@@ -135,7 +136,8 @@ func (b *binder) redacted(tokens []*pg.ScanToken) string {
 			out.WriteByte(' ')
 		}
 		switch t.Token {
-		case pg.Token_ICONST, pg.Token_FCONST, pg.Token_SCONST, pg.Token_BCONST, pg.Token_XCONST, pg.Token_USCONST:
+		case pg.Token_ICONST, pg.Token_FCONST, pg.Token_SCONST, pg.Token_BCONST, pg.Token_XCONST,
+			pg.Token_USCONST:
 			out.WriteByte('?')
 		default:
 			out.WriteString(b.statement[t.Start:t.End])

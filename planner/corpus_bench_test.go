@@ -56,7 +56,9 @@ func BenchmarkPlanningTheCorpus(b *testing.B) {
 		least[i]["own"] = least[i]["new"] - least[i]["scan"] - least[i]["parse"]
 	}
 	for _, phase := range []string{"scan", "parse", "own", "new", "cached"} {
-		slices.SortFunc(least, func(x, y map[string]time.Duration) int { return int(x[phase] - y[phase]) })
+		slices.SortFunc(least, func(x, y map[string]time.Duration) int {
+			return int(x[phase] - y[phase])
+		})
 		at := func(i int) float64 { return float64(least[i][phase].Nanoseconds()) / 1000 }
 		b.ReportMetric(at(len(least)/2), phase+"-median-µs")
 		b.ReportMetric(at(len(least)*95/100), phase+"-p95-µs")

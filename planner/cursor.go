@@ -35,7 +35,8 @@ func FetchingOf(statement string) (f Fetching, ok bool) {
 		return f, false
 	}
 	text, tokens, err := scanBounded(statement)
-	if err != nil || len(tokens) == 0 || !slices.Contains(fetchingWords, strings.ToLower(statement[tokens[0].Start:tokens[0].End])) {
+	if err != nil || len(tokens) == 0 ||
+		!slices.Contains(fetchingWords, strings.ToLower(statement[tokens[0].Start:tokens[0].End])) {
 		return f, false
 	}
 	tree, err := pg.Parse(text)
@@ -71,7 +72,8 @@ func FetchingOf(statement string) (f Fetching, ok bool) {
 // one: it fetches from it, or has a block that may, or is not understood. SQL in strings
 // that are computed is not seen.
 func MayFetch(statement string, named func(cursor string) bool) bool {
-	if lower := strings.ToLower(statement); !strings.Contains(lower, "fetch") && !strings.Contains(lower, "move") {
+	if lower := strings.ToLower(statement); !strings.Contains(lower, "fetch") &&
+		!strings.Contains(lower, "move") {
 		return false
 	}
 	text, _, err := scanBounded(statement)

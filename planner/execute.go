@@ -51,7 +51,8 @@ func ExecutionOf(text string) (e *Execution, ok bool) {
 	b := &binder{source: source}
 	for _, s := range tree.Stmts {
 		switch s.Stmt.GetNode().(type) {
-		case *pg.Node_PrepareStmt, *pg.Node_DeallocateStmt, *pg.Node_DiscardStmt, *pg.Node_DoStmt, *pg.Node_CallStmt:
+		case *pg.Node_PrepareStmt, *pg.Node_DeallocateStmt, *pg.Node_DiscardStmt, *pg.Node_DoStmt,
+			*pg.Node_CallStmt:
 			return nil, false
 		}
 		x := executed(s.Stmt)
@@ -92,7 +93,10 @@ func (b *binder) callOf(x *pg.ExecuteStmt, offset int) (c call, ok bool) {
 			break
 		}
 		before := b.tokens[at-1].Token
-		if slices.Contains([]pg.Token{pg.Token_AS, pg.Token_EXPLAIN, pg.Token_ANALYZE, pg.Token_VERBOSE, pg.Token_ASCII_41}, before) {
+		if slices.Contains([]pg.Token{
+			pg.Token_AS, pg.Token_EXPLAIN, pg.Token_ANALYZE, pg.Token_VERBOSE,
+			pg.Token_ASCII_41,
+		}, before) {
 			break
 		}
 	}
@@ -221,7 +225,9 @@ func (c *call) write(out *strings.Builder, o opened) (parts []part, refusal *sql
 	for _, p := range o.params {
 		a := c.arguments[p.number-1]
 		if !a.steady && uses[p.number] > 1 {
-			return nil, sqlstate.New(sqlstate.FeatureNotSupported, "an expression cannot stand for parameter $%d, which statement %q uses more than once", p.number, c.name).
+			return nil, sqlstate.New(sqlstate.FeatureNotSupported,
+				"an expression cannot stand for parameter $%d, which statement %q uses more than once",
+				p.number, c.name).
 				WithHint("Write its value: over protected tables, arguments are put in place of parameters.")
 		}
 		out.WriteString(o.query[from:p.start])
@@ -259,15 +265,19 @@ func (b *binder) assertAlone(stmts []*pg.RawStmt) error {
 		} else if declared != nil {
 			cursor = declared.Portalname
 		}
-		stranger := cursor != "" && !slices.ContainsFunc(b.plan.Cursors, func(c Cursor) bool { return c.Name == cursor })
+		stranger := cursor != "" && !slices.ContainsFunc(b.plan.Cursors, func(c Cursor) bool {
+			return c.Name == cursor
+		})
 		if executed(s.Stmt) == nil && prepared == nil && !stranger {
 			if err := b.beside(s); err != nil {
 				return err
 			}
 			continue
 		}
-		return sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE, EXECUTE and other cursors cannot stand beside statements over protected tables").
-			WithHint("Send them on their own: what they read is recorded by itself.").At(b.statement, b.textStart(int(s.StmtLocation)))
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"PREPARE, EXECUTE and other cursors cannot stand beside statements over protected tables").
+			WithHint("Send them on their own: what they read is recorded by itself.").
+			At(b.statement, b.textStart(int(s.StmtLocation)))
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 // prepared is a statement as the server tells of it.
 func prepared(t *testing.T, text string, types ...string) *planner.Prepared {
 	t.Helper()
-	kept := regexp.MustCompile(planner.KeptForm).FindStringSubmatch(planner.Keep("PREPARE q AS SELECT 1", text))
+	kept := regexp.MustCompile(planner.KeptForm).
+		FindStringSubmatch(planner.Keep("PREPARE q AS SELECT 1", text))
 	if kept == nil {
 		t.Fatal("what is kept is not found again")
 	}
@@ -37,28 +38,43 @@ func TestEXECUTEIsReplacedByTheStatementThatItRuns(t *testing.T) {
 			"a column without a name", "PREPARE q AS SELECT $1, ($2) COLLATE \"C\", $2 || 'x' FROM patients",
 			[]string{"t", "u"},
 			"EXECUTE q (1, E'\\'b(,')",
-			`SELECT (SELECT CAST(1 AS t) AS "?column?"), ((SELECT CAST(E'\'b(,' AS u) AS "?column?")) COLLATE "C", CAST(E'\'b(,' AS u) || 'x' FROM patients`,
+			`SELECT (SELECT CAST(1 AS t) AS "?column?"), ` +
+				`((SELECT CAST(E'\'b(,' AS u) AS "?column?")) COLLATE "C", CAST(E'\'b(,' AS u) || 'x' ` +
+				`FROM patients`,
 		},
 		{
 			"expressions, with commas and comments", "PREPARE q AS SELECT 1 FROM patients WHERE age = $1",
 			[]string{"t"},
 			"EXECUTE q (greatest(1, (2)) -- )\n + (ARRAY[1,2])[1] /* , */)",
-			"SELECT 1 FROM patients WHERE age = (SELECT CAST(greatest(1, (2)) -- )\n + (ARRAY[1,2])[1] AS t))",
+			"SELECT 1 FROM patients WHERE age = (SELECT CAST(greatest(1, (2)) -- )\n + " +
+				"(ARRAY[1,2])[1] AS t))",
 		},
 		{
-			"inside of others", "PREPARE q AS SELECT age FROM patients", nil, "BEGIN; CREATE TEMP TABLE execute (execute) AS EXECUTE q WITH NO DATA; EXPLAIN (TAILOR) EXECUTE q; EXECUTE q",
-			"BEGIN; CREATE TEMP TABLE execute (execute) AS SELECT age FROM patients WITH NO DATA; EXPLAIN (TAILOR) SELECT age FROM patients; SELECT age FROM patients",
+			"inside of others", "PREPARE q AS SELECT age FROM patients", nil,
+			"BEGIN; CREATE TEMP TABLE execute (execute) AS EXECUTE q WITH NO DATA; EXPLAIN (TAILOR) " +
+				"EXECUTE q; EXECUTE q",
+			"BEGIN; CREATE TEMP TABLE execute (execute) AS SELECT age FROM patients WITH NO DATA; EXPLAIN " +
+				"(TAILOR) SELECT age FROM patients; SELECT age FROM patients",
 		},
 		{
-			"parameters in strings", "PREPARE q AS SELECT '$1', $$ $1 $$ FROM patients /* $1 */ WHERE age = $1 -- $1",
+			"parameters in strings",
+			"PREPARE q AS SELECT '$1', $$ $1 $$ FROM patients /* $1 */ WHERE age = $1 -- $1",
 			[]string{"t"},
 			"EXECUTE q (1)",
 			"SELECT '$1', $$ $1 $$ FROM patients /* $1 */ WHERE age = CAST(1 AS t)",
 		},
-		{"other numbers of arguments", "PREPARE q AS SELECT age FROM patients WHERE age = $1", []string{"t"}, "EXECUTE q (1, 2)", "EXECUTE q (1, 2)"},
+		{
+			"other numbers of arguments", "PREPARE q AS SELECT age FROM patients WHERE age = $1",
+			[]string{"t"},
+			"EXECUTE q (1, 2)", "EXECUTE q (1, 2)",
+		},
 		{"what was not kept", "PREPARE q AS INSERT INTO names SELECT 1", nil, "EXECUTE q", "EXECUTE q"},
 		{"two statements", "SELECT 1; PREPARE q AS SELECT 1", nil, "EXECUTE q", "EXECUTE q"},
-		{"more parameters than the server knows", "PREPARE q AS SELECT $2, $99999999999 FROM patients", []string{"t"}, "EXECUTE q (1)", "EXECUTE q (1)"},
+		{
+			"more parameters than the server knows", "PREPARE q AS SELECT $2, $99999999999 FROM patients",
+			[]string{"t"},
+			"EXECUTE q (1)", "EXECUTE q (1)",
+		},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			e, ok := planner.ExecutionOf(c.execute)
@@ -80,14 +96,17 @@ func TestEXECUTEIsReplacedByTheStatementThatItRuns(t *testing.T) {
 			if err != nil || got != c.want {
 				t.Errorf("%v\n%s\nwant\n%s", err, got, c.want)
 			}
-			if resolved, err := e.Resolve(make([]*planner.Prepared, len(all))); err != nil || resolved != nil {
+			if resolved, err := e.Resolve(make([]*planner.Prepared, len(all))); err != nil ||
+				resolved != nil {
 				t.Errorf("of unprotected ones: %v, %v", err, resolved)
 			}
 		})
 	}
 	for _, text := range []string{
-		"SELECT 'execute'", "EXECUTE", "PREPARE q AS SELECT 1; EXECUTE q", "DO 'x'; EXECUTE q", "EXECUTE q (age)", "EXECUTE q ((SELECT 1))",
-		"EXECUTE q ($1)", "DISCARD ALL; EXECUTE q", "EXECUTE U&\"q\"", "CREATE FUNCTION execute() RETURNS int LANGUAGE sql AS 'EXECUTE q'",
+		"SELECT 'execute'", "EXECUTE", "PREPARE q AS SELECT 1; EXECUTE q", "DO 'x'; EXECUTE q",
+		"EXECUTE q (age)", "EXECUTE q ((SELECT 1))",
+		"EXECUTE q ($1)", "DISCARD ALL; EXECUTE q", "EXECUTE U&\"q\"",
+		"CREATE FUNCTION execute() RETURNS int LANGUAGE sql AS 'EXECUTE q'",
 		strings.Repeat("EXECUTE q;", 100), "EXECUTE q (" + strings.Repeat("1,", 9000) + "1)",
 	} {
 		if _, ok := planner.ExecutionOf(text); ok {
@@ -102,15 +121,18 @@ func TestPlacesInWhatStandsForEXECUTEAreInTheClientsText(t *testing.T) {
 	if !ok {
 		t.Fatal("it is no EXECUTE")
 	}
-	resolved, err := e.Resolve([]*planner.Prepared{prepared(t, "PREPARE q AS SELECT wrong, $1 FROM patients WHERE zip = $2 AND missing", "t", "u")})
+	resolved, err := e.Resolve([]*planner.Prepared{prepared(t,
+		"PREPARE q AS SELECT wrong, $1 FROM patients WHERE zip = $2 AND missing", "t", "u")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for word, place := range map[string]string{
-		"BEGIN": "BEGIN", "wrong": "EXECUTE", "30": "30", "AS t": "EXECUTE", "lower": "lower", "|| 'b'": "|| 'b'", "missing": "EXECUTE", "FETCH": "FETCH",
+		"BEGIN": "BEGIN", "wrong": "EXECUTE", "30": "30", "AS t": "EXECUTE", "lower": "lower",
+		"|| 'b'": "|| 'b'", "missing": "EXECUTE", "FETCH": "FETCH",
 	} {
 		at := len([]rune(resolved.SQL[:strings.Index(resolved.SQL, word)])) + 1
-		if got, want := resolved.Position(at, text), len([]rune(text[:strings.Index(text, place)]))+1; got != want {
+		if got, want := resolved.Position(at, text),
+			len([]rune(text[:strings.Index(text, place)]))+1; got != want {
 			t.Errorf("%s: position %d, want %d", word, got, want)
 		}
 	}
@@ -118,9 +140,11 @@ func TestPlacesInWhatStandsForEXECUTEAreInTheClientsText(t *testing.T) {
 
 func TestAnArgumentIsComputedOnce(t *testing.T) {
 	e, _ := planner.ExecutionOf("EXECUTE q (random(), current_date)")
-	_, err := e.Resolve([]*planner.Prepared{prepared(t, "PREPARE q AS SELECT $1 FROM patients WHERE $1 > 0 AND $2 = $2", "a", "b")})
+	_, err := e.Resolve([]*planner.Prepared{prepared(t,
+		"PREPARE q AS SELECT $1 FROM patients WHERE $1 > 0 AND $2 = $2", "a", "b")})
 	var refusal *sqlstate.Error
-	if !errors.As(err, &refusal) || refusal.Code != sqlstate.FeatureNotSupported || !strings.Contains(refusal.Message, "$1") || refusal.Position != 1 {
+	if !errors.As(err, &refusal) || refusal.Code != sqlstate.FeatureNotSupported ||
+		!strings.Contains(refusal.Message, "$1") || refusal.Position != 1 {
 		t.Errorf("%v", err)
 	}
 }
@@ -138,7 +162,10 @@ func FuzzEXECUTE(f *testing.F) {
 		kept := base64.StdEncoding.EncodeToString([]byte(prepare))
 		var all []*planner.Prepared
 		for range e.Names() {
-			all = append(all, &planner.Prepared{Kept: kept, Types: []string{"pg_catalog.int4", "pg_catalog.text"}})
+			all = append(all, &planner.Prepared{Kept: kept, Types: []string{
+				"pg_catalog.int4",
+				"pg_catalog.text",
+			}})
 		}
 		stands, err := e.Resolve(all)
 		if err != nil || stands == nil {

@@ -24,7 +24,8 @@ func asksTailor(stmt *pg.Node) bool {
 // and nothing of it will run.
 func (b *binder) explain(e *pg.ExplainStmt, alone bool) error {
 	if !alone {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN (TAILOR) stands alone").WithHint("Send it on its own.")
+		return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN (TAILOR) stands alone").
+			WithHint("Send it on its own.")
 	}
 	b.plan.Explain = "text"
 	for _, option := range e.Options {
@@ -32,23 +33,28 @@ func (b *binder) explain(e *pg.ExplainStmt, alone bool) error {
 		switch value := strings.ToLower(d.GetArg().GetString_().GetSval()); d.Defname {
 		case "tailor":
 			if d.Arg != nil && value != "true" && value != "on" {
-				return sqlstate.New(sqlstate.SyntaxError, "option TAILOR takes no value").At(b.statement, int(d.Location))
+				return sqlstate.New(sqlstate.SyntaxError, "option TAILOR takes no value").
+					At(b.statement, int(d.Location))
 			}
 		case "format":
 			if !slices.Contains(explainFormats, value) {
 				return sqlstate.New(sqlstate.InvalidParameterValue, "unknown format for EXPLAIN (TAILOR)").
-					WithHint("Formats are %s.", strings.Join(explainFormats, ", ")).At(b.statement, int(d.Location))
+					WithHint("Formats are %s.", strings.Join(explainFormats, ", ")).
+					At(b.statement, int(d.Location))
 			}
 			b.plan.Explain = value
 		default:
-			return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN (TAILOR) takes no option %q", d.Defname).
-				WithHint("Beside TAILOR it knows FORMAT. The query is not run.").At(b.statement, int(d.Location))
+			return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN (TAILOR) takes no option %q",
+				d.Defname).
+				WithHint("Beside TAILOR it knows FORMAT. The query is not run.").
+				At(b.statement, int(d.Location))
 		}
 	}
 	for _, t := range b.tokens {
 		if t.Token == pg.Token_PARAM {
 			return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN (TAILOR) takes no parameters").
-				WithHint("Write any value in their place: values make no difference.").At(b.statement, int(t.Start))
+				WithHint("Write any value in their place: values make no difference.").
+				At(b.statement, int(t.Start))
 		}
 	}
 	found := collectNodes(e.Query)

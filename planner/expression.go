@@ -97,7 +97,8 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 // comparesExactly says whether an expression compares values for being equal.
 func comparesExactly(e *pg.A_Expr) bool {
 	switch e.Kind {
-	case pg.A_Expr_Kind_AEXPR_OP, pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL, pg.A_Expr_Kind_AEXPR_IN,
+	case pg.A_Expr_Kind_AEXPR_OP, pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL,
+		pg.A_Expr_Kind_AEXPR_IN,
 		pg.A_Expr_Kind_AEXPR_DISTINCT, pg.A_Expr_Kind_AEXPR_NOT_DISTINCT, pg.A_Expr_Kind_AEXPR_NULLIF:
 		name := last(e.Name)
 		return name == "=" || name == "<>" || name == "!="
@@ -147,7 +148,8 @@ func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	if b.countsSubjects(f, sc) {
 		// The release has no key, and a row for each subject.
 		open := b.opening(f)
-		if err := b.replace(int(b.tokens[open].End), int(b.tokens[b.closing(open)].Start), "*"); err != nil {
+		if err := b.replace(int(b.tokens[open].End), int(b.tokens[b.closing(open)].Start),
+			"*"); err != nil {
 			return err
 		}
 		return b.all(sc, place, f.AggFilter)
@@ -176,7 +178,8 @@ func (b *binder) countsSubjects(f *pg.FuncCall, sc *scope) bool {
 	}
 	ref := f.Args[0].GetColumnRef()
 	names, e := refNames(ref), sc.entries[0]
-	return e.relation != nil && e.relation.OneRow && len(names) <= 2 && names[len(names)-1] == e.relation.Subject &&
+	return e.relation != nil && e.relation.OneRow && len(names) <= 2 &&
+		names[len(names)-1] == e.relation.Subject &&
 		e.find(e.relation.Subject) < 0 && (len(names) == 1 || names[0] == e.alias)
 }
 
@@ -253,7 +256,8 @@ func (b *binder) starValue(ref *pg.ColumnRef, sc *scope) error {
 	names := refNames(ref)
 	for at := sc; at != nil; at = at.parent {
 		for _, e := range at.entries {
-			if (e.relation != nil || hasLabels(e.columns)) && (len(names) == 0 || e.alias == names[len(names)-1]) {
+			if (e.relation != nil || hasLabels(e.columns)) &&
+				(len(names) == 0 || e.alias == names[len(names)-1]) {
 				if err := b.wholeRow(ref, e); err != nil {
 					return err
 				}
@@ -266,13 +270,17 @@ func (b *binder) starValue(ref *pg.ColumnRef, sc *scope) error {
 // unsupported is the refusal of everything outside the lists above.
 func (b *binder) unsupported(node *pg.Node) error {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", node.GetNode()), "*pg_query.Node_")
-	out := sqlstate.New(sqlstate.FeatureNotSupported, "the construct %s is not supported beside a protected table", kind).
+	out := sqlstate.New(sqlstate.FeatureNotSupported,
+		"the construct %s is not supported beside a protected table", kind).
 		At(b.statement, start(node))
 	switch {
 	case strings.HasPrefix(kind, "Json"):
-		return out.WithHint("Functions that are called like others do the same: json_build_object, json_agg, jsonb_path_query.")
+		return out.WithHint("Functions that are called like others do the same: json_build_object, " +
+			"json_agg, jsonb_path_query.")
 	case strings.HasPrefix(kind, "Xml"):
-		return out.WithHint("XML is not understood. format(), json_build_object and string_agg make texts of columns.")
+		return out.WithHint("XML is not understood. format(), json_build_object and string_agg make " +
+			"texts of columns.")
 	}
-	return out.WithHint("Leave it to the client, or to a query over a temporary table that holds the answer.")
+	return out.WithHint("Leave it to the client, or to a query over a temporary table that holds " +
+		"the answer.")
 }

@@ -21,8 +21,10 @@ func (b *binder) fromItem(node *pg.Node, sc *scope) error {
 	case *pg.Node_RangeFunction:
 		return b.rangeFunction(n.RangeFunction, sc)
 	case *pg.Node_RangeTableSample:
-		return sqlstate.New(sqlstate.FeatureNotSupported, "TABLESAMPLE cannot be used beside a protected table").
-			WithHint("ORDER BY random() LIMIT n draws n rows.").At(b.statement, int(n.RangeTableSample.Location))
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"TABLESAMPLE cannot be used beside a protected table").
+			WithHint("ORDER BY random() LIMIT n draws n rows.").
+			At(b.statement, int(n.RangeTableSample.Location))
 	}
 	return b.unsupported(node)
 }
@@ -58,7 +60,8 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 		return b.otherDatabase(int(rv.Location))
 	}
 	if !rv.Inh {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "ONLY is not supported before a protected table").
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"ONLY is not supported before a protected table").
 			WithHint("Leave out ONLY: a release has no child tables.").At(b.statement, int(rv.Location))
 	}
 	r := b.snapshot.Protected(name)
@@ -68,7 +71,8 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 	e := releaseEntry(r, rv, alias, name.Schema)
 	if n := len(rv.Alias.GetColnames()); n > len(e.columns) {
 		// More would give names to the columns of labels.
-		return sqlstate.New(sqlstate.InvalidColumnReference, "table %q has %d columns available but %d columns specified", alias, len(e.columns), n).
+		return sqlstate.New(sqlstate.InvalidColumnReference,
+			"table %q has %d columns available but %d columns specified", alias, len(e.columns), n).
 			At(b.statement, int(rv.Location))
 	}
 	codes, child := b.joint[r], b.keyed.parents[rv]

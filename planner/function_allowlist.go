@@ -13,7 +13,8 @@ import (
 // relation by one. Beside a protected relation they would read its release
 // under the ticket of a text that says nothing of it.
 var runSQL = []string{
-	"query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml", "cursor_to_xmlschema",
+	"query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml",
+	"cursor_to_xmlschema",
 	"table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema",
 	"schema_to_xml", "schema_to_xmlschema", "schema_to_xml_and_xmlschema",
 	"database_to_xml", "database_to_xmlschema", "database_to_xml_and_xmlschema",
@@ -22,7 +23,10 @@ var runSQL = []string{
 
 // signals are functions that end in a warning, in the server's log as well,
 // which quotes the argument.
-var signals = []string{"pg_terminate_backend", "pg_cancel_backend", "pg_log_backend_memory_contexts"}
+var signals = []string{
+	"pg_terminate_backend", "pg_cancel_backend",
+	"pg_log_backend_memory_contexts",
+}
 
 // assertAllowedFunction refuses functions that run SQL of their own, as far as their names
 // tell: those above, dblink's, and what lies in a schema of its own; and those
@@ -30,16 +34,20 @@ var signals = []string{"pg_terminate_backend", "pg_cancel_backend", "pg_log_back
 func (b *binder) assertAllowedFunction(f *pg.FuncCall) error {
 	name := last(f.Funcname)
 	if slices.Contains(signals, name) {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, "function %q cannot be called beside a protected table", name).
-			WithHint("The server's log would hold its argument. Call it in a statement of its own, with a number that you have read.").
+		return sqlstate.New(sqlstate.InsufficientPrivilege,
+			"function %q cannot be called beside a protected table", name).
+			WithHint("The server's log would hold its argument. Call it in a statement of its own, with a "+
+				"number that you have read.").
 			At(b.statement, int(f.Location))
 	}
 	own := foreign(f.Funcname) && !b.isCaseCount(f)
 	if !own && !slices.Contains(runSQL, name) && !strings.HasPrefix(name, "dblink") {
 		return nil
 	}
-	return sqlstate.New(sqlstate.InsufficientPrivilege, "function %q cannot be called beside a protected table", name).
-		WithHint("It may run SQL that no record would hold. Functions of PostgreSQL's own that compute values can be called.").
+	return sqlstate.New(sqlstate.InsufficientPrivilege,
+		"function %q cannot be called beside a protected table", name).
+		WithHint("It may run SQL that no record would hold. Functions of PostgreSQL's own that compute "+
+			"values can be called.").
 		At(b.statement, int(f.Location))
 }
 
@@ -49,8 +57,10 @@ func (b *binder) ownOperator(names []*pg.Node, at int) error {
 	if !foreign(names) {
 		return nil
 	}
-	return sqlstate.New(sqlstate.InsufficientPrivilege, "operator %q cannot be named with a schema beside a protected table", last(names)).
-		WithHint("The function behind it may run SQL that no record would hold. OPERATOR(pg_catalog....) names PostgreSQL's own.").
+	return sqlstate.New(sqlstate.InsufficientPrivilege,
+		"operator %q cannot be named with a schema beside a protected table", last(names)).
+		WithHint("The function behind it may run SQL that no record would hold. "+
+			"OPERATOR(pg_catalog....) names PostgreSQL's own.").
 		At(b.statement, at)
 }
 
@@ -60,8 +70,10 @@ func (b *binder) ownType(t *pg.TypeName) error {
 	if !foreign(t.GetNames()) {
 		return nil
 	}
-	return sqlstate.New(sqlstate.InsufficientPrivilege, "type %q cannot be named with a schema beside a protected table", last(t.Names)).
-		WithHint("A cast to it may run SQL that no record would hold. Types of PostgreSQL's own can be named.").
+	return sqlstate.New(sqlstate.InsufficientPrivilege,
+		"type %q cannot be named with a schema beside a protected table", last(t.Names)).
+		WithHint("A cast to it may run SQL that no record would hold. Types of PostgreSQL's own can "+
+			"be named.").
 		At(b.statement, int(t.Location))
 }
 
@@ -84,7 +96,8 @@ func (b *binder) assertNoLabels() error {
 		text := strings.TrimPrefix(strings.ToLower(b.statement[t.Start:t.End]), `"`)
 		for _, own := range ownNames {
 			if strings.HasPrefix(text, own) {
-				return sqlstate.New(sqlstate.UndefinedColumn, "names that start with %q are reserved beside a protected table", own).
+				return sqlstate.New(sqlstate.UndefinedColumn,
+					"names that start with %q are reserved beside a protected table", own).
 					WithHint("Name the column itself: its label is shown.").At(b.statement, int(t.Start))
 			}
 		}

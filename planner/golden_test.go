@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "rewrite the expected plans")
 
 // hospitalSnapshot is the demo's policy as the planner sees it.
 func hospitalSnapshot() *catalog.Snapshot {
-	prefix, interval := &catalog.HierarchySpec{Name: "h", Kind: "prefix"}, &catalog.HierarchySpec{Name: "i", Kind: "interval"}
+	prefix, interval := &catalog.HierarchySpec{Name: "h", Kind: "prefix"},
+		&catalog.HierarchySpec{Name: "i", Kind: "interval"}
 	qid := func(name, pgType, category string, number int) catalog.Column {
 		hierarchy := prefix
 		if category != "S" {
@@ -33,66 +34,95 @@ func hospitalSnapshot() *catalog.Snapshot {
 			Class: catalog.QuasiIdentifier, Hierarchy: hierarchy,
 		}
 	}
-	patients := &catalog.Relation{OID: 1, Schema: "public", Name: "patients", Subject: "id", K: 5, OneRow: true, Columns: []catalog.Column{
-		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
-		{Name: "name", Number: 2, Type: "text", Class: catalog.DirectIdentifier},
-		{Name: "ssn", Number: 3, Type: "text"},
-		qid("birth_date", "date", "D", 4), qid("age", "integer", "N", 5), qid("sex", "text", "S", 6), qid("zip", "text", "S", 7),
-		{Name: "diagnosis", Number: 8, Type: "text", Class: catalog.Sensitive},
-		{Name: "cost", Number: 9, Type: "numeric(10,2)", Class: catalog.NonSensitive},
-		qid("Odd Name", "text", "S", 10),
-	}}
-	diagnoses := &catalog.Relation{OID: 2, Schema: "public", Name: "diagnoses", Subject: "patient_id", K: 5, Subjects: 70, Columns: []catalog.Column{
-		{Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
-		{Name: "code", Number: 2, Type: "text", Class: catalog.Sensitive},
-	}}
+	patients := &catalog.Relation{
+		OID: 1, Schema: "public", Name: "patients", Subject: "id", K: 5,
+		OneRow: true, Columns: []catalog.Column{
+			{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+			{Name: "name", Number: 2, Type: "text", Class: catalog.DirectIdentifier},
+			{Name: "ssn", Number: 3, Type: "text"},
+			qid("birth_date", "date", "D", 4), qid("age", "integer", "N", 5), qid("sex", "text", "S", 6),
+			qid("zip", "text", "S", 7),
+			{Name: "diagnosis", Number: 8, Type: "text", Class: catalog.Sensitive},
+			{Name: "cost", Number: 9, Type: "numeric(10,2)", Class: catalog.NonSensitive},
+			qid("Odd Name", "text", "S", 10),
+		},
+	}
+	diagnoses := &catalog.Relation{
+		OID: 2, Schema: "public", Name: "diagnoses", Subject: "patient_id",
+		K: 5, Subjects: 70, Columns: []catalog.Column{
+			{Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+			{Name: "code", Number: 2, Type: "text", Class: catalog.Sensitive},
+		},
+	}
 	conditions := &catalog.Relation{
-		OID: 3, Schema: "public", Name: "conditions", Subject: "patient_id", K: 5, SetValued: &catalog.SetValued{Column: "code", M: 2},
+		OID: 3, Schema: "public", Name: "conditions", Subject: "patient_id", K: 5,
+		SetValued: &catalog.SetValued{Column: "code", M: 2},
 		Columns: []catalog.Column{
-			{Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier, Pseudonym: true},
+			{
+				Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier,
+				Pseudonym: true,
+			},
 			{Name: "code", Number: 2, Type: "text", Class: catalog.Sensitive},
 			{Name: "day", Number: 3, Type: "date"},
 		},
 	}
-	lab := &catalog.Relation{OID: 4, Schema: "public", Name: "lab", Subject: "patient_id", K: 5, Columns: []catalog.Column{
-		{Name: "result", Number: 2, Type: "text", Class: catalog.Sensitive},
-	}}
+	lab := &catalog.Relation{
+		OID: 4, Schema: "public", Name: "lab", Subject: "patient_id", K: 5,
+		Columns: []catalog.Column{
+			{Name: "result", Number: 2, Type: "text", Class: catalog.Sensitive},
+		},
+	}
 	// Two that answer with aggregates only; the second cannot count subjects.
-	staff := &catalog.Relation{OID: 5, Schema: "public", Name: "staff", Subject: "id", K: 5, OneRow: true, AggregateOnly: true, Columns: []catalog.Column{
-		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
-		qid("age", "integer", "N", 2), qid("sex", "text", "S", 3),
-		{Name: "unit", Number: 4, Type: "text", Class: catalog.Sensitive},
-		{Name: "pay", Number: 5, Type: "numeric(10,2)", Class: catalog.NonSensitive},
-		{Name: "hired", Number: 6, Type: "date", Class: catalog.NonSensitive},
-		{Name: "bonus", Number: 7, Type: "double precision", Class: catalog.NonSensitive},
-		{Name: "hours", Number: 8, Type: "real", Class: catalog.NonSensitive},
-		{Name: "debt", Number: 9, Type: "numeric", Class: catalog.Sensitive},
-		{Name: "leave", Number: 10, Type: "interval", Class: catalog.Sensitive},
-		{Name: "nick", Number: 11, Type: "citext", Class: catalog.Sensitive},
-		{Name: "town", Number: 12, Type: "text", Class: catalog.Sensitive},
-	}}
-	shifts := &catalog.Relation{OID: 6, Schema: "public", Name: "shifts", Subject: "staff_id", K: 5, AggregateOnly: true, Columns: []catalog.Column{
-		{Name: "hours", Number: 2, Type: "integer", Class: catalog.NonSensitive},
-	}}
+	staff := &catalog.Relation{
+		OID: 5, Schema: "public", Name: "staff", Subject: "id", K: 5,
+		OneRow: true, AggregateOnly: true, Columns: []catalog.Column{
+			{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+			qid("age", "integer", "N", 2), qid("sex", "text", "S", 3),
+			{Name: "unit", Number: 4, Type: "text", Class: catalog.Sensitive},
+			{Name: "pay", Number: 5, Type: "numeric(10,2)", Class: catalog.NonSensitive},
+			{Name: "hired", Number: 6, Type: "date", Class: catalog.NonSensitive},
+			{Name: "bonus", Number: 7, Type: "double precision", Class: catalog.NonSensitive},
+			{Name: "hours", Number: 8, Type: "real", Class: catalog.NonSensitive},
+			{Name: "debt", Number: 9, Type: "numeric", Class: catalog.Sensitive},
+			{Name: "leave", Number: 10, Type: "interval", Class: catalog.Sensitive},
+			{Name: "nick", Number: 11, Type: "citext", Class: catalog.Sensitive},
+			{Name: "town", Number: 12, Type: "text", Class: catalog.Sensitive},
+		},
+	}
+	shifts := &catalog.Relation{
+		OID: 6, Schema: "public", Name: "shifts", Subject: "staff_id", K: 5,
+		AggregateOnly: true, Columns: []catalog.Column{
+			{Name: "hours", Number: 2, Type: "integer", Class: catalog.NonSensitive},
+		},
+	}
 	// encounters have quasi-identifiers of their own and stays have none; what
 	// transfers borrow is not what patients have now, and audits are shared by
 	// fewer people.
-	encounters := &catalog.Relation{OID: 15, Schema: "public", Name: "encounters", Subject: "patient_id", K: 5, Subjects: 90, References: []uint32{1}, Columns: []catalog.Column{
-		{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
-		{Name: "patient_id", Number: 2, Type: "integer", Class: catalog.DirectIdentifier},
-		qid("day", "date", "D", 3), qid("kind", "text", "S", 4),
-		{Name: "fee", Number: 5, Type: "integer", Class: catalog.NonSensitive},
-		{Name: "note", Number: 6, Type: "text", Class: catalog.Sensitive},
-	}}
-	child := func(oid uint32, name string) *catalog.Relation {
-		return &catalog.Relation{OID: oid, Schema: "public", Name: name, Subject: "id", K: 5, References: []uint32{1}, Columns: []catalog.Column{
+	encounters := &catalog.Relation{
+		OID: 15, Schema: "public", Name: "encounters",
+		Subject: "patient_id", K: 5, Subjects: 90, References: []uint32{1}, Columns: []catalog.Column{
 			{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
-			{Name: "ward", Number: 2, Type: "text", Class: catalog.NonSensitive},
-		}}
+			{Name: "patient_id", Number: 2, Type: "integer", Class: catalog.DirectIdentifier},
+			qid("day", "date", "D", 3), qid("kind", "text", "S", 4),
+			{Name: "fee", Number: 5, Type: "integer", Class: catalog.NonSensitive},
+			{Name: "note", Number: 6, Type: "text", Class: catalog.Sensitive},
+		},
+	}
+	child := func(oid uint32, name string) *catalog.Relation {
+		return &catalog.Relation{
+			OID: oid, Schema: "public", Name: name, Subject: "id", K: 5,
+			References: []uint32{1}, Columns: []catalog.Column{
+				{Name: "id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier},
+				{Name: "ward", Number: 2, Type: "text", Class: catalog.NonSensitive},
+			},
+		}
 	}
 	stays, transfers, audits := child(16, "stays"), child(17, "transfers"), child(18, "audits")
 	lent := func(inStep, narrow bool) *catalog.Parent {
-		p := &catalog.Parent{Schema: "public", Name: "patients", Subject: "id", InStep: inStep, Narrow: narrow}
+		p := &catalog.Parent{
+			Schema: "public", Name: "patients", Subject: "id", InStep: inStep,
+			Narrow: narrow,
+		}
 		for _, c := range patients.QuasiIdentifiers() {
 			p.Columns = append(p.Columns, *c)
 		}
@@ -104,48 +134,72 @@ func hospitalSnapshot() *catalog.Snapshot {
 	audits.Borrow(lent(true, true), 5)
 	rota := child(19, "rota") // of staff, who answer with aggregates only
 	rota.References = []uint32{5}
-	rota.Borrow(&catalog.Parent{Schema: "public", Name: "staff", Subject: "id", InStep: true, Columns: staff.Columns[1:3]}, 5)
+	rota.Borrow(&catalog.Parent{
+		Schema: "public", Name: "staff", Subject: "id", InStep: true,
+		Columns: staff.Columns[1:3],
+	}, 5)
 	// Published together with age and sex of the patients.
 	drugs := &catalog.Relation{
 		OID: 20, Schema: "public", Name: "drugs", Subject: "patient_id", K: 5, References: []uint32{1},
-		SetValued: &catalog.SetValued{Column: "code", M: 2, Joint: &catalog.Joint{Columns: []string{"sex", "age"}}},
+		SetValued: &catalog.SetValued{
+			Column: "code", M: 2,
+			Joint: &catalog.Joint{Columns: []string{"sex", "age"}},
+		},
 		Columns: []catalog.Column{
-			{Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier, Pseudonym: true},
+			{
+				Name: "patient_id", Number: 1, Type: "integer", Class: catalog.DirectIdentifier,
+				Pseudonym: true,
+			},
 			{Name: "code", Number: 2, Type: "text", Class: catalog.Sensitive},
 		},
 	}
 	both := lent(true, false)
 	both.Subject = "id"
-	both.Columns = slices.DeleteFunc(both.Columns, func(c catalog.Column) bool { return c.Name != "age" && c.Name != "sex" })
+	both.Columns = slices.DeleteFunc(both.Columns, func(c catalog.Column) bool {
+		return c.Name != "age" && c.Name != "sex"
+	})
 	drugs.Borrow(both, 5)
-	return catalog.NewSnapshot(1, []*catalog.Relation{patients, diagnoses, conditions, lab, staff, shifts, encounters, stays, transfers, audits, rota, drugs}, map[catalog.Name]*catalog.Other{
-		{Schema: "public", Name: "zip_city"}:     {Columns: []string{"zip", "city"}},
-		{Schema: "public", Name: "names"}:        {Columns: []string{"name", "n"}},
-		{Schema: "public", Name: "cities"}:       {Columns: []string{"city", "population"}},
-		{Schema: "public", Name: "old_patients"}: {Columns: []string{"name"}, Reaches: "patients", Definition: " SELECT patients.name\n   FROM public.patients\n  WHERE (patients.age > 90);"},
+	return catalog.NewSnapshot(1, []*catalog.Relation{
+		patients, diagnoses, conditions, lab, staff,
+		shifts, encounters, stays, transfers, audits, rota, drugs,
+	}, map[catalog.Name]*catalog.Other{
+		{Schema: "public", Name: "zip_city"}: {Columns: []string{"zip", "city"}},
+		{Schema: "public", Name: "names"}:    {Columns: []string{"name", "n"}},
+		{Schema: "public", Name: "cities"}:   {Columns: []string{"city", "population"}},
+		{Schema: "public", Name: "old_patients"}: {
+			Columns: []string{"name"}, Reaches: "patients",
+			Definition: " SELECT patients.name\n   FROM public.patients\n  WHERE (patients.age > 90);",
+		},
 		{Schema: "public", Name: "elderly"}: {
 			Columns: []string{"years", "zip", "diagnosis"}, Reaches: "patients",
-			Definition: " SELECT patients.age AS years,\n    patients.zip,\n    patients.diagnosis\n   FROM public.patients\n  WHERE (patients.age > 60);",
+			Definition: " SELECT patients.age AS years,\n    patients.zip,\n    patients.diagnosis\n   " +
+				"FROM public.patients\n  WHERE (patients.age > 60);",
 		},
 		{Schema: "public", Name: "elderly_by_zip"}: {
 			Columns: []string{"zip", "people"}, Reaches: "patients",
-			Definition: " SELECT elderly.zip,\n    count(*) AS people\n   FROM public.elderly\n  GROUP BY elderly.zip;",
+			Definition: " SELECT elderly.zip,\n    count(*) AS people\n   FROM public.elderly\n  GROUP BY " +
+				"elderly.zip;",
 		},
 		{Schema: "public", Name: "mixed_ages"}: {
 			Columns: []string{"age"}, Reaches: "patients",
-			Definition: " SELECT patients.age\n   FROM public.patients\n  WHERE (patients.sex = 'male'::text)\nINTERSECT\n SELECT patients.age\n   FROM public.patients\n  WHERE (patients.sex = 'female'::text)\n  ORDER BY 1;",
+			Definition: " SELECT patients.age\n   FROM public.patients\n  WHERE (patients.sex = " +
+				"'male'::text)\nINTERSECT\n SELECT patients.age\n   FROM public.patients\n  WHERE " +
+				"(patients.sex = 'female'::text)\n  ORDER BY 1;",
 		},
 		{Schema: "public", Name: "well_paid"}: {
 			Columns: []string{"unit", "pay"}, Reaches: "staff",
-			Definition: " SELECT staff.unit,\n    staff.pay\n   FROM public.staff\n  WHERE (staff.pay > (100)::numeric);",
+			Definition: " SELECT staff.unit,\n    staff.pay\n   FROM public.staff\n  WHERE (staff.pay > " +
+				"(100)::numeric);",
 		},
 		{Schema: "public", Name: "on_duty"}: {
 			Columns: []string{"age", "ward"}, Reaches: "staff",
-			Definition: " SELECT s.age,\n    r.ward\n   FROM (public.rota r\n     JOIN public.staff s USING (id));",
+			Definition: " SELECT s.age,\n    r.ward\n   FROM (public.rota r\n     JOIN public.staff s " +
+				"USING (id));",
 		},
 		{Schema: "public", Name: "seen"}: {
 			Columns: []string{"age", "day"}, Reaches: "patients",
-			Definition: " SELECT p.age,\n    e.day\n   FROM (public.patients p\n     JOIN public.encounters e ON ((e.patient_id = p.id)));",
+			Definition: " SELECT p.age,\n    e.day\n   FROM (public.patients p\n     JOIN " +
+				"public.encounters e ON ((e.patient_id = p.id)));",
 		},
 		{Schema: "public", Name: "stored_patients"}: {Columns: []string{"age"}, Reaches: "patients"},
 		{Schema: "other", Name: "patients"}:         {Columns: []string{"age"}},
@@ -274,7 +328,8 @@ func protectedNames(node *pg.Node, snapshot *catalog.Snapshot) []string {
 	return names
 }
 
-var relationName = regexp.MustCompile(`range_var:\{(?:catalogname:"[^"]*"\s+)?(?:schemaname:"([^"]*)"\s+)?relname:"([^"]*)"`)
+var relationName = regexp.MustCompile(
+	`range_var:\{(?:catalogname:"[^"]*"\s+)?(?:schemaname:"([^"]*)"\s+)?relname:"([^"]*)"`)
 
 // assertClassified counts the output columns of a rewritten query, where its
 // text lists them all, against those that the plan classifies.
@@ -298,7 +353,8 @@ func assertClassified(t *testing.T, plan *planner.Plan, query *pg.SelectStmt) {
 		}
 	}
 	if len(plan.Outputs) != len(query.TargetList) {
-		t.Fatalf("%d output columns are classified, the query has %d", len(plan.Outputs), len(query.TargetList))
+		t.Fatalf("%d output columns are classified, the query has %d", len(plan.Outputs),
+			len(query.TargetList))
 	}
 }
 

@@ -89,7 +89,9 @@ func unpacked(node *pg.Node) []*pg.Node {
 // grouped is the column that a grouping expression stands for: a position, a
 // column of the FROM list, which it is written as, or else the name of an output
 // column.
-func (b *binder) grouped(node *pg.Node, sc *scope, bound *boundQuery) (o origin, written bool, err error) {
+func (b *binder) grouped(
+	node *pg.Node, sc *scope, bound *boundQuery,
+) (o origin, written bool, err error) {
 	if c := node.GetAConst(); c != nil && c.GetIval() != nil {
 		if i := int(c.GetIval().Ival) - 1; i >= 0 && i < len(bound.labels) && bound.known {
 			return bound.labels[i], false, nil

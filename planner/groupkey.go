@@ -31,7 +31,8 @@ func (e *entry) mention(at int) {
 // certain what it means, and be written as short as the release's name is.
 func (b *binder) names(ref *pg.ColumnRef, sc *scope, q *boundQuery, p place) bool {
 	parts := len(ref.GetFields())
-	if p.qid() == nil || parts > 2 || len(sc.merges) > 0 || !q.known || !slices.Contains(sc.entries, p.entry) {
+	if p.qid() == nil || parts > 2 || len(sc.merges) > 0 || !q.known ||
+		!slices.Contains(sc.entries, p.entry) {
 		return false
 	}
 	if parts == 1 && !sc.certain(last(ref.GetFields())) {
@@ -40,7 +41,8 @@ func (b *binder) names(ref *pg.ColumnRef, sc *scope, q *boundQuery, p place) boo
 	p.start = int(ref.Location)
 	first := b.tokenAt(p.start)
 	end := first + 2*(parts-1)
-	for p.name != "" && b.tokens[first-1].Token == pg.Token_ASCII_40 && b.tokens[end+1].Token == pg.Token_ASCII_41 {
+	for p.name != "" && b.tokens[first-1].Token == pg.Token_ASCII_40 &&
+		b.tokens[end+1].Token == pg.Token_ASCII_41 {
 		first, end = first-1, end+1 // "(age)": a name stands behind the parentheses
 	}
 	p.start, p.end = int(b.tokens[first].Start), int(b.tokens[end].End)
@@ -86,7 +88,8 @@ func (q *boundQuery) byNumber(o origin) bool {
 	if o.qid() == nil || !slices.Contains(q.grouped, o) {
 		return false
 	}
-	if o.entry.relation == nil || !o.entry.relation.Lists(o.qid()) || o.entry.via != nil && q.distinct {
+	if o.entry.relation == nil || !o.entry.relation.Lists(o.qid()) ||
+		o.entry.via != nil && q.distinct {
 		return false
 	}
 	alone := 0

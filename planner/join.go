@@ -17,7 +17,8 @@ type merge struct {
 
 func (b *binder) join(j *pg.JoinExpr, sc *scope) error {
 	if j.Alias != nil || j.JoinUsingAlias != nil {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "an alias for a join is not supported beside a protected table")
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"an alias for a join is not supported beside a protected table")
 	}
 	from := len(sc.entries)
 	if err := b.fromItem(j.Larg, sc); err != nil {
@@ -114,7 +115,8 @@ func (s *scope) merge(name string, from, to int) *merge {
 	var widest *merge
 	for i := range s.merges {
 		m := &s.merges[i]
-		if m.name == name && m.from >= from && m.to <= to && (widest == nil || m.to-m.from > widest.to-widest.from) {
+		if m.name == name && m.from >= from && m.to <= to &&
+			(widest == nil || m.to-m.from > widest.to-widest.from) {
 			widest = m
 		}
 	}

@@ -27,7 +27,8 @@ func (b *binder) readJointly(found nodeCollector) map[*catalog.Relation]*catalog
 			continue
 		}
 		for _, r := range named {
-			if codes.Parent.Is(r) && !r.AggregateOnly && (out[r] == nil || slices.Index(named, codes) < slices.Index(named, out[r])) {
+			if codes.Parent.Is(r) && !r.AggregateOnly &&
+				(out[r] == nil || slices.Index(named, codes) < slices.Index(named, out[r])) {
 				if out == nil {
 					out = make(map[*catalog.Relation]*catalog.Relation)
 				}
@@ -43,9 +44,14 @@ func (b *binder) readJointly(found nodeCollector) map[*catalog.Relation]*catalog
 func jointEntry(e *entry, codes *catalog.Relation) {
 	e.via = codes
 	subject := codes.Parent.Subject
-	columns := []column{{name: subject, provenance: provenance{kind: Released, of: e.relation.String() + "." + subject}}}
+	columns := []column{{name: subject, provenance: provenance{
+		kind: Released,
+		of:   e.relation.String() + "." + subject,
+	}}}
 	for _, c := range e.columns {
-		if c.qid != nil && slices.ContainsFunc(codes.Parent.Columns, func(q catalog.Column) bool { return q.Name == c.name }) {
+		if c.qid != nil && slices.ContainsFunc(codes.Parent.Columns, func(q catalog.Column) bool {
+			return q.Name == c.name
+		}) {
 			columns = append(columns, c)
 		}
 	}

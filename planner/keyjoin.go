@@ -26,8 +26,9 @@ type keyed struct {
 
 func newKeyed() keyed {
 	return keyed{
-		parents: make(map[*pg.RangeVar]*catalog.Relation), keys: make(map[*pg.ColumnRef]*standing), using: make(map[*pg.JoinExpr]string),
-		kept: make(map[*pg.RangeVar]*kept),
+		parents: make(map[*pg.RangeVar]*catalog.Relation), keys: make(map[*pg.ColumnRef]*standing),
+		using: make(map[*pg.JoinExpr]string),
+		kept:  make(map[*pg.RangeVar]*kept),
 	}
 }
 
@@ -218,7 +219,8 @@ func (l *fromList) usingClause(j *pg.JoinExpr, left, right, children []*standing
 		switch {
 		case !refers(child, parent):
 			continue
-		case j.Jointype != pg.JoinType_JOIN_INNER && (j.Jointype == pg.JoinType_JOIN_FULL || !slices.Contains(children, child)):
+		case j.Jointype != pg.JoinType_JOIN_INNER &&
+			(j.Jointype == pg.JoinType_JOIN_FULL || !slices.Contains(children, child)):
 			return l.keepsParents(child, parent, at)
 		}
 		l.b.keyed.using[j] = name
@@ -235,7 +237,9 @@ func refers(child, parent *standing) bool {
 }
 
 // isKey says whether a column is the table's subject, as it is in no release.
-func (t *standing) isKey(name string) bool { return t.relation != nil && t.relation.Subject == name }
+func (t *standing) isKey(name string) bool {
+	return t.relation != nil && t.relation.Subject == name
+}
 
 // has says whether the table has a column of a name, hidden or not.
 func (t *standing) has(name string) bool {
@@ -270,7 +274,8 @@ func (l *fromList) keyOf(ref *pg.ColumnRef) *standing {
 		found = holder(l.tables, name)
 	case len(qualifier) == 1 || len(qualifier) == 2:
 		for _, t := range l.tables {
-			if t.alias != qualifier[len(qualifier)-1] || (len(qualifier) == 2 && !isIn(qualifier[0], t.schema, t.relation)) {
+			if t.alias != qualifier[len(qualifier)-1] ||
+				(len(qualifier) == 2 && !isIn(qualifier[0], t.schema, t.relation)) {
 				continue
 			}
 			if found != nil {

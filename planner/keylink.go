@@ -18,15 +18,19 @@ func (l *fromList) link(child, parent *standing, at int) error {
 		return nil
 	}
 	if child.linked != nil || parent.linked != nil {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "more than two tables are joined along the key of %q", parent.relation.Name).
-			WithHint("Rows of one subject are not linked to each other: join the table with one other at a time. %s", l.b.dataSet(child.relation, parent.relation)).At(l.b.statement, at)
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"more than two tables are joined along the key of %q", parent.relation.Name).
+			WithHint("Rows of one subject are not linked to each other: join the table with one other at "+
+				"a time. %s", l.b.dataSet(child.relation, parent.relation)).At(l.b.statement, at)
 	}
 	if err := lends(child.relation, parent.relation); err != nil {
 		return err.At(l.b.statement, at)
 	}
 	if l.natural != nil {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "NATURAL is not supported beside a join along a key").
-			WithHint("Name the columns with USING or ON: columns that are in no release have names, too.").At(l.b.statement, at)
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"NATURAL is not supported beside a join along a key").
+			WithHint("Name the columns with USING or ON: columns that are in no release have names, too.").
+			At(l.b.statement, at)
 	}
 	child.linked, parent.linked = parent, child
 	l.b.keyed.parents[parent.rv] = child.relation
@@ -38,14 +42,20 @@ func (l *fromList) link(child, parent *standing, at int) error {
 func lends(child, parent *catalog.Relation) *sqlstate.Error {
 	switch {
 	case len(child.References) > 1:
-		return sqlstate.New(sqlstate.FeatureNotSupported, "table %q refers to more than one protected table by its subject", child.Name).
-			WithHint("Which of them it is joined with must be the same for everybody: drop the other foreign keys.")
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"table %q refers to more than one protected table by its subject", child.Name).
+			WithHint("Which of them it is joined with must be the same for everybody: drop the other " +
+				"foreign keys.")
 	case !child.Parent.Is(parent) || !child.Parent.InStep:
-		return sqlstate.New(sqlstate.PolicyStale, "table %q does not hold the quasi-identifiers of %q as they are now", child.Name, parent.Name).
-			WithHint("The owner of both calls tailor.activate('%[1]s'), after that of '%[2]s', and before both tailor.forget_chains('%[2]s') if an earlier version showed means of it.", child, parent)
+		return sqlstate.New(sqlstate.PolicyStale,
+			"table %q does not hold the quasi-identifiers of %q as they are now", child.Name, parent.Name).
+			WithHint("The owner of both calls tailor.activate('%[1]s'), after that of '%[2]s', and before "+
+				"both tailor.forget_chains('%[2]s') if an earlier version showed means of it.", child, parent)
 	case child.Parent.Narrow:
-		return sqlstate.New(sqlstate.FeatureNotSupported, "the chains of table %q are shared by fewer than those of %q", child.Name, parent.Name).
-			WithHint("People who share a chain of the one could compare their joins: the owner gives both tables one scope with tailor.chain_scope.")
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"the chains of table %q are shared by fewer than those of %q", child.Name, parent.Name).
+			WithHint("People who share a chain of the one could compare their joins: the owner gives both " +
+				"tables one scope with tailor.chain_scope.")
 	}
 	return nil
 }
@@ -62,7 +72,8 @@ func (b *binder) lentDataSet(child *catalog.Relation) string {
 }
 
 func (b *binder) counting(child *catalog.Relation, schema, name, subject string) string {
-	return "What is computed of each subject is read from a data set, which the owner of the tables declares: " +
+	return "What is computed of each subject is read from a data set, which the owner of the tables " +
+		"declares: " +
 		b.declaration(schema, name, subject, child.Name, child.Name, countOf(child, subject))
 }
 
@@ -77,9 +88,12 @@ func (b *binder) declaration(schema, name, subject, child, column, text string) 
 	for strings.Contains(text, quote) {
 		quote = "$q" + quote[1:]
 	}
-	return fmt.Sprintf("CALL tailor.define_dataset(%[1]s, %[2]s SELECT p.%[3]s, %[4]s AS %[5]s FROM %[6]s.%[7]s p %[2]s, subject => %[8]s); "+
-		"CALL tailor.classify(%[1]s, %[8]s, 'direct_identifier'); CALL tailor.classify(%[1]s, %[9]s, 'sensitive'); CALL tailor.activate(%[1]s);",
-		literal(plain(set.Schema)+"."+plain(set.Name)), quote, plain(subject), text, plain(column), plain(schema), plain(name),
+	return fmt.Sprintf("CALL tailor.define_dataset(%[1]s, %[2]s SELECT p.%[3]s, %[4]s AS %[5]s FROM "+
+		"%[6]s.%[7]s p %[2]s, subject => %[8]s); "+
+		"CALL tailor.classify(%[1]s, %[8]s, 'direct_identifier'); CALL tailor.classify(%[1]s, %[9]s, "+
+		"'sensitive'); CALL tailor.activate(%[1]s);",
+		literal(plain(set.Schema)+"."+plain(set.Name)), quote, plain(subject), text, plain(column),
+		plain(schema), plain(name),
 		literal(subject), literal(column))
 }
 
@@ -95,8 +109,11 @@ func plain(name string) string {
 
 // keepsParents refuses an outer join that keeps rows of the parent.
 func (l *fromList) keepsParents(child, parent *standing, at int) error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, "an outer join cannot keep rows of %q that have none in %q", parent.relation.Name, child.relation.Name).
-		WithHint("It would show who has no rows. Use JOIN, or %s LEFT JOIN %s. %s", child.relation.Name, parent.relation.Name, l.b.dataSet(child.relation, parent.relation)).
+	return sqlstate.New(sqlstate.FeatureNotSupported,
+		"an outer join cannot keep rows of %q that have none in %q", parent.relation.Name,
+		child.relation.Name).
+		WithHint("It would show who has no rows. Use JOIN, or %s LEFT JOIN %s. %s", child.relation.Name,
+			parent.relation.Name, l.b.dataSet(child.relation, parent.relation)).
 		At(l.b.statement, at)
 }
 
@@ -105,14 +122,19 @@ func (l *fromList) keepsParents(child, parent *standing, at int) error {
 func (l *fromList) assertLinked() error {
 	for i, x := range l.tables {
 		for _, y := range l.tables[:i] {
-			if x.relation == nil || y.relation == nil || x.relation.Root() == y.relation.Root() || x.linked == y {
+			if x.relation == nil || y.relation == nil || x.relation.Root() == y.relation.Root() ||
+				x.linked == y {
 				continue
 			}
-			if x.linked != nil && x.linked.relation == y.relation || y.linked != nil && y.linked.relation == x.relation {
+			if x.linked != nil && x.linked.relation == y.relation ||
+				y.linked != nil && y.linked.relation == x.relation {
 				continue // as in a self-join
 			}
-			return sqlstate.New(sqlstate.FeatureNotSupported, "the protected tables %q and %q are not joined along the key of their subject", y.relation.Name, x.relation.Name).
-				WithHint("Write the equation of the keys that the foreign key declares in ON or WHERE, each with its table's name; or ask each table in a subquery of its own.").
+			return sqlstate.New(sqlstate.FeatureNotSupported,
+				"the protected tables %q and %q are not joined along the key of their subject", y.relation.Name,
+				x.relation.Name).
+				WithHint("Write the equation of the keys that the foreign key declares in ON or WHERE, each "+
+					"with its table's name; or ask each table in a subquery of its own.").
 				At(l.b.statement, int(x.rv.Location))
 		}
 	}
@@ -135,12 +157,17 @@ func lentEntry(e *entry, child *catalog.Relation) {
 // notLent refuses a column of the parent that is no quasi-identifier.
 func (b *binder) notLent(ref *pg.ColumnRef, e *entry, name string) error {
 	if e.via.IsJoint() {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, "column %q of table %q is not shown together with %q", name, e.relation.Name, e.via.Name).
-			WithHint("The codes are published together with %s. Ask for other columns in a statement of their own.", strings.Join(e.via.SetValued.Joint.Columns, ", ")).
+		return sqlstate.New(sqlstate.InsufficientPrivilege,
+			"column %q of table %q is not shown together with %q", name, e.relation.Name, e.via.Name).
+			WithHint("The codes are published together with %s. Ask for other columns in a statement of "+
+				"their own.", strings.Join(e.via.SetValued.Joint.Columns, ", ")).
 			At(b.statement, int(ref.Location))
 	}
-	return sqlstate.New(sqlstate.InsufficientPrivilege, "column %q of table %q is not shown in a join with %q", name, e.relation.Name, e.via.Name).
-		WithHint("A join shows of %q its quasi-identifiers only: values that both tables' own answers show would link rows of the one to rows of the other. %s", e.relation.Name, b.dataSet(e.via, e.relation)).
+	return sqlstate.New(sqlstate.InsufficientPrivilege,
+		"column %q of table %q is not shown in a join with %q", name, e.relation.Name, e.via.Name).
+		WithHint("A join shows of %q its quasi-identifiers only: values that both tables' own answers "+
+			"show would link rows of the one to rows of the other. %s", e.relation.Name,
+			b.dataSet(e.via, e.relation)).
 		At(b.statement, int(ref.Location))
 }
 

@@ -20,7 +20,8 @@ var labelFunctions = []string{
 // isLabelCall says whether a call is of one of them, or says how certain a condition is.
 func (b *binder) isLabelCall(f *pg.FuncCall) bool {
 	names := f.GetFuncname()
-	if len(names) == 0 || !slices.Contains(labelFunctions, last(names)) && !slices.Contains(certaintyFunctions, last(names)) {
+	if len(names) == 0 || !slices.Contains(labelFunctions, last(names)) &&
+		!slices.Contains(certaintyFunctions, last(names)) {
 		return false
 	}
 	if len(names) == 1 {
@@ -37,7 +38,8 @@ func (b *binder) labelCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	}
 	refuse := func(what string) error {
 		return sqlstate.New(sqlstate.FeatureNotSupported, "tailor.%s cannot be asked %s", name, what).
-			WithHint("It takes a quasi-identifier of a protected table that stands in the same FROM list: tailor.%s(age).", name).
+			WithHint("It takes a quasi-identifier of a protected table that stands in the same FROM list: "+
+				"tailor.%s(age).", name).
 			At(b.statement, int(f.Location))
 	}
 	if len(f.Args) != 1 || f.Args[0].GetColumnRef() == nil || isStar(f.Args[0].GetColumnRef()) {
@@ -65,11 +67,13 @@ func (b *binder) labelCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 	case !listed:
 		return refuse("of what one table shows of another")
 	case name == "exact":
-		parts = o.listed(o.qid().ExactColumn(), "CASE WHEN "+o.number()+" OPERATOR(pg_catalog.=) 0 THEN true ELSE ", "["+o.number()+"] END")
+		parts = o.listed(o.qid().ExactColumn(), "CASE WHEN "+o.number()+" OPERATOR(pg_catalog.=) 0 "+
+			"THEN true ELSE ", "["+o.number()+"] END")
 	case !o.qid().IsMeasured():
 		return refuse("of a column that is neither a number nor a date")
 	default:
-		parts = o.listed(o.qid().LowColumn(), "CASE WHEN "+o.number()+" OPERATOR(pg_catalog.>) 0 THEN ARRAY[", "["+o.number()+"], ")
+		parts = o.listed(o.qid().LowColumn(), "CASE WHEN "+o.number()+
+			" OPERATOR(pg_catalog.>) 0 THEN ARRAY[", "["+o.number()+"], ")
 		parts = append(parts, o.listed(o.qid().HighColumn(), "", "["+o.number()+"]] END")...)
 	}
 	return b.replaceCall(f, parts)
@@ -109,7 +113,8 @@ func (b *binder) nameLabelCall(target *pg.ResTarget) error {
 	}
 	begin, end := b.extentOf(f)
 	first, behind := b.tokenAt(begin), b.tokenAt(end)
-	for behind < len(b.tokens) && b.tokens[first-1].Token == pg.Token_ASCII_40 && b.tokens[behind].Token == pg.Token_ASCII_41 {
+	for behind < len(b.tokens) && b.tokens[first-1].Token == pg.Token_ASCII_40 &&
+		b.tokens[behind].Token == pg.Token_ASCII_41 {
 		first, behind, end = first-1, behind+1, int(b.tokens[behind].End)
 	}
 	return b.insert(end, " AS "+quoted(last(f.Funcname)))

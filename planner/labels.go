@@ -94,7 +94,8 @@ func (b *binder) showLabels(q *boundQuery, start, end int) error {
 }
 
 func unknownStar() *sqlstate.Error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, "the columns that \"*\" stands for are not known").
+	return sqlstate.New(sqlstate.FeatureNotSupported,
+		"the columns that \"*\" stands for are not known").
 		WithHint("Name the columns.")
 }
 

@@ -37,13 +37,16 @@ const (
 func scanBounded(statement string) (text string, tokens []*pg.ScanToken, err error) {
 	if len(statement) > maxTextBytes {
 		return "", nil, sqlstate.New(sqlstate.ProgramLimitExceeded,
-			"the statement is too long for one that names a protected table (%d bytes, at most %d)", len(statement), maxTextBytes).
+			"the statement is too long for one that names a protected table (%d bytes, at most %d)",
+			len(statement), maxTextBytes).
 			WithHint("Load long lists of values into a temporary table and join with it.")
 	}
 	if sqltext.Slow(statement) {
 		return "", nil, sqlstate.New(sqlstate.StatementTooComplex,
-			"the statement is too complex for one that names a protected table (a run of more than %d operator characters, or comments nested more than %d deep)",
-			sqltext.MaxOperator, sqltext.MaxCommentDepth).WithHint("Shorten the run, also inside comments and strings.")
+			"the statement is too complex for one that names a protected table (a run of more than %d "+
+				"operator characters, or comments nested more than %d deep)",
+			sqltext.MaxOperator, sqltext.MaxCommentDepth).WithHint("Shorten the run, also inside comments " +
+			"and strings.")
 	}
 	scanned, err := pg.Scan(statement)
 	if err != nil {
@@ -56,7 +59,8 @@ func scanBounded(statement string) (text string, tokens []*pg.ScanToken, err err
 	}
 	if len(scanned.Tokens) > maxTokens {
 		return "", nil, sqlstate.New(sqlstate.StatementTooComplex,
-			"the statement is too complex for one that names a protected table (%d tokens, at most %d)", len(scanned.Tokens), maxTokens).
+			"the statement is too complex for one that names a protected table (%d tokens, at most %d)",
+			len(scanned.Tokens), maxTokens).
 			WithHint("Load long lists of values into a temporary table and join with it.")
 	}
 	return text, withoutComments(scanned.Tokens), nil
@@ -76,7 +80,8 @@ func withoutCommentsInStrings(statement string, tokens []*pg.ScanToken) string {
 		for next < len(tokens) && tokens[next].Token == pg.Token_SQL_COMMENT {
 			next++
 		}
-		if next == i+1 || next == len(tokens) || tokens[next].Token != pg.Token_SCONST || statement[tokens[next].Start] != '\'' {
+		if next == i+1 || next == len(tokens) || tokens[next].Token != pg.Token_SCONST ||
+			statement[tokens[next].Start] != '\'' {
 			continue
 		}
 		if text == nil {
@@ -104,7 +109,8 @@ func withoutComments(tokens []*pg.ScanToken) []*pg.ScanToken {
 }
 
 func (b *binder) tooManyColumns(n int) error {
-	return sqlstate.New(sqlstate.TooManyColumns, "target lists can have at most %d entries, with the columns for labels (%d)", maxColumns, n).
+	return sqlstate.New(sqlstate.TooManyColumns,
+		"target lists can have at most %d entries, with the columns for labels (%d)", maxColumns, n).
 		WithHint("Name the columns that are needed.")
 }
 

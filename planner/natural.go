@@ -20,7 +20,8 @@ func (b *binder) natural(j *pg.JoinExpr, sc *scope, from, middle int) ([]string,
 		return nil, err
 	}
 	if !known || !alsoKnown || word < 0 {
-		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "NATURAL JOIN over columns that are not known is not supported beside a protected table").
+		return nil, sqlstate.New(sqlstate.FeatureNotSupported,
+			"NATURAL JOIN over columns that are not known is not supported beside a protected table").
 			WithHint("Name the columns with USING or ON.").At(b.statement, start(j.Rarg))
 	}
 	var common, list []string
@@ -57,7 +58,8 @@ func (s *scope) names(from, to int) (names []string, known bool) {
 // itemWords are those that an item of FROM can start with, before the first that
 // has a place in its tree.
 var itemWords = []pg.Token{
-	pg.Token_ASCII_40, pg.Token_LATERAL_P, pg.Token_ONLY, pg.Token_SELECT, pg.Token_DISTINCT, pg.Token_ALL, pg.Token_VALUES,
+	pg.Token_ASCII_40, pg.Token_LATERAL_P, pg.Token_ONLY, pg.Token_SELECT, pg.Token_DISTINCT,
+	pg.Token_ALL, pg.Token_VALUES,
 	pg.Token_TABLE, pg.Token_WITH, pg.Token_RECURSIVE,
 }
 
@@ -77,7 +79,8 @@ func (b *binder) naturalToken(item int) int {
 		switch b.tokens[i].Token {
 		case pg.Token_NATURAL:
 			return i
-		case pg.Token_JOIN, pg.Token_LEFT, pg.Token_RIGHT, pg.Token_FULL, pg.Token_INNER_P, pg.Token_OUTER_P:
+		case pg.Token_JOIN, pg.Token_LEFT, pg.Token_RIGHT, pg.Token_FULL, pg.Token_INNER_P,
+			pg.Token_OUTER_P:
 		default:
 			return -1
 		}
@@ -97,9 +100,12 @@ func (b *binder) usingToken(j *pg.JoinExpr, at int) int {
 
 // itemEnds are the tokens that end an item of FROM at its own depth.
 var itemEnds = []pg.Token{
-	pg.Token_ASCII_44, pg.Token_ASCII_59, pg.Token_NATURAL, pg.Token_JOIN, pg.Token_CROSS, pg.Token_LEFT, pg.Token_RIGHT,
-	pg.Token_FULL, pg.Token_INNER_P, pg.Token_ON, pg.Token_USING, pg.Token_WHERE, pg.Token_GROUP_P, pg.Token_HAVING,
-	pg.Token_WINDOW, pg.Token_ORDER, pg.Token_LIMIT, pg.Token_OFFSET, pg.Token_FETCH, pg.Token_FOR, pg.Token_UNION,
+	pg.Token_ASCII_44, pg.Token_ASCII_59, pg.Token_NATURAL, pg.Token_JOIN, pg.Token_CROSS,
+	pg.Token_LEFT, pg.Token_RIGHT,
+	pg.Token_FULL, pg.Token_INNER_P, pg.Token_ON, pg.Token_USING, pg.Token_WHERE, pg.Token_GROUP_P,
+	pg.Token_HAVING,
+	pg.Token_WINDOW, pg.Token_ORDER, pg.Token_LIMIT, pg.Token_OFFSET, pg.Token_FETCH, pg.Token_FOR,
+	pg.Token_UNION,
 	pg.Token_INTERSECT, pg.Token_EXCEPT,
 }
 
@@ -124,7 +130,8 @@ func (b *binder) fromItemEnd(offset int) int {
 			if depth > 0 {
 				break
 			}
-			withData := t.Token == pg.Token_WITH && i+1 < len(b.tokens) && b.tokens[i+1].Token != pg.Token_ORDINALITY
+			withData := t.Token == pg.Token_WITH && i+1 < len(b.tokens) &&
+				b.tokens[i+1].Token != pg.Token_ORDINALITY
 			if withData || (slices.Contains(itemEnds, t.Token) && !b.partOfExpression(i)) {
 				return end
 			}

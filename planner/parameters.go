@@ -51,7 +51,8 @@ func declared(name string) ([]string, error) {
 	if ok || !strings.HasPrefix(strings.ToLower(name), "tailor.") {
 		return allowed, nil
 	}
-	return nil, sqlstate.New(sqlstate.UndefinedObject, "unrecognized configuration parameter %q", name).
+	return nil, sqlstate.New(sqlstate.UndefinedObject,
+		"unrecognized configuration parameter %q", name).
 		WithHint("Tailor's are %s.", strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
 }
 

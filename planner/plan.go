@@ -86,7 +86,9 @@ func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan,
 
 // otherwise plans a refused text in ways that data sets may answer, and has the refusal that
 // names one where none does.
-func otherwise(text string, tokens []*pg.ScanToken, session Session, snapshot *catalog.Snapshot, refused error) (*Plan, error) {
+func otherwise(
+	text string, tokens []*pg.ScanToken, session Session, snapshot *catalog.Snapshot, refused error,
+) (*Plan, error) {
 	var refusal *sqlstate.Error
 	tree, err := pg.Parse(text)
 	if err != nil || !errors.As(refused, &refusal) {
@@ -98,7 +100,8 @@ func otherwise(text string, tokens []*pg.ScanToken, session Session, snapshot *c
 		plan, err = bind(text, tokens, tree, session, snapshot, true)
 	}
 	switch {
-	case err == nil && plan != nil && slices.ContainsFunc(plan.Relations, (*catalog.Relation).IsDataSet):
+	case err == nil && plan != nil &&
+		slices.ContainsFunc(plan.Relations, (*catalog.Relation).IsDataSet):
 		return plan, nil
 	case strings.Contains(hintOf(err), thenAnswered):
 		refusal.Hint = hintOf(err)
@@ -117,12 +120,14 @@ func hintOf(err error) string {
 
 // bind plans a parsed text. apart says that codes are not read together with their parent.
 func bind(
-	statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, session Session, snapshot *catalog.Snapshot, apart bool,
+	statement string, tokens []*pg.ScanToken, tree *pg.ParseResult, session Session,
+	snapshot *catalog.Snapshot, apart bool,
 ) (*Plan, error) {
 	text := &source{statement: statement, tokens: tokens}
 	b := &binder{
 		source: text, plan: &Plan{text: text}, session: session, snapshot: snapshot,
-		sources: []*source{text}, bytes: len(statement), at: -1, alone: len(tree.Stmts) == 1, keyed: newKeyed(), apart: apart,
+		sources: []*source{text}, bytes: len(statement), at: -1, alone: len(tree.Stmts) == 1,
+		keyed: newKeyed(), apart: apart,
 	}
 	changed := false
 	for _, s := range tree.Stmts {
@@ -130,7 +135,10 @@ func bind(
 			if err := b.explain(s.Stmt.GetExplainStmt(), len(tree.Stmts) == 1); err != nil {
 				return nil, err
 			}
-			return &Plan{Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents, Uses: b.plan.Uses}, nil
+			return &Plan{
+				Explain: b.plan.Explain, Relations: b.plan.Relations, Parents: b.plan.Parents,
+				Uses: b.plan.Uses,
+			}, nil
 		}
 		found := collectNodes(s.Stmt)
 		if err := b.statementPlan(s, found, changed); err != nil {
@@ -204,12 +212,14 @@ func (b *binder) statementPlan(s *pg.RawStmt, found nodeCollector, changed bool)
 	for _, t := range b.tokens {
 		if t.Token == pg.Token_UIDENT || t.Token == pg.Token_USCONST {
 			// The scanner does not know where they end.
-			return sqlstate.New(sqlstate.FeatureNotSupported, "Unicode escapes (U&) are not supported beside a protected table").
+			return sqlstate.New(sqlstate.FeatureNotSupported,
+				"Unicode escapes (U&) are not supported beside a protected table").
 				WithHint("Write the characters themselves.").At(b.statement, int(t.Start))
 		}
 		if t.Token == pg.Token_NCHAR && strings.HasPrefix(b.statement[t.Start+1:], "'") {
 			// With a backslash in it, it could not be written as E'…'.
-			return sqlstate.New(sqlstate.FeatureNotSupported, "national strings (N'…') are not supported beside a protected table").
+			return sqlstate.New(sqlstate.FeatureNotSupported,
+				"national strings (N'…') are not supported beside a protected table").
 				WithHint("Leave the N out.").At(b.statement, int(t.Start))
 		}
 	}
@@ -286,17 +296,23 @@ func (b *binder) protects(name catalog.Name) bool {
 func (b *binder) refuseStatement(stmt *pg.Node, relation string) error {
 	switch stmt.Node.(type) {
 	case *pg.Node_ExplainStmt:
-		return sqlstate.New(sqlstate.FeatureNotSupported, "EXPLAIN of this statement cannot read the protected table %q", relation).
-			WithHint("EXPLAIN of a SELECT is answered, where the policy lets rows be shown; EXPLAIN (TAILOR) shows what Tailor does.")
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"EXPLAIN of this statement cannot read the protected table %q", relation).
+			WithHint("EXPLAIN of a SELECT is answered, where the policy lets rows be shown; EXPLAIN " +
+				"(TAILOR) shows what Tailor does.")
 	case *pg.Node_PrepareStmt:
-		return sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE cannot read the protected table %q", relation).
+		return sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE cannot read the protected table %q",
+			relation).
 			WithHint("SELECT can be prepared; a statement that writes cannot be made over a release.")
 	case *pg.Node_DeclareCursorStmt, *pg.Node_CreateTableAsStmt:
-		return sqlstate.New(sqlstate.FeatureNotSupported, "only SELECT can read the protected table %q", relation).
+		return sqlstate.New(sqlstate.FeatureNotSupported, "only SELECT can read the protected table %q",
+			relation).
 			WithHint("A materialized view, or a statement that writes, cannot be made over a release.")
 	}
-	return sqlstate.New(sqlstate.InsufficientPrivilege, "this statement is not permitted on the protected table %q", relation).
-		WithHint("Readers may use protected tables in SELECT, in COPY (SELECT ...) TO STDOUT and in CREATE TEMP TABLE ... AS SELECT.")
+	return sqlstate.New(sqlstate.InsufficientPrivilege,
+		"this statement is not permitted on the protected table %q", relation).
+		WithHint("Readers may use protected tables in SELECT, in COPY (SELECT ...) TO STDOUT and in " +
+			"CREATE TEMP TABLE ... AS SELECT.")
 }
 
 // reads records a protected relation among those that the plan reads.
@@ -328,7 +344,8 @@ func (p *Plan) note(use ecg.Use) {
 		if known.Place != use.Place || known.Table != use.Table || known.Attribute != use.Attribute {
 			continue
 		}
-		if use.Condition != "" && !strings.Contains(known.Condition, use.Condition) && len(known.Condition) < longestFragment {
+		if use.Condition != "" && !strings.Contains(known.Condition, use.Condition) &&
+			len(known.Condition) < longestFragment {
 			known.Condition = strings.TrimPrefix(known.Condition+"; "+use.Condition, "; ")
 		}
 		known.Exactly = known.Exactly || use.Exactly

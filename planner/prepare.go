@@ -16,12 +16,14 @@ func (b *binder) preparing(p *pg.PrepareStmt, start, end int) (*command, error) 
 		return nil, nil
 	}
 	if !b.alone {
-		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "PREPARE over a protected table cannot stand beside other statements").
+		return nil, sqlstate.New(sqlstate.FeatureNotSupported,
+			"PREPARE over a protected table cannot stand beside other statements").
 			WithHint("Send PREPARE on its own.").At(b.statement, b.textStart(start))
 	}
 	for _, t := range b.tokens {
 		if n := b.number(t); n > MostParameters {
-			return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, "PREPARE over a protected table takes at most %d parameters", MostParameters).
+			return nil, sqlstate.New(sqlstate.ProgramLimitExceeded,
+				"PREPARE over a protected table takes at most %d parameters", MostParameters).
 				WithHint("Pass lists as arrays: = ANY ($1).").At(b.statement, int(t.Start))
 		}
 	}
@@ -47,7 +49,8 @@ func (s *source) number(t *pg.ScanToken) (n int) {
 // comment. The server keeps both as the statement's text, for as long as it
 // keeps the statement: what EXECUTE stands for is asked of the server.
 func Keep(rewritten, statement string) string {
-	return rewritten + "\n/* tailor keeps " + base64.StdEncoding.EncodeToString([]byte(statement)) + " */"
+	return rewritten + "\n/* tailor keeps " +
+		base64.StdEncoding.EncodeToString([]byte(statement)) + " */"
 }
 
 // KeptForm finds, as a regular expression of PostgreSQL, what [Keep] has added.
@@ -99,7 +102,10 @@ func (p *Prepared) open() (o opened, ok bool) {
 		if n < 1 || n > len(p.Types) {
 			return o, false
 		}
-		o.params = append(o.params, param{int(t.Start) - from, int(t.End) - from, n, slices.Contains(bare, int(t.Start))})
+		o.params = append(o.params, param{
+			int(t.Start) - from, int(t.End) - from, n,
+			slices.Contains(bare, int(t.Start)),
+		})
 	}
 	return o, true
 }

@@ -11,7 +11,8 @@ import (
 // singleColumn are functions known to return one column that is named by the
 // alias, or else by the function.
 var singleColumn = []string{
-	"generate_series", "generate_subscripts", "regexp_matches", "regexp_split_to_table", "string_to_table",
+	"generate_series", "generate_subscripts", "regexp_matches", "regexp_split_to_table",
+	"string_to_table",
 }
 
 // rangeFunction binds a function in FROM. Its columns are those that the

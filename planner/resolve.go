@@ -60,7 +60,8 @@ func (s *scope) named(qualifier []string) *entry {
 // isIn says whether a schema is that of an unaliased relation: a protected one is found by
 // that of its table, and in the schema research.
 func isIn(name, schema string, r *catalog.Relation) bool {
-	return name == schema || schema != "" && r != nil && (name == r.Schema || name == catalog.ResearchSchema)
+	return name == schema || schema != "" && r != nil &&
+		(name == r.Schema || name == catalog.ResearchSchema)
 }
 
 // reaches says whether an entry's alias, written in this scope, means it.
@@ -81,7 +82,8 @@ func (s *scope) reaches(e *entry) bool {
 }
 
 func (b *binder) shadowed(ref *pg.ColumnRef, e *entry) error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, "the name %q means another table here once releases stand in place", e.alias).
+	return sqlstate.New(sqlstate.FeatureNotSupported,
+		"the name %q means another table here once releases stand in place", e.alias).
 		WithHint("Give each table an alias of its own.").At(b.statement, int(ref.Location))
 }
 
@@ -142,7 +144,8 @@ func (b *binder) inScope(s *scope, ref *pg.ColumnRef, name string) (resolved, er
 	for _, e := range s.entries {
 		if i := e.find(name); i >= 0 {
 			o := origin{e, i}
-			better := e.relation != nil && best.entry != nil && best.entry.relation == nil && best.qid() == nil
+			better := e.relation != nil && best.entry != nil && best.entry.relation == nil &&
+				best.qid() == nil
 			if !best.found || best.guessed() || better || (o.qid() != nil && best.qid() == nil) {
 				best = resolved{origin: o, found: true}
 			}
@@ -168,12 +171,16 @@ func (b *binder) columnOf(e *entry, ref *pg.ColumnRef, name string) (resolved, e
 	case e.relation != nil && b.hides(e, name):
 		return resolved{}, b.hidden(ref, e, name)
 	case e.relation != nil:
-		return resolved{}, sqlstate.New(sqlstate.UndefinedColumn, "column %q of table %q does not exist", name, e.relation.Name).
-			WithHint("Its columns are %s.", strings.Join(names(e.columns), ", ")).At(b.statement, int(ref.Location))
+		return resolved{}, sqlstate.New(sqlstate.UndefinedColumn, "column %q of table %q does not exist",
+			name, e.relation.Name).
+			WithHint("Its columns are %s.", strings.Join(names(e.columns), ", ")).
+			At(b.statement, int(ref.Location))
 	case e.known && hasLabels(e.columns):
 		// PostgreSQL would try a function of that name on the whole row.
-		return resolved{}, sqlstate.New(sqlstate.UndefinedColumn, "column %q of %q does not exist", name, e.alias).
-			WithHint("Its columns are %s.", strings.Join(names(e.columns), ", ")).At(b.statement, int(ref.Location))
+		return resolved{}, sqlstate.New(sqlstate.UndefinedColumn, "column %q of %q does not exist", name,
+			e.alias).
+			WithHint("Its columns are %s.", strings.Join(names(e.columns), ", ")).
+			At(b.statement, int(ref.Location))
 	}
 	return resolved{}, nil
 }

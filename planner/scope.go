@@ -67,7 +67,8 @@ var systemColumns = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
 // pg_statistic_ext, which psql's \d reads, says which statistics there are and
 // holds none.
 func isStatistics(name string) bool {
-	return strings.HasPrefix(name, "pg_stats") || (strings.HasPrefix(name, "pg_statistic") && name != "pg_statistic_ext")
+	return strings.HasPrefix(name, "pg_stats") ||
+		(strings.HasPrefix(name, "pg_statistic") && name != "pg_statistic_ext")
 }
 
 // relationName resolves a relation against the search path. A relation that
@@ -75,13 +76,17 @@ func isStatistics(name string) bool {
 func (b *binder) relationName(rv *pg.RangeVar) (catalog.Name, error) {
 	if rv.Schemaname == "" || rv.Schemaname == "pg_catalog" {
 		if isStatistics(rv.Relname) {
-			return catalog.Name{}, sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for the statistics of tables").
-				WithHint("Statistics hold samples of columns; readers ask the tables themselves.").At(b.statement, int(rv.Location))
+			return catalog.Name{}, sqlstate.New(sqlstate.InsufficientPrivilege,
+				"permission denied for the statistics of tables").
+				WithHint("Statistics hold samples of columns; readers ask the tables themselves.").
+				At(b.statement, int(rv.Location))
 		}
 	}
 	if b.ownName(rv) {
-		return catalog.Name{}, sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for Tailor's own relation %q", rv.Relname).
-			WithHint("Name the protected table itself; its release is put in its place.").At(b.statement, int(rv.Location))
+		return catalog.Name{}, sqlstate.New(sqlstate.InsufficientPrivilege,
+			"permission denied for Tailor's own relation %q", rv.Relname).
+			WithHint("Name the protected table itself; its release is put in its place.").
+			At(b.statement, int(rv.Location))
 	}
 	name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}
 	if name.Schema == "" {
@@ -120,13 +125,16 @@ func (b *binder) ownName(rv *pg.RangeVar) bool {
 		return slices.Contains(catalog.OwnSchemas, rv.Schemaname)
 	}
 	return strings.HasPrefix(rv.Relname, catalog.ReleasePrefix) &&
-		slices.ContainsFunc(b.session.SearchPath, func(s string) bool { return slices.Contains(catalog.OwnSchemas, s) })
+		slices.ContainsFunc(b.session.SearchPath, func(s string) bool {
+			return slices.Contains(catalog.OwnSchemas, s)
+		})
 }
 
 // hides says whether a protected relation has a column that is not shown.
 func (b *binder) hides(e *entry, name string) bool {
 	if c := e.relation.Column(name); c != nil {
-		return !c.Visible() || e.via != nil && (c.Class != catalog.QuasiIdentifier || e.via.IsJoint() && e.find(name) < 0)
+		return !c.Visible() || e.via != nil &&
+			(c.Class != catalog.QuasiIdentifier || e.via.IsJoint() && e.find(name) < 0)
 	}
 	return slices.Contains(systemColumns, name)
 }
@@ -137,25 +145,32 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 		return b.notLent(ref, e, name)
 	}
 	if name == r.Subject && b.wish != "" {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
-			WithHint("What is asked of each subject's rows is in no release of a table. %s", b.wish).At(b.statement, int(ref.Location))
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q",
+			name, r.Name).
+			WithHint("What is asked of each subject's rows is in no release of a table. %s", b.wish).
+			At(b.statement, int(ref.Location))
 	}
 	if name == r.Subject {
-		hint := fmt.Sprintf("It says whom a row is about and is in no release. count(*) counts rows; count(DISTINCT %s) is understood over all rows of the table, and where each subject has one row, over any of a table that is read alone.", name)
+		hint := fmt.Sprintf("It says whom a row is about and is in no release. count(*) counts rows; "+
+			"count(DISTINCT %s) is understood over all rows of the table, and where each subject has one "+
+			"row, over any of a table that is read alone.", name)
 		if b.snapshot.Linked(r) {
-			hint += " Two tables in one FROM list are joined by an equation of their keys, each written with its table's name."
+			hint += " Two tables in one FROM list are joined by an equation of their keys, each written " +
+				"with its table's name."
 		}
 		if r.Parent != nil && !r.OneRow && r.SetValued == nil {
 			hint += " " + b.lentDataSet(r)
 		}
-		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q",
+			name, r.Name).
 			WithHint("%s", hint).At(b.statement, int(ref.Location))
 	}
 	reason := "The policy of the table hides it."
 	if r.Column(name) == nil {
 		reason = "System columns say where and when a row was stored, and are in no release."
 	}
-	return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q", name, r.Name).
+	return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q",
+		name, r.Name).
 		WithHint("%s Visible columns: %s.", reason, strings.Join(visibleNames(r), ", ")).
 		At(b.statement, int(ref.Location))
 }
@@ -164,12 +179,15 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 // knows, as long as its labels are not shown besides; a release's has columns
 // that the table's has not.
 func (b *binder) wholeRow(ref *pg.ColumnRef, e *entry) error {
-	out := sqlstate.New(sqlstate.FeatureNotSupported, "the whole row of %q cannot be used as a value", e.alias).At(b.statement, int(ref.Location))
+	out := sqlstate.New(sqlstate.FeatureNotSupported, "the whole row of %q cannot be used as a value",
+		e.alias).At(b.statement, int(ref.Location))
 	if e.query == nil {
-		return out.WithHint("Name the columns, or use %s.*; the row of a subquery can be used: FROM (SELECT * FROM ...) AS %[1]s.", e.alias)
+		return out.WithHint("Name the columns, or use %s.*; the row of a subquery can be used: FROM "+
+			"(SELECT * FROM ...) AS %[1]s.", e.alias)
 	}
 	if e.query.whole == nil {
-		e.query.whole = out.WithHint("Its columns are shown besides. Take them from a subquery of their own.")
+		e.query.whole = out.WithHint("Its columns are shown besides. Take them from a subquery of " +
+			"their own.")
 	}
 	return nil
 }

@@ -39,8 +39,10 @@ func SecurityLabel(statement string) (call string, err error) {
 	}
 	names := label.Object.GetList().GetItems()
 	if label.Objtype != pg.ObjectType_OBJECT_COLUMN || len(names) < 2 {
-		return "", sqlstate.New(sqlstate.FeatureNotSupported, "labels of the provider tailor are for columns").
-			WithHint("For example: SECURITY LABEL FOR tailor ON COLUMN public.patients.age IS 'quasi_identifier hierarchy=age'.")
+		return "", sqlstate.New(sqlstate.FeatureNotSupported,
+			"labels of the provider tailor are for columns").
+			WithHint("For example: SECURITY LABEL FOR tailor ON COLUMN public.patients.age IS " +
+				"'quasi_identifier hierarchy=age'.")
 	}
 	arguments := []string{"", literal(names[len(names)-1].GetString_().GetSval())}
 	var table []string
@@ -58,7 +60,8 @@ func SecurityLabel(statement string) (call string, err error) {
 	for _, w := range words[1:] {
 		key, value, _ := strings.Cut(w, "=")
 		if (key != "hierarchy" && key != "action") || value == "" || slices.Contains(given, key) {
-			return "", sqlstate.New(sqlstate.InvalidParameterValue, "the label of a column is not understood").
+			return "", sqlstate.New(sqlstate.InvalidParameterValue,
+				"the label of a column is not understood").
 				WithHint("It is a class, and where needed hierarchy=NAME or action=pseudonym.")
 		}
 		given = append(given, key)

@@ -22,7 +22,8 @@ func TestValuesAreNeitherWrappedNorCarried(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 			continue
 		}
-		if sql := plan.Rewrite(release).SQL; strings.Contains(sql, "tailor_label") || strings.Contains(sql, "tailor_answer") {
+		if sql := plan.Rewrite(release).SQL; strings.Contains(sql, "tailor_label") ||
+			strings.Contains(sql, "tailor_answer") {
 			t.Errorf("%s: rewritten into %s", statement, sql)
 		}
 	}

@@ -23,7 +23,9 @@ func changesSettings(stmt *pg.Node, found nodeCollector) bool {
 		}
 		return false
 	}
-	return slices.ContainsFunc(found.calls, func(f *pg.FuncCall) bool { return last(f.Funcname) == "set_config" })
+	return slices.ContainsFunc(found.calls, func(f *pg.FuncCall) bool {
+		return last(f.Funcname) == "set_config"
+	})
 }
 
 // refuseAfterChange ends a text whose earlier statements change the settings

@@ -38,21 +38,27 @@ func (b *binder) isCaseCount(f *pg.FuncCall) bool {
 func (b *binder) countedRelation(f *pg.FuncCall) (*catalog.Relation, *pg.A_Const, error) {
 	literal := relationArgument(f)
 	if literal == nil {
-		return nil, nil, sqlstate.New(sqlstate.FeatureNotSupported, "tailor.case_count needs the name of its table as a literal").
-			WithHint("For example, tailor.case_count('public.diagnoses', ARRAY['250.00', '401.9']); the codes can be parameters.").
+		return nil, nil, sqlstate.New(sqlstate.FeatureNotSupported,
+			"tailor.case_count needs the name of its table as a literal").
+			WithHint("For example, tailor.case_count('public.diagnoses', ARRAY['250.00', '401.9']); the "+
+				"codes can be parameters.").
 			At(b.statement, int(f.Location))
 	}
 	schema, relation, ok := qualifiedName(literal.GetSval().GetSval())
 	var r *catalog.Relation
 	if ok {
-		name, err := b.relationName(&pg.RangeVar{Schemaname: schema, Relname: relation, Location: literal.Location})
+		name, err := b.relationName(&pg.RangeVar{
+			Schemaname: schema, Relname: relation,
+			Location: literal.Location,
+		})
 		if err != nil {
 			return nil, nil, err
 		}
 		r = b.snapshot.Protected(name)
 	}
 	if r == nil || r.SetValued == nil {
-		return nil, nil, sqlstate.New(sqlstate.FeatureNotSupported, "tailor.case_count is for set-valued tables").
+		return nil, nil, sqlstate.New(sqlstate.FeatureNotSupported,
+			"tailor.case_count is for set-valued tables").
 			WithHint("Their policy has tailor.set_valued; in other tables, count(DISTINCT ...) counts.").
 			At(b.statement, int(literal.Location))
 	}
@@ -163,8 +169,10 @@ func (b *binder) caseCount(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		return err
 	}
 	at := b.tokenAt(int(literal.Location))
-	if at == len(b.tokens) || int(b.tokens[at].Start) != int(literal.Location) || b.tokens[at].Token != pg.Token_SCONST {
-		return sqlstate.New(sqlstate.FeatureNotSupported, "the name of the table of tailor.case_count must be written plainly").
+	if at == len(b.tokens) || int(b.tokens[at].Start) != int(literal.Location) ||
+		b.tokens[at].Token != pg.Token_SCONST {
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"the name of the table of tailor.case_count must be written plainly").
 			WithHint("For example, 'public.diagnoses'.").At(b.statement, int(literal.Location))
 	}
 	first, end := int(literal.Location), int(b.tokens[at].End)
@@ -254,13 +262,17 @@ func (b *binder) read(r *catalog.Relation, at int) error {
 		for _, other := range b.reading {
 			if set.SetValued != nil && other != set && b.wish != "" {
 				return sqlstate.New(sqlstate.FeatureNotSupported,
-					"the set-valued table %q cannot be read together with the protected table %q", set.Name, other.Name).
-					WithHint("What is asked of each subject's codes beside other rows is in no release of a table. %s", b.wish).At(b.statement, at)
+					"the set-valued table %q cannot be read together with the protected table %q", set.Name,
+					other.Name).
+					WithHint("What is asked of each subject's codes beside other rows is in no release of a "+
+						"table. %s", b.wish).At(b.statement, at)
 			}
 			if set.SetValued != nil && other != set {
 				return sqlstate.New(sqlstate.FeatureNotSupported,
-					"the set-valued table %q cannot be read together with the protected table %q", set.Name, other.Name).
-					WithHint("Its subjects are published under random numbers that %q does not have. %s", other.Name, published(set, other)).
+					"the set-valued table %q cannot be read together with the protected table %q", set.Name,
+					other.Name).
+					WithHint("Its subjects are published under random numbers that %q does not have. %s",
+						other.Name, published(set, other)).
 					At(b.statement, at)
 			}
 		}
@@ -277,6 +289,7 @@ func published(set, other *catalog.Relation) string {
 	for _, q := range other.QuasiIdentifiers() {
 		columns = append(columns, fmt.Sprintf("'%s'", q.Name))
 	}
-	return fmt.Sprintf("Ask each table by itself; or a database administrator has both published together, with those of these columns that matter most: "+
+	return fmt.Sprintf("Ask each table by itself; or a database administrator has both published "+
+		"together, with those of these columns that matter most: "+
 		"CALL tailor.joint('%s', ARRAY[%s]), then tailor.activate.", set, strings.Join(columns, ", "))
 }

@@ -54,7 +54,8 @@ func (b *binder) star(ref *pg.ColumnRef, from []*pg.Node, sc *scope, bound *boun
 	}
 	for _, e := range star.entries {
 		for i := range e.columns {
-			if err := b.starColumn(resolved{origin: origin{e, i}}, e.columns[i].name, ref, bound); err != nil {
+			if err := b.starColumn(resolved{origin: origin{e, i}}, e.columns[i].name, ref,
+				bound); err != nil {
 				return err
 			}
 		}
@@ -94,7 +95,9 @@ func (b *binder) starColumn(r resolved, name string, star *pg.ColumnRef, bound *
 
 // mergedStar expands "*" over joins with USING or NATURAL: each join lists the
 // columns that it merges, then the others of its left and of its right side.
-func (b *binder) mergedStar(ref *pg.ColumnRef, sc *scope, bound *boundQuery, star *boundStar) error {
+func (b *binder) mergedStar(
+	ref *pg.ColumnRef, sc *scope, bound *boundQuery, star *boundStar,
+) error {
 	for at := 0; at < len(sc.entries); {
 		j := sc.widestJoin(at)
 		for _, c := range sc.listed(at, j) {
@@ -102,7 +105,8 @@ func (b *binder) mergedStar(ref *pg.ColumnRef, sc *scope, bound *boundQuery, sta
 				return unknownStar().At(b.statement, int(ref.Location))
 			}
 			if c.merged && (sc.merge(c.name, 0, len(sc.entries)) != c.merge || sc.outside(c.name, at, j)) {
-				return sqlstate.New(sqlstate.FeatureNotSupported, "\"*\" over columns merged more than once cannot be expanded").
+				return sqlstate.New(sqlstate.FeatureNotSupported,
+					"\"*\" over columns merged more than once cannot be expanded").
 					WithHint("Name the columns, or use t.* for each table.").At(b.statement, int(ref.Location))
 			}
 			star.list = append(star.list, c.reference())
@@ -243,7 +247,8 @@ func (b *binder) expandStar(s *boundStar) error {
 			seen := make(map[string]bool, len(e.columns))
 			for _, c := range e.columns {
 				if seen[c.name] {
-					return sqlstate.New(sqlstate.FeatureNotSupported, "\"*\" over two columns of the same name cannot be expanded").
+					return sqlstate.New(sqlstate.FeatureNotSupported,
+						"\"*\" over two columns of the same name cannot be expanded").
 						WithHint("Give each column of the subquery a name of its own.").At(b.statement, s.start)
 				}
 				seen[c.name] = true

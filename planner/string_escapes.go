@@ -33,7 +33,8 @@ func (r *Rewritten) escapeBackslashes() {
 	}
 	for _, t := range scanned.Tokens {
 		start, end := int(t.Start), int(t.End)
-		if t.Token != pg.Token_SCONST || r.SQL[start] != '\'' || !strings.Contains(r.SQL[start:end], `\`) {
+		if t.Token != pg.Token_SCONST || r.SQL[start] != '\'' ||
+			!strings.Contains(r.SQL[start:end], `\`) {
 			continue
 		}
 		copyTo(start)

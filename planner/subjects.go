@@ -16,7 +16,8 @@ import (
 // of one subject (docs/decisions/joins.md).
 func (b *binder) countsAll(target *pg.ResTarget, s *pg.SelectStmt, sc *scope) (bool, error) {
 	f := target.GetVal().GetFuncCall()
-	if f == nil || !isSubjectCount(f) || f.AggFilter != nil || len(s.GroupClause) > 0 || s.HavingClause != nil || !b.wholeTable(s, sc) {
+	if f == nil || !isSubjectCount(f) || f.AggFilter != nil || len(s.GroupClause) > 0 ||
+		s.HavingClause != nil || !b.wholeTable(s, sc) {
 		return false, nil
 	}
 	whole := b.holdsKey(f.Args[0].GetColumnRef(), sc)
@@ -37,7 +38,8 @@ func (b *binder) countsAll(target *pg.ResTarget, s *pg.SelectStmt, sc *scope) (b
 
 // isSubjectCount says whether a call has the form of count(DISTINCT column).
 func isSubjectCount(f *pg.FuncCall) bool {
-	if last(f.Funcname) != "count" || len(f.Funcname) != 1 || !f.AggDistinct || len(f.Args) != 1 || f.Over != nil || len(f.AggOrder) > 0 {
+	if last(f.Funcname) != "count" || len(f.Funcname) != 1 || !f.AggDistinct || len(f.Args) != 1 ||
+		f.Over != nil || len(f.AggOrder) > 0 {
 		return false
 	}
 	ref := f.Args[0].GetColumnRef()
@@ -75,7 +77,8 @@ func (b *binder) wholeTable(s *pg.SelectStmt, sc *scope) bool {
 // isKeyEquation says whether a condition is the equation of two tables' keys.
 func (b *binder) isKeyEquation(condition *pg.Node) bool {
 	e := condition.GetAExpr()
-	return e != nil && b.keyed.keys[e.Lexpr.GetColumnRef()] != nil && b.keyed.keys[e.Rexpr.GetColumnRef()] != nil
+	return e != nil && b.keyed.keys[e.Lexpr.GetColumnRef()] != nil &&
+		b.keyed.keys[e.Rexpr.GetColumnRef()] != nil
 }
 
 // holdsKey is the relation whose rows a query has, where a reference names the

@@ -57,7 +57,8 @@ func (b *binder) partOfExpression(i int) bool {
 	switch b.tokens[i].Token {
 	case pg.Token_FROM:
 		return before == pg.Token_AS || before == pg.Token_ASCII_46 ||
-			(before == pg.Token_DISTINCT && i > 1 && (b.tokens[i-2].Token == pg.Token_IS || b.tokens[i-2].Token == pg.Token_NOT))
+			(before == pg.Token_DISTINCT && i > 1 &&
+				(b.tokens[i-2].Token == pg.Token_IS || b.tokens[i-2].Token == pg.Token_NOT))
 	case pg.Token_GROUP_P:
 		return before == pg.Token_AS || before == pg.Token_ASCII_46 || before == pg.Token_WITHIN
 	}

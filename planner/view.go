@@ -84,7 +84,8 @@ func (b *binder) inView(err error, rv *pg.RangeVar) error {
 	outside := *inside
 	outside.Position = 0
 	if outside.Detail == "" {
-		outside.Detail = "This is about the definition of view " + quoted(rv.Relname) + ", which stands for its name."
+		outside.Detail = "This is about the definition of view " + quoted(rv.Relname) +
+			", which stands for its name."
 	}
 	return outside.At(b.statement, int(rv.Location))
 }

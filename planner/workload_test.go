@@ -20,7 +20,8 @@ func TestWorkloadsListTheCombinationOfEachStatement(t *testing.T) {
 	if len(declared) != 1 || fmt.Sprint(declared[0].Combinations) != "[[zip sex age] [age]]" {
 		t.Errorf("%+v", declared)
 	}
-	_, err = planner.Workload("SELECT age FROM patients; SELECT name FROM patients", session, hospitalSnapshot())
+	_, err = planner.Workload("SELECT age FROM patients; SELECT name FROM patients", session,
+		hospitalSnapshot())
 	if err == nil || !strings.HasPrefix(err.Error(), "statement 2: ") {
 		t.Errorf("a statement that is refused: %v", err)
 	}

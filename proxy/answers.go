@@ -294,7 +294,10 @@ func (s *session) finish(e *pendingReply, verdict audit.Verdict, code string) {
 		ended = r.Verdict
 	}
 	s.proxy.metrics.ended(ended, duration)
-	s.proxy.audit.Finish(r, audit.Outcome{Verdict: verdict, SQLState: code, Rows: e.rows, Duration: duration})
+	s.proxy.audit.Finish(r, audit.Outcome{
+		Verdict: verdict, SQLState: code, Rows: e.rows,
+		Duration: duration,
+	})
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

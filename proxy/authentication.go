@@ -54,7 +54,9 @@ type admitted struct {
 }
 
 // admit lets a client prove that it is a role.
-func (p *Proxy) admit(ctx context.Context, method Authentication, conn net.Conn, in *frames, user string) (*admitted, error) {
+func (p *Proxy) admit(
+	ctx context.Context, method Authentication, conn net.Conn, in *frames, user string,
+) (*admitted, error) {
 	if method == SCRAM {
 		return p.admitByPassword(ctx, conn, in, user)
 	}
@@ -81,7 +83,8 @@ func (p *Proxy) confirm(ctx context.Context, client *admitted) (err error) {
 func (a Authentication) vouch(conn net.Conn, user string) error {
 	if a == Certificate {
 		secure, ok := conn.(*secured)
-		if !ok || len(secure.ConnectionState().VerifiedChains) == 0 || secure.ConnectionState().PeerCertificates[0].Subject.CommonName != user {
+		if !ok || len(secure.ConnectionState().VerifiedChains) == 0 ||
+			secure.ConnectionState().PeerCertificates[0].Subject.CommonName != user {
 			return sqlstate.New(sqlstate.InvalidAuthorization, "certificate authentication failed").
 				WithHint("Connect with a client certificate in the name of the role.")
 		}
@@ -97,7 +100,9 @@ func (a Authentication) vouch(conn net.Conn, user string) error {
 
 // admitByPassword runs SCRAM-SHA-256 with a client (PostgreSQL, chapter "SASL
 // Authentication").
-func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, user string) (*admitted, error) {
+func (p *Proxy) admitByPassword(
+	ctx context.Context, conn net.Conn, in *frames, user string,
+) (*admitted, error) {
 	binding := channelBinding(conn)
 	if err := offerSCRAM(conn, binding); err != nil {
 		return nil, err
@@ -122,7 +127,8 @@ func (p *Proxy) admitByPassword(ctx context.Context, conn net.Conn, in *frames, 
 	keys, last, err := conclude(proof, exchange)
 	var refused *sqlstate.Error
 	if errors.As(err, &refused) && refused.Code == sqlstate.InvalidPassword {
-		refused.Message = fmt.Sprintf("password authentication failed for user \"%s\"", user) // as PostgreSQL says it
+		// as PostgreSQL says it
+		refused.Message = fmt.Sprintf("password authentication failed for user \"%s\"", user)
 	}
 	return &admitted{principal, asked, keys, last}, err
 }
@@ -137,7 +143,9 @@ func offerSCRAM(conn net.Conn, binding []byte) error {
 }
 
 // challenge answers the client's choice of a mechanism.
-func challenge(conn net.Conn, in *frames, stored scram.Verifier, binding []byte) (*scram.Exchange, error) {
+func challenge(
+	conn net.Conn, in *frames, stored scram.Verifier, binding []byte,
+) (*scram.Exchange, error) {
 	frame, err := passwordFrame(in)
 	if err != nil {
 		return nil, err
@@ -150,9 +158,11 @@ func challenge(conn net.Conn, in *frames, stored scram.Verifier, binding []byte)
 	case initial.AuthMechanism == scram.MechanismPlus && binding != nil:
 	case initial.AuthMechanism == scram.Mechanism:
 	default:
-		return nil, sqlstate.New(sqlstate.ProtocolViolation, "client selected an invalid SASL authentication mechanism")
+		return nil, sqlstate.New(sqlstate.ProtocolViolation,
+			"client selected an invalid SASL authentication mechanism")
 	}
-	exchange, text, err := stored.Begin(string(initial.Data), initial.AuthMechanism == scram.MechanismPlus, binding)
+	exchange, text, err := stored.Begin(string(initial.Data),
+		initial.AuthMechanism == scram.MechanismPlus, binding)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ var (
 	plainQuery     = framed('Q', []byte("SELECT 1\x00"))
 	plainAnswer    = append(framed('C', []byte("SELECT 1\x00")), framed('Z', []byte("I"))...)
 	// failure answers any question: what would have been planned is refused.
-	failure = append(errorFrame("ERROR", sqlstate.New(sqlstate.QueryCanceled, "cancelled")), framed('Z', []byte("I"))...)
+	failure = append(errorFrame("ERROR", sqlstate.New(sqlstate.QueryCanceled, "cancelled")),
+		framed('Z', []byte("I"))...)
 )
 
 // asksItsSettings has the session wait for what it asks before it plans.

@@ -17,7 +17,8 @@ type target struct {
 	server    *upstream // nil while the session has no connection
 	delivered sync.WaitGroup
 	turn      chan struct{} // held by the request that is on its way to the server
-	next      chan struct{} // closed when the request that waits for its turn is delivered; nil for none
+	// closed when the request that waits for its turn is delivered; nil for none
+	next chan struct{}
 }
 
 // cancels maps the keys that clients have to those of the server, which never

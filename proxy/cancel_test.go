@@ -46,7 +46,9 @@ func TestCancelRequestsTakeFewConnections(t *testing.T) {
 	if d := flood(500, func(int) string { return keys[0] }); d.most.Load() != 1 || d.all.Load() < 2 {
 		t.Errorf("one session's requests: %d at once, %d in all", d.most.Load(), d.all.Load())
 	}
-	if d := flood(100, func(i int) string { return keys[i] }); d.most.Load() > maxDelivered || d.all.Load() != 100 {
+	if d := flood(100, func(i int) string {
+		return keys[i]
+	}); d.most.Load() > maxDelivered || d.all.Load() != 100 {
 		t.Errorf("one request of each session: %d at once, %d in all", d.most.Load(), d.all.Load())
 	}
 }
@@ -54,7 +56,8 @@ func TestCancelRequestsTakeFewConnections(t *testing.T) {
 func TestACancelRequestThatWaitsDoesNotReachWhoComesNext(t *testing.T) {
 	c := newCancels()
 	var work interrupts
-	key := c.register(cancelkey.Ring{Key: randomBytes(32)}, cancelkey.Long, &work, &upstream{key: []byte{0, 0, 0, 1}})
+	key := c.register(cancelkey.Ring{Key: randomBytes(32)}, cancelkey.Long, &work,
+		&upstream{key: []byte{0, 0, 0, 1}})
 	began, leave := make(chan struct{}), make(chan struct{})
 	var sent atomic.Int64
 	var group sync.WaitGroup

@@ -63,7 +63,8 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:6432", Upstream: "127.0.0.1:5432",
-		TLS: ClientTLS{MinVersion: "1.2"}, UpstreamTLS: UpstreamTLS{Mode: TLSDisable}, Authentication: SCRAM, Pool: PoolSession,
+		TLS: ClientTLS{MinVersion: "1.2"}, UpstreamTLS: UpstreamTLS{Mode: TLSDisable},
+		Authentication: SCRAM, Pool: PoolSession,
 		StartupTimeout: 30 * time.Second, MaxClients: 1000, QueueTimeout: 10 * time.Second,
 		DrainTimeout: 10 * time.Second, ReuseTimeout: 15 * time.Second, KeepAlive: time.Minute,
 		Terminals: []string{"psql", "pgcli", "usql"}, WrongPasswordPause: time.Second,
@@ -90,7 +91,10 @@ func (c Config) Validate() error {
 			}
 		}
 	}
-	for name, d := range map[string]time.Duration{"startup-timeout": c.StartupTimeout, "keepalive": c.KeepAlive} {
+	for name, d := range map[string]time.Duration{
+		"startup-timeout": c.StartupTimeout,
+		"keepalive":       c.KeepAlive,
+	} {
 		if d <= 0 {
 			fault("%s: must be above 0", name)
 		}
@@ -118,7 +122,8 @@ func (c Config) Validate() error {
 	if c.MaxClientsOfPrincipal < 0 {
 		fault("max-clients-per-principal: must not be below 0")
 	}
-	faults = append(faults, c.TLS.validate(), c.UpstreamTLS.validate(), c.Authentication.validate(c), c.Peers.validate())
+	faults = append(faults, c.TLS.validate(), c.UpstreamTLS.validate(), c.Authentication.validate(c),
+		c.Peers.validate())
 	return errors.Join(faults...)
 }
 

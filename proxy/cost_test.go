@@ -31,7 +31,10 @@ var short = map[string]struct{ asked, answered []message }{
 		[]message{column, row, complete, ready},
 	},
 	"extended": {
-		[]message{&pgproto3.Parse{Query: "SELECT abalance FROM pgbench_accounts WHERE aid = $1;"}, bindOf(""), describe, &pgproto3.Execute{}, &pgproto3.Sync{}},
+		[]message{
+			&pgproto3.Parse{Query: "SELECT abalance FROM pgbench_accounts WHERE aid = $1;"},
+			bindOf(""), describe, &pgproto3.Execute{}, &pgproto3.Sync{},
+		},
 		[]message{&pgproto3.ParseComplete{}, &pgproto3.BindComplete{}, column, row, complete, ready},
 	},
 	"prepared": {
@@ -42,14 +45,20 @@ var short = map[string]struct{ asked, answered []message }{
 
 var (
 	describe = &pgproto3.Describe{ObjectType: 'P'}
-	column   = &pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte("abalance"), DataTypeOID: 23, DataTypeSize: 4}}}
+	column   = &pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{
+		Name:        []byte("abalance"),
+		DataTypeOID: 23, DataTypeSize: 4,
+	}}}
 	row      = &pgproto3.DataRow{Values: [][]byte{[]byte("0")}}
 	complete = &pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")}
 	ready    = &pgproto3.ReadyForQuery{TxStatus: 'I'}
 )
 
 func bindOf(statement string) message {
-	return &pgproto3.Bind{PreparedStatement: statement, Parameters: [][]byte{[]byte("123456")}, ResultFormatCodes: []int16{0}}
+	return &pgproto3.Bind{
+		PreparedStatement: statement, Parameters: [][]byte{[]byte("123456")},
+		ResultFormatCodes: []int16{0},
+	}
 }
 
 // transactions is a reader's session on a loop that runs transactions of one kind,
@@ -71,7 +80,8 @@ func transactions(tb testing.TB, kind string) (s *session, one func()) {
 	t := &loopSession{session: s}
 	s.loopSession = t
 	if kind == "prepared" {
-		if err := s.parse(tb.Context(), framed('P', []byte("P_0\x00SELECT abalance FROM pgbench_accounts WHERE aid = $1;\x00\x00\x00"))); err != nil {
+		if err := s.parse(tb.Context(), framed('P', []byte("P_0\x00SELECT abalance FROM "+
+			"pgbench_accounts WHERE aid = $1;\x00\x00\x00"))); err != nil {
 			tb.Fatal(err)
 		}
 		s.expect.complete()

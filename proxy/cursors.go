@@ -110,14 +110,17 @@ func (s *session) assertFetches(text string) error {
 	if !planner.MayFetch(text, known) {
 		return nil
 	}
-	return sqlstate.New(sqlstate.FeatureNotSupported, "FETCH cannot stand beside other statements while a cursor over a protected table is open").
+	return sqlstate.New(sqlstate.FeatureNotSupported,
+		"FETCH cannot stand beside other statements while a cursor over a protected table is open").
 		WithHint("Send FETCH on its own, or close the cursor first.")
 }
 
 // add makes a decision cover another one too.
 func (d *decision) add(other *decision) {
 	for i, r := range other.releases {
-		if !slices.ContainsFunc(d.releases, func(has *catalog.Release) bool { return has.Chain == r.Chain }) {
+		if !slices.ContainsFunc(d.releases, func(has *catalog.Release) bool {
+			return has.Chain == r.Chain
+		}) {
 			d.releases = append(d.releases, r)
 			d.assessments = append(d.assessments, other.assessments[i])
 		}

@@ -28,7 +28,8 @@ func errorFrame(severity string, e *sqlstate.Error) []byte {
 // noticeFrame encodes a NOTICE.
 func noticeFrame(message, detail, hint string) []byte {
 	frame, err := encode(&pgproto3.NoticeResponse{
-		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: "00000", Message: message, Detail: detail, Hint: hint,
+		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: "00000", Message: message,
+		Detail: detail, Hint: hint,
 	})
 	if err != nil {
 		return nil
@@ -67,8 +68,9 @@ func withoutData(frame []byte) []byte {
 		severity = "FATAL"
 	}
 	out := &sqlstate.Error{
-		Code: sqlstate.Code(e.Code), Message: "the statement cannot be computed on this data", Position: int(e.Position),
-		Hint: "The server's own message is withheld: it may quote a value of a protected column.",
+		Code: sqlstate.Code(e.Code), Message: "the statement cannot be computed on this data",
+		Position: int(e.Position),
+		Hint:     "The server's own message is withheld: it may quote a value of a protected column.",
 	}
 	if words, _, quotes := strings.Cut(e.Message, `: "`); slices.Contains(constantMessages, words) {
 		out.Message, out.Hint = words, ""
@@ -82,15 +84,23 @@ func withoutData(frame []byte) []byte {
 // constantMessages are those of PostgreSQL's errors about data that hold nothing
 // but their words, up to where some quote a value.
 var constantMessages = []string{
-	"division by zero", "integer out of range", "smallint out of range", "bigint out of range", "numeric field overflow",
-	"value out of range: overflow", "value out of range: underflow", "interval out of range", "timestamp out of range", "date out of range",
-	"cannot take logarithm of zero", "cannot take logarithm of a negative number", "cannot take square root of a negative number",
-	"invalid input syntax for type integer", "invalid input syntax for type smallint", "invalid input syntax for type bigint",
-	"invalid input syntax for type numeric", "invalid input syntax for type real", "invalid input syntax for type double precision",
-	"invalid input syntax for type date", "invalid input syntax for type timestamp", "invalid input syntax for type timestamp with time zone",
-	"invalid input syntax for type time", "invalid input syntax for type interval", "invalid input syntax for type boolean",
+	"division by zero", "integer out of range", "smallint out of range", "bigint out of range",
+	"numeric field overflow",
+	"value out of range: overflow", "value out of range: underflow", "interval out of range",
+	"timestamp out of range", "date out of range",
+	"cannot take logarithm of zero", "cannot take logarithm of a negative number",
+	"cannot take square root of a negative number",
+	"invalid input syntax for type integer", "invalid input syntax for type smallint",
+	"invalid input syntax for type bigint",
+	"invalid input syntax for type numeric", "invalid input syntax for type real",
+	"invalid input syntax for type double precision",
+	"invalid input syntax for type date", "invalid input syntax for type timestamp",
+	"invalid input syntax for type timestamp with time zone",
+	"invalid input syntax for type time", "invalid input syntax for type interval",
+	"invalid input syntax for type boolean",
 	"invalid input syntax for type uuid", "date/time field value out of range",
-	"negative substring length not allowed", "LIMIT must not be negative", "OFFSET must not be negative",
+	"negative substring length not allowed", "LIMIT must not be negative",
+	"OFFSET must not be negative",
 }
 
 // mayQuote says whether an error may hold a value that the statement has read:
@@ -102,7 +112,8 @@ func mayQuote(e *decode.ErrorResponse) bool {
 	}
 	switch class := e.Code[:2]; class {
 	case "42":
-		return (e.Position == 0 || e.Where != "") && e.Code != string(sqlstate.InsufficientPrivilege) && e.Code != indeterminateDatatype
+		return (e.Position == 0 || e.Where != "") && e.Code != string(sqlstate.InsufficientPrivilege) &&
+			e.Code != indeterminateDatatype
 	default:
 		return slices.Contains([]string{"22", "23", "3D", "3F", "P0", "XX", "38", "39"}, class)
 	}

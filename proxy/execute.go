@@ -20,7 +20,9 @@ import (
 // prepared by SQL over protected tables, they stand in it, in place of EXECUTE,
 // and the text that comes back is the one to run, to answer and to record.
 // resolved is nil where it is the client's own.
-func (s *session) planned(ctx context.Context, sent *statementInfo) (runs *statementInfo, resolved *planner.Rewritten, plan *planner.Plan, err error) {
+func (s *session) planned(
+	ctx context.Context, sent *statementInfo,
+) (runs *statementInfo, resolved *planner.Rewritten, plan *planner.Plan, err error) {
 	resolved, err = s.standing(ctx, sent.text)
 	if err != nil {
 		return sent, nil, nil, err
@@ -77,14 +79,22 @@ const (
 
 // selectPrepared asks for one statement. Whatever is in the session's
 // search_path, nothing of it is called.
-var selectPrepared = fmt.Sprintf(`SELECT pg_catalog.substr(k.kept, c.at, %d), CASE WHEN c.at OPERATOR(pg_catalog.=) 1 THEN pg_catalog.to_json(ARRAY(`+
-	`SELECT pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(t.typname))`+
-	` FROM pg_catalog.unnest(p.parameter_types) WITH ORDINALITY u (id, i) JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) u.id`+
-	` JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace ORDER BY u.i)) END`+
-	` FROM pg_catalog.pg_prepared_statements p CROSS JOIN LATERAL (SELECT pg_catalog.substring(p.statement, E'%s')) k (kept)`+
-	` CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.length(k.kept), %[1]d) c (at)`+
-	` WHERE p.from_sql AND p.name OPERATOR(pg_catalog.=) pg_catalog.convert_from(pg_catalog.decode('%%s', 'hex'), pg_catalog.pg_client_encoding())`+
-	` AND pg_catalog.length(k.kept) OPERATOR(pg_catalog.<=) %[3]d AND pg_catalog.cardinality(p.parameter_types) OPERATOR(pg_catalog.<=) %[4]d ORDER BY c.at`,
+var selectPrepared = fmt.Sprintf(
+	`SELECT pg_catalog.substr(k.kept, c.at, %d), CASE WHEN c.at OPERATOR(pg_catalog.=) 1
+		THEN pg_catalog.to_json(ARRAY(`+
+		`SELECT pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.',
+		pg_catalog.quote_ident(t.typname))`+
+		` FROM pg_catalog.unnest(p.parameter_types) WITH ORDINALITY u (id, i) JOIN pg_catalog.pg_type t
+		ON t.oid OPERATOR(pg_catalog.=) u.id`+
+		` JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace
+		ORDER BY u.i)) END`+
+		` FROM pg_catalog.pg_prepared_statements p CROSS
+		JOIN LATERAL (SELECT pg_catalog.substring(p.statement, E'%s')) k (kept)`+
+		` CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.length(k.kept), %[1]d) c (at)`+
+		` WHERE p.from_sql AND p.name OPERATOR(pg_catalog.=)
+		pg_catalog.convert_from(pg_catalog.decode('%%s', 'hex'), pg_catalog.pg_client_encoding())`+
+		` AND pg_catalog.length(k.kept) OPERATOR(pg_catalog.<=) %[3]d
+		AND pg_catalog.cardinality(p.parameter_types) OPERATOR(pg_catalog.<=) %[4]d ORDER BY c.at`,
 	keptPiece, strings.ReplaceAll(planner.KeptForm, `\`, `\\`), longestKept, planner.MostParameters)
 
 // askPrepared asks the server which statement over protected tables it has under
@@ -92,7 +102,8 @@ var selectPrepared = fmt.Sprintf(`SELECT pg_catalog.substr(k.kept, c.at, %d), CA
 func (s *session) askPrepared(ctx context.Context, name string) (*planner.Prepared, error) {
 	// In hexadecimal no encoding makes a quote of half a character.
 	rows, err := s.ask(ctx, fmt.Sprintf(selectPrepared, hex.EncodeToString([]byte(name))))
-	unknown := sqlstate.New(sqlstate.CannotConnectNow, "the server does not tell what EXECUTE stands for")
+	unknown := sqlstate.New(sqlstate.CannotConnectNow,
+		"the server does not tell what EXECUTE stands for")
 	var known *sqlstate.Error
 	if errors.As(err, &known) {
 		return nil, known
@@ -168,7 +179,8 @@ func questionOf(text string) []message {
 // the client's EXECUTE stands for is put in its place.
 func (s *session) keep(ctx context.Context, e *pendingReply, plan *planner.Plan) (string, error) {
 	if s.names.taken(plan.Prepares) {
-		return "", sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", plan.Prepares)
+		return "", sqlstate.New(sqlstate.DuplicatePreparedStatement,
+			"prepared statement %q already exists", plan.Prepares)
 	}
 	d, err := s.tailor(ctx, plan)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 )
 
 // explanation is how a text begins that may ask for the tailor's account.
-var explanation = regexp.MustCompile(`(?is)^(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\s*\([^)]*\btailor\b`)
+var explanation = regexp.MustCompile(
+	`(?is)^(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\s*\([^)]*\btailor\b`)
 
 // explainsTailor says whether a text may be EXPLAIN (TAILOR).
 func explainsTailor(text string) bool { return explanation.MatchString(text) }
@@ -25,7 +26,9 @@ func explainsTailor(text string) bool { return explanation.MatchString(text) }
 // explained answers EXPLAIN (TAILOR) by a query that shows the account of it.
 // A record that is given is durable when it returns. Nothing depends on who asks but
 // what is said of the table as it is: that is for its owner.
-func (s *session) explained(ctx context.Context, plan *planner.Plan, record *audit.Record) (text string, err error) {
+func (s *session) explained(
+	ctx context.Context, plan *planner.Plan, record *audit.Record,
+) (text string, err error) {
 	ctx, done := s.work.during(ctx)
 	defer done()
 	snapshot, err := s.proxy.catalog.Snapshot()
@@ -78,14 +81,17 @@ func (s *session) explainAgain(ctx context.Context, p *prepared) error {
 
 // explainedTable is the account of one relation. Its owner is told the risk of the
 // table as it is, too.
-func (s *session) explainedTable(ctx context.Context, r *catalog.Relation, branch []ecg.Stage) (ecg.ExplainedTable, error) {
+func (s *session) explainedTable(
+	ctx context.Context, r *catalog.Relation, branch []ecg.Stage,
+) (ecg.ExplainedTable, error) {
 	if !s.principal.Reader {
 		owns, err := s.proxy.catalog.Owns(ctx, s.principal, r)
 		if err != nil {
 			return ecg.ExplainedTable{}, err
 		}
 		if !owns {
-			return ecg.ExplainedTable{}, sqlstate.New(sqlstate.InsufficientPrivilege, "must be owner of table %q", r.Name).
+			return ecg.ExplainedTable{}, sqlstate.New(sqlstate.InsufficientPrivilege,
+				"must be owner of table %q", r.Name).
 				WithHint("EXPLAIN (TAILOR) is for readers and for the table's owner.")
 		}
 	}
@@ -101,7 +107,10 @@ func (s *session) explainedTable(ctx context.Context, r *catalog.Relation, branc
 		return ecg.ExplainedTable{}, err
 	}
 	if release.Root == nil {
-		return ecg.ExplainedTable{Table: r.String(), Chain: generationOf(release), Stages: []ecg.ExplainedStage{}}, nil
+		return ecg.ExplainedTable{
+			Table: r.String(), Chain: generationOf(release),
+			Stages: []ecg.ExplainedStage{},
+		}, nil
 	}
 	found, err := release.Root.Assess(afresh(branch, release))
 	if err != nil {
@@ -130,7 +139,9 @@ func showing(account *ecg.Explanation, format string) (string, error) {
 	for i := range lines {
 		lines[i] = fmt.Sprintf("(%d, %s)", i, literal(lines[i]))
 	}
-	return fmt.Sprintf(`SELECT line AS "QUERY PLAN" FROM (VALUES %s) AS account (number, line) ORDER BY number`, strings.Join(lines, ", ")), nil
+	return fmt.Sprintf(
+		`SELECT line AS "QUERY PLAN" FROM (VALUES %s) AS account (number, line) ORDER BY number`,
+		strings.Join(lines, ", ")), nil
 }
 
 var literalEscapes = strings.NewReplacer(`\`, `\\`, `'`, `\'`)

@@ -196,7 +196,8 @@ func (f *frames) buffered() bool {
 		return f.end > f.start
 	}
 	n := f.end - f.start - f.skipping
-	return n >= headerBytes && int64(n) > int64(binary.BigEndian.Uint32(f.buffer[f.start+f.skipping+1:]))
+	return n >= headerBytes && int64(n) > int64(
+		binary.BigEndian.Uint32(f.buffer[f.start+f.skipping+1:]))
 }
 
 // fill reads until n bytes are unread in the buffer.

@@ -17,17 +17,21 @@ import (
 // noPolicies is a catalog in which nothing is protected.
 type noPolicies struct{ Catalog }
 
-func (noPolicies) Snapshot() (*catalog.Snapshot, error) { return catalog.NewSnapshot(1, nil, nil), nil }
+func (noPolicies) Snapshot() (*catalog.Snapshot, error) {
+	return catalog.NewSnapshot(1, nil, nil), nil
+}
 
 // fuzzMessage sends one message of a type with any body, after a statement, a
 // portal and a begun transaction, and before a Sync. Nothing panics; what is
 // forwarded are whole messages of types that clients send; a session that ends
 // does so because the protocol is broken.
 func fuzzMessage(f *testing.F, kind byte, bodies ...string) {
-	for _, body := range append(bodies, "", "\x00", "\x00\x00", "\xff\xff\xff\xff", "name", "name\x00") {
+	for _, body := range append(bodies, "", "\x00", "\x00\x00", "\xff\xff\xff\xff", "name",
+		"name\x00") {
 		f.Add([]byte(body))
 	}
-	before := append(framed('Q', []byte("BEGIN\x00")), framed('P', []byte("name\x00SELECT 1\x00\x00\x00"))...)
+	before := append(framed('Q', []byte("BEGIN\x00")), framed('P', []byte("name\x00SELECT "+
+		"1\x00\x00\x00"))...)
 	before = append(before, framed('B', []byte("p\x00name\x00\x00\x00\x00\x00\x00\x00"))...)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, reader := range []bool{false, true} {
@@ -66,31 +70,43 @@ func fuzzMessage(f *testing.F, kind byte, bodies ...string) {
 }
 
 func FuzzQuery(f *testing.F) {
-	fuzzMessage(f, 'Q', "SELECT 1\x00", "BEGIN; SELECT 1; COMMIT\x00", "DEALLOCATE ALL\x00", "FETCH 3 IN c\x00", "CLOSE c\x00", "SELECT '\x00'\x00", "COPY t FROM STDIN\x00", ";;\x00", "DISCARD ALL\x00")
+	fuzzMessage(f, 'Q', "SELECT 1\x00", "BEGIN; SELECT 1; COMMIT\x00", "DEALLOCATE ALL\x00",
+		"FETCH 3 IN c\x00", "CLOSE c\x00", "SELECT '\x00'\x00", "COPY t FROM STDIN\x00", ";;\x00",
+		"DISCARD ALL\x00")
 }
 
 func FuzzParse(f *testing.F) {
-	fuzzMessage(f, 'P', "\x00SELECT $1\x00\x00\x01\x00\x00\x00\x17", "name\x00SELECT 1\x00\x00\x00", "tailor_own_1\x00SELECT 1\x00\x00\x00", "\x00SELECT 1\x00\x7f\xff", "\x00DEALLOCATE name\x00\x00\x00")
+	fuzzMessage(f, 'P', "\x00SELECT $1\x00\x00\x01\x00\x00\x00\x17", "name\x00SELECT 1\x00\x00\x00",
+		"tailor_own_1\x00SELECT 1\x00\x00\x00", "\x00SELECT 1\x00\x7f\xff",
+		"\x00DEALLOCATE name\x00\x00\x00")
 }
 
 func FuzzBind(f *testing.F) {
-	fuzzMessage(f, 'B', "\x00name\x00\x00\x00\x00\x00\x00\x00", "p\x00name\x00\x00\x01\x00\x01\x00\x01\x00\x00\x00\x01x\x00\x01\x00\x01", "\x00tailor_own_1\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\xff\xff", "\x00name\x00\x00\x00\x00\x01\x7f\xff\xff\xff")
+	fuzzMessage(f, 'B', "\x00name\x00\x00\x00\x00\x00\x00\x00",
+		"p\x00name\x00\x00\x01\x00\x01\x00\x01\x00\x00\x00\x01x\x00\x01\x00\x01",
+		"\x00tailor_own_1\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\xff\xff",
+		"\x00name\x00\x00\x00\x00\x01\x7f\xff\xff\xff")
 }
 
 func FuzzDescribe(f *testing.F) {
-	fuzzMessage(f, 'D', "Sname\x00", "Pp\x00", "S\x00", "Xname\x00", "Stailor_own_1\x00", "Sa\x00b\x00")
+	fuzzMessage(f, 'D', "Sname\x00", "Pp\x00", "S\x00", "Xname\x00", "Stailor_own_1\x00",
+		"Sa\x00b\x00")
 }
 
 func FuzzExecute(f *testing.F) {
-	fuzzMessage(f, 'E', "p\x00\x00\x00\x00\x00", "p\x00\xff\xff\xff\xff", "\x00\x00\x00\x00\x01", "tailor_own_1\x00\x00\x00\x00\x00")
+	fuzzMessage(f, 'E', "p\x00\x00\x00\x00\x00", "p\x00\xff\xff\xff\xff", "\x00\x00\x00\x00\x01",
+		"tailor_own_1\x00\x00\x00\x00\x00")
 }
 
 func FuzzClose(f *testing.F) {
-	fuzzMessage(f, 'C', "Sname\x00", "Pp\x00", "S\x00", "Xname\x00", "Ptailor_own_1\x00", "Sa\x00b\x00")
+	fuzzMessage(f, 'C', "Sname\x00", "Pp\x00", "S\x00", "Xname\x00", "Ptailor_own_1\x00",
+		"Sa\x00b\x00")
 }
 
 func FuzzFunctionCall(f *testing.F) {
-	fuzzMessage(f, 'F', "\x00\x00\x03\xbb\x00\x01\x00\x01\x00\x01\x00\x00\x00\x04\x00\x00\x00\x01\x00\x01", "\x00\x00\x00\x00\xff\xff")
+	fuzzMessage(f, 'F',
+		"\x00\x00\x03\xbb\x00\x01\x00\x01\x00\x01\x00\x00\x00\x04\x00\x00\x00\x01\x00\x01",
+		"\x00\x00\x00\x00\xff\xff")
 }
 
 func FuzzSync(f *testing.F)     { fuzzMessage(f, 'S') }
@@ -101,7 +117,8 @@ func FuzzCopyFail(f *testing.F) { fuzzMessage(f, 'f', "given up\x00") }
 
 // FuzzPassword sends anything in the place of either SASL message.
 func FuzzPassword(f *testing.F) {
-	f.Add([]byte("SCRAM-SHA-256\x00\x00\x00\x00\x20n,,n=,r=rOprNGfwEbeRWgbNEkqO"), []byte("c=biws,r=rOprNGfwEbeRWgbNEkqO,p=AA=="))
+	f.Add([]byte("SCRAM-SHA-256\x00\x00\x00\x00\x20n,,n=,r=rOprNGfwEbeRWgbNEkqO"),
+		[]byte("c=biws,r=rOprNGfwEbeRWgbNEkqO,p=AA=="))
 	f.Add([]byte("SCRAM-SHA-256-PLUS\x00\xff\xff\xff\xff"), []byte(""))
 	f.Add([]byte("SCRAM-SHA-256\x00\x7f\xff\xff\xffn,,"), []byte("\x00"))
 	f.Fuzz(func(t *testing.T, initial, last []byte) {

@@ -17,7 +17,10 @@ const (
 
 func seedMessages(f *testing.F, kinds string) {
 	for i := range len(kinds) {
-		for _, body := range []string{"", "\x00", "name\x00", "a\x00SELECT 1\x00\x00\x00", "S\x00", "SELECT 2\x00", "SERROR\x00C22012\x00Mx\x00\x00", "I"} {
+		for _, body := range []string{
+			"", "\x00", "name\x00", "a\x00SELECT 1\x00\x00\x00", "S\x00",
+			"SELECT 2\x00", "SERROR\x00C22012\x00Mx\x00\x00", "I",
+		} {
 			f.Add(framed(kinds[i], []byte(body)))
 			f.Add(append(framed('P', []byte("\x00SELECT 1\x00\x00\x00")), framed(kinds[i], []byte(body))...))
 		}
@@ -48,7 +51,10 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, stream []byte) {
 		s, _, _ := bareSession(nil, bytes.NewReader(stream))
 		for _, kind := range []byte("QPBDESQ") {
-			s.expect.add(&pendingReply{kind: kind, started: time.Now(), record: s.record("SELECT 1"), released: kind == 'Q'})
+			s.expect.add(&pendingReply{
+				kind: kind, started: time.Now(), record: s.record("SELECT 1"),
+				released: kind == 'Q',
+			})
 		}
 		_ = s.answers(context.Background())
 		s.expect.drain()

@@ -115,7 +115,9 @@ func (s *session) shorten(p *prepared) {
 	if len(shown) == len(p.text) {
 		return
 	}
-	for _, ask := range []func() bool{p.alike, p.plain, p.settles, p.ends, p.discards, p.explains, p.labels, p.holds, p.parameters} {
+	for _, ask := range []func() bool{
+		p.alike, p.plain, p.settles, p.ends, p.discards, p.explains, p.labels, p.holds, p.parameters,
+	} {
 		ask() // while there is the whole
 	}
 	look := *p.statementInfo

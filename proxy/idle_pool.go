@@ -213,7 +213,9 @@ func kindOf(principal *catalog.Principal, parameters map[string]string) string {
 
 // server finds a connection to the server for a session, or makes one, once
 // there is a place for it. The place is the session's.
-func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]string, client *admitted) (u *upstream, err error) {
+func (p *Proxy) server(
+	ctx context.Context, r *running, parameters map[string]string, client *admitted,
+) (u *upstream, err error) {
 	if err := p.upstreamLimiter.Acquire(ctx, r.QueueTimeout, p.requestYield); err != nil {
 		return nil, err
 	}
@@ -229,7 +231,10 @@ func (p *Proxy) server(ctx context.Context, r *running, parameters map[string]st
 }
 
 // connected finds a connection or makes one. Others that are only kept make way.
-func (p *Proxy) connected(ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal, keys *scram.Keys) (*upstream, error) {
+func (p *Proxy) connected(
+	ctx context.Context, r *running, parameters map[string]string, principal *catalog.Principal,
+	keys *scram.Keys,
+) (*upstream, error) {
 	atStandby := r.wantsStandby(principal, parameters)
 	key := ""
 	if r.Pool == PoolTransaction || r.ReuseTimeout > 0 && keys != nil {
@@ -268,9 +273,11 @@ func (p *Proxy) connect(
 	role, database := parameters["user"], parameters["database"]
 	rolesOwn := func(u *upstream) bool { return u.role == role }
 	databasesOwn := func(u *upstream) bool { return u.database == database }
-	for p.upstreamLimiter.Occupied()+p.idle.count(anybodys) > r.upstreamLimit() && p.idle.evict(anybodys) {
+	for p.upstreamLimiter.Occupied()+p.idle.count(anybodys) > r.upstreamLimit() &&
+		p.idle.evict(anybodys) {
 	}
-	for r.Pool == PoolSession && p.clientLimiter.Of(role)+p.idle.count(rolesOwn) > r.connectionsOfPrincipal() && p.idle.evict(rolesOwn) {
+	for r.Pool == PoolSession && p.clientLimiter.Of(role)+
+		p.idle.count(rolesOwn) > r.connectionsOfPrincipal() && p.idle.evict(rolesOwn) {
 	}
 	if atStandby {
 		if u := p.connectStandby(ctx, r, parameters, keys); u != nil {
@@ -285,7 +292,8 @@ func (p *Proxy) connect(
 		func() bool { return p.idle.evict(anybodys) },
 	} {
 		var refused *errorResponse
-		if errors.As(err, &refused) && codeOf(refused.frame) == string(sqlstate.TooManyConnections) && makeRoom() {
+		if errors.As(err, &refused) && codeOf(refused.frame) == string(sqlstate.TooManyConnections) &&
+			makeRoom() {
 			u, err = r.connect(ctx, r.Upstream, parameters, keys)
 		}
 	}

@@ -90,7 +90,8 @@ func TestEachStatementIsRecordedAsItsOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.proxy.audit = records
-			s.proxy.catalog, s.principal.Reader = nothingProtected{snapshot: catalog.NewSnapshot(1, nil, nil)}, true
+			s.proxy.catalog, s.principal.Reader = nothingProtected{snapshot: catalog.NewSnapshot(1, nil,
+				nil)}, true
 			for done := false; !done; {
 				frame, err := s.in.next()
 				if done = err != nil; !done {
@@ -110,7 +111,8 @@ func TestEachStatementIsRecordedAsItsOwn(t *testing.T) {
 			}
 			records.Close()
 			if got := recorded(t, config.File); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
-				t.Errorf("%d records, want %d\n%q\n%q", len(got), len(want), got, slices.Sorted(slices.Values(want)))
+				t.Errorf("%d records, want %d\n%q\n%q", len(got), len(want), got,
+					slices.Sorted(slices.Values(want)))
 			}
 		})
 	}

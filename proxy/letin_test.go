@@ -34,13 +34,16 @@ func TestWhoIsLetInIsProbedAsConfigured(t *testing.T) {
 			t.Fatal("no plain connection")
 		}
 		for option, want := range map[int]int{
-			syscall.TCP_NODELAY: 1, syscall.TCP_KEEPIDLE: int(silence.Seconds()), syscall.TCP_KEEPINTVL: int(silence.Seconds()) / 4, syscall.TCP_KEEPCNT: 4,
+			syscall.TCP_NODELAY: 1, syscall.TCP_KEEPIDLE: int(silence.Seconds()),
+			syscall.TCP_KEEPINTVL: int(silence.Seconds()) / 4, syscall.TCP_KEEPCNT: 4,
 		} {
-			if got, err := syscall.GetsockoptInt(int(d), syscall.IPPROTO_TCP, option); err != nil || got != want {
+			if got, err := syscall.GetsockoptInt(int(d), syscall.IPPROTO_TCP, option); err != nil ||
+				got != want {
 				t.Errorf("option %d is %d, %v, want %d", option, got, err, want)
 			}
 		}
-		if on, err := syscall.GetsockoptInt(int(d), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE); err != nil || on != 1 {
+		if on, err := syscall.GetsockoptInt(int(d), syscall.SOL_SOCKET,
+			syscall.SO_KEEPALIVE); err != nil || on != 1 {
 			t.Errorf("it is not probed, %v", err)
 		}
 		d.close()
@@ -80,7 +83,10 @@ func TestClientsAreLetInAgainAfterAFault(t *testing.T) {
 	}
 	defer func() { _ = far.Close() }()
 	entered := 0
-	over := p.letIn(&failing{listener, []error{syscall.EMFILE, syscall.ENETDOWN, syscall.ECONNABORTED}}, func(conn net.Conn) {
+	over := p.letIn(&failing{listener, []error{
+		syscall.EMFILE, syscall.ENETDOWN,
+		syscall.ECONNABORTED,
+	}}, func(conn net.Conn) {
 		entered++
 		_, _ = conn.Close(), listener.Close()
 	})

@@ -41,7 +41,8 @@ func newLoop() (*loop, error) {
 		return nil, err
 	}
 	l := &loop{
-		poll: poll, ring: pipe[0], bell: pipe[1], done: make(chan struct{}), turns: make(map[descriptor]*loopSession),
+		poll: poll, ring: pipe[0], bell: pipe[1], done: make(chan struct{}),
+		turns:  make(map[descriptor]*loopSession),
 		events: make([]syscall.EpollEvent, 128),
 	}
 	if err := poll.add(descriptor(l.ring)); err != nil {

@@ -53,7 +53,8 @@ func (s *session) callHome(ctx context.Context) {
 // hasHome says whether a loop could serve the session: not one that is about to wait for
 // releases.
 func (s *session) hasHome() bool {
-	return s.pool == nil && s.activated.Load() == nil && hasSocket(s.client) && hasSocket(s.server.conn)
+	return s.pool == nil && s.activated.Load() == nil && hasSocket(s.client) &&
+		hasSocket(s.server.conn)
 }
 
 // stopsForHome says whether an error of reading from the client was the call. Then

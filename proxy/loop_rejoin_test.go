@@ -160,7 +160,8 @@ func TestWhatIsUnderWayKeepsASessionAway(t *testing.T) {
 		if underWay {
 			s.expect.add(&pendingReply{kind: 'Q'})
 		}
-		if stops, again := s.stopsForHome(t.Context(), os.ErrDeadlineExceeded); stops == underWay || again != underWay {
+		if stops, again := s.stopsForHome(t.Context(), os.ErrDeadlineExceeded); stops == underWay ||
+			again != underWay {
 			t.Errorf("stops %t, reads again %t, want that it %s", stops, again, want)
 		}
 	}

@@ -178,7 +178,9 @@ func (s *session) alight(t *loopSession) error {
 }
 
 // final says that a session ends with its turns.
-func final(reason error) bool { return reason != errWaits && reason != errFull && reason != errAsked }
+func final(reason error) bool {
+	return reason != errWaits && reason != errFull && reason != errAsked
+}
 
 // failed is the end of a session in which an invariant is broken.
 func (s *session) failed() error {

@@ -135,10 +135,13 @@ func TestALongStatementTakesASessionOffTheLoopBeforeItIsLookedAt(t *testing.T) {
 
 func TestALoopSeesTheEndOfEitherSide(t *testing.T) {
 	for claim, end := range map[string]func(*onLoop){
-		"the client":              func(o *onLoop) { _ = o.client.Close() },
-		"the server":              func(o *onLoop) { _ = o.server.Close() },
-		"the client half way":     func(o *onLoop) { _ = o.client.(*net.TCPConn).CloseWrite() },
-		"the client in a message": func(o *onLoop) { _, _ = o.client.Write([]byte("Q\x00")); _ = o.client.Close() },
+		"the client":          func(o *onLoop) { _ = o.client.Close() },
+		"the server":          func(o *onLoop) { _ = o.server.Close() },
+		"the client half way": func(o *onLoop) { _ = o.client.(*net.TCPConn).CloseWrite() },
+		"the client in a message": func(o *onLoop) {
+			_, _ = o.client.Write([]byte("Q\x00"))
+			_ = o.client.Close()
+		},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			o := takesTurns(t)

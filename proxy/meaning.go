@@ -24,7 +24,8 @@ var namesSeed = maphash.MakeSeed()
 func (s *settings) meaning() uint64 { return maphash.String(namesSeed, s.names) | 1 }
 
 // errOtherMeaning has the words by which drivers know that they have to prepare again.
-var errOtherMeaning = sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
+var errOtherMeaning = sqlstate.New(sqlstate.FeatureNotSupported,
+	"cached plan must not change result type").
 	WithHint("The statement's names mean other tables than when it was prepared. Prepare it again.")
 
 // assertMeant fails where a statement, before it is bound, would be planned otherwise than it
@@ -69,8 +70,10 @@ func samePlan(a, b *planner.Plan) bool {
 const namesCheck = ownPrefix + "names"
 
 // selectNames fails where unqualified names do not mean what is told in hexadecimal.
-const selectNames = `SELECT WHERE pg_catalog.int4eq(0, pg_catalog.int4div(1, CASE WHEN pg_catalog.texteq(` + tellNames +
-	`, pg_catalog.convert_from(pg_catalog.decode('%s', 'hex'), pg_catalog.pg_client_encoding())) THEN 1 ELSE 0 END))`
+const selectNames = `SELECT WHERE pg_catalog.int4eq(0, pg_catalog.int4div(1, CASE
+	WHEN pg_catalog.texteq(` + tellNames +
+	`, pg_catalog.convert_from(pg_catalog.decode('%s', 'hex'), pg_catalog.pg_client_encoding()))
+	THEN 1 ELSE 0 END))`
 
 // divisionByZero is what the check fails with.
 const divisionByZero = "22012"
@@ -92,7 +95,8 @@ func (s *session) assertNames(statement string) error {
 	}
 	return send(s.up,
 		&pgproto3.Close{ObjectType: 'S', Name: namesCheck},
-		&pgproto3.Parse{Name: namesCheck, Query: fmt.Sprintf(selectNames, hex.EncodeToString([]byte(s.settings.names)))},
+		&pgproto3.Parse{Name: namesCheck, Query: fmt.Sprintf(selectNames,
+			hex.EncodeToString([]byte(s.settings.names)))},
 		&pgproto3.Bind{DestinationPortal: namesCheck, PreparedStatement: namesCheck},
 		&pgproto3.Execute{Portal: namesCheck},
 		&pgproto3.Close{ObjectType: 'P', Name: namesCheck},

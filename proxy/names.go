@@ -69,7 +69,8 @@ type names struct {
 
 func newNames() names {
 	return names{
-		statements: make(map[string]*prepared), portals: make(map[string]*portal), cursors: make(map[string]*cursor),
+		statements: make(map[string]*prepared), portals: make(map[string]*portal),
+		cursors: make(map[string]*cursor),
 	}
 }
 
@@ -217,9 +218,11 @@ func (n *names) reap() {
 	n.closing = nil
 }
 
-var deallocation = regexp.MustCompile(`(?is)^\s*deallocate\s+(?:prepare\s+)?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\s*;?\s*$`)
+var deallocation = regexp.MustCompile(
+	`(?is)^\s*deallocate\s+(?:prepare\s+)?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\s*;?\s*$`)
 
-var discarding = regexp.MustCompile(`(?is)^\s*(?:deallocate\s+(?:prepare\s+)?|discard\s+)all\s*;?\s*$`)
+var discarding = regexp.MustCompile(
+	`(?is)^\s*(?:deallocate\s+(?:prepare\s+)?|discard\s+)all\s*;?\s*$`)
 
 // discard follows a text that makes the server forget all statements.
 func (n *names) discard(l *statementInfo) {

@@ -10,7 +10,8 @@ import (
 // FuzzParsing reads what pgx's decoder reads, and refuses what that refuses.
 func FuzzParsing(f *testing.F) {
 	for _, body := range []string{
-		"", "\x00", "\x00\x00", "\x00\x00\x00\x00", "s\x00SELECT $1\x00\x00\x01\x00\x00\x00\x17", "\x00SELECT $1\x00\x00\x02\x00\x00\x00\x17",
+		"", "\x00", "\x00\x00", "\x00\x00\x00\x00", "s\x00SELECT $1\x00\x00\x01\x00\x00\x00\x17",
+		"\x00SELECT $1\x00\x00\x02\x00\x00\x00\x17",
 		"\x00SELECT 1\x00\xff\xff", "\x00SELECT 1\x00\x00\x00more",
 	} {
 		f.Add([]byte(body))
@@ -22,7 +23,8 @@ func FuzzParsing(f *testing.F) {
 		if ok != (err == nil) {
 			t.Fatalf("%q: %t, pgx: %v", body, ok, err)
 		}
-		if ok && (string(got.name) != want.Name || string(got.query) != want.Query || !slices.Equal(got.types, want.ParameterOIDs)) {
+		if ok && (string(got.name) != want.Name || string(got.query) != want.Query ||
+			!slices.Equal(got.types, want.ParameterOIDs)) {
 			t.Errorf("%q: %q, %q, %v; pgx: %+v", body, got.name, got.query, got.types, want)
 		}
 	})

@@ -34,7 +34,8 @@ func (c Peers) validate() error {
 		faults = append(faults, errors.New("peer-number: must be from 1 to 255, or 0 for no peers"))
 	}
 	if given := c.Addresses != ""; given != (c.Number != 0) || given != (c.Secret != "") {
-		faults = append(faults, errors.New("peer-number, peer-addresses and peer-secret: are given together or not at all"))
+		faults = append(faults, errors.New("peer-number, peer-addresses and peer-secret: are given "+
+			"together or not at all"))
 	}
 	_, err := c.addresses()
 	return errors.Join(append(faults, err)...)
@@ -121,7 +122,9 @@ const (
 // a nonce, and under the shared key (AES-256-GCM, bound to the receiver) the
 // time and the cancel key. So nobody on the way can read, change or, thanks to
 // time and nonce, repeat it; and since a peer never passes it on, there is no loop.
-func (p peers) pass(ctx context.Context, r *running, shown string, now time.Time) (found bool, err error) {
+func (p peers) pass(
+	ctx context.Context, r *running, shown string, now time.Time,
+) (found bool, err error) {
 	number, ok := p.Holder(shown)
 	address := p.addresses[number]
 	if !ok || address == "" {

@@ -32,10 +32,12 @@ func peered(t *testing.T, number int, secret, address string) peers {
 	return p
 }
 
-const shared, stranger = "a secret of at least thirty-two bytes", "a stranger's, which is as long as that"
+const shared, stranger = "a secret of at least thirty-two bytes",
+	"a stranger's, which is as long as that"
 
 func TestAKeyTellsItsProxyToWhoSharesTheSecretOnly(t *testing.T) {
-	one, two, other := peered(t, 1, shared, "a:1"), peered(t, 2, shared, "a:1"), peered(t, 2, stranger, "a:1")
+	one, two, other := peered(t, 1, shared, "a:1"), peered(t, 2, shared, "a:1"),
+		peered(t, 2, stranger, "a:1")
 	chance := 0
 	for process := range uint32(2000) {
 		for _, length := range []int{cancelkey.Short, cancelkey.Long} {
@@ -80,7 +82,9 @@ func TestShortSecretsLookRandom(t *testing.T) {
 }
 
 // captured passes a key on and returns the packet that was sent.
-func captured(t *testing.T, to byte, answer byte, key string, secret string, behindBalancer bool) (packet []byte, found bool) {
+func captured(
+	t *testing.T, to byte, answer byte, key string, secret string, behindBalancer bool,
+) (packet []byte, found bool) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -136,7 +140,10 @@ func TestOnlyAPeerIsBelievedAndOnlyOnce(t *testing.T) {
 			{"one of another secret", peered(t, 2, stranger, "a:1"), body, 0, false},
 			{"another receiver", peered(t, 3, shared, "a:1"), body, 0, false},
 			{"a proxy without peers", peers{}, body, 0, false},
-			{"a changed message", two, append(bytes.Clone(body[:len(body)-1]), body[len(body)-1]^1), 0, false},
+			{
+				"a changed message", two, append(bytes.Clone(body[:len(body)-1]), body[len(body)-1]^1), 0,
+				false,
+			},
 			{"a message too short", two, body[:5], 0, false},
 			{"one that is late", two, body, time.Minute, false},
 			{"one from the future", two, body, -time.Minute, false},
@@ -208,7 +215,8 @@ func TestNegotiationOffersWhatIsSpoken(t *testing.T) {
 			continue
 		}
 		head := make([]byte, 9)
-		if _, err := io.ReadFull(&answer, head); err != nil || head[0] != 'v' || head[6] != 3 || int(head[8]) != c.told || g.minor != c.told {
+		if _, err := io.ReadFull(&answer, head); err != nil || head[0] != 'v' || head[6] != 3 ||
+			int(head[8]) != c.told || g.minor != c.told {
 			t.Errorf("3.%d: %v %v, session 3.%d", c.asked, head, err, g.minor)
 		}
 	}

@@ -73,7 +73,8 @@ func (s *session) queryAhead(ctx context.Context, e *pendingReply, plan *planner
 		s.expect.add(&pendingReply{kind: 'C', silent: true})
 		s.expect.add(bare['S'])
 		return errors.Join(
-			send(s.up, &pgproto3.Describe{ObjectType: 'P', Name: aheadName}, &pgproto3.Execute{Portal: aheadName},
+			send(s.up, &pgproto3.Describe{ObjectType: 'P', Name: aheadName},
+				&pgproto3.Execute{Portal: aheadName},
 				&pgproto3.Close{ObjectType: 'P', Name: aheadName}, &pgproto3.Sync{}),
 			s.leaveNothingAhead())
 	}
@@ -85,14 +86,16 @@ func (s *session) queryAhead(ctx context.Context, e *pendingReply, plan *planner
 	e.kind = 'P'
 	s.expect.add(e)
 	s.expect.add(bare['S'])
-	return errors.Join(send(s.up, &pgproto3.Parse{Query: unparsable}, &pgproto3.Sync{}), s.leaveNothingAhead())
+	return errors.Join(send(s.up, &pgproto3.Parse{Query: unparsable}, &pgproto3.Sync{}),
+		s.leaveNothingAhead())
 }
 
 // prepareAhead has the server plan a query, unless it has done so before.
 func (s *session) prepareAhead(e *pendingReply, d *decision, shared *pipelinedQuery) error {
 	expect := func(kind byte) {
 		s.expect.add(&pendingReply{
-			kind: kind, silent: true, started: e.started, statement: e.statement, sent: e.sent, resolved: e.resolved, rewritten: e.rewritten, released: true, decision: d, ahead: shared,
+			kind: kind, silent: true, started: e.started, statement: e.statement, sent: e.sent,
+			resolved: e.resolved, rewritten: e.rewritten, released: true, decision: d, ahead: shared,
 		})
 	}
 	text := s.admissionToken(e.rewritten.SQL, d)
@@ -106,7 +109,8 @@ func (s *session) prepareAhead(e *pendingReply, d *decision, shared *pipelinedQu
 	s.expect.add(&pendingReply{kind: 'C', silent: true})
 	expect('P')
 	expect('B')
-	return errors.Join(send(s.up, &pgproto3.Close{ObjectType: 'S', Name: aheadName}, &pgproto3.Parse{Name: aheadName, Query: text}, bind), s.up.Flush())
+	return errors.Join(send(s.up, &pgproto3.Close{ObjectType: 'S', Name: aheadName},
+		&pgproto3.Parse{Name: aheadName, Query: text}, bind), s.up.Flush())
 }
 
 // leaveNothingAhead closes the statement where the connection is others' too. It

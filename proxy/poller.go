@@ -27,7 +27,8 @@ func (p poller) ready(events []syscall.EpollEvent) (came int, interrupted bool, 
 	// Whom the loop has just woken goes first: what they say then comes together, and
 	// wakes the loop once.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
-	n, _, failure := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),
+	n, _, failure := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p),
+		uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),
 		uintptr(attention.Milliseconds()), 0, 0)
 	switch failure {
 	case 0:
@@ -49,7 +50,8 @@ func (p poller) rest(events []syscall.EpollEvent) (came int, err error) {
 }
 
 func (p poller) control(operation int, d descriptor) error {
-	return syscall.EpollCtl(int(p), operation, int(d), &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(d)})
+	return syscall.EpollCtl(int(p), operation, int(d),
+		&syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(d)})
 }
 
 func (p poller) add(d descriptor) error    { return p.control(syscall.EPOLL_CTL_ADD, d) }

@@ -187,7 +187,8 @@ func (s *session) yield() (gave bool, err error) {
 	}
 	defer q.turn.Unlock()
 	u := s.server
-	if q.pinned || !q.settled || s.state.InPipeline() || !s.owedNothing() || u.frames.start != u.frames.end {
+	if q.pinned || !q.settled || s.state.InPipeline() || !s.owedNothing() ||
+		u.frames.start != u.frames.end {
 		return false, nil
 	}
 	if err := s.out.Flush(); err != nil {
@@ -222,7 +223,8 @@ func (q *pooled) setAway(away bool) {
 }
 
 // errChanged ends a session whose role is not what it was when it logged in.
-var errChanged = sqlstate.New(sqlstate.InvalidAuthorization, "the role has changed since this session logged in").
+var errChanged = sqlstate.New(sqlstate.InvalidAuthorization,
+	"the role has changed since this session logged in").
 	WithHint("Connect again.")
 
 // wake gets a connection for a session that has none. The caller has the turn.
@@ -279,7 +281,8 @@ func (s *session) wake(ctx context.Context) error {
 
 // changed says that the session's role is no longer what it was at the login.
 func (s *session) changed(now *catalog.Principal) bool {
-	return now.Verifier != s.principal.Verifier || now.Reader != s.principal.Reader || now.Inherits != s.principal.Inherits || !slices.Equal(now.Projects, s.principal.Projects)
+	return now.Verifier != s.principal.Verifier || now.Reader != s.principal.Reader ||
+		now.Inherits != s.principal.Inherits || !slices.Equal(now.Projects, s.principal.Projects)
 }
 
 // refuseUnserved answers a message for which there is no connection, as the server would one that

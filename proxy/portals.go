@@ -66,7 +66,8 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	}
 	if p == nil { // prepared by SQL, or not at all: the record has its name
 		s.unsettled = true
-		p = &prepared{plan: passing, statementInfo: &statementInfo{text: "EXECUTE " + pgx.Identifier{string(from)}.Sanitize()}, name: string(from)}
+		p = &prepared{plan: passing, statementInfo: &statementInfo{text: "EXECUTE " +
+			pgx.Identifier{string(from)}.Sanitize()}, name: string(from)}
 	}
 	if !own(p.name) {
 		s.names.bound(to, p, asked)
@@ -90,8 +91,9 @@ func (s *session) bind(ctx context.Context, frame []byte) error {
 	s.names.portals[string(to)] = made
 	s.expect.add(e)
 	return send(s.up, &pgproto3.Bind{
-		DestinationPortal: made.name, PreparedStatement: p.name, ParameterFormatCodes: b.ParameterFormatCodes,
-		Parameters: b.Parameters, ResultFormatCodes: b.ResultFormatCodes,
+		DestinationPortal: made.name, PreparedStatement: p.name,
+		ParameterFormatCodes: b.ParameterFormatCodes,
+		Parameters:           b.Parameters, ResultFormatCodes: b.ResultFormatCodes,
 	})
 }
 
@@ -147,7 +149,8 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	}
 	e := s.expect.blank()
 	e.kind, e.started, e.most = 'E', s.arrived(), most
-	if s.principal.Reader && (own(name) || p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {
+	if s.principal.Reader && (own(name) ||
+		p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {
 		// An unknown portal may be a cursor over releases that is no longer known.
 		e.record = s.record("")
 		return s.refuseStep(e, errOwnName(string(name)))

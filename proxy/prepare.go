@@ -33,10 +33,12 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		err = s.assertFree(name)
 	}
 	if err == nil {
-		err = s.assertHolds(statementWeight + min(len(runs.text), audit.MostShown) + 4*len(parameters) + plan.Bytes())
+		err = s.assertHolds(statementWeight + min(len(runs.text),
+			audit.MostShown) + 4*len(parameters) + plan.Bytes())
 	}
 	made := &prepared{plan: plan, statementInfo: runs, name: name, types: parameters}
-	if err == nil && plan.Explain == "" && plan.Prepares == "" && s.principal.Reader && !s.concernsNothing(runs) {
+	if err == nil && plan.Explain == "" && plan.Prepares == "" && s.principal.Reader &&
+		!s.concernsNothing(runs) {
 		made.meant = s.settings.meaning()
 	}
 	var text string
@@ -86,7 +88,8 @@ func (s *session) assertFree(name string) error {
 		return errOwnName(name)
 	}
 	if s.names.taken(name) {
-		return sqlstate.New(sqlstate.DuplicatePreparedStatement, "prepared statement %q already exists", name)
+		return sqlstate.New(sqlstate.DuplicatePreparedStatement,
+			"prepared statement %q already exists", name)
 	}
 	return nil
 }
@@ -113,7 +116,9 @@ func (s *session) preparePassing(made *prepared) (string, error) {
 }
 
 // prepareReleases returns the text that reads releases.
-func (s *session) prepareReleases(ctx context.Context, e *pendingReply, made *prepared) (string, error) {
+func (s *session) prepareReleases(
+	ctx context.Context, e *pendingReply, made *prepared,
+) (string, error) {
 	if err := assertPlainTypes(made.plan, made.types); err != nil {
 		return "", err
 	}

@@ -30,7 +30,9 @@ type question struct {
 }
 
 // find asks now, or with the next question that is asked.
-func (p *principals) find(ctx context.Context, source Catalog, name string) (*catalog.Principal, error) {
+func (p *principals) find(
+	ctx context.Context, source Catalog, name string,
+) (*catalog.Principal, error) {
 	p.mu.Lock()
 	next, busy := p.asked[name]
 	if !busy {

@@ -87,7 +87,9 @@ const maxStarting = 10000
 
 // New makes a proxy and reads the files that the configuration names. clock is
 // the time of audit records.
-func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock func() time.Time) (*Proxy, error) {
+func New(
+	config Config, catalog Catalog, audit Audit, log *slog.Logger, clock func() time.Time,
+) (*Proxy, error) {
 	secret := randomBytes(32)
 	r, err := config.load(secret)
 	if err != nil {
@@ -95,8 +97,10 @@ func New(config Config, catalog Catalog, audit Audit, log *slog.Logger, clock fu
 	}
 	p := &Proxy{
 		catalog: catalog, audit: audit, log: log, clock: clock, secret: secret, seed: maphash.MakeSeed(),
-		cancels: newCancels(), passing: make(chan struct{}, maxDelivered), starting: make(chan struct{}, maxStarting),
-		clientLimiter: limiter.New(config.MaxClients, config.MaxClientsOfPrincipal), plans: planner.NewCache(),
+		cancels: newCancels(), passing: make(chan struct{}, maxDelivered),
+		starting:        make(chan struct{}, maxStarting),
+		clientLimiter:   limiter.New(config.MaxClients, config.MaxClientsOfPrincipal),
+		plans:           planner.NewCache(),
 		upstreamLimiter: limiter.New(config.upstreamLimit(), 0),
 	}
 	p.running.Store(r)
@@ -155,7 +159,8 @@ func (p *Proxy) letIn(listener net.Listener, enter func(net.Conn)) error {
 		case err == nil:
 			probe(conn, p.running.Load().KeepAlive)
 			enter(conn)
-		case errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EINVAL): // the second, where another closed the socket
+		// the second, where another closed the socket
+		case errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EINVAL):
 			return err
 		default: // too many files, say
 			p.log.Warn("cannot accept", "error", err)
@@ -241,13 +246,15 @@ func (p *Proxy) recordLogin(g *greeting, err error) {
 	case gone(err):
 		return
 	}
-	p.audit.RefusedLogin(audit.NewLogin(p.clock(), g.parameters["user"], g.parameters["database"], g.conn.RemoteAddr().String(), code))
+	p.audit.RefusedLogin(audit.NewLogin(p.clock(), g.parameters["user"], g.parameters["database"],
+		g.conn.RemoteAddr().String(), code))
 }
 
 // slowly keeps back the answer to a wrong password.
 func (p *Proxy) slowly(ctx context.Context, r *running, err error) error {
 	var known *sqlstate.Error
-	if errors.As(err, &known) && (known.Code == sqlstate.InvalidPassword || known.Code == sqlstate.InvalidAuthorization) {
+	if errors.As(err, &known) && (known.Code == sqlstate.InvalidPassword ||
+		known.Code == sqlstate.InvalidAuthorization) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(r.WrongPasswordPause):

@@ -58,7 +58,9 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 }
 
 // queryAccount returns the query that shows the account of a plan.
-func (s *session) queryAccount(ctx context.Context, e *pendingReply, runs *statementInfo, plan *planner.Plan) (string, error) {
+func (s *session) queryAccount(
+	ctx context.Context, e *pendingReply, runs *statementInfo, plan *planner.Plan,
+) (string, error) {
 	account, err := s.explained(ctx, plan, s.recordAt(e.started, runs.text))
 	if err == nil && len(plan.Relations) == 0 {
 		s.count(e, runs) // else durable already
@@ -68,7 +70,9 @@ func (s *session) queryAccount(ctx context.Context, e *pendingReply, runs *state
 
 // queryPassing returns what the server gets for a text that names no protected
 // table.
-func (s *session) queryPassing(ctx context.Context, e *pendingReply, runs *statementInfo) (string, error) {
+func (s *session) queryPassing(
+	ctx context.Context, e *pendingReply, runs *statementInfo,
+) (string, error) {
 	call, err := s.assertPassing(runs)
 	if err != nil {
 		return "", err
@@ -95,7 +99,9 @@ var errPipelined = sqlstate.New(sqlstate.FeatureNotSupported,
 
 // queryFetch returns the text by which rows are fetched from cursors over
 // releases, or the transaction of one that outlives it ends.
-func (s *session) queryFetch(ctx context.Context, e *pendingReply, runs *statementInfo, d *decision, shows bool) (string, error) {
+func (s *session) queryFetch(
+	ctx context.Context, e *pendingReply, runs *statementInfo, d *decision, shows bool,
+) (string, error) {
 	e.record = s.recordAt(e.started, runs.text)
 	s.settle(runs, false)
 	e.released = true
@@ -108,7 +114,9 @@ func (s *session) queryFetch(ctx context.Context, e *pendingReply, runs *stateme
 }
 
 // queryReleases returns the text that reads releases, once it is recorded.
-func (s *session) queryReleases(ctx context.Context, e *pendingReply, runs *statementInfo, plan *planner.Plan) (string, error) {
+func (s *session) queryReleases(
+	ctx context.Context, e *pendingReply, runs *statementInfo, plan *planner.Plan,
+) (string, error) {
 	e.record = s.recordAt(e.started, runs.text)
 	d, err := s.measuredDecision(ctx, plan, e.record, func(*decision) {})
 	if err != nil {

@@ -44,8 +44,10 @@ func (l *registry) count() int {
 }
 
 var (
-	errShutdown = sqlstate.New(sqlstate.AdminShutdown, "terminating connection because the proxy is shutting down")
-	errIdle     = sqlstate.New(sqlstate.IdleSessionTimeout, "terminating connection due to idle-session timeout")
+	errShutdown = sqlstate.New(sqlstate.AdminShutdown,
+		"terminating connection because the proxy is shutting down")
+	errIdle = sqlstate.New(sqlstate.IdleSessionTimeout,
+		"terminating connection due to idle-session timeout")
 )
 
 // upkeepInterval is how often sessions are looked at.

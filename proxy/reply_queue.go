@@ -91,7 +91,8 @@ func (e *pendingReply) undo() {
 // bare are the messages about which nothing has to be known but their kind.
 // Sessions share them: nobody changes one.
 var bare = map[byte]*pendingReply{
-	'S': {kind: 'S', weight: bareWeight}, 'C': {kind: 'C', weight: bareWeight}, 'D': {kind: 'D', weight: bareWeight},
+	'S': {kind: 'S', weight: bareWeight}, 'C': {kind: 'C', weight: bareWeight},
+	'D': {kind: 'D', weight: bareWeight},
 	'd': {kind: 'd', weight: bareWeight}, 'c': {kind: 'c', weight: bareWeight},
 }
 

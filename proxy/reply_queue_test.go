@@ -98,7 +98,8 @@ func TestAnswersThatDoNotFitEndTheSession(t *testing.T) {
 		{"columns for Execute", "E", framed('T', []byte{0, 0}), false},
 		{"columns for Describe", "D", framed('T', []byte{0, 0}), true},
 		{"an end for nothing", "", complete, false},
-		{"a notice for nothing", "", framed('N', []byte("SNOTICE\x00VNOTICE\x00C00000\x00Mx\x00\x00")), true},
+		{"a notice for nothing", "", framed('N',
+			[]byte("SNOTICE\x00VNOTICE\x00C00000\x00Mx\x00\x00")), true},
 		{"a notification for nothing", "", framed('A', []byte("\x00\x00\x00\x01a\x00\x00")), true},
 		{"an error for nothing", "", failed, false},
 		{"the server's end of the session", "", ended, true},
@@ -141,7 +142,10 @@ func TestMessagesThatEndWithReadyAreCounted(t *testing.T) {
 func TestWhatWasLentComesBackWiped(t *testing.T) {
 	var q replyQueue
 	lent := q.blank()
-	*lent = pendingReply{kind: 'E', statement: "SELECT 1", record: &audit.Record{}, fingerprint: &fingerprint{}, rows: 7, prelude: []byte("x"), prepares: &prepared{}, lent: true}
+	*lent = pendingReply{
+		kind: 'E', statement: "SELECT 1", record: &audit.Record{},
+		fingerprint: &fingerprint{}, rows: 7, prelude: []byte("x"), prepares: &prepared{}, lent: true,
+	}
 	q.add(lent)
 	if e := q.blank(); e == lent {
 		t.Fatal("what is still to be answered is lent again")

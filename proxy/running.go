@@ -52,7 +52,10 @@ func (p *Proxy) Reload(config Config) error {
 // keepAlive finds a dead peer after twice the silence at the latest.
 func keepAlive(silence time.Duration) net.KeepAliveConfig {
 	const probes = 4
-	return net.KeepAliveConfig{Enable: true, Idle: silence, Interval: max(time.Second, silence/probes), Count: probes}
+	return net.KeepAliveConfig{
+		Enable: true, Idle: silence, Interval: max(time.Second, silence/probes),
+		Count: probes,
+	}
 }
 
 // probe sets that of a connection.

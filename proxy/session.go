@@ -116,9 +116,11 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 	}
 	server.frames.ofServer()
 	s := &session{
-		proxy: p, loop: p.loopOf(), id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(), server: server, principal: client.principal,
+		proxy: p, loop: p.loopOf(), id: newID(), client: g.conn, address: g.conn.RemoteAddr().String(),
+		server: server, principal: client.principal,
 		database: g.parameters["database"], keyring: r.peers.Ring, keyLength: cancelkey.Short, in: in,
-		out: &sink{to: g.conn, meter: p.metrics.toClients}, up: &sink{to: server.conn, meter: p.metrics.toServer},
+		out:       &sink{to: g.conn, meter: p.metrics.toClients},
+		up:        &sink{to: server.conn, meter: p.metrics.toServer},
 		stats:     &statementStats{seed: p.seed},
 		names:     newNames(),
 		expect:    replyQueue{owed: owed{eased: make(chan struct{}, 1)}},
@@ -127,7 +129,10 @@ func (p *Proxy) open(ctx context.Context, r *running, g *greeting) (*session, er
 	s.up.questions = &s.questions
 	if r.Pool == PoolTransaction {
 		s.names.complete = true
-		s.pool = &pooled{parameters: g.parameters, keys: client.keys, settled: true, woken: make(chan struct{}, 1)}
+		s.pool = &pooled{
+			parameters: g.parameters, keys: client.keys, settled: true,
+			woken: make(chan struct{}, 1),
+		}
 	}
 	if g.minor >= 2 {
 		s.keyLength = cancelkey.Long
@@ -279,7 +284,8 @@ func (s *session) welcome(key string) error {
 	if _, err := s.out.Write(s.server.greeting); err != nil {
 		return err
 	}
-	if _, err := s.out.Write(append(binary.BigEndian.AppendUint32([]byte{'K'}, uint32(4+len(key))), key...)); err != nil {
+	if _, err := s.out.Write(append(binary.BigEndian.AppendUint32([]byte{'K'}, uint32(4+len(key))),
+		key...)); err != nil {
 		return err
 	}
 	if _, err := s.out.Write(s.server.ready); err != nil {

@@ -18,16 +18,22 @@ import (
 // stateQuery tells what a session has made of its connection: settings, which
 // another connection can be given, and whether there is anything else.
 const stateQuery = `(SELECT pg_catalog.json_object_agg(name, setting) FROM (` +
-	`SELECT name, setting FROM pg_catalog.pg_settings WHERE source = 'session' AND name NOT IN ('transaction_isolation', 'transaction_read_only', 'transaction_deferrable') UNION ALL ` +
-	`SELECT n, pg_catalog.current_setting(n, true) FROM pg_catalog.unnest(ARRAY['tailor.representation', 'tailor.notices', 'tailor.recoding', 'tailor.project']) n ` +
+	`SELECT name, setting FROM pg_catalog.pg_settings WHERE source = 'session'
+		AND name NOT IN ('transaction_isolation', 'transaction_read_only', 'transaction_deferrable')
+		UNION ALL ` +
+	`SELECT n, pg_catalog.current_setting(n, true)
+		FROM pg_catalog.unnest(ARRAY['tailor.representation', 'tailor.notices', 'tailor.recoding',
+			'tailor.project']) n ` +
 	`WHERE pg_catalog.current_setting(n, true) <> '') s),` +
-	` session_user <> current_user OR EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema())` +
+	` session_user <> current_user OR EXISTS (SELECT FROM pg_catalog.pg_class
+		WHERE relnamespace = pg_catalog.pg_my_temp_schema())` +
 	` OR EXISTS (SELECT FROM pg_catalog.pg_proc WHERE pronamespace = pg_catalog.pg_my_temp_schema())` +
 	` OR EXISTS (SELECT FROM pg_catalog.pg_type WHERE typnamespace = pg_catalog.pg_my_temp_schema())` +
 	` OR EXISTS (SELECT FROM pg_catalog.pg_listening_channels())` +
 	` OR EXISTS (SELECT FROM pg_catalog.pg_cursors)` +
 	` OR EXISTS (SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)` +
-	` OR EXISTS (SELECT FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND pid = pg_catalog.pg_backend_pid()),` +
+	` OR EXISTS (SELECT FROM pg_catalog.pg_locks WHERE locktype = 'advisory'
+		AND pid = pg_catalog.pg_backend_pid()),` +
 	` session_user`
 
 // errSilentServer ends a session whose connection answers its proxy no more.
@@ -52,9 +58,11 @@ func (u *upstream) restore(settings []byte) error {
 	if settings == nil {
 		return nil
 	}
-	row, err := u.ask(`pg_catalog.count(pg_catalog.set_config(key, value, false)) FROM pg_catalog.json_each_text(` + literal(string(settings)) + `)`)
+	row, err := u.ask(`pg_catalog.count(pg_catalog.set_config(key, value, false)) ` +
+		`FROM pg_catalog.json_each_text(` + literal(string(settings)) + `)`)
 	if err == nil && row == nil {
-		err = sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be restored").WithHint("Connect again.")
+		err = sqlstate.New(sqlstate.CannotConnectNow, "the session's settings cannot be restored").
+			WithHint("Connect again.")
 	}
 	return err
 }
@@ -66,7 +74,8 @@ func (u *upstream) bindSessionID(principal *catalog.Principal) error {
 	}
 	row, err := u.ask("tailor.session()")
 	if err == nil && len(row) != 1 {
-		err = sqlstate.New(sqlstate.CannotConnectNow, "the server does not name the session").WithHint("Connect again.")
+		err = sqlstate.New(sqlstate.CannotConnectNow, "the server does not name the session").
+			WithHint("Connect again.")
 	}
 	if err == nil {
 		u.session = string(row[0])
@@ -81,7 +90,8 @@ func (u *upstream) bindSessionID(principal *catalog.Principal) error {
 func (u *upstream) ask(columns string) (row [][]byte, err error) {
 	_ = u.conn.SetDeadline(time.Now().Add(resetTimeout))
 	word := newID()
-	if err := send(u.conn, &pgproto3.Query{String: "SELECT " + literal(word) + ", " + columns}); err != nil {
+	if err := send(u.conn, &pgproto3.Query{String: "SELECT " + literal(word) + ", " +
+		columns}); err != nil {
 		return nil, err
 	}
 	q := &internalQuery{}
@@ -124,7 +134,8 @@ var hiders = ahocorasick.New([]string{"set_config", "set", "load"})
 var (
 	// A setting with a qualified name is a variable of the user's own, which
 	// PostgreSQL lists nowhere.
-	hiddenSet  = regexp.MustCompile(`(?is)(?:^|;|\n|\*/)\s*set\s+(?:session\s+)?("?\w+"?\s*\.\s*"?\w+"?)`)
+	hiddenSet = regexp.MustCompile(
+		`(?is)(?:^|;|\n|\*/)\s*set\s+(?:session\s+)?("?\w+"?\s*\.\s*"?\w+"?)`)
 	listedCall = regexp.MustCompile(`(?is)\bset_config\s*\(\s*'\w+'\s*,`)
 	loading    = regexp.MustCompile(`(?is)(?:^|;|\n|\*/)\s*load\s`)
 )

@@ -31,7 +31,10 @@ func (someone) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 // bareSession is a session of an administrator that reads from the sources.
 // What it forwards is kept.
 func bareSession(client, server io.Reader) (s *session, toServer, toClient *bytes.Buffer) {
-	p := &Proxy{audit: silence{}, log: slog.New(slog.DiscardHandler), clock: time.Now, seed: maphash.MakeSeed()}
+	p := &Proxy{
+		audit: silence{}, log: slog.New(slog.DiscardHandler), clock: time.Now,
+		seed: maphash.MakeSeed(),
+	}
 	p.running.Store(&running{Config: DefaultConfig()})
 	p.clientLimiter = limiter.New(1, 0)
 	p.metrics = newProxyMetrics(p)
@@ -39,7 +42,8 @@ func bareSession(client, server io.Reader) (s *session, toServer, toClient *byte
 	s = &session{
 		proxy: p, client: someone{}, principal: &catalog.Principal{Name: "dba"},
 		server: &upstream{frames: newFrames(server)}, in: newFrames(client),
-		out: &sink{to: toClient, meter: p.metrics.toClients}, up: &sink{to: toServer, meter: p.metrics.toServer},
+		out:   &sink{to: toClient, meter: p.metrics.toClients},
+		up:    &sink{to: toServer, meter: p.metrics.toServer},
 		stats: &statementStats{seed: p.seed},
 		names: names{statements: make(map[string]*prepared), portals: make(map[string]*portal)},
 	}

@@ -35,9 +35,12 @@ type settings struct {
 // tellPath and tellTemporary tell what unqualified names mean, and tellNames both at once.
 const (
 	tellPath      = `pg_catalog.array_to_string(pg_catalog.current_schemas(true), E'\n')`
-	tellTemporary = `CASE WHEN pg_catalog.pg_my_temp_schema() <> 0 THEN (SELECT pg_catalog.json_object_agg(c.relname, array(` +
-		`SELECT a.attname FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) ORDER BY c.relname)` +
-		` FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema() AND c.relkind IN ('r', 'v', 'p')) END`
+	tellTemporary = `CASE WHEN pg_catalog.pg_my_temp_schema() <> 0
+		THEN (SELECT pg_catalog.json_object_agg(c.relname, array(` +
+		`SELECT a.attname FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0
+			AND NOT a.attisdropped ORDER BY a.attnum) ORDER BY c.relname)` +
+		` FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema()
+			AND c.relkind IN ('r', 'v', 'p')) END`
 	tellNames = `pg_catalog.concat(` + tellPath + `, E'\n', ` + tellTemporary + `)`
 )
 
@@ -108,7 +111,8 @@ func (s *session) readSettings(ctx context.Context) error {
 		return nil
 	}
 	if s.state.InPipeline() { // a question would end it
-		return sqlstate.New(sqlstate.FeatureNotSupported, "a protected table cannot follow other statements in one pipeline").
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"a protected table cannot follow other statements in one pipeline").
 			WithHint("Send Sync before the statement.")
 	}
 	if err := s.askSettings(); err != nil {
@@ -118,7 +122,8 @@ func (s *session) readSettings(ctx context.Context) error {
 	if errors.Is(err, errNotAnswered) && s.hasFailed() {
 		return nil
 	}
-	if errors.Is(err, errNotAnswered) { // by a cancel request, say, that was meant for a statement before
+	// by a cancel request, say, that was meant for a statement before
+	if errors.Is(err, errNotAnswered) {
 		if err = s.askSettings(); err == nil {
 			err = s.awaitSettings(ctx)
 		}
@@ -275,7 +280,10 @@ func (s *session) recall() bool {
 
 // settlingKeywords are words without which a statement changes no setting, short of a
 // function that does.
-var settlingKeywords = ahocorasick.New([]string{"set", "discard", "rollback", "abort", "call", "do", "schema", "temp", "table"})
+var settlingKeywords = ahocorasick.New([]string{
+	"set", "discard", "rollback", "abort", "call", "do",
+	"schema", "temp", "table",
+})
 
 // settle notes that a statement which is about to run may change settings.
 // Where it may well, nothing can follow in its pipeline that depends on them.
@@ -309,5 +317,6 @@ func plain(text string) bool {
 		return false
 	}
 	first, _, _ := strings.Cut(text, " ")
-	return strings.EqualFold(first, "select") || strings.EqualFold(first, "table") || strings.EqualFold(first, "show")
+	return strings.EqualFold(first, "select") || strings.EqualFold(first, "table") ||
+		strings.EqualFold(first, "show")
 }

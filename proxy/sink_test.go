@@ -35,7 +35,8 @@ func (w *countedWrites) Write(p []byte) (int, error) {
 
 func TestALongRowIsPassedOnInPieces(t *testing.T) {
 	row := framed('D', bytes.Repeat([]byte("x"), 10*bufferBytes))
-	stream := append(append(framed('T', []byte("\x00\x00")), row...), framed('C', []byte("SELECT 1\x00"))...)
+	stream := append(append(framed('T', []byte("\x00\x00")), row...),
+		framed('C', []byte("SELECT 1\x00"))...)
 	stream = append(stream, framed('Z', []byte("I"))...)
 	s, _, toClient := bareSession(nil, bytes.NewReader(stream))
 	s.expect.add(&pendingReply{kind: 'Q'})

@@ -36,10 +36,12 @@ func generationOf(release *catalog.Release) string {
 // assertRecoding fails where a session asks for another recoding than that by
 // which a release is made.
 func assertRecoding(release *catalog.Release, recoding string) error {
-	if recoding == "" || recoding == "auto" || release.Root == nil || release.Root.Recoding == recoding {
+	if recoding == "" || recoding == "auto" || release.Root == nil ||
+		release.Root.Recoding == recoding {
 		return nil
 	}
 	r := release.Relation
-	return sqlstate.New(sqlstate.InvalidParameterValue, "table %q is not released with recoding %q", r.Name, recoding).
+	return sqlstate.New(sqlstate.InvalidParameterValue, "table %q is not released with recoding %q",
+		r.Name, recoding).
 		WithHint("It has recoding %s for all its readers: RESET tailor.recoding.", release.Root.Recoding)
 }

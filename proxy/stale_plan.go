@@ -79,7 +79,9 @@ func (s *session) decideBound(ctx context.Context, p *portal) error {
 // recordBound makes the record of a portal's run durable. What the portal has been bound
 // to must still be what is released. What lies before, such as Bind, is sent meanwhile;
 // sending says how that ended.
-func (s *session) recordBound(ctx context.Context, p *portal, record *audit.Record) (sending, err error) {
+func (s *session) recordBound(
+	ctx context.Context, p *portal, record *audit.Record,
+) (sending, err error) {
 	snapshot, err := s.proxy.catalog.Snapshot()
 	if err != nil {
 		return nil, err

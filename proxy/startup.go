@@ -37,7 +37,9 @@ type greeting struct {
 
 // greet reads the first packets of a connection. A client may ask for each kind
 // of encryption once, or begin with a TLS handshake.
-func greet(ctx context.Context, conn net.Conn, offered *tls.Config, required bool) (*greeting, error) {
+func greet(
+	ctx context.Context, conn net.Conn, offered *tls.Config, required bool,
+) (*greeting, error) {
 	head := make([]byte, 1)
 	if _, err := io.ReadFull(conn, head); err != nil {
 		return nil, err
@@ -70,7 +72,8 @@ func greet(ctx context.Context, conn net.Conn, offered *tls.Config, required boo
 			continue
 		}
 		if required && code != codeCancel && code != codePeer {
-			return nil, sqlstate.New(sqlstate.InvalidAuthorization, "connections without TLS are not allowed").
+			return nil, sqlstate.New(sqlstate.InvalidAuthorization,
+				"connections without TLS are not allowed").
 				WithHint("Connect with sslmode=require or above.")
 		}
 		return introduced(conn, code, body)
@@ -172,7 +175,8 @@ const longestName = 63
 // it cuts names to the length that one can have: a role has one name here, or it
 // would have a chain for each.
 func startupParameters(body []byte) (map[string]string, error) {
-	malformed := sqlstate.New(sqlstate.ProtocolViolation, "invalid startup packet layout: expected terminator as last byte")
+	malformed := sqlstate.New(sqlstate.ProtocolViolation,
+		"invalid startup packet layout: expected terminator as last byte")
 	if len(body) == 0 || body[len(body)-1] != 0 {
 		return nil, malformed
 	}
@@ -187,7 +191,8 @@ func startupParameters(body []byte) (map[string]string, error) {
 		}
 	}
 	if parameters["user"] == "" {
-		return nil, sqlstate.New(sqlstate.InvalidAuthorization, "no PostgreSQL user name specified in startup packet")
+		return nil, sqlstate.New(sqlstate.InvalidAuthorization,
+			"no PostgreSQL user name specified in startup packet")
 	}
 	if parameters["database"] == "" {
 		parameters["database"] = parameters["user"]
@@ -196,7 +201,8 @@ func startupParameters(body []byte) (map[string]string, error) {
 		parameters[name] = parameters[name][:min(len(parameters[name]), longestName)]
 	}
 	if r := parameters["replication"]; r != "" && r != "false" && r != "off" && r != "0" && r != "no" {
-		return nil, sqlstate.New(sqlstate.FeatureNotSupported, "replication is not available through the proxy")
+		return nil, sqlstate.New(sqlstate.FeatureNotSupported,
+			"replication is not available through the proxy")
 	}
 	return parameters, nil
 }
@@ -237,6 +243,7 @@ func negotiate(w io.Writer, g *greeting, newest int) error {
 
 // gone says whether a connection ended rather than failed.
 func gone(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -29,7 +29,8 @@ func TestATextThatPassedIsLookedAtAgainWhenTheCatalogHasChanged(t *testing.T) {
 		planned  bool
 	}{{none, false}, {none, false}, {some, true}, {some, true}, {none, false}, {some, true}} {
 		present.snapshot, s.state = step.snapshot, protocol.Pipeline
-		if err := s.parse(t.Context(), parse); err != nil || (s.state == protocol.Refused) != step.planned {
+		if err := s.parse(t.Context(), parse); err != nil ||
+			(s.state == protocol.Refused) != step.planned {
 			t.Errorf("step %d: planned %v, %v, want %v", i, s.state, err, step.planned)
 		}
 	}
@@ -56,14 +57,18 @@ func TestTextsThatComeAgainHaveOneLook(t *testing.T) {
 
 func TestALookTellsWhatTheTextTells(t *testing.T) {
 	for _, text := range []string{
-		"SELECT 1", "select f(1)", "SET search_path = x", "DISCARD ALL", "deallocate all", "EXPLAIN (TAILOR) SELECT 1", "COPY t FROM STDIN", "",
-		"SECURITY LABEL FOR tailor ON COLUMN t.c IS 'insensitive'", "SECURITY LABEL FOR tailor ON TABLE t IS 'x'", "SECURITY",
+		"SELECT 1", "select f(1)", "SET search_path = x", "DISCARD ALL", "deallocate all",
+		"EXPLAIN (TAILOR) SELECT 1", "COPY t FROM STDIN", "",
+		"SECURITY LABEL FOR tailor ON COLUMN t.c IS 'insensitive'",
+		"SECURITY LABEL FOR tailor ON TABLE t IS 'x'", "SECURITY",
 	} {
 		l := &statementInfo{text: text}
 		for range 2 {
 			for name, pair := range map[string][2]bool{
-				"alike": {l.alike(), alike(text)}, "plain": {l.plain(), plain(text)}, "settles": {l.settles(), settlingKeywords.Within(text)},
-				"discards": {l.discards(), discards(text)}, "explains": {l.explains(), explainsTailor(text)}, "labels": {l.labels(), labels(text)},
+				"alike": {l.alike(), alike(text)}, "plain": {l.plain(), plain(text)},
+				"settles":  {l.settles(), settlingKeywords.Within(text)},
+				"discards": {l.discards(), discards(text)}, "explains": {l.explains(), explainsTailor(text)},
+				"labels": {l.labels(), labels(text)},
 			} {
 				if pair[0] != pair[1] {
 					t.Errorf("%q: %s %t, want %t", text, name, pair[0], pair[1])

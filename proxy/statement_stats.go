@@ -91,7 +91,9 @@ type sum struct {
 }
 
 // take ends an interval and returns a record of each shape with counted runs.
-func (t *statementStats) take(now time.Time, record func(started time.Time, statement string) *audit.Record) []sum {
+func (t *statementStats) take(
+	now time.Time, record func(started time.Time, statement string) *audit.Record,
+) []sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var sums []sum
@@ -99,7 +101,10 @@ func (t *statementStats) take(now time.Time, record func(started time.Time, stat
 		if s.runs > 0 {
 			r := record(s.started, s.statement)
 			r.Runs = s.runs
-			sums = append(sums, sum{r, audit.Outcome{Verdict: audit.Passed, Rows: s.rows, Duration: s.duration}})
+			sums = append(sums, sum{r, audit.Outcome{
+				Verdict: audit.Passed, Rows: s.rows,
+				Duration: s.duration,
+			}})
 		}
 		if s.open == 0 {
 			t.bytes -= len(s.statement)
@@ -154,7 +159,8 @@ func (t *statementStats) key(text string) uint64 {
 
 // inWord says whether a digit behind a byte belongs to a name.
 func inWord(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+		c >= 0x80
 }
 
 // maxVerb is longer than any of the verbs that alike knows, with what may stand
@@ -177,7 +183,8 @@ func alike(text string) bool {
 		lower[i] = c
 	}
 	switch string(lower[:len(first)]) {
-	case "select", "insert", "update", "delete", "values", "table", "with", "begin", "start", "commit", "end", "rollback",
+	case "select", "insert", "update", "delete", "values", "table", "with", "begin", "start", "commit",
+		"end", "rollback",
 		"show", "set", "reset", "savepoint", "release", "":
 		return true
 	}

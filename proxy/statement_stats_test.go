@@ -23,11 +23,15 @@ func TestRunsBeyondTheFirstAreCountedByShape(t *testing.T) {
 			tl.ended(s, i != recordsOfAShape, 2, time.Millisecond)
 		}
 	}
-	if counted == nil || tl.counts(&statementInfo{text: "SELECT a1"}, now) != nil || tl.counts(&statementInfo{text: "SELECT 'it''s', 1"}, now) != nil {
+	if counted == nil || tl.counts(&statementInfo{text: "SELECT a1"}, now) != nil ||
+		tl.counts(&statementInfo{text: "SELECT 'it''s', 1"}, now) != nil {
 		t.Error("statements of another shape are counted with it")
 	}
-	records := tl.take(now, func(at time.Time, text string) *audit.Record { return audit.NewRecord(at, text) })
-	if len(records) != 1 || records[0].record.Runs != 6 || records[0].outcome.Rows != 12 || records[0].outcome.Duration != 6*time.Millisecond {
+	records := tl.take(now, func(at time.Time, text string) *audit.Record {
+		return audit.NewRecord(at, text)
+	})
+	if len(records) != 1 || records[0].record.Runs != 6 || records[0].outcome.Rows != 12 ||
+		records[0].outcome.Duration != 6*time.Millisecond {
 		t.Errorf("%d records, the first %+v", len(records), records[0])
 	}
 	if records := tl.take(now, nil); len(records) != 0 {

@@ -159,7 +159,8 @@ func (s *session) functionCall(frame []byte) error {
 	e := &pendingReply{kind: 'F', started: s.proxy.clock()}
 	if s.principal.Reader {
 		e.record = s.record("")
-		s.refuse(e, sqlstate.New(sqlstate.FeatureNotSupported, "function calls outside of SQL are not available to readers").
+		s.refuse(e, sqlstate.New(sqlstate.FeatureNotSupported,
+			"function calls outside of SQL are not available to readers").
 			WithHint("Call the function in a SELECT."))
 		e.kind = 'Q'
 		s.expect.add(e)

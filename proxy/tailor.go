@@ -80,7 +80,8 @@ func (s *session) plan(ctx context.Context, l *statementInfo) (*planner.Plan, er
 		}
 	}
 	plan, err := s.proxy.plans.Make(l.text, planner.Session{
-		Database: s.database, SearchPath: s.settings.searchPath, Values: s.settings.values(s.proxy.running.Load().Terminals), Temporary: s.settings.temporary,
+		Database: s.database, SearchPath: s.settings.searchPath,
+		Values: s.settings.values(s.proxy.running.Load().Terminals), Temporary: s.settings.temporary,
 	}, snapshot)
 	if err == nil && plan.Explain == "" && !s.principal.Reader {
 		return passing, nil
@@ -111,7 +112,8 @@ func (s *session) concernsNothing(l *statementInfo) bool {
 // ticket that lets a text read releases.
 func reserved(text string) error {
 	if strings.Contains(strings.ToLower(text), ownPrefix) {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, "names that start with %q are reserved", ownPrefix)
+		return sqlstate.New(sqlstate.InsufficientPrivilege, "names that start with %q are reserved",
+			ownPrefix)
 	}
 	if catalog.HasTicket(text) {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "a statement cannot bring its own ticket").
@@ -179,7 +181,9 @@ func (s *session) tailor(ctx context.Context, plan *planner.Plan) (*decision, er
 		if err != nil {
 			return nil, err
 		}
-		release.WithParent = slices.ContainsFunc(plan.Joined, func(child *catalog.Relation) bool { return child.OID == r.OID })
+		release.WithParent = slices.ContainsFunc(plan.Joined, func(child *catalog.Relation) bool {
+			return child.OID == r.OID
+		})
 		d.releases = append(d.releases, release)
 		d.assessments = append(d.assessments, assessment)
 	}
@@ -211,9 +215,14 @@ func (s *session) readerOf(ctx context.Context, r *catalog.Relation) (*catalog.P
 }
 
 // assessed is what a query comes to over a release.
-func (s *session) assessed(release *catalog.Release, asked string, branch func() []ecg.Stage) (*ecg.Assessment, error) {
+func (s *session) assessed(
+	release *catalog.Release, asked string, branch func() []ecg.Stage,
+) (*ecg.Assessment, error) {
 	if release.Root == nil {
-		return &ecg.Assessment{Table: release.Relation.String(), Recoding: recodingWithoutBlocks(release.Relation)}, nil
+		return &ecg.Assessment{
+			Table:    release.Relation.String(),
+			Recoding: recodingWithoutBlocks(release.Relation),
+		}, nil
 	}
 	if found := s.proxy.assessments.find(release.Root, asked); found != nil {
 		return found, nil
@@ -228,9 +237,12 @@ func (s *session) assessed(release *catalog.Release, asked string, branch func()
 // assertProject fails where a session names a project that its role does not read
 // for.
 func (s *session) assertProject() error {
-	if project := s.settings.project; project != "" && !slices.Contains(s.principal.Projects, project) {
-		return sqlstate.New(sqlstate.UndefinedObject, "role %q does not read for project %q", s.principal.Name, project).
-			WithHint("RESET tailor.project; a database administrator declares projects with tailor.project, and who reads for them with tailor.join_project.")
+	if project := s.settings.project; project != "" &&
+		!slices.Contains(s.principal.Projects, project) {
+		return sqlstate.New(sqlstate.UndefinedObject, "role %q does not read for project %q",
+			s.principal.Name, project).
+			WithHint("RESET tailor.project; a database administrator declares projects with " +
+				"tailor.project, and who reads for them with tailor.join_project.")
 	}
 	return nil
 }
@@ -238,7 +250,8 @@ func (s *session) assertProject() error {
 // current is the relation of a plan as it is now, nil if the plan no longer fits it.
 func current(snapshot *catalog.Snapshot, planned *catalog.Relation) *catalog.Relation {
 	r := snapshot.Current(planned)
-	if r == nil || r.OID != planned.OID || r.Version != planned.Version || r.OneRow != planned.OneRow || r.Lent() != planned.Lent() {
+	if r == nil || r.OID != planned.OID || r.Version != planned.Version ||
+		r.OneRow != planned.OneRow || r.Lent() != planned.Lent() {
 		return nil
 	}
 	return r
@@ -259,13 +272,16 @@ func assertFits(snapshot *catalog.Snapshot, plan *planner.Plan) error {
 // again.
 func errChangedResult(r *catalog.Relation) error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, "cached plan must not change result type").
-		WithHint("The policy or the rows of table %q have changed since the statement was prepared.", r.Name)
+		WithHint("The policy or the rows of table %q have changed since the statement was prepared.",
+			r.Name)
 }
 
 // decide tailors, records and words what a protected statement gets. The
 // record is durable when decide returns without an error. What can be done while
 // it is on its way is done by meanwhile: nothing that could show a release.
-func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.Record, meanwhile func(*decision)) (*decision, error) {
+func (s *session) decide(
+	ctx context.Context, plan *planner.Plan, record *audit.Record, meanwhile func(*decision),
+) (*decision, error) {
 	started := s.proxy.clock()
 	d, err := s.tailor(ctx, plan)
 	if err != nil {
@@ -279,7 +295,9 @@ func (s *session) decide(ctx context.Context, plan *planner.Plan, record *audit.
 }
 
 // recorded words what a decision shows and makes its record durable; see decide.
-func (s *session) recorded(ctx context.Context, d *decision, record *audit.Record, meanwhile func(*decision)) error {
+func (s *session) recorded(
+	ctx context.Context, d *decision, record *audit.Record, meanwhile func(*decision),
+) error {
 	record.Verdict = audit.Released
 	d.describe(record)
 	if s.settings.notices {
@@ -301,7 +319,9 @@ func (s *session) append(ctx context.Context, record *audit.Record) error {
 
 // reads says whether a relation's own release is read.
 func (d *decision) reads(r *catalog.Relation) bool {
-	return slices.ContainsFunc(d.releases, func(release *catalog.Release) bool { return release.Relation == r })
+	return slices.ContainsFunc(d.releases, func(release *catalog.Release) bool {
+		return release.Relation == r
+	})
 }
 
 // describe fills the part of an audit record that tells what is released.
@@ -346,34 +366,42 @@ func (d *decision) wording(program bool) (message, detail, hint string) {
 			}
 		}
 		if len(a.Stages) == 0 {
-			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized", release.Relation.Name))
+			parts = append(parts, fmt.Sprintf("%s: no quasi-identifier is needed, nothing was generalized",
+				release.Relation.Name))
 			continue
 		}
 		name, smallest, blocks := release.Relation.Name, release.MinBlock, "blocks"
 		if set != nil {
 			name, smallest, blocks = release.Relation.Parent.Name, release.Root.Shown.MinBlock, "groups"
 		}
-		document := noticed{Relation: release.Relation.String(), MinBlock: smallest, Loss: a.Loss, AsOf: release.Copied.UTC()}
+		document := noticed{
+			Relation: release.Relation.String(), MinBlock: smallest, Loss: a.Loss,
+			AsOf: release.Copied.UTC(),
+		}
 		if release.Arrivals >= release.Relation.K {
 			document.Waiting = release.Arrivals
 		}
 		var attributes, estimated []string
 		for _, name := range a.Stages[len(a.Stages)-1].Attributes {
-			document.Columns = append(document.Columns, noticedColumn{name, a.LossOf[name], a.CoarseOf[name], slices.Contains(a.Estimated, name)})
+			document.Columns = append(document.Columns,
+				noticedColumn{name, a.LossOf[name], a.CoarseOf[name], slices.Contains(a.Estimated, name)})
 			if a.CoarseOf[name] == 0 {
 				attributes = append(attributes, name+" exact")
 			} else {
-				attributes = append(attributes, fmt.Sprintf("%s %s, coarse in %s of rows", name, percent(a.LossOf[name]), percent(a.CoarseOf[name])))
+				attributes = append(attributes, fmt.Sprintf("%s %s, coarse in %s of rows", name,
+					percent(a.LossOf[name]), percent(a.CoarseOf[name])))
 			}
 		}
 		for _, name := range a.Estimated {
-			estimated = append(estimated, fmt.Sprintf("%s of its rows by %s", percent(a.CoarseOf[name]), name))
+			estimated = append(estimated, fmt.Sprintf("%s of its rows by %s",
+				percent(a.CoarseOf[name]), name))
 		}
 		part := fmt.Sprintf("%s: generalized by %s of at least %d subjects, information loss %s (%s)",
 			name, blocks, smallest, percent(a.Loss), strings.Join(attributes, "; "))
 		if len(estimated) > 0 {
 			part += "; an estimate places " + strings.Join(estimated, ", ")
-			hint = "Small counts may be far off where columns are compared with =, joined or grouped by: tailor.exact(column) tells which rows are certain."
+			hint = "Small counts may be far off where columns are compared with =, joined or grouped by: " +
+				"tailor.exact(column) tells which rows are certain."
 		}
 		if document.Waiting > 0 {
 			part += fmt.Sprintf("; %d newcomers are not shown yet", document.Waiting)
@@ -390,12 +418,13 @@ func (d *decision) wording(program bool) (message, detail, hint string) {
 
 // noticed is what a notice tells programs of one relation.
 type noticed struct {
-	Relation string          `json:"relation"`
-	MinBlock int             `json:"min_block"`
-	Loss     float64         `json:"loss"`
-	AsOf     time.Time       `json:"as_of"`             // when the copy was made that is shown
-	Waiting  int             `json:"waiting,omitempty"` // newcomers who are not shown yet, if they are k or more
-	Columns  []noticedColumn `json:"columns"`
+	Relation string    `json:"relation"`
+	MinBlock int       `json:"min_block"`
+	Loss     float64   `json:"loss"`
+	AsOf     time.Time `json:"as_of"` // when the copy was made that is shown
+	// newcomers who are not shown yet, if they are k or more
+	Waiting int             `json:"waiting,omitempty"`
+	Columns []noticedColumn `json:"columns"`
 }
 
 type noticedColumn struct {

@@ -24,7 +24,8 @@ func (t ClientTLS) validate() error {
 		faults = append(faults, errors.New("tls-certificate and tls-key: one is missing"))
 	}
 	if t.Certificate == "" && (t.Required || t.ClientCA != "") {
-		faults = append(faults, errors.New("tls-certificate: is needed by tls-required and tls-client-ca"))
+		faults = append(faults,
+			errors.New("tls-certificate: is needed by tls-required and tls-client-ca"))
 	}
 	if versions[t.MinVersion] == 0 {
 		faults = append(faults, fmt.Errorf("tls-min-version: %q is neither 1.2 nor 1.3", t.MinVersion))
@@ -48,7 +49,8 @@ func (t ClientTLS) load() (*tls.Config, error) {
 		return nil, fmt.Errorf("tls-certificate: %w", err)
 	}
 	config := &tls.Config{
-		Certificates: []tls.Certificate{pair}, MinVersion: versions[t.MinVersion], NextProtos: []string{alpn},
+		Certificates: []tls.Certificate{pair}, MinVersion: versions[t.MinVersion],
+		NextProtos: []string{alpn},
 	}
 	if t.ClientCA != "" {
 		if config.ClientCAs, err = readAuthorities(t.ClientCA); err != nil {
@@ -97,7 +99,8 @@ func (t UpstreamTLS) validate() error {
 	switch t.Mode {
 	case TLSDisable, TLSRequire, TLSVerifyCA, TLSVerifyFull:
 	default:
-		faults = append(faults, fmt.Errorf("upstream-tls: %q is none of disable, require, verify-ca, verify-full", t.Mode))
+		faults = append(faults, fmt.Errorf("upstream-tls: %q is none of disable, require, verify-ca, "+
+			"verify-full", t.Mode))
 	}
 	if (t.Certificate == "") != (t.Key == "") {
 		faults = append(faults, errors.New("upstream-certificate and upstream-key: one is missing"))

@@ -157,7 +157,8 @@ func (r *running) connect(
 ) (*upstream, error) {
 	conn, err := r.dial(ctx, address)
 	if err != nil {
-		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the database server is unavailable").Wrap(err)
+		return nil, sqlstate.New(sqlstate.CannotConnectNow, "the database server is unavailable").
+			Wrap(err)
 	}
 	u := &upstream{conn: conn, frames: newFrames(conn), address: address}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -171,7 +172,10 @@ func (r *running) connect(
 }
 
 func (u *upstream) login(parameters map[string]string, keys *scram.Keys) error {
-	start := &pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber, Parameters: parameters}
+	start := &pgproto3.StartupMessage{
+		ProtocolVersion: pgproto3.ProtocolVersionNumber,
+		Parameters:      parameters,
+	}
 	if err := send(u.conn, start); err != nil {
 		return err
 	}
@@ -212,12 +216,16 @@ func (u *upstream) authenticate(body []byte, client *scram.Client) error {
 		return nil
 	}
 	if client == nil {
-		return sqlstate.New(sqlstate.InvalidAuthorization, "the server asks for a password, which the client did not show").
+		return sqlstate.New(sqlstate.InvalidAuthorization,
+			"the server asks for a password, which the client did not show").
 			WithHint("Let PostgreSQL trust the proxy, or set authentication to scram.")
 	}
 	switch code {
 	case decode.AuthTypeSASL:
-		return send(u.conn, &pgproto3.SASLInitialResponse{AuthMechanism: scram.Mechanism, Data: []byte(client.Initial())})
+		return send(u.conn, &pgproto3.SASLInitialResponse{
+			AuthMechanism: scram.Mechanism,
+			Data:          []byte(client.Initial()),
+		})
 	case decode.AuthTypeSASLContinue:
 		proof, err := client.Prove(string(body[4:]))
 		if err != nil {
@@ -227,7 +235,8 @@ func (u *upstream) authenticate(body []byte, client *scram.Client) error {
 	case decode.AuthTypeSASLFinal:
 		return client.Verify(string(body[4:]))
 	default:
-		return sqlstate.New(sqlstate.InvalidAuthorization, "the server asks for an authentication method other than SCRAM-SHA-256").
+		return sqlstate.New(sqlstate.InvalidAuthorization,
+			"the server asks for an authentication method other than SCRAM-SHA-256").
 			WithHint("Set scram-sha-256 for this role in pg_hba.conf.")
 	}
 }

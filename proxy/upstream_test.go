@@ -21,10 +21,14 @@ func TestParametersComeInTheServersOrder(t *testing.T) {
 		}
 		return frame
 	}
-	for _, p := range [][2]string{{"server_version", "15"}, {"application_name", "a"}, {"TimeZone", "UTC"}, {"application_name", "b"}} {
+	for _, p := range [][2]string{{"server_version", "15"}, {"application_name", "a"}, {
+		"TimeZone",
+		"UTC",
+	}, {"application_name", "b"}} {
 		u.setParameter(status(p[0], p[1]))
 	}
-	want := append(append(status("server_version", "15"), status("application_name", "b")...), status("TimeZone", "UTC")...)
+	want := append(append(status("server_version", "15"), status("application_name", "b")...),
+		status("TimeZone", "UTC")...)
 	if got := u.parameters(); string(got) != string(want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -43,35 +47,51 @@ func TestOnlyTheAnswerToItsOwnQuestionClearsAConnection(t *testing.T) {
 		}
 		return all
 	}
-	discarded := encoded(&pgproto3.ParseComplete{}, &pgproto3.BindComplete{}, &pgproto3.CommandComplete{CommandTag: []byte("DISCARD ALL")})
+	discarded := encoded(&pgproto3.ParseComplete{}, &pgproto3.BindComplete{},
+		&pgproto3.CommandComplete{CommandTag: []byte("DISCARD ALL")})
 	row := func(word string) []byte {
-		return encoded(&pgproto3.ParseComplete{}, &pgproto3.BindComplete{}, &pgproto3.DataRow{Values: [][]byte{[]byte(word)}},
+		return encoded(&pgproto3.ParseComplete{}, &pgproto3.BindComplete{},
+			&pgproto3.DataRow{Values: [][]byte{[]byte(word)}},
 			&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
 	}
 	end := encoded(&pgproto3.CloseComplete{}, &pgproto3.ReadyForQuery{TxStatus: 'I'})
-	failed := encoded(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "25001", Message: "no"}, &pgproto3.ReadyForQuery{TxStatus: 'I'})
-	heard := encoded(&pgproto3.NotificationResponse{Channel: "c"}, &pgproto3.ParameterStatus{Name: "TimeZone", Value: "UTC"},
+	failed := encoded(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "25001", Message: "no"},
+		&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	heard := encoded(&pgproto3.NotificationResponse{Channel: "c"},
+		&pgproto3.ParameterStatus{Name: "TimeZone", Value: "UTC"},
 		&pgproto3.NoticeResponse{Severity: "WARNING", Message: "m"})
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	for claim, c := range map[string]struct {
 		says  func(word string) []byte
 		clear bool
 	}{
-		"the answer":                  {func(word string) []byte { return join(discarded, row(word), end) }, true},
-		"what it listened to as well": {func(word string) []byte { return join(heard, discarded, row(word), heard, end) }, true},
-		"another word":                {func(word string) []byte { return join(discarded, row(word[1:]+"x"), end) }, false},
-		"no word":                     {func(string) []byte { return join(discarded, end) }, false},
-		"an answer owed to another":   {func(word string) []byte { return join(row("x"), end, discarded, row(word), end) }, false},
+		"the answer": {func(word string) []byte {
+			return join(discarded, row(word), end)
+		}, true},
+		"what it listened to as well": {func(word string) []byte {
+			return join(heard, discarded, row(word), heard, end)
+		}, true},
+		"another word": {func(word string) []byte {
+			return join(discarded, row(word[1:]+"x"), end)
+		}, false},
+		"no word": {func(string) []byte { return join(discarded, end) }, false},
+		"an answer owed to another": {func(word string) []byte {
+			return join(row("x"), end, discarded, row(word), end)
+		}, false},
 		"a row owed to another": {func(word string) []byte {
-			return join(encoded(&pgproto3.DataRow{Values: [][]byte{[]byte(word)}}), discarded, row(word), end)
+			return join(encoded(&pgproto3.DataRow{Values: [][]byte{[]byte(word)}}), discarded,
+				row(word), end)
 		}, false},
 		"an error":         {func(string) []byte { return failed }, false},
 		"an error in time": {func(string) []byte { return join(discarded, failed) }, false},
 		"that it is in a transaction": {func(word string) []byte {
-			return join(discarded, row(word), encoded(&pgproto3.CloseComplete{}, &pgproto3.ReadyForQuery{TxStatus: 'T'}))
+			return join(discarded, row(word), encoded(&pgproto3.CloseComplete{},
+				&pgproto3.ReadyForQuery{TxStatus: 'T'}))
 		}, false},
-		"more than it was asked": {func(word string) []byte { return join(discarded, row(word), end, end) }, false},
-		"half an answer":         {func(word string) []byte { return join(discarded, row(word)) }, false},
+		"more than it was asked": {func(word string) []byte {
+			return join(discarded, row(word), end, end)
+		}, false},
+		"half an answer": {func(word string) []byte { return join(discarded, row(word)) }, false},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			server, proxy := net.Pipe()

@@ -41,11 +41,15 @@ func BenchmarkActivation(b *testing.B) {
 		}
 		return time.Since(started)
 	}
-	run(`CREATE TABLE million AS SELECT n AS id, 'Name ' || n AS name, DATE '1930-01-01' + (n::bigint * 7919 % 33000)::int AS born, n % 97 AS age,
-	(ARRAY['female', 'male'])[1 + n % 2] AS sex, (ARRAY['a', 'b', 'c', 'd', NULL])[1 + n % 5] AS race, (10000 + n::bigint * 104729 % 211 * 37)::text AS zip,
-	'ward ' || n % 20 AS ward, 'd' || n % 41 AS diagnosis, n % 10007 AS cost FROM generate_series(1, 1000000) n;
+	run(`CREATE TABLE million AS SELECT n AS id, 'Name ' || n
+		AS name, DATE '1930-01-01' + (n::bigint * 7919 % 33000)::int AS born, n % 97 AS age,
+	(ARRAY['female', 'male'])[1 + n % 2] AS sex, (ARRAY['a', 'b', 'c', 'd', NULL])[1 + n % 5]
+	AS race, (10000 + n::bigint * 104729 % 211 * 37)::text AS zip,
+	'ward ' || n % 20 AS ward, 'd' || n % 41 AS diagnosis, n % 10007 AS cost
+	FROM generate_series(1, 1000000) n;
 ALTER TABLE million ADD PRIMARY KEY (id); ANALYZE million;
-CALL tailor.define_hierarchy('years', 'interval', '{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('years', 'interval',
+    '{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
 CALL tailor.define_hierarchy('code', 'prefix', '{"keep": [4, 3, 2, 1]}');
 CALL tailor.define_hierarchy('born', 'date', '{"levels": ["month", "year", "decade"]}');
 CALL tailor.define_hierarchy('flat', 'prefix', '{"keep": []}');
@@ -72,11 +76,13 @@ CALL tailor.classify('million', 'cost', 'non_sensitive')`)
 	for b.Loop() {
 		activation += run(`CALL tailor.activate('million')`)
 		busy += processor
-		slots(`BEGIN; LOCK TABLE tailor.lock_progress_1, tailor.lock_progress_2, tailor.lock_progress_3, tailor.lock_progress_4 IN EXCLUSIVE MODE`)
+		slots(`BEGIN; LOCK TABLE tailor.lock_progress_1, tailor.lock_progress_2, ` +
+			`tailor.lock_progress_3, tailor.lock_progress_4 IN EXCLUSIVE MODE`)
 		run(`CALL tailor.activate('million')`)
 		unseen += processor
 		slots(`ROLLBACK`)
-		plain += run(`CREATE TABLE shuffled AS SELECT * FROM million ORDER BY gen_random_uuid(); ANALYZE shuffled; DROP TABLE shuffled`)
+		plain += run(`CREATE TABLE shuffled AS SELECT * FROM million ORDER BY gen_random_uuid(); ` +
+			`ANALYZE shuffled; DROP TABLE shuffled`)
 	}
 	b.ReportMetric(activation.Seconds()/float64(b.N), "s/activation")
 	b.ReportMetric(activation.Seconds()/plain.Seconds(), "times-a-shuffled-copy")

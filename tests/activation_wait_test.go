@@ -46,7 +46,8 @@ func TestActivationThroughTheProxyReturnsWhenReadersAreShownTheTable(t *testing.
 			t.Errorf("%d rows of table %s", n, table)
 		}
 	}
-	for i, table := range []string{"bound", "again"} { // "again" runs when the session has been at rest
+	// "again" runs when the session has been at rest
+	for i, table := range []string{"bound", "again"} {
 		mustExec(t, admin, protect(table, "20000"), pgx.QueryExecModeSimpleProtocol)
 		for range 10 * i {
 			mustExec(t, admin, "SELECT 1")

@@ -95,19 +95,22 @@ CALL tailor.activate('alice.tied')`)
 func refusesComputedColumns(t *testing.T, s *testCluster) {
 	alice := s.as(t, "alice")
 	protect(t, alice, "alice.computed")
-	mustExec(t, alice, `ALTER TABLE alice.computed ADD next integer GENERATED ALWAYS AS (age + 1) STORED,
+	mustExec(t, alice, `ALTER TABLE alice.computed ADD next integer GENERATED ALWAYS
+		AS (age + 1) STORED,
     ADD own text GENERATED ALWAYS AS (upper(secret)) STORED;
 CALL tailor.classify('alice.computed', 'own', 'sensitive'); CALL tailor.activate('alice.computed')`)
 	for _, class := range []string{"sensitive", "non_sensitive"} {
 		mustExec(t, alice, `CALL tailor.classify('alice.computed', 'next', '`+class+`')`)
 		refusedWithHint(t, alice, "22023", "direct_identifier", `CALL tailor.activate('alice.computed')`)
 	}
-	mustExec(t, alice, `CALL tailor.classify('alice.computed', 'next', 'quasi_identifier', hierarchy => 'age');
+	mustExec(t, alice, `CALL tailor.classify('alice.computed', 'next', 'quasi_identifier',
+		hierarchy => 'age');
 CALL tailor.classify('alice.computed', 'age', 'direct_identifier')`)
 	mustExec(t, alice, `CALL tailor.activate('alice.computed')`)
 
 	// In a partition, and over several columns.
-	mustExec(t, alice, `CREATE TABLE alice.pieces (id integer NOT NULL, age integer, sum integer GENERATED ALWAYS AS (id + age) STORED) PARTITION BY RANGE (id);
+	mustExec(t, alice, `CREATE TABLE alice.pieces (id integer NOT NULL, age integer,
+		sum integer GENERATED ALWAYS AS (id + age) STORED) PARTITION BY RANGE (id);
 CREATE TABLE alice.piece PARTITION OF alice.pieces FOR VALUES FROM (0) TO (1000);
 INSERT INTO alice.pieces SELECT n, n % 50 FROM generate_series(1, 100) n;
 CALL tailor.protect('alice.pieces', 'id', 5);

@@ -32,8 +32,10 @@ func refused(t *testing.T, conn *pgx.Conn, sqlstate, sql string, args ...any) {
 // for it: id hidden, age a quasi-identifier, shown and secret visible.
 func protect(t *testing.T, owner *pgx.Conn, table string) {
 	t.Helper()
-	mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (id integer PRIMARY KEY, age integer, shown text, secret text);
-INSERT INTO %[1]s SELECT n, 20 + n %% 50, 'shown', 'secret ' || n || ' of %[1]s' FROM generate_series(1, 100) n;
+	mustExec(t, owner, fmt.Sprintf(
+		`CREATE TABLE %[1]s (id integer PRIMARY KEY, age integer, shown text, secret text);
+INSERT INTO %[1]s SELECT n, 20 + n %% 50, 'shown', 'secret ' || n || ' of %[1]s'
+    FROM generate_series(1, 100) n;
 CALL tailor.protect('%[1]s', subject => 'id', k => 5);
 CALL tailor.classify('%[1]s', 'age', 'quasi_identifier', hierarchy => 'age');
 CALL tailor.classify('%[1]s', 'shown', 'non_sensitive');
@@ -50,7 +52,9 @@ func TestAdministrators(t *testing.T) {
 	t.Cleanup(s.cluster.Stop)
 	super := s.superuser(t)
 	for _, name := range []string{"mallory", "alice"} {
-		mustExec(t, super, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN; GRANT tailor_admin TO %[1]s; CREATE SCHEMA %[1]s AUTHORIZATION %[1]s;
+		mustExec(t, super,
+			fmt.Sprintf(`CREATE ROLE %[1]s LOGIN; GRANT tailor_admin TO %[1]s;
+				CREATE SCHEMA %[1]s AUTHORIZATION %[1]s;
 GRANT USAGE ON SCHEMA %[1]s TO PUBLIC`, name))
 	}
 	for _, test := range []struct {
@@ -77,9 +81,12 @@ GRANT USAGE ON SCHEMA %[1]s TO PUBLIC`, name))
 
 func refusesForeignDocuments(t *testing.T, s *testCluster) {
 	mallory := s.as(t, "mallory")
-	mustExec(t, mallory, `CREATE TEMP VIEW bait AS SELECT 1 AS id; GRANT SELECT ON bait TO tailor_owner`)
-	refused(t, mallory, "42883", `SELECT tailor.build_epoch('bait'::regclass, 1, '{"subject": "id", "columns": []}'::jsonb)`)
-	refused(t, mallory, "42883", `CALL tailor.publish_shape('bait'::regclass, '{"subject": "id", "columns": []}'::jsonb)`)
+	mustExec(t, mallory,
+		`CREATE TEMP VIEW bait AS SELECT 1 AS id; GRANT SELECT ON bait TO tailor_owner`)
+	refused(t, mallory, "42883",
+		`SELECT tailor.build_epoch('bait'::regclass, 1, '{"subject": "id", "columns": []}'::jsonb)`)
+	refused(t, mallory, "42883",
+		`CALL tailor.publish_shape('bait'::regclass, '{"subject": "id", "columns": []}'::jsonb)`)
 	refused(t, mallory, "42501", `SELECT tailor.build_epoch('bait'::regclass, 1)`)
 	refused(t, mallory, "42501", `CALL tailor.publish_shape('bait'::regclass, 1)`)
 	refused(t, mallory, "42501", `CALL tailor.close_releases('public.patients')`)
@@ -94,18 +101,21 @@ func refusesForeignDocuments(t *testing.T, s *testCluster) {
 // at. A sequence tells whether it ran as tailor_owner: nothing rolls that back.
 func runsNobodysCode(t *testing.T, s *testCluster) {
 	mallory := s.as(t, "mallory")
-	mustExec(t, mallory, `CREATE SEQUENCE mallory.caught; GRANT ALL ON SEQUENCE mallory.caught TO PUBLIC;
+	mustExec(t, mallory,
+		`CREATE SEQUENCE mallory.caught; GRANT ALL ON SEQUENCE mallory.caught TO PUBLIC;
 CREATE FUNCTION mallory.evil(float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF current_user = 'tailor_owner' THEN PERFORM nextval('mallory.caught'); END IF;
     RETURN $1;
 END $$;
-CREATE FUNCTION mallory.difference(float8, float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT mallory.evil($1 - $2)';
+CREATE FUNCTION mallory.difference(float8, float8) RETURNS float8 LANGUAGE sql IMMUTABLE
+    AS 'SELECT mallory.evil($1 - $2)';
 CREATE TYPE mallory.span AS RANGE (subtype = float8, subtype_diff = mallory.difference)`)
 	for i, attack := range []struct{ sqlstate, sql string }{
 		{"42501", `CREATE INDEX ON %s ((mallory.evil(1)))`},
 		{"42501", `CREATE INDEX ON %s (age) WHERE mallory.evil(1) > 0`},
-		{"42501", `CREATE STATISTICS mallory.extra ON (mallory.evil(1) + age), (mallory.evil(2) + age) FROM %s`},
+		{"42501", `CREATE STATISTICS mallory.extra ON (mallory.evil(1) + age), (mallory.evil(2) + age) ` +
+			`FROM %s`},
 		{"42501", `ALTER TABLE %s ADD CHECK (mallory.evil(1) > 0)`},
 		{"42501", `CREATE TABLE mallory.heir (CHECK (age > mallory.evil(-1))) INHERITS (%s)`},
 		{"42501", `ALTER TABLE %[1]s ALTER shown TYPE mallory.span USING mallory.span(id, id + 1)`},
@@ -153,7 +163,8 @@ func keepsPoliciesOfOthers(t *testing.T, s *testCluster) {
 	} {
 		refused(t, mallory, "42501", sql)
 	}
-	if !one[bool](t, mallory, `SELECT tailor.draft('alice.people') IS NULL`) || one[bool](t, alice, `SELECT tailor.draft('alice.people') IS NULL`) {
+	if !one[bool](t, mallory, `SELECT tailor.draft('alice.people') IS NULL`) ||
+		one[bool](t, alice, `SELECT tailor.draft('alice.people') IS NULL`) {
 		t.Error("a draft is for the table's owner")
 	}
 }
@@ -168,10 +179,14 @@ func keepsHierarchiesOfOthers(t *testing.T, s *testCluster) {
 	mustExec(t, s.superuser(t), define)
 
 	// A source is read with the caller's rights.
-	refused(t, mallory, "42501", `CALL tailor.define_hierarchy('names', 'table', '{"source": "public.patients", "columns": ["name"]}')`)
+	refused(t, mallory, "42501",
+		`CALL tailor.define_hierarchy('names', 'table', `+
+			`'{"source": "public.patients", "columns": ["name"]}')`)
 	mustExec(t, mallory, `CREATE TABLE mallory.tones AS SELECT 'pink' AS tone, 'red' AS colour;
-CALL tailor.define_hierarchy('tone', 'table', '{"source": "mallory.tones", "columns": ["tone", "colour"]}')`)
-	if owner := one[string](t, mallory, `SELECT owner FROM tailor.hierarchies WHERE name = 'tone'`); owner != "mallory" {
+CALL tailor.define_hierarchy('tone', 'table',
+    '{"source": "mallory.tones", "columns": ["tone", "colour"]}')`)
+	if owner := one[string](t, mallory,
+		`SELECT owner FROM tailor.hierarchies WHERE name = 'tone'`); owner != "mallory" {
 		t.Errorf("the hierarchy belongs to %s", owner)
 	}
 }
@@ -190,13 +205,18 @@ func closesOldReleases(t *testing.T, s *testCluster) {
 	// Whoever may read the release now may not once another policy is in force,
 	// whatever tailor.admit lets in.
 	super := s.superuser(t)
-	release := one[string](t, s.superuser(t), `SELECT 'tailor_release.chain_' || chain FROM tailor.chain WHERE relation = 'alice.closing'::regclass`)
-	mayRead := func() bool { return one[bool](t, super, `SELECT has_table_privilege($1, $2, 'SELECT')`, name, release) }
+	release := one[string](t, s.superuser(t),
+		`SELECT 'tailor_release.chain_' || chain FROM tailor.chain `+
+			`WHERE relation = 'alice.closing'::regclass`)
+	mayRead := func() bool {
+		return one[bool](t, super, `SELECT has_table_privilege($1, $2, 'SELECT')`, name, release)
+	}
 	if !mayRead() {
 		t.Fatal("the reader has no privilege on the release")
 	}
 	mustExec(t, super, `GRANT SELECT ON `+release+` TO PUBLIC`)
-	mustExec(t, alice, `CALL tailor.classify('alice.closing', 'secret', 'direct_identifier'); CALL tailor.activate('alice.closing')`)
+	mustExec(t, alice, `CALL tailor.classify('alice.closing', 'secret', 'direct_identifier'); `+
+		`CALL tailor.activate('alice.closing')`)
 	if mayRead() {
 		t.Error("the release of the old policy is still open to its reader")
 	}
@@ -207,7 +227,9 @@ func closesOldReleases(t *testing.T, s *testCluster) {
 		return err == nil
 	})
 	refused(t, reader, "42501", `SELECT secret FROM alice.closing`)
-	if one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'secret')`, release+"_g1") {
+	if one[bool](t, super,
+		`SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) `+
+			`AND attname = 'secret')`, release+"_g1") {
 		t.Error("the new release still has the hidden column")
 	}
 }
@@ -218,7 +240,8 @@ func bindsScope(t *testing.T, s *testCluster) {
 	protect(t, alice, "alice.scoped")
 	mustExec(t, alice, `CALL tailor.activate('alice.scoped')`)
 	// Nobody has been shown anything yet.
-	mustExec(t, alice, `CALL tailor.chain_scope('alice.scoped', 'table'); CALL tailor.activate('alice.scoped')`)
+	mustExec(t, alice, `CALL tailor.chain_scope('alice.scoped', 'table'); `+
+		`CALL tailor.activate('alice.scoped')`)
 	reader := connect(t, p.dsn(name))
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), `SELECT age FROM alice.scoped`)
@@ -227,13 +250,16 @@ func bindsScope(t *testing.T, s *testCluster) {
 	mustExec(t, alice, `CALL tailor.chain_scope('alice.scoped', 'project')`)
 	refused(t, alice, "55000", `CALL tailor.activate('alice.scoped')`)
 	mustExec(t, alice, `CALL tailor.refresh('alice.scoped')`)
-	mustExec(t, alice, `CALL tailor.forget_chains('alice.scoped'); CALL tailor.activate('alice.scoped')`)
+	mustExec(t, alice, `CALL tailor.forget_chains('alice.scoped'); `+
+		`CALL tailor.activate('alice.scoped')`)
 }
 
 func countsNoinherit(t *testing.T, s *testCluster) {
 	alice, super, name := s.as(t, "alice"), s.superuser(t), s.reader(t)
 	protect(t, alice, "alice.lent")
-	mustExec(t, super, fmt.Sprintf(`CREATE ROLE staff NOLOGIN; CREATE ROLE nurses NOLOGIN; GRANT staff TO nurses; GRANT nurses TO %[1]s; ALTER ROLE %[1]s NOINHERIT`, name))
+	mustExec(t, super, fmt.Sprintf(
+		`CREATE ROLE staff NOLOGIN; CREATE ROLE nurses NOLOGIN; GRANT staff TO nurses; `+
+			`GRANT nurses TO %[1]s; ALTER ROLE %[1]s NOINHERIT`, name))
 	if one[int](t, super, `SELECT current_setting('server_version_num')::integer`) >= 160000 {
 		mustExec(t, super, `GRANT nurses TO `+name+` WITH INHERIT FALSE, SET TRUE`)
 	}
@@ -250,16 +276,21 @@ func countsNoinherit(t *testing.T, s *testCluster) {
 
 	// An owner can give back what he took from himself.
 	mustExec(t, alice, `CREATE TABLE alice.orphan (id integer, shown text);
-CALL tailor.protect('alice.orphan', subject => 'id', k => 5); CALL tailor.classify('alice.orphan', 'shown', 'sensitive')`)
-	mustExec(t, super, `CREATE ROLE landlord NOLOGIN; GRANT landlord TO alice; GRANT landlord TO nurses;
-ALTER TABLE alice.orphan OWNER TO landlord; REVOKE ALL ON alice.orphan FROM landlord; REVOKE tailor_admin FROM landlord`)
+CALL tailor.protect('alice.orphan', subject => 'id', k => 5);
+    CALL tailor.classify('alice.orphan', 'shown', 'sensitive')`)
+	mustExec(t, super, `CREATE ROLE landlord NOLOGIN; GRANT landlord TO alice;
+		GRANT landlord TO nurses;
+ALTER TABLE alice.orphan OWNER TO landlord; REVOKE ALL ON alice.orphan FROM landlord;
+    REVOKE tailor_admin FROM landlord`)
 	refused(t, alice, "42501", `CALL tailor.activate('alice.orphan')`)
 }
 
 func closesPartitions(t *testing.T, s *testCluster) {
 	alice, name := s.as(t, "alice"), s.reader(t)
-	mustExec(t, alice, fmt.Sprintf(`CREATE TABLE alice.parted (id integer, shown text) PARTITION BY RANGE (id);
-CREATE TABLE alice.part PARTITION OF alice.parted FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id);
+	mustExec(t, alice, fmt.Sprintf(
+		`CREATE TABLE alice.parted (id integer, shown text) PARTITION BY RANGE (id);
+CREATE TABLE alice.part PARTITION OF alice.parted FOR VALUES
+    FROM (0) TO (100) PARTITION BY RANGE (id);
 CREATE TABLE alice.leaf PARTITION OF alice.part FOR VALUES FROM (0) TO (50);
 INSERT INTO alice.parted SELECT n, 'shown' FROM generate_series(1, 40) n;
 GRANT SELECT ON alice.leaf TO PUBLIC; GRANT SELECT ON alice.part TO %s;
@@ -271,7 +302,9 @@ CALL tailor.activate('alice.parted')`, name))
 		refused(t, direct, "42501", `SELECT FROM alice.`+table)
 	}
 
-	mustExec(t, s.superuser(t), `CREATE ROLE porters NOLOGIN; CREATE ROLE porter NOLOGIN; GRANT porters TO porter; GRANT porters TO `+name)
+	mustExec(t, s.superuser(t),
+		`CREATE ROLE porters NOLOGIN; CREATE ROLE porter NOLOGIN; GRANT porters TO porter; `+
+			`GRANT porters TO `+name)
 	mustExec(t, alice, `GRANT SELECT ON alice.leaf TO porters`)
 	refused(t, alice, "42501", `CALL tailor.activate('alice.parted')`)
 	refused(t, alice, "42501", `CALL tailor.grant_reader('porter')`)
@@ -279,9 +312,12 @@ CALL tailor.activate('alice.parted')`, name))
 
 	// A view that was made after the activation reads with its owner's rights.
 	mustExec(t, s.superuser(t), `CREATE ROLE usher NOLOGIN; GRANT porters TO usher`)
-	mustExec(t, alice, `CREATE VIEW alice.window AS SELECT * FROM alice.part; CREATE VIEW alice.second_window AS SELECT * FROM alice.window; GRANT SELECT ON alice.second_window TO usher`)
+	mustExec(t, alice, `CREATE VIEW alice.window AS SELECT * FROM alice.part; `+
+		`CREATE VIEW alice.second_window AS SELECT * FROM alice.window; `+
+		`GRANT SELECT ON alice.second_window TO usher`)
 	refused(t, alice, "42501", `CALL tailor.grant_reader('usher')`)
-	mustExec(t, alice, `REVOKE ALL ON alice.second_window FROM usher; CALL tailor.grant_reader('usher')`)
+	mustExec(t, alice, `REVOKE ALL ON alice.second_window FROM usher; `+
+		`CALL tailor.grant_reader('usher')`)
 }
 
 func keepsReleasesApart(t *testing.T, s *testCluster) {
@@ -289,23 +325,33 @@ func keepsReleasesApart(t *testing.T, s *testCluster) {
 	mustExec(t, alice, `CREATE TABLE alice.town (id integer, shown text) PARTITION BY RANGE (id);
 CREATE TABLE alice.street PARTITION OF alice.town FOR VALUES FROM (0) TO (100);
 CREATE TABLE alice.village (id integer, shown text);
-INSERT INTO alice.town SELECT n, 'shown' FROM generate_series(1, 40) n; INSERT INTO alice.village SELECT n, 'shown' FROM generate_series(100, 140) n;
-CALL tailor.protect('alice.town', subject => 'id', k => 5); CALL tailor.classify('alice.town', 'shown', 'non_sensitive');
-CALL tailor.protect('alice.street', subject => 'id', k => 5); CALL tailor.classify('alice.street', 'shown', 'non_sensitive');
-CALL tailor.protect('alice.village', subject => 'id', k => 5); CALL tailor.classify('alice.village', 'shown', 'non_sensitive');
+INSERT INTO alice.town SELECT n, 'shown' FROM generate_series(1, 40) n;
+    INSERT INTO alice.village SELECT n, 'shown' FROM generate_series(100, 140) n;
+CALL tailor.protect('alice.town', subject => 'id', k => 5);
+    CALL tailor.classify('alice.town', 'shown', 'non_sensitive');
+CALL tailor.protect('alice.street', subject => 'id', k => 5);
+    CALL tailor.classify('alice.street', 'shown', 'non_sensitive');
+CALL tailor.protect('alice.village', subject => 'id', k => 5);
+    CALL tailor.classify('alice.village', 'shown', 'non_sensitive');
 CALL tailor.activate('alice.town'); CALL tailor.activate('alice.village')`)
 	refused(t, alice, "0A000", `CALL tailor.activate('alice.street')`)
-	mustExec(t, alice, `ALTER TABLE alice.town ATTACH PARTITION alice.village FOR VALUES FROM (100) TO (200)`)
+	mustExec(t, alice, `ALTER TABLE alice.town ATTACH PARTITION alice.village FOR VALUES `+
+		`FROM (100) TO (200)`)
 	refused(t, alice, "0A000", `CALL tailor.refresh('alice.town')`)
 	refused(t, alice, "0A000", `CALL tailor.activate('alice.village')`)
-	mustExec(t, alice, `ALTER TABLE alice.town DETACH PARTITION alice.village; CALL tailor.activate('alice.village'); CALL tailor.refresh('alice.town')`)
+	mustExec(t, alice, `ALTER TABLE alice.town DETACH PARTITION alice.village; `+
+		`CALL tailor.activate('alice.village'); CALL tailor.refresh('alice.town')`)
 }
 
 func refusesOwners(t *testing.T, s *testCluster) {
 	alice, super := s.as(t, "alice"), s.superuser(t)
 	protect(t, alice, "alice.owned")
-	mustExec(t, super, `CREATE ROLE team NOLOGIN; GRANT team TO alice; CREATE ROLE heir NOLOGIN; GRANT alice TO heir`)
-	for _, name := range []string{"alice", "team", "heir", "tailor_owner", "tailor_admin", "tailor_reader"} {
+	mustExec(t, super, `CREATE ROLE team NOLOGIN; GRANT team TO alice; CREATE ROLE heir NOLOGIN; `+
+		`GRANT alice TO heir`)
+	for _, name := range []string{
+		"alice", "team", "heir", "tailor_owner", "tailor_admin",
+		"tailor_reader",
+	} {
 		refused(t, alice, "42501", `CALL tailor.grant_reader($1)`, name)
 	}
 
@@ -321,12 +367,15 @@ func refusesBypass(t *testing.T, s *testCluster) {
 	super := s.superuser(t)
 	for i, options := range []string{"SUPERUSER", "BYPASSRLS", "REPLICATION", "CREATEROLE"} {
 		name := fmt.Sprintf("mighty_%d", i)
-		mustExec(t, super, fmt.Sprintf(`CREATE ROLE %[1]s NOLOGIN %[2]s; CREATE ROLE %[1]s_member NOLOGIN NOINHERIT; GRANT %[1]s TO %[1]s_member`, name, options))
+		mustExec(t, super,
+			fmt.Sprintf(`CREATE ROLE %[1]s NOLOGIN %[2]s; CREATE ROLE %[1]s_member NOLOGIN NOINHERIT; `+
+				`GRANT %[1]s TO %[1]s_member`, name, options))
 		refused(t, super, "42501", `CALL tailor.grant_reader($1)`, name)
 		refused(t, super, "42501", `CALL tailor.grant_reader($1)`, name+"_member")
 	}
 	for _, group := range []string{"tailor_owner", "tailor_admin", "pg_read_server_files"} {
-		mustExec(t, super, fmt.Sprintf(`CREATE ROLE in_%[1]s NOLOGIN NOINHERIT; GRANT %[1]s TO in_%[1]s`, group))
+		mustExec(t, super, fmt.Sprintf(`CREATE ROLE in_%[1]s NOLOGIN NOINHERIT; GRANT %[1]s TO in_%[1]s`,
+			group))
 		refused(t, super, "42501", `CALL tailor.grant_reader($1)`, "in_"+group)
 	}
 }
@@ -335,10 +384,14 @@ func refusesHijack(t *testing.T, s *testCluster) {
 	mallory := s.as(t, "mallory")
 	protect(t, mallory, "mallory.patients")
 	refused(t, mallory, "42710", `CALL tailor.activate('mallory.patients')`)
-	if one[int](t, s.superuser(t), `SELECT count(*) FROM pg_attribute WHERE attrelid = 'research.patients'::regclass AND attname = 'secret'`) != 0 {
+	if one[int](t, s.superuser(t),
+		`SELECT count(*) FROM pg_attribute WHERE attrelid = 'research.patients'::regclass `+
+			`AND attname = 'secret'`) != 0 {
 		t.Error("research.patients has the shape of another table")
 	}
-	mustExec(t, mallory, `ALTER TABLE mallory.patients RENAME TO other_patients; CALL tailor.activate('mallory.other_patients')`)
+	mustExec(t, mallory,
+		`ALTER TABLE mallory.patients RENAME TO other_patients; `+
+			`CALL tailor.activate('mallory.other_patients')`)
 }
 
 func refusesShape(t *testing.T, s *testCluster) {
@@ -352,7 +405,9 @@ func refusesShape(t *testing.T, s *testCluster) {
 		refused(t, direct, "42501", sql)
 	}
 	// Tools list the columns.
-	if n := one[int](t, direct, `SELECT count(*) FROM information_schema.columns WHERE table_schema = 'research' AND table_name = 'patients'`); n < 5 {
+	if n := one[int](t, direct,
+		`SELECT count(*) FROM information_schema.columns WHERE table_schema = 'research' `+
+			`AND table_name = 'patients'`); n < 5 {
 		t.Errorf("%d columns of research.patients are listed", n)
 	}
 }

@@ -22,23 +22,28 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	p := serveDatabase(t, "older_snapshot")
 	reader := connect(t, p.dsn("researcher"))
 	mustExec(t, reader, "SELECT whole FROM kinds")
-	policies, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("older_snapshot"), slog.New(slog.DiscardHandler))
+	policies, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("older_snapshot"),
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(policies.Close)
 	release := &catalog.Release{Relation: &catalog.Relation{}}
-	if err := direct.QueryRow(t.Context(), `SELECT chain, edition FROM tailor.chain`).Scan(&release.Chain, &release.Edition); err != nil {
+	if err := direct.QueryRow(t.Context(), `SELECT chain, edition FROM tailor.chain`).
+		Scan(&release.Chain, &release.Edition); err != nil {
 		t.Fatal(err)
 	}
 	view := "tailor_release." + catalog.ReleaseName(release.Chain, release.Edition)
-	past := connect(t, fmt.Sprintf("postgres://researcher:researcher@%s/older_snapshot?sslmode=disable", shared.cluster.Address()))
+	past := connect(t, fmt.Sprintf(
+		"postgres://researcher:researcher@%s/older_snapshot?sslmode=disable", shared.cluster.Address()))
 	session := one[string](t, past, "SELECT tailor.session()")
 	texts := []string{
 		"SELECT pay FROM " + view,
 		"SELECT pay FROM generate_series(1, 1) LEFT JOIN " + view + " r ON pay = pay OR pay IS NULL",
 	}
-	planned := func(text string) string { return policies.AdmissionToken(text, session, []*catalog.Release{release}) }
+	planned := func(text string) string {
+		return policies.AdmissionToken(text, session, []*catalog.Release{release})
+	}
 	for _, text := range texts {
 		if rows := rowsOf(t, past, planned(text)); len(rows) != 2400 {
 			t.Fatalf("%s: %d rows before the refresh", text, len(rows))
@@ -50,7 +55,9 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	mustExec(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 	snapshot := one[string](t, past, "SELECT pg_export_snapshot()")
 	mustExec(t, past, "SAVEPOINT here")
-	mustExec(t, direct, "INSERT INTO kinds SELECT id + 10000, long, letters, many, whole, \"exact\", wide, \"real\", day, p, at, \"when\", short, pay FROM kinds; CALL tailor.refresh('public.kinds')")
+	mustExec(t, direct, "INSERT INTO kinds SELECT id + 10000, long, letters, many, whole, "+
+		"\"exact\", wide, \"real\", day, p, at, \"when\", short, pay FROM kinds; CALL "+
+		"tailor.refresh('public.kinds')")
 	awaitTakenIn(t, direct, "kinds", reader)
 	if n := one[int](t, reader, "SELECT count(*) FROM kinds"); n != 4800 {
 		t.Errorf("%d rows after the refresh", n)
@@ -63,16 +70,19 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	mustExec(t, direct, "CALL tailor.activate('public.kinds')")
 	awaitTakenIn(t, direct, "kinds", reader)
 	mustExec(t, past, "SAVEPOINT here")
-	if err := direct.QueryRow(t.Context(), `SELECT edition FROM tailor.chain`).Scan(&release.Edition); err != nil {
+	if err := direct.QueryRow(t.Context(), `SELECT edition FROM tailor.chain`).
+		Scan(&release.Edition); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range texts { // an activation closes the views that there were
-		if answers, err := past.PgConn().Exec(t.Context(), planned(text)).ReadAll(); codeIn(err) != "42501" {
+		if answers, err := past.PgConn().Exec(t.Context(), planned(text)).
+			ReadAll(); codeIn(err) != "42501" {
 			t.Errorf("%s: %d answers and %v, want 42501", text, len(answers), err)
 		}
 		mustExec(t, past, "ROLLBACK TO here")
 	}
-	if catalog.ReleaseName(release.Chain, release.Edition) == strings.TrimPrefix(view, "tailor_release.") {
+	if catalog.ReleaseName(release.Chain, release.Edition) == strings.TrimPrefix(view,
+		"tailor_release.") {
 		t.Fatal("an activation made no other edition")
 	}
 	for _, text := range []string{
@@ -93,7 +103,8 @@ func TestASnapshotOlderThanACopyGetsNoEmptyAnswer(t *testing.T) {
 	mustExec(t, older, fmt.Sprintf("SET TRANSACTION SNAPSHOT '%s'", snapshot))
 	refusedAs(t, older, "SELECT pay FROM kinds", "40001")
 	mustExec(t, older, "COMMIT")
-	refusedAs(t, older, fmt.Sprintf("%s; SET TRANSACTION SNAPSHOT '%s'; SELECT pay FROM kinds", begin, snapshot), "0A000")
+	refusedAs(t, older, fmt.Sprintf("%s; SET TRANSACTION SNAPSHOT '%s'; SELECT pay FROM kinds", begin,
+		snapshot), "0A000")
 	mustExec(t, older, "ROLLBACK")
 	if n := one[int](t, older, "SELECT count(*) FROM kinds"); n != 4800 {
 		t.Errorf("%d rows in the next transaction", n)

@@ -35,7 +35,8 @@ func TestNoOtherNameGetsRoundTheAverages(t *testing.T) {
 		`SELECT count(*) FROM staff s GROUP BY s.pay`,
 		`SELECT sum(pay) FROM staff ORDER BY max(pay)`,
 		`SELECT sum(pay) FROM staff HAVING min(pay) > 3`,
-		`SELECT count(*) FROM staff a WHERE EXISTS (SELECT FROM amounts b WHERE b.unit = a.unit AND b.pay > a.pay)`,
+		`SELECT count(*) FROM staff a WHERE EXISTS (SELECT FROM amounts b WHERE b.unit = a.unit ` +
+			`AND b.pay > a.pay)`,
 		`SELECT (s).pay FROM staff s`,
 		`SELECT s.* FROM staff s`,
 		`VALUES ((SELECT max(pay) FROM staff))`,

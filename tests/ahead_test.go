@@ -32,10 +32,15 @@ func (s slowRecords) Append(_ context.Context, r *audit.Record) error {
 func TestNothingIsExecutedBeforeItsRecordIsDurable(t *testing.T) {
 	direct := shared.superuser(t)
 	mustExec(t, direct, `CREATE SEQUENCE IF NOT EXISTS executions`)
-	mustExec(t, direct, `CREATE OR REPLACE FUNCTION executed() RETURNS bigint LANGUAGE sql VOLATILE SECURITY DEFINER AS 'SELECT nextval(''public.executions'')'`)
+	mustExec(t, direct,
+		`CREATE OR REPLACE FUNCTION executed() RETURNS bigint LANGUAGE sql VOLATILE SECURITY DEFINER `+
+			`AS 'SELECT nextval(''public.executions'')'`)
 	records := slowRecords{came: make(chan *audit.Record), then: make(chan error)}
 	conn := servedInside(t, records)
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeCacheStatement} {
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec,
+		pgx.QueryExecModeCacheStatement,
+	} {
 		for _, fault := range []error{errors.New("disk full"), nil} {
 			mustExec(t, direct, `SELECT setval('executions', 1, false)`)
 			answered := make(chan error, 1)
@@ -68,7 +73,9 @@ func TestNothingIsExecutedBeforeItsRecordIsDurable(t *testing.T) {
 
 // leftAtServer counts statements and portals, but for the one statement that the
 // server keeps for the proxy.
-const leftAtServer = `SELECT (SELECT count(*) FROM pg_prepared_statements WHERE name NOT LIKE 'tailor%query') + (SELECT count(*) FROM pg_cursors WHERE name <> '')`
+const leftAtServer = `SELECT (SELECT count(*) FROM pg_prepared_statements
+	WHERE name NOT LIKE 'tailor%query')
+	+ (SELECT count(*) FROM pg_cursors WHERE name <> '')`
 
 // TestSimpleQueriesFailAsPostgreSQLsDo has simple queries fail while they are
 // parsed, planned and executed: the client is told the same at the same place as
@@ -138,10 +145,14 @@ func TestSimpleQueriesFailAsPostgreSQLsDo(t *testing.T) {
 		t.Errorf("statements or portals are left: %s", got)
 	}
 	waitFor(t, func() bool {
-		return one[int](t, shared.superuser(t), fmt.Sprintf(`SELECT count(*) FROM tailor.audit WHERE principal = '%s' AND relations <> '{}'`, user)) == sent
+		return one[int](t, shared.superuser(t),
+			fmt.Sprintf(`SELECT count(*) FROM tailor.audit WHERE principal = '%s' AND relations <> '{}'`,
+				user)) == sent
 	})
 	for code, times := range map[string]int{"42883": 4, "22012": 12} {
-		if got := one[int](t, shared.superuser(t), fmt.Sprintf(`SELECT count(*) FROM tailor.audit WHERE principal = '%s' AND sqlstate = '%s'`, user, code)); got != times {
+		if got := one[int](t, shared.superuser(t),
+			fmt.Sprintf(`SELECT count(*) FROM tailor.audit WHERE principal = '%s' AND sqlstate = '%s'`, user,
+				code)); got != times {
 			t.Errorf("%d records of SQLSTATE %s, want %d", got, code, times)
 		}
 	}

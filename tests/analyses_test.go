@@ -31,7 +31,8 @@ func TestAnalysesComeOutAsInTheTables(t *testing.T) {
 	}
 	mustExec(t, conn, demodata.Policy+"; GRANT SELECT ON zip_city TO PUBLIC")
 	p := serveDatabase(t, "analyses")
-	code, stdout, stderr := tool(t, "fidelity", "--dsn", shared.cluster.SuperuserDSN("analyses"), "--proxy", p.dsn("researcher"),
+	code, stdout, stderr := tool(t, "fidelity", "--dsn", shared.cluster.SuperuserDSN("analyses"),
+		"--proxy", p.dsn("researcher"),
 		"--workload", "testdata/analyses.sql", "--format", "json")
 	if code != 0 {
 		t.Fatal(stderr)
@@ -41,7 +42,8 @@ func TestAnalysesComeOutAsInTheTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := r.Summary.Large
-	if r.Summary.Outcomes["compared"] != r.Summary.Queries || r.Summary.Queries < 35 || large.Cells < 500 {
+	if r.Summary.Outcomes["compared"] != r.Summary.Queries || r.Summary.Queries < 35 ||
+		large.Cells < 500 {
 		t.Fatalf("%d queries: %v, %d cells", r.Summary.Queries, r.Summary.Outcomes, large.Cells)
 	}
 	tenth := 0 // cells off by more than a tenth, of the three worst of each query
@@ -52,7 +54,8 @@ func TestAnalysesComeOutAsInTheTables(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d people: %d cells of at least 50, relative error: median %.4f, 90 %% below %.4f, at most %.3f; %d cells above 0.1",
+	t.Logf("%d people: %d cells of at least 50, relative error: median %.4f, 90 %% below %.4f, at "+
+		"most %.3f; %d cells above 0.1",
 		people, large.Cells, *large.Median, *large.P90, *large.Max, tenth)
 	if *large.Median > 0.005 || *large.P90 > 0.05 || *large.Max > most || tenth > 10 {
 		t.Errorf("the errors are too large:\n%s", stdout[:min(len(stdout), 20000)])
@@ -93,8 +96,13 @@ func TestAnalysesComeOutTheSameInAnyOrder(t *testing.T) {
 	reversed, shuffled := slices.Clone(queries), slices.Clone(queries)
 	slices.Reverse(reversed)
 	random := rand.New(rand.NewPCG(5, 23))
-	random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	for name, order := range map[string][]string{"as written": queries, "backwards": reversed, "shuffled, after probes": shuffled} {
+	random.Shuffle(len(shuffled), func(i, j int) {
+		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+	})
+	for name, order := range map[string][]string{
+		"as written": queries, "backwards": reversed,
+		"shuffled, after probes": shuffled,
+	} {
 		conn := connect(t, p.program("researcher"))
 		if strings.Contains(name, "probes") {
 			for _, table := range []string{"patients", "visits", "diagnoses"} {

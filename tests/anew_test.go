@@ -55,7 +55,8 @@ func assertState(t *testing.T, err error, code, names string) {
 		t.Errorf("%v, want %s", err, code)
 		return
 	}
-	if !strings.Contains(strings.Join([]string{answer.Message, answer.Detail, answer.Hint}, " "), names) {
+	if !strings.Contains(strings.Join([]string{answer.Message, answer.Detail, answer.Hint}, " "),
+		names) {
 		t.Errorf("%v (%s) does not name %s", err, answer.Hint, names)
 	}
 }
@@ -84,25 +85,37 @@ func TestATableMadeAnewDoesNotStartAnewInSilence(t *testing.T) {
 		{
 			"a fifth of the people under another name", "whole", "fifth",
 			func(people, _ int) []string {
-				return []string{`DROP TABLE whole`, members("fifth", people), `DELETE FROM fifth WHERE id % 5 > 0`}
+				return []string{
+					`DROP TABLE whole`, members("fifth", people),
+					`DELETE FROM fifth WHERE id % 5 > 0`,
+				}
 			},
 		},
 		{
 			"among others, under another name", "few", "many",
 			func(people, others int) []string {
-				return []string{`DROP TABLE few`, members("many", people), `INSERT INTO many SELECT id + 500000, token, age, zip FROM many`}
+				return []string{
+					`DROP TABLE few`, members("many", people),
+					`INSERT INTO many SELECT id + 500000, token, age, zip FROM many`,
+				}
 			},
 		},
 		{
 			"with keys of another type", "numeric_keys", "text_keys",
 			func(people, _ int) []string {
-				return []string{`DROP TABLE numeric_keys`, members("text_keys", people), `ALTER TABLE text_keys ALTER id TYPE text`}
+				return []string{
+					`DROP TABLE numeric_keys`, members("text_keys", people),
+					`ALTER TABLE text_keys ALTER id TYPE text`,
+				}
 			},
 		},
 		{
 			"in another schema", "moved", "elsewhere.moved",
 			func(people, _ int) []string {
-				return []string{`CREATE SCHEMA elsewhere`, `DROP TABLE moved`, members("elsewhere.moved", people)}
+				return []string{
+					`CREATE SCHEMA elsewhere`, `DROP TABLE moved`,
+					members("elsewhere.moved", people),
+				}
 			},
 		},
 		{
@@ -114,13 +127,19 @@ func TestATableMadeAnewDoesNotStartAnewInSilence(t *testing.T) {
 		{
 			"loaded beside it and renamed", "nightly", "nightly",
 			func(people, _ int) []string {
-				return []string{members("nightly_new", people), `DROP TABLE nightly`, `ALTER TABLE nightly_new RENAME TO nightly`}
+				return []string{
+					members("nightly_new", people), `DROP TABLE nightly`,
+					`ALTER TABLE nightly_new RENAME TO nightly`,
+				}
 			},
 		},
 		{
 			"renamed before it was dropped", "alias", "alias",
 			func(_, others int) []string {
-				return []string{`ALTER TABLE alias RENAME TO alias_old`, `CALL tailor.refresh('alias_old')`, `DROP TABLE alias_old`, members("alias", others)}
+				return []string{
+					`ALTER TABLE alias RENAME TO alias_old`, `CALL tailor.refresh('alias_old')`,
+					`DROP TABLE alias_old`, members("alias", others),
+				}
 			},
 		},
 	} {
@@ -166,7 +185,8 @@ func TestARefreshWithPeopleOfADroppedTableIsRefused(t *testing.T) {
 	}
 	// Both at once are two tables of their own policies.
 	mustExec(t, owner, `DROP TABLE gone; TRUNCATE kept`)
-	mustExec(t, owner, strings.Replace(members("kept", 1_000_000), "CREATE TABLE kept AS", "INSERT INTO kept", 1))
+	mustExec(t, owner, strings.Replace(members("kept", 1_000_000), "CREATE TABLE kept AS",
+		"INSERT INTO kept", 1))
 	_, err := owner.Exec(t.Context(), `CALL tailor.refresh('kept')`)
 	assertState(t, err, "55000", "tailor.forget_chains")
 	mustExec(t, owner, `CALL tailor.forget_chains('kept'); CALL tailor.refresh('kept')`)
@@ -186,8 +206,14 @@ func TestWhatGoesOnIsNotRefused(t *testing.T) {
 		{"deleted and loaded", `DELETE FROM club;` + load, "club"},
 		{"other people", `TRUNCATE club;` + strings.ReplaceAll(load, "1000000", "2000000"), "club"},
 		{"renamed", `ALTER TABLE club RENAME TO society`, "society"},
-		{"moved to another schema", `CREATE SCHEMA town; ALTER TABLE society SET SCHEMA town`, "town.society"},
-		{"its first name again", `ALTER TABLE town.society SET SCHEMA public; ALTER TABLE society RENAME TO club`, "club"},
+		{
+			"moved to another schema", `CREATE SCHEMA town; ALTER TABLE society SET SCHEMA town`,
+			"town.society",
+		},
+		{
+			"its first name again",
+			`ALTER TABLE town.society SET SCHEMA public; ALTER TABLE society RENAME TO club`, "club",
+		},
 	} {
 		mustExec(t, owner, test.sql)
 		if err := protectMembers(t, owner, test.table); err != nil {
@@ -198,7 +224,8 @@ func TestWhatGoesOnIsNotRefused(t *testing.T) {
 	// Another administrator who guesses learns of nobody in a table that is gone.
 	mustExec(t, owner, `DROP TABLE club`)
 	mayor := s.superuser(t)
-	mustExec(t, mayor, `CREATE ROLE mayor LOGIN; GRANT tailor_admin TO mayor; GRANT CREATE ON SCHEMA public TO mayor;
+	mustExec(t, mayor, `CREATE ROLE mayor LOGIN; GRANT tailor_admin TO mayor;
+		GRANT CREATE ON SCHEMA public TO mayor;
 		SET SESSION AUTHORIZATION mayor`)
 	mustExec(t, mayor, members("guesses", 2_000_000)+` LIMIT 200`)
 	if err := protectMembers(t, mayor, "guesses"); err != nil {
@@ -219,6 +246,8 @@ func TestAPolicyTakenAwayIsRemembered(t *testing.T) {
 	if err := protectMembers(t, owner, "club"); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, s.superuser(t), `DELETE FROM tailor.chain WHERE relation = 'club'::regclass; DELETE FROM tailor.protection WHERE relation = 'club'::regclass`)
+	mustExec(t, s.superuser(t),
+		`DELETE FROM tailor.chain WHERE relation = 'club'::regclass; `+
+			`DELETE FROM tailor.protection WHERE relation = 'club'::regclass`)
 	assertState(t, protectMembers(t, owner, "club"), "55000", "tailor.forget_chains")
 }

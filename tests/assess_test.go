@@ -37,7 +37,8 @@ func export(t *testing.T, conn *pgx.Conn, query string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.PgConn().CopyTo(t.Context(), f, "COPY ("+query+") TO STDOUT (FORMAT csv, HEADER)"); err != nil {
+	if _, err := conn.PgConn().CopyTo(t.Context(), f,
+		"COPY ("+query+") TO STDOUT (FORMAT csv, HEADER)"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -55,7 +56,8 @@ func oddTable(t *testing.T) (conn *pgx.Conn, name string) {
 	t.Cleanup(func() { dropAfter(t, `DROP SCHEMA "Odd ""Schema." CASCADE`) })
 	name = `"Odd ""Schema."."The Table; --"`
 	mustExec(t, conn, `CREATE TABLE `+name+` AS
-		SELECT n AS id, n / 2 AS person, (n % 7)::int AS "Age", CASE WHEN n % 5 > 0 THEN 'w' || n % 3 END AS "ward ""x""",
+		SELECT n AS id, n / 2 AS person, (n % 7)::int AS "Age",
+			CASE WHEN n % 5 > 0 THEN 'w' || n % 3 END AS "ward ""x""",
 		       DATE '2020-01-01' + n % 4 AS day, (n % 3 = 0) AS flag, NULLIF(n % 6, 0) * 1.5 AS cost
 		FROM generate_series(1, 200) n`)
 	return conn, name
@@ -78,17 +80,33 @@ func dropAfter(t *testing.T, sql string) {
 
 func TestAssessOfATableGivesTheFiguresOfItsExport(t *testing.T) {
 	conn, odd := oddTable(t)
-	mustExec(t, conn, `CREATE VIEW "Odd ""Schema.".some_visits AS SELECT * FROM visits WHERE patient_id IN (SELECT id FROM patients ORDER BY id LIMIT 500)`)
+	mustExec(t, conn, `CREATE VIEW "Odd ""Schema.".some_visits AS SELECT * FROM visits `+
+		`WHERE patient_id IN (SELECT id FROM patients ORDER BY id LIMIT 500)`)
 	dsn := shared.cluster.SuperuserDSN("hospital")
 	for claim, c := range map[string]struct {
 		table string
 		flags []string
 	}{
-		"a table by its name":       {"patients", []string{"--qid", "age,sex,zip", "--sensitive", "diagnosis,cost"}},
-		"a table with its schema":   {"public.patients", []string{"--qid", "birth_date,race", "--sensitive", "ward"}},
-		"subjects of several rows":  {`"Odd ""Schema.".some_visits`, []string{"--qid", "ward,day", "--sensitive", "cost", "--subject", "patient_id"}},
-		"quotes, NULL and other":    {odd, []string{"--qid", `Age,ward "x",flag`, "--sensitive", "cost,day"}},
-		"a column in several parts": {odd, []string{"--qid", `Age,person`, "--sensitive", "Age", "--subject", "person"}},
+		"a table by its name": {"patients", []string{
+			"--qid", "age,sex,zip", "--sensitive",
+			"diagnosis,cost",
+		}},
+		"a table with its schema": {"public.patients", []string{
+			"--qid", "birth_date,race",
+			"--sensitive", "ward",
+		}},
+		"subjects of several rows": {`"Odd ""Schema.".some_visits`, []string{
+			"--qid", "ward,day",
+			"--sensitive", "cost", "--subject", "patient_id",
+		}},
+		"quotes, NULL and other": {odd, []string{
+			"--qid", `Age,ward "x",flag`, "--sensitive",
+			"cost,day",
+		}},
+		"a column in several parts": {odd, []string{
+			"--qid", `Age,person`, "--sensitive", "Age",
+			"--subject", "person",
+		}},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			for _, format := range []string{"json", "text"} {
@@ -112,8 +130,10 @@ func TestAssessOfATableGivesTheFiguresOfItsExport(t *testing.T) {
 
 func TestAssessTellsNULLFromTheEmptyText(t *testing.T) {
 	conn, _ := oddTable(t)
-	mustExec(t, conn, `CREATE TABLE "Odd ""Schema.".empty AS SELECT unnest(ARRAY[NULL, NULL, '', '', '', 'x', 'x']) AS v`)
-	code, got, stderr := tool(t, "assess", "--dsn", shared.cluster.SuperuserDSN("hospital"), "--table", `"Odd ""Schema.".empty`, "--qid", "v")
+	mustExec(t, conn, `CREATE TABLE "Odd ""Schema.".empty AS `+
+		`SELECT unnest(ARRAY[NULL, NULL, '', '', '', 'x', 'x']) AS v`)
+	code, got, stderr := tool(t, "assess", "--dsn", shared.cluster.SuperuserDSN("hospital"), "--table",
+		`"Odd ""Schema.".empty`, "--qid", "v")
 	if code != 0 || !strings.Contains(got, "k = 2, 3 classes of up to 3") {
 		t.Errorf("exit %d: %s%s", code, got, stderr)
 	}
@@ -121,7 +141,8 @@ func TestAssessTellsNULLFromTheEmptyText(t *testing.T) {
 
 func TestAssessOfATableFailsInOneLineAndQuotesNothing(t *testing.T) {
 	conn, odd := oddTable(t)
-	mustExec(t, conn, `CREATE VIEW "Odd ""Schema.".faulty AS SELECT ('canary' || id)::int AS v FROM `+odd)
+	mustExec(t, conn, `CREATE VIEW "Odd ""Schema.".faulty AS SELECT ('canary' || id)::int AS v FROM `+
+		odd)
 	mustExec(t, conn, `CREATE SEQUENCE "Odd ""Schema.".numbers`)
 	user := shared.reader(t)
 	dsn := shared.cluster.SuperuserDSN("hospital")
@@ -133,10 +154,15 @@ func TestAssessOfATableFailsInOneLineAndQuotesNothing(t *testing.T) {
 		dsn, table, column string
 		code               int
 	}{
-		"nobody listens":               {fmt.Sprintf("postgres://u:canary@127.0.0.1:%d/d", port), "patients", "age", 1},
-		"no such database":             {shared.cluster.SuperuserDSN("nowhere"), "patients", "age", 1},
-		"a wrong password":             {fmt.Sprintf("postgres://%s:canary@%s/hospital?sslmode=disable", user, shared.cluster.Address()), "patients", "age", 1},
-		"no right to read":             {fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable", user, user, shared.cluster.Address()), "public.patients", "age", 1},
+		"nobody listens": {
+			fmt.Sprintf("postgres://u:canary@127.0.0.1:%d/d", port),
+			"patients", "age", 1,
+		},
+		"no such database": {shared.cluster.SuperuserDSN("nowhere"), "patients", "age", 1},
+		"a wrong password": {fmt.Sprintf("postgres://%s:canary@%s/hospital?sslmode=disable",
+			user, shared.cluster.Address()), "patients", "age", 1},
+		"no right to read": {fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable", user,
+			user, shared.cluster.Address()), "public.patients", "age", 1},
 		"no such table":                {dsn, "nowhere.patients", "age", 1},
 		"what is no name":              {dsn, `patients" WHERE 1/0 = 1; --`, "age", 1},
 		"what is no table":             {dsn, `"Odd ""Schema.".numbers`, "last_value", 1},
@@ -149,14 +175,20 @@ func TestAssessOfATableFailsInOneLineAndQuotesNothing(t *testing.T) {
 	} {
 		args := []string{"assess", "--dsn", c.dsn, "--table", c.table, "--qid", c.column}
 		code, stdout, stderr := tool(t, args...)
-		if code != c.code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, ";") {
+		if code != c.code || stdout != "" || strings.Count(stderr, "\n") != 1 ||
+			!strings.Contains(stderr, ";") {
 			t.Errorf("%s: exit %d, %q, want %d and one line with a hint", claim, code, stderr, c.code)
 		}
 		if strings.Contains(stderr, "canary") {
 			t.Errorf("%s: %q quotes a value or a password", claim, stderr)
 		}
 	}
-	for _, flags := range [][]string{{"--csv", "f"}, {"--original", "f"}, {"--hierarchy", "age=f"}, {"--delimiter", ","}} {
+	for _, flags := range [][]string{
+		{"--csv", "f"},
+		{"--original", "f"},
+		{"--hierarchy", "age=f"},
+		{"--delimiter", ","},
+	} {
 		args := append([]string{"assess", "--dsn", dsn, "--table", "patients", "--qid", "age"}, flags...)
 		if code, _, stderr := tool(t, args...); code != 2 {
 			t.Errorf("%s with --table: exit %d, %s", flags[0], code, stderr)

@@ -44,7 +44,10 @@ func readAttacks(t *testing.T) (out []attack) {
 			if !ok || len(lines) < 2 {
 				t.Fatalf("%s: %q", file, lines[0])
 			}
-			out = append(out, attack{strings.TrimSuffix(filepath.Base(file), ".sql"), claim, outcome, lines[1:]})
+			out = append(out, attack{
+				strings.TrimSuffix(filepath.Base(file), ".sql"), claim, outcome,
+				lines[1:],
+			})
 		}
 	}
 	return out
@@ -66,7 +69,8 @@ const quasiIdentifiers = "birth_date, age, sex, race, zip"
 // under a model that reads payloads a swap may open or close cuts further down.)
 func twoWorlds(t *testing.T, user string) (a, b *world) {
 	t.Helper()
-	conn := makeDatabase(t, "world_a", `GRANT ALL ON DATABASE world_a TO dba; GRANT ALL ON SCHEMA public TO dba`)
+	conn := makeDatabase(t, "world_a",
+		`GRANT ALL ON DATABASE world_a TO dba; GRANT ALL ON SCHEMA public TO dba`)
 	if err := shared.install(t.Context(), "world_a"); err != nil {
 		t.Fatal(err)
 	}
@@ -76,13 +80,17 @@ func twoWorlds(t *testing.T, user string) (a, b *world) {
 		t.Fatal(err)
 	}
 	policy := strings.Replace(demodata.Policy, `CALL tailor.require(`, `-- CALL tailor.require(`, 1)
-	policy = strings.Replace(policy, `CALL tailor.grant_reader(`, `CALL tailor.classify('public.patients', 'token', 'non_sensitive');
+	policy = strings.Replace(policy, `CALL tailor.grant_reader(`,
+		`CALL tailor.classify('public.patients', 'token', 'non_sensitive');
 CALL tailor.grant_reader(`, 1)
-	mustExec(t, conn, `ALTER TABLE patients ADD token uuid NOT NULL DEFAULT gen_random_uuid(); GRANT SELECT ON zip_city TO PUBLIC;
-		CREATE TABLE numbers AS SELECT n FROM generate_series(1, 200) n; GRANT SELECT ON numbers TO PUBLIC;`+policy)
+	mustExec(t, conn, `ALTER TABLE patients ADD token uuid NOT NULL DEFAULT gen_random_uuid();
+		GRANT SELECT ON zip_city TO PUBLIC;
+		CREATE TABLE numbers AS SELECT n FROM generate_series(1, 200) n;
+			GRANT SELECT ON numbers TO PUBLIC;`+policy)
 	first := serveDatabase(t, "world_a")
 	reader := connect(t, first.dsn(user))
-	rowsOf(t, reader, "SELECT "+quasiIdentifiers+" FROM patients", "SELECT * FROM patients", "SELECT * FROM visits", "SELECT * FROM diagnoses",
+	rowsOf(t, reader, "SELECT "+quasiIdentifiers+" FROM patients", "SELECT * FROM patients",
+		"SELECT * FROM visits", "SELECT * FROM diagnoses",
 		"SELECT * FROM visits v JOIN patients p ON v.patient_id = p.id")
 	_ = reader.Close(t.Context())
 	first.stop(t)
@@ -114,14 +122,22 @@ func serveDatabase(t *testing.T, name string) *testProxy {
 // other quasi-identifiers, and all that an attacker may know of them.
 func swappable(t *testing.T, conn *pgx.Conn, user string) map[string]string {
 	t.Helper()
-	chain := one[string](t, conn, `SELECT chain::text FROM tailor.chain WHERE relation = 'public.patients'::regclass`)
-	v := map[string]string{"chain": chain, "view": "chain_" + chain, "epoch": one[string](t, conn, `SELECT epoch::text FROM tailor.chain WHERE chain::text = $1`, chain)}
-	v["token"] = one[string](t, conn, `SELECT token::text FROM patients WHERE ssn = $1`, demodata.CanarySSN)
+	chain := one[string](t, conn,
+		`SELECT chain::text FROM tailor.chain WHERE relation = 'public.patients'::regclass`)
+	v := map[string]string{
+		"chain": chain, "view": "chain_" + chain,
+		"epoch": one[string](t, conn, `SELECT epoch::text FROM tailor.chain WHERE chain::text = $1`,
+			chain),
+	}
+	v["token"] = one[string](t, conn, `SELECT token::text FROM patients WHERE ssn = $1`,
+		demodata.CanarySSN)
 	v["other"] = one[string](t, conn, fmt.Sprintf(`
-		WITH placed AS (%s) SELECT o.name::text FROM placed c JOIN placed o ON o.block = c.block AND o.tuple <> c.tuple
+		WITH placed AS (%s) SELECT o.name::text FROM placed c JOIN placed o ON o.block = c.block
+			AND o.tuple <> c.tuple
 		WHERE c.name::text = $1 ORDER BY o.name LIMIT 1`, placed(t, conn, chain, "token")), v["token"])
 	for _, column := range []string{"id", "name", "age", "zip", "birth_date", "sex", "diagnosis"} {
-		v[column] = one[string](t, conn, `SELECT `+column+`::text FROM patients WHERE token::text = $1`, v["token"])
+		v[column] = one[string](t, conn, `SELECT `+column+`::text FROM patients WHERE token::text = $1`,
+			v["token"])
 	}
 	return v
 }
@@ -152,13 +168,17 @@ func (w *world) transcript(t *testing.T, user string, statements []string) (text
 	return text, outcome
 }
 
-func (w *world) transcribe(ctx context.Context, user string, statements []string) (text, outcome string, err error) {
+func (w *world) transcribe(
+	ctx context.Context, user string, statements []string,
+) (text, outcome string, err error) {
 	var out strings.Builder
 	config, err := pgx.ParseConfig(w.dsn(user))
 	if err != nil {
 		return "", "", err
 	}
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { fmt.Fprintf(&out, "notice %q %q\n", n.Message, n.Detail) }
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		fmt.Fprintf(&out, "notice %q %q\n", n.Message, n.Detail)
+	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return "", "", err
@@ -205,7 +225,9 @@ func (w *world) transcribe(ctx context.Context, user string, statements []string
 }
 
 // transcripts runs the same in both worlds at once. outcome is the first's.
-func transcripts(t *testing.T, a, b *world, user string, statements []string) (one, two, outcome string) {
+func transcripts(
+	t *testing.T, a, b *world, user string, statements []string,
+) (one, two, outcome string) {
 	t.Helper()
 	var group sync.WaitGroup
 	var errs [2]error
@@ -230,7 +252,8 @@ func TestAttacksLearnNothingBeyondTheRelease(t *testing.T) {
 	mustExec(t, direct, `CALL tailor.grant_reader('attacker')`)
 	a, b := twoWorlds(t, user)
 	generation := func(w *world) int {
-		return one[int](t, connect(t, shared.cluster.SuperuserDSN(w.database)), `SELECT sum(generation) FROM tailor.chain`)
+		return one[int](t, connect(t, shared.cluster.SuperuserDSN(w.database)),
+			`SELECT sum(generation) FROM tailor.chain`)
 	}
 	before := generation(a)
 	attacks := readAttacks(t)
@@ -257,7 +280,8 @@ func TestAttacksLearnNothingBeyondTheRelease(t *testing.T) {
 		t.Errorf("the chains were not settled: generation %d, then %d", before, after)
 	}
 	for _, w := range []*world{a, b} {
-		if log := w.log.String(); strings.Contains(log, demodata.CanarySSN) || strings.Contains(log, demodata.CanaryName) {
+		if log := w.log.String(); strings.Contains(log, demodata.CanarySSN) ||
+			strings.Contains(log, demodata.CanaryName) {
 			t.Error("the log holds a planted value")
 		}
 	}

@@ -70,7 +70,10 @@ func BenchmarkFileSink(b *testing.B) {
 				}
 				flush = append(flush, time.Since(started))
 			}
-			for name, times := range map[string][]time.Duration{"off": off, "on": on, "added": added, "bare-flush": flush} {
+			for name, times := range map[string][]time.Duration{
+				"off": off, "on": on, "added": added,
+				"bare-flush": flush,
+			} {
 				slices.Sort(times)
 				b.ReportMetric(float64(times[len(times)/2].Nanoseconds())/1000, "µs-"+name)
 			}
@@ -100,7 +103,8 @@ func servedInside(b testing.TB, records proxy.Audit) *pgx.Conn {
 	ended := make(chan error, 1)
 	go policies.Watch(ctx)
 	go func() { ended <- server.Serve(ctx, listener) }()
-	conn, err := pgx.Connect(ctx, "postgres://researcher:researcher@"+listener.Addr().String()+"/hospital?sslmode=disable")
+	conn, err := pgx.Connect(ctx, "postgres://researcher:researcher@"+listener.Addr().
+		String()+"/hospital?sslmode=disable")
 	if err != nil {
 		b.Fatal(err)
 	}

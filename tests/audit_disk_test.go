@@ -30,7 +30,10 @@ func TestAFullDiskRefusesProtectedQueriesUntilThereIsRoom(t *testing.T) {
 	}{
 		{"a write that the kernel cuts short", []string{"prlimit", "--fsize=300000:unlimited"}, nil},
 		{"no room for a journal either", []string{"prlimit", "--fsize=9000:unlimited"}, nil},
-		{"a bound on all files", nil, []string{"--audit-file-bytes", "1048576", "--audit-total-bytes", "1048576"}},
+		{"a bound on all files", nil, []string{
+			"--audit-file-bytes", "1048576", "--audit-total-bytes",
+			"1048576",
+		}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -54,7 +57,8 @@ func TestAFullDiskRefusesProtectedQueriesUntilThereIsRoom(t *testing.T) {
 				return ""
 			}
 			answered := 0
-			for long := "SELECT count(age)" + strings.Repeat(", 1 AS "+strings.Repeat("c", 40), 1000) + " FROM patients"; ask(long) == ""; {
+			for long := "SELECT count(age)" + strings.Repeat(", 1 AS "+strings.Repeat("c", 40), 1000) +
+				" FROM patients"; ask(long) == ""; {
 				answered++
 			}
 			for ask("SELECT count(age) FROM patients") == "" {
@@ -71,7 +75,8 @@ func TestAFullDiskRefusesProtectedQueriesUntilThereIsRoom(t *testing.T) {
 				}
 			}
 			if c.wrap != nil {
-				if out, err := exec.Command("prlimit", "--pid", fmt.Sprint(p.command.Process.Pid), "--fsize=unlimited:unlimited").CombinedOutput(); err != nil {
+				if out, err := exec.Command("prlimit", "--pid", fmt.Sprint(p.command.Process.Pid),
+					"--fsize=unlimited:unlimited").CombinedOutput(); err != nil {
 					t.Fatalf("%v: %s", err, out)
 				}
 			} else if err := os.Remove(p.auditTo + ".00000001"); err != nil {
@@ -98,7 +103,9 @@ func TestAFullDiskRefusesProtectedQueriesUntilThereIsRoom(t *testing.T) {
 
 // serveIn starts a proxy, a tailor of the caller's, that writes to a file, under
 // another command.
-func (s *testCluster) serveIn(t *testing.T, binary, path string, wrap []string, flags ...string) *testProxy {
+func (s *testCluster) serveIn(
+	t *testing.T, binary, path string, wrap []string, flags ...string,
+) *testProxy {
 	t.Helper()
 	p := &testProxy{testCluster: s, log: &safeBuffer{}, auditTo: path, database: "hospital"}
 	args := slices.Concat(wrap, []string{
@@ -154,7 +161,8 @@ func TestNoAnswerIsWithoutItsRecordWhereTheProxyIsKilled(t *testing.T) {
 					// A long text, so that a file is full soon.
 					columns := strings.Repeat("1 AS "+long+", ", 1000)
 					var n int
-					row := conn.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM (SELECT %scount(*) AS %[1]s FROM patients) q", alias, columns),
+					row := conn.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM (SELECT %scount(*) AS %[1]s FROM "+
+						"patients) q", alias, columns),
 						pgx.QueryExecModeSimpleProtocol)
 					if row.Scan(&n) != nil {
 						return
@@ -206,11 +214,14 @@ func TestNoAnswerIsWithoutItsRecordWhereTheProxyIsKilled(t *testing.T) {
 		}
 	}
 	direct := shared.superuser(t)
-	inTable := one[int](t, direct, `SELECT count(*) FROM tailor.audit WHERE principal = $1 AND event = 'statement'`, user)
+	inTable := one[int](t, direct,
+		`SELECT count(*) FROM tailor.audit WHERE principal = $1 AND event = 'statement'`, user)
 	aside, _ := filepath.Glob(path + ".0*")
 	if lost > 0 || len(aside) < kills/12 || inTable != len(recorded) {
-		t.Errorf("%d of %d answers have no record; %d files set aside; %d records in the file, %d in the table",
+		t.Errorf("%d of %d answers have no record; %d files set aside; %d records in the file, %d in "+
+			"the table",
 			lost, len(answered), len(aside), len(recorded), inTable)
 	}
-	t.Logf("%d kills, %d answers, %d records, %d files set aside", kills, len(answered), len(recorded), len(aside))
+	t.Logf("%d kills, %d answers, %d records, %d files set aside", kills, len(answered), len(recorded),
+		len(aside))
 }

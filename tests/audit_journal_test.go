@@ -33,7 +33,10 @@ func asks(t *testing.T, p *testProxy, user string, n int) {
 
 func verifies(t *testing.T, file string, more ...string) (string, bool) {
 	t.Helper()
-	output, err := exec.CommandContext(t.Context(), binary, append([]string{"audit", "--verify", "--file", file}, more...)...).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), binary, append([]string{
+		"audit", "--verify",
+		"--file", file,
+	}, more...)...).CombinedOutput()
 	return string(output), err == nil
 }
 

@@ -24,9 +24,13 @@ func TestARecordReadsNoneOfThoseBefore(t *testing.T) {
 
 	direct := s.superuser(t)
 	waitFor(t, func() bool {
-		return one[int64](t, direct, `SELECT n_tup_ins FROM pg_stat_all_tables WHERE relid = 'tailor.audit_log'::regclass`) >= statements
+		return one[int64](t, direct,
+			`SELECT n_tup_ins FROM pg_stat_all_tables `+
+				`WHERE relid = 'tailor.audit_log'::regclass`) >= statements
 	})
-	if read := one[int64](t, direct, `SELECT seq_tup_read FROM pg_stat_all_tables WHERE relid = 'tailor.audit_log'::regclass`); read > statements {
+	if read := one[int64](t, direct,
+		`SELECT seq_tup_read FROM pg_stat_all_tables `+
+			`WHERE relid = 'tailor.audit_log'::regclass`); read > statements {
 		t.Errorf("%d rows of the audit log were read to add %d", read, statements)
 	}
 }

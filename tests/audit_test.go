@@ -38,13 +38,15 @@ func someQueries(t *testing.T, p *testProxy) (user string) {
 	user = p.reader(t)
 	conn := connect(t, p.dsn(user))
 	for range 5 {
-		if n := one[int](t, conn, "SELECT count(age) FROM patients", pgx.QueryExecModeSimpleProtocol); n != patients {
+		if n := one[int](t, conn, "SELECT count(age) FROM patients",
+			pgx.QueryExecModeSimpleProtocol); n != patients {
 			t.Fatal(n)
 		}
 	}
 	direct := p.superuser(t)
 	waitFor(t, func() bool {
-		return one[int](t, direct, `SELECT count(*) FROM tailor.audit WHERE principal = $1 AND rows = 1`, user) == 5
+		return one[int](t, direct, `SELECT count(*) FROM tailor.audit WHERE principal = $1 AND rows = 1`,
+			user) == 5
 	})
 	return user
 }
@@ -90,9 +92,21 @@ func TestTamperingWithTheAuditFileIsFound(t *testing.T) {
 		{"two records swapped", join(lines[:3], lines[4:5], lines[3:4], lines[5:]), nil, "is missing"},
 		{"a record repeated", join(lines[:4], lines[3:]), nil, "comes again"},
 		{"the first records removed", join(lines[2:]), nil, "records 1 to 2"},
-		{"the tail cut, by the database", join(lines[:len(lines)-2]), []string{"--dsn", dsn}, "the tail of chain"},
-		{"the tail cut, by a hash noted before", join(lines[:len(lines)-2]), []string{"--anchor", last.Hash}, "noted earlier, is missing"},
-		{"a line that was never finished", whole[:len(whole)-20], []string{"--dsn", dsn}, "the tail of chain"},
+		{
+			"the tail cut, by the database", join(lines[:len(lines)-2]),
+			[]string{"--dsn", dsn},
+			"the tail of chain",
+		},
+		{
+			"the tail cut, by a hash noted before", join(lines[:len(lines)-2]),
+			[]string{"--anchor", last.Hash},
+			"noted earlier, is missing",
+		},
+		{
+			"a line that was never finished", whole[:len(whole)-20],
+			[]string{"--dsn", dsn},
+			"the tail of chain",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.claim, func(t *testing.T) {
@@ -101,7 +115,8 @@ func TestTamperingWithTheAuditFileIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Only this file's chain is asked for: the table has those of other tests.
-			out, stderr, code := tailor(t, append([]string{"audit", "--verify", "--file", path}, c.args...)...)
+			out, stderr, code := tailor(t, append([]string{"audit", "--verify", "--file", path},
+				c.args...)...)
 			if c.want == "" && code != 0 {
 				t.Errorf("exit code %d: %s %s", code, out, stderr)
 			}
@@ -122,7 +137,8 @@ func TestTamperingWithTheAuditTableIsFound(t *testing.T) {
 	one1, two := s.serve(t), s.serve(t)
 	someQueries(t, one1)
 	connect(t, two.dsn("dba"))
-	if out, _, _ := two.psql(t, "dba", "-Atc", "SELECT count(*) FROM patients"); strings.TrimSpace(out) != fmt.Sprint(patients) {
+	if out, _, _ := two.psql(t, "dba", "-Atc",
+		"SELECT count(*) FROM patients"); strings.TrimSpace(out) != fmt.Sprint(patients) {
 		t.Fatal(out)
 	}
 	one1.stop(t)
@@ -131,28 +147,49 @@ func TestTamperingWithTheAuditTableIsFound(t *testing.T) {
 	dsn := s.cluster.SuperuserDSN("hospital")
 	out, stderr, code := tailor(t, "audit", "--verify", "--dsn", dsn, "--format", "json")
 	var report struct{ Chains []struct{ Log string } }
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || len(report.Chains) != 2 {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 ||
+		len(report.Chains) != 2 {
 		t.Fatalf("two proxies: exit code %d, %s %s", code, out, stderr)
 	}
 	cases := []struct{ claim, sql, want string }{
-		{"a line changed", `UPDATE tailor.audit_log SET record = replace(record::text, '"principal":"test', '"principal":"best')::json WHERE sequence = 1`, "was altered"},
-		{"a list that shows something else", `UPDATE tailor.audit_entry SET principal = 'nobody' WHERE principal <> 'dba'`, "lists show something else"},
-		{"a list that leaves something out", `DELETE FROM tailor.audit_entry WHERE verdict = 'passed'`, "lists do not show it"},
+		{
+			"a line changed",
+			`UPDATE tailor.audit_log SET record = replace(record::text, '"principal":"test', ` +
+				`'"principal":"best')::json WHERE sequence = 1`, "was altered",
+		},
+		{
+			"a list that shows something else",
+			`UPDATE tailor.audit_entry SET principal = 'nobody' WHERE principal <> 'dba'`,
+			"lists show something else",
+		},
+		{
+			"a list that leaves something out", `DELETE FROM tailor.audit_entry WHERE verdict = 'passed'`,
+			"lists do not show it",
+		},
 		{"a record removed", `DELETE FROM tailor.audit_log WHERE sequence = 2`, "record 2 of chain"},
-		{"the tail cut", `DELETE FROM tailor.audit_log l USING tailor.audit_head h WHERE l.log = h.log AND l.sequence > 3`, "the tail of chain"},
+		{"the tail cut", `DELETE FROM tailor.audit_log l USING tailor.audit_head h WHERE l.log = h.log ` +
+			`AND l.sequence > 3`, "the tail of chain"},
 		{"the tail cut, and the head with it", `DELETE FROM tailor.audit_log l WHERE sequence > 3;
-			UPDATE tailor.audit_head h SET sequence = 3, hash = (SELECT record ->> 'hash' FROM tailor.audit_log l WHERE l.log = h.log AND sequence = 3)
+			UPDATE tailor.audit_head h SET sequence = 3, hash = (SELECT record ->> 'hash'
+				FROM tailor.audit_log l WHERE l.log = h.log AND sequence = 3)
 			WHERE sequence > 3;
-			DELETE FROM tailor.audit_entry e WHERE NOT EXISTS (SELECT FROM tailor.audit_log l WHERE l.position = e.position)`, "FILE"},
-		{"a chain removed", `DELETE FROM tailor.audit_log WHERE log = (SELECT min(log) FROM tailor.audit_log)`, "is missing, all"},
+			DELETE FROM tailor.audit_entry e WHERE NOT EXISTS (SELECT FROM tailor.audit_log l
+				WHERE l.position = e.position)`, "FILE"},
+		{
+			"a chain removed",
+			`DELETE FROM tailor.audit_log WHERE log = (SELECT min(log) FROM tailor.audit_log)`,
+			"is missing, all",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.claim, func(t *testing.T) {
 			mustExec(t, conn, `CREATE SCHEMA saved; CREATE TABLE saved.audit_log AS TABLE tailor.audit_log;
-				CREATE TABLE saved.audit_entry AS TABLE tailor.audit_entry; CREATE TABLE saved.audit_head AS TABLE tailor.audit_head`)
+				CREATE TABLE saved.audit_entry AS TABLE tailor.audit_entry;
+					CREATE TABLE saved.audit_head AS TABLE tailor.audit_head`)
 			defer mustExec(t, conn, `TRUNCATE tailor.audit_log, tailor.audit_entry, tailor.audit_head;
 				INSERT INTO tailor.audit_log OVERRIDING SYSTEM VALUE TABLE saved.audit_log;
-				INSERT INTO tailor.audit_entry TABLE saved.audit_entry; INSERT INTO tailor.audit_head TABLE saved.audit_head; DROP SCHEMA saved CASCADE`)
+				INSERT INTO tailor.audit_entry TABLE saved.audit_entry;
+					INSERT INTO tailor.audit_head TABLE saved.audit_head; DROP SCHEMA saved CASCADE`)
 			mustExec(t, conn, c.sql)
 			args := []string{"audit", "--verify", "--dsn", dsn}
 			want := c.want
@@ -178,7 +215,8 @@ func TestAFailedInsertLeavesFileAndTableTheSame(t *testing.T) {
 	conn := connect(t, p.dsn(user))
 	direct := s.superuser(t)
 	count := func() error {
-		_, err := conn.Exec(t.Context(), "SELECT count(age) FROM patients", pgx.QueryExecModeSimpleProtocol)
+		_, err := conn.Exec(t.Context(), "SELECT count(age) FROM patients",
+			pgx.QueryExecModeSimpleProtocol)
 		return err
 	}
 	if err := count(); err != nil {
@@ -199,10 +237,12 @@ func TestAFailedInsertLeavesFileAndTableTheSame(t *testing.T) {
 		t.Errorf("with the table back: %v", err)
 	}
 	waitFor(t, func() bool {
-		return one[int](t, direct, `SELECT count(*) FROM tailor.audit WHERE verdict = 'refused' AND sqlstate = 'KA005'`) == 3
+		return one[int](t, direct,
+			`SELECT count(*) FROM tailor.audit WHERE verdict = 'refused' AND sqlstate = 'KA005'`) == 3
 	})
 	p.stop(t)
-	out, stderr, code := tailor(t, "audit", "--verify", "--dsn", s.cluster.SuperuserDSN("hospital"), "--file", p.auditTo)
+	out, stderr, code := tailor(t, "audit", "--verify", "--dsn", s.cluster.SuperuserDSN("hospital"),
+		"--file", p.auditTo)
 	if code != 0 {
 		t.Errorf("%s %s", out, stderr)
 	}
@@ -222,7 +262,8 @@ func TestHowAnAnswerEndedIsRecorded(t *testing.T) {
 	_, _ = conn.Exec(t.Context(), "SELECT name FROM patients", simple)
 	_, _ = conn.Exec(t.Context(), "SELEC 1")
 	_, _ = conn.Exec(t.Context(), "SELECT nothing_like_it FROM numbers", pgx.QueryExecModeDescribeExec)
-	if _, err := pgx.Connect(t.Context(), strings.Replace(p.dsn(user), user+"@", "wrong@", 1)); err == nil {
+	if _, err := pgx.Connect(t.Context(), strings.Replace(p.dsn(user), user+"@", "wrong@",
+		1)); err == nil {
 		t.Fatal("a wrong password was accepted")
 	}
 	type row struct {
@@ -241,7 +282,8 @@ func TestHowAnAnswerEndedIsRecorded(t *testing.T) {
 	var got []row
 	waitFor(t, func() bool {
 		rows, err := direct.Query(context.Background(),
-			`SELECT verdict, sqlstate, event, rows FROM tailor.audit WHERE principal = $1 ORDER BY position`, user)
+			`SELECT verdict, sqlstate, event, rows FROM tailor.audit WHERE principal = $1 ORDER BY position`,
+			user)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +302,10 @@ func TestHowAnAnswerEndedIsRecorded(t *testing.T) {
 			t.Errorf("record %d: %+v, want %+v", i, g, w)
 		}
 	}
-	for _, args := range [][]string{{"--file", p.auditTo}, {"--dsn", shared.cluster.SuperuserDSN("hospital")}} {
+	for _, args := range [][]string{
+		{"--file", p.auditTo},
+		{"--dsn", shared.cluster.SuperuserDSN("hospital")},
+	} {
 		args = append([]string{"audit", "--principal", user, "--format", "json"}, args...)
 		for filter, n := range map[string]int{
 			"--verdict=failed": 3, "--verdict=refused": 2, "--relation=patients": 2, "--risk-above=0.9": 0,
@@ -271,15 +316,20 @@ func TestHowAnAnswerEndedIsRecorded(t *testing.T) {
 				t.Errorf("%v %s: %d statements, want %d; exit code %d %s", args, filter, lines, n, code, stderr)
 			}
 		}
-		for _, filter := range []string{"--risk-above=7", "--loss-above=NaN", "--verdict=bad", "--limit=-1"} {
-			if _, stderr, code := tailor(t, append(args, filter)...); code != 2 || !strings.Contains(stderr, "--help") {
+		for _, filter := range []string{
+			"--risk-above=7", "--loss-above=NaN", "--verdict=bad",
+			"--limit=-1",
+		} {
+			if _, stderr, code := tailor(t, append(args, filter)...); code != 2 || !strings.Contains(stderr,
+				"--help") {
 				t.Errorf("%s: exit code %d, %s", filter, code, stderr)
 			}
 		}
 		out, _, _ := tailor(t, append(args, "--totals")...)
 		var totals []map[string]any
 		if err := json.Unmarshal([]byte(out), &totals); err != nil || len(totals) != 2 ||
-			totals[1]["relation"] != "public.patients" || totals[1]["released"] != 1.0 || totals[1]["failed"] != 1.0 ||
+			totals[1]["relation"] != "public.patients" || totals[1]["released"] != 1.0 ||
+			totals[1]["failed"] != 1.0 ||
 			totals[0]["refused"] != 2.0 || totals[1]["rows"] != float64(patients) {
 			t.Errorf("totals: %s", out)
 		}
@@ -289,16 +339,23 @@ func TestHowAnAnswerEndedIsRecorded(t *testing.T) {
 func TestFollowingShowsWhatComes(t *testing.T) {
 	p := shared.serve(t, "--audit-file-bytes", "1048576")
 	user := someQueries(t, p)
-	for _, source := range [][]string{{"--file", p.auditTo}, {"--dsn", shared.cluster.SuperuserDSN("hospital")}} {
+	for _, source := range [][]string{
+		{"--file", p.auditTo},
+		{"--dsn", shared.cluster.SuperuserDSN("hospital")},
+	} {
 		seen := &safeBuffer{}
-		follower := exec.Command(binary, append([]string{"audit", "--follow", "--limit", "1", "--principal", user}, source...)...)
+		follower := exec.Command(binary, append([]string{
+			"audit", "--follow", "--limit", "1",
+			"--principal", user,
+		}, source...)...)
 		follower.Stdout = seen
 		if err := follower.Start(); err != nil {
 			t.Fatal(err)
 		}
 		waitFor(t, func() bool { return strings.Count(seen.String(), "\n") == 1 })
 		conn := connect(t, p.dsn(user))
-		long := "SELECT count(age)" + strings.Repeat(", 1 AS "+strings.Repeat("c", 40), 1000) + " FROM patients"
+		long := "SELECT count(age)" + strings.Repeat(", 1 AS "+strings.Repeat("c", 40), 1000) +
+			" FROM patients"
 		aside := func() int {
 			names, _ := filepath.Glob(p.auditTo + ".0*")
 			return len(names)
@@ -315,7 +372,8 @@ func TestFollowingShowsWhatComes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := follower.Wait(); err != nil || strings.Count(seen.String(), "\n") != asked {
-			t.Errorf("%v shows %d statements, want %d: %v", source, strings.Count(seen.String(), "\n"), asked, err)
+			t.Errorf("%v shows %d statements, want %d: %v", source, strings.Count(seen.String(), "\n"),
+				asked, err)
 		}
 	}
 }

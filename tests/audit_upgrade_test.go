@@ -18,22 +18,29 @@ func TestAnAuditTableWithoutChainsIsUpgraded(t *testing.T) {
 	mustExec(t, direct, `
 		DROP VIEW tailor.graphs, tailor.audit, tailor.audit_lines, tailor.audit_heads;
 		DROP TABLE tailor.audit_entry, tailor.audit_head;
-		ALTER TABLE tailor.audit_log DROP COLUMN log, DROP COLUMN sequence, ALTER record TYPE jsonb USING record::text::jsonb;
+		ALTER TABLE tailor.audit_log DROP COLUMN log, DROP COLUMN sequence, ALTER record TYPE jsonb
+			USING record::text::jsonb;
 		CREATE INDEX audit_log_time ON tailor.audit_log ((record ->> 'time'));
-		CREATE VIEW tailor.audit AS SELECT (record ->> 'time')::timestamptz AS time, id, record FROM tailor.audit_log;
-		INSERT INTO tailor.audit_log (id, record) VALUES ('old', '{"time": "2026-01-01T00:00:00Z", "id": "old", "hash": "h", "previous_hash": "",
-			"session": "s", "principal": "veteran", "database": "hospital", "client": "c", "fingerprint": "f", "sql": "SELECT $1", "verdict": "passed",
-			"sqlstate": "", "relations": [], "epoch": 0, "policy_version": 0, "chain": 0, "stages": [], "aggregate_risk": 0, "aggregate_loss": 0,
+		CREATE VIEW tailor.audit AS SELECT (record ->> 'time')::timestamptz AS time, id, record
+			FROM tailor.audit_log;
+		INSERT INTO tailor.audit_log (id, record)
+			VALUES ('old', '{"time": "2026-01-01T00:00:00Z", "id": "old", "hash": "h", "previous_hash": "",
+			"session": "s", "principal": "veteran", "database": "hospital", "client": "c",
+			"fingerprint": "f", "sql": "SELECT $1", "verdict": "passed",
+			"sqlstate": "", "relations": [], "epoch": 0, "policy_version": 0, "chain": 0,
+			"stages": [], "aggregate_risk": 0, "aggregate_loss": 0,
 			"min_block": 0, "recoding": "", "rows": 1, "duration_ms": 1, "plan_ms": 0}')`)
 	for range 2 {
-		if _, stderr, code := tailor(t, "install", "--dsn", s.cluster.SuperuserDSN("hospital")); code != 0 {
+		if _, stderr, code := tailor(t, "install", "--dsn",
+			s.cluster.SuperuserDSN("hospital")); code != 0 {
 			t.Fatal(stderr)
 		}
 	}
 	p := s.serve(t)
 	user := someQueries(t, p)
 	for principal, want := range map[string]int{"veteran": 1, user: 5} {
-		if n := one[int](t, direct, "SELECT count(*) FROM tailor.audit WHERE principal = $1", principal); n != want {
+		if n := one[int](t, direct, "SELECT count(*) FROM tailor.audit WHERE principal = $1",
+			principal); n != want {
 			t.Errorf("%s has %d records, want %d", principal, n, want)
 		}
 	}

@@ -37,7 +37,8 @@ func admitting(t *testing.T, rules, names string) {
 	}
 	mustExec(t, direct, "SELECT pg_reload_conf()")
 	waitFor(t, func() bool {
-		return one[bool](t, direct, "SELECT NOT EXISTS (SELECT FROM pg_hba_file_rules WHERE error IS NOT NULL)") &&
+		return one[bool](t, direct,
+			"SELECT NOT EXISTS (SELECT FROM pg_hba_file_rules WHERE error IS NOT NULL)") &&
 			one[bool](t, shared.superuser(t), "SELECT pg_conf_load_time() > now() - interval '5 seconds'")
 	})
 }
@@ -52,7 +53,8 @@ func served(t *testing.T, dsn, role string) error {
 	defer func() { _ = conn.Close(t.Context()) }()
 	var n int
 	var is string
-	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM patients").Scan(&n); err != nil || n != patients {
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM patients").Scan(&n); err != nil ||
+		n != patients {
 		return fmt.Errorf("%d patients: %w", n, err)
 	}
 	if err := conn.QueryRow(t.Context(), "SELECT session_user").Scan(&is); err != nil || is != role {
@@ -77,26 +79,33 @@ func TestACertificateLogsInAsTheRoleItNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustExec(t, direct, fmt.Sprintf("ALTER SYSTEM SET ssl_ca_file = '%s'", authorities))
-	t.Cleanup(func() { _, _ = shared.superuser(t).Exec(t.Context(), "ALTER SYSTEM RESET ssl_ca_file") })
-	admitting(t, fmt.Sprintf("hostssl all %s 127.0.0.1/32 cert map=tailor", user), "tailor the-proxy "+user)
+	t.Cleanup(func() {
+		_, _ = shared.superuser(t).Exec(t.Context(), "ALTER SYSTEM RESET ssl_ca_file")
+	})
+	admitting(t, fmt.Sprintf("hostssl all %s 127.0.0.1/32 cert map=tailor", user),
+		"tailor the-proxy "+user)
 
 	certificate, key := a.sign(t, "proxy", false)
 	own, ownKey := a.sign(t, "the-proxy", false)
 	flags := []string{
-		"--authentication", "cert", "--tls-certificate", certificate, "--tls-key", key, "--tls-client-ca", a.path, "--tls-required",
+		"--authentication", "cert", "--tls-certificate", certificate, "--tls-key", key, "--tls-client-ca",
+		a.path, "--tls-required",
 		"--upstream-tls", "verify-full", "--upstream-ca", a.path, "--wrong-password-pause", "10ms",
 	}
 	p := shared.serve(t, append(flags, "--upstream-certificate", own, "--upstream-key", ownKey)...)
 	shows := func(p *testProxy, by *authority, name string) string {
 		shown, its := by.sign(t, name, false)
-		return fmt.Sprintf("postgres://%s@%s/hospital?sslmode=verify-full&sslrootcert=%s&sslcert=%s&sslkey=%s", user, p.address, a.path, shown, its)
+		return fmt.Sprintf(
+			"postgres://%s@%s/hospital?sslmode=verify-full&sslrootcert=%s&sslcert=%s&sslkey=%s", user,
+			p.address, a.path, shown, its)
 	}
 	if err := served(t, shows(p, a, user), user); err != nil {
 		t.Errorf("the role's certificate: %v", err)
 	}
 	for _, c := range []struct{ claim, dsn, code string }{
 		{"another role's certificate", shows(p, a, "dba"), "28000"},
-		{"no certificate", fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=require", user, user, p.address), "28000"},
+		{"no certificate", fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=require", user, user,
+			p.address), "28000"},
 		{"no TLS", p.dsn(user), "28000"},
 		{"a stranger's certificate", shows(p, stranger, user), ""},
 	} {
@@ -112,8 +121,10 @@ func TestACertificateLogsInAsTheRoleItNames(t *testing.T) {
 	if err := served(t, shows(p, a, user), user); codeIn(err) != "28000" {
 		t.Errorf("a role that may not log in: %v, want 28000", err)
 	}
-	waitFor(t, func() bool { // by another's certificate, by none, of a role without login, and through the bare proxy
-		return one[int](t, direct, "SELECT count(*) FROM tailor.audit WHERE principal = $1 AND event = 'login' AND sqlstate = '28000'", user) >= 4
+	// by another's certificate, by none, of a role without login, and through the bare proxy
+	waitFor(t, func() bool {
+		return one[int](t, direct, "SELECT count(*) FROM tailor.audit WHERE principal = $1 AND event = "+
+			"'login' AND sqlstate = '28000'", user) >= 4
 	})
 }
 
@@ -125,16 +136,21 @@ func TestTrustIsForClientsOfThisMachineOnly(t *testing.T) {
 	if err := served(t, dsn, user); err != nil {
 		t.Errorf("a client of this machine: %v", err)
 	}
-	if err := served(t, fmt.Sprintf("postgres://dba@%s/hospital?sslmode=disable", p.address), "dba"); codeIn(err) != "28000" {
+	if err := served(t, fmt.Sprintf("postgres://dba@%s/hospital?sslmode=disable", p.address),
+		"dba"); codeIn(err) != "28000" {
 		t.Errorf("a role that PostgreSQL asks a password of: %v, want 28000", err)
 	}
-	balanced := shared.serve(t, "--authentication", "trust", "--proxy-protocol", "--wrong-password-pause", "10ms")
+	balanced := shared.serve(t, "--authentication", "trust", "--proxy-protocol",
+		"--wrong-password-pause", "10ms")
 	for from, code := range map[string]string{"127.0.0.1": "", "192.0.2.7": "28000"} {
-		config, err := pgconn.ParseConfig(fmt.Sprintf("postgres://%s@%s/hospital?sslmode=disable", user, balanced.address))
+		config, err := pgconn.ParseConfig(fmt.Sprintf("postgres://%s@%s/hospital?sslmode=disable", user,
+			balanced.address))
 		if err != nil {
 			t.Fatal(err)
 		}
-		config.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
+		config.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn,
+			error,
+		) {
 			_, err := io.WriteString(conn, "PROXY TCP4 "+from+" 127.0.0.1 5555 5432\r\n")
 			return conn, err
 		}
@@ -147,10 +163,12 @@ func TestTrustIsForClientsOfThisMachineOnly(t *testing.T) {
 		}
 	}
 	for _, listen := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
-		command := exec.Command(binary, "serve", "--authentication", "trust", "--listen", listen, "--upstream", "x:1", "--service-dsn", "x")
+		command := exec.Command(binary, "serve", "--authentication", "trust", "--listen", listen,
+			"--upstream", "x:1", "--service-dsn", "x")
 		output, err := command.CombinedOutput()
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(output), "loopback") {
+		if !errors.As(err, &exit) || exit.ExitCode() != 2 ||
+			!strings.Contains(string(output), "loopback") {
 			t.Errorf("listening on %s: %v: %s", listen, err, output)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 // by who asks, with a function of the asker's own in the condition. PostgreSQL would
 // call one that it takes for cheap before the view's own condition.
 func TestViewsShowNoHiddenRowToAFunction(t *testing.T) {
-	direct := makeDatabase(t, "barriers", `CREATE TABLE people (id int PRIMARY KEY, age int, height int);
+	direct := makeDatabase(t, "barriers",
+		`CREATE TABLE people (id int PRIMARY KEY, age int, height int);
 INSERT INTO people SELECT g, g * 7 % 90, 150 + g * 11 % 50 FROM generate_series(1, 400) g;
 CREATE ROLE barrier_lungs LOGIN PASSWORD 'barrier_lungs'; CREATE ROLE barrier_none LOGIN;
 CREATE ROLE barrier_owner LOGIN; GRANT TEMP ON DATABASE barriers TO PUBLIC`)
@@ -21,7 +22,8 @@ CREATE ROLE barrier_owner LOGIN; GRANT TEMP ON DATABASE barriers TO PUBLIC`)
 		t.Fatal(err)
 	}
 	mustExec(t, direct, `GRANT tailor_admin TO barrier_owner;
-CALL tailor.define_hierarchy('n', 'interval', '{"widths": [10, 50, 100], "lower": 0, "upper": 299}');
+CALL tailor.define_hierarchy('n', 'interval',
+    '{"widths": [10, 50, 100], "lower": 0, "upper": 299}');
 CALL tailor.protect('people', 'id', 5); CALL tailor.chain_scope('people', 'project');
 CALL tailor.classify('people', 'age', 'quasi_identifier', hierarchy => 'n');
 CALL tailor.classify('people', 'height', 'quasi_identifier', hierarchy => 'n');

@@ -26,13 +26,21 @@ func TestTextsBuiltToBreakTheParserHarmNobody(t *testing.T) {
 		{"unions", "SELECT age FROM patients" + repeat(" UNION SELECT 1", 15_000), "54001"},
 		{"parentheses", "SELECT " + repeat("(", n) + "age" + repeat(")", n) + " FROM patients", "54001"},
 		{"negations", "SELECT age FROM patients WHERE " + repeat("NOT ", n) + "true", "54001"},
-		{"subqueries", repeat("SELECT * FROM (", 10_000) + "SELECT age FROM patients" + repeat(") q", 10_000), "54001"},
-		{"comments inside comments", "SELECT age " + repeat("/*", 5000) + repeat("*/", 5000) + " FROM patients", "54001"},
-		{"a million elements", "SELECT age FROM patients WHERE age IN (1" + repeat(",1", 1_000_000) + ")", "54000"},
+		{"subqueries", repeat("SELECT * FROM (", 10_000) + "SELECT age FROM patients" +
+			repeat(") q", 10_000), "54001"},
+		{"comments inside comments", "SELECT age " + repeat("/*", 5000) + repeat("*/", 5000) +
+			" FROM patients", "54001"},
+		{
+			"a million elements", "SELECT age FROM patients WHERE age IN (1" + repeat(",1", 1_000_000) + ")",
+			"54000",
+		},
 		{"ten megabytes", "SELECT age FROM patients WHERE zip = '" + repeat("x", 10<<20) + "'", "54000"},
 		{"ten megabytes of comment", "SELECT age FROM patients /*" + repeat("x", 10<<20) + "*/", "54000"},
 	}
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeDescribeExec} {
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeSimpleProtocol,
+		pgx.QueryExecModeDescribeExec,
+	} {
 		for i, c := range cases {
 			t.Run(mode.String()+"/"+c.claim, func(t *testing.T) {
 				oneIn(t, 3, i)

@@ -14,8 +14,10 @@ import (
 // kinPolicy adds to wardPolicy a code list of two levels, with NULLs.
 const kinPolicy = `
 UPDATE people SET weight = 200 WHERE id <= 20;
-ALTER TABLE people ADD kin text; UPDATE people SET kin = CASE WHEN id % 60 > 0 THEN (ARRAY['a1', 'a2', 'a2', 'b1', 'b2', 'b2', 'b2', 'c''1'])[1 + id % 8] END;
-CALL tailor.define_hierarchy('kin', 'table', '{"paths": [["a1", "a"], ["a2", "a"], ["b1", "b"], ["b2", "b"], ["c''1", "c"], ["c2", "c"]]}');
+ALTER TABLE people ADD kin text; UPDATE people SET kin = CASE WHEN id % 60 > 0
+    THEN (ARRAY['a1', 'a2', 'a2', 'b1', 'b2', 'b2', 'b2', 'c''1'])[1 + id % 8] END;
+CALL tailor.define_hierarchy('kin', 'table',
+    '{"paths": [["a1", "a"], ["a2", "a"], ["b1", "b"], ["b2", "b"], ["c''1", "c"], ["c2", "c"]]}');
 CALL tailor.classify('people', 'kin', 'quasi_identifier', hierarchy => 'kin');
 CALL tailor.seed('people', '[["age", "kin"], ["weight"], ["zip"], ["member"]]');`
 
@@ -155,8 +157,12 @@ func TestBoundsOfCountsHoldAndAreTight(t *testing.T) {
 		{"age BETWEEN 39 AND 20", "age", func(value) bool { return false }, true},
 		{"age >= 20 AND age < 40", "age", years(func(n int) bool { return n >= 20 && n < 40 }), true},
 		{"age < 40 OR age >= 40", "age", func(v value) bool { _, ok := age(v); return ok }, false},
-		{"age IN (1, 2, 50)", "age", years(func(n int) bool { return n == 1 || n == 2 || n == 50 }), true},
-		{"age NOT IN (1, 2, 50)", "age", years(func(n int) bool { return n != 1 && n != 2 && n != 50 }), true},
+		{"age IN (1, 2, 50)", "age", years(func(n int) bool {
+			return n == 1 || n == 2 || n == 50
+		}), true},
+		{"age NOT IN (1, 2, 50)", "age", years(func(n int) bool {
+			return n != 1 && n != 2 && n != 50
+		}), true},
 		{"age IS NULL", "age", func(v value) bool { return v["age"] == nil }, true},
 		{"age IS NOT NULL", "age", func(v value) bool { return v["age"] != nil }, true},
 		{"NOT (age IS NULL OR age < 30)", "age", years(func(n int) bool { return n >= 30 }), true},
@@ -166,22 +172,42 @@ func TestBoundsOfCountsHoldAndAreTight(t *testing.T) {
 		{"weight = 60", "weight", kilos(func(w float64) bool { return w == 60 }), true},
 		{"weight <> 60", "weight", kilos(func(w float64) bool { return w != 60 }), true},
 		{"weight >= 200", "weight", kilos(func(w float64) bool { return w >= 200 }), true},
-		{"weight > 200 OR weight <= 0", "weight", kilos(func(w float64) bool { return w > 200 || w <= 0 }), true},
-		{"born < '1970-01-01'", "born", text("born", func(d string) bool { return d < "1970-01-01" }), true},
-		{"born BETWEEN '1960-01-01' AND '1969-12-31'", "born", text("born", func(d string) bool { return d >= "1960-01-01" && d <= "1969-12-31" }), true},
-		{"born >= date '1980-06-15' - 14", "born", text("born", func(d string) bool { return d >= "1980-06-01" }), true},
+		{"weight > 200 OR weight <= 0", "weight", kilos(func(w float64) bool {
+			return w > 200 || w <= 0
+		}), true},
+		{"born < '1970-01-01'", "born", text("born", func(d string) bool {
+			return d < "1970-01-01"
+		}), true},
+		{"born BETWEEN '1960-01-01' AND '1969-12-31'", "born", text("born", func(d string) bool {
+			return d >= "1960-01-01" && d <= "1969-12-31"
+		}), true},
+		{"born >= date '1980-06-15' - 14", "born", text("born", func(d string) bool {
+			return d >= "1980-06-01"
+		}), true},
 		{"zip = '10071'", "zip", func(v value) bool { return v["zip"] == "10071" }, true},
-		{"zip <> '10071'", "zip", func(v value) bool { return v["zip"] != nil && v["zip"] != "10071" }, true},
-		{"zip IN ('10142', '12130')", "zip", func(v value) bool { return v["zip"] == "10142" || v["zip"] == "12130" }, true},
-		{"zip LIKE '10%'", "zip", text("zip", func(z string) bool { return strings.HasPrefix(z, "10") }), true},
-		{"zip LIKE '100%'", "zip", text("zip", func(z string) bool { return strings.HasPrefix(z, "100") }), true},
-		{"zip NOT LIKE '11%'", "zip", text("zip", func(z string) bool { return !strings.HasPrefix(z, "11") }), true},
+		{"zip <> '10071'", "zip", func(v value) bool {
+			return v["zip"] != nil && v["zip"] != "10071"
+		}, true},
+		{"zip IN ('10142', '12130')", "zip", func(v value) bool {
+			return v["zip"] == "10142" || v["zip"] == "12130"
+		}, true},
+		{"zip LIKE '10%'", "zip", text("zip", func(z string) bool {
+			return strings.HasPrefix(z, "10")
+		}), true},
+		{"zip LIKE '100%'", "zip", text("zip", func(z string) bool {
+			return strings.HasPrefix(z, "100")
+		}), true},
+		{"zip NOT LIKE '11%'", "zip", text("zip", func(z string) bool {
+			return !strings.HasPrefix(z, "11")
+		}), true},
 		{"member", "member", func(v value) bool { return v["member"] == true }, true},
 		{"NOT member", "member", func(v value) bool { return v["member"] == false }, true},
 		{"member = false", "member", func(v value) bool { return v["member"] == false }, true},
 		{"kin = 'a2'", "kin", func(v value) bool { return v["kin"] == "a2" }, true},
 		{"kin <> 'a2'", "kin", func(v value) bool { return v["kin"] != nil && v["kin"] != "a2" }, true},
-		{"kin IN ('b1', 'c''1')", "kin", func(v value) bool { return v["kin"] == "b1" || v["kin"] == "c'1" }, true},
+		{"kin IN ('b1', 'c''1')", "kin", func(v value) bool {
+			return v["kin"] == "b1" || v["kin"] == "c'1"
+		}, true},
 		{"kin = 'nobody'", "kin", func(value) bool { return false }, false},
 		{"kin IS NULL", "kin", func(v value) bool { return v["kin"] == nil }, true},
 		{"age >= 50 AND kin = 'b2' AND diagnosis = 'd3'", "age kin", func(v value) bool {
@@ -238,7 +264,8 @@ func TestBoundsOfCountsHoldAndAreTight(t *testing.T) {
 			}
 		}
 		got := one[[]int64](t, conn, "SELECT tailor.count_bounds("+c.sql+") FROM people")
-		each := one[[]int64](t, conn, fmt.Sprintf("SELECT ARRAY[count(*) FILTER (WHERE tailor.certain(%[1]s)), count(*) FILTER (WHERE tailor.possible(%[1]s))] FROM people", c.sql))
+		each := one[[]int64](t, conn, fmt.Sprintf("SELECT ARRAY[count(*) FILTER (WHERE "+
+			"tailor.certain(%[1]s)), count(*) FILTER (WHERE tailor.possible(%[1]s))] FROM people", c.sql))
 		truth := one[int64](t, direct, "SELECT count(*) FROM people WHERE "+c.sql)
 		switch {
 		case fmt.Sprint(got) != fmt.Sprint(each):
@@ -275,25 +302,30 @@ func TestBoundsOfCountsHoldForRandomConditions(t *testing.T) {
 		case 0:
 			return fmt.Sprintf("age %s %d", pick(operators...), random.IntN(100))
 		case 1:
-			return fmt.Sprintf("age %s %d AND %d", pick("BETWEEN", "NOT BETWEEN"), random.IntN(60), random.IntN(120))
+			return fmt.Sprintf("age %s %d AND %d", pick("BETWEEN", "NOT BETWEEN"), random.IntN(60),
+				random.IntN(120))
 		case 2:
 			return fmt.Sprintf("weight %s %d", pick(operators...), 40+10*random.IntN(9))
 		case 3:
-			return fmt.Sprintf("born %s '%d-%02d-01'", pick(operators...), 1930+random.IntN(85), 1+random.IntN(12))
+			return fmt.Sprintf("born %s '%d-%02d-01'", pick(operators...), 1930+random.IntN(85),
+				1+random.IntN(12))
 		case 4:
 			return fmt.Sprintf("zip %s ('10071', '10%03d')", pick("IN", "NOT IN"), 71*(1+random.IntN(13)))
 		case 5:
-			return fmt.Sprintf("kin %s '%s'", pick("=", "<>"), pick("a1", "a2", "b1", "b2", "c''1", "c2", "x"))
+			return fmt.Sprintf("kin %s '%s'", pick("=", "<>"),
+				pick("a1", "a2", "b1", "b2", "c''1", "c2", "x"))
 		case 6:
 			return pick("member", "age", "kin", "zip") + pick(" IS NULL", " IS NOT NULL")
 		}
-		return pick("member", "NOT member", "diagnosis = 'd2'", "diagnosis > 'd4'", "zip LIKE '10%'", "zip NOT LIKE '108%'")
+		return pick("member", "NOT member", "diagnosis = 'd2'", "diagnosis > 'd4'", "zip LIKE '10%'",
+			"zip NOT LIKE '108%'")
 	}
 	informative := 0
 	for range 400 {
 		sql := condition(3)
 		var got []int64 // by the simple protocol: a session keeps so many long statements not
-		if err := conn.QueryRow(t.Context(), "SELECT tailor.count_bounds("+sql+") FROM people", pgx.QueryExecModeSimpleProtocol).Scan(&got); err != nil {
+		if err := conn.QueryRow(t.Context(), "SELECT tailor.count_bounds("+sql+") FROM people",
+			pgx.QueryExecModeSimpleProtocol).Scan(&got); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
 		truth := one[int64](t, direct, "SELECT count(*) FROM people WHERE "+sql)
@@ -319,24 +351,32 @@ func TestBoundsOfCountsInStatements(t *testing.T) {
 			"SELECT diagnosis, tailor.count_bounds(age >= 65) FROM people GROUP BY diagnosis ORDER BY 1",
 			"SELECT member, tailor.count_bounds(age >= 65) FROM people GROUP BY member",
 			"SELECT avg(age) FROM people AS p WHERE tailor.certain(p.age > 30 AND p.kin = 'a2')",
-			"SELECT (bounds)[1], (bounds)[2] FROM (SELECT tailor.count_bounds(public.people.age < 10) AS bounds FROM public.people) q",
+			"SELECT (bounds)[1], (bounds)[2] FROM (SELECT tailor.count_bounds(public.people.age < 10) AS " +
+				"bounds FROM public.people) q",
 			"SELECT (SELECT tailor.certain(p.age > 3)) FROM people p",
 			"SELECT x.* FROM (SELECT tailor.possible(age > 30) AS may, count(*) FROM people GROUP BY 1) x",
-			"WITH old AS (SELECT tailor.certain(age > 64) AS sure FROM people) SELECT count(*) FROM old WHERE sure",
-			"SELECT tailor.count_bounds(age > 30) FROM people HAVING count(*) > 5 ORDER BY tailor.count_bounds(age > 30)",
+			"WITH old AS (SELECT tailor.certain(age > 64) AS sure FROM people) SELECT count(*) FROM old " +
+				"WHERE sure",
+			"SELECT tailor.count_bounds(age > 30) FROM people HAVING count(*) > 5 ORDER BY " +
+				"tailor.count_bounds(age > 30)",
 		} {
 			if _, err := simply(t, conn, sql); err != nil {
 				t.Errorf("%s: %v", sql, err)
 			}
 		}
-		if got := strings.Join(rowsOf(t, conn, "SELECT tailor.count_bounds(age >= 0 OR age IS NULL) FROM people"), " "); !strings.HasSuffix(got, ",3000}") && !strings.HasSuffix(got, " 3000]") {
+		if got := strings.Join(rowsOf(t, conn,
+			"SELECT tailor.count_bounds(age >= 0 OR age IS NULL) FROM people"), " "); !strings.HasSuffix(got,
+			",3000}") && !strings.HasSuffix(got, " 3000]") {
 			t.Errorf("of all people: %s", got)
 		}
 		var bounds, same []int64
-		if err := conn.QueryRow(t.Context(), "SELECT tailor.count_bounds(age BETWEEN $1 AND $2 AND zip = $3) FROM people", 20, 59, "10071").Scan(&bounds); err != nil {
+		if err := conn.QueryRow(t.Context(),
+			"SELECT tailor.count_bounds(age BETWEEN $1 AND $2 AND zip = $3) FROM people", 20, 59, "10071").
+			Scan(&bounds); err != nil {
 			t.Errorf("with parameters: %v", err)
 		}
-		same = one[[]int64](t, conn, "SELECT tailor.count_bounds(age BETWEEN 20 AND 59 AND zip = '10071') FROM people")
+		same = one[[]int64](t, conn,
+			"SELECT tailor.count_bounds(age BETWEEN 20 AND 59 AND zip = '10071') FROM people")
 		if fmt.Sprint(bounds) != fmt.Sprint(same) {
 			t.Errorf("with parameters %v, with literals %v", bounds, same)
 		}
@@ -359,19 +399,23 @@ func TestBoundsOfCountsInStatements(t *testing.T) {
 			"SELECT tailor.count_bounds((age > 3) = (weight > 60)) FROM people",
 			"SELECT tailor.count_bounds((age > 3) IS NOT TRUE) FROM people",
 		} {
-			if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); codeIn(err) != "0A000" {
+			if _, err := conn.Exec(t.Context(), sql,
+				pgx.QueryExecModeSimpleProtocol); codeIn(err) != "0A000" {
 				t.Errorf("%s: %v", sql, err)
 			}
 		}
 		for _, sql := range []string{
-			"SELECT tailor.count_bounds(id = 7) FROM people", "SELECT tailor.certain(id IS NULL) FROM people",
+			"SELECT tailor.count_bounds(id = 7) FROM people",
+			"SELECT tailor.certain(id IS NULL) FROM people",
 		} {
-			if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); codeIn(err) != "42501" {
+			if _, err := conn.Exec(t.Context(), sql,
+				pgx.QueryExecModeSimpleProtocol); codeIn(err) != "42501" {
 				t.Errorf("%s: %v", sql, err)
 			}
 		}
 		// A parameter of a code list would need the list.
-		if _, err := conn.Exec(t.Context(), "SELECT tailor.count_bounds(kin = $1) FROM people", "a2"); codeIn(err) != "0A000" {
+		if _, err := conn.Exec(t.Context(), "SELECT tailor.count_bounds(kin = $1) FROM people",
+			"a2"); codeIn(err) != "0A000" {
 			t.Errorf("a parameter beside a code list: %v", err)
 		}
 	}

@@ -21,7 +21,8 @@ type disclosed map[string][]string
 // other columns show.
 func (d disclosed) answer(t *testing.T, conn *pgx.Conn, sql string, args ...any) (people int) {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), sql, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...)
+	rows, err := conn.Query(t.Context(), sql,
+		append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...)
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
@@ -58,7 +59,8 @@ func (d disclosed) smallestClass() int {
 // covers the person's value.
 func assertTruthful(t *testing.T, direct *pgx.Conn, d disclosed, at, column int, name string) {
 	t.Helper()
-	rows, err := direct.Query(t.Context(), fmt.Sprintf(`SELECT token::text, coalesce(%s::text, '(null)') FROM patients`, name))
+	rows, err := direct.Query(t.Context(), fmt.Sprintf(
+		`SELECT token::text, coalesce(%s::text, '(null)') FROM patients`, name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,8 @@ func loadRecords(t *testing.T, conn *pgx.Conn, table string, records [][]string)
 		}
 		rows = append(rows, row)
 	}
-	if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{table}, records[0], pgx.CopyFromRows(rows)); err != nil {
+	if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{table}, records[0],
+		pgx.CopyFromRows(rows)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,7 +111,10 @@ func TestClassifyGivesTheThesisFiguresOfFilesAndTables(t *testing.T) {
 		} {
 			t.Run(name+" rows of a "+from, func(t *testing.T) {
 				want := data.Stage1
-				args := append([]string{"classify", "--format", "json", "--alpha", fmt.Sprint(want.Alpha), "--beta", fmt.Sprint(want.Beta), "--direct", strings.Join(want.Direct, ",")}, args...)
+				args := append([]string{
+					"classify", "--format", "json", "--alpha", fmt.Sprint(want.Alpha),
+					"--beta", fmt.Sprint(want.Beta), "--direct", strings.Join(want.Direct, ","),
+				}, args...)
 				code, stdout, stderr := tool(t, args...)
 				if code != 0 {
 					t.Fatal(stderr)
@@ -141,17 +145,22 @@ func TestClassifyGivesTheThesisFiguresOfFilesAndTables(t *testing.T) {
 						continue
 					}
 					order = append(order, c.Name)
-					if w := want.Figures[c.Name]; c.Risk != w.Risk || c.Distinct != w.Distinct || c.ByRisk != w.Class {
-						t.Errorf("%s: %v %%, %d values, %s; want %v, %d, %s", c.Name, c.Risk, c.Distinct, c.ByRisk, w.Risk, w.Distinct, w.Class)
+					if w := want.Figures[c.Name]; c.Risk != w.Risk || c.Distinct != w.Distinct ||
+						c.ByRisk != w.Class {
+						t.Errorf("%s: %v %%, %d values, %s; want %v, %d, %s", c.Name, c.Risk, c.Distinct, c.ByRisk,
+							w.Risk, w.Distinct, w.Class)
 					}
 				}
-				if !slices.Equal(order, want.Order) || report.Rows != data.Rows || !strings.Contains(report.Caveat, "arbitrary") {
+				if !slices.Equal(order, want.Order) || report.Rows != data.Rows ||
+					!strings.Contains(report.Caveat, "arbitrary") {
 					t.Errorf("order %v, %d rows, %q", order, report.Rows, report.Caveat)
 				}
 			})
 		}
-		if together["file"] != together["table"] || !strings.Contains(together["table"], "rows_alone_percent") {
-			t.Errorf("%s rows: of a table, columns tell together %s, of its file %s", name, together["table"], together["file"])
+		if together["file"] != together["table"] || !strings.Contains(together["table"],
+			"rows_alone_percent") {
+			t.Errorf("%s rows: of a table, columns tell together %s, of its file %s", name,
+				together["table"], together["file"])
 		}
 	}
 }
@@ -188,7 +197,8 @@ func TestClassifyReportsTheDimensionsOfTheThesis(t *testing.T) {
 			want := data.Stage2
 			original := readRecords(t, want.Original)
 			args := []string{
-				"classify", "--dimensions", "--format", "json", "--csv", refdata.Path(t, "thesis/"+want.Original),
+				"classify", "--dimensions", "--format", "json", "--csv",
+				refdata.Path(t, "thesis/"+want.Original),
 				"--qid", strings.Join(want.QIDs, ","), "--sensitive", strings.Join(want.SAs, ","),
 			}
 			for i, column := range want.QIDs {
@@ -215,11 +225,13 @@ func TestClassifyReportsTheDimensionsOfTheThesis(t *testing.T) {
 				t.Fatal(err)
 			}
 			if report.Chosen != want.Optimal || len(report.Dimensions) != len(want.QIDs) {
-				t.Errorf("dimension %d of %d chosen, want %d", report.Chosen, len(report.Dimensions), want.Optimal)
+				t.Errorf("dimension %d of %d chosen, want %d", report.Chosen, len(report.Dimensions),
+					want.Optimal)
 			}
 			for i, d := range report.Dimensions {
 				w := want.Dimensions[i]
-				if !slices.Equal(d.Columns, want.QIDs[:i+1]) || d.K != w.K || d.Gain != w.Gain || d.Percent != w.Percent || d.Inverse != w.Inverse || math.Abs(d.T-w.T) > 1e-9 {
+				if !slices.Equal(d.Columns, want.QIDs[:i+1]) || d.K != w.K || d.Gain != w.Gain ||
+					d.Percent != w.Percent || d.Inverse != w.Inverse || math.Abs(d.T-w.T) > 1e-9 {
 					t.Errorf("dimension %d: %+v, want %+v", i+1, d, w)
 				}
 				for s, column := range want.SAs {
@@ -235,13 +247,15 @@ func TestClassifyReportsTheDimensionsOfTheThesis(t *testing.T) {
 func TestADraftIsAPolicyWithoutFaults(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "draft.yaml")
 	dsn := shared.cluster.SuperuserDSN("hospital")
-	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "patients", "--write", file); code != 0 {
+	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "patients", "--write",
+		file); code != 0 {
 		t.Fatal(stderr)
 	}
 	if code, _, stderr := tool(t, "policy", "lint", file); code != 0 {
 		t.Error(stderr)
 	}
-	if code, stdout, stderr := tool(t, "policy", "plan", "--dsn", dsn, file); code != 0 || strings.Contains(stdout, "!") {
+	if code, stdout, stderr := tool(t, "policy", "plan", "--dsn", dsn, file); code != 0 ||
+		strings.Contains(stdout, "!") {
 		t.Errorf("%s%s", stdout, stderr)
 	}
 	raw, err := os.ReadFile(file)
@@ -249,9 +263,11 @@ func TestADraftIsAPolicyWithoutFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for column, class := range map[string]string{
-		"id": "direct_identifier", "name": "direct_identifier", "ssn": "direct_identifier", "token": "direct_identifier",
-		"birth_date": "quasi_identifier", "age": "quasi_identifier", "sex": "quasi_identifier", "race": "quasi_identifier",
-		"zip": "quasi_identifier", "diagnosis": "sensitive",
+		"id": "direct_identifier", "name": "direct_identifier", "ssn": "direct_identifier",
+		"token":      "direct_identifier",
+		"birth_date": "quasi_identifier", "age": "quasi_identifier", "sex": "quasi_identifier",
+		"race": "quasi_identifier",
+		"zip":  "quasi_identifier", "diagnosis": "sensitive",
 	} {
 		if !strings.Contains(string(raw), fmt.Sprintf("\n      %s: {class: %s", column, class)) {
 			t.Errorf("%s is not suggested as %s:\n%s", column, class, raw)
@@ -261,21 +277,26 @@ func TestADraftIsAPolicyWithoutFaults(t *testing.T) {
 		t.Errorf("no groups of race are proposed:\n%s", raw)
 	}
 	// A draft that somebody has worked on is not overwritten.
-	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "patients", "--write", file); code != 1 || !strings.Contains(stderr, "exists") {
+	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "patients", "--write",
+		file); code != 1 || !strings.Contains(stderr, "exists") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
 
 func TestADraftHasAPlaceForMissingAndEmptyTexts(t *testing.T) {
 	conn := shared.superuser(t)
-	mustExec(t, conn, `CREATE TABLE moods (id integer PRIMARY KEY, mood text, colour text, nation text)`)
+	mustExec(t, conn, `CREATE TABLE moods (id integer PRIMARY KEY, mood text, colour text, `+
+		`nation text)`)
 	t.Cleanup(func() { dropAfter(t, `DROP TABLE moods`) })
-	mustExec(t, conn, `INSERT INTO moods SELECT n, (ARRAY['low', 'medium', 'high', 'very high', NULL])[1 + n % 5],
+	mustExec(t, conn, `INSERT INTO moods SELECT n, (ARRAY['low', 'medium', 'high', 'very high',
+		NULL])[1 + n % 5],
 		(ARRAY['red', 'green', 'blue', 'grey', ''])[1 + n / 7 % 5],
-		(ARRAY['Chad', 'Cuba', 'Peru', 'Iran', 'Fiji', NULL])[1 + n / 3 % 6] FROM generate_series(1, 2000) n`)
+		(ARRAY['Chad', 'Cuba', 'Peru', 'Iran', 'Fiji', NULL])[1 + n / 3 % 6]
+		FROM generate_series(1, 2000) n`)
 	file := filepath.Join(t.TempDir(), "draft.yaml")
 	dsn := shared.cluster.SuperuserDSN("hospital")
-	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "moods", "--write", file); code != 0 {
+	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "moods", "--write",
+		file); code != 0 {
 		t.Fatal(stderr)
 	}
 	raw, err := os.ReadFile(file)
@@ -283,13 +304,15 @@ func TestADraftHasAPlaceForMissingAndEmptyTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"\n  mood: {type: table, paths: [[low, ", "\n  colour: {type: prefix, keep: []}", "[Germany, Western Europe, Europe]",
+		"\n  mood: {type: table, paths: [[low, ", "\n  colour: {type: prefix, keep: []}",
+		"[Germany, Western Europe, Europe]",
 	} {
 		if !strings.Contains(string(raw), line) {
 			t.Errorf("the draft lacks %q:\n%s", line, raw)
 		}
 	}
-	if code, stdout, stderr := tool(t, "policy", "plan", "--dsn", dsn, file); code != 0 || strings.Contains(stdout, "!") {
+	if code, stdout, stderr := tool(t, "policy", "plan", "--dsn", dsn, file); code != 0 ||
+		strings.Contains(stdout, "!") {
 		t.Errorf("%s%s", stdout, stderr)
 	}
 }
@@ -303,21 +326,35 @@ func TestClassifyRefusesWrongUsage(t *testing.T) {
 		{"nothing to look at", "--table is missing", nil},
 		{"a file and a table", "does not go with", []string{"--csv", "a.csv", "--dsn", dsn}},
 		{"no database", "--dsn is missing", []string{"--table", "patients"}},
-		{"thresholds the wrong way round", "0 < beta < alpha", []string{"--csv", "a.csv", "--alpha", "1", "--beta", "10"}},
+		{"thresholds the wrong way round", "0 < beta < alpha", []string{
+			"--csv", "a.csv", "--alpha", "1",
+			"--beta", "10",
+		}},
 		{"a threshold of 0", "0 < beta < alpha", []string{"--csv", "a.csv", "--beta", "0"}},
 		{"an unknown format", "unknown format", []string{"--csv", "a.csv", "--format", "xml"}},
-		{"an unknown direct identifier", "there is no column", []string{"--dsn", dsn, "--table", "patients", "--direct", "nickname"}},
-		{"dimensions without a hierarchy", "has no hierarchy", []string{"--dsn", dsn, "--table", "patients", "--dimensions", "--qid", "age", "--sensitive", "diagnosis"}},
-		{"a hierarchy without dimensions", "goes with --dimensions", []string{"--csv", "a.csv", "--hierarchy", "a=b"}},
+		{"an unknown direct identifier", "there is no column", []string{
+			"--dsn", dsn, "--table",
+			"patients", "--direct", "nickname",
+		}},
+		{"dimensions without a hierarchy", "has no hierarchy", []string{
+			"--dsn", dsn, "--table",
+			"patients", "--dimensions", "--qid", "age", "--sensitive", "diagnosis",
+		}},
+		{"a hierarchy without dimensions", "goes with --dimensions", []string{
+			"--csv", "a.csv",
+			"--hierarchy", "a=b",
+		}},
 		{"a level of 0", "wants COL=LEVEL", []string{"--csv", "a.csv", "--level", "a=0"}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			if code, stdout, stderr := tool(t, append([]string{"classify"}, c.args...)...); code != 2 || stdout != "" || !strings.Contains(stderr, c.fault) {
+			if code, stdout, stderr := tool(t, append([]string{"classify"}, c.args...)...); code != 2 ||
+				stdout != "" || !strings.Contains(stderr, c.fault) {
 				t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 			}
 		})
 	}
-	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "nobody"); code != 1 || !strings.Contains(stderr, "no such table") {
+	if code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", "nobody"); code != 1 ||
+		!strings.Contains(stderr, "no such table") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -48,18 +48,22 @@ func TestReadersWhoPoolAllTheirAnswersFindNoClassBelowK(t *testing.T) {
 		return list[:n]
 	}
 	pooled := make(disclosed)
-	pooled.labelled(t, connect(t, p.dsn("researcher")), "SELECT token, "+quasiIdentifiers+" FROM patients")
+	pooled.labelled(t, connect(t, p.dsn("researcher")),
+		"SELECT token, "+quasiIdentifiers+" FROM patients")
 	for reader := range 10 {
 		name := fmt.Sprintf("pooling_%d", reader)
-		mustExec(t, direct, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD '%[1]s'; CALL tailor.grant_reader('%[1]s')`, name))
+		mustExec(t, direct,
+			fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD '%[1]s'; CALL tailor.grant_reader('%[1]s')`, name))
 		conn := connect(t, p.dsn(name))
 		for range 20 {
-			sql := "SELECT token, " + strings.Join(pick(columns, 1+rng.IntN(len(columns))), ", ") + " FROM patients"
+			sql := "SELECT token, " + strings.Join(pick(columns, 1+rng.IntN(len(columns))), ", ") +
+				" FROM patients"
 			switch rng.IntN(4) {
 			case 0:
 				sql += fmt.Sprintf(" WHERE age BETWEEN %d AND %d", rng.IntN(60), 40+rng.IntN(60))
 			case 1:
-				sql += fmt.Sprintf(" WHERE sex = '%s' AND zip LIKE '%d%%'", pick([]string{"male", "female"}, 1)[0], 1+rng.IntN(9))
+				sql += fmt.Sprintf(" WHERE sex = '%s' AND zip LIKE '%d%%'",
+					pick([]string{"male", "female"}, 1)[0], 1+rng.IntN(9))
 			case 2:
 				sql = "SELECT token, sex, age FROM patients JOIN zip_city USING (zip)"
 			}
@@ -67,7 +71,8 @@ func TestReadersWhoPoolAllTheirAnswersFindNoClassBelowK(t *testing.T) {
 		}
 	}
 	if least := pooled.smallestClass(); least < k || len(pooled) != patients {
-		t.Errorf("%d people in classes of %d and more, want all %d in classes of %d", len(pooled), least, patients, k)
+		t.Errorf("%d people in classes of %d and more, want all %d in classes of %d", len(pooled), least,
+			patients, k)
 	}
 }
 
@@ -78,7 +83,8 @@ func TestNoQuestionChangesALaterAnswer(t *testing.T) {
 	name := shared.reader(t)
 	conn, other := connect(t, p.dsn(name)), connect(t, p.dsn("researcher"))
 	queries := []string{
-		"SELECT token, age, zip FROM patients ORDER BY token", "SELECT age, count(*), avg(cost) FROM patients GROUP BY age ORDER BY age",
+		"SELECT token, age, zip FROM patients ORDER BY token",
+		"SELECT age, count(*), avg(cost) FROM patients GROUP BY age ORDER BY age",
 		"SELECT city, count(*) FROM patients JOIN zip_city USING (zip) GROUP BY city ORDER BY city",
 	}
 	answers := func(conn *pgx.Conn) (out []string) {
@@ -89,12 +95,15 @@ func TestNoQuestionChangesALaterAnswer(t *testing.T) {
 	}
 	before := answers(conn)
 	for i, probe := range []string{
-		"SELECT * FROM patients WHERE false", "SELECT birth_date, race, sex FROM patients LIMIT 0", "EXPLAIN SELECT birth_date FROM patients",
-		"EXPLAIN (TAILOR) SELECT * FROM patients", "SELECT * FROM patients", "SELECT race, birth_date FROM patients WHERE zip = '10115'",
+		"SELECT * FROM patients WHERE false", "SELECT birth_date, race, sex FROM patients LIMIT 0",
+		"EXPLAIN SELECT birth_date FROM patients",
+		"EXPLAIN (TAILOR) SELECT * FROM patients", "SELECT * FROM patients",
+		"SELECT race, birth_date FROM patients WHERE zip = '10115'",
 	} {
 		for _, asks := range []*pgx.Conn{conn, other} {
 			rowsOf(t, asks, probe)
-			if _, err := asks.Prepare(t.Context(), fmt.Sprint("probe ", i), strings.TrimPrefix(probe, "EXPLAIN (TAILOR) ")); err != nil {
+			if _, err := asks.Prepare(t.Context(), fmt.Sprint("probe ", i), strings.TrimPrefix(probe,
+				"EXPLAIN (TAILOR) ")); err != nil {
 				t.Fatalf("%s: %v", probe, err)
 			}
 		}

@@ -14,7 +14,10 @@ func TestGuessingAtARoleLocksNobodyElseOut(t *testing.T) {
 	_, url := shared.withConsole(t)
 	from := func(address, password string) int {
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-		client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}}
+		client := &http.Client{Transport: &http.Transport{
+			DialContext:       dialer.DialContext,
+			DisableKeepAlives: true,
+		}}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"api/login",
 			strings.NewReader(fmt.Sprintf(`{"user": "dba", "password": %q}`, password)))
 		if err != nil {

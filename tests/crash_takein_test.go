@@ -28,7 +28,8 @@ var takingInSteps = []step{
 // wait for the locks 1, 2, …, which nobody has but the test.
 const waitsAtEachWrite = `
 CREATE FUNCTION public.wait_at_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-	PERFORM set_config('tests.write', (coalesce(nullif(current_setting('tests.write', true), ''), '0')::int + 1)::text, true);
+	PERFORM set_config('tests.write', (coalesce(nullif(current_setting('tests.write', true), ''),
+	'0')::int + 1)::text, true);
 	PERFORM pg_advisory_xact_lock_shared(4711, current_setting('tests.write')::int);
 	RETURN NULL;
 END $$`
@@ -43,27 +44,38 @@ type takenIn struct {
 
 func (s *takenIn) rows(t *testing.T) string {
 	t.Helper()
-	return one[string](t, s.direct, `SELECT 'tailor_store.chain_' || chain || CASE WHEN edition > 0 THEN '_g' || edition ELSE '' END || '_row' FROM tailor.chain WHERE relation = 'patients'::regclass`)
+	return one[string](t, s.direct,
+		`SELECT 'tailor_store.chain_' || chain || CASE WHEN edition > 0 THEN '_g' || edition `+
+			`ELSE '' END || '_row' FROM tailor.chain WHERE relation = 'patients'::regclass`)
 }
 
 // generation is how often the release has been written.
 func (s *takenIn) generation(t *testing.T) int {
 	t.Helper()
-	return one[int](t, s.direct, `SELECT generation FROM tailor.chain WHERE relation = 'patients'::regclass`)
+	return one[int](t, s.direct,
+		`SELECT generation FROM tailor.chain WHERE relation = 'patients'::regclass`)
 }
 
 // changes has one block leave, other payloads in two, and two hundred come, and makes a copy.
 func (s *takenIn) changes(t *testing.T) {
 	t.Helper()
 	rows := s.rows(t)
-	mustExec(t, s.direct, fmt.Sprintf(`CREATE OR REPLACE TRIGGER waits BEFORE INSERT OR DELETE ON %[1]s FOR EACH STATEMENT EXECUTE FUNCTION public.wait_at_write();
-		CREATE TEMP TABLE blocks AS SELECT b, row_number() OVER (ORDER BY b) AS nth FROM (SELECT DISTINCT "tailor block" AS b FROM %[1]s) d ORDER BY b LIMIT 3;
-		CREATE TEMP TABLE leaving AS SELECT p.id FROM patients p JOIN %[1]s r USING (token) JOIN blocks ON b = "tailor block" WHERE nth = 1;
-		UPDATE patients SET cost = cost + 10000 WHERE token IN (SELECT token FROM %[1]s JOIN blocks ON b = "tailor block" WHERE nth > 1);
-		DELETE FROM visits WHERE patient_id IN (SELECT id FROM leaving); DELETE FROM diagnoses WHERE patient_id IN (SELECT id FROM leaving);
+	mustExec(t, s.direct,
+		fmt.Sprintf(`CREATE OR REPLACE TRIGGER waits BEFORE INSERT OR DELETE
+			ON %[1]s FOR EACH STATEMENT EXECUTE FUNCTION public.wait_at_write();
+		CREATE TEMP TABLE blocks AS SELECT b, row_number() OVER (ORDER BY b) AS nth
+			FROM (SELECT DISTINCT "tailor block" AS b FROM %[1]s) d ORDER BY b LIMIT 3;
+		CREATE TEMP TABLE leaving AS SELECT p.id FROM patients p JOIN %[1]s r USING (token)
+			JOIN blocks ON b = "tailor block" WHERE nth = 1;
+		UPDATE patients SET cost = cost + 10000 WHERE token IN (SELECT token FROM %[1]s JOIN blocks
+			ON b = "tailor block" WHERE nth > 1);
+		DELETE FROM visits WHERE patient_id IN (SELECT id FROM leaving);
+			DELETE FROM diagnoses WHERE patient_id IN (SELECT id FROM leaving);
 		DELETE FROM patients WHERE id IN (SELECT id FROM leaving);
-		INSERT INTO patients SELECT id + %[2]d, name, ssn, birth_date, age, sex, race, zip, ward, diagnosis, cost FROM patients WHERE id <= %[3]d AND id %% 20 = 7;
-		DROP TABLE blocks, leaving; CALL tailor.refresh('patients')`, rows, 100_000*len(s.stages), patients))
+		INSERT INTO patients SELECT id + %[2]d, name, ssn, birth_date, age, sex, race, zip, ward,
+			diagnosis, cost FROM patients WHERE id <= %[3]d AND id %% 20 = 7;
+		DROP TABLE blocks, leaving; CALL tailor.refresh('patients')`, rows, 100_000*len(s.stages),
+			patients))
 	s.note(t)
 }
 
@@ -76,7 +88,10 @@ func (s *takenIn) note(t *testing.T) {
 	}
 	stage := make(map[string]string)
 	var token, cost string
-	if _, err := pgx.ForEachRow(rows, []any{&token, &cost}, func() error { stage[token] = cost; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&token, &cost}, func() error {
+		stage[token] = cost
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	s.stages = append(s.stages, stage)
@@ -156,7 +171,8 @@ func takingInEnds(t *testing.T, folder string, end func(s *takenIn, p *testProxy
 	s := &takenIn{testCluster: own, direct: own.superuser(t), holder: own.superuser(t)}
 	mustExec(t, s.direct, waitsAtEachWrite)
 	user := own.reader(t)
-	const asked, labels = `SELECT token, cost FROM patients`, `SELECT token, age, zip, sex, race, birth_date FROM patients`
+	const asked, labels = `SELECT token, cost FROM patients`,
+		`SELECT token, age, zip, sex, race, birth_date FROM patients`
 	p := own.serveBinary(t, binary)
 	first := make(disclosed)
 	first.answer(t, connect(t, p.dsn(user)), labels)
@@ -165,7 +181,8 @@ func takingInEnds(t *testing.T, folder string, end func(s *takenIn, p *testProxy
 		t.Helper()
 		people, complete, err := attempt(t, p.dsn(user), asked)
 		if !s.isStage(people, complete) {
-			t.Errorf("copy %d: %d rows are neither of what was nor of what is: %v", len(s.stages), len(people), err)
+			t.Errorf("copy %d: %d rows are neither of what was nor of what is: %v", len(s.stages),
+				len(people), err)
 		}
 		return complete
 	}
@@ -189,7 +206,9 @@ func takingInEnds(t *testing.T, folder string, end func(s *takenIn, p *testProxy
 		}
 		waitFor(t, func() bool {
 			signal(syscall.SIGSTOP)
-			idle := one[bool](t, s.direct, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'tailor_owner' AND state <> 'idle')`)
+			idle := one[bool](t, s.direct,
+				`SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'tailor_owner' `+
+					`AND state <> 'idle')`)
 			if !idle {
 				signal(syscall.SIGCONT)
 			}
@@ -220,7 +239,8 @@ func takingInEnds(t *testing.T, folder string, end func(s *takenIn, p *testProxy
 			<-copying
 		} else {
 			waitFor(t, func() bool {
-				return one[bool](t, s.direct, `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+				return one[bool](t, s.direct,
+					`SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 					WHERE NOT l.granted AND a.usename = 'tailor_owner')`)
 			})
 			// A proxy that has been stopped for long may have lost its own connections, and

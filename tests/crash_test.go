@@ -103,10 +103,12 @@ func (w *witness) assertSound(t *testing.T, recorded map[question]bool) {
 		for token, shown := range g.people {
 			n, known := block[token]
 			if !known {
-				t.Fatalf("%s: answer %d of %d shows somebody whom the last ones do not: %s", w.user, i+1, len(w.answers), g.sql)
+				t.Fatalf("%s: answer %d of %d shows somebody whom the last ones do not: %s", w.user, i+1,
+					len(w.answers), g.sql)
 			}
 			if seen[n] && shownAs[n] != shown {
-				t.Fatalf("%s: answer %d of %d tells people of one block apart: %s", w.user, i+1, len(w.answers), g.sql)
+				t.Fatalf("%s: answer %d of %d tells people of one block apart: %s", w.user, i+1,
+					len(w.answers), g.sql)
 			}
 			shownAs[n], seen[n] = shown, true
 		}
@@ -164,16 +166,23 @@ type step struct {
 var steps = []step{
 	{"the policy is checked", `SELECT FROM tailor.protection FOR UPDATE`, false, "tailor_owner"},
 	{"the epoch is locked", `SELECT FROM tailor.epoch FOR UPDATE`, false, "tailor_owner"},
-	{"a chain is looked for", `LOCK TABLE tailor.chain IN ACCESS EXCLUSIVE MODE`, false, "tailor_owner"},
+	{
+		"a chain is looked for", `LOCK TABLE tailor.chain IN ACCESS EXCLUSIVE MODE`, false,
+		"tailor_owner",
+	},
 	{"the root is stored", `LOCK TABLE tailor.chain IN SHARE MODE`, false, "tailor_owner"},
 	{"what is to be shown is checked", lockCopy, false, "tailor_owner"},
-	{"the record is in the table", `LOCK TABLE tailor.audit_log IN ACCESS EXCLUSIVE MODE`, true, "tailor_owner"},
+	{
+		"the record is in the table", `LOCK TABLE tailor.audit_log IN ACCESS EXCLUSIVE MODE`, true,
+		"tailor_owner",
+	},
 	{"the release is read", `LOCK TABLE tailor_store.chain_%d_row IN ACCESS EXCLUSIVE MODE`, true, ""},
 }
 
 // lockCopy locks the copy of the patients, which the maker of a release has read once
 // before.
-const lockCopy = `DO $$ BEGIN EXECUTE (SELECT format('LOCK TABLE tailor_store.epoch_%%s IN ACCESS EXCLUSIVE MODE', epoch)
+const lockCopy = `DO $$ BEGIN EXECUTE
+	(SELECT format('LOCK TABLE tailor_store.epoch_%%s IN ACCESS EXCLUSIVE MODE', epoch)
 	FROM tailor.protection WHERE relation = 'public.patients'::regclass); END $$`
 
 // hold takes a step's lock for a chain and returns how to let it go.
@@ -222,9 +231,11 @@ func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 		if at.opened {
 			mustExec(t, connect(t, p.dsn(w.user)), `SELECT count(*) FROM patients`)
 			waitFor(t, func() bool {
-				return one[bool](t, direct, `SELECT EXISTS (SELECT FROM tailor.chain WHERE relation = 'patients'::regclass)`)
+				return one[bool](t, direct,
+					`SELECT EXISTS (SELECT FROM tailor.chain WHERE relation = 'patients'::regclass)`)
 			})
-			chain = one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
+			chain = one[int](t, direct,
+				`SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 		}
 		release := func() {}
 		if !at.opened {
@@ -254,7 +265,8 @@ func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 				waiter = w.user
 			}
 			waitFor(t, func() bool {
-				return one[bool](t, direct, `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+				return one[bool](t, direct,
+					`SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 					WHERE NOT l.granted AND a.usename = $1)`, waiter)
 			})
 		}
@@ -265,7 +277,8 @@ func TestKillingTheProxyAtAnyStepLosesNothing(t *testing.T) {
 			t.Errorf("%d rows came before %s", len(people), at.before)
 		}
 		if complete && len(people) != patients {
-			t.Errorf("kill %d: an answer of %d rows came to its end, of %d patients", i+1, len(people), patients)
+			t.Errorf("kill %d: an answer of %d rows came to its end, of %d patients", i+1, len(people),
+				patients)
 		}
 		p = own.serveIn(t, binary, audit, nil)
 		w.note(sql, people)
@@ -311,7 +324,8 @@ func TestCrashesOfTheServerLoseNoRelease(t *testing.T) {
 		<-done
 		w.note(sql, people)
 		if complete && len(people) != patients {
-			t.Errorf("crash %d: an answer of %d rows came to its end, of %d patients", i+1, len(people), patients)
+			t.Errorf("crash %d: an answer of %d rows came to its end, of %d patients", i+1, len(people),
+				patients)
 		}
 		if err := own.cluster.Launch(t.Context(), "fsync=off", "max_connections=200"); err != nil {
 			t.Fatal(err)
@@ -324,7 +338,8 @@ func TestCrashesOfTheServerLoseNoRelease(t *testing.T) {
 				t.Fatalf("crash %d: %d rows after recovery, of %d patients", i+1, len(people), patients)
 			}
 			var refused *pgconn.PgError
-			if err != nil && errors.As(err, &refused) && !slices.Contains([]string{"57P03", "57P01", "08006", "40001", "KA005"}, refused.Code) {
+			if err != nil && errors.As(err, &refused) &&
+				!slices.Contains([]string{"57P03", "57P01", "08006", "40001", "KA005"}, refused.Code) {
 				t.Fatalf("crash %d: %v", i+1, err)
 			}
 			return complete

@@ -47,14 +47,27 @@ func TestCursorsShowReleasesAndEveryFetchIsRecorded(t *testing.T) {
 	want := rowsOf(t, conn, "SELECT age, zip FROM patients ORDER BY zip, age, token")
 	const query = "SELECT age, zip FROM patients ORDER BY zip, age, token"
 	for claim, statements := range map[string][]string{
-		"as psycopg2 does": {"BEGIN", "DECLARE c CURSOR WITHOUT HOLD FOR " + query, "FETCH FORWARD 100 FROM c", "FETCH ALL FROM c", "CLOSE c", "COMMIT"},
+		"as psycopg2 does": {
+			"BEGIN", "DECLARE c CURSOR WITHOUT HOLD FOR " + query,
+			"FETCH FORWARD 100 FROM c", "FETCH ALL FROM c", "CLOSE c", "COMMIT",
+		},
 		"as ODBC does": {
-			`BEGIN;declare "SQL_CUR0x1" cursor with hold for ` + query + `;fetch 100 in "SQL_CUR0x1"`, `fetch 100 in "SQL_CUR0x1"`,
+			`BEGIN;declare "SQL_CUR0x1" cursor with hold for ` + query + `;fetch 100 in "SQL_CUR0x1"`,
+			`fetch 100 in "SQL_CUR0x1"`,
 			"COMMIT", `fetch 3000 in "SQL_CUR0x1"`, `fetch all in "SQL_CUR0x1"`, `close "SQL_CUR0x1"`,
 		},
-		"held before its first fetch": {"BEGIN", "DECLARE h CURSOR WITH HOLD FOR " + query, "COMMIT", "FETCH ALL FROM h", "CLOSE h"},
-		"held out of a transaction":   {"DECLARE h CURSOR WITH HOLD FOR " + query, "FETCH ALL FROM h", "CLOSE ALL"},
-		"scrolled":                    {"BEGIN", "DECLARE s SCROLL CURSOR FOR " + query, "MOVE 10 IN s", "MOVE BACKWARD ALL IN s", "FETCH ALL IN s", "END"},
+		"held before its first fetch": {
+			"BEGIN", "DECLARE h CURSOR WITH HOLD FOR " + query, "COMMIT",
+			"FETCH ALL FROM h", "CLOSE h",
+		},
+		"held out of a transaction": {
+			"DECLARE h CURSOR WITH HOLD FOR " + query, "FETCH ALL FROM h",
+			"CLOSE ALL",
+		},
+		"scrolled": {
+			"BEGIN", "DECLARE s SCROLL CURSOR FOR " + query, "MOVE 10 IN s",
+			"MOVE BACKWARD ALL IN s", "FETCH ALL IN s", "END",
+		},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			if got := rowsOf(t, conn, statements...); strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -102,8 +115,14 @@ func TestCursorsAreNoWayPastTheRecord(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
 	for claim, statements := range map[string][]string{
-		"a fetch beside another statement": {"BEGIN", "DECLARE c CURSOR FOR SELECT age FROM patients", "SELECT 1; FETCH 1 FROM c"},
-		"a fetch inside DO":                {"BEGIN", "DECLARE c CURSOR FOR SELECT age FROM patients", "DO $$ DECLARE r record; c refcursor := 'c'; BEGIN FETCH c INTO r; END $$"},
+		"a fetch beside another statement": {
+			"BEGIN", "DECLARE c CURSOR FOR SELECT age FROM patients",
+			"SELECT 1; FETCH 1 FROM c",
+		},
+		"a fetch inside DO": {
+			"BEGIN", "DECLARE c CURSOR FOR SELECT age FROM patients",
+			"DO $$ DECLARE r record; c refcursor := 'c'; BEGIN FETCH c INTO r; END $$",
+		},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			defer func() { _, _ = conn.Exec(t.Context(), "ROLLBACK") }()
@@ -122,18 +141,26 @@ func TestCopyAndTemporaryTablesHoldWhatIsReleased(t *testing.T) {
 	conn := connect(t, p.dsn(shared.reader(t)))
 	want := rowsOf(t, conn, "SELECT age, zip FROM patients ORDER BY zip, age, token")
 	var copied bytes.Buffer
-	tag, err := conn.PgConn().CopyTo(t.Context(), &copied, "COPY (SELECT age, zip FROM patients ORDER BY zip, age, token) TO STDOUT (DELIMITER '|')")
-	if err != nil || tag.RowsAffected() != patients || strings.TrimSpace(copied.String()) != strings.Join(want, "\n") {
+	tag, err := conn.PgConn().CopyTo(t.Context(), &copied,
+		"COPY (SELECT age, zip FROM patients ORDER BY zip, age, token) TO STDOUT (DELIMITER '|')")
+	if err != nil || tag.RowsAffected() != patients ||
+		strings.TrimSpace(copied.String()) != strings.Join(want, "\n") {
 		t.Errorf("%v, %d rows are copied, or other ones", err, tag.RowsAffected())
 	}
-	values := rowsOf(t, conn, "SET tailor.representation = 'value'", "SELECT age, zip FROM patients ORDER BY zip, age, token", "RESET tailor.representation")
-	rowsOf(t, conn, "CREATE TEMP TABLE kept AS SELECT age, zip, token FROM patients", "SELECT age, zip, token INTO TEMP kept_too FROM patients")
+	values := rowsOf(t, conn, "SET tailor.representation = 'value'",
+		"SELECT age, zip FROM patients ORDER BY zip, age, token", "RESET tailor.representation")
+	rowsOf(t, conn, "CREATE TEMP TABLE kept AS SELECT age, zip, token FROM patients",
+		"SELECT age, zip, token INTO TEMP kept_too FROM patients")
 	for _, table := range []string{"kept", "kept_too"} {
-		if got := rowsOf(t, conn, "SELECT age, zip FROM "+table+" ORDER BY zip, age, token"); strings.Join(got, "\n") != strings.Join(values, "\n") {
+		if got := rowsOf(t, conn, "SELECT age, zip FROM "+table+
+			" ORDER BY zip, age, token"); strings.Join(got, "\n") != strings.Join(values, "\n") {
 			t.Errorf("%s: %d rows, or other ones", table, len(got))
 		}
 	}
-	if got := rowsOf(t, conn, "CREATE TEMP TABLE patients AS SELECT 1 AS one", "SELECT * FROM patients", "SELECT count(*) FROM public.patients", "DROP TABLE pg_temp.patients", "SELECT count(*) FROM patients"); strings.Join(got, " ") != fmt.Sprintf("1 %[1]d %[1]d", patients) {
+	if got := rowsOf(t, conn, "CREATE TEMP TABLE patients AS SELECT 1 AS one",
+		"SELECT * FROM patients", "SELECT count(*) FROM public.patients", "DROP TABLE pg_temp.patients",
+		"SELECT count(*) FROM patients"); strings.Join(got, " ") != fmt.Sprintf("1 %[1]d %[1]d",
+		patients) {
 		t.Errorf("a temporary table of the protected table's name: %q", got)
 	}
 }
@@ -141,11 +168,14 @@ func TestCopyAndTemporaryTablesHoldWhatIsReleased(t *testing.T) {
 func TestViewsOverProtectedTablesAreReplacedByTheirDefinition(t *testing.T) {
 	p := shared.serve(t)
 	direct := shared.superuser(t)
-	mustExec(t, direct, `CREATE VIEW public.elderly AS SELECT age AS years, zip, diagnosis FROM patients WHERE age > 60;
-		CREATE VIEW public.elderly_by_zip (area, people) AS SELECT zip, count(*) FROM elderly GROUP BY zip;
+	mustExec(t, direct,
+		`CREATE VIEW public.elderly AS SELECT age AS years, zip, diagnosis FROM patients WHERE age > 60;
+		CREATE VIEW public.elderly_by_zip (area, people) AS SELECT zip, count(*) FROM elderly
+			GROUP BY zip;
 		CREATE MATERIALIZED VIEW public.elderly_stored AS SELECT age FROM patients`)
 	t.Cleanup(func() {
-		_, _ = direct.Exec(context.Background(), `DROP VIEW elderly_by_zip, elderly; DROP MATERIALIZED VIEW elderly_stored`)
+		_, _ = direct.Exec(context.Background(),
+			`DROP VIEW elderly_by_zip, elderly; DROP MATERIALIZED VIEW elderly_stored`)
 	})
 	conn := connect(t, p.dsn(shared.reader(t)))
 	waitFor(t, func() bool {
@@ -153,13 +183,24 @@ func TestViewsOverProtectedTablesAreReplacedByTheirDefinition(t *testing.T) {
 		return err == nil
 	})
 	for _, c := range []struct{ claim, view, table string }{
-		{"with its own names", "SELECT years, zip, diagnosis FROM elderly ORDER BY 1, 2, 3", "SELECT age, zip, diagnosis FROM patients WHERE age > 60 ORDER BY 1, 2, 3"},
-		{"by star", "SELECT * FROM elderly e ORDER BY 1, 2, 3", "SELECT age, zip, diagnosis FROM patients WHERE age > 60 ORDER BY 1, 2, 3"},
-		{"view over view", "SELECT v.* FROM public.elderly_by_zip v ORDER BY 1, 2", "SELECT * FROM (SELECT zip, count(*) FROM patients WHERE age > 60 GROUP BY zip) q ORDER BY 1, 2"},
+		{
+			"with its own names", "SELECT years, zip, diagnosis FROM elderly ORDER BY 1, 2, 3",
+			"SELECT age, zip, diagnosis FROM patients WHERE age > 60 ORDER BY 1, 2, 3",
+		},
+		{
+			"by star", "SELECT * FROM elderly e ORDER BY 1, 2, 3",
+			"SELECT age, zip, diagnosis FROM patients WHERE age > 60 ORDER BY 1, 2, 3",
+		},
+		{
+			"view over view", "SELECT v.* FROM public.elderly_by_zip v ORDER BY 1, 2",
+			"SELECT * FROM (SELECT zip, count(*) FROM patients WHERE age > 60 GROUP BY zip) q ORDER " +
+				"BY 1, 2",
+		},
 	} {
 		got, want := rowsOf(t, conn, c.view), rowsOf(t, conn, c.table)
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Errorf("%s: %d rows, want %d; first %q, want %q", c.claim, len(got), len(want), got[0], want[0])
+			t.Errorf("%s: %d rows, want %d; first %q, want %q", c.claim, len(got), len(want), got[0],
+				want[0])
 		}
 	}
 	_, err := conn.Exec(t.Context(), "SELECT * FROM elderly_stored", pgx.QueryExecModeSimpleProtocol)
@@ -176,14 +217,17 @@ func TestODBCReadsACursorBehindSavepoints(t *testing.T) {
 	conn := connect(t, p.dsn(shared.reader(t)))
 	want := rowsOf(t, conn, "SELECT age, zip FROM patients")
 	for _, hold := range []string{"", "with hold "} {
-		got := rowsOf(t, conn, `BEGIN;declare "SQL_CUR0x1" cursor `+hold+`for SELECT age, zip FROM patients;fetch 100 in "SQL_CUR0x1"`)
+		got := rowsOf(t, conn, `BEGIN;declare "SQL_CUR0x1" cursor `+hold+
+			`for SELECT age, zip FROM patients;fetch 100 in "SQL_CUR0x1"`)
 		for n := 0; len(got) < len(want) && n < 100; n++ {
-			got = append(got, rowsOf(t, conn, `SAVEPOINT _EXEC_SVP_1;fetch 100 in "SQL_CUR0x1"`, "RELEASE _EXEC_SVP_1")...)
+			got = append(got, rowsOf(t, conn, `SAVEPOINT _EXEC_SVP_1;fetch 100 in "SQL_CUR0x1"`,
+				"RELEASE _EXEC_SVP_1")...)
 		}
 		if len(got) != len(want) {
 			t.Errorf("%d rows, want %d", len(got), len(want))
 		}
-		again := rowsOf(t, conn, "SAVEPOINT s;MOVE ABSOLUTE 0 IN \"SQL_CUR0x1\";ROLLBACK TO s;RELEASE s;fetch all in \"SQL_CUR0x1\";close \"SQL_CUR0x1\"", "COMMIT")
+		again := rowsOf(t, conn, "SAVEPOINT s;MOVE ABSOLUTE 0 IN \"SQL_CUR0x1\";ROLLBACK TO s;RELEASE "+
+			"s;fetch all in \"SQL_CUR0x1\";close \"SQL_CUR0x1\"", "COMMIT")
 		if len(again) != 0 && len(again) != len(want) {
 			t.Errorf("%d rows again", len(again))
 		}
@@ -198,7 +242,8 @@ func TestODBCReadsACursorBehindSavepoints(t *testing.T) {
 func TestClosedCursorsAreForgotten(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
-	const other = "DECLARE u CURSOR FOR SELECT n FROM numbers ORDER BY n; FETCH 3 FROM u; SELECT 0; CLOSE u"
+	const other = "DECLARE u CURSOR FOR SELECT n FROM numbers ORDER BY n; FETCH 3 FROM u; SELECT 0; " +
+		"CLOSE u"
 	for _, end := range []string{"ROLLBACK", "COMMIT", "CLOSE c", "END", "ABORT", "SELECT 1/0", ""} {
 		for _, hold := range []string{"", "WITH HOLD "} {
 			rowsOf(t, conn, "BEGIN", "DECLARE c CURSOR "+hold+"FOR SELECT age FROM patients")

@@ -14,7 +14,8 @@ import (
 // tells which rows of the two are one person's.
 func tokenWard(t *testing.T, name string) (direct *pgx.Conn, p *testProxy) {
 	t.Helper()
-	return wardOf(t, name, `ALTER TABLE people ADD token text; UPDATE people SET token = md5(id::text || 'x');
+	return wardOf(t, name,
+		`ALTER TABLE people ADD token text; UPDATE people SET token = md5(id::text || 'x');
 		CALL tailor.classify('people', 'token', 'non_sensitive');`)
 }
 
@@ -26,7 +27,8 @@ func linked(t *testing.T, direct, conn *pgx.Conn, dataset, members string) (pair
 	type label struct{ ages, zips string }
 	read := func(table string) map[string]label {
 		out := make(map[string]label)
-		for _, row := range rowsOf(t, conn, "SELECT token, tailor.label(age), tailor.label(zip) FROM "+table) {
+		for _, row := range rowsOf(t, conn, "SELECT token, tailor.label(age), tailor.label(zip) FROM "+
+			table) {
 			f := strings.Split(row, "|")
 			out[f[0]] = label{f[1], f[2]}
 		}
@@ -90,7 +92,8 @@ func TestADataSetLeadsToTheBlocksOfItsTable(t *testing.T) {
 	for _, name := range []string{"everybody", "part", "others", "apart"} {
 		mustExec(t, direct, fmt.Sprintf(tokenPolicy, name))
 	}
-	mustExec(t, direct, `CALL tailor.activate('everybody'); CALL tailor.activate('part'); CALL tailor.activate('others');
+	mustExec(t, direct,
+		`CALL tailor.activate('everybody'); CALL tailor.activate('part'); CALL tailor.activate('others');
 		CALL tailor.shared_fact('apart', 'token', 'accepted'); CALL tailor.activate('apart');`)
 	conn := connect(t, p.dsn("researcher"))
 	for _, name := range []string{"everybody", "others", "apart"} {
@@ -123,7 +126,9 @@ func TestADataSetLeadsToTheBlocksOfItsTable(t *testing.T) {
 	}
 	_, err := conn.Exec(t.Context(), "SELECT FROM part")
 	assertState(t, err, "KA001", "")
-	if waiting := one[int](t, direct, `SELECT sum(arrivals)::int FROM tailor.epochs WHERE relation::text IN ('part', 'others')`); waiting != 1500+429-few {
+	if waiting := one[int](t, direct,
+		`SELECT sum(arrivals)::int FROM tailor.epochs `+
+			`WHERE relation::text IN ('part', 'others')`); waiting != 1500+429-few {
 		t.Errorf("%d wait, and %d are shown", waiting, few)
 	}
 	// One that is made then cuts by who is in them.
@@ -158,7 +163,8 @@ func smallestPart(t *testing.T, conn *pgx.Conn, datasets ...string) int {
 }
 
 // wardLabels are all labels of a row of the ward.
-const wardLabels = "tailor.label(age), tailor.label(zip), tailor.label(born), tailor.label(weight), tailor.label(member)"
+const wardLabels = "tailor.label(age), tailor.label(zip), tailor.label(born), " +
+	"tailor.label(weight), tailor.label(member)"
 
 // TestDataSetsInTimeTellNobodyApart refreshes a table and a data set of some of its people, of
 // whom others are in it each time and other things are said. Whoever has kept all answers
@@ -170,18 +176,23 @@ func TestDataSetsInTimeTellNobodyApart(t *testing.T) {
 			t.Errorf("%d rows of the data set in all: the attack proves little", rows)
 		}
 	})
-	t.Run("a root that knows nothing of them", func(t *testing.T) { attackInTime(t, "datasets_earlier", "") })
+	t.Run("a root that knows nothing of them", func(t *testing.T) {
+		attackInTime(t, "datasets_earlier", "")
+	})
 }
 
 // attackInTime says how many rows of the data set were shown.
 func attackInTime(t *testing.T, name, then string) (rows int) {
 	t.Helper()
 	direct, p := tokenWard(t, name)
-	mustExec(t, direct, `ALTER TABLE people ADD enrolled boolean NOT NULL DEFAULT false, ADD score int NOT NULL DEFAULT 0;
+	mustExec(t, direct,
+		`ALTER TABLE people ADD enrolled boolean NOT NULL DEFAULT false, ADD score int NOT NULL DEFAULT 0;
 		UPDATE people SET enrolled = zip > '10700' OR id % 3 = 0, score = id % 4;
-		CALL tailor.define_dataset('study', 'SELECT id, age, zip, token, score FROM people WHERE enrolled', subject => 'id');`+
-		fmt.Sprintf(tokenPolicy, "study")+`CALL tailor.classify('study', 'score', 'sensitive');
-		CALL tailor.cohort('people', 100); CALL tailor.recode('people', 'full_domain'); CALL tailor.activate('people');
+		CALL tailor.define_dataset('study',
+			'SELECT id, age, zip, token, score FROM people WHERE enrolled', subject => 'id');`+
+			fmt.Sprintf(tokenPolicy, "study")+`CALL tailor.classify('study', 'score', 'sensitive');
+		CALL tailor.cohort('people', 100); CALL tailor.recode('people', 'full_domain');
+			CALL tailor.activate('people');
 		CALL tailor.forget_chains('people')`)
 	conn := connect(t, p.dsn("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
@@ -225,14 +236,19 @@ func attackInTime(t *testing.T, name, then string) (rows int) {
 		}
 		copies := one[int](t, direct, `SELECT min(epoch) FROM tailor.chains`)
 		// Whole regions join or leave the study, single people do, scores change, some come and go.
-		mustExec(t, direct, fmt.Sprintf(`UPDATE people SET enrolled = NOT enrolled WHERE id %% 37 = %[1]d OR substr(zip, 3, 2)::int %% 6 = %[1]d;
-			UPDATE people SET score = score + 1 WHERE id %% 11 = %[1]d OR substr(zip, 3, 2)::int %% 5 = %[1]d;
+		mustExec(t, direct,
+			fmt.Sprintf(`UPDATE people SET enrolled = NOT enrolled WHERE id %% 37 = %[1]d
+				OR substr(zip, 3, 2)::int %% 6 = %[1]d;
+			UPDATE people SET score = score + 1 WHERE id %% 11 = %[1]d
+				OR substr(zip, 3, 2)::int %% 5 = %[1]d;
 			DELETE FROM people WHERE id %% 41 = %[1]d;
-			INSERT INTO people SELECT id + 10000 * (1 + %[1]d), age, zip, born, weight, member, diagnosis, md5(id || 'y%[1]d'), enrolled, score
+			INSERT INTO people SELECT id + 10000 * (1 + %[1]d), age, zip, born, weight, member,
+				diagnosis, md5(id || 'y%[1]d'), enrolled, score
 				FROM people WHERE id %% 20 = %[1]d AND id < 10000;
 			CALL tailor.refresh('people')`, step))
 		waitFor(t, func() bool {
-			return one[bool](t, direct, fmt.Sprintf(`SELECT min(epoch) > %d AND min(epoch) = max(epoch) FROM tailor.chains`, copies))
+			return one[bool](t, direct, fmt.Sprintf(
+				`SELECT min(epoch) > %d AND min(epoch) = max(epoch) FROM tailor.chains`, copies))
 		})
 	}
 	t.Logf("%d rows of the data set, %d histories", rows, len(history))

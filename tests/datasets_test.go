@@ -67,7 +67,8 @@ func TestDataSetsAnswerAcrossTables(t *testing.T) {
 			t.Errorf("%s: %v, want %s", sql, err, code)
 		}
 	}
-	plan := strings.Join(rowsOf(t, conn, "EXPLAIN (TAILOR) SELECT zip, count(*) FROM stays_of WHERE age > 40 GROUP BY zip"), "\n")
+	plan := strings.Join(rowsOf(t, conn,
+		"EXPLAIN (TAILOR) SELECT zip, count(*) FROM stays_of WHERE age > 40 GROUP BY zip"), "\n")
 	if !strings.Contains(plan, "stays_of") || !strings.Contains(plan, "age") {
 		t.Error(plan)
 	}
@@ -84,9 +85,14 @@ func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
 	mustExec(t, direct, staysOf)
 	conn := connect(t, p.program("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
-	stays := func() int64 { return answered(t, conn, "SELECT sum(stays)::bigint FROM stays_of")[0][0].(int64) }
-	count := func(of string) int64 { return answered(t, conn, "SELECT count(*) FROM "+of)[0][0].(int64) }
-	copies := one[int](t, direct, `SELECT min(epoch) FROM tailor.chains WHERE relation = 'stays_of'::regclass`)
+	stays := func() int64 {
+		return answered(t, conn, "SELECT sum(stays)::bigint FROM stays_of")[0][0].(int64)
+	}
+	count := func(of string) int64 {
+		return answered(t, conn, "SELECT count(*) FROM "+of)[0][0].(int64)
+	}
+	copies := one[int](t, direct,
+		`SELECT min(epoch) FROM tailor.chains WHERE relation = 'stays_of'::regclass`)
 	taken := func() {
 		t.Helper()
 		waitFor(t, func() bool {
@@ -102,12 +108,14 @@ func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
 	if n := stays(); n != before {
 		t.Errorf("%d stays, %d before: one person's has been shown", n, before)
 	}
-	if waiting := one[int](t, direct, `SELECT changes::int FROM tailor.epochs WHERE relation = 'stays_of'::regclass`); waiting != 1 {
+	if waiting := one[int](t, direct,
+		`SELECT changes::int FROM tailor.epochs WHERE relation = 'stays_of'::regclass`); waiting != 1 {
 		t.Errorf("%d changes wait", waiting)
 	}
 	// Everybody's do, and newcomers come.
 	mustExec(t, direct, `INSERT INTO stays SELECT id, '2025-12-02' FROM people WHERE id <> 7;
-		INSERT INTO people SELECT id + 10000, age, zip, born, weight, member, diagnosis FROM people WHERE id <= 600;
+		INSERT INTO people SELECT id + 10000, age, zip, born, weight, member, diagnosis FROM people
+			WHERE id <= 600;
 		CALL tailor.refresh('people')`)
 	taken()
 	if n := stays(); n != before+3000 {
@@ -120,7 +128,8 @@ func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
 	_, err := direct.Exec(t.Context(), `CALL tailor.schedule('stays_of', '1 hour')`)
 	assertState(t, err, "0A000", "people")
 	mustExec(t, direct, `INSERT INTO stays SELECT id, '2025-12-03' FROM people;
-		CALL tailor.schedule('people', '1 hour'); UPDATE tailor.schedule SET due = now() - interval '1 minute'`)
+		CALL tailor.schedule('people', '1 hour');
+			UPDATE tailor.schedule SET due = now() - interval '1 minute'`)
 	mustExec(t, scheduled, `CALL tailor.refresh_scheduled('public.people')`)
 	taken()
 	if n := stays(); n != before+3000+3600 {
@@ -131,8 +140,11 @@ func TestDataSetsAreFilledWhenTheirTableIsCopied(t *testing.T) {
 // TestWhoeverIsErasedIsGoneFromDataSets: with the block, at once, and from what is copied next.
 func TestWhoeverIsErasedIsGoneFromDataSets(t *testing.T) {
 	direct, p := tokenWard(t, "datasets_erased")
-	mustExec(t, direct, `CALL tailor.define_dataset('part', 'SELECT id, age, zip, token FROM people WHERE id % 2 = 0', subject => 'id');`+
-		fmt.Sprintf(tokenPolicy, "part")+`CALL tailor.activate('part'); CALL tailor.forget_chains('people')`)
+	mustExec(t, direct,
+		`CALL tailor.define_dataset('part', 'SELECT id, age, zip, token FROM people WHERE id % 2 = 0', `+
+			`subject => 'id');`+
+			fmt.Sprintf(tokenPolicy, "part")+
+			`CALL tailor.activate('part'); CALL tailor.forget_chains('people')`)
 	conn := connect(t, p.dsn("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM part")
 	tokens := func(of string) map[string]bool {
@@ -169,13 +181,17 @@ func TestWhoeverIsErasedIsGoneFromDataSets(t *testing.T) {
 		}
 	}
 	within("erased")
-	if erased := one[string](t, direct, `SELECT string_agg(DISTINCT relation::text, ' ' ORDER BY relation::text) FROM tailor.erasures`); erased != "part people" {
+	if erased := one[string](t, direct,
+		`SELECT string_agg(DISTINCT relation::text, ' ' ORDER BY relation::text) `+
+			`FROM tailor.erasures`); erased != "part people" {
 		t.Errorf("erased from %q", erased)
 	}
 	mustExec(t, direct, `CALL tailor.erase('people', '10', departures => 'at_once')`)
 	within("erased at once")
 	mustExec(t, direct, `DELETE FROM people WHERE id = 8; CALL tailor.refresh('people')`)
-	waitFor(t, func() bool { return one[bool](t, direct, `SELECT bool_and(NOT behind) FROM tailor.epochs`) })
+	waitFor(t, func() bool {
+		return one[bool](t, direct, `SELECT bool_and(NOT behind) FROM tailor.epochs`)
+	})
 	within("refreshed")
 	mustExec(t, direct, `CALL tailor.forget_chains('people')`)
 	answeredSoon(t, conn, "SELECT count(*) FROM part")
@@ -198,10 +214,12 @@ func TestDataSetsGoOutOfForce(t *testing.T) {
 	_, err := direct.Exec(t.Context(), `CALL tailor.unprotect('people')`)
 	assertState(t, err, "2BP01", "stays_of")
 	// Another policy of the table is one of the data set.
-	mustExec(t, direct, `CALL tailor.protect('people', subject => 'id', k => 20); CALL tailor.activate('people')`)
+	mustExec(t, direct,
+		`CALL tailor.protect('people', subject => 'id', k => 20); CALL tailor.activate('people')`)
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	waitFor(t, func() bool {
-		return one[bool](t, direct, `SELECT bool_and(NOT behind) AND min(min_block) >= 20 FROM tailor.epochs`)
+		return one[bool](t, direct,
+			`SELECT bool_and(NOT behind) AND min(min_block) >= 20 FROM tailor.epochs`)
 	})
 	mustExec(t, direct, `CALL tailor.unprotect('stays_of')`)
 	waitFor(t, func() bool {
@@ -218,7 +236,8 @@ func TestDataSetsGoOutOfForce(t *testing.T) {
 	mustExec(t, direct, `DROP MATERIALIZED VIEW stays_of`)
 	_, err = direct.Exec(t.Context(), `CALL tailor.refresh('people')`)
 	assertState(t, err, "55000", "data sets")
-	mustExec(t, direct, `CALL tailor.activate('people'); CALL tailor.refresh('people'); CALL tailor.drop_orphans()`)
+	mustExec(t, direct,
+		`CALL tailor.activate('people'); CALL tailor.refresh('people'); CALL tailor.drop_orphans()`)
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
 }
 
@@ -236,19 +255,45 @@ func TestDataSetsShowWhatTheirTableMay(t *testing.T) {
 		{"no_subject", `SELECT age FROM people`, age, "42703", "id"},
 		{"nobody", `SELECT id, note FROM plain`, ``, "22023", "parent"},
 		{"rows", `SELECT person AS id, day FROM stays`, ``, "0A000", "several rows"},
-		{"an_age", `SELECT id, zip, age AS years FROM people`, `CALL tailor.classify('$', 'years', 'non_sensitive');`, "0A000", "age"},
-		{"by_name", `SELECT id, age::text AS age FROM people`, `CALL tailor.classify('$', 'age', 'non_sensitive');`, "22023", "age"},
-		{"of_its_own", `SELECT id, id % 90 AS lot FROM people`, `CALL tailor.classify('$', 'lot', 'quasi_identifier', hierarchy => 'age');`, "0A000", "lot"},
+		{
+			"an_age", `SELECT id, zip, age AS years FROM people`,
+			`CALL tailor.classify('$', 'years', 'non_sensitive');`, "0A000", "age",
+		},
+		{
+			"by_name", `SELECT id, age::text AS age FROM people`,
+			`CALL tailor.classify('$', 'age', 'non_sensitive');`, "22023", "age",
+		},
+		{
+			"of_its_own", `SELECT id, id % 90 AS lot FROM people`,
+			`CALL tailor.classify('$', 'lot', 'quasi_identifier', hierarchy => 'age');`, "0A000", "lot",
+		},
 		{"other_type", `SELECT id, age::bigint AS age FROM people`, age, "0A000", "age"},
-		{"known", `SELECT id, age FROM people`, `CALL tailor.classify('$', 'id', 'direct_identifier', action => 'pseudonym');`, "0A000", "pseudonym"},
-		{"stricter", `SELECT id, age FROM people`, `CALL tailor.protect('$', subject => 'id', k => 6);`, "22023", "k"},
+		{
+			"known", `SELECT id, age FROM people`,
+			`CALL tailor.classify('$', 'id', 'direct_identifier', action => 'pseudonym');`, "0A000",
+			"pseudonym",
+		},
+		{
+			"stricter", `SELECT id, age FROM people`, `CALL tailor.protect('$', subject => 'id', k => 6);`,
+			"22023", "k",
+		},
 		{"settings", `SELECT id, age FROM people`, `CALL tailor.cohort('$', 500);`, "0A000", "people"},
 		// What a table with a root of its own shows by labels, or as it is.
-		{"of_stays", `SELECT person AS id, min(day) AS first FROM stays GROUP BY 1`, `CALL tailor.classify('$', 'first', 'sensitive');`, "0A000", "first"},
-		{"anybody", `SELECT id, age, id * 7919 % 11 AS lot FROM people WHERE id % 3 > 0`, age + `CALL tailor.classify('$', 'lot', 'non_sensitive');`, "", ""},
-		{"as_the_table", `SELECT id, diagnosis FROM people`, `CALL tailor.classify('$', 'diagnosis', 'sensitive');`, "", ""},
+		{
+			"of_stays", `SELECT person AS id, min(day) AS first FROM stays GROUP BY 1`,
+			`CALL tailor.classify('$', 'first', 'sensitive');`, "0A000", "first",
+		},
+		{
+			"anybody", `SELECT id, age, id * 7919 % 11 AS lot FROM people WHERE id % 3 > 0`,
+			age + `CALL tailor.classify('$', 'lot', 'non_sensitive');`, "", "",
+		},
+		{
+			"as_the_table", `SELECT id, diagnosis FROM people`,
+			`CALL tailor.classify('$', 'diagnosis', 'sensitive');`, "", "",
+		},
 	} {
-		_, err := direct.Exec(t.Context(), fmt.Sprintf(`CALL tailor.define_dataset('public.%s', $$%s$$, subject => 'id');`, c.name, c.query)+
+		_, err := direct.Exec(t.Context(), fmt.Sprintf(
+			`CALL tailor.define_dataset('public.%s', $$%s$$, subject => 'id');`, c.name, c.query)+
 			strings.ReplaceAll(c.policy+` CALL tailor.activate('$')`, "$", c.name))
 		if c.code == "" && err != nil {
 			t.Errorf("%s: %v", c.name, errorText(err))
@@ -256,7 +301,8 @@ func TestDataSetsShowWhatTheirTableMay(t *testing.T) {
 			assertState(t, err, c.code, c.names)
 		}
 	}
-	_, err := direct.Exec(t.Context(), `CALL tailor.rows('people', false); CALL tailor.activate('people')`)
+	_, err := direct.Exec(t.Context(),
+		`CALL tailor.rows('people', false); CALL tailor.activate('people')`)
 	assertState(t, err, "0A000", "data set")
 }
 
@@ -296,12 +342,14 @@ func TestDataSetsInFiles(t *testing.T) {
 	// The file names it before the table that it is of.
 	file := policyFile(t, strings.Replace(export(), "tables:\n", "tables:\n"+dataSet, 1))
 	run(0, "policy", "lint", file)
-	if plan := run(0, "policy", "plan", "--dsn", dsn, file); !strings.Contains(plan, "public.again: to be made of its query") ||
+	if plan := run(0, "policy", "plan", "--dsn", dsn, file); !strings.Contains(plan,
+		"public.again: to be made of its query") ||
 		!strings.Contains(plan, "Plan: 1 tables to protect, 0 to change, 1 as they are.") {
 		t.Error(plan)
 	}
 	run(0, "policy", "apply", "--dsn", dsn, file)
-	if out := run(0, "policy", "plan", "--dsn", dsn, file); !strings.Contains(out, "0 tables to protect, 0 to change, 2 as they are") {
+	if out := run(0, "policy", "plan", "--dsn", dsn, file); !strings.Contains(out,
+		"0 tables to protect, 0 to change, 2 as they are") {
 		t.Error(out)
 	}
 	exported := export()
@@ -311,15 +359,18 @@ func TestDataSetsInFiles(t *testing.T) {
 	conn := connect(t, p.program("researcher"))
 	answeredSoon(t, conn, "SELECT sum(stays) FROM again")
 	// A change of its class, and of the table's k.
-	changed := policyFile(t, strings.NewReplacer("k: 5", "k: 8", "stays: {class: sensitive}", "stays: {class: non_sensitive}").Replace(exported))
-	if out := run(0, "policy", "apply", "--dsn", dsn, changed); !strings.Contains(out, "2 of 2 tables activated: public.people, public.again") {
+	changed := policyFile(t, strings.NewReplacer("k: 5", "k: 8", "stays: {class: sensitive}",
+		"stays: {class: non_sensitive}").Replace(exported))
+	if out := run(0, "policy", "apply", "--dsn", dsn, changed); !strings.Contains(out,
+		"2 of 2 tables activated: public.people, public.again") {
 		t.Error(out)
 	}
 	if k := one[int](t, direct, `SELECT min(k) FROM tailor.policies`); k != 8 {
 		t.Errorf("k is %d", k)
 	}
 	answeredSoon(t, conn, "SELECT sum(stays) FROM again")
-	if out := run(1, "policy", "plan", "--dsn", dsn, policyFile(t, strings.Replace(export(), "count(s.day)", "count(*)", 1))); !strings.Contains(out, "another query") {
+	if out := run(1, "policy", "plan", "--dsn", dsn, policyFile(t, strings.Replace(export(),
+		"count(s.day)", "count(*)", 1))); !strings.Contains(out, "another query") {
 		t.Error(out)
 	}
 	run(0, "policy", "apply", "--dsn", dsn, file)
@@ -334,15 +385,18 @@ func TestDataSetsKeepTheirModels(t *testing.T) {
 	direct, p := datasetWard(t, "datasets_models", "")
 	conn := connect(t, p.dsn("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
-	mustExec(t, direct, strings.Replace(staysOf, "CALL tailor.activate", "CALL tailor.require('stays_of', 'l_diversity', 'stays', 3);\nCALL tailor.activate", 1))
+	mustExec(t, direct, strings.Replace(staysOf, "CALL tailor.activate",
+		"CALL tailor.require('stays_of', 'l_diversity', 'stays', 3);\nCALL tailor.activate", 1))
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	look := func(when string) {
 		t.Helper()
-		if n := one[int](t, direct, `SELECT subjects::int FROM tailor.epochs WHERE relation = 'stays_of'::regclass`); n != 3000 {
+		if n := one[int](t, direct,
+			`SELECT subjects::int FROM tailor.epochs WHERE relation = 'stays_of'::regclass`); n != 3000 {
 			t.Errorf("%s: %d people", when, n)
 		}
 		values := make(map[string]map[string]bool)
-		for _, row := range rowsOf(t, conn, "SELECT stays, tailor.label(age), tailor.label(zip) FROM stays_of") {
+		for _, row := range rowsOf(t, conn,
+			"SELECT stays, tailor.label(age), tailor.label(zip) FROM stays_of") {
 			stays, labels, _ := strings.Cut(row, "|")
 			if values[labels] == nil {
 				values[labels] = make(map[string]bool)

@@ -19,9 +19,11 @@ func (r *register) copyWhole() {
 // copied counts the rows that the newest copy has, and the rows that it says are gone.
 func (r *register) copied() (rows, gone int) {
 	r.t.Helper()
-	epoch := one[int](r.t, r.direct, `SELECT epoch FROM tailor.protection WHERE relation = $1::text::regclass`, r.table)
+	epoch := one[int](r.t, r.direct,
+		`SELECT epoch FROM tailor.protection WHERE relation = $1::text::regclass`, r.table)
 	rows = one[int](r.t, r.direct, fmt.Sprintf(`SELECT count(*) FROM tailor_store.epoch_%d`, epoch))
-	if one[bool](r.t, r.direct, fmt.Sprintf(`SELECT to_regclass('tailor_store.absent_%d') IS NOT NULL`, epoch)) {
+	if one[bool](r.t, r.direct, fmt.Sprintf(`SELECT to_regclass('tailor_store.absent_%d') IS NOT NULL`,
+		epoch)) {
 		gone = one[int](r.t, r.direct, fmt.Sprintf(`SELECT count(*) FROM tailor_store.absent_%d`, epoch))
 	}
 	return rows, gone
@@ -53,7 +55,9 @@ func TestCopiesOfWhatDiffersLeadWhereWholeOnesDo(t *testing.T) {
 					r.random.Shuffle(len(there), func(i, j int) { there[i], there[j] = there[j], there[i] })
 					crowd, cell := crowds[epoch%2], r.cells(r.k, 3*r.k)[epoch]
 					stay := func(tokens []string) []string {
-						return slices.DeleteFunc(slices.Clone(tokens), func(token string) bool { return !r.present[token] })
+						return slices.DeleteFunc(slices.Clone(tokens), func(token string) bool {
+							return !r.present[token]
+						})
 					}
 					r.change(there[60:100])
 					crowd = stay(crowd)
@@ -74,7 +78,8 @@ func TestCopiesOfWhatDiffersLeadWhereWholeOnesDo(t *testing.T) {
 				away = append(away[min(epoch*10, len(away)):], left...)
 				partial, whole := tables[0].answers[epoch+1], tables[1].answers[epoch+1]
 				if len(partial) != len(whole) {
-					t.Errorf("copy %d: %d people are shown, %d from whole copies", epoch+1, len(partial), len(whole))
+					t.Errorf("copy %d: %d people are shown, %d from whole copies", epoch+1, len(partial),
+						len(whole))
 				}
 				different := 0
 				for token, want := range whole {
@@ -84,7 +89,8 @@ func TestCopiesOfWhatDiffersLeadWhereWholeOnesDo(t *testing.T) {
 					}
 				}
 				if different > 0 {
-					t.Errorf("copy %d: %d of %d people are shown in another way than from whole copies", epoch+1, different, len(whole))
+					t.Errorf("copy %d: %d of %d people are shown in another way than from whole copies", epoch+1,
+						different, len(whole))
 				}
 				if is, want := tables[0].waits(), tables[1].waits(); is != want {
 					t.Errorf("copy %d: %s wait, %s from whole copies", epoch+1, is, want)

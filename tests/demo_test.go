@@ -33,7 +33,8 @@ func TestDemoServesAndEndsCleanly(t *testing.T) {
 	}
 	log := &safeBuffer{}
 	demo := exec.Command(binary, "demo", "--dir", filepath.Join(dir, "d"), "--patients", "2000",
-		"--port", fmt.Sprint(port), "--pg-port", fmt.Sprint(pgPort), "--console-port", fmt.Sprint(consolePort))
+		"--port", fmt.Sprint(port), "--pg-port", fmt.Sprint(pgPort), "--console-port",
+		fmt.Sprint(consolePort))
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,8 @@ func TestDemoServesAndEndsCleanly(t *testing.T) {
 	case invitation = <-printed:
 	case <-time.After(2 * time.Minute):
 	}
-	if !strings.Contains(invitation, fmt.Sprintf("psql -h 127.0.0.1 -p %d -U researcher hospital", port)) {
+	if !strings.Contains(invitation, fmt.Sprintf("psql -h 127.0.0.1 -p %d -U researcher hospital",
+		port)) {
 		_ = demo.Process.Kill()
 		t.Fatalf("no line for psql:\n%s\n%s", invitation, log)
 	}
@@ -71,7 +73,8 @@ func TestDemoServesAndEndsCleanly(t *testing.T) {
 	if !ok || strings.TrimSpace(out) != "2000" {
 		t.Errorf("the demo counts %q: %s", out, stderr)
 	}
-	if out, _, _ := p.psql(t, "dba", "-At", "-c", "SELECT count(*) FROM tailor.audit"); strings.TrimSpace(out) != "1" {
+	if out, _, _ := p.psql(t, "dba", "-At", "-c",
+		"SELECT count(*) FROM tailor.audit"); strings.TrimSpace(out) != "1" {
 		t.Errorf("the demo's audit holds %q records, want 1", out)
 	}
 	_ = demo.Process.Signal(syscall.SIGINT)

@@ -26,7 +26,8 @@ type person struct {
 // corpusSchema is the hospital that the planner's corpus asks about.
 const corpusSchema = `
 CREATE TABLE zip_city (zip text, city text);
-INSERT INTO zip_city SELECT lpad((g * 100 + g)::text, 5, '1'), 'city ' || g % 7 FROM generate_series(1, 40) g;
+INSERT INTO zip_city SELECT lpad((g * 100 + g)::text, 5, '1'), 'city ' || g % 7
+    FROM generate_series(1, 40) g;
 CREATE TABLE cities (city text, population int);
 INSERT INTO cities SELECT 'city ' || g, g * 1000 FROM generate_series(0, 5) g;
 CREATE TABLE names (name text, n int);
@@ -35,7 +36,8 @@ CREATE SCHEMA other;
 CREATE TABLE other.patients (age int);
 CREATE VIEW elderly AS SELECT age AS years, zip, diagnosis FROM patients WHERE age > 60;
 CREATE VIEW elderly_by_zip AS SELECT zip, count(*) AS people FROM elderly GROUP BY zip;
-CREATE VIEW mixed_ages AS SELECT age FROM patients WHERE sex = 'male' INTERSECT SELECT age FROM patients WHERE sex = 'female' ORDER BY 1;
+CREATE VIEW mixed_ages AS SELECT age FROM patients WHERE sex = 'male' INTERSECT SELECT age
+    FROM patients WHERE sex = 'female' ORDER BY 1;
 CREATE MATERIALIZED VIEW stored_patients AS SELECT age FROM patients;
 GRANT USAGE ON SCHEMA other TO PUBLIC;
 GRANT SELECT ON zip_city, cities, names, other.patients TO PUBLIC;`
@@ -45,7 +47,8 @@ const corpusPolicy = `
 CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10], "lower": 0, "upper": 119}');
 CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [3]}');
 CALL tailor.define_hierarchy('odd', 'prefix', '{"keep": [1]}');
-CALL tailor.define_hierarchy('day', 'date', '{"levels": ["year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}');
+CALL tailor.define_hierarchy('day', 'date',
+    '{"levels": ["year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}');
 CALL tailor.define_hierarchy('sex', 'table', '{"paths": [["female"], ["male"]]}');
 CALL tailor.protect('public.patients', subject => 'id', k => %d);
 CALL tailor.classify('public.patients', 'name', 'direct_identifier');
@@ -82,19 +85,23 @@ func makeDatabase(t *testing.T, name, script string) *pgx.Conn {
 // chance.
 func asMiddles(policy string) string {
 	const activation = "CALL tailor.activate("
-	return strings.Replace(policy, activation, "UPDATE tailor.classification SET shown_as = 'middle' WHERE class = 'quasi_identifier';\n"+activation, 1)
+	return strings.Replace(policy, activation,
+		"UPDATE tailor.classification SET shown_as = 'middle' WHERE class = 'quasi_identifier';\n"+
+			activation, 1)
 }
 
 // protectCorpus makes a database with the corpus' hospital, protected.
 func protectCorpus(t *testing.T, name string, k int, people []person) *testProxy {
 	t.Helper()
 	conn := makeDatabase(t, name, `
-CREATE TABLE patients (id int PRIMARY KEY, name text, ssn text, birth_date date, age int, sex text, zip text,
+CREATE TABLE patients (id int PRIMARY KEY, name text, ssn text, birth_date date, age int,
+    sex text, zip text,
 	diagnosis text, cost numeric(10, 2), "Odd Name" text);
 CREATE TABLE diagnoses (patient_id int, code text);
 CREATE TABLE lab (patient_id int, result text);`)
 	for i, q := range people {
-		mustExec(t, conn, `INSERT INTO patients VALUES ($1, 'Canaria', '987', $2, $3, $4, $5, $6, $7, $8)`,
+		mustExec(t, conn, `INSERT INTO patients VALUES ($1, 'Canaria', '987', $2, $3, $4, $5, $6, $7, `+
+			`$8)`,
 			i, q.born, q.age, q.sex, q.zip, q.diagnosis, q.cost, q.odd)
 	}
 	mustExec(t, conn, corpusSchema+`
@@ -114,11 +121,13 @@ INSERT INTO lab SELECT id, diagnosis FROM patients;`)
 func plainCorpus(t *testing.T, name string, people []person) string {
 	t.Helper()
 	conn := makeDatabase(t, name, `
-CREATE TABLE patients (birth_date date, age int, sex text, zip text, diagnosis text, cost numeric(10, 2), "Odd Name" text);
+CREATE TABLE patients (birth_date date, age int, sex text, zip text, diagnosis text,
+    cost numeric(10, 2), "Odd Name" text);
 CREATE TABLE diagnoses (code text);
 CREATE TABLE lab (result text);`)
 	for _, q := range people {
-		mustExec(t, conn, `INSERT INTO patients VALUES ($1, $2, $3, $4, $5, $6, $7)`, q.born, q.age, q.sex, q.zip, q.diagnosis, q.cost, q.odd)
+		mustExec(t, conn, `INSERT INTO patients VALUES ($1, $2, $3, $4, $5, $6, $7)`, q.born, q.age,
+			q.sex, q.zip, q.diagnosis, q.cost, q.odd)
 	}
 	mustExec(t, conn, corpusSchema+`
 INSERT INTO diagnoses SELECT diagnosis FROM patients;
@@ -126,22 +135,29 @@ INSERT INTO lab SELECT diagnosis FROM patients;
 CREATE SCHEMA research; GRANT USAGE ON SCHEMA research TO PUBLIC;
 CREATE VIEW research.patients AS TABLE patients; GRANT SELECT ON research.patients TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;`)
-	return fmt.Sprintf("postgres://researcher:researcher@%s/%s?sslmode=disable", shared.cluster.Address(), name)
+	return fmt.Sprintf("postgres://researcher:researcher@%s/%s?sslmode=disable",
+		shared.cluster.Address(), name)
 }
 
 // followUps ask for what a statement has left behind.
 var followUps = map[string][]string{
-	"cursor": {"FETCH ALL FROM c"}, "cursor-union": {"FETCH ALL FROM c"}, "cursor-odbc": {`FETCH ALL FROM "SQL_CUR0x1"`},
+	"cursor": {"FETCH ALL FROM c"}, "cursor-union": {"FETCH ALL FROM c"},
+	"cursor-odbc":    {`FETCH ALL FROM "SQL_CUR0x1"`},
 	"prepare":        {"EXECUTE q (30, 'male')", "DEALLOCATE q"},
 	"prepare-quoted": {`EXECUTE "as"`, `DEALLOCATE "as"`, `EXECUTE "as"`},
 	"prepare-inferred": {
-		"EXECUTE q ('x', 40, '11')", "EXECUTE q (NULL, 20.0 + 3, '%' || 1)", "CREATE TEMP TABLE kept (w, a, z, n) AS EXECUTE q ('y', 90, '111')",
+		"EXECUTE q ('x', 40, '11')", "EXECUTE q (NULL, 20.0 + 3, '%' || 1)",
+		"CREATE TEMP TABLE kept (w, a, z, n) AS EXECUTE q ('y', 90, '111')",
 		"TABLE kept", "EXECUTE q (1)",
 	},
 	"prepare-union": {"EXECUTE q (ARRAY[30, 31], 'flu')", "EXECUTE q ('{}', $$gout$$)"},
-	"create-as":     {"SELECT * FROM t"}, "into": {"SELECT * FROM t"}, "into-temp-union": {"SELECT * FROM mine"},
-	"create-temp-columns": {"SELECT a, b FROM mine"}, "create-temp-if-not-exists": {"SELECT * FROM mine"},
-	"create-temp-same-name": {"SELECT * FROM patients"}, "create-temp-group": {"SELECT * FROM mine"}, "create-temp-natural": {"SELECT * FROM mine"},
+	"create-as":     {"SELECT * FROM t"}, "into": {"SELECT * FROM t"},
+	"into-temp-union":           {"SELECT * FROM mine"},
+	"create-temp-columns":       {"SELECT a, b FROM mine"},
+	"create-temp-if-not-exists": {"SELECT * FROM mine"},
+	"create-temp-same-name":     {"SELECT * FROM patients"},
+	"create-temp-group":         {"SELECT * FROM mine"},
+	"create-temp-natural":       {"SELECT * FROM mine"},
 }
 
 // openCorpus is a session as the planner's tests assume it.
@@ -149,7 +165,8 @@ func openCorpus(t *testing.T, dsn string, settings ...string) *pgx.Conn {
 	t.Helper()
 	conn := connect(t, dsn)
 	rowsOf(t, conn, append([]string{
-		"SET TimeZone = 'UTC'", "CREATE TEMP TABLE lab (age int, result text)", "INSERT INTO lab VALUES (35, 'high'), (61, 'low')",
+		"SET TimeZone = 'UTC'", "CREATE TEMP TABLE lab (age int, result text)",
+		"INSERT INTO lab VALUES (35, 'high'), (61, 'low')",
 	}, settings...)...)
 	return conn
 }
@@ -221,8 +238,10 @@ func corpus(t *testing.T) (names []string, texts map[string]string) {
 		if strings.Contains(string(text), "tailor.") || strings.HasPrefix(name, joinPrefix) {
 			continue // Tailor's own functions, and joins along keys, which the plain tables have not
 		}
-		if strings.Contains(string(text), "staff") || strings.Contains(string(text), "drugs") || strings.HasPrefix(name, "explain") {
-			continue // answers with aggregates only: see aggregatesonly_test.go; and plans of another relation
+		if strings.Contains(string(text), "staff") || strings.Contains(string(text), "drugs") ||
+			strings.HasPrefix(name, "explain") {
+			// answers with aggregates only: see aggregatesonly_test.go; and plans of another relation
+			continue
 		}
 		names, texts[name] = append(names, name), string(text)
 	}
@@ -275,9 +294,11 @@ func TestWhereNothingIsGeneralizedAnswersArePostgreSQLsOwn(t *testing.T) {
 	for i := range 240 {
 		tuple := i / 2
 		people = append(people, person{
-			born: fmt.Sprintf("%d-%02d-%02d", 1930+tuple%80, 1+tuple%12, 1+tuple%28), age: fmt.Sprint(tuple * 7 % 97),
-			sex: []string{"male", "female"}[tuple/3%2], zip: fmt.Sprintf("%05d", 11101+tuple%30*101),
-			odd: string(rune('a' + tuple%5)), diagnosis: []string{"flu", "measles", "gout", "burn"}[i*5%7%4], cost: 10 + i*i%211,
+			born: fmt.Sprintf("%d-%02d-%02d", 1930+tuple%80, 1+tuple%12, 1+tuple%28),
+			age:  fmt.Sprint(tuple * 7 % 97),
+			sex:  []string{"male", "female"}[tuple/3%2], zip: fmt.Sprintf("%05d", 11101+tuple%30*101),
+			odd: string(rune('a' + tuple%5)), diagnosis: []string{"flu", "measles", "gout", "burn"}[i*5%7%4],
+			cost: 10 + i*i%211,
 		})
 	}
 	p := protectCorpus(t, "twins", 2, people)
@@ -287,7 +308,8 @@ func TestWhereNothingIsGeneralizedAnswersArePostgreSQLsOwn(t *testing.T) {
 	rowsOf(t, labels, `SELECT * FROM patients`)
 	t.Run("as labels", func(t *testing.T) { compareCorpus(t, labels, plain, other, false) })
 	t.Run("as values with their types", func(t *testing.T) {
-		compareCorpus(t, openCorpus(t, p.dsn("researcher"), "SET tailor.representation = 'value'"), plain, other, true)
+		compareCorpus(t, openCorpus(t, p.dsn("researcher"), "SET tailor.representation = 'value'"), plain,
+			other, true)
 	})
 }
 
@@ -299,12 +321,15 @@ func TestAnswersAreThoseOfAGeneralizedCopy(t *testing.T) {
 	for group := range 12 {
 		for member := range 5 {
 			q := person{
-				born: fmt.Sprintf("%d-03-0%d", 1905+10*group, 1+member), age: fmt.Sprint(10*group + 2*member), sex: []string{"male", "female"}[member%2],
+				born: fmt.Sprintf("%d-03-0%d", 1905+10*group, 1+member), age: fmt.Sprint(10*group + 2*member),
+				sex: []string{"male", "female"}[member%2],
 				zip: fmt.Sprintf("1%02d%02d", group, member), odd: fmt.Sprintf("%c%d", 'a'+group, member),
-				diagnosis: []string{"flu", "measles", "gout"}[(group+member)%3], cost: 10 + (group*7+member*11)%50,
+				diagnosis: []string{"flu", "measles", "gout"}[(group+member)%3],
+				cost:      10 + (group*7+member*11)%50,
 			}
 			people = append(people, q)
-			q.born, q.age, q.sex, q.zip, q.odd = fmt.Sprintf("%d-07-02", 1905+10*group), fmt.Sprint(10*group+4), "*", q.zip[:3]+"**", q.odd[:1]+"*"
+			q.born, q.age, q.sex, q.zip, q.odd = fmt.Sprintf("%d-07-02", 1905+10*group),
+				fmt.Sprint(10*group+4), "*", q.zip[:3]+"**", q.odd[:1]+"*"
 			generalized = append(generalized, q)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 // TestAPlanSaysTheEndsOfDates plans a policy whose dates have no ends.
 func TestAPlanSaysTheEndsOfDates(t *testing.T) {
 	makeDatabase(t, "ends", `CREATE TABLE people (id int PRIMARY KEY, born date, seen date, gone date);
-INSERT INTO people SELECT g, date '1931-05-06' + g * 100, date '2011-01-01' + g FROM generate_series(1, 200) g`)
+INSERT INTO people SELECT g, date '1931-05-06' + g * 100, date '2011-01-01' + g
+    FROM generate_series(1, 200) g`)
 	if err := shared.install(t.Context(), "ends"); err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +40,10 @@ tables:
 		t.Fatal(stderr)
 	}
 	for _, want := range []string{
-		`  born: hierarchy day has the ends 1900-01-01 and 2099-12-31, and loss counts by them; whole decades around the data are lower: "1930-01-01", upper: "1989-12-31"` + "\n",
-		`  seen: hierarchy late has the ends 2000-01-01 and 2099-12-31, and loss counts by them; whole decades around the data are lower: "2010-01-01", upper: "2019-12-31"` + "\n",
+		`  born: hierarchy day has the ends 1900-01-01 and 2099-12-31, and loss counts by them; ` +
+			`whole decades around the data are lower: "1930-01-01", upper: "1989-12-31"` + "\n",
+		`  seen: hierarchy late has the ends 2000-01-01 and 2099-12-31, and loss counts by them; ` +
+			`whole decades around the data are lower: "2010-01-01", upper: "2019-12-31"` + "\n",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)

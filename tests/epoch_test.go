@@ -27,8 +27,10 @@ func TestChainsAreCarriedToANewEpoch(t *testing.T) {
 
 	owner := connect(t, p.dsn(other))
 	mustExec(t, owner, `UPDATE patients SET zip = '10000', age = age + 1 WHERE id % 10 = 0`)
-	mustExec(t, owner, `INSERT INTO patients SELECT id + 100000, name, ssn, birth_date, age, sex, race, zip, ward, diagnosis, cost FROM patients WHERE id % 7 = 0`)
-	mustExec(t, owner, `DELETE FROM patients WHERE id = 13 AND NOT EXISTS (SELECT FROM visits WHERE patient_id = 13)`)
+	mustExec(t, owner, `INSERT INTO patients SELECT id + 100000, name, ssn, birth_date, age, sex, `+
+		`race, zip, ward, diagnosis, cost FROM patients WHERE id % 7 = 0`)
+	mustExec(t, owner, `DELETE FROM patients WHERE id = 13 AND NOT EXISTS (SELECT FROM visits `+
+		`WHERE patient_id = 13)`)
 	// Who has come is a cohort; one who has left goes on being shown, and who has moved where he was.
 	want := patients + one[int](t, owner, `SELECT count(*) FROM patients WHERE id > 100000`)
 	mustExec(t, owner, `CALL tailor.refresh('public.patients')`)
@@ -51,7 +53,8 @@ func TestChainsAreCarriedToANewEpoch(t *testing.T) {
 	// The publication of codes stays, which is read; of the other two tables nothing does.
 	waitFor(t, func() bool {
 		return one[int](t, direct, `SELECT count(*) FROM pg_class
-			WHERE relkind = 'r' AND relname ~ '^(epoch|records)_' AND relnamespace = 'tailor_store'::regnamespace`) == 1
+			WHERE relkind = 'r' AND relname ~ '^(epoch|records)_'
+				AND relnamespace = 'tailor_store'::regnamespace`) == 1
 	})
 
 	// A new column is hidden and makes the policy stale.

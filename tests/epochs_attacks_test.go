@@ -89,13 +89,15 @@ func TestEpochsDifferToNobodyAlone(t *testing.T) {
 			moved := 0
 			for i := range 2 {
 				more, less := difference(before[i], after[i])
-				for _, n := range slices.Concat(slices.Collect(maps.Values(more)), slices.Collect(maps.Values(less))) {
+				for _, n := range slices.Concat(slices.Collect(maps.Values(more)),
+					slices.Collect(maps.Values(less))) {
 					moved += n
 					if n >= r.k {
 						continue
 					}
 					if named++; named <= 3 {
-						t.Errorf("%s of %d: %d of a group are left by subtracting %s", change.name, people, n, questions[i])
+						t.Errorf("%s of %d: %d of a group are left by subtracting %s", change.name, people, n,
+							questions[i])
 					}
 				}
 			}
@@ -120,7 +122,9 @@ func TestEpochsKeepDiversity(t *testing.T) {
 	}{
 		{"those of one diagnosis leave", func(r *register, alike []string) { r.leave(alike) }},
 		{"those of one diagnosis stay", func(r *register, alike []string) {
-			r.leave(slices.DeleteFunc(r.crowd(0), func(token string) bool { return slices.Contains(alike, token) }))
+			r.leave(slices.DeleteFunc(r.crowd(0), func(token string) bool {
+				return slices.Contains(alike, token)
+			}))
 		}},
 		{"those of one diagnosis change", func(r *register, alike []string) { r.change(alike) }},
 		{"all get one diagnosis", func(r *register, alike []string) {
@@ -141,7 +145,9 @@ func TestEpochsKeepDiversity(t *testing.T) {
 			for _, token := range crowd {
 				by[r.people[token].diagnosis] = append(by[r.people[token].diagnosis], token)
 			}
-			alike := slices.MaxFunc(slices.Collect(maps.Values(by)), func(a, b []string) int { return len(a) - len(b) })
+			alike := slices.MaxFunc(slices.Collect(maps.Values(by)), func(a, b []string) int {
+				return len(a) - len(b)
+			})
 			if len(alike) < r.k || len(crowd)-len(alike) < r.k {
 				t.Fatalf("%d of %d people are alike: nothing is tested", len(alike), len(crowd))
 			}
@@ -162,7 +168,9 @@ func TestEpochsKeepDiversity(t *testing.T) {
 // them within a transaction that goes on, and a proxy beside the other.
 func TestEpochsOfReadersWhoPool(t *testing.T) {
 	r := openOffice(t, "epochs_pooled").register(t, 2000)
-	mustExec(t, r.direct, `CREATE ROLE epochs_other LOGIN PASSWORD 'epochs_other'; CALL tailor.grant_reader('epochs_other')`)
+	mustExec(t, r.direct,
+		`CREATE ROLE epochs_other LOGIN PASSWORD 'epochs_other'; `+
+			`CALL tailor.grant_reader('epochs_other')`)
 	others := connect(t, serveDatabase(t, r.proxy.database).dsn("epochs_other"))
 	answeredSoon(t, others, "SELECT age FROM "+r.table)
 	readers := []*pgx.Conn{r.reader, others}
@@ -216,7 +224,8 @@ func TestEpochsDoNotChangeWithinATransaction(t *testing.T) {
 				t.Errorf("%d people, and before in the same transaction %d", n, len(before))
 			}
 			for _, row := range answer[0].Rows {
-				if s, is := before[string(row[0])]; !is || s.labels != string(row[1])+"|"+string(row[2])+"|"+string(row[3]) {
+				if s, is := before[string(row[0])]; !is ||
+					s.labels != string(row[1])+"|"+string(row[2])+"|"+string(row[3]) {
 					t.Error("a transaction sees two epochs")
 					return
 				}
@@ -278,7 +287,10 @@ func TestEpochsLieInNoOrder(t *testing.T) {
 // next one goes on with what was shown, or with the next epoch, and with nothing else.
 func TestEpochsSurviveAKilledProxy(t *testing.T) {
 	r := openOffice(t, "epochs_killed").register(t, 2000)
-	for i, delay := range []time.Duration{0, 30 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {
+	for i, delay := range []time.Duration{
+		0, 30 * time.Millisecond, 150 * time.Millisecond,
+		400 * time.Millisecond,
+	} {
 		cells := r.cells(r.k, 2*r.k-1)
 		many := r.arrive(150)
 		r.leave(cells[0])

@@ -22,11 +22,13 @@ func TestEpochsExplainNobodyWhoWaits(t *testing.T) {
 	number := regexp.MustCompile(`\d\d:\d\d:\d\d\S*|"(fingerprint|duration|session|id)[^,]*`)
 	account := func(condition string) string {
 		sql := "SELECT age, zip, count(*) FROM " + r.table + " WHERE " + condition + " GROUP BY 1, 2"
-		text := strings.Join(rowsOf(t, r.reader, "EXPLAIN (TAILOR, FORMAT JSON) "+sql, "EXPLAIN (COSTS OFF) "+sql), "\n")
+		text := strings.Join(rowsOf(t, r.reader, "EXPLAIN (TAILOR, FORMAT JSON) "+sql,
+			"EXPLAIN (COSTS OFF) "+sql), "\n")
 		return number.ReplaceAllString(strings.ReplaceAll(text, condition, "condition"), "")
 	}
 	for waits, nobody := range map[string]string{
-		"diagnosis = 'fracture'": "diagnosis = 'nonesuch'", "diagnosis = 'insomnia'": "diagnosis = 'nonesuch'", "cost = 77777": "cost = 66666",
+		"diagnosis = 'fracture'": "diagnosis = 'nonesuch'",
+		"diagnosis = 'insomnia'": "diagnosis = 'nonesuch'", "cost = 77777": "cost = 66666",
 	} {
 		account(nobody)
 		if got, want := account(waits), account(nobody); got != want {
@@ -92,7 +94,8 @@ func TestEpochsBeyondPresence(t *testing.T) {
 			mustExec(r.t, r.direct, "UPDATE "+r.table+" SET id = id + 500000 WHERE token = ANY($1)", all)
 			r.exec(`CALL tailor.refresh('$')`)
 			waitFor(r.t, func() bool {
-				return strings.Contains(r.proxy.log.String(), "seem to be people who have been shown by other keys")
+				return strings.Contains(r.proxy.log.String(),
+					"seem to be people who have been shown by other keys")
 			})
 			r.look()
 			twice := 0
@@ -119,9 +122,12 @@ func TestEpochsBeyondPresence(t *testing.T) {
 func TestEpochsOfAChild(t *testing.T) {
 	r := openOffice(t, "epochs_child").register(t, 800)
 	visits := "visits_" + r.table
-	mustExec(t, r.direct, fmt.Sprintf(`CREATE TABLE %[1]s (id int PRIMARY KEY, person int NOT NULL REFERENCES %[2]s ON DELETE CASCADE,
+	mustExec(t, r.direct,
+		fmt.Sprintf(`CREATE TABLE %[1]s (id int PRIMARY KEY, person int NOT NULL REFERENCES %[2]s
+			ON DELETE CASCADE,
 			day date NOT NULL, mark text NOT NULL, fee int);
-		INSERT INTO %[1]s SELECT 10 * p.id + n, p.id, date '2024-01-01' + (p.id %% 1000 * 7919 + n * 104729) %% 700, 'v' || 10 * p.id + n, (p.id %% 1000 * 31 + n * 17) %% 977
+		INSERT INTO %[1]s SELECT 10 * p.id + n, p.id, date '2024-01-01' + (p.id %% 1000 * 7919 + n *
+			104729) %% 700, 'v' || 10 * p.id + n, (p.id %% 1000 * 31 + n * 17) %% 977
 			FROM %[2]s p, generate_series(1, 1 + p.id %% 3) n;
 		CALL tailor.protect('%[1]s', subject => 'person', k => 5);
 		CALL tailor.classify('%[1]s', 'person', 'direct_identifier');
@@ -139,9 +145,11 @@ func TestEpochsOfAChild(t *testing.T) {
 		}
 		answer := make(map[string]seen)
 		for _, sql := range []string{
-			"SELECT v.mark, v.fee, v.day FROM $v v", "SELECT v.mark, v.fee, v.day, p.age, p.zip, p.sex FROM $v v JOIN $p p ON p.id = v.person",
+			"SELECT v.mark, v.fee, v.day FROM $v v",
+			"SELECT v.mark, v.fee, v.day, p.age, p.zip, p.sex FROM $v v JOIN $p p ON p.id = v.person",
 		} {
-			for _, row := range rowsOf(t, r.reader, strings.NewReplacer("$v", visits, "$p", r.table).Replace(sql)) {
+			for _, row := range rowsOf(t, r.reader, strings.NewReplacer("$v", visits, "$p", r.table).
+				Replace(sql)) {
 				cells := strings.SplitN(row, "|", 3)
 				s := answer[cells[0]]
 				s.labels += " & " + cells[2]
@@ -163,13 +171,15 @@ func TestEpochsOfAChild(t *testing.T) {
 		awaitTakenIn(t, r.direct, visits, r.reader)
 		look()
 	}
-	insert := `INSERT INTO $v SELECT 10 * p.id + 5 + %[1]d, p.id, date '2025-06-01' + p.id %% 9, 'v' || 10 * p.id + 5 + %[1]d, 12345 FROM $p p ORDER BY md5(p.id::text) LIMIT %[2]d`
+	insert := `INSERT INTO $v SELECT 10 * p.id + 5 + %[1]d, p.id, date '2025-06-01' + p.id %% 9, ` +
+		`'v' || 10 * p.id + 5 + %[1]d, 12345 FROM $p p ORDER BY md5(p.id::text) LIMIT %[2]d`
 	refresh(fmt.Sprintf(insert, 0, 1))
 	refresh(fmt.Sprintf(insert, 1, 6))
 	refresh(`DELETE FROM $v WHERE id = (SELECT min(id) FROM $v)`)
 	refresh(`DELETE FROM $v WHERE person IN (SELECT person FROM $v ORDER BY md5(id::text) LIMIT 4)`)
 	refresh(`DELETE FROM $p WHERE id IN (SELECT id FROM $p ORDER BY md5(id || 'x') LIMIT 5)`)
-	refresh(`UPDATE $v SET fee = fee + 10000 WHERE id IN (SELECT id FROM $v ORDER BY md5(id || 'y') LIMIT 3)`)
+	refresh(`UPDATE $v SET fee = fee + 10000 WHERE id IN (SELECT id FROM $v ` +
+		`ORDER BY md5(id || 'y') LIMIT 3)`)
 	// A load with new numbers: the rows are the same, also those that have changed.
 	before := one[int](t, r.reader, "SELECT count(*) FROM "+visits)
 	refresh(`UPDATE $v SET id = id + 1000000`)

@@ -61,7 +61,9 @@ func newTimelines(answers []map[string]seen, subjectOf func(marker string) strin
 func pattern(shown [][]int) (columns int) {
 	now := shown[len(shown)-1]
 	for at, cell := range now {
-		first := slices.IndexFunc(shown, func(payload []int) bool { return at < len(payload) && payload[at] == cell })
+		first := slices.IndexFunc(shown, func(payload []int) bool {
+			return at < len(payload) && payload[at] == cell
+		})
 		columns = columns*64 + first
 	}
 	return columns
@@ -165,7 +167,8 @@ func (h *timelines) assertSound(t *testing.T, ks []int) {
 		}
 		if unsound++; told < 3 {
 			told++
-			t.Errorf("epochs %s together: %d rows in classes of fewer than %d subjects, the smallest of %d", ordinals(epochs), rows, k, least)
+			t.Errorf("epochs %s together: %d rows in classes of fewer than %d subjects, the smallest of %d",
+				ordinals(epochs), rows, k, least)
 		}
 	}
 	if unsound > told {
@@ -229,9 +232,16 @@ func TestEpochsCheckerTellsSoundFromUnsound(t *testing.T) {
 		{"other blocks", [][]string{{"A 1", "A 1"}, {"A 2", "B 2"}, {"B 3", "A 3"}, {"B 4", "B 4"}}, 4},
 		{"one who changes", [][]string{{"A 1", "A 5"}, {"A 2", "A 2"}, {"A 3", "A 3"}}, 1},
 		{"two who change", [][]string{{"A 1", "A 5"}, {"A 2", "A 6"}}, 0},
-		{"one who changes back", [][]string{{"A 1", "A 5", "A 1"}, {"A 2", "A 6", "A 7"}, {"A 3", "A 8", "A 9"}}, 1},
+		{"one who changes back", [][]string{{"A 1", "A 5", "A 1"}, {"A 2", "A 6", "A 7"}, {
+			"A 3", "A 8",
+			"A 9",
+		}}, 1},
 		{"one who comes back", [][]string{{"A 1", "", "A 1"}, {"A 2", "", ""}, {"A 3", "", ""}}, 1},
-		{"one who comes back with another payload", [][]string{{"A 1", "", "A 1"}, {"A 2", "", "A 2"}, {"A 3", "", "A 4"}}, 1},
+		{
+			"one who comes back with another payload",
+			[][]string{{"A 1", "", "A 1"}, {"A 2", "", "A 2"}, {"A 3", "", "A 4"}},
+			1,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var answers []map[string]seen
@@ -289,6 +299,7 @@ func (r *register) assertKept() {
 		}
 	}
 	if relabelled+revalued > 0 {
-		r.t.Errorf("people lose what they were shown with: %d times labels, %d times values", relabelled, revalued)
+		r.t.Errorf("people lose what they were shown with: %d times labels, %d times values", relabelled,
+			revalued)
 	}
 }

@@ -55,7 +55,10 @@ type clinicOffice struct {
 	tables int
 }
 
-var ailments = []string{"flu", "asthma", "diabetes", "migraine", "eczema", "anaemia", "gout", "ulcer", "sciatica", "bronchitis", "goitre", "psoriasis"}
+var ailments = []string{
+	"flu", "asthma", "diabetes", "migraine", "eczema", "anaemia", "gout",
+	"ulcer", "sciatica", "bronchitis", "goitre", "psoriasis",
+}
 
 func openOffice(t *testing.T, name string) *clinicOffice {
 	t.Helper()
@@ -64,10 +67,12 @@ func openOffice(t *testing.T, name string) *clinicOffice {
 		t.Fatal(err)
 	}
 	mustExec(t, direct, `CALL tailor.grant_reader('researcher');
-		CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
+		CALL tailor.define_hierarchy('age', 'interval',
+			'{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
 		CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [4, 3, 2, 1]}');
 		CALL tailor.define_hierarchy('sex', 'table', '{"paths": [["female"], ["male"]]}');
-		CALL tailor.define_hierarchy('day', 'date', '{"levels": ["month", "year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}')`)
+		CALL tailor.define_hierarchy('day', 'date',
+			'{"levels": ["month", "year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}')`)
 	return &clinicOffice{direct: direct, proxy: serveDatabase(t, name), name: name}
 }
 
@@ -76,7 +81,10 @@ func openOffice(t *testing.T, name string) *clinicOffice {
 const crowdSize = 40
 
 // crowds are the quasi-identifiers of the two crowds.
-var crowds = []enrolled{{age: 111, zip: "90001", sex: "female"}, {age: 7, zip: "10009", sex: "male"}}
+var crowds = []enrolled{
+	{age: 111, zip: "90001", sex: "female"},
+	{age: 7, zip: "10009", sex: "male"},
+}
 
 // register makes a table of people, protects it, and asks for all of it.
 // requirements are further calls of its policy.
@@ -84,10 +92,13 @@ func (o *clinicOffice) register(t *testing.T, people int, requirements ...string
 	t.Helper()
 	o.tables++
 	r := &register{
-		t: t, direct: o.direct, proxy: o.proxy, table: fmt.Sprintf("register_%d", o.tables), k: 5, last: o.tables * 1_000_000,
-		people: make(map[string]*enrolled), present: make(map[string]bool), random: rand.New(rand.NewPCG(2027, uint64(o.tables))),
+		t: t, direct: o.direct, proxy: o.proxy, table: fmt.Sprintf("register_%d", o.tables), k: 5,
+		last:   o.tables * 1_000_000,
+		people: make(map[string]*enrolled), present: make(map[string]bool),
+		random: rand.New(rand.NewPCG(2027, uint64(o.tables))),
 	}
-	r.exec(`CREATE TABLE $ (id int PRIMARY KEY, age int NOT NULL, zip text NOT NULL, sex text NOT NULL, diagnosis text, cost int, token text NOT NULL UNIQUE)`)
+	r.exec(`CREATE TABLE $ (id int PRIMARY KEY, age int NOT NULL, zip text NOT NULL, ` +
+		`sex text NOT NULL, diagnosis text, cost int, token text NOT NULL UNIQUE)`)
 	var all []*enrolled
 	for _, c := range crowds {
 		for range crowdSize {
@@ -131,8 +142,10 @@ func (r *register) person() *enrolled {
 	zip := 35000 + int(300*r.random.Float64()*r.random.Float64())
 	age := 18 + int(75*(r.random.Float64()+r.random.Float64())/2)
 	return &enrolled{
-		id: r.last, age: age, zip: fmt.Sprintf("%05d", zip), sex: []string{"female", "male"}[r.random.IntN(2)],
-		diagnosis: ailments[int(float64(len(ailments))*r.random.Float64()*r.random.Float64())], cost: 100 + r.random.IntN(900),
+		id: r.last, age: age, zip: fmt.Sprintf("%05d", zip),
+		sex:       []string{"female", "male"}[r.random.IntN(2)],
+		diagnosis: ailments[int(float64(len(ailments))*r.random.Float64()*r.random.Float64())],
+		cost:      100 + r.random.IntN(900),
 	}
 }
 
@@ -168,7 +181,8 @@ func (r *register) back(tokens []string) {
 		rows = append(rows, []any{p.id, p.age, p.zip, p.sex, p.diagnosis, p.cost, token})
 	}
 	columns := []string{"id", "age", "zip", "sex", "diagnosis", "cost", "token"}
-	if _, err := r.direct.CopyFrom(r.t.Context(), pgx.Identifier{r.table}, columns, pgx.CopyFromRows(rows)); err != nil {
+	if _, err := r.direct.CopyFrom(r.t.Context(), pgx.Identifier{r.table}, columns,
+		pgx.CopyFromRows(rows)); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -194,7 +208,8 @@ func (r *register) change(tokens []string) {
 func (r *register) set(token, diagnosis string, cost int) {
 	r.t.Helper()
 	r.people[token].diagnosis, r.people[token].cost = diagnosis, cost
-	mustExec(r.t, r.direct, "UPDATE "+r.table+" SET diagnosis = $2, cost = $3 WHERE token = $1", token, diagnosis, cost)
+	mustExec(r.t, r.direct, "UPDATE "+r.table+" SET diagnosis = $2, cost = $3 WHERE token = $1", token,
+		diagnosis, cost)
 }
 
 // move gives people another zip code, far away.
@@ -229,13 +244,16 @@ func (r *register) restrict(k int) {
 func awaitTakenIn(t *testing.T, direct *pgx.Conn, relation string, readers ...*pgx.Conn) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for !one[bool](t, direct, `SELECT EXISTS (SELECT FROM tailor.chain WHERE relation = $1::text::regclass) AND NOT EXISTS (SELECT FROM tailor.chain c JOIN tailor.protection p USING (relation)
+	for !one[bool](t, direct,
+		`SELECT EXISTS (SELECT FROM tailor.chain WHERE relation = $1::text::regclass)
+			AND NOT EXISTS (SELECT FROM tailor.chain c JOIN tailor.protection p USING (relation)
 			WHERE c.epoch < p.epoch AND p.relation = $1::text::regclass)`, relation) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: a new copy is not taken in", relation)
 		}
 		for _, reader := range readers {
-			if _, err := reader.PgConn().Exec(t.Context(), "SELECT count(*) FROM "+relation).ReadAll(); err != nil && codeIn(err) != "40001" && codeIn(err) != "KA001" {
+			if _, err := reader.PgConn().Exec(t.Context(), "SELECT count(*) FROM "+relation).
+				ReadAll(); err != nil && codeIn(err) != "40001" && codeIn(err) != "KA001" {
 				t.Fatalf("a reader during a refresh: %v", err)
 			}
 		}
@@ -247,7 +265,8 @@ func awaitTakenIn(t *testing.T, direct *pgx.Conn, relation string, readers ...*p
 func (r *register) look() {
 	r.t.Helper()
 	epoch := func() int {
-		return one[int](r.t, r.direct, `SELECT max(epoch) FROM tailor.chain WHERE relation = $1::text::regclass`, r.table)
+		return one[int](r.t, r.direct,
+			`SELECT max(epoch) FROM tailor.chain WHERE relation = $1::text::regclass`, r.table)
 	}
 	for {
 		before := epoch()
@@ -266,10 +285,12 @@ func lookAt(t *testing.T, reader *pgx.Conn, table string) map[string]seen {
 	mustExec(t, reader, "SET tailor.representation = 'label'")
 	answer := make(map[string]seen)
 	// Nobody is shown, which is refused as soon as the proxy has heard of it.
-	if rows, err := reader.PgConn().Exec(t.Context(), "SELECT token FROM "+table+" LIMIT 1").ReadAll(); codeIn(err) == "KA001" || err == nil && len(rows[0].Rows) == 0 {
+	if rows, err := reader.PgConn().Exec(t.Context(), "SELECT token FROM "+table+" LIMIT 1").
+		ReadAll(); codeIn(err) == "KA001" || err == nil && len(rows[0].Rows) == 0 {
 		return answer
 	}
-	for _, row := range sortedRows(t, reader, "SELECT token, age, zip, sex, coalesce(diagnosis, '(withheld)'), cost FROM "+table) {
+	for _, row := range sortedRows(t, reader,
+		"SELECT token, age, zip, sex, coalesce(diagnosis, '(withheld)'), cost FROM "+table) {
 		cells := strings.Split(row, "|")
 		s := answer[cells[0]]
 		s.labels = strings.TrimPrefix(s.labels+" & "+strings.Join(cells[1:4], "|"), " & ")
@@ -358,7 +379,8 @@ func (r *register) shows(tokens []string, want bool) {
 		}
 	}
 	if want && n < len(tokens) || !want && n > 0 {
-		r.t.Errorf("at epoch %d %d of %d people are shown, want all: %v", len(r.answers), n, len(tokens), want)
+		r.t.Errorf("at epoch %d %d of %d people are shown, want all: %v", len(r.answers), n,
+			len(tokens), want)
 	}
 }
 
@@ -367,11 +389,13 @@ func (r *register) showsChange(tokens []string, want bool) {
 	r.t.Helper()
 	n := 0
 	for _, token := range tokens {
-		if s := r.answers[len(r.answers)-1][token]; len(s.payload) > 1 && s.payload[0] == r.people[token].diagnosis && s.payload[1] == fmt.Sprint(r.people[token].cost) {
+		if s := r.answers[len(r.answers)-1][token]; len(s.payload) > 1 &&
+			s.payload[0] == r.people[token].diagnosis && s.payload[1] == fmt.Sprint(r.people[token].cost) {
 			n++
 		}
 	}
 	if want && n < len(tokens) || !want && n > 0 {
-		r.t.Errorf("at epoch %d the new payload of %d of %d people is shown, want all: %v", len(r.answers), n, len(tokens), want)
+		r.t.Errorf("at epoch %d the new payload of %d of %d people is shown, want all: %v",
+			len(r.answers), n, len(tokens), want)
 	}
 }

@@ -188,7 +188,8 @@ func TestEpochsTellNobodyApart(t *testing.T) {
 		}},
 		{"a nightly load of the same people, and one more", func(r *register) {
 			before := r.answers[0]
-			r.exec(`CREATE TEMP TABLE loaded AS SELECT * FROM $; TRUNCATE $; INSERT INTO $ SELECT * FROM loaded ORDER BY random(); DROP TABLE loaded`)
+			r.exec(`CREATE TEMP TABLE loaded AS SELECT * FROM $; TRUNCATE $; ` +
+				`INSERT INTO $ SELECT * FROM loaded ORDER BY random(); DROP TABLE loaded`)
 			one := r.arrive(1)
 			r.refresh()
 			r.shows(one, false)
@@ -404,7 +405,8 @@ func TestEpochsOverALongTime(t *testing.T) {
 			old++
 		}
 	}
-	t.Logf("after %d epochs, of %d people: %d of %d who are gone are shown, %d of %d arrivals wait, %d payloads are old", epochs, len(r.present), kept, len(gone), waiting, len(arrivals), old)
+	t.Logf("after %d epochs, of %d people: %d of %d who are gone are shown, %d of %d arrivals wait, "+
+		"%d payloads are old", epochs, len(r.present), kept, len(gone), waiting, len(arrivals), old)
 	if waiting >= 120 {
 		t.Errorf("%d people wait to be shown", waiting)
 	}

@@ -329,7 +329,8 @@ func TestEraseIsTheOwners(t *testing.T) {
 	}
 	// Nor does its domain run anything with the rights of who erases.
 	mustExec(t, r.direct, `CREATE FUNCTION runs(anyelement) RETURNS boolean LANGUAGE plpgsql AS $$
-		BEGIN IF current_user = 'erase_owner' THEN RAISE 'ran as %', current_user; END IF; RETURN true; END $$;
+		BEGIN IF current_user = 'erase_owner' THEN RAISE 'ran as %', current_user; END IF;
+		RETURN true; END $$;
 		CREATE DOMAIN running AS int CHECK (runs(VALUE)); ALTER TABLE strange ALTER id TYPE running`)
 	for _, granted := range []string{"", "GRANT erase_stranger TO erase_owner"} {
 		mustExec(t, r.direct, granted)

@@ -17,47 +17,64 @@ func TestPreparedBySQLAnswersAsTheStatementDoes(t *testing.T) {
 	conn := connect(t, p.dsn(shared.reader(t)))
 	for _, c := range []struct{ claim, prepare, execute, same string }{
 		{
-			"declared types", "PREPARE q (int, text) AS SELECT age, zip, token FROM patients WHERE age > $1 AND sex = $2 ORDER BY age, zip, token",
-			"EXECUTE q (30, 'male')", "SELECT age, zip, token FROM patients WHERE age > 30 AND sex = 'male' ORDER BY age, zip, token",
+			"declared types", "PREPARE q (int, text) AS SELECT age, zip, token FROM patients WHERE age > " +
+				"$1 AND sex = $2 ORDER BY age, zip, token",
+			"EXECUTE q (30, 'male')",
+			"SELECT age, zip, token FROM patients WHERE age > 30 AND sex = 'male' ORDER BY age, zip, token",
 		},
 		{
-			"inferred types", "PREPARE q AS SELECT count(*), min(age) FROM patients WHERE age BETWEEN $1 AND $2 LIMIT $3",
-			"execute q ('20', 40.0, 7)", "SELECT count(*), min(age) FROM patients WHERE age BETWEEN 20 AND 40",
+			"inferred types",
+			"PREPARE q AS SELECT count(*), min(age) FROM patients WHERE age BETWEEN $1 AND $2 LIMIT $3",
+			"execute q ('20', 40.0, 7)",
+			"SELECT count(*), min(age) FROM patients WHERE age BETWEEN 20 AND 40",
 		},
 		{
-			"no parameters", `PREPARE q AS SELECT sex, count(*) FROM patients GROUP BY sex ORDER BY sex; -- by sex`,
+			"no parameters", `PREPARE q AS SELECT sex, count(*) FROM patients GROUP BY sex ORDER BY sex; ` +
+				`-- by sex`,
 			"/* all */ EXECUTE q;", "SELECT sex, count(*) FROM patients GROUP BY sex ORDER BY sex",
 		},
 		{
-			"lists and NULL", "PREPARE q (int[], text) AS SELECT count(*) FROM patients WHERE age = ANY ($1) OR zip = $2",
+			"lists and NULL",
+			"PREPARE q (int[], text) AS SELECT count(*) FROM patients WHERE age = ANY ($1) OR zip = $2",
 			"EXECUTE q (ARRAY[20, 21], NULL)", "SELECT count(*) FROM patients WHERE age IN (20, 21)",
 		},
 		{
 			"an expression, once", "PREPARE q (int) AS SELECT count(*) FROM patients WHERE age > $1",
-			"EXECUTE q (10 + length('twenty chars, at least'))", "SELECT count(*) FROM patients WHERE age > 32",
+			"EXECUTE q (10 + length('twenty chars, at least'))",
+			"SELECT count(*) FROM patients WHERE age > 32",
 		},
 		{
-			"a string without its length", "PREPARE q (varchar(2), char) AS SELECT count(*) FROM patients WHERE sex = $1 OR sex = $2",
+			"a string without its length",
+			"PREPARE q (varchar(2), char) AS SELECT count(*) FROM patients WHERE sex = $1 OR sex = $2",
 			"EXECUTE q ('male', 'female')", "SELECT count(*) FROM patients WHERE sex IN ('male', 'female')",
 		},
-		{"a name of its own", `PREPARE "q" AS SELECT $1::int + count(*) AS n FROM patients`, `EXECUTE "q" (-5)`, "SELECT count(*) - 5 FROM patients"},
+		{
+			"a name of its own", `PREPARE "q" AS SELECT $1::int + count(*) AS n FROM patients`,
+			`EXECUTE "q" (-5)`, "SELECT count(*) - 5 FROM patients",
+		},
 		{
 			"kept in a temporary table", "PREPARE q (int) AS SELECT age FROM patients WHERE age > $1",
-			"CREATE TEMP TABLE kept AS EXECUTE q (50); SELECT count(*) FROM kept; DROP TABLE kept", "SELECT count(*) FROM patients WHERE age > 50",
+			"CREATE TEMP TABLE kept AS EXECUTE q (50); SELECT count(*) FROM kept; DROP TABLE kept",
+			"SELECT count(*) FROM patients WHERE age > 50",
 		},
 		{
 			"twice in one text", "PREPARE q (int) AS SELECT count(*) FROM patients WHERE age > $1",
-			"BEGIN; EXECUTE q (90); EXECUTE q (20); COMMIT", "SELECT count(*) FROM patients WHERE age > 90; SELECT count(*) FROM patients WHERE age > 20",
+			"BEGIN; EXECUTE q (90); EXECUTE q (20); COMMIT",
+			"SELECT count(*) FROM patients WHERE age > 90; SELECT count(*) FROM patients WHERE age > 20",
 		},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			want := rowsOf(t, conn, c.same)
-			for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec} {
+			for _, mode := range []pgx.QueryExecMode{
+				pgx.QueryExecModeSimpleProtocol,
+				pgx.QueryExecModeExec,
+			} {
 				if _, err := conn.Exec(t.Context(), c.prepare, mode); err != nil {
 					t.Fatal(err)
 				}
 				if got := rowsOf(t, conn, c.execute); strings.Join(got, "\n") != strings.Join(want, "\n") {
-					t.Errorf("%d rows, want %d, or other ones: %.200q, want %.200q", len(got), len(want), got, want)
+					t.Errorf("%d rows, want %d, or other ones: %.200q, want %.200q", len(got), len(want),
+						got, want)
 				}
 				rowsOf(t, conn, "DEALLOCATE q")
 			}
@@ -72,10 +89,13 @@ func TestErrorsOfEXECUTEHaveAPlaceInTheClientsText(t *testing.T) {
 	user := shared.reader(t)
 	conn := connect(t, p.dsn(user))
 	direct := shared.superuser(t)
-	rowsOf(t, direct, "PREPARE q (int, date) AS SELECT count(*) FROM patients WHERE age > $1 AND birth_date > $2")
-	rowsOf(t, conn, "PREPARE q (int, date) AS SELECT count(*) FROM patients WHERE age > $1 AND birth_date > $2")
+	rowsOf(t, direct,
+		"PREPARE q (int, date) AS SELECT count(*) FROM patients WHERE age > $1 AND birth_date > $2")
+	rowsOf(t, conn,
+		"PREPARE q (int, date) AS SELECT count(*) FROM patients WHERE age > $1 AND birth_date > $2")
 	for _, execute := range []string{
-		"EXECUTE q ('x', '2000-01-01')", "/* Ä */ EXECUTE q (1, lower('Ö') || 2::foo)", "EXECUTE q (1 + nothing(2), NULL)", "EXECUTE q (3, '2000')",
+		"EXECUTE q ('x', '2000-01-01')", "/* Ä */ EXECUTE q (1, lower('Ö') || 2::foo)",
+		"EXECUTE q (1 + nothing(2), NULL)", "EXECUTE q (3, '2000')",
 	} {
 		var place [2]int32
 		for i, c := range []*pgx.Conn{conn, direct} {
@@ -91,7 +111,8 @@ func TestErrorsOfEXECUTEHaveAPlaceInTheClientsText(t *testing.T) {
 		}
 	}
 	rowsOf(t, conn, "PREPARE twice AS SELECT $1::int, age FROM patients WHERE age > $1")
-	_, err := conn.Exec(t.Context(), "SELECT 1; EXECUTE twice (length(user))", pgx.QueryExecModeSimpleProtocol)
+	_, err := conn.Exec(t.Context(), "SELECT 1; EXECUTE twice (length(user))",
+		pgx.QueryExecModeSimpleProtocol)
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || refused.Code != "0A000" || refused.Position == 0 {
 		t.Errorf("%v", err)
@@ -103,7 +124,8 @@ func TestErrorsOfEXECUTEHaveAPlaceInTheClientsText(t *testing.T) {
 func TestEachExecuteIsDecidedAndRecorded(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
-	rowsOf(t, conn, "PREPARE q (int) AS SELECT age, $1, count(*) FROM patients WHERE age > $1 GROUP BY age")
+	rowsOf(t, conn,
+		"PREPARE q (int) AS SELECT age, $1, count(*) FROM patients WHERE age > $1 GROUP BY age")
 	if n := p.verdicts(t, "released", ""); n > 0 {
 		t.Errorf("PREPARE is recorded as %d releases", n)
 	}
@@ -116,7 +138,8 @@ func TestEachExecuteIsDecidedAndRecorded(t *testing.T) {
 	for _, f := range results[0].FieldDescriptions {
 		names = append(names, f.Name)
 	}
-	if got := strings.Join(names, " "); got != "age ?column? count" || !strings.HasPrefix(results[0].CommandTag.String(), "SELECT ") {
+	if got := strings.Join(names, " "); got != "age ?column? count" ||
+		!strings.HasPrefix(results[0].CommandTag.String(), "SELECT ") {
 		t.Errorf("columns %s, %s", got, results[0].CommandTag)
 	}
 	for range 3 {
@@ -132,10 +155,13 @@ func TestEachExecuteIsDecidedAndRecorded(t *testing.T) {
 	if n := p.verdicts(t, "released", "WHERE age > CAST"); n != 4 {
 		t.Errorf("%d runs are recorded, want 4", n)
 	}
-	if got := rowsOf(t, conn, `PREPARE "Größe '" (text) AS SELECT count(*), $1 FROM patients`, `EXECUTE "Größe '" ('Öl \' || chr(39))`, `DEALLOCATE "Größe '"`); len(got) != 1 || !strings.HasSuffix(got[0], `|Öl \'`) {
+	if got := rowsOf(t, conn, `PREPARE "Größe '" (text) AS SELECT count(*), $1 FROM patients`,
+		`EXECUTE "Größe '" ('Öl \' || chr(39))`, `DEALLOCATE "Größe '"`); len(got) != 1 ||
+		!strings.HasSuffix(got[0], `|Öl \'`) {
 		t.Errorf("of a name and an argument with other letters: %q", got)
 	}
-	for _, text := range rowsOf(t, conn, "SELECT statement FROM pg_prepared_statements WHERE from_sql") {
+	for _, text := range rowsOf(t, conn,
+		"SELECT statement FROM pg_prepared_statements WHERE from_sql") {
 		if !strings.Contains(text, "/* tailor keeps ") || strings.Count(text, "/* tailor ") != 1 {
 			t.Errorf("the server shows more than the client's text: %.300s", text)
 		}
@@ -165,13 +191,25 @@ func TestWhatEXECUTEStandsForIsAskedEachTime(t *testing.T) {
 		{"a subquery as argument", []string{count, "EXECUTE q ((SELECT age FROM numbers))"}, "0A000"},
 		{"a column as argument", []string{count, "EXECUTE q (age)"}, "42703"},
 		{"a table as argument", []string{count, "EXECUTE q ((SELECT max(age) FROM patients))"}, "42501"},
-		{"an expression for two", []string{"PREPARE q AS SELECT $1::float8, count(*) FROM patients WHERE age > $1", "EXECUTE q (random())"}, "0A000"},
+		{"an expression for two", []string{"PREPARE q AS SELECT $1::float8, count(*) FROM patients " +
+			"WHERE age > $1", "EXECUTE q (random())"}, "0A000"},
 		{"no transaction left", []string{count, "BEGIN", "SELEC", "EXECUTE q (1)"}, "25P02"},
-		{"replaced in a block", []string{count, "DO $$ BEGIN EXECUTE 'DEALLOCATE q'; EXECUTE 'PREPARE q (int) AS SELECT 4711'; END $$", "EXECUTE q (1)"}, ""},
+		{"replaced in a block", []string{
+			count,
+			"DO $$ BEGIN EXECUTE 'DEALLOCATE q'; EXECUTE 'PREPARE q (int) AS SELECT 4711'; END $$",
+			"EXECUTE q (1)",
+		}, ""},
 		{"replaced by one over the release", []string{
-			count, "DO $$ BEGIN EXECUTE 'DEALLOCATE q'; EXECUTE format('PREPARE q (int) AS SELECT age FROM %s', (SELECT max(oid)::regclass FROM pg_class WHERE relkind = 'v' AND relname ~ '^chain_[0-9]+$' AND has_table_privilege(oid, 'SELECT') AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = pg_class.oid AND attname = 'age'))); END $$", "EXECUTE q (1)",
+			count, "DO $$ BEGIN EXECUTE 'DEALLOCATE q'; EXECUTE format('PREPARE q (int) AS SELECT age " +
+				"FROM %s', (SELECT max(oid)::regclass FROM pg_class WHERE relkind = 'v' AND relname ~ " +
+				"'^chain_[0-9]+$' AND has_table_privilege(oid, 'SELECT') AND EXISTS (SELECT FROM " +
+				"pg_attribute a WHERE a.attrelid = pg_class.oid AND attname = 'age'))); END $$",
+			"EXECUTE q (1)",
 		}, "42501"},
-		{"hidden by a temporary table", []string{count, "CREATE TEMP TABLE patients (age int)", "EXECUTE q (1)"}, ""},
+		{"hidden by a temporary table", []string{
+			count, "CREATE TEMP TABLE patients (age int)",
+			"EXECUTE q (1)",
+		}, ""},
 		{"EXPLAIN", []string{count, "EXPLAIN EXECUTE q (1)"}, ""},
 		{"EXPLAIN ANALYZE", []string{count, "EXPLAIN (ANALYZE, VERBOSE) EXECUTE q (1)"}, ""},
 		{"EXPLAIN of Tailor's own", []string{count, "EXPLAIN (TAILOR) EXECUTE q (1)"}, ""},
@@ -180,12 +218,28 @@ func TestWhatEXECUTEStandsForIsAskedEachTime(t *testing.T) {
 		{"behind its PREPARE in one text", []string{count + "; EXECUTE q (1)"}, "0A000"},
 		{"behind DEALLOCATE in one text", []string{count, "DEALLOCATE r; EXECUTE q (1)"}, "26000"},
 		{"prepared beside another", []string{"SELECT 1; " + count}, "0A000"},
-		{"an unprotected one beside a protected table", []string{"PREPARE q AS SELECT 1", "SELECT count(*) FROM patients; EXECUTE q"}, "0A000"},
+		{"an unprotected one beside a protected table", []string{
+			"PREPARE q AS SELECT 1",
+			"SELECT count(*) FROM patients; EXECUTE q",
+		}, "0A000"},
 		{"a hidden column", []string{"PREPARE q AS SELECT name FROM patients"}, "42501"},
-		{"a type of one's own", []string{"CREATE DOMAIN pg_temp.mine AS int", "PREPARE q (pg_temp.mine) AS SELECT count(*) FROM patients WHERE age > $1"}, ""},
-		{"run with a type of one's own", []string{"CREATE DOMAIN pg_temp.mine AS int", "PREPARE q (pg_temp.mine) AS SELECT count(*) FROM patients WHERE age > $1", "EXECUTE q (1)"}, "42501"},
+		{"a type of one's own", []string{
+			"CREATE DOMAIN pg_temp.mine AS int",
+			"PREPARE q (pg_temp.mine) AS SELECT count(*) FROM patients WHERE age > $1",
+		}, ""},
+		{
+			"run with a type of one's own",
+			[]string{
+				"CREATE DOMAIN pg_temp.mine AS int",
+				"PREPARE q (pg_temp.mine) AS SELECT count(*) FROM patients WHERE age > $1", "EXECUTE q (1)",
+			},
+			"42501",
+		},
 		{"a name of Tailor's own", []string{"PREPARE tailor_own_1 AS SELECT age FROM patients"}, "42501"},
-		{"a failed second PREPARE", []string{count, "PREPARE q AS SELECT sex FROM patients", "EXECUTE q (1)"}, ""},
+		{"a failed second PREPARE", []string{
+			count, "PREPARE q AS SELECT sex FROM patients",
+			"EXECUTE q (1)",
+		}, ""},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			defer rowsOf(t, conn, "ROLLBACK", "DISCARD ALL")
@@ -212,7 +266,10 @@ func TestExecuteInAPipelineReadsNothing(t *testing.T) {
 	f.send(t, &pgproto3.Query{String: "PREPARE q AS SELECT age FROM patients"})
 	f.untilReady(t, 1)
 	parse := func(sql string) []pgproto3.FrontendMessage {
-		return []pgproto3.FrontendMessage{&pgproto3.Parse{Query: sql}, &pgproto3.Bind{}, &pgproto3.Execute{}}
+		return []pgproto3.FrontendMessage{
+			&pgproto3.Parse{Query: sql}, &pgproto3.Bind{},
+			&pgproto3.Execute{},
+		}
 	}
 	f.send(t, append(append(parse("SELECT 1"), parse("EXECUTE q")...), &pgproto3.Sync{})...)
 	if got := f.untilReady(t, 1); !strings.Contains(got, "42501") {
@@ -256,7 +313,8 @@ func TestACancelRequestEndsTheQuestionOfExecute(t *testing.T) {
 	rowsOf(t, conn, "PREPARE q AS SELECT count(*) FROM patients")
 	holder, watcher := shared.superuser(t), shared.superuser(t)
 	waits := func() bool {
-		return one[bool](t, watcher, `SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
+		return one[bool](t, watcher,
+			`SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
 			WHERE relation = 'pg_catalog.pg_namespace'::regclass AND NOT granted AND usename = $1)`, user)
 	}
 	waits() // so that it needs no look at the catalog while that is locked

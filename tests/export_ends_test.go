@@ -37,10 +37,18 @@ func TestAnExportThatEndsHalfWayLeavesNothing(t *testing.T) {
 		says  string
 		left  string
 	}{
-		{"Ctrl-C", func(_ *testing.T, e *exec.Cmd, _ *testProxy) { _ = e.Process.Signal(os.Interrupt) }, "interrupt", ""},
-		{"SIGTERM", func(_ *testing.T, e *exec.Cmd, _ *testProxy) { _ = e.Process.Signal(syscall.SIGTERM) }, "terminated", ""},
-		{"killed", func(_ *testing.T, e *exec.Cmd, _ *testProxy) { _ = e.Process.Kill() }, "", ".tailor-export"},
-		{"the proxy is killed", func(_ *testing.T, _ *exec.Cmd, p *testProxy) { p.kill() }, "connection failed", ""},
+		{"Ctrl-C", func(_ *testing.T, e *exec.Cmd, _ *testProxy) {
+			_ = e.Process.Signal(os.Interrupt)
+		}, "interrupt", ""},
+		{"SIGTERM", func(_ *testing.T, e *exec.Cmd, _ *testProxy) {
+			_ = e.Process.Signal(syscall.SIGTERM)
+		}, "terminated", ""},
+		{"killed", func(_ *testing.T, e *exec.Cmd, _ *testProxy) {
+			_ = e.Process.Kill()
+		}, "", ".tailor-export"},
+		{"the proxy is killed", func(_ *testing.T, _ *exec.Cmd, p *testProxy) {
+			p.kill()
+		}, "connection failed", ""},
 		{"the server ends the session", func(t *testing.T, _ *exec.Cmd, p *testProxy) {
 			mustExec(t, p.superuser(t), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted`)
 		}, "57P01", ""},
@@ -56,9 +64,12 @@ func TestAnExportThatEndsHalfWayLeavesNothing(t *testing.T) {
 				answeredSoon(t, reader, "SELECT FROM "+strings.Trim(table, "[]"))
 			}
 			mustExec(t, blocker, "BEGIN")
-			last := one[string](t, blocker, `SELECT format('tailor_store.chain_%s_row', max(chain)) FROM tailor.chain WHERE relation = $1::regclass`,
+			last := one[string](t, blocker,
+				`SELECT format('tailor_store.chain_%s_row', max(chain)) FROM tailor.chain `+
+					`WHERE relation = $1::regclass`,
 				"public."+strings.Trim(tables[len(tables)-1], "[]"))
-			mustExec(t, blocker, "LOCK TABLE "+last+" IN ACCESS EXCLUSIVE MODE", pgx.QueryExecModeSimpleProtocol)
+			mustExec(t, blocker, "LOCK TABLE "+last+" IN ACCESS EXCLUSIVE MODE",
+				pgx.QueryExecModeSimpleProtocol)
 			dir := filepath.Join(t.TempDir(), "out")
 			var stderr bytes.Buffer
 			export := exec.Command(binary, "export", "--dsn", p.dsn(user), "--out", dir)
@@ -68,7 +79,8 @@ func TestAnExportThatEndsHalfWayLeavesNothing(t *testing.T) {
 			}
 			direct := s.superuser(t)
 			waitFor(t, func() bool {
-				return one[bool](t, direct, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = $1::regclass)`, last)
+				return one[bool](t, direct,
+					`SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = $1::regclass)`, last)
 			})
 			c.end(t, export, p)
 			done := make(chan error, 1)
@@ -85,7 +97,8 @@ func TestAnExportThatEndsHalfWayLeavesNothing(t *testing.T) {
 			if code := export.ProcessState.ExitCode(); code != 1 && c.left == "" {
 				t.Errorf("exit code %d", code)
 			}
-			if told := stderr.String(); !strings.Contains(told, c.says) || strings.Count(told, "\n") > 1 || c.left == "" && told == "" {
+			if told := stderr.String(); !strings.Contains(told, c.says) || strings.Count(told, "\n") > 1 ||
+				c.left == "" && told == "" {
 				t.Errorf("it says %q, want %q", told, c.says)
 			}
 			if got := strings.Join(filesIn(t, dir), " "); got != c.left {
@@ -99,7 +112,8 @@ func TestAnExportThatEndsHalfWayLeavesNothing(t *testing.T) {
 			}
 			mustExec(t, blocker, "ROLLBACK")
 			_, says, code := tailor(t, "export", "--dsn", p.dsn(user), "--out", dir)
-			if code != 1 || !strings.Contains(says, filepath.Join(dir, c.left)) || !strings.Contains(says, "remove") {
+			if code != 1 || !strings.Contains(says, filepath.Join(dir, c.left)) || !strings.Contains(says,
+				"remove") {
 				t.Errorf("the next export: exit code %d: %s", code, says)
 			}
 			if err := os.RemoveAll(filepath.Join(dir, c.left)); err != nil {
@@ -125,10 +139,12 @@ func TestAnExportToAFullDiskLeavesNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				export := exec.Command("prlimit", fmt.Sprintf("--fsize=%d", size), binary, "export", "--dsn", p.dsn(user), "--out", dir+"/", "--format", format)
+				export := exec.Command("prlimit", fmt.Sprintf("--fsize=%d", size), binary, "export", "--dsn",
+					p.dsn(user), "--out", dir+"/", "--format", format)
 				output, err := export.CombinedOutput()
 				told := string(output)
-				if err == nil || export.ProcessState.ExitCode() != 1 || !strings.Contains(told, "file too large") ||
+				if err == nil || export.ProcessState.ExitCode() != 1 ||
+					!strings.Contains(told, "file too large") ||
 					!strings.Contains(told, "nothing was written") || strings.Count(told, "\n") != 1 {
 					t.Errorf("%s, %d bytes: %v %s", format, size, err, told)
 				}
@@ -155,7 +171,8 @@ func TestAnExportToAPlaceThatCannotBeWritten(t *testing.T) {
 	}
 	for _, out := range []string{file, filepath.Join(file, "below"), "/proc/nowhere"} {
 		_, stderr, code := tailor(t, "export", "--dsn", p.dsn(user), "--out", out)
-		if code != 1 || !strings.Contains(stderr, out) || strings.Contains(stderr, "connection") || strings.Count(stderr, "\n") != 1 {
+		if code != 1 || !strings.Contains(stderr, out) || strings.Contains(stderr, "connection") ||
+			strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d: %s", out, code, stderr)
 		}
 	}

@@ -64,14 +64,19 @@ func TestAnExportHoldsWhatReadersSee(t *testing.T) {
 	same := func(t *testing.T, got []string) {
 		t.Helper()
 		if !slices.Equal(got, want) {
-			t.Errorf("%d rows, not the %d that are shown; first %.200q, want %.200q", len(got), len(want), got[:min(1, len(got))], want[0])
+			t.Errorf("%d rows, not the %d that are shown; first %.200q, want %.200q", len(got), len(want),
+				got[:min(1, len(got))], want[0])
 		}
 	}
-	args := []string{"--dsn", p.dsn(user), "--table", "patients", "--recipient", "University of X", "--format"}
+	args := []string{
+		"--dsn", p.dsn(user), "--table", "patients", "--recipient", "University of X",
+		"--format",
+	}
 	t.Run("csv", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		m := exportTo(t, dir, append(args, "csv", "--labels")...)
-		if len(m.Tables) != 1 || m.Tables[0].Rows != len(want) || m.Recipient != "University of X" || len(m.Tables[0].Release) != 1 {
+		if len(m.Tables) != 1 || m.Tables[0].Rows != len(want) || m.Recipient != "University of X" ||
+			len(m.Tables[0].Release) != 1 {
 			t.Errorf("manifest: %+v", m)
 		}
 		file, err := os.ReadFile(filepath.Join(dir, m.Tables[0].File))
@@ -92,11 +97,13 @@ func TestAnExportHoldsWhatReadersSee(t *testing.T) {
 			t.Fatal(err)
 		}
 		head := strings.Join(lines[0], ",")
-		if head != "birth_date,birth_date_label,age,age_label,sex,sex_label,race,race_label,zip,zip_label,ward,diagnosis,cost,token" {
+		if head != "birth_date,birth_date_label,age,age_label,sex,sex_label,race,race_label,"+
+			"zip,zip_label,ward,diagnosis,cost,token" {
 			t.Errorf("columns %s", head)
 		}
 		dictionary, err := os.ReadFile(filepath.Join(dir, "dictionary.csv"))
-		if err != nil || !strings.Contains(string(dictionary), "public.patients,age,integer,quasi_identifier,age,raked,") {
+		if err != nil || !strings.Contains(string(dictionary),
+			"public.patients,age,integer,quasi_identifier,age,raked,") {
 			t.Errorf("dictionary: %v %s", err, dictionary)
 		}
 		for _, identifying := range []string{"name", "patient_id"} {
@@ -110,12 +117,16 @@ func TestAnExportHoldsWhatReadersSee(t *testing.T) {
 		exportTo(t, dir, append(args, "sql")...)
 		mustExec(t, direct, "DROP DATABASE IF EXISTS exported_back")
 		mustExec(t, direct, "CREATE DATABASE exported_back")
-		t.Cleanup(func() { _, _ = s.superuser(t).Exec(t.Context(), "DROP DATABASE exported_back WITH (FORCE)") })
-		load := exec.Command("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", filepath.Join(dir, "public.patients.sql"), s.cluster.SuperuserDSN("exported_back"))
+		t.Cleanup(func() {
+			_, _ = s.superuser(t).Exec(t.Context(), "DROP DATABASE exported_back WITH (FORCE)")
+		})
+		load := exec.Command("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", filepath.Join(dir,
+			"public.patients.sql"), s.cluster.SuperuserDSN("exported_back"))
 		if output, err := load.CombinedOutput(); err != nil {
 			t.Fatalf("%v %s", err, output)
 		}
-		same(t, rowsOf(t, connect(t, s.cluster.SuperuserDSN("exported_back")), "SELECT "+list+" FROM patients ORDER BY 1"))
+		same(t, rowsOf(t, connect(t, s.cluster.SuperuserDSN("exported_back")),
+			"SELECT "+list+" FROM patients ORDER BY 1"))
 	})
 	t.Run("parquet", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
@@ -154,19 +165,22 @@ func TestAnExportHoldsWhatReadersSee(t *testing.T) {
 			if r.Cost != nil {
 				cost = fmt.Sprintf("%d.%02d", *r.Cost/100, *r.Cost%100)
 			}
-			got = append(got, fmt.Sprintf("(%s,%s,%s,%s,%s,%s,%s,%s)", day, age, text(r.Sex), text(r.Race), text(r.Zip), text(r.Ward), text(r.Diagnosis), cost))
+			got = append(got, fmt.Sprintf("(%s,%s,%s,%s,%s,%s,%s,%s)", day, age, text(r.Sex), text(r.Race),
+				text(r.Zip), text(r.Ward), text(r.Diagnosis), cost))
 		}
 		sorted := slices.Clone(want)
 		sort.Strings(sorted)
 		sort.Strings(got)
 		want := sorted
 		if !slices.Equal(got, want) {
-			t.Errorf("%d rows, not the %d that are shown; first %.200q, want %.200q", len(got), len(want), got[:min(1, len(got))], want[0])
+			t.Errorf("%d rows, not the %d that are shown; first %.200q, want %.200q", len(got), len(want),
+				got[:min(1, len(got))], want[0])
 		}
 	})
 	waitFor(t, func() bool { // who got it is in the audit log
 		return one[int](t, direct, `SELECT count(*) FROM tailor.audit
-			WHERE principal = $1 AND verdict = 'released' AND sql LIKE '%"for University of X"%' AND rows = $2`, user, len(want)) >= 3
+			WHERE principal = $1 AND verdict = 'released' AND sql LIKE '%"for University of X"%'
+				AND rows = $2`, user, len(want)) >= 3
 	})
 }
 
@@ -185,15 +199,22 @@ func TestAnExportWritesNothingOver(t *testing.T) {
 		args []string
 	}{
 		{1, "there are files in", []string{"--dsn", p.dsn(user), "--out", dir}},
-		{1, "shown no table nowhere", []string{"--dsn", p.dsn(user), "--table", "nowhere", "--out", filepath.Join(dir, "a")}},
-		{2, "--format is csv, sql or parquet", []string{"--dsn", p.dsn(user), "--format", "xls", "--out", filepath.Join(dir, "b")}},
+		{1, "shown no table nowhere", []string{
+			"--dsn", p.dsn(user), "--table", "nowhere", "--out",
+			filepath.Join(dir, "a"),
+		}},
+		{
+			2, "--format is csv, sql or parquet",
+			[]string{"--dsn", p.dsn(user), "--format", "xls", "--out", filepath.Join(dir, "b")},
+		},
 		{2, "--out is missing", []string{"--dsn", p.dsn(user)}},
 		{2, "--dsn is missing", []string{"--out", filepath.Join(dir, "c")}},
 		{1, "connect as a reader", []string{"--dsn", p.dsn("dba"), "--out", filepath.Join(dir, "d")}},
 	} {
 		_, errs, code := tailor(t, append([]string{"export"}, refused.args...)...)
 		if code != refused.code || !strings.Contains(errs, refused.says) {
-			t.Errorf("%v: exit code %d, %q; want %d, %q", refused.args, code, errs, refused.code, refused.says)
+			t.Errorf("%v: exit code %d, %q; want %d, %q", refused.args, code, errs, refused.code,
+				refused.says)
 		}
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "*/*")); err != nil || len(left) > 0 {
@@ -219,10 +240,12 @@ func TestAnExportOfAllTablesLeavesNoneOut(t *testing.T) {
 	})
 	dir := filepath.Join(t.TempDir(), "out")
 	_, says, code := tailor(t, "export", "--dsn", p.dsn(name), "--out", dir)
-	if code != 1 || !strings.Contains(says, `table "large" is being prepared`) || len(filesIn(t, dir)) > 0 {
+	if code != 1 || !strings.Contains(says, `table "large" is being prepared`) ||
+		len(filesIn(t, dir)) > 0 {
 		t.Fatalf("exit code %d: %s", code, says)
 	}
-	named := exportTo(t, filepath.Join(t.TempDir(), "named"), "--dsn", p.dsn(name), "--table", "patients")
+	named := exportTo(t, filepath.Join(t.TempDir(), "named"), "--dsn", p.dsn(name), "--table",
+		"patients")
 	if len(named.Tables) != 1 {
 		t.Errorf("by name: %+v", named.Tables)
 	}

@@ -15,17 +15,24 @@ import (
 
 // oddValues are of types that have values which other formats lack.
 const oddValues = `
-CREATE TABLE odd (id integer PRIMARY KEY, age integer, age_label text, "%[1]s" integer, narrow real, wide float8, amount numeric(10, 2), plain numeric,
+CREATE TABLE odd (id integer PRIMARY KEY, age integer, age_label text, "%[1]s" integer,
+    narrow real, wide float8, amount numeric(10, 2), plain numeric,
     day date, moment timestamp, instant timestamptz, note text);
-INSERT INTO odd SELECT g, 20 + g / 100, 'none', 20 + g / 100, (ARRAY['NaN', 'Infinity', '-Infinity', '1.5'])[1 + g % 4]::real,
-    (ARRAY['NaN', '-Infinity', 'Infinity', '-0.1'])[1 + g % 4]::float8, (ARRAY['NaN', '-0.05', '12345678.9'])[1 + g % 3]::numeric(10, 2),
+INSERT INTO odd SELECT g, 20 + g / 100, 'none', 20 + g / 100, (ARRAY['NaN', 'Infinity',
+    '-Infinity', '1.5'])[1 + g % 4]::real,
+    (ARRAY['NaN', '-Infinity', 'Infinity', '-0.1'])[1 + g % 4]::float8, (ARRAY['NaN', '-0.05',
+    '12345678.9'])[1 + g % 3]::numeric(10, 2),
     (ARRAY['NaN', '1e-20', '7'])[1 + g % 3]::numeric,
-    (ARRAY['infinity', '-infinity', '4713-01-01 BC', '0001-12-31 BC', '0001-01-01', '12024-02-29', '290000-12-31'])[1 + g % 7]::date,
-    (ARRAY['infinity', '-infinity', '0044-03-15 12:00:00.000001 BC', '12024-02-29 23:59:59', '294276-12-31'])[1 + g % 5]::timestamp,
-    (ARRAY['infinity', '-infinity', '0005-02-29 12:00:00.5 BC', '2024-02-29 23:59:59', '1969-12-31 23:59:59.999999'])[1 + g % 5]::timestamptz,
+    (ARRAY['infinity', '-infinity', '4713-01-01 BC', '0001-12-31 BC', '0001-01-01',
+    '12024-02-29', '290000-12-31'])[1 + g % 7]::date,
+    (ARRAY['infinity', '-infinity', '0044-03-15 12:00:00.000001 BC', '12024-02-29 23:59:59',
+    '294276-12-31'])[1 + g % 5]::timestamp,
+    (ARRAY['infinity', '-infinity', '0005-02-29 12:00:00.5 BC', '2024-02-29 23:59:59',
+    '1969-12-31 23:59:59.999999'])[1 + g % 5]::timestamptz,
     (ARRAY['', NULL, '\N', E'two\nlines, "quoted"\\'])[1 + g % 4]
     FROM generate_series(1, 400) g;
-CALL tailor.define_hierarchy('odd_age', 'interval', '{"widths": [5, 10], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('odd_age', 'interval',
+    '{"widths": [5, 10], "lower": 0, "upper": 119}');
 CALL tailor.protect('public.odd', subject => 'id', k => 5);
 CALL tailor.classify('public.odd', 'id', 'direct_identifier');
 CALL tailor.classify('public.odd', 'age', 'quasi_identifier', hierarchy => 'odd_age');
@@ -39,12 +46,15 @@ var longColumn = "a" + strings.Repeat("ä", 31)
 var oddColumns = []string{"narrow", "wide", "amount", "plain", "day", "moment", "instant", "note"}
 
 // oddStand serves a table with odd values to a reader.
-func oddStand(t *testing.T, name string, columns ...string) (s *testCluster, p *testProxy, user string) {
+func oddStand(
+	t *testing.T, name string, columns ...string,
+) (s *testCluster, p *testProxy, user string) {
 	t.Helper()
 	s, admin := ownStand(t, name)
 	policy := strings.ReplaceAll(oddValues, "%[1]s", longColumn)
 	for _, c := range columns {
-		policy = strings.Replace(policy, "CALL tailor.activate", "CALL tailor.classify('public.odd', '"+c+"', 'non_sensitive');\nCALL tailor.activate", 1)
+		policy = strings.Replace(policy, "CALL tailor.activate",
+			"CALL tailor.classify('public.odd', '"+c+"', 'non_sensitive');\nCALL tailor.activate", 1)
 	}
 	mustExec(t, admin, policy)
 	p, user = s.serve(t), s.reader(t)
@@ -67,7 +77,10 @@ func TestAnExportHoldsValuesThatOtherFormatsLack(t *testing.T) {
 	back := connect(t, s.cluster.SuperuserDSN("odd_back"))
 	load := func(t *testing.T, args ...string) {
 		t.Helper()
-		command := exec.Command("psql", append([]string{"-X", "-q", "-v", "ON_ERROR_STOP=1", s.cluster.SuperuserDSN("odd_back")}, args...)...)
+		command := exec.Command("psql", append([]string{
+			"-X", "-q", "-v", "ON_ERROR_STOP=1",
+			s.cluster.SuperuserDSN("odd_back"),
+		}, args...)...)
 		command.Env = append(os.Environ(), "PGCLIENTENCODING=LATIN1")
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%v %s", err, output)
@@ -89,7 +102,8 @@ func TestAnExportHoldsValuesThatOtherFormatsLack(t *testing.T) {
 	t.Run("csv", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		exportTo(t, dir, append(args, "csv")...)
-		load(t, "-c", "TRUNCATE odd", "-c", `\copy odd FROM `+filepath.Join(dir, "public.odd.csv")+` CSV HEADER ENCODING 'UTF8'`)
+		load(t, "-c", "TRUNCATE odd", "-c", `\copy odd FROM `+filepath.Join(dir, "public.odd.csv")+
+			` CSV HEADER ENCODING 'UTF8'`)
 		same(t)
 	})
 	t.Run("labels", func(t *testing.T) {
@@ -100,7 +114,8 @@ func TestAnExportHoldsValuesThatOtherFormatsLack(t *testing.T) {
 			t.Fatal(err)
 		}
 		head, _, _ := strings.Cut(string(file), "\n")
-		if want := "age,age_label," + longColumn + ",a" + strings.Repeat("ä", 28) + "_label,narrow,"; !strings.HasPrefix(head, want) {
+		if want := "age,age_label," + longColumn + ",a" + strings.Repeat("ä", 28) +
+			"_label,narrow,"; !strings.HasPrefix(head, want) {
 			t.Errorf("columns %s, want %s", head, want)
 		}
 		mustExec(t, back, "DROP TABLE odd")
@@ -111,7 +126,8 @@ func TestAnExportHoldsValuesThatOtherFormatsLack(t *testing.T) {
 	})
 	t.Run("parquet", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
-		stdout, stderr, code := tailor(t, append([]string{"export", "--out", dir}, append(args, "parquet")...)...)
+		stdout, stderr, code := tailor(t, append([]string{"export", "--out", dir},
+			append(args, "parquet")...)...)
 		if code != 0 {
 			t.Fatalf("exit code %d: %s %s", code, stdout, stderr)
 		}
@@ -129,19 +145,27 @@ func TestAnExportHoldsValuesThatOtherFormatsLack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, back, `CREATE TABLE from_parquet (narrow real, wide float8, amount bigint, plain text, day bigint, moment bigint, instant bigint, note text)`)
+		mustExec(t, back, `CREATE TABLE from_parquet (narrow real, wide float8, amount bigint, `+
+			`plain text, day bigint, moment bigint, instant bigint, note text)`)
 		source := make([][]any, len(rows))
 		for i, r := range rows {
 			source[i] = []any{r.Narrow, r.Wide, r.Amount, r.Plain, r.Day, r.Moment, r.Instant, r.Note}
 		}
 		if _, err := back.CopyFrom(t.Context(), pgx.Identifier{"from_parquet"},
-			[]string{"narrow", "wide", "amount", "plain", "day", "moment", "instant", "note"}, pgx.CopyFromRows(source)); err != nil {
+			[]string{"narrow", "wide", "amount", "plain", "day", "moment", "instant", "note"},
+			pgx.CopyFromRows(source)); err != nil {
 			t.Fatal(err)
 		}
-		got := rowsOf(t, back, `SELECT row(narrow, wide, amount, plain, day, moment, instant, note)::text FROM from_parquet ORDER BY 1`)
-		const micro = `CASE WHEN isfinite(%[1]s) AND %[1]s < '294247-01-01' THEN (extract(epoch FROM %[1]s) * 1000000)::bigint END`
-		held := rowsOf(t, back, `SELECT row(narrow, wide, (nullif(amount, 'NaN') * 100)::bigint, plain, CASE WHEN isfinite(day) THEN day - date '1970-01-01' END,
-			`+strings.ReplaceAll(micro, "%[1]s", "moment")+`, `+strings.ReplaceAll(micro, "%[1]s", "instant")+`, note)::text FROM odd ORDER BY 1`)
+		got := rowsOf(t, back,
+			`SELECT row(narrow, wide, amount, plain, day, moment, instant, note)::text FROM from_parquet `+
+				`ORDER BY 1`)
+		const micro = `CASE WHEN isfinite(%[1]s) AND %[1]s < '294247-01-01' ` +
+			`THEN (extract(epoch FROM %[1]s) * 1000000)::bigint END`
+		held := rowsOf(t, back,
+			`SELECT row(narrow, wide, (nullif(amount, 'NaN') * 100)::bigint, plain, CASE
+				WHEN isfinite(day) THEN day - date '1970-01-01' END,
+			`+strings.ReplaceAll(micro, "%[1]s", "moment")+`, `+
+				strings.ReplaceAll(micro, "%[1]s", "instant")+`, note)::text FROM odd ORDER BY 1`)
 		if !slices.Equal(got, held) {
 			for i := range min(len(got), len(held)) {
 				if got[i] != held[i] {
@@ -171,7 +195,8 @@ func TestAnExportHoldsValuesThatOtherFormatsLack(t *testing.T) {
 			null[c.Name] = c.Null
 		}
 		for column, lacks := range map[string]string{
-			"narrow": "false", "wide": "false", "plain": "false", "note": "false", "amount": "amount = 'NaN'", "day": "NOT isfinite(day)",
+			"narrow": "false", "wide": "false", "plain": "false", "note": "false",
+			"amount": "amount = 'NaN'", "day": "NOT isfinite(day)",
 			"moment": "NOT isfinite(moment) OR moment >= '294247-01-01'", "instant": "NOT isfinite(instant)",
 		} {
 			if n := one[int](t, back, "SELECT count(*) FROM odd WHERE "+lacks); n != null[column] {
@@ -191,7 +216,8 @@ func TestLabelsBesideAColumnOfTheirNameAreRefused(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		args := []string{"export", "--dsn", p.dsn(user), "--out", dir, "--format", format}
 		_, stderr, code := tailor(t, append(args, "--labels")...)
-		if code != 1 || !strings.Contains(stderr, `"age_label"`) || !strings.Contains(stderr, "--labels") || strings.Count(stderr, "\n") != 1 {
+		if code != 1 || !strings.Contains(stderr, `"age_label"`) ||
+			!strings.Contains(stderr, "--labels") || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d: %s", format, code, stderr)
 		}
 		if _, err := os.Lstat(dir); !os.IsNotExist(err) {

@@ -61,7 +61,9 @@ func (f *losing) moves(t *testing.T, p *testProxy, sql string) {
 		if _, err := conn.Exec(t.Context(), sql).ReadAll(); err != nil {
 			return false
 		}
-		return one[bool](t, f.superuser(t), `SELECT c.epoch = p.epoch FROM tailor.chain c JOIN tailor.protection p USING (relation) WHERE relation = 'patients'::regclass`)
+		return one[bool](t, f.superuser(t),
+			`SELECT c.epoch = p.epoch FROM tailor.chain c JOIN tailor.protection p USING (relation) `+
+				`WHERE relation = 'patients'::regclass`)
 	})
 }
 
@@ -102,7 +104,8 @@ func (f *losing) fail(t *testing.T, promoted bool) {
 func (f *losing) assertRefused(t *testing.T, flags ...string) {
 	t.Helper()
 	serve := exec.CommandContext(t.Context(), binary, append([]string{
-		"serve", "--listen", "127.0.0.1:0", "--upstream", f.cluster.Address(), "--service-dsn", f.cluster.ServiceDSN("hospital"),
+		"serve", "--listen", "127.0.0.1:0", "--upstream", f.cluster.Address(), "--service-dsn",
+		f.cluster.ServiceDSN("hospital"),
 	}, flags...)...)
 	kill := time.AfterFunc(20*time.Second, func() { _ = serve.Process.Kill() })
 	defer kill.Stop()
@@ -110,10 +113,12 @@ func (f *losing) assertRefused(t *testing.T, flags ...string) {
 	if err == nil || !strings.Contains(string(output), "lost commits") {
 		t.Errorf("a proxy serves a database that has lost commits: %v, %s", err, output)
 	}
-	if code, stdout, _ := tool(t, "doctor", "--dsn", f.cluster.SuperuserDSN("hospital")); code != 1 || !strings.Contains(stdout, "CALL tailor.accept_restore()") {
+	if code, stdout, _ := tool(t, "doctor", "--dsn", f.cluster.SuperuserDSN("hospital")); code != 1 ||
+		!strings.Contains(stdout, "CALL tailor.accept_restore()") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
-	if _, stdout, stderr := tool(t, "doctor", "--accept-restore", "--dsn", f.cluster.SuperuserDSN("hospital")); strings.Contains(stdout, "(restore)") || stderr != "" {
+	if _, stdout, stderr := tool(t, "doctor", "--accept-restore", "--dsn",
+		f.cluster.SuperuserDSN("hospital")); strings.Contains(stdout, "(restore)") || stderr != "" {
 		t.Fatalf("%s %s", stdout, stderr)
 	}
 	mustExec(t, connect(t, f.serve(t, flags...).dsn(f.user)), ladder[0])
@@ -129,7 +134,10 @@ func TestAPromotedStandbyCountsAsARestore(t *testing.T) {
 }
 
 func TestAnAuditFileAheadOfTheDatabaseCountsAsARestore(t *testing.T) {
-	for name, flags := range map[string][]string{"setback": nil, "setbackfile": {"--audit-table=false"}} {
+	for name, flags := range map[string][]string{
+		"setback":     nil,
+		"setbackfile": {"--audit-table=false"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			if flags != nil {
 				soakOnly(t)
@@ -186,12 +194,14 @@ func TestACrashLosesNothingThatWasShown(t *testing.T) {
 	}
 	mustExec(t, s.superuser(t), `ALTER ROLE tailor_owner SET synchronous_commit = off;
 CREATE TABLE noted (setting text);
-CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN INSERT INTO public.noted VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+    INSERT INTO public.noted VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
 CREATE TRIGGER note AFTER INSERT OR UPDATE ON tailor.chain FOR EACH ROW EXECUTE FUNCTION note()`)
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
 	p := s.serve(t, "--audit-log", audit)
 	mustExec(t, connect(t, p.dsn(user)), ladder[0])
-	if noted := one[[]string](t, s.superuser(t), `SELECT array_agg(DISTINCT setting) FROM noted`); !slices.Equal(noted, []string{"on"}) {
+	if noted := one[[]string](t, s.superuser(t),
+		`SELECT array_agg(DISTINCT setting) FROM noted`); !slices.Equal(noted, []string{"on"}) {
 		t.Errorf("chains are committed with synchronous_commit = %v", noted)
 	}
 	s.cluster.Crash()
@@ -199,7 +209,8 @@ CREATE TRIGGER note AFTER INSERT OR UPDATE ON tailor.chain FOR EACH ROW EXECUTE 
 	if err := s.cluster.Launch(t.Context(), lazy...); err != nil {
 		t.Fatal(err)
 	}
-	if n := one[int](t, s.superuser(t), `SELECT count(*) FROM tailor.chain WHERE relation = 'patients'::regclass`); n != 1 {
+	if n := one[int](t, s.superuser(t),
+		`SELECT count(*) FROM tailor.chain WHERE relation = 'patients'::regclass`); n != 1 {
 		t.Errorf("%d chains are left of what was shown", n)
 	}
 	// What the audit table lacks is no loss.
@@ -242,7 +253,8 @@ func (s *testCluster) standby(t *testing.T, name string) *testCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rules.WriteString("local replication all trust\n"); err != nil || rules.Close() != nil {
+	if _, err := rules.WriteString("local replication all trust\n"); err != nil ||
+		rules.Close() != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, s.superuser(t), `SELECT pg_reload_conf()`)

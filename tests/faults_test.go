@@ -33,7 +33,8 @@ func (p *testProxy) footprint(t *testing.T, base string, direct *pgx.Conn) footp
 		t.Fatal(err)
 	}
 	f.descriptors = len(open)
-	f.upstream = one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'faults'")
+	f.upstream = one[int](t, direct,
+		"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'faults'")
 	return f
 }
 
@@ -47,7 +48,8 @@ func (p *testProxy) leaksNothing(t *testing.T, fault func()) {
 	for range 200 {
 		after = p.footprint(t, base, direct)
 		// The service pool may have grown, by four connections at most.
-		if after.goroutines <= before.goroutines+4 && after.descriptors <= before.descriptors+8 && after.upstream <= before.upstream {
+		if after.goroutines <= before.goroutines+4 && after.descriptors <= before.descriptors+8 &&
+			after.upstream <= before.upstream {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -63,13 +65,18 @@ func faulty(t *testing.T, flags ...string) (p *testProxy, dsn string) {
 
 func faultyOf(t *testing.T, binary string, flags ...string) (p *testProxy, dsn string) {
 	t.Helper()
-	p = shared.serveBinary(t, binary, append([]string{"--metrics", "127.0.0.1:0", "--pprof", "--startup-timeout", "20s", "--wrong-password-pause", "50ms", "--upstream-reuse", "200ms"}, flags...)...)
+	p = shared.serveBinary(t, binary, append([]string{
+		"--metrics", "127.0.0.1:0", "--pprof",
+		"--startup-timeout", "20s", "--wrong-password-pause", "50ms", "--upstream-reuse", "200ms",
+	},
+		flags...)...)
 	dsn = p.dsn(shared.reader(t)) + "&application_name=faults"
 	warm, err := pgconn.Connect(t.Context(), dsn) // service connections and caches are not leaks
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := warm.Exec(t.Context(), "SELECT count(*), count(age) FROM patients").ReadAll(); err != nil {
+	if _, err := warm.Exec(t.Context(), "SELECT count(*), count(age) FROM patients").
+		ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	_ = warm.Close(t.Context())
@@ -120,9 +127,11 @@ func TestAClientThatLeavesMidResultLeavesNothing(t *testing.T) {
 			_ = w.conn.Close()
 		}
 		w := dial(t, dsn)
-		w.send(t, &pgproto3.Query{String: "SET client_connection_check_interval = '100ms'; SELECT pg_sleep(600)"})
+		w.send(t, &pgproto3.Query{String: "SET client_connection_check_interval = '100ms'; SELECT " +
+			"pg_sleep(600)"})
 		waitFor(t, func() bool {
-			return one[bool](t, direct, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'faults' AND wait_event = 'PgSleep')")
+			return one[bool](t, direct, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE "+
+				"application_name = 'faults' AND wait_event = 'PgSleep')")
 		})
 		_ = w.conn.Close()
 	})
@@ -146,7 +155,10 @@ func TestWhoNeverFinishesTheStartUpIsCutOff(t *testing.T) {
 	p, _ := faulty(t, "--startup-timeout", "1s")
 	p.leaksNothing(t, func() {
 		var group sync.WaitGroup
-		for _, sent := range []string{"", "\x00", "\x00\x00\x00\x20\x00\x03\x00\x00us", "\x00\x00\x00\x14\x00\x03\x00\x00user\x00dba\x00\x00\x00", "\x16\x03\x01"} {
+		for _, sent := range []string{
+			"", "\x00", "\x00\x00\x00\x20\x00\x03\x00\x00us",
+			"\x00\x00\x00\x14\x00\x03\x00\x00user\x00dba\x00\x00\x00", "\x16\x03\x01",
+		} {
 			group.Go(func() {
 				conn, err := net.Dial("tcp", p.address)
 				if err != nil {
@@ -178,13 +190,15 @@ func TestGarbageEndsOneSessionOnly(t *testing.T) {
 				for i := range body {
 					body[i] = byte(random.IntN(256) * random.IntN(2))
 				}
-				_, _ = w.conn.Write(append(bytesOf.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4)), body...))
+				_, _ = w.conn.Write(append(bytesOf.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4)),
+					body...))
 			}
 			length := []uint32{0, 3, 1 << 20, 1<<31 - 1, 1<<32 - 1}[int(kind)%5]
 			_, _ = w.conn.Write(append(bytesOf.BigEndian.AppendUint32([]byte{kind}, length), 'x'))
 			_ = w.conn.(interface{ CloseWrite() error }).CloseWrite()
 			_ = w.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
-			if _, err := io.Copy(io.Discard, w.conn); err != nil && strings.Contains(err.Error(), "timeout") {
+			if _, err := io.Copy(io.Discard, w.conn); err != nil &&
+				strings.Contains(err.Error(), "timeout") {
 				t.Errorf("%q: still open", kind)
 			}
 			_ = w.conn.Close()

@@ -19,10 +19,20 @@ func TestTablesThatCannotBeProtectedAreNotShown(t *testing.T) {
 	conn := connect(t, p.dsn(shared.reader(t)))
 	owner := connect(t, p.dsn("dba"))
 	cases := []struct{ name, rows, qid, require string }{
-		{"few_with_qid", `SELECT n AS id, 30 + n AS age, 'ill ' || n AS illness FROM generate_series(1, 4) n`, "age", ""},
-		{"few_without_qid", `SELECT n AS id, 30 + n AS age, 'ill ' || n AS illness FROM generate_series(1, 4) n`, "", ""},
-		{"few_with_many_rows", `SELECT n % 4 AS id, 30 AS age, 'ill ' || n AS illness FROM generate_series(1, 40) n`, "", ""},
-		{"all_alike", `SELECT n AS id, 30 + n AS age, 'ill' AS illness FROM generate_series(1, 40) n`, "age", "illness"},
+		{"few_with_qid", `SELECT n AS id, 30 + n AS age, 'ill ' || n AS illness ` +
+			`FROM generate_series(1, 4) n`, "age", ""},
+		{
+			"few_without_qid",
+			`SELECT n AS id, 30 + n AS age, 'ill ' || n AS illness FROM generate_series(1, 4) n`, "", "",
+		},
+		{
+			"few_with_many_rows",
+			`SELECT n % 4 AS id, 30 AS age, 'ill ' || n AS illness FROM generate_series(1, 40) n`, "", "",
+		},
+		{
+			"all_alike", `SELECT n AS id, 30 + n AS age, 'ill' AS illness FROM generate_series(1, 40) n`,
+			"age", "illness",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -31,10 +41,14 @@ func TestTablesThatCannotBeProtectedAreNotShown(t *testing.T) {
 			mustExec(t, owner, `CALL tailor.protect($1::text::regclass, subject => 'id', k => 5)`, table)
 			mustExec(t, owner, `CALL tailor.classify($1::text::regclass, 'illness', 'sensitive')`, table)
 			if c.qid != "" {
-				mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2::text::name, 'quasi_identifier', hierarchy => 'age')`, table, c.qid)
+				mustExec(t, owner,
+					`CALL tailor.classify($1::text::regclass, $2::text::name, 'quasi_identifier', `+
+						`hierarchy => 'age')`, table, c.qid)
 			}
 			if c.require != "" {
-				mustExec(t, owner, `CALL tailor.require($1::text::regclass, 'l_diversity', column_name => $2::text::name, parameter => 2)`, table, c.require)
+				mustExec(t, owner,
+					`CALL tailor.require($1::text::regclass, 'l_diversity', column_name => $2::text::name, `+
+						`parameter => 2)`, table, c.require)
 			}
 			mustExec(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
 			for _, sql := range []string{"SELECT count(*) FROM ", "SELECT illness FROM "} {
@@ -60,15 +74,27 @@ func TestATableOfFewerThanKIsRefusedAlike(t *testing.T) {
 	owner := connect(t, p.dsn("dba"))
 	const few = "The table as a whole does not meet 5-anonymity."
 	for i, c := range []struct{ name, policy, hint string }{
-		{"emptied_with_qid", `CALL tailor.classify('public.%[1]s', 'age', 'quasi_identifier', hierarchy => 'age')`, few},
+		{
+			"emptied_with_qid",
+			`CALL tailor.classify('public.%[1]s', 'age', 'quasi_identifier', hierarchy => 'age')`, few,
+		},
 		{"emptied_without_qid", `SELECT`, few},
-		{"emptied_aggregates", `CALL tailor.classify('public.%[1]s', 'age', 'non_sensitive'); CALL tailor.rows('public.%[1]s', false)`, few},
-		{"emptied_set_valued", `CALL tailor.set_valued('public.%[1]s', 'illness', 2)`, "Too few subjects of the table have codes at all."},
+		{
+			"emptied_aggregates",
+			`CALL tailor.classify('public.%[1]s', 'age', 'non_sensitive'); ` +
+				`CALL tailor.rows('public.%[1]s', false)`, few,
+		},
+		{
+			"emptied_set_valued", `CALL tailor.set_valued('public.%[1]s', 'illness', 2)`,
+			"Too few subjects of the table have codes at all.",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			oneIn(t, 2, i)
 			mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %s (id int, age int, illness text)`, c.name))
-			mustExec(t, owner, fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => 'id', k => 5); CALL tailor.classify('public.%[1]s', 'illness', 'sensitive'); `+c.policy, c.name))
+			mustExec(t, owner,
+				fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => 'id', k => 5); `+
+					`CALL tailor.classify('public.%[1]s', 'illness', 'sensitive'); `+c.policy, c.name))
 			renew := "activate"
 			said, renewed, first := make(map[string]bool), 0, 0
 			for _, n := range []int{0, 1, 4, 5, 0, 10, 4, 0, 5} {
@@ -82,7 +108,10 @@ func TestATableOfFewerThanKIsRefusedAlike(t *testing.T) {
 				if n >= 5 {
 					renewed++
 				}
-				for _, sql := range []string{"SELECT count(*) FROM " + c.name, "SELECT illness FROM " + c.name, "SELECT count(illness), sum(age) FROM " + c.name} {
+				for _, sql := range []string{
+					"SELECT count(*) FROM " + c.name, "SELECT illness FROM " + c.name,
+					"SELECT count(illness), sum(age) FROM " + c.name,
+				} {
 					if c.policy == "SELECT" || c.name == "emptied_set_valued" {
 						sql = strings.ReplaceAll(sql, ", sum(age)", "")
 					}
@@ -95,7 +124,8 @@ func TestATableOfFewerThanKIsRefusedAlike(t *testing.T) {
 						answer = nil
 						tag, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
 						if refused {
-							return errors.As(err, &answer) && answer.Code != "40001" && answer.Code != "42P01" && answer.Code != "42501"
+							return errors.As(err, &answer) && answer.Code != "40001" && answer.Code != "42P01" &&
+								answer.Code != "42501"
 						}
 						return err == nil && tag.RowsAffected() > 0
 					})

@@ -22,18 +22,24 @@ CREATE TABLE codes (person int NOT NULL, code text);
 CREATE TABLE drugs (person int NOT NULL REFERENCES people, drug text);
 CREATE TABLE pay (id int PRIMARY KEY, age int, amount int);
 CREATE TABLE beds (id int PRIMARY KEY, ward text);
-INSERT INTO people SELECT g, g * 7 % 90, lpad((g * 13 % 300)::text, 5, '35'), g % 50 + 40.5, 'ward ' || g % 5 FROM generate_series(1, 400) g;
-INSERT INTO visits SELECT 1 + g % 400, date '2020-01-01' + g % 300, g FROM generate_series(1, 900) g;
+INSERT INTO people SELECT g, g * 7 % 90, lpad((g * 13 % 300)::text, 5, '35'), g % 50 + 40.5,
+    'ward ' || g % 5 FROM generate_series(1, 400) g;
+INSERT INTO visits SELECT 1 + g % 400, date '2020-01-01' + g % 300, g
+    FROM generate_series(1, 900) g;
 INSERT INTO codes SELECT g, c::text FROM generate_series(1, 300) g, generate_series(1, 1 + g % 3) c;
-INSERT INTO drugs SELECT g, 'drug ' || c FROM generate_series(1, 400) g, generate_series(1, 1 + g % 3) c;
+INSERT INTO drugs SELECT g, 'drug ' || c FROM generate_series(1, 400) g,
+    generate_series(1, 1 + g % 3) c;
 INSERT INTO pay SELECT g, g % 60, g * 31 % 997 FROM generate_series(1, 300) g;
 INSERT INTO beds SELECT g, 'ward ' || g % 5 FROM generate_series(1, 300) g;`
 
 const fencedPolicy = `
-CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40], "lower": 0, "upper": 119}');
-CALL tailor.define_hierarchy('weight', 'interval', '{"widths": [10, 20, 40], "lower": 0, "upper": 199}');
+CALL tailor.define_hierarchy('age', 'interval',
+    '{"widths": [10, 20, 40], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('weight', 'interval',
+    '{"widths": [10, 20, 40], "lower": 0, "upper": 199}');
 CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [4, 3, 2, 1]}');
-CALL tailor.define_hierarchy('day', 'date', '{"levels": ["month", "year"], "lower": "1900-01-01", "upper": "2029-12-31"}');
+CALL tailor.define_hierarchy('day', 'date',
+    '{"levels": ["month", "year"], "lower": "1900-01-01", "upper": "2029-12-31"}');
 CALL tailor.protect('public.people', subject => 'id', k => 5);
 CALL tailor.classify('public.people', 'id', 'direct_identifier');
 CALL tailor.classify('public.people', 'age', 'quasi_identifier', hierarchy => 'age');
@@ -92,8 +98,10 @@ var outer = []string{
 	`SELECT count(pg_temp.tell({c})) FROM g LEFT JOIN {v} ON true`,
 	`SELECT count(*) FROM g LEFT JOIN {v} ON {c}::text > '' WHERE pg_temp.tell({c})`,
 	`SELECT count(*) FROM g LEFT JOIN mine ON pg_temp.tell({c})`,
-	`SELECT count(*) FROM g LEFT JOIN (SELECT {c} FROM {v} UNION ALL SELECT NULL) x ON pg_temp.tell({c})`,
-	`SELECT count(*) FROM g LEFT JOIN (SELECT {c}, count(*) FROM {v} GROUP BY 1) x ON pg_temp.tell({c})`,
+	`SELECT count(*) FROM g LEFT JOIN (SELECT {c} FROM {v} UNION ALL SELECT NULL) x ` +
+		`ON pg_temp.tell({c})`,
+	`SELECT count(*) FROM g LEFT JOIN (SELECT {c}, count(*) FROM {v} GROUP BY 1) x ` +
+		`ON pg_temp.tell({c})`,
 	`SELECT CASE WHEN n = 1 THEN (SELECT count(*) FROM {v} WHERE pg_temp.tell({c})) END FROM g`,
 	`DO $$ BEGIN PERFORM FROM g LEFT JOIN {v} ON pg_temp.tell({c}); END $$`,
 	// Nothing is found: no row, and no entry of an index. {x} is a value that no row has.
@@ -109,7 +117,8 @@ var plans = []string{
 	"RESET ALL", "SET enable_seqscan = off",
 	"RESET ALL; SET enable_nestloop = off; SET enable_mergejoin = off", "SET enable_hashjoin = off",
 	"RESET ALL; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_material = off",
-	"RESET ALL; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0",
+	"RESET ALL; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET " +
+		"min_parallel_table_scan_size = 0",
 	"RESET ALL; SET join_collapse_limit = 1; SET from_collapse_limit = 1",
 }
 
@@ -121,7 +130,8 @@ func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
 	mustExec(t, direct, fencedPolicy)
 	reader := connect(t, serveDatabase(t, "fences").dsn("researcher"))
 	for _, sql := range []string{
-		`SELECT age, zip, weight FROM people`, `SELECT p.age, day FROM visits v JOIN people p ON v.person = p.id`,
+		`SELECT age, zip, weight FROM people`,
+		`SELECT p.age, day FROM visits v JOIN people p ON v.person = p.id`,
 		`SELECT code FROM codes`, `SELECT age, drug FROM people p JOIN drugs d ON d.person = p.id`,
 		`SELECT age, count(*) FROM pay GROUP BY age`, `SELECT ward FROM beds`,
 	} {
@@ -144,11 +154,19 @@ func TestPostgreSQLReadsAReleaseInParallel(t *testing.T) {
 	}
 	mustExec(t, direct, fencedPolicy)
 	reader := connect(t, serveDatabase(t, "parallel").dsn("researcher"))
-	mustExec(t, direct, `SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0`)
-	for sql, table := range map[string]string{`SELECT age FROM people`: "people", `SELECT avg(amount) FROM pay GROUP BY age`: "pay"} {
+	mustExec(t, direct,
+		`SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0`)
+	for sql, table := range map[string]string{
+		`SELECT age FROM people`:                   "people",
+		`SELECT avg(amount) FROM pay GROUP BY age`: "pay",
+	} {
 		mustExec(t, reader, sql)
-		view := one[string](t, direct, `SELECT 'tailor_release.chain_' || chain FROM tailor.chain WHERE relation = $1::text::regclass`, table)
-		if plan := strings.Join(rowsOf(t, direct, "EXPLAIN SELECT age, count(*) FROM "+view+" GROUP BY age"), "\n"); !strings.Contains(plan, "Gather") {
+		view := one[string](t, direct,
+			`SELECT 'tailor_release.chain_' || chain FROM tailor.chain WHERE relation = $1::text::regclass`,
+			table)
+		if plan := strings.Join(rowsOf(t, direct,
+			"EXPLAIN SELECT age, count(*) FROM "+view+" GROUP BY age"), "\n"); !strings.Contains(plan,
+			"Gather") {
 			t.Errorf("%s is not read in parallel:\n%s", table, plan)
 		}
 	}
@@ -170,9 +188,11 @@ func TestNoParallelWorkerIsAskedToAdmit(t *testing.T) {
 	for _, sql := range []string{
 		`SELECT zip, count(*) FROM people GROUP BY zip ORDER BY 1`,
 		`SELECT count(*) FROM (SELECT age FROM people UNION ALL SELECT age FROM people) x`,
-		`SELECT count(*) FROM people p JOIN (SELECT age, count(*) FROM people GROUP BY age) x USING (age)`,
+		`SELECT count(*) FROM people p JOIN (SELECT age, count(*) FROM people GROUP BY age) x ` +
+			`USING (age)`,
 		`SELECT day, count(*) FROM visits v JOIN people p ON v.person = p.id GROUP BY day ORDER BY 1`,
-		`SELECT count(*) FROM beds b LEFT JOIN (SELECT ward, max(zip) FROM people GROUP BY ward) x USING (ward)`,
+		`SELECT count(*) FROM beds b LEFT JOIN (SELECT ward, max(zip) FROM people GROUP BY ward) x ` +
+			`USING (ward)`,
 		`SELECT code, count(*) FROM codes GROUP BY code ORDER BY 1`,
 		`SELECT age, avg(amount) FROM pay GROUP BY age ORDER BY age`,
 		`SELECT n, count(*) FROM (SELECT (SELECT count(*) FROM drugs d WHERE d.person = p.id) AS n
@@ -194,9 +214,12 @@ func TestNoParallelWorkerIsAskedToAdmit(t *testing.T) {
 
 // showsNothingInJoins asks every view of a database's releases in all forms past the
 // proxy, as the researcher, who has a function that tells what it is shown.
-func showsNothingInJoins(t *testing.T, direct *pgx.Conn, database string, views int, plans []string) {
+func showsNothingInJoins(
+	t *testing.T, direct *pgx.Conn, database string, views int, plans []string,
+) {
 	t.Helper()
-	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://researcher:researcher@%s/%s?sslmode=disable", shared.cluster.Address(), database))
+	config, err := pgx.ParseConfig(fmt.Sprintf(
+		"postgres://researcher:researcher@%s/%s?sslmode=disable", shared.cluster.Address(), database))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,14 +235,22 @@ func showsNothingInJoins(t *testing.T, direct *pgx.Conn, database string, views 
 	}
 	t.Cleanup(func() { _ = past.Close(t.Context()) })
 	mustExec(t, past, `CREATE TEMP TABLE g AS SELECT n FROM generate_series(1, 3) n; ANALYZE g;
-CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
-CREATE FUNCTION pg_temp.tell(v record) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
-CREATE FUNCTION pg_temp.dear(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 100000 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
-CREATE FUNCTION pg_temp.told(v anyelement) RETURNS integer LANGUAGE plpgsql STRICT IMMUTABLE COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN 1; END $$`)
+CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0001
+    AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
+CREATE FUNCTION pg_temp.tell(v record) RETURNS boolean LANGUAGE plpgsql COST 0.0001
+    AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
+CREATE FUNCTION pg_temp.dear(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 100000
+    AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$;
+CREATE FUNCTION pg_temp.told(v anyelement) RETURNS integer LANGUAGE plpgsql STRICT IMMUTABLE
+    COST 0.0001 AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN 1; END $$`)
 	found := make(map[string]bool)
-	wards := one[[]string](t, direct, `SELECT array_agg(attrelid::regclass::text) FROM pg_attribute WHERE attname = 'ward'`)
-	for _, place := range rowsOf(t, direct, `SELECT c.oid::regclass, quote_ident(a.attname), a.atttypid::regtype FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-		WHERE c.relnamespace = 'tailor_release'::regnamespace AND has_table_privilege('researcher', c.oid, 'SELECT')
+	wards := one[[]string](t, direct,
+		`SELECT array_agg(attrelid::regclass::text) FROM pg_attribute WHERE attname = 'ward'`)
+	for _, place := range rowsOf(t, direct,
+		`SELECT c.oid::regclass, quote_ident(a.attname), a.atttypid::regtype FROM pg_class c
+			JOIN pg_attribute a ON a.attrelid = c.oid
+		WHERE c.relnamespace = 'tailor_release'::regnamespace
+			AND has_table_privilege('researcher', c.oid, 'SELECT')
 		  AND a.attname !~ 'tailor_(number|label|value|exact|low|high)_[^2]' -- which are all alike
 		ORDER BY 1, a.attnum`) {
 		view, column, _ := strings.Cut(place, "|")
@@ -240,7 +271,8 @@ CREATE FUNCTION pg_temp.told(v anyelement) RETURNS integer LANGUAGE plpgsql STRI
 		if slices.Contains(wards, view) {
 			few = "ward = 'x'"
 		}
-		mustExec(t, past, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW mine AS SELECT %s FROM %s", column, view))
+		mustExec(t, past, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW mine AS SELECT %s FROM %s",
+			column, view))
 		for _, plan := range plans {
 			mustExec(t, past, plan)
 			for _, form := range outer {
@@ -248,7 +280,8 @@ CREATE FUNCTION pg_temp.told(v anyelement) RETURNS integer LANGUAGE plpgsql STRI
 					continue
 				}
 				text := strings.NewReplacer("{v}", view, "{c}", column, "{n}", few, "{x}", none).Replace(form)
-				if _, err := past.PgConn().Exec(t.Context(), text).ReadAll(); codeIn(err) != "42501" || seen > 0 {
+				if _, err := past.PgConn().Exec(t.Context(), text).ReadAll(); codeIn(err) != "42501" ||
+					seen > 0 {
 					t.Fatalf("%s: %s: a function was shown %d values, error %v", plan, text, seen, err)
 				}
 			}

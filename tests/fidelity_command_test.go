@@ -92,7 +92,8 @@ SELECT name, age FROM patients;`)
 	}
 	// No reader: one who administers policies would keep every table from being activated.
 	mustExec(t, direct, `CREATE ROLE keeps_others LOGIN PASSWORD 'keeps_others' IN ROLE tailor_admin`)
-	_, err := connect(t, fmt.Sprintf("postgres://%[1]s:%[1]s@%[2]s/hospital?sslmode=disable", "keeps_others",
+	_, err := connect(t, fmt.Sprintf("postgres://%[1]s:%[1]s@%[2]s/hospital?sslmode=disable",
+		"keeps_others",
 		p.cluster.Address())).Exec(t.Context(), `CALL tailor.keep_fidelity('public.patients', '{}')`)
 	if codeIn(err) != "42501" {
 		t.Errorf("somebody who does not own the table keeps a summary: %v", err)
@@ -233,14 +234,16 @@ func TestFidelityRunsNoReadersCode(t *testing.T) {
 	reader := p.reader(t)
 	super := shared.superuser(t)
 	mustExec(t, super, fmt.Sprintf(`CREATE SCHEMA lab_%[1]s AUTHORIZATION %[1]s`, reader))
-	own := connect(t, fmt.Sprintf("postgres://%[1]s:%[1]s@%[2]s/hospital?sslmode=disable", reader, p.cluster.Address()))
+	own := connect(t, fmt.Sprintf("postgres://%[1]s:%[1]s@%[2]s/hospital?sslmode=disable", reader,
+		p.cluster.Address()))
 	mustExec(t, own, fmt.Sprintf(`SET search_path = lab_%[1]s;
 GRANT USAGE ON SCHEMA lab_%[1]s TO PUBLIC;
 CREATE FUNCTION upper(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
 	IF current_user <> '%[1]s' THEN RAISE 'caught'; END IF;
 	RETURN pg_catalog.upper($1); END $$;
 ALTER ROLE %[1]s IN DATABASE hospital SET search_path = lab_%[1]s, pg_catalog, public`, reader))
-	workload := workloadFile(t, "SELECT sex, count(*) FROM patients WHERE upper(sex) = 'MALE' GROUP BY sex")
+	workload := workloadFile(t,
+		"SELECT sex, count(*) FROM patients WHERE upper(sex) = 'MALE' GROUP BY sex")
 	run := func() (int, string) {
 		code, stdout, stderr := tool(t, "fidelity", "--proxy", p.dsn(reader), "--workload", workload,
 			"--dsn", fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", p.cluster.Address()))
@@ -254,7 +257,8 @@ ALTER ROLE %[1]s IN DATABASE hospital SET search_path = lab_%[1]s, pg_catalog, p
 		}
 	}
 	refused("a schema of the reader's")
-	mustExec(t, super, fmt.Sprintf(`ALTER SCHEMA lab_%[1]s OWNER TO dba; REVOKE ALL ON SCHEMA lab_%[1]s FROM %[1]s`, reader))
+	mustExec(t, super, fmt.Sprintf(
+		`ALTER SCHEMA lab_%[1]s OWNER TO dba; REVOKE ALL ON SCHEMA lab_%[1]s FROM %[1]s`, reader))
 	refused("a function of the reader's")
 	mustExec(t, super, fmt.Sprintf(`DROP FUNCTION lab_%[1]s.upper(text)`, reader))
 	if code, told := run(); code != 0 || !strings.Contains(told, "1 compared") {

@@ -12,9 +12,11 @@ import (
 const rehearsedWorkload = `
 SELECT zip, count(*) AS people, avg(age) AS age FROM patients GROUP BY zip;
 SELECT age / 10 AS decade, sex, count(*) AS people FROM patients GROUP BY decade, sex;
-SELECT extract(year FROM birth_date) AS year, race, count(*) AS people, count(DISTINCT id) AS persons FROM patients GROUP BY year, race;
+SELECT extract(year FROM birth_date) AS year, race, count(*) AS people, count(DISTINCT id)
+    AS persons FROM patients GROUP BY year, race;
 SELECT zip, count(*) AS people FROM public.patients GROUP BY zip;
-SELECT p.sex, count(*) AS visits FROM patients p JOIN visits v ON v.patient_id = p.id GROUP BY p.sex;
+SELECT p.sex, count(*) AS visits FROM patients p JOIN visits v ON v.patient_id = p.id
+    GROUP BY p.sex;
 SELECT name, count(*) FROM patients GROUP BY name;`
 
 // TestFidelityTellsErrorsWithOtherK rehearses releases of the hospital's patients, as a role that
@@ -22,12 +24,16 @@ SELECT name, count(*) FROM patients GROUP BY name;`
 func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 	p := shared.serve(t)
 	super := shared.superuser(t)
-	owner := fmt.Sprintf("host=%s port=%d user=dba password=dba dbname=hospital", shared.dir, shared.cluster.Port)
+	owner := fmt.Sprintf("host=%s port=%d user=dba password=dba dbname=hospital", shared.dir,
+		shared.cluster.Port)
 	// A table whose people are all alike in what has to differ keeps no other from being rehearsed.
 	dba := shared.as(t, "dba")
 	protect(t, dba, "alike")
-	t.Cleanup(func() { _, _ = super.Exec(context.Background(), `CALL tailor.unprotect('alike'); DROP TABLE alike`) })
-	mustExec(t, dba, `CALL tailor.classify('alike', 'shown', 'sensitive'); CALL tailor.require('alike', 'l_diversity', 'shown', 2);
+	t.Cleanup(func() {
+		_, _ = super.Exec(context.Background(), `CALL tailor.unprotect('alike'); DROP TABLE alike`)
+	})
+	mustExec(t, dba, `CALL tailor.classify('alike', 'shown', 'sensitive');
+		CALL tailor.require('alike', 'l_diversity', 'shown', 2);
 		CALL tailor.activate('alike')`)
 	// Nor does one that cannot be parted at all: nobody is in it any more.
 	protect(t, dba, "emptied")
@@ -94,10 +100,12 @@ func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 	if means[5] < policy/1.5 || means[5] > policy*1.5 {
 		t.Errorf("with the policy's k the mean error is %.4f, rehearsed %.4f", policy, means[5])
 	}
-	if last.K != 10000 || last.Queries != 0 || !strings.Contains(last.Reason, "10000") || last.Large.Mean != nil {
+	if last.K != 10000 || last.Queries != 0 || !strings.Contains(last.Reason, "10000") ||
+		last.Large.Mean != nil {
 		t.Errorf("with more than all people: %+v", last)
 	}
-	if _, page, _ := with("--k", "2,50", "--format", "html"); strings.Count(page, "<svg") != 2 || !strings.Contains(page, "Relative error by k") {
+	if _, page, _ := with("--k", "2,50", "--format", "html"); strings.Count(page, "<svg") != 2 ||
+		!strings.Contains(page, "Relative error by k") {
 		t.Errorf("no plot of errors by k:\n%.2000s", page)
 	}
 	if _, text, _ := with("--k", "2", "--format", "text"); !strings.Contains(text, "\nK  QUERIES") {
@@ -105,13 +113,18 @@ func TestFidelityTellsErrorsWithOtherK(t *testing.T) {
 	}
 	// A superuser has rights that the owner's functions are not to have.
 	args[2] = shared.cluster.SuperuserDSN("hospital")
-	if _, text, _ := with("--k", "5", "--format", "json"); !strings.Contains(text, "no query reads one table that can be rehearsed") {
+	if _, text, _ := with("--k", "5", "--format", "json"); !strings.Contains(text,
+		"no query reads one table that can be rehearsed") {
 		t.Errorf("a superuser's session rehearses the tables of others:\n%.2000s", text)
 	}
-	if after := rowsOf(t, super, `SELECT chain, generation, blocks FROM tailor.chains ORDER BY 1`); strings.Join(after, " ") != strings.Join(before, " ") {
+	if after := rowsOf(t, super,
+		`SELECT chain, generation, blocks FROM tailor.chains ORDER BY 1`); strings.Join(after,
+		" ") != strings.Join(before, " ") {
 		t.Errorf("releases were %q, are %q", before, after)
 	}
 	waitFor(t, func() bool {
-		return one[int](t, super, `SELECT count(*) FROM pg_class WHERE relnamespace::regnamespace::text LIKE 'pg_temp%' AND relname IN ('patients', 'tailor rows', 'tailor values')`) == 0
+		return one[int](t, super,
+			`SELECT count(*) FROM pg_class WHERE relnamespace::regnamespace::text LIKE 'pg_temp%' `+
+				`AND relname IN ('patients', 'tailor rows', 'tailor values')`) == 0
 	})
 }

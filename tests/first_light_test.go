@@ -42,7 +42,9 @@ func TestPsqlShowsEveryPatientInBlocksOfAtLeastK(t *testing.T) {
 	if len(classes) < 100 {
 		t.Errorf("only %d combinations are shown: far too much was lost", len(classes))
 	}
-	if !regexp.MustCompile(`NOTICE:  patients: generalized by blocks of at least \d+ subjects, information loss \d+\.\d %`).MatchString(stderr) {
+	if !regexp.MustCompile(
+		`NOTICE:  patients: generalized by blocks of at least \d+ subjects, information loss \d+\.\d %`).
+		MatchString(stderr) {
 		t.Errorf("no notice that says what was generalized and lost: %q", stderr)
 	}
 }
@@ -50,11 +52,13 @@ func TestPsqlShowsEveryPatientInBlocksOfAtLeastK(t *testing.T) {
 func TestCountsAreExactAndAggregatesWork(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	if out, _, _ := p.psql(t, user, "-At", "-c", "SELECT count(*) FROM patients"); strings.TrimSpace(out) != fmt.Sprint(patients) {
+	if out, _, _ := p.psql(t, user, "-At", "-c",
+		"SELECT count(*) FROM patients"); strings.TrimSpace(out) != fmt.Sprint(patients) {
 		t.Errorf("count(*) = %s, want %d", out, patients)
 	}
 	direct := shared.superuser(t)
-	out, stderr, ok := p.psql(t, user, "-At", "-c", "SELECT sex, avg(age), count(*) FROM patients WHERE age >= 30 GROUP BY sex ORDER BY sex")
+	out, stderr, ok := p.psql(t, user, "-At", "-c",
+		"SELECT sex, avg(age), count(*) FROM patients WHERE age >= 30 GROUP BY sex ORDER BY sex")
 	if !ok {
 		t.Fatal(stderr)
 	}
@@ -62,7 +66,8 @@ func TestCountsAreExactAndAggregatesWork(t *testing.T) {
 	if strings.HasPrefix(lines[0], "*|") {
 		lines = lines[1:] // some, of whom the sex would tell too much
 	}
-	if len(lines) != 2 || !strings.HasPrefix(lines[0], "female|") || !strings.HasPrefix(lines[1], "male|") {
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "female|") || !strings.HasPrefix(lines[1],
+		"male|") {
 		t.Fatalf("groups: %q", lines)
 	}
 	for _, line := range lines {
@@ -75,7 +80,8 @@ func TestCountsAreExactAndAggregatesWork(t *testing.T) {
 		if _, err := fmt.Sscan(fields[2], &count); err != nil {
 			t.Fatal(err)
 		}
-		truth := one[float64](t, direct, "SELECT avg(age)::float8 FROM patients WHERE age >= 30 AND sex = $1", fields[0])
+		truth := one[float64](t, direct,
+			"SELECT avg(age)::float8 FROM patients WHERE age >= 30 AND sex = $1", fields[0])
 		if average < truth-3 || average > truth+3 {
 			t.Errorf("avg(age) of %s = %.2f, far from %.2f", fields[0], average, truth)
 		}
@@ -85,9 +91,13 @@ func TestCountsAreExactAndAggregatesWork(t *testing.T) {
 func TestPsqlDescribesTables(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	for _, command := range []string{`\d`, `\d patients`, `\d+ patients`, `\d research.patients`, `\dX`, `\dt+`, `\dp patients`, `\d+ *.zip_city`} {
+	for _, command := range []string{
+		`\d`, `\d patients`, `\d+ patients`, `\d research.patients`,
+		`\dX`, `\dt+`, `\dp patients`, `\d+ *.zip_city`,
+	} {
 		out, stderr, ok := p.psql(t, user, "-v", "ON_ERROR_STOP=1", "-c", command)
-		if !ok || !strings.Contains(out, "patients") && !strings.Contains(out, "zip_city") && command != `\dX` {
+		if !ok || !strings.Contains(out, "patients") && !strings.Contains(out, "zip_city") &&
+			command != `\dX` {
 			t.Errorf("%s: %s%s", command, out, stderr)
 		}
 	}
@@ -97,17 +107,25 @@ func TestRefusals(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
 	direct := shared.superuser(t)
-	mustExec(t, direct, `CREATE FUNCTION public.read_patients() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM public.patients WHERE name IS NOT NULL'`)
-	mustExec(t, direct, `CREATE VIEW public.old_patients AS SELECT name FROM public.patients WHERE age > 90; GRANT SELECT ON public.old_patients TO PUBLIC`)
+	mustExec(t, direct,
+		`CREATE FUNCTION public.read_patients() RETURNS bigint LANGUAGE sql `+
+			`AS 'SELECT count(*) FROM public.patients WHERE name IS NOT NULL'`)
+	mustExec(t, direct,
+		`CREATE VIEW public.old_patients AS SELECT name FROM public.patients WHERE age > 90; `+
+			`GRANT SELECT ON public.old_patients TO PUBLIC`)
 	t.Cleanup(func() {
-		_, _ = direct.Exec(context.Background(), `DROP FUNCTION public.read_patients(); DROP VIEW public.old_patients`)
+		_, _ = direct.Exec(context.Background(),
+			`DROP FUNCTION public.read_patients(); DROP VIEW public.old_patients`)
 	})
 	cases := []struct{ claim, sql, code string }{
 		{"a direct identifier is hidden", `SELECT name FROM patients`, "42501"},
 		{"a hidden column cannot filter", `SELECT count(*) FROM patients WHERE ssn LIKE '9%'`, "42501"},
 		{"a hidden column cannot sort", `SELECT age FROM patients ORDER BY name`, "42501"},
 		{"a hidden column cannot join", `SELECT 1 FROM patients p JOIN numbers n ON n.n = p.id`, "42501"},
-		{"a hidden column cannot hide behind an alias", `SELECT q.* FROM (SELECT p.name AS age FROM public.patients p) q`, "42501"},
+		{
+			"a hidden column cannot hide behind an alias",
+			`SELECT q.* FROM (SELECT p.name AS age FROM public.patients p) q`, "42501",
+		},
 		{"a system column is hidden", `SELECT ctid FROM patients`, "42501"},
 		{"the table's oid is hidden", `SELECT p.tableoid FROM patients p`, "42501"},
 		{"a whole row is no value", `SELECT p FROM patients p`, "0A000"},
@@ -119,9 +137,18 @@ func TestRefusals(t *testing.T) {
 		{"a view over a hidden column is refused", `SELECT * FROM old_patients`, "42501"},
 		{"COPY of the table is refused", `COPY patients TO STDOUT`, "42501"},
 		{"COPY of a hidden column is refused", `COPY (SELECT name FROM patients) TO STDOUT`, "42501"},
-		{"COPY into a file of the server is refused", `COPY (SELECT age FROM patients) TO '/tmp/x'`, "42501"},
-		{"EXPLAIN of a hidden column", `EXPLAIN ANALYZE SELECT age FROM patients WHERE name = 'x'`, "42501"},
-		{"EXPLAIN of what keeps rows", `EXPLAIN ANALYZE CREATE TABLE mine AS SELECT age FROM patients`, "0A000"},
+		{
+			"COPY into a file of the server is refused", `COPY (SELECT age FROM patients) TO '/tmp/x'`,
+			"42501",
+		},
+		{
+			"EXPLAIN of a hidden column", `EXPLAIN ANALYZE SELECT age FROM patients WHERE name = 'x'`,
+			"42501",
+		},
+		{
+			"EXPLAIN of what keeps rows", `EXPLAIN ANALYZE CREATE TABLE mine AS SELECT age FROM patients`,
+			"0A000",
+		},
 		{"writing is refused", `DELETE FROM patients`, "42501"},
 		{"updating is refused", `UPDATE patients SET age = 1`, "42501"},
 		{"a lasting table made of it is refused", `CREATE TABLE mine AS SELECT * FROM patients`, "0A000"},
@@ -130,21 +157,32 @@ func TestRefusals(t *testing.T) {
 		{"the tuples cannot be read", `SELECT * FROM tailor_store.tuples_1`, "42501"},
 		{"the partition cannot be read", `SELECT * FROM tailor.chain`, "42501"},
 		{"a release is not read by its own name", `SELECT * FROM tailor_release.chain_1`, "42501"},
-		{"a release is not read through the search path", `SET search_path = tailor_release; SELECT * FROM tailor_release.chain_1`, "42501"},
+		{
+			"a release is not read through the search path",
+			`SET search_path = tailor_release; SELECT * FROM tailor_release.chain_1`, "42501",
+		},
 		{"verifiers cannot be read", `SELECT tailor.verifier('dba')`, "42501"},
-		{"a query in a string reads under the reader's role", `SELECT query_to_xml('SELECT name FROM public.patients', true, true, '')`, "42501"},
+		{
+			"a query in a string reads under the reader's role",
+			`SELECT query_to_xml('SELECT name FROM public.patients', true, true, '')`, "42501",
+		},
 		{"escaped names are recognized", `SELECT U&"n\0061me" FROM U&"p\0061tients"`, "0A000"},
 		{"an unknown column is PostgreSQL's own error", `SELECT nothing FROM patients`, "42703"},
 		{"a syntax error is PostgreSQL's own error", `SELECT age FROM patients WHERE`, "42601"},
-		{"a deep expression is too complex", `SELECT age FROM patients WHERE 1 = ` + strings.Repeat("1+", 40000) + "1", "54001"},
-		{"a long text is too long", `SELECT age FROM patients WHERE sex = '` + strings.Repeat("x", 1<<20) + "'", "54000"},
+		{"a deep expression is too complex", `SELECT age FROM patients WHERE 1 = ` +
+			strings.Repeat("1+", 40000) + "1", "54001"},
+		{"a long text is too long", `SELECT age FROM patients WHERE sex = '` +
+			strings.Repeat("x", 1<<20) + "'", "54000"},
 	}
 	// A new view is known to the proxy a moment later.
 	waitFor(t, func() bool {
 		_, stderr, _ := p.psql(t, user, "-c", "SELECT * FROM old_patients")
 		return strings.Contains(stderr, `"old_patients"`)
 	})
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement} {
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeSimpleProtocol,
+		pgx.QueryExecModeCacheStatement,
+	} {
 		conn := connect(t, p.dsn(user))
 		for _, c := range cases {
 			t.Run(fmt.Sprintf("%s/%s", mode, c.claim), func(t *testing.T) {
@@ -185,13 +223,16 @@ func TestARootOutlivesRestarts(t *testing.T) {
 
 	p = shared.serve(t)
 	again := connect(t, p.dsn(user))
-	before := one[int](t, direct, `SELECT generation FROM tailor.chain WHERE relation = 'patients'::regclass`)
+	before := one[int](t, direct,
+		`SELECT generation FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	shown.answer(t, again, "SELECT token, age, zip, sex FROM patients")
-	after := one[int](t, direct, `SELECT generation FROM tailor.chain WHERE relation = 'patients'::regclass`)
+	after := one[int](t, direct,
+		`SELECT generation FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	if before != after {
 		t.Errorf("asking again after a restart moved the chain from generation %d to %d", before, after)
 	}
-	shown.answer(t, again, "SELECT q.* FROM (SELECT p.token, birth_date, zip FROM public.patients p) q")
+	shown.answer(t, again,
+		"SELECT q.* FROM (SELECT p.token, birth_date, zip FROM public.patients p) q")
 	if least := shown.smallestClass(); least < k {
 		t.Errorf("smallest class of the common refinement: %d, want at least %d", least, k)
 	}
@@ -267,7 +308,8 @@ func TestEachStatementLeavesOneRecordBeforeItsFirstRow(t *testing.T) {
 	// The extended protocol, a prepared statement run twice: two records.
 	for range 2 {
 		var n int
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM patients WHERE age > $1", 40).Scan(&n); err != nil {
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM patients WHERE age > $1", 40).
+			Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -341,7 +383,8 @@ func TestWithoutAuditProtectedQueriesAreRefusedAndOthersPass(t *testing.T) {
 	direct := shared.superuser(t)
 	mustExec(t, direct, "ALTER TABLE tailor.audit_log RENAME TO audit_log_away")
 	restore := func() {
-		_, _ = direct.Exec(context.Background(), "ALTER TABLE IF EXISTS tailor.audit_log_away RENAME TO audit_log")
+		_, _ = direct.Exec(context.Background(),
+			"ALTER TABLE IF EXISTS tailor.audit_log_away RENAME TO audit_log")
 	}
 	t.Cleanup(restore)
 	_, err := conn.Exec(t.Context(), "SELECT age FROM patients")

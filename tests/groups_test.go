@@ -40,10 +40,19 @@ func TestGroupsAreThoseOfTheLabelsThatRowsShow(t *testing.T) {
 		{"of a number", "patients", "age", "age"},
 		{"of a date and a number", "patients", "birth_date, age", "1, 2"},
 		{"of texts with NULL", "patients", "race, sex", "race, sex"},
-		{"of everything, by other names", "patients AS p (born, years)", "p.born AS b, years AS y, sex, p.race, zip", "b, y, sex, p.race, 5"},
+		{
+			"of everything, by other names", "patients AS p (born, years)",
+			"p.born AS b, years AS y, sex, p.race, zip", "b, y, sex, p.race, 5",
+		},
 		{"of a row", "patients", "age, race", "(age, race)"},
-		{"of a join that adds NULL", "zip_city c LEFT JOIN patients p ON p.zip = c.zip AND c.city < 'M'", "p.age, p.race, c.city", "p.age, p.race, c.city"},
-		{"of an arm of UNION ALL", "patients", "age, 1::bigint FROM patients WHERE false UNION ALL SELECT age", "age"},
+		{
+			"of a join that adds NULL", "zip_city c LEFT JOIN patients p ON p.zip = c.zip AND c.city < 'M'",
+			"p.age, p.race, c.city", "p.age, p.race, c.city",
+		},
+		{
+			"of an arm of UNION ALL", "patients",
+			"age, 1::bigint FROM patients WHERE false UNION ALL SELECT age", "age",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.claim, func(t *testing.T) {
@@ -76,16 +85,33 @@ func TestGroupsByNumberAreThoseByValue(t *testing.T) {
 		cases = append(
 			cases,
 			asked{everyKind, column, column + ", count(*), sum(pay)", "kinds", column, "ORDER BY " + column},
-			asked{everyKind, "k." + column, column + " AS it, sum(pay)", "kinds k", "it", "ORDER BY k." + column + " DESC NULLS LAST"},
-			asked{everyKind, "k." + column, "n, k." + column + ", sum(pay)", "generate_series(2390, 2410) n LEFT JOIN kinds k ON pay = n", "n, 2", "ORDER BY n, 2 NULLS FIRST"},
-			asked{everyKind, column, "count(*), x." + column, "(SELECT " + column + ", pay FROM kinds WHERE pay > 700) x", "2", "ORDER BY 2"},
+			asked{
+				everyKind, "k." + column, column + " AS it, sum(pay)", "kinds k", "it",
+				"ORDER BY k." + column + " DESC NULLS LAST",
+			},
+			asked{
+				everyKind, "k." + column, "n, k." + column + ", sum(pay)",
+				"generate_series(2390, 2410) n LEFT JOIN kinds k ON pay = n", "n, 2",
+				"ORDER BY n, 2 NULLS FIRST",
+			},
+			asked{everyKind, column, "count(*), x." + column, "(SELECT " + column + ", pay FROM kinds " +
+				"WHERE pay > 700) x", "2", "ORDER BY 2"},
 		)
 	}
 	cases = append(
 		cases,
-		asked{everyKind, `whole, letters, "exact", p, many`, `whole, letters, "exact", p, many, count(*)`, "kinds", `1, 2, ("exact", p), many`, `ORDER BY whole, letters, "exact", p, many`},
-		asked{everyKind, "whole, long", "whole, long, count(*)", "kinds", "whole, long", "UNION SELECT whole, long, 1 FROM kinds GROUP BY 1, 2 ORDER BY whole, long, count"},
-		asked{everyKind, "whole, day", "DISTINCT ON (kinds.whole) whole, day, sum(pay)", "kinds", "whole, day", "ORDER BY kinds.whole, sum(pay)"},
+		asked{
+			everyKind, `whole, letters, "exact", p, many`, `whole, letters, "exact", p, many, count(*)`,
+			"kinds", `1, 2, ("exact", p), many`, `ORDER BY whole, letters, "exact", p, many`,
+		},
+		asked{
+			everyKind, "whole, long", "whole, long, count(*)", "kinds", "whole, long",
+			"UNION SELECT whole, long, 1 FROM kinds GROUP BY 1, 2 ORDER BY whole, long, count",
+		},
+		asked{
+			everyKind, "whole, day", "DISTINCT ON (kinds.whole) whole, day, sum(pay)", "kinds",
+			"whole, day", "ORDER BY kinds.whole, sum(pay)",
+		},
 	)
 	for _, c := range cases {
 		sql := fmt.Sprintf("SELECT %s FROM %s GROUP BY %s ", c.list, c.from, c.by)
@@ -93,7 +119,8 @@ func TestGroupsByNumberAreThoseByValue(t *testing.T) {
 			byNumber, byValue := sql+c.ending, sql+"HAVING count(ROW("+c.shown+")) > 0 "+c.ending
 			got, want := rowsOf(t, c.conn, byNumber), rowsOf(t, c.conn, byValue)
 			if len(want) < 2 || !slices.Equal(got, want) {
-				t.Errorf("%s\n%d groups, by value %d; the first other than it is to be: %s", c.ending, len(got), len(want), firstOther(got, want))
+				t.Errorf("%s\n%d groups, by value %d; the first other than it is to be: %s", c.ending, len(got),
+					len(want), firstOther(got, want))
 			}
 		})
 	}
@@ -104,18 +131,29 @@ func TestGroupsByNumberAreThoseByValue(t *testing.T) {
 func TestGroupsByNumberAreThoseByLabel(t *testing.T) {
 	conn := connect(t, shared.serve(t).dsn(shared.reader(t)))
 	for _, c := range []struct{ numbers, labels string }{
-		{"SELECT age, count(*), sum(cost) FROM patients GROUP BY age ORDER BY age", "SELECT tailor.label(age), count(*), sum(cost) FROM patients GROUP BY 1"},
 		{
-			"SELECT age, birth_date, race, zip, sex, count(*), sum(cost) FROM patients GROUP BY 1, 2, race, zip, sex ORDER BY age, birth_date DESC",
-			"SELECT tailor.label(age), tailor.label(birth_date), tailor.label(race), tailor.label(zip), tailor.label(sex), count(*), sum(cost) FROM patients GROUP BY 1, 2, 3, 4, 5",
+			"SELECT age, count(*), sum(cost) FROM patients GROUP BY age ORDER BY age",
+			"SELECT tailor.label(age), count(*), sum(cost) FROM patients GROUP BY 1",
 		},
 		{
-			"SELECT c.city, p.race, p.zip, count(*) FROM zip_city c LEFT JOIN patients p ON p.zip = c.zip AND c.city < 'M' GROUP BY 1, 2, 3",
-			"SELECT c.city, tailor.label(p.race), tailor.label(p.zip), count(*) FROM zip_city c LEFT JOIN patients p ON p.zip = c.zip AND c.city < 'M' GROUP BY 1, 2, 3",
+			"SELECT age, birth_date, race, zip, sex, count(*), sum(cost) FROM patients GROUP BY 1, 2, " +
+				"race, zip, sex ORDER BY age, birth_date DESC",
+			"SELECT tailor.label(age), tailor.label(birth_date), tailor.label(race), tailor.label(zip), " +
+				"tailor.label(sex), count(*), sum(cost) FROM patients GROUP BY 1, 2, 3, 4, 5",
 		},
-		{"SELECT DISTINCT age, p.sex FROM patients p ORDER BY p.sex, age", "SELECT tailor.label(age), tailor.label(sex) FROM patients GROUP BY 1, 2"},
 		{
-			"SELECT * FROM (SELECT age, n FROM (SELECT tailor.label(zip) AS age, count(*) AS n FROM patients GROUP BY 1) q) x",
+			"SELECT c.city, p.race, p.zip, count(*) FROM zip_city c LEFT JOIN patients p ON p.zip = c.zip " +
+				"AND c.city < 'M' GROUP BY 1, 2, 3",
+			"SELECT c.city, tailor.label(p.race), tailor.label(p.zip), count(*) FROM zip_city c LEFT JOIN " +
+				"patients p ON p.zip = c.zip AND c.city < 'M' GROUP BY 1, 2, 3",
+		},
+		{
+			"SELECT DISTINCT age, p.sex FROM patients p ORDER BY p.sex, age",
+			"SELECT tailor.label(age), tailor.label(sex) FROM patients GROUP BY 1, 2",
+		},
+		{
+			"SELECT * FROM (SELECT age, n FROM (SELECT tailor.label(zip) AS age, count(*) AS n FROM " +
+				"patients GROUP BY 1) q) x",
 			"SELECT zip, count(*) FROM patients GROUP BY zip",
 		},
 	} {
@@ -128,8 +166,10 @@ func TestGroupsByNumberAreThoseByLabel(t *testing.T) {
 	}
 	// Where rows have been merged by value, or a column is computed with, values are shown.
 	for _, sql := range []string{
-		"SELECT age, n FROM (SELECT age, count(*) AS n FROM patients GROUP BY age) q", "SELECT age FROM patients UNION SELECT 3",
-		"SELECT age, avg(age) FROM patients GROUP BY age", "SELECT age, count(*) FROM patients GROUP BY age HAVING age > 30",
+		"SELECT age, n FROM (SELECT age, count(*) AS n FROM patients GROUP BY age) q",
+		"SELECT age FROM patients UNION SELECT 3",
+		"SELECT age, avg(age) FROM patients GROUP BY age",
+		"SELECT age, count(*) FROM patients GROUP BY age HAVING age > 30",
 		"SELECT age, count(*) FROM patients GROUP BY ROLLUP (age)",
 	} {
 		rows, err := conn.Query(t.Context(), sql)
@@ -177,7 +217,8 @@ func TestGroupsByAParentsColumnShowLabels(t *testing.T) {
 		// What computes with the column, or merges rows otherwise, is by values.
 		for _, sql := range []string{
 			"SELECT DISTINCT p.age %s", "SELECT p.age, p.age + 1, count(*) %s GROUP BY p.age",
-			"SELECT q.age FROM (SELECT p.age, count(*) %s GROUP BY p.age) q", "SELECT p.sex, count(*) %s GROUP BY ROLLUP (p.sex)",
+			"SELECT q.age FROM (SELECT p.age, count(*) %s GROUP BY p.age) q",
+			"SELECT p.sex, count(*) %s GROUP BY ROLLUP (p.sex)",
 			"SELECT p.age, count(*) %s GROUP BY p.age HAVING p.age > 40",
 		} {
 			for _, row := range rowsOf(t, conn, fmt.Sprintf(sql, join)) {
@@ -188,7 +229,8 @@ func TestGroupsByAParentsColumnShowLabels(t *testing.T) {
 			}
 		}
 	}
-	ages := rowsOf(t, conn, "SELECT p.age, count(*) FROM patients p JOIN visits v ON v.patient_id = p.id GROUP BY p.age ORDER BY p.age")
+	ages := rowsOf(t, conn, "SELECT p.age, count(*) FROM patients p JOIN visits v ON v.patient_id = "+
+		"p.id GROUP BY p.age ORDER BY p.age")
 	coarse := 0
 	for _, row := range ages {
 		if strings.ContainsAny(row, "-*") {

@@ -32,7 +32,9 @@ var binary, raced string
 
 // sessionsMeet are the tests whose proxies run with the race detector: those of many
 // sessions at once, of what they share and of how they end. With TAILOR_SOAK=1 all do.
-var sessionsMeet = regexp.MustCompile(`Pool|Shar|Cancel|Kill|Load|Rush|AtOnce|InARow|Pipeline|Session|Clients|Connection|Login|Reload|HangUp|Wait|Peer|Overt|Record|Copy|Leave|Many`)
+var sessionsMeet = regexp.MustCompile(
+	`Pool|Shar|Cancel|Kill|Load|Rush|AtOnce|InARow|Pipeline|Session|Clients|Connection|Login|` +
+		`Reload|HangUp|Wait|Peer|Overt|Record|Copy|Leave|Many`)
 
 // proxyFor is the tailor that a test's proxy runs.
 func proxyFor(t *testing.T) string {
@@ -76,7 +78,8 @@ func run(m *testing.M) (int, error) {
 	stands = dir
 	// A tailor with the race detector reports what it finds when it finds it,
 	// and would then sleep for a second each time it ends.
-	if err := os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0")); err != nil {
+	if err := os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+
+		" atexit_sleep_ms=0")); err != nil {
 		return 1, err
 	}
 	binary, raced = filepath.Join(dir, "tailor"), filepath.Join(dir, "raced", "tailor")
@@ -184,7 +187,8 @@ func (s *testCluster) prepare(ctx context.Context) error {
 	defer func() { _ = conn.Close(ctx) }()
 	// PostgreSQL 14 lets everybody make functions in the schema public, as later ones do not.
 	if _, err := conn.Exec(ctx, `REVOKE CREATE ON SCHEMA public FROM PUBLIC;
-GRANT CREATE ON SCHEMA public TO dba; GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba`); err != nil {
+GRANT CREATE ON SCHEMA public TO dba; GRANT tailor_admin TO dba;
+    SET SESSION AUTHORIZATION dba`); err != nil {
 		return err
 	}
 	if _, err := conn.Exec(ctx, demodata.Schema); err != nil {
@@ -228,7 +232,8 @@ func (s *testCluster) reader(t *testing.T) string {
 	}
 	conn := s.superuser(t)
 	if !one[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, name) {
-		mustExec(t, conn, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%s'`, pgx.Identifier{name}.Sanitize(), name))
+		mustExec(t, conn, fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%s'`,
+			pgx.Identifier{name}.Sanitize(), name))
 		mustExec(t, conn, `CALL tailor.grant_reader($1)`, name)
 	}
 	return name
@@ -260,7 +265,8 @@ func (s *testCluster) serve(t *testing.T, flags ...string) *testProxy {
 // serveBinary is serve with a tailor of the caller's.
 func (s *testCluster) serveBinary(t *testing.T, binary string, flags ...string) *testProxy {
 	t.Helper()
-	p := &testProxy{testCluster: s, log: &safeBuffer{}, auditTo: filepath.Join(t.TempDir(), "audit.jsonl"), database: "hospital"}
+	p := &testProxy{testCluster: s, log: &safeBuffer{}, auditTo: filepath.Join(t.TempDir(),
+		"audit.jsonl"), database: "hospital"}
 	args := append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),
 		"--service-dsn", s.cluster.ServiceDSN("hospital"), "--audit-log", p.auditTo,
@@ -304,16 +310,20 @@ func (p *testProxy) kill() {
 }
 
 func (p *testProxy) dsn(user string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable&application_name=psql", user, user, p.address, p.database)
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable&application_name=psql", user, user,
+		p.address, p.database)
 }
 
 // psql runs one command line of psql and returns what it printed.
-func (p *testProxy) psql(t *testing.T, user string, args ...string) (stdout, stderr string, ok bool) {
+func (p *testProxy) psql(
+	t *testing.T, user string, args ...string,
+) (stdout, stderr string, ok bool) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(p.address)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "psql", append([]string{"-X", "-h", host, "-p", port, "-U", user, p.database}, args...)...)
+	cmd := exec.CommandContext(ctx, "psql",
+		append([]string{"-X", "-h", host, "-p", port, "-U", user, p.database}, args...)...)
 	cmd.Env = append(os.Environ(), "PGPASSWORD="+user, "PGSSLMODE=disable")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

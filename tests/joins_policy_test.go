@@ -19,7 +19,9 @@ import (
 // their own.
 func joined(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), `SELECT e.note, p.age, p.zip, e.day FROM patients p JOIN encounters e ON p.id = e.patient_id`, pgx.QueryExecModeSimpleProtocol)
+	rows, err := conn.Query(t.Context(),
+		`SELECT e.note, p.age, p.zip, e.day FROM patients p JOIN encounters e ON p.id = e.patient_id`,
+		pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +71,16 @@ func TestJoinsFollowTheCopyOfTheChild(t *testing.T) {
 	c := newClinic(t, "joins_epochs", 5, 5, crowd)
 	conn := connect(t, c.dsn("researcher"))
 	before := joined(t, conn)
-	allPeople, allRows := "SELECT count(*) FROM patients", "SELECT count(*) FROM patients p JOIN encounters e ON p.id = e.patient_id"
+	allPeople, allRows := "SELECT count(*) FROM patients",
+		"SELECT count(*) FROM patients p JOIN encounters e ON p.id = e.patient_id"
 	people, rows := one[int](t, conn, allPeople), len(before)
 	mustExec(t, c.direct, `UPDATE patients SET age = 119, zip = '99999' WHERE id % 3 = 0;
-		INSERT INTO patients SELECT id + 1000, name, birth_date, age, sex, zip, diagnosis || ' again', cost, "Odd Name" FROM patients WHERE id % 3 = 1;
-		INSERT INTO encounters SELECT id + 100000, patient_id + 1000, day, kind, fee, note || ' again' FROM encounters WHERE patient_id % 3 = 1`)
-	moved := `SELECT count(*) FROM patients p JOIN encounters e ON p.id = e.patient_id WHERE p.zip >= '9'`
+		INSERT INTO patients SELECT id + 1000, name, birth_date, age, sex, zip, diagnosis || ' again',
+			cost, "Odd Name" FROM patients WHERE id % 3 = 1;
+		INSERT INTO encounters SELECT id + 100000, patient_id + 1000, day, kind, fee, note || ' again'
+			FROM encounters WHERE patient_id % 3 = 1`)
+	moved := `SELECT count(*) FROM patients p JOIN encounters e ON p.id = e.patient_id ` +
+		`WHERE p.zip >= '9'`
 	newRows := one[int](t, c.direct, `SELECT count(*) FROM encounters WHERE patient_id > 1000`)
 
 	mustExec(t, c.direct, `CALL tailor.refresh('public.patients')`)
@@ -91,23 +97,29 @@ func TestJoinsFollowTheCopyOfTheChild(t *testing.T) {
 	if len(after) != rows+newRows {
 		t.Errorf("%d rows of joins, want %d", len(after), rows+newRows)
 	}
-	if kept := slices.DeleteFunc(after, func(row string) bool { return strings.Contains(row, " again") }); !slices.Equal(kept, before) {
+	if kept := slices.DeleteFunc(after, func(row string) bool {
+		return strings.Contains(row, " again")
+	}); !slices.Equal(kept, before) {
 		t.Error("who was shown in joins is shown otherwise after a refresh")
 	}
 	if n := one[int](t, conn, moved); n != 0 {
 		t.Errorf("%d rows of people who were shown before they moved are shown where they are", n)
 	}
-	mustExec(t, c.direct, `BEGIN; CALL tailor.forget_chains('public.patients'); CALL tailor.forget_chains('public.encounters'); COMMIT`)
+	mustExec(t, c.direct,
+		`BEGIN; CALL tailor.forget_chains('public.patients'); `+
+			`CALL tailor.forget_chains('public.encounters'); COMMIT`)
 	answeredSoon(t, conn, allRows)
 	// A few share a block with people who live elsewhere.
-	if got, all := one[int](t, conn, moved), one[int](t, c.direct, moved); got < all*9/10 || got > all {
+	if got, all := one[int](t, conn, moved), one[int](t, c.direct, moved); got < all*9/10 ||
+		got > all {
 		t.Errorf("%d rows of people who moved, of %d", got, all)
 	}
 	awaitTakenIn(t, c.direct, "patients", conn)
 
 	// Another proxy, and one after a crash, see the same chain.
 	mine := joined(t, conn)
-	blocks := one[int](t, c.direct, `SELECT blocks FROM tailor.chain WHERE relation = 'encounters'::regclass`)
+	blocks := one[int](t, c.direct,
+		`SELECT blocks FROM tailor.chain WHERE relation = 'encounters'::regclass`)
 	second := serveDatabase(t, "joins_epochs")
 	if !slices.Equal(joined(t, connect(t, second.dsn("researcher"))), mine) {
 		t.Error("a second proxy answers differently")
@@ -117,7 +129,8 @@ func TestJoinsFollowTheCopyOfTheChild(t *testing.T) {
 	if !slices.Equal(joined(t, connect(t, third.dsn("researcher"))), mine) {
 		t.Error("after a crash answers are others")
 	}
-	if now := one[int](t, c.direct, `SELECT blocks FROM tailor.chain WHERE relation = 'encounters'::regclass`); now != blocks {
+	if now := one[int](t, c.direct,
+		`SELECT blocks FROM tailor.chain WHERE relation = 'encounters'::regclass`); now != blocks {
 		t.Errorf("%d blocks, then %d", blocks, now)
 	}
 	if least := one[int](t, c.direct, `SELECT min(min_block) FROM tailor.chain`); least < 5 {
@@ -133,9 +146,13 @@ func TestJoinsWaitForTheParentsPolicy(t *testing.T) {
 	conn := connect(t, c.dsn("researcher"))
 	answeredSoon(t, conn, aJoin)
 
-	mustExec(t, c.direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [20, 40], "lower": 0, "upper": 119}')`)
+	mustExec(t, c.direct,
+		`CALL tailor.define_hierarchy('age', 'interval', `+
+			`'{"widths": [20, 40], "lower": 0, "upper": 119}')`)
 	answeredSoon(t, conn, aJoin) // a hierarchy is in force once it has been activated
-	mustExec(t, c.direct, `CALL tailor.protect('public.patients', subject => 'id', k => 9); CALL tailor.activate('public.patients')`)
+	mustExec(t, c.direct,
+		`CALL tailor.protect('public.patients', subject => 'id', k => 9); `+
+			`CALL tailor.activate('public.patients')`)
 	refused := refusedSoon(t, conn, aJoin, "KA004")
 	if !strings.Contains(refused.Hint, "tailor.activate('public.encounters')") {
 		t.Errorf("the hint does not say what to call: %s", refused.Hint)
@@ -144,7 +161,8 @@ func TestJoinsWaitForTheParentsPolicy(t *testing.T) {
 	refusedAs(t, c.direct, `CALL tailor.refresh('public.encounters')`, "55000")
 	mustExec(t, c.direct, `CALL tailor.activate('public.encounters')`)
 	answeredSoon(t, conn, aJoin)
-	if least := one[int](t, c.direct, `SELECT min_block FROM tailor.chain WHERE relation = 'encounters'::regclass`); least < 9 {
+	if least := one[int](t, c.direct,
+		`SELECT min_block FROM tailor.chain WHERE relation = 'encounters'::regclass`); least < 9 {
 		t.Errorf("a join has blocks of %d subjects, and its parent k = 9", least)
 	}
 
@@ -159,13 +177,16 @@ func TestJoinsWaitForTheParentsPolicy(t *testing.T) {
 	if _, err := conn.Prepare(t.Context(), "kept", aJoin); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, c.direct, `CALL tailor.seed('public.patients', '[["age"]]'); CALL tailor.activate('public.patients')`)
+	mustExec(t, c.direct,
+		`CALL tailor.seed('public.patients', '[["age"]]'); CALL tailor.activate('public.patients')`)
 	refusedSoon(t, conn, "kept", "0A000")
 	answeredSoon(t, conn, aJoin) // it lends the same as before
 
 	mustExec(t, c.direct, `CALL tailor.forget_chains('public.encounters')`)
 	answeredSoon(t, conn, aJoin)
-	mustExec(t, c.direct, `DELETE FROM tailor.protection WHERE relation = 'patients'::regclass; SELECT nextval('tailor.catalog_version'); SELECT pg_notify('tailor', 'policies')`)
+	mustExec(t, c.direct,
+		`DELETE FROM tailor.protection WHERE relation = 'patients'::regclass; `+
+			`SELECT nextval('tailor.catalog_version'); SELECT pg_notify('tailor', 'policies')`)
 	refusedSoon(t, conn, aJoin, "42501")
 	answeredSoon(t, conn, "SELECT day, kind FROM encounters")
 }
@@ -189,32 +210,43 @@ func TestWhatLendsMustBeWhole(t *testing.T) {
 	waitFor(t, func() bool { return countNow(conn, "SELECT count(*) FROM encounters") == len(before) })
 
 	// A schedule's refresh reads, and therefore locks, the parent too.
-	epoch := one[int](t, c.direct, `SELECT epoch FROM tailor.protection WHERE relation = 'encounters'::regclass`)
-	mustExec(t, c.direct, `CALL tailor.schedule('public.encounters', '24 hours'); UPDATE tailor.schedule SET due = now()`)
+	epoch := one[int](t, c.direct,
+		`SELECT epoch FROM tailor.protection WHERE relation = 'encounters'::regclass`)
+	mustExec(t, c.direct,
+		`CALL tailor.schedule('public.encounters', '24 hours'); UPDATE tailor.schedule SET due = now()`)
 	waitFor(t, func() bool {
-		return one[int](t, c.direct, `SELECT epoch FROM tailor.protection WHERE relation = 'encounters'::regclass`) > epoch
+		return one[int](t, c.direct,
+			`SELECT epoch FROM tailor.protection WHERE relation = 'encounters'::regclass`) > epoch
 	})
 }
 
 // TestWhoLends: the parent has to be active before its child, and to belong to
 // who activates the child; without it the child is answered and joins say why not.
 func TestWhoLends(t *testing.T) {
-	conn := makeDatabase(t, "joins_owners", `CREATE TABLE people (id int PRIMARY KEY, age int, UNIQUE (id, age));
+	conn := makeDatabase(t, "joins_owners",
+		`CREATE TABLE people (id int PRIMARY KEY, age int, UNIQUE (id, age));
 		CREATE TABLE events (person int NOT NULL REFERENCES people, day int);
-		INSERT INTO people SELECT g, g % 90 FROM generate_series(1, 200) g; INSERT INTO events SELECT g % 200 + 1, g % 28 FROM generate_series(1, 600) g`)
+		INSERT INTO people SELECT g, g % 90 FROM generate_series(1, 200) g;
+			INSERT INTO events SELECT g % 200 + 1, g % 28 FROM generate_series(1, 600) g`)
 	if err := shared.install(t.Context(), "joins_owners"); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, conn, `CREATE ROLE joins_clerk LOGIN PASSWORD 'clerk'; GRANT tailor_admin TO joins_clerk;
+	mustExec(t, conn, `CREATE ROLE joins_clerk LOGIN PASSWORD 'clerk';
+		GRANT tailor_admin TO joins_clerk;
 		GRANT CREATE ON SCHEMA public TO joins_clerk; ALTER TABLE events OWNER TO joins_clerk;
-		CALL tailor.define_hierarchy('years', 'interval', '{"widths": [10, 30], "lower": 0, "upper": 119}');
-		CALL tailor.protect('public.people', subject => 'id', k => 5); CALL tailor.classify('public.people', 'age', 'quasi_identifier', hierarchy => 'years');
-		CALL tailor.protect('public.events', subject => 'person', k => 5); CALL tailor.classify('public.events', 'day', 'quasi_identifier', hierarchy => 'years');
-		CALL tailor.grant_reader('researcher'); CALL tailor.activate('public.events'); CALL tailor.activate('public.people')`)
+		CALL tailor.define_hierarchy('years', 'interval',
+			'{"widths": [10, 30], "lower": 0, "upper": 119}');
+		CALL tailor.protect('public.people', subject => 'id', k => 5);
+			CALL tailor.classify('public.people', 'age', 'quasi_identifier', hierarchy => 'years');
+		CALL tailor.protect('public.events', subject => 'person', k => 5);
+			CALL tailor.classify('public.events', 'day', 'quasi_identifier', hierarchy => 'years');
+		CALL tailor.grant_reader('researcher'); CALL tailor.activate('public.events');
+			CALL tailor.activate('public.people')`)
 	p := serveDatabase(t, "joins_owners")
 	reader := connect(t, p.dsn("researcher"))
 	join := `SELECT p.age, e.day FROM people p JOIN events e ON e.person = p.id`
-	if hint := refusedAs(t, reader, join, "KA004").Hint; !strings.Contains(hint, "activate('public.events')") {
+	if hint := refusedAs(t, reader, join, "KA004").Hint; !strings.Contains(hint,
+		"activate('public.events')") {
 		t.Errorf("a child that was activated before its parent: %s", hint)
 	}
 	answeredSoon(t, reader, `SELECT day FROM events`)
@@ -223,13 +255,16 @@ func TestWhoLends(t *testing.T) {
 	mustExec(t, clerk, `SET SESSION AUTHORIZATION joins_clerk`)
 	mustExec(t, clerk, `CALL tailor.activate('public.events')`)
 	refusedSoon(t, reader, join, "KA004")
-	if lent := one[bool](t, conn, `SELECT policy ? 'parent' FROM tailor.policies WHERE relation = 'events'::regclass`); lent {
+	if lent := one[bool](t, conn,
+		`SELECT policy ? 'parent' FROM tailor.policies WHERE relation = 'events'::regclass`); lent {
 		t.Error("a table was lent to somebody who does not own it")
 	}
-	mustExec(t, conn, `CALL tailor.forget_chains('public.events')`) // it had no dimensions of its parent
+	// it had no dimensions of its parent
+	mustExec(t, conn, `CALL tailor.forget_chains('public.events')`)
 	mustExec(t, conn, `CALL tailor.activate('public.events')`)
 	answeredSoon(t, reader, join)
-	if refused := refusedAs(t, clerk, `CALL tailor.refresh('public.events')`, "42501"); !strings.Contains(refused.Message, "people") {
+	if refused := refusedAs(t, clerk, `CALL tailor.refresh('public.events')`,
+		"42501"); !strings.Contains(refused.Message, "people") {
 		t.Errorf("a refresh by somebody else: %s", refused.Message)
 	}
 
@@ -241,26 +276,32 @@ func TestWhoLends(t *testing.T) {
 	refusedAs(t, conn, `CALL tailor.activate('public.events')`, "42701")
 	mustExec(t, conn, `ALTER TABLE events DROP "people.age"`)
 
-	mustExec(t, conn, `CALL tailor.chain_scope('public.events', 'project'); CALL tailor.forget_chains('public.events'); CALL tailor.activate('public.events')`)
+	mustExec(t, conn, `CALL tailor.chain_scope('public.events', 'project'); `+
+		`CALL tailor.forget_chains('public.events'); CALL tailor.activate('public.events')`)
 	refusedSoon(t, reader, join, "0A000")
 }
 
 // TestOtherLinksBetweenQuasiIdentifiersAreRefused: along anything but the
 // subjects' keys a join would be of a relation that no chain has.
 func TestOtherLinksBetweenQuasiIdentifiersAreRefused(t *testing.T) {
-	conn := makeDatabase(t, "joins_links", `CREATE TABLE people (id int PRIMARY KEY, age int, code int UNIQUE, UNIQUE (id, age));
-		CREATE TABLE pairs (person int, age int, day int, FOREIGN KEY (person, age) REFERENCES people (id, age));
+	conn := makeDatabase(t, "joins_links",
+		`CREATE TABLE people (id int PRIMARY KEY, age int, code int UNIQUE, UNIQUE (id, age));
+		CREATE TABLE pairs (person int, age int, day int, FOREIGN KEY (person, age) REFERENCES people
+			(id, age));
 		CREATE TABLE doctors (id int PRIMARY KEY, person int REFERENCES people, day int);
 		CREATE TABLE codes (id int PRIMARY KEY REFERENCES people (code), day int);`)
 	if err := shared.install(t.Context(), "joins_links"); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, conn, `CALL tailor.define_hierarchy('years', 'interval', '{"widths": [10, 30], "lower": 0, "upper": 119}');
-		CALL tailor.protect('public.people', subject => 'id', k => 2); CALL tailor.classify('public.people', 'age', 'quasi_identifier', hierarchy => 'years');
+	mustExec(t, conn, `CALL tailor.define_hierarchy('years', 'interval',
+		'{"widths": [10, 30], "lower": 0, "upper": 119}');
+		CALL tailor.protect('public.people', subject => 'id', k => 2);
+			CALL tailor.classify('public.people', 'age', 'quasi_identifier', hierarchy => 'years');
 		CALL tailor.activate('public.people')`)
 	for table, subject := range map[string]string{"pairs": "person", "doctors": "id", "codes": "id"} {
 		mustExec(t, conn, fmt.Sprintf(`CALL tailor.protect('public.%[1]s', subject => '%[2]s', k => 2);
-			CALL tailor.classify('public.%[1]s', 'day', 'quasi_identifier', hierarchy => 'years')`, table, subject))
+			CALL tailor.classify('public.%[1]s', 'day', 'quasi_identifier', hierarchy => 'years')`, table,
+			subject))
 		refusedAs(t, conn, fmt.Sprintf(`CALL tailor.activate('public.%s')`, table), "0A000")
 	}
 }
@@ -270,7 +311,8 @@ func TestOtherLinksBetweenQuasiIdentifiersAreRefused(t *testing.T) {
 func TestJoinsAreRecorded(t *testing.T) {
 	c := newClinic(t, "joins_audit", 5, 5, crowd)
 	conn := connect(t, c.dsn("researcher"))
-	answeredSoon(t, conn, "SELECT p.age, e.kind FROM patients p JOIN encounters e ON p.id = e.patient_id WHERE p.sex = 'male'")
+	answeredSoon(t, conn, "SELECT p.age, e.kind FROM patients p JOIN encounters e ON p.id = "+
+		"e.patient_id WHERE p.sex = 'male'")
 	var last struct {
 		Relations []string
 		Stages    []struct {
@@ -286,11 +328,15 @@ func TestJoinsAreRecorded(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
 		t.Fatal(err)
 	}
-	if slices.Sort(last.Relations); !slices.Equal(last.Relations, []string{"public.encounters", "public.patients"}) {
+	if slices.Sort(last.Relations); !slices.Equal(last.Relations, []string{
+		"public.encounters",
+		"public.patients",
+	}) {
 		t.Errorf("relations: %q", last.Relations)
 	}
 	final := last.Stages[len(last.Stages)-1]
-	if final.Table != "public.encounters" || !slices.Contains(final.Qids, "patients.sex") || !slices.Contains(final.Qids, "patients.age") || !slices.Contains(final.Qids, "kind") {
+	if final.Table != "public.encounters" || !slices.Contains(final.Qids, "patients.sex") ||
+		!slices.Contains(final.Qids, "patients.age") || !slices.Contains(final.Qids, "kind") {
 		t.Errorf("the last stage: %+v", final)
 	}
 	text := answerOf(t, conn, "", "EXPLAIN (TAILOR) "+aJoin, false)
@@ -305,7 +351,9 @@ func TestJoinsAreRecorded(t *testing.T) {
 		{"doctor", "--dsn", dsn}, // finds a test server's pg_hba.conf wanting
 	} {
 		out, errs, code := tailor(t, args...)
-		if (code != 0 && args[0] != "doctor") || strings.Contains(out, "checks not made") && !strings.Contains(out, " 0 checks not made") || strings.Contains(out+errs, "patients.age") {
+		if (code != 0 && args[0] != "doctor") ||
+			strings.Contains(out, "checks not made") && !strings.Contains(out, " 0 checks not made") ||
+			strings.Contains(out+errs, "patients.age") {
 			t.Errorf("tailor %s: %d\n%s%s", args[:2], code, out, errs)
 		}
 	}
@@ -318,7 +366,8 @@ func TestJoinsAreRecorded(t *testing.T) {
 	if err := shared.install(t.Context(), "joins_applied"); err != nil {
 		t.Fatal(err)
 	}
-	if out, errs, code := tailor(t, "policy", "apply", "--dsn", shared.cluster.SuperuserDSN("joins_applied"), file); code != 0 {
+	if out, errs, code := tailor(t, "policy", "apply", "--dsn",
+		shared.cluster.SuperuserDSN("joins_applied"), file); code != 0 {
 		t.Fatalf("apply: %s%s", out, errs)
 	}
 	answeredSoon(t, connect(t, serveDatabase(t, "joins_applied").dsn("researcher")), aJoin)
@@ -340,8 +389,12 @@ func TestRefusedJoinsAreRefused(t *testing.T) {
 		t.Error("a refused statement changed a chain")
 	}
 	// The views behind a join answer nothing without a ticket.
-	direct := connect(t, fmt.Sprintf("postgres://researcher:researcher@%s/joins_refused?sslmode=disable", shared.cluster.Address()))
-	for _, view := range rowsOf(t, c.direct, `SELECT 'tailor_release.' || quote_ident(viewname) FROM pg_views WHERE schemaname = 'tailor_release'`) {
+	direct := connect(t,
+		fmt.Sprintf("postgres://researcher:researcher@%s/joins_refused?sslmode=disable",
+			shared.cluster.Address()))
+	for _, view := range rowsOf(t, c.direct,
+		`SELECT 'tailor_release.' || quote_ident(viewname) FROM pg_views `+
+			`WHERE schemaname = 'tailor_release'`) {
 		refusedAs(t, direct, "SELECT * FROM "+view, "42501")
 	}
 }

@@ -19,8 +19,10 @@ func TestWhereNothingIsGeneralizedJoinsArePostgreSQLsOwn(t *testing.T) {
 	labels := connect(t, c.dsn("researcher"))
 	values := connect(t, c.dsn("researcher"))
 	rowsOf(t, values, "SET tailor.representation = 'value'")
-	rowsOf(t, labels, `SELECT p.birth_date, p.age, p.sex, p.zip, p."Odd Name", e.day, e.kind FROM patients p JOIN encounters e ON p.id = e.patient_id`,
-		`SELECT p.birth_date, p.age, p.sex, p.zip, p."Odd Name" FROM patients p JOIN stays s USING (id)`, `SELECT sex FROM patients`)
+	rowsOf(t, labels, `SELECT p.birth_date, p.age, p.sex, p.zip, p."Odd Name", e.day, e.kind `+
+		`FROM patients p JOIN encounters e ON p.id = e.patient_id`,
+		`SELECT p.birth_date, p.age, p.sex, p.zip, p."Odd Name" FROM patients p JOIN stays s USING (id)`,
+		`SELECT sex FROM patients`)
 	compared := 0
 	for name, text := range joinCorpus(t, "release") {
 		if strings.HasPrefix(name, "star") {
@@ -34,7 +36,8 @@ func TestWhereNothingIsGeneralizedJoinsArePostgreSQLsOwn(t *testing.T) {
 		if got := answerOf(t, values, name, text, true); got != want {
 			t.Errorf("%s: %s\ngot\n%.600s\nwant\n%.600s", name, text, got, want)
 		}
-		if got, want := answerOf(t, labels, name, text, false), answerOf(t, c.direct, name, text, false); got != want {
+		if got, want := answerOf(t, labels, name, text, false),
+			answerOf(t, c.direct, name, text, false); got != want {
 			t.Errorf("%s as labels: %s\ngot\n%.600s\nwant\n%.600s", name, text, got, want)
 		}
 	}
@@ -50,7 +53,9 @@ type shownRow map[string][]string
 
 // askAtRandom asks for columns of joins and of the child alone in one chain,
 // and of the parent alone in another, and keeps what each row was shown with.
-func askAtRandom(t *testing.T, conn *pgx.Conn, r *rand.Rand, encounters, people map[string]shownRow) {
+func askAtRandom(
+	t *testing.T, conn *pgx.Conn, r *rand.Rand, encounters, people map[string]shownRow,
+) {
 	t.Helper()
 	ofParent := []string{"birth_date", "age", "sex", "zip", `"Odd Name"`}
 	ofChild := []string{"day", "kind"}
@@ -76,7 +81,8 @@ func askAtRandom(t *testing.T, conn *pgx.Conn, r *rand.Rand, encounters, people 
 			list = append(list, "e."+c)
 		}
 		form := []string{
-			"patients p JOIN encounters e ON p.id = e.patient_id", "encounters e LEFT JOIN patients p ON e.patient_id = p.id",
+			"patients p JOIN encounters e ON p.id = e.patient_id",
+			"encounters e LEFT JOIN patients p ON e.patient_id = p.id",
 			"patients p, encounters e WHERE p.id = e.patient_id",
 		}[r.IntN(3)]
 		sql = "SELECT e.note, " + strings.Join(list, ", ") + " FROM " + form
@@ -120,7 +126,9 @@ func histories(rows []shownRow, column string) []int {
 // assertCrowded asserts that each set of rows which cannot be told apart by
 // any set of columns, over all answers, is of at least k subjects. It returns
 // how many sets all columns together make.
-func assertCrowded(t *testing.T, rows map[string]shownRow, subjectOf map[string]string, k int, columns ...string) (classes int) {
+func assertCrowded(
+	t *testing.T, rows map[string]shownRow, subjectOf map[string]string, k int, columns ...string,
+) (classes int) {
 	t.Helper()
 	var shown []shownRow
 	var subject []string
@@ -164,7 +172,9 @@ func TestJoinedAnswersTogetherHoldKSubjects(t *testing.T) {
 	subjectOf := make(map[string]string)
 	encounters, people := make(map[string]shownRow), make(map[string]shownRow)
 	var name, subject string
-	rows, err := c.direct.Query(t.Context(), `SELECT note, 'patient ' || patient_id FROM encounters UNION ALL SELECT diagnosis, diagnosis FROM patients`)
+	rows, err := c.direct.Query(t.Context(),
+		`SELECT note, 'patient ' || patient_id FROM encounters UNION ALL SELECT diagnosis, diagnosis `+
+			`FROM patients`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +204,8 @@ func TestJoinedAnswersTogetherHoldKSubjects(t *testing.T) {
 		joined := assertCrowded(t, encounters, subjectOf, k, all...)
 		alone := assertCrowded(t, people, subjectOf, k, "birth_date", "age", "sex", "zip", `"Odd Name"`)
 		if joined < 10 || alone < 10 {
-			t.Errorf("answers told %d classes of encounters and %d of patients apart: too few to check anything", joined, alone)
+			t.Errorf("answers told %d classes of encounters and %d of patients apart: too few to check "+
+				"anything", joined, alone)
 		}
 		t.Logf("reader %d: %d classes of joined rows, %d of patients", seed, joined, alone)
 	}
@@ -211,12 +222,15 @@ func TestJoinedAnswersKeepWhatTheyCount(t *testing.T) {
 		"SELECT count(*), sum(fee) FROM encounters e",
 		"SELECT count(*) FROM patients p JOIN stays s USING (id)",
 	} {
-		if got, want := answerOf(t, conn, "", sql, true), answerOf(t, c.direct, "", sql, true); got != want {
+		if got, want := answerOf(t, conn, "", sql, true),
+			answerOf(t, c.direct, "", sql, true); got != want {
 			t.Errorf("%s: got %s, want %s", sql, got, want)
 		}
 	}
 	truth := make(map[string][]string)
-	rows, err := c.direct.Query(t.Context(), `SELECT e.note, p.age::text, p.zip, e.day::text FROM patients p JOIN encounters e ON p.id = e.patient_id`)
+	rows, err := c.direct.Query(t.Context(),
+		`SELECT e.note, p.age::text, p.zip, e.day::text FROM patients p JOIN encounters e `+
+			`ON p.id = e.patient_id`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +241,9 @@ func TestJoinedAnswersKeepWhatTheyCount(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	rows, err = conn.Query(t.Context(), `SELECT e.note, p.age, p.zip, e.day FROM patients p JOIN encounters e ON p.id = e.patient_id`, pgx.QueryExecModeSimpleProtocol)
+	rows, err = conn.Query(t.Context(),
+		`SELECT e.note, p.age, p.zip, e.day FROM patients p JOIN encounters e ON p.id = e.patient_id`,
+		pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		t.Fatal(err)
 	}

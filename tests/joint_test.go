@@ -44,8 +44,11 @@ type cohort struct{ people, codes string }
 func enroll(t *testing.T, owner *pgx.Conn, name string, n int) cohort {
 	t.Helper()
 	c := cohort{name, name + "_codes"}
-	mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (id bigint PRIMARY KEY, age int NOT NULL, sex text NOT NULL, zip text NOT NULL, cost numeric NOT NULL);
-CREATE TABLE %[2]s (person bigint NOT NULL REFERENCES %[1]s ON DELETE CASCADE, code text NOT NULL)`, c.people, c.codes))
+	mustExec(t, owner, fmt.Sprintf(
+		`CREATE TABLE %[1]s (id bigint PRIMARY KEY, age int NOT NULL, sex text NOT NULL,
+			zip text NOT NULL, cost numeric NOT NULL);
+CREATE TABLE %[2]s (person bigint NOT NULL REFERENCES %[1]s ON DELETE CASCADE, code text NOT NULL)`,
+		c.people, c.codes))
 	// Tables are of different people: the same would be one family.
 	r := rand.New(rand.NewPCG(25, uint64(name[0])))
 	first := 1_000_000 * int(name[0])
@@ -73,10 +76,14 @@ CREATE TABLE %[2]s (person bigint NOT NULL REFERENCES %[1]s ON DELETE CASCADE, c
 		if table == c.people {
 			continue
 		}
-		if _, err := owner.CopyFrom(t.Context(), pgx.Identifier{c.people}, []string{"id", "age", "sex", "zip", "cost"}, pgx.CopyFromRows(rows)); err != nil {
+		if _, err := owner.CopyFrom(t.Context(), pgx.Identifier{c.people}, []string{
+			"id", "age", "sex",
+			"zip", "cost",
+		}, pgx.CopyFromRows(rows)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := owner.CopyFrom(t.Context(), pgx.Identifier{table}, []string{"person", "code"}, pgx.CopyFromRows(data)); err != nil {
+		if _, err := owner.CopyFrom(t.Context(), pgx.Identifier{table}, []string{"person", "code"},
+			pgx.CopyFromRows(data)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +102,8 @@ CALL tailor.set_valued('%[2]s', column_name => 'code')`, c.people, c.codes))
 // jointly publishes the codes together with sex and age, in groups of 60.
 func (c cohort) jointly(t *testing.T, owner *pgx.Conn) {
 	t.Helper()
-	mustExec(t, owner, fmt.Sprintf(`CALL tailor.joint('%[1]s', ARRAY['sex', 'age'], 60); CALL tailor.activate('%[1]s')`, c.codes))
+	mustExec(t, owner, fmt.Sprintf(
+		`CALL tailor.joint('%[1]s', ARRAY['sex', 'age'], 60); CALL tailor.activate('%[1]s')`, c.codes))
 }
 
 // linkedQuestions are asked of people (P) and codes (C) together. Each gives groups with a
@@ -106,18 +114,38 @@ var linkedQuestions = []struct {
 }{
 	{`SELECT count(*) FROM P`, 0},
 	{`SELECT p.sex, count(*) FROM P p JOIN C c ON c.person = p.id GROUP BY 1`, 0.03},
-	{`SELECT p.sex, count(DISTINCT c.person) FROM P p JOIN C c ON c.person = p.id WHERE c.code = 'C00' GROUP BY 1`, 0.03},
-	{`SELECT p.age / 20, count(DISTINCT p.id) FROM P p, C c WHERE c.person = p.id AND c.code IN ('C00', 'C03') GROUP BY 1`, 0.12},
-	{`SELECT sex, age / 30, count(*) FROM P p WHERE EXISTS (SELECT FROM C c WHERE c.person = p.id AND c.code = 'C01') GROUP BY 1, 2`, 0.1},
-	{`SELECT sex, count(*) FROM P p WHERE NOT EXISTS (SELECT FROM C c WHERE c.person = p.id AND c.code = 'C00') GROUP BY 1`, 0.03},
-	{`SELECT sex, count(*) FROM P WHERE id IN (SELECT person FROM C WHERE code = 'C05') GROUP BY 1`, 0.05},
-	{`SELECT c.code, count(*) FROM P p RIGHT JOIN C c ON p.id = c.person WHERE p.age >= 60 GROUP BY 1`, 0.12},
+	{`SELECT p.sex, count(DISTINCT c.person) FROM P p JOIN C c ON c.person = p.id ` +
+		`WHERE c.code = 'C00' GROUP BY 1`, 0.03},
+	{`SELECT p.age / 20, count(DISTINCT p.id) FROM P p, C c WHERE c.person = p.id ` +
+		`AND c.code IN ('C00', 'C03') GROUP BY 1`, 0.12},
+	{`SELECT sex, age / 30, count(*) FROM P p WHERE EXISTS (SELECT FROM C c WHERE c.person = p.id ` +
+		`AND c.code = 'C01') GROUP BY 1, 2`, 0.1},
+	{`SELECT sex, count(*) FROM P p WHERE NOT EXISTS (SELECT FROM C c WHERE c.person = p.id ` +
+		`AND c.code = 'C00') GROUP BY 1`, 0.03},
+	{
+		`SELECT sex, count(*) FROM P WHERE id IN (SELECT person FROM C WHERE code = 'C05') GROUP BY 1`,
+		0.05,
+	},
+	{
+		`SELECT c.code, count(*) FROM P p RIGHT JOIN C c ON p.id = c.person WHERE p.age >= 60 GROUP BY 1`,
+		0.12,
+	},
 	{`SELECT p.sex, count(c.code) FROM P p LEFT JOIN C c ON c.person = p.id GROUP BY 1`, 0.03},
-	{`SELECT code, count(*) FILTER (WHERE p.sex = 'male') FROM P p JOIN C ON person = id GROUP BY 1`, 0.05},
-	{`WITH ill AS (SELECT DISTINCT person FROM C WHERE code = 'C03') SELECT (i.person IS NULL)::text, count(*) FROM P LEFT JOIN ill i ON i.person = id GROUP BY 1`, 0.03},
-	{`SELECT x.sex, sum(n)::bigint FROM (SELECT p.id, p.sex, (SELECT count(*) FROM C c WHERE c.person = p.id) AS n FROM P p) x GROUP BY 1`, 0.03},
-	{`SELECT sex, count(*) FROM P JOIN (SELECT person FROM C GROUP BY person HAVING count(*) >= 2) m ON m.person = id GROUP BY 1`, 0.15},
-	{`SELECT count(*) FROM P a JOIN C b ON a.id = b.person JOIN C c ON c.person = a.id AND c.code > b.code WHERE b.code = 'C00' AND c.code = 'C01'`, 0.25},
+	{
+		`SELECT code, count(*) FILTER (WHERE p.sex = 'male') FROM P p JOIN C ON person = id GROUP BY 1`,
+		0.05,
+	},
+	{
+		`WITH ill AS (SELECT DISTINCT person FROM C WHERE code = 'C03') ` +
+			`SELECT (i.person IS NULL)::text, count(*) FROM P LEFT JOIN ill i ON i.person = id GROUP BY 1`,
+		0.03,
+	},
+	{`SELECT x.sex, sum(n)::bigint FROM (SELECT p.id, p.sex, (SELECT count(*) FROM C c ` +
+		`WHERE c.person = p.id) AS n FROM P p) x GROUP BY 1`, 0.03},
+	{`SELECT sex, count(*) FROM P JOIN (SELECT person FROM C GROUP BY person ` +
+		`HAVING count(*) >= 2) m ON m.person = id GROUP BY 1`, 0.15},
+	{`SELECT count(*) FROM P a JOIN C b ON a.id = b.person JOIN C c ON c.person = a.id ` +
+		`AND c.code > b.code WHERE b.code = 'C00' AND c.code = 'C01'`, 0.25},
 	{`SELECT sex, count(*) FROM research.P p JOIN research.C c ON c.person = p.id GROUP BY 1`, 0.03},
 }
 
@@ -133,11 +161,13 @@ func answersLinkedQuestions(t *testing.T, s *testCluster) {
 			continue
 		}
 		over := func(people, codes string) string {
-			return strings.NewReplacer("research.P ", "research."+people+" ", "research.C ", "research."+codes+" ", " P", " "+people, " C ", " "+codes+" ").Replace(q.sql)
+			return strings.NewReplacer("research.P ", "research."+people+" ", "research.C ",
+				"research."+codes+" ", " P", " "+people, " C ", " "+codes+" ").Replace(q.sql)
 		}
 		truth := numbersBy(t, owner, strings.ReplaceAll(over(c.people, c.codes), "research.", ""))
 		for name, shown := range map[string]map[string]float64{
-			"terminal": numbersBy(t, conn, over(c.people, c.codes)), "program": numbersBy(t, program, over(c.people, c.codes)),
+			"terminal": numbersBy(t, conn, over(c.people, c.codes)),
+			"program":  numbersBy(t, program, over(c.people, c.codes)),
 		} {
 			for key, want := range truth {
 				if got := shown[key]; got < want-max(3, q.slack*want) || got > want+max(3, q.slack*want) {
@@ -147,26 +177,35 @@ func answersLinkedQuestions(t *testing.T, s *testCluster) {
 		}
 	}
 	var relations []string
-	err := owner.QueryRow(t.Context(), `SELECT relations FROM tailor.audit WHERE sql LIKE '%EXISTS%' AND principal = $1 ORDER BY time DESC LIMIT 1`, reader).Scan(&relations)
+	err := owner.QueryRow(t.Context(),
+		`SELECT relations FROM tailor.audit WHERE sql LIKE '%EXISTS%' AND principal = $1 `+
+			`ORDER BY time DESC LIMIT 1`, reader).Scan(&relations)
 	slices.Sort(relations)
-	if want := []string{"public.linked", "public.linked_codes"}; err != nil || !slices.Equal(relations, want) {
+	if want := []string{"public.linked", "public.linked_codes"}; err != nil ||
+		!slices.Equal(relations, want) {
 		t.Errorf("the record names %v, %v; want %v", relations, err, want)
 	}
 	for sql, code := range map[string]string{
-		"SELECT p.cost FROM linked p JOIN linked_codes c ON c.person = p.id":                                           "42501",
-		"SELECT p.zip FROM linked p JOIN linked_codes c ON c.person = p.id":                                            "42501",
-		"SELECT zip FROM linked, linked_codes":                                                                         "42501",
-		"SELECT p.ctid FROM linked p JOIN linked_codes c ON c.person = p.id":                                           "42501",
-		"SELECT * FROM linked p JOIN linked_codes c ON c.person = p.id JOIN patients x ON x.age = p.age":               "0A000",
-		"SELECT tailor.label(age), count(*) FROM patients, linked_codes GROUP BY 1":                                    "0A000",
-		"SELECT * FROM tailor_release.chain_2_parent":                                                                  "42501",
-		"SELECT count(*) FROM linked p JOIN linked_codes c ON c.person = p.id AND p.cost > 10":                         "42501",
-		"SELECT to_jsonb(p) ? 'cost' FROM linked p JOIN linked_codes c ON c.person = p.id WHERE (p).cost IS NOT NULL":  "0A000",
-		"SELECT count(*) FROM linked p WHERE EXISTS (SELECT FROM linked_codes c WHERE c.person = p.id) AND p.cost > 1": "42501",
-		"EXPLAIN (TAILOR) SELECT cost FROM linked p JOIN linked_codes c ON c.person = p.id":                            "42501",
+		"SELECT p.cost FROM linked p JOIN linked_codes c ON c.person = p.id": "42501",
+		"SELECT p.zip FROM linked p JOIN linked_codes c ON c.person = p.id":  "42501",
+		"SELECT zip FROM linked, linked_codes":                               "42501",
+		"SELECT p.ctid FROM linked p JOIN linked_codes c ON c.person = p.id": "42501",
+		"SELECT * FROM linked p JOIN linked_codes c ON c.person = p.id JOIN patients x ON x.age " +
+			"= p.age": "0A000",
+		"SELECT tailor.label(age), count(*) FROM patients, linked_codes GROUP BY 1": "0A000",
+		"SELECT * FROM tailor_release.chain_2_parent":                               "42501",
+		"SELECT count(*) FROM linked p JOIN linked_codes c ON c.person = p.id AND " +
+			"p.cost > 10": "42501",
+		"SELECT to_jsonb(p) ? 'cost' FROM linked p JOIN linked_codes c ON c.person = p.id WHERE " +
+			"(p).cost IS NOT NULL": "0A000",
+		"SELECT count(*) FROM linked p WHERE EXISTS (SELECT FROM linked_codes c WHERE c.person = p.id) " +
+			"AND p.cost > 1": "42501",
+		"EXPLAIN (TAILOR) SELECT cost FROM linked p JOIN linked_codes c ON " +
+			"c.person = p.id": "42501",
 		"SELECT p.id FROM linked p":                          "42501",
 		"SELECT count(*) FROM linked p WHERE p.id IN (1, 2)": "42501",
-		"SELECT * FROM linked p WHERE EXISTS (SELECT FROM linked_codes c, patients x WHERE c.person = p.id AND x.age = 1)": "0A000",
+		"SELECT * FROM linked p WHERE EXISTS (SELECT FROM linked_codes c, patients x WHERE c.person = " +
+			"p.id AND x.age = 1)": "0A000",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); codeIn(err) != code {
 			t.Errorf("%s\n%v, want %s", sql, err, code)
@@ -192,8 +231,11 @@ func numbersBy(t *testing.T, conn *pgx.Conn, sql string) map[string]float64 {
 func answered(t *testing.T, conn *pgx.Conn, sql string) [][]any {
 	t.Helper()
 	for {
-		rows, _ := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol) // the rows have the error
-		out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+		// the rows have the error
+		rows, _ := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+		out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) {
+			return row.Values()
+		})
 		if codeIn(err) == "40001" {
 			continue
 		}
@@ -210,7 +252,8 @@ func groupsPeople(t *testing.T, s *testCluster) {
 	c.jointly(t, owner)
 	p := s.serve(t)
 	conn := connect(t, p.dsn(s.reader(t)))
-	everybody := fmt.Sprintf("SELECT id, age, sex FROM %s WHERE id IN (SELECT id FROM %[1]s) AND true OR EXISTS (SELECT FROM %s WHERE false)", c.people, c.codes)
+	everybody := fmt.Sprintf("SELECT id, age, sex FROM %s WHERE id IN (SELECT id FROM %[1]s) AND "+
+		"true OR EXISTS (SELECT FROM %s WHERE false)", c.people, c.codes)
 	rows, err := conn.Query(t.Context(), everybody, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +264,10 @@ func groupsPeople(t *testing.T, s *testCluster) {
 		t.Fatal(err)
 	}
 	var id int64
-	if _, err := pgx.ForEachRow(keyRows, []any{&id}, func() error { keys[id] = true; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(keyRows, []any{&id}, func() error {
+		keys[id] = true
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	classes := make(map[string]int)
@@ -285,7 +331,9 @@ func staysPublished(t *testing.T, s *testCluster) {
 	c.jointly(t, owner)
 	p := s.serve(t)
 	conn := connect(t, p.dsn(s.reader(t)))
-	query := fmt.Sprintf("SELECT p.id::text || p.sex, c.code FROM %s p LEFT JOIN %s c ON c.person = p.id", c.people, c.codes)
+	query := fmt.Sprintf(
+		"SELECT p.id::text || p.sex, c.code FROM %s p LEFT JOIN %s c ON c.person = p.id", c.people,
+		c.codes)
 	before := pairsOf(t, conn, query)
 	// A copy changes nothing of who is shown, whatever they have in the table now.
 	for _, change := range []string{
@@ -305,11 +353,13 @@ func staysPublished(t *testing.T, s *testCluster) {
 		$1::text::regclass`, c.codes); !slices.Equal(waiting, []int64{0, 1, 1}) {
 		t.Errorf("%v wait to come, to go and to change, want 0, 1 and 1", waiting)
 	}
-	_, err := owner.Exec(t.Context(), fmt.Sprintf("CALL tailor.joint('%[1]s', ARRAY['age']); CALL tailor.activate('%[1]s')", c.codes))
+	_, err := owner.Exec(t.Context(), fmt.Sprintf(
+		"CALL tailor.joint('%[1]s', ARRAY['age']); CALL tailor.activate('%[1]s')", c.codes))
 	if codeIn(err) != "55000" {
 		t.Errorf("other columns: %v, want 55000", err)
 	}
-	mustExec(t, owner, fmt.Sprintf("CALL tailor.joint('%[1]s', ARRAY['sex', 'age'], 60); CALL tailor.forget_chains('%[1]s')", c.codes))
+	mustExec(t, owner, fmt.Sprintf("CALL tailor.joint('%[1]s', ARRAY['sex', 'age'], 60); CALL "+
+		"tailor.forget_chains('%[1]s')", c.codes))
 	if now := pairsOf(t, conn, query); len(now) == 0 || slices.Equal(now, before) {
 		t.Error("forget_chains publishes nothing new")
 	}
@@ -330,18 +380,22 @@ func refusesJoint(t *testing.T, s *testCluster) {
 	owner := s.as(t, "dba")
 	c := enroll(t, owner, "refused", 300)
 	for call, code := range map[string]string{
-		`CALL tailor.joint('refused', ARRAY['age'])`:                                                                             "55000",
-		`CALL tailor.joint('refused_codes', '{}')`:                                                                               "22023",
-		`CALL tailor.joint('refused_codes', ARRAY['age', 'age'])`:                                                                "22023",
-		`CALL tailor.joint('refused_codes', ARRAY['age', NULL])`:                                                                 "22023",
-		`CALL tailor.joint('refused_codes', ARRAY['age'], 1)`:                                                                    "22023",
-		`CALL tailor.joint('refused_codes', ARRAY['cost'])`:                                                                      "42703",
-		`CALL tailor.joint('refused_codes', ARRAY['nothing'])`:                                                                   "42703",
-		`CALL tailor.joint('refused_codes', ARRAY['age'], 4)`:                                                                    "22023",
-		`CALL tailor.classify('refused_codes', 'person', 'direct_identifier'); CALL tailor.joint('refused_codes', ARRAY['age'])`: "0A000",
-		`CALL tailor.set_valued('refused_codes', 'code', sensitive => ARRAY['C03'], diversity => 3); CALL tailor.joint('refused_codes', ARRAY['age'])`: "0A000",
-		`CALL tailor.rows('refused', false); CALL tailor.activate('refused'); CALL tailor.joint('refused_codes', ARRAY['age'])`:                        "0A000",
-		`ALTER TABLE refused_codes DROP CONSTRAINT refused_codes_person_fkey; CALL tailor.joint('refused_codes', ARRAY['age'])`:                        "0A000",
+		`CALL tailor.joint('refused', ARRAY['age'])`:              "55000",
+		`CALL tailor.joint('refused_codes', '{}')`:                "22023",
+		`CALL tailor.joint('refused_codes', ARRAY['age', 'age'])`: "22023",
+		`CALL tailor.joint('refused_codes', ARRAY['age', NULL])`:  "22023",
+		`CALL tailor.joint('refused_codes', ARRAY['age'], 1)`:     "22023",
+		`CALL tailor.joint('refused_codes', ARRAY['cost'])`:       "42703",
+		`CALL tailor.joint('refused_codes', ARRAY['nothing'])`:    "42703",
+		`CALL tailor.joint('refused_codes', ARRAY['age'], 4)`:     "22023",
+		`CALL tailor.classify('refused_codes', 'person', 'direct_identifier'); ` +
+			`CALL tailor.joint('refused_codes', ARRAY['age'])`: "0A000",
+		`CALL tailor.set_valued('refused_codes', 'code', sensitive => ARRAY['C03'], diversity => 3); ` +
+			`CALL tailor.joint('refused_codes', ARRAY['age'])`: "0A000",
+		`CALL tailor.rows('refused', false); CALL tailor.activate('refused'); ` +
+			`CALL tailor.joint('refused_codes', ARRAY['age'])`: "0A000",
+		`ALTER TABLE refused_codes DROP CONSTRAINT refused_codes_person_fkey; ` +
+			`CALL tailor.joint('refused_codes', ARRAY['age'])`: "0A000",
 	} {
 		tx, err := owner.Begin(t.Context())
 		if err != nil {
@@ -366,12 +420,14 @@ UPDATE %[1]s SET main = CASE WHEN id %% 9 = 0 THEN 'none' ELSE 'illness ' || id 
 INSERT INTO %[2]s SELECT id, 'M' || id %% 7 FROM %[1]s WHERE id %% 9 <> 0;
 CALL tailor.classify('%[1]s', 'main', 'sensitive');
 CALL tailor.activate('%[1]s')`, c.people, c.codes))
-	activate := fmt.Sprintf(`CALL tailor.joint('%[1]s', ARRAY['sex', 'age'], 60); CALL tailor.activate('%[1]s')`, c.codes)
+	activate := fmt.Sprintf(
+		`CALL tailor.joint('%[1]s', ARRAY['sex', 'age'], 60); CALL tailor.activate('%[1]s')`, c.codes)
 	_, err := owner.Exec(t.Context(), activate)
 	if codeIn(err) != "0A000" || !strings.Contains(err.Error(), "main") {
 		t.Fatalf("a column that tells codes: %v, want 0A000", err)
 	}
-	mustExec(t, owner, fmt.Sprintf(`CALL tailor.shared_fact('%s', 'code', 'accepted'); %s`, c.codes, activate))
+	mustExec(t, owner, fmt.Sprintf(`CALL tailor.shared_fact('%s', 'code', 'accepted'); %s`, c.codes,
+		activate))
 }
 
 func erasesJoint(t *testing.T, s *testCluster) {

@@ -38,22 +38,28 @@ func TestJointPublicationsAreQuick(t *testing.T) {
 				}
 			}
 			run(fmt.Sprintf(`SELECT setseed(0.25);
-					CREATE TABLE %[1]s AS SELECT %[2]d::bigint * 1000 + n AS id, (random() * 89)::int AS age, (ARRAY['female', 'male'])[1 + n %% 2] AS sex,
-						(10000 + 500 * (random() * 40)::int)::text AS zip, (random() * 9000)::int AS cost FROM generate_series(1, %[2]d) n;
+					CREATE TABLE %[1]s AS SELECT %[2]d::bigint * 1000 + n AS id, (random() * 89)::int
+						AS age, (ARRAY['female', 'male'])[1 + n %% 2] AS sex,
+						(10000 + 500 * (random() * 40)::int)::text AS zip, (random() * 9000)::int AS cost
+						FROM generate_series(1, %[2]d) n;
 					ALTER TABLE %[1]s ADD PRIMARY KEY (id);
-					CREATE TABLE %[1]s_codes AS SELECT DISTINCT %[2]d::bigint * 1000 + n AS person, 'C' || (600 * random() ^ 3)::int AS code
+					CREATE TABLE %[1]s_codes AS SELECT DISTINCT %[2]d::bigint * 1000 + n
+						AS person, 'C' || (600 * random() ^ 3)::int AS code
 						FROM generate_series(1, %[2]d) n, generate_series(1, 7) g WHERE random() < 0.9;
 					ALTER TABLE %[1]s_codes ADD FOREIGN KEY (person) REFERENCES %[1]s; ANALYZE %[1]s, %[1]s_codes;
-					CALL tailor.define_hierarchy('years', 'interval', '{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
+					CALL tailor.define_hierarchy('years', 'interval',
+						'{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
 					CALL tailor.define_hierarchy('places', 'prefix', '{"keep": [4, 3, 2, 1]}');
 					CALL tailor.define_hierarchy('flat', 'prefix', '{"keep": []}');
-					CALL tailor.protect('%[1]s', 'id', 5); CALL tailor.classify('%[1]s', 'age', 'quasi_identifier', hierarchy => 'years');
+					CALL tailor.protect('%[1]s', 'id', 5);
+						CALL tailor.classify('%[1]s', 'age', 'quasi_identifier', hierarchy => 'years');
 					CALL tailor.classify('%[1]s', 'sex', 'quasi_identifier', hierarchy => 'flat');
 					CALL tailor.classify('%[1]s', 'zip', 'quasi_identifier', hierarchy => 'places');
 					CALL tailor.classify('%[1]s', 'cost', 'non_sensitive');
 					CALL tailor.protect('%[1]s_codes', 'person', 5);
 					CALL tailor.classify('%[1]s_codes', 'person', 'direct_identifier', action => 'pseudonym');
-					CALL tailor.set_valued('%[1]s_codes', 'code', m => 2); CALL tailor.joint('%[1]s_codes', ARRAY['sex', 'age', 'zip']);
+					CALL tailor.set_valued('%[1]s_codes', 'code', m => 2);
+						CALL tailor.joint('%[1]s_codes', ARRAY['sex', 'age', 'zip']);
 					CALL tailor.grant_reader('%[3]s'); CALL tailor.activate('%[1]s')`, name, people, reader))
 			conn, err := pgx.Connect(t.Context(), p.program(reader))
 			if err != nil {
@@ -61,7 +67,8 @@ func TestJointPublicationsAreQuick(t *testing.T) {
 			}
 			question := fmt.Sprintf(
 				`SELECT p.age / 10, p.sex, d.code, count(*) FROM %[1]s p JOIN %[1]s_codes d ON d.person = p.id
-					WHERE d.code IN ('C1', 'C2', 'C3', 'C5', 'C8', 'C13', 'C21', 'C34', 'C55', 'C89') GROUP BY 1, 2, 3`,
+					WHERE d.code IN ('C1', 'C2', 'C3', 'C5', 'C8', 'C13', 'C21', 'C34', 'C55', 'C89')
+						GROUP BY 1, 2, 3`,
 				name,
 			)
 			began := time.Now()

@@ -20,12 +20,16 @@ func publicationOf(t *testing.T, direct, conn *pgx.Conn) []string {
 	)
 	rows := rowsOf(t, direct, strings.ReplaceAll(`
 		WITH chunk AS (
-			SELECT chunk, string_agg(concat_ws(' x ', records, codes), '; ' ORDER BY records, codes) AS content
-			FROM (SELECT s.chunk, s.records, (SELECT string_agg(i.code || i.nth, ' ' ORDER BY i.code, i.nth) FROM tailor_store.item_N i WHERE i.item = ANY (s.items)) AS codes
+			SELECT chunk, string_agg(concat_ws(' x ', records, codes), '; ' ORDER BY records, codes)
+				AS content
+			FROM (SELECT s.chunk, s.records, (SELECT string_agg(i.code || i.nth, ' '
+				ORDER BY i.code, i.nth) FROM tailor_store.item_N i WHERE i.item = ANY (s.items)) AS codes
 			      FROM tailor_store.subrecord_N s) q GROUP BY chunk)
-		SELECT string_agg(concat_ws(' ', p.size, p.kind, p.slots, i.code, i.nth, round(p.share::numeric, 9), c.content), ' | '
+		SELECT string_agg(concat_ws(' ', p.size, p.kind, p.slots, i.code, i.nth,
+			round(p.share::numeric, 9), c.content), ' | '
 			ORDER BY p.kind, i.code, i.nth)
-		FROM tailor_store.place_N p JOIN tailor_store.item_N i USING (item) LEFT JOIN chunk c USING (chunk) GROUP BY p.cluster`, "_N", fmt.Sprintf("_%d", epoch)))
+		FROM tailor_store.place_N p JOIN tailor_store.item_N i USING (item) LEFT JOIN chunk c
+			USING (chunk) GROUP BY p.cluster`, "_N", fmt.Sprintf("_%d", epoch)))
 	rows = append(
 		rows,
 		rowsOf(
@@ -52,8 +56,10 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 		}
 		said = publicationOf(t, direct, conn)
 		for _, sql := range []string{
-			`SELECT tailor.label(birth_date), tailor.label(p.age), tailor.label(p.sex), tailor.label(race), tailor.label(p.zip), ward, diagnosis, cost,
-				visits, emergencies, wards, recent, days_to_readmission, readmitted FROM patients p JOIN readmissions r USING (id)`,
+			`SELECT tailor.label(birth_date), tailor.label(p.age), tailor.label(p.sex),
+				tailor.label(race), tailor.label(p.zip), ward, diagnosis, cost,
+				visits, emergencies, wards, recent, days_to_readmission, readmitted FROM patients p
+				JOIN readmissions r USING (id)`,
 			`SELECT tailor.label(day), tailor.label(ward), cost FROM visits`,
 		} {
 			rows := rowsOf(t, conn, sql)
@@ -71,12 +77,19 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 			`SELECT epoch FROM tailor.chain WHERE relation = 'diagnoses'::regclass`,
 		)
 		for what, sql := range map[string]string{
-			"clusters":                  `SELECT count(*) FROM tailor_store.place_N WHERE size < 5`,
-			"records with one code":     `SELECT count(*) FROM (SELECT chunk, i, sum(records) AS n FROM tailor_store.subrecord_N s, unnest(s.items) i GROUP BY 1, 2) q WHERE n < 5`,
-			"records with two codes":    `SELECT count(*) FROM (SELECT chunk, i, j, sum(records) AS n FROM tailor_store.subrecord_N s, unnest(s.items) i, unnest(s.items) j WHERE i < j GROUP BY 1, 2, 3) q WHERE n < 5`,
-			"codes that stand nowhere":  `SELECT count(*) FROM tailor_store.item_N WHERE item NOT IN (SELECT item FROM tailor_store.place_N)`,
-			"codes twice in a cluster":  `SELECT count(*) FROM (SELECT FROM tailor_store.place_N GROUP BY cluster, item HAVING count(*) > 1) q`,
-			"chunks beyond their place": `SELECT count(*) FROM tailor_store.subrecord_N s WHERE NOT EXISTS (SELECT FROM tailor_store.place_N p WHERE p.chunk = s.chunk AND p.item = ANY (s.items))`,
+			"clusters": `SELECT count(*) FROM tailor_store.place_N WHERE size < 5`,
+			"records with one code": `SELECT count(*) FROM (SELECT chunk, i, sum(records) AS n ` +
+				`FROM tailor_store.subrecord_N s, unnest(s.items) i GROUP BY 1, 2) q WHERE n < 5`,
+			"records with two codes": `SELECT count(*) FROM (SELECT chunk, i, j, sum(records) AS n ` +
+				`FROM tailor_store.subrecord_N s, unnest(s.items) i, unnest(s.items) j WHERE i < j ` +
+				`GROUP BY 1, 2, 3) q WHERE n < 5`,
+			"codes that stand nowhere": `SELECT count(*) FROM tailor_store.item_N ` +
+				`WHERE item NOT IN (SELECT item FROM tailor_store.place_N)`,
+			"codes twice in a cluster": `SELECT count(*) FROM (SELECT FROM tailor_store.place_N ` +
+				`GROUP BY cluster, item HAVING count(*) > 1) q`,
+			"chunks beyond their place": `SELECT count(*) FROM tailor_store.subrecord_N s ` +
+				`WHERE NOT EXISTS (SELECT FROM tailor_store.place_N p WHERE p.chunk = s.chunk ` +
+				`AND p.item = ANY (s.items))`,
 		} {
 			if n := one[int](
 				t,
@@ -91,7 +104,8 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 		// Of each person: the people whom the labels cover, and who can have what is known.
 		type record struct{ sex, age, zip string }
 		groups := make(map[record]int)
-		for _, row := range rowsOf(t, conn, `SELECT tailor.label(sex), tailor.label(age), tailor.label(zip), count(DISTINCT p.id)
+		for _, row := range rowsOf(t, conn,
+			`SELECT tailor.label(sex), tailor.label(age), tailor.label(zip), count(DISTINCT p.id)
 			FROM patients p LEFT JOIN diagnoses d ON d.patient_id = p.id GROUP BY 1, 2, 3`) {
 			f := strings.Split(row, "|")
 			groups[record{f[0], f[1], f[2]}] = int(figure(f[3]))
@@ -116,10 +130,13 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 	labels := rowsOf(
 		t,
 		conn,
-		`SELECT DISTINCT tailor.label(sex), tailor.label(age), tailor.label(zip) FROM patients p LEFT JOIN diagnoses d ON d.patient_id = p.id`,
+		`SELECT DISTINCT tailor.label(sex), tailor.label(age), tailor.label(zip) FROM patients p LEFT `+
+			`JOIN diagnoses d ON d.patient_id = p.id`,
 	)
 	groupOf := make(map[string]string)
-	for _, row := range rowsOf(t, direct, `SELECT p.id, p.sex, p.age, p.zip, string_agg(code, ' ' ORDER BY code) FROM patients p JOIN diagnoses d ON d.patient_id = p.id GROUP BY p.id ORDER BY p.id`) {
+	for _, row := range rowsOf(t, direct,
+		`SELECT p.id, p.sex, p.age, p.zip, string_agg(code, ' ' ORDER BY code) FROM patients p `+
+			`JOIN diagnoses d ON d.patient_id = p.id GROUP BY p.id ORDER BY p.id`) {
 		f := strings.Split(row, "|")
 		var in []string
 		for _, l := range labels {
@@ -149,7 +166,8 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 		"joint_other",
 		fmt.Sprintf(
 			`CREATE TEMP TABLE apart AS SELECT * FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s);
-		DELETE FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s); INSERT INTO diagnoses SELECT %[1]s + %[2]s - patient_id, code FROM apart`,
+		DELETE FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s);
+			INSERT INTO diagnoses SELECT %[1]s + %[2]s - patient_id, code FROM apart`,
 			a.id,
 			b.id,
 		),
@@ -181,7 +199,8 @@ func TestJointPublicationsTellNobodysCodesApart(t *testing.T) {
 			"joint_third",
 			fmt.Sprintf(
 				`CREATE TEMP TABLE apart AS SELECT * FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s);
-			DELETE FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s); INSERT INTO diagnoses SELECT %[1]s + %[2]s - patient_id, code FROM apart`,
+			DELETE FROM diagnoses WHERE patient_id IN (%[1]s, %[2]s);
+				INSERT INTO diagnoses SELECT %[1]s + %[2]s - patient_id, code FROM apart`,
 				a.id,
 				c.id,
 			),

@@ -21,7 +21,8 @@ CREATE FUNCTION tailor.admit(%[4]s) RETURNS boolean LANGUAGE sql STABLE AS 'SELE
 ALTER FUNCTION tailor.admit OWNER TO tailor_owner;
 GRANT EXECUTE ON FUNCTION tailor.admit TO tailor_reader;
 ALTER TABLE tailor_store.chain_%[1]d_row DISABLE ROW LEVEL SECURITY;
-CREATE VIEW tailor_release.chain_%[1]d AS SELECT e.age, e.ward FROM (SELECT "tailor value 5" AS age, ward FROM tailor_store.chain_%[1]d_row) e WHERE (SELECT tailor.admit(%[5]s));
+CREATE VIEW tailor_release.chain_%[1]d AS SELECT e.age, e.ward FROM (SELECT "tailor value 5"
+    AS age, ward FROM tailor_store.chain_%[1]d_row) e WHERE (SELECT tailor.admit(%[5]s));
 ALTER VIEW tailor_release.chain_%[1]d OWNER TO tailor_owner;
 GRANT SELECT ON tailor_release.chain_%[1]d TO %[2]s;
 UPDATE tailor.chain SET layout = %[3]d WHERE chain = %[1]d`
@@ -49,9 +50,12 @@ func TestAReleaseOfAnEarlierVersionIsRefusedUntilItIsForgotten(t *testing.T) {
 			p := s.serve(t)
 			answeredSoon(t, connect(t, p.dsn(user)), query)
 			p.stop(t)
-			chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
-			mustExec(t, direct, fmt.Sprintf(earlier, chain, pgx.Identifier{user}.Sanitize(), l.number, l.parameters, fmt.Sprintf(l.arguments, chain)))
-			past := connect(t, fmt.Sprintf("postgres://%s:%[1]s@%s/hospital?sslmode=disable", user, s.cluster.Address()))
+			chain := one[int](t, direct,
+				`SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
+			mustExec(t, direct, fmt.Sprintf(earlier, chain, pgx.Identifier{user}.Sanitize(), l.number,
+				l.parameters, fmt.Sprintf(l.arguments, chain)))
+			past := connect(t, fmt.Sprintf("postgres://%s:%[1]s@%s/hospital?sslmode=disable", user,
+				s.cluster.Address()))
 			asked := fmt.Sprintf("SELECT count(*) FROM tailor_release.chain_%d", chain)
 			if one[int](t, past, asked) == 0 {
 				t.Fatal("the earlier view shows nothing before the upgrade")
@@ -62,10 +66,17 @@ func TestAReleaseOfAnEarlierVersionIsRefusedUntilItIsForgotten(t *testing.T) {
 				}
 			}
 			reader := connect(t, s.serve(t).dsn(user))
-			for _, call := range []string{``, `CALL tailor.refresh('patients')`, `CALL tailor.activate('patients')`} {
+			for _, call := range []string{
+				``, `CALL tailor.refresh('patients')`,
+				`CALL tailor.activate('patients')`,
+			} {
 				mustExec(t, direct, call)
-				for _, sql := range []string{query, `SELECT count(*) FROM patients`, `EXPLAIN (TAILOR) SELECT age FROM patients`} {
-					if hint := refusedSoon(t, reader, sql, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains('public.patients')") {
+				for _, sql := range []string{
+					query, `SELECT count(*) FROM patients`,
+					`EXPLAIN (TAILOR) SELECT age FROM patients`,
+				} {
+					if hint := refusedSoon(t, reader, sql, "KA004").Hint; !strings.Contains(hint,
+						"tailor.forget_chains('public.patients')") {
 						t.Errorf("after %q: %s: %s", call, sql, hint)
 					}
 				}
@@ -76,7 +87,9 @@ func TestAReleaseOfAnEarlierVersionIsRefusedUntilItIsForgotten(t *testing.T) {
 			refusedAs(t, reader, asked, "42501")
 			mustExec(t, direct, `CALL tailor.forget_chains('patients')`)
 			answeredSoon(t, reader, query)
-			if left := one[string](t, direct, `SELECT coalesce(string_agg(relname, ', '), '') FROM pg_class WHERE relname ~ $1`, fmt.Sprintf("^chain_%d(_|$)", chain)); left != "" {
+			if left := one[string](t, direct,
+				`SELECT coalesce(string_agg(relname, ', '), '') FROM pg_class WHERE relname ~ $1`,
+				fmt.Sprintf("^chain_%d(_|$)", chain)); left != "" {
 				t.Errorf("left behind: %s", left)
 			}
 		})
@@ -114,10 +127,12 @@ func TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo(t *testing.T) {
 	user, query := s.reader(t), "SELECT count(*) FROM diagnoses"
 	before := one[int](t, connect(t, s.serve(t).dsn(user)), query)
 	direct := s.superuser(t)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'diagnoses'::regclass`)
+	chain := one[int](t, direct,
+		`SELECT chain FROM tailor.chain WHERE relation = 'diagnoses'::regclass`)
 	view := fmt.Sprintf("tailor_release.chain_%d", chain)
 	definition := one[string](t, direct, `SELECT pg_get_viewdef($1::text::regclass)`, view)
-	mustExec(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS SELECT * FROM (%s) x WHERE false", view, strings.TrimSuffix(strings.TrimSpace(definition), ";")))
+	mustExec(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS SELECT * FROM (%s) x WHERE false",
+		view, strings.TrimSuffix(strings.TrimSpace(definition), ";")))
 	mustExec(t, direct, `UPDATE tailor.chain SET layout = 3 WHERE chain = $1`, chain)
 	if after := one[int](t, connect(t, s.serve(t).dsn(user)), query); after != before || after == 0 {
 		t.Errorf("%d rows before, %d after", before, after)
@@ -131,10 +146,14 @@ func TestNumbersOfLabelsAreTheirRanks(t *testing.T) {
 	user := shared.reader(t)
 	mustExec(t, connect(t, shared.serve(t).dsn(user)), "SELECT zip, age, sex FROM patients")
 	direct := shared.superuser(t)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
+	chain := one[int](t, direct,
+		`SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
 	for _, column := range []string{"age", "zip"} {
-		labels := one[[]string](t, direct, fmt.Sprintf(`SELECT "tailor names %d"::text[] FROM tailor_store.chain_%d_label`,
-			one[int](t, direct, `SELECT attnum::int FROM pg_attribute WHERE attrelid = 'patients'::regclass AND attname = $1`, column), chain))
+		labels := one[[]string](t, direct, fmt.Sprintf(
+			`SELECT "tailor names %d"::text[] FROM tailor_store.chain_%d_label`,
+			one[int](t, direct,
+				`SELECT attnum::int FROM pg_attribute WHERE attrelid = 'patients'::regclass AND attname = $1`,
+				column), chain))
 		if len(labels) < 3 || !slices.IsSorted(labels) {
 			t.Errorf("%d labels of %s are not in their order", len(labels), column)
 		}
@@ -146,9 +165,14 @@ func TestPostgreSQLLooksUpLabelsOnlyWhereTheyAreShown(t *testing.T) {
 	user := shared.reader(t)
 	mustExec(t, connect(t, p.dsn(user)), "SELECT age FROM patients")
 	direct := shared.superuser(t)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
-	for column, want := range map[string]bool{"avg(cost)": false, "avg(age)": false, "count(zip)": false, "count(tailor_label_5)": true} {
-		rows, err := direct.Query(t.Context(), fmt.Sprintf("EXPLAIN SELECT %s FROM tailor_release.chain_%d", column, chain))
+	chain := one[int](t, direct,
+		`SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
+	for column, want := range map[string]bool{
+		"avg(cost)": false, "avg(age)": false,
+		"count(zip)": false, "count(tailor_label_5)": true,
+	} {
+		rows, err := direct.Query(t.Context(), fmt.Sprintf("EXPLAIN SELECT %s FROM "+
+			"tailor_release.chain_%d", column, chain))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +180,8 @@ func TestPostgreSQLLooksUpLabelsOnlyWhereTheyAreShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(strings.Join(plan, "\n"), fmt.Sprintf("chain_%d_label", chain)); got != want {
+		if got := strings.Contains(strings.Join(plan, "\n"),
+			fmt.Sprintf("chain_%d_label", chain)); got != want {
 			t.Errorf("labels looked up for %s: %v\n%s", column, got, strings.Join(plan, "\n"))
 		}
 	}
@@ -167,16 +192,21 @@ func TestARoleSeesNothingOfAReleaseThatItIsNotAdmittedTo(t *testing.T) {
 	user := shared.reader(t)
 	mustExec(t, connect(t, p.dsn(user)), "SELECT age, zip FROM patients")
 	direct := shared.superuser(t)
-	chain := one[int](t, direct, `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
-	showsNothing(t, "hospital", user, chain, 5, "ward = 'x'", "age", "zip", "cost", "tailor_label_5", "tailor_number_5", "tailor_number_6")
+	chain := one[int](t, direct,
+		`SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
+	showsNothing(t, "hospital", user, chain, 5, "ward = 'x'", "age", "zip", "cost", "tailor_label_5",
+		"tailor_number_5", "tailor_number_6")
 }
 
 // showsNothing asks a release past the proxy, by a function that tells what it is
 // shown of a column; labelled is the number of one whose labels are listed, and
 // nobody a condition on a payload that no row meets.
-func showsNothing(t *testing.T, database, user string, chain, labelled int, nobody string, columns ...string) {
+func showsNothing(
+	t *testing.T, database, user string, chain, labelled int, nobody string, columns ...string,
+) {
 	t.Helper()
-	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://%s:%[1]s@%s/%s?sslmode=disable", user, shared.cluster.Address(), database))
+	config, err := pgx.ParseConfig(fmt.Sprintf("postgres://%s:%[1]s@%s/%s?sslmode=disable", user,
+		shared.cluster.Address(), database))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,23 +217,32 @@ func showsNothing(t *testing.T, database, user string, chain, labelled int, nobo
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = past.Close(t.Context()) })
-	mustExec(t, past, `CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0001
+	mustExec(t, past, `CREATE FUNCTION pg_temp.tell(v anyelement) RETURNS boolean LANGUAGE plpgsql
+		COST 0.0001
 		AS $$ BEGIN RAISE NOTICE 'seen %', v; RETURN true; END $$`)
-	for _, plan := range []string{"", "SET enable_hashjoin = off", "SET enable_mergejoin = off", "RESET enable_hashjoin"} {
+	for _, plan := range []string{
+		"", "SET enable_hashjoin = off", "SET enable_mergejoin = off",
+		"RESET enable_hashjoin",
+	} {
 		mustExec(t, past, plan)
 		for _, column := range columns {
 			for _, text := range []string{
 				`SELECT count(*) FROM tailor_release.chain_%d WHERE pg_temp.tell(%[2]s)`,
 				`SELECT count(*) FROM tailor_release.chain_%d WHERE pg_temp.tell(%[2]s) AND %[2]s::text > ''`,
-				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > ''`,
-				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ON pg_temp.tell(%[2]s) AND %[2]s::text > '' AND %[4]s`,
+				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ` +
+					`ON pg_temp.tell(%[2]s) AND %[2]s::text > ''`,
+				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d ` +
+					`ON pg_temp.tell(%[2]s) AND %[2]s::text > '' AND %[4]s`,
 				`SELECT count(*) FROM tailor_release.chain_%d_label WHERE pg_temp.tell(tailor_label_%[3]s)`,
 				`SELECT count(*) FROM tailor_release.chain_%d_label WHERE pg_temp.tell(tailor_value_%[3]s)`,
-				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d_label ON pg_temp.tell(tailor_label_%[3]s) AND tailor_label_%[3]s::text > ''`,
+				`SELECT count(*) FROM generate_series(1, 9) LEFT JOIN tailor_release.chain_%d_label ` +
+					`ON pg_temp.tell(tailor_label_%[3]s) AND tailor_label_%[3]s::text > ''`,
 			} {
-				_, err := past.Exec(t.Context(), strings.NewReplacer("%d", strconv.Itoa(chain), "%[2]s", column, "%[3]s", strconv.Itoa(labelled), "%[4]s", nobody).Replace(text))
+				_, err := past.Exec(t.Context(), strings.NewReplacer("%d", strconv.Itoa(chain), "%[2]s", column,
+					"%[3]s", strconv.Itoa(labelled), "%[4]s", nobody).Replace(text))
 				if err == nil || seen > 0 {
-					t.Fatalf("%s, %s: a function was shown %d values of %s, error %v", plan, text, seen, column, err)
+					t.Fatalf("%s, %s: a function was shown %d values of %s, error %v", plan, text, seen,
+						column, err)
 				}
 			}
 		}
@@ -216,8 +255,11 @@ func showsNothing(t *testing.T, database, user string, chain, labelled int, nobo
 func placed(t *testing.T, conn *pgx.Conn, chain, key string) string {
 	t.Helper()
 	alike := one[string](t, conn, `SELECT string_agg(format('r.%I', attname), ', ')
-		FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname LIKE 'tailor number %'`, "tailor_store.chain_"+chain+"_row")
-	return fmt.Sprintf(`SELECT r.%[2]s AS name, r."tailor key" & 4294967295 AS tuple, r."tailor person" AS subject, ARRAY[%[3]s] AS block
+		FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname LIKE 'tailor number %'`,
+		"tailor_store.chain_"+chain+"_row")
+	return fmt.Sprintf(
+		`SELECT r.%[2]s AS name, r."tailor key" & 4294967295 AS tuple, r."tailor person"
+			AS subject, ARRAY[%[3]s] AS block
 		FROM tailor_store.chain_%[1]s_row r`, chain, key, alike)
 }
 
@@ -228,11 +270,14 @@ func TestPostgreSQLExpectsFewGroups(t *testing.T) {
 	p, user := shared.serve(t), shared.reader(t)
 	mustExec(t, connect(t, p.dsn(user)), `SELECT age FROM patients`)
 	direct := shared.superuser(t)
-	expectsFew(t, direct, one[string](t, direct, `SELECT 'chain_' || chain FROM tailor.chain WHERE relation = 'patients'::regclass`), "age", 1000)
+	expectsFew(t, direct, one[string](t, direct,
+		`SELECT 'chain_' || chain FROM tailor.chain WHERE relation = 'patients'::regclass`), "age", 1000)
 
 	c := newClinic(t, "few_groups", 5, 5, crowd)
-	mustExec(t, connect(t, c.dsn("researcher")), `SELECT p.age, day FROM encounters e JOIN patients p ON e.patient_id = p.id`)
-	child := one[string](t, c.direct, `SELECT 'chain_' || chain FROM tailor.chain WHERE relation = 'encounters'::regclass`)
+	mustExec(t, connect(t, c.dsn("researcher")),
+		`SELECT p.age, day FROM encounters e JOIN patients p ON e.patient_id = p.id`)
+	child := one[string](t, c.direct,
+		`SELECT 'chain_' || chain FROM tailor.chain WHERE relation = 'encounters'::regclass`)
 	expectsFew(t, c.direct, child, "day", 1000)
 	expectsFew(t, c.direct, child+"_parent", "age", 200)
 }
@@ -251,7 +296,8 @@ func expectsFew(t *testing.T, direct *pgx.Conn, release, column string, most int
 	if rows := planned("SELECT FROM tailor_release." + release); rows <= most {
 		t.Fatalf("%s has only %d rows", release, rows)
 	}
-	if groups := planned(fmt.Sprintf("SELECT %s FROM tailor_release.%s GROUP BY 1", column, release)); groups > most {
+	if groups := planned(fmt.Sprintf("SELECT %s FROM tailor_release.%s GROUP BY 1", column,
+		release)); groups > most {
 		t.Errorf("%s: %d groups by %s are expected", release, groups, column)
 	}
 }

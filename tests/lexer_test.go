@@ -17,14 +17,34 @@ func TestAStringEndsWhereThePlannerSaysItEnds(t *testing.T) {
 	user := shared.reader(t)
 	conn := connect(t, p.dsn(user))
 	mustExec(t, conn, `SELECT age, zip FROM patients LIMIT 1`)
-	release := fmt.Sprintf("tailor_release.chain_%d", one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`))
+	release := fmt.Sprintf("tailor_release.chain_%d",
+		one[int](t, shared.superuser(t),
+			`SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`))
 	for name, c := range map[string]struct{ setting, text string }{
-		"a backslash":                 {"standard_conforming_strings = off", `SELECT '\', ', age, zip, diagnosis FROM ` + release + ` --', count(*) FROM patients`},
-		"in a condition":              {"standard_conforming_strings = off", `SELECT count(*) FROM patients WHERE ward <> '\' UNION ALL SELECT age FROM ` + release + ` --'`},
-		"national":                    {"standard_conforming_strings = off", `SELECT N'\', ', age, zip, diagnosis FROM ` + release + ` --', count(*) FROM patients`},
-		"continued":                   {"standard_conforming_strings = off", "SELECT 'a'\n'\\', ', age, zip, diagnosis FROM " + release + " --', count(*) FROM patients"},
-		"half of a character of SJIS": {"client_encoding = 'SJIS'", "SELECT E'\xC2\x81\x5C', age, zip FROM " + release + " --', count(*) FROM patients"},
-		"half of a character of GBK":  {"client_encoding = 'GBK'", "SELECT E'\xC2\x81\x5C', age, zip FROM " + release + " --', count(*) FROM patients"},
+		"a backslash": {
+			"standard_conforming_strings = off",
+			`SELECT '\', ', age, zip, diagnosis FROM ` + release + ` --', count(*) FROM patients`,
+		},
+		"in a condition": {
+			"standard_conforming_strings = off",
+			`SELECT count(*) FROM patients WHERE ward <> '\' UNION ALL SELECT age FROM ` + release + ` --'`,
+		},
+		"national": {
+			"standard_conforming_strings = off",
+			`SELECT N'\', ', age, zip, diagnosis FROM ` + release + ` --', count(*) FROM patients`,
+		},
+		"continued": {
+			"standard_conforming_strings = off",
+			"SELECT 'a'\n'\\', ', age, zip, diagnosis FROM " + release + " --', count(*) FROM patients",
+		},
+		"half of a character of SJIS": {
+			"client_encoding = 'SJIS'",
+			"SELECT E'\xC2\x81\x5C', age, zip FROM " + release + " --', count(*) FROM patients",
+		},
+		"half of a character of GBK": {
+			"client_encoding = 'GBK'",
+			"SELECT E'\xC2\x81\x5C', age, zip FROM " + release + " --', count(*) FROM patients",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mustExec(t, conn, "SET "+c.setting)
@@ -38,11 +58,13 @@ func TestAStringEndsWhereThePlannerSaysItEnds(t *testing.T) {
 	}
 	mustExec(t, conn, "SET standard_conforming_strings = off")
 	mustExec(t, conn, "SET escape_string_warning = off")
-	matched := one[int](t, conn, `SELECT count(*) FROM patients WHERE zip ~ '^[\d*]+$' AND ward <> '\'`)
+	matched := one[int](t, conn,
+		`SELECT count(*) FROM patients WHERE zip ~ '^[\d*]+$' AND ward <> '\'`)
 	if matched != patients {
 		t.Errorf("a pattern with a backslash matches %d of %d", matched, patients)
 	}
-	_, err := conn.Exec(t.Context(), `SELECT count(*) FROM patients WHERE zip ~ '\d\d' AND no_such = 1`)
+	_, err := conn.Exec(t.Context(),
+		`SELECT count(*) FROM patients WHERE zip ~ '\d\d' AND no_such = 1`)
 	if err == nil || !strings.Contains(err.Error(), "no_such") {
 		t.Error(err)
 	}
@@ -55,7 +77,9 @@ func TestReadersGetNoCopyOfTheServersLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	var severities []string
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { severities = append(severities, n.SeverityUnlocalized) }
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		severities = append(severities, n.SeverityUnlocalized)
+	}
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

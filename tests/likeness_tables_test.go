@@ -12,7 +12,8 @@ import (
 func TestColumnsThatTellASensitiveOneAreNamed(t *testing.T) {
 	direct := makeDatabase(t, "likeness_told", likenessSchema+`
 ALTER TABLE cases ADD ward text, ADD code int, ADD bed int, ADD token text;
-UPDATE cases SET ward = CASE WHEN diagnosis IN ('flu', 'cold') THEN 'one' ELSE 'two' END, code = hashtext(diagnosis) + id % 3, bed = id % 7, token = 't' || id;`)
+UPDATE cases SET ward = CASE WHEN diagnosis IN ('flu', 'cold') THEN 'one'
+    ELSE 'two' END, code = hashtext(diagnosis) + id % 3, bed = id % 7, token = 't' || id;`)
 	if err := shared.install(t.Context(), "likeness_told"); err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,8 @@ UPDATE cases SET ward = CASE WHEN diagnosis IN ('flu', 'cold') THEN 'one' ELSE '
 	dsn := shared.cluster.SuperuserDSN("likeness_told")
 	_, planned, _ := tool(t, "policy", "plan", "--dsn", dsn, policyFile(t, exportOf(t, dsn)))
 	for _, line := range []string{
-		"ward is shown as it is and follows from diagnosis, which is sensitive", "code is shown as it is and tells diagnosis, which is sensitive",
+		"ward is shown as it is and follows from diagnosis, which is sensitive",
+		"code is shown as it is and tells diagnosis, which is sensitive",
 	} {
 		if !strings.Contains(planned, "? "+line) {
 			t.Errorf("no %q in %s", line, planned)
@@ -35,9 +37,13 @@ UPDATE cases SET ward = CASE WHEN diagnosis IN ('flu', 'cold') THEN 'one' ELSE '
 			t.Errorf("%q in %s", line, planned)
 		}
 	}
-	mustExec(t, direct, `CALL tailor.classify('public.cases', 'ward', 'sensitive'); CALL tailor.require('public.cases', 'l_diversity', 'ward', 2);
-		CALL tailor.classify('public.cases', 'code', 'direct_identifier'); CALL tailor.activate('public.cases')`)
-	if _, planned, _ := tool(t, "policy", "plan", "--dsn", dsn, policyFile(t, exportOf(t, dsn))); strings.Contains(planned, "is shown as it is and") {
+	mustExec(t, direct,
+		`CALL tailor.classify('public.cases', 'ward', 'sensitive');
+			CALL tailor.require('public.cases', 'l_diversity', 'ward', 2);
+		CALL tailor.classify('public.cases', 'code', 'direct_identifier');
+			CALL tailor.activate('public.cases')`)
+	if _, planned, _ := tool(t, "policy", "plan", "--dsn", dsn,
+		policyFile(t, exportOf(t, dsn))); strings.Contains(planned, "is shown as it is and") {
 		t.Error(planned)
 	}
 }
@@ -59,12 +65,14 @@ func TestLikenessOfADataSet(t *testing.T) {
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
 	d := demand{model: "t_closeness", column: "stays", parameter: 0.2, distance: "ordered"}
 	require := strings.Replace(d.call(), "public.cases", "stays_of", 1)
-	mustExec(t, direct, strings.Replace(staysOf, "CALL tailor.activate", require+"\nCALL tailor.activate", 1))
+	mustExec(t, direct, strings.Replace(staysOf, "CALL tailor.activate",
+		require+"\nCALL tailor.activate", 1))
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	look := func(when string) {
 		t.Helper()
 		blocks, all := make(map[string]distribution), make(distribution)
-		for _, row := range rowsOf(t, conn, "SELECT stays, tailor.label(age), tailor.label(zip) FROM stays_of") {
+		for _, row := range rowsOf(t, conn,
+			"SELECT stays, tailor.label(age), tailor.label(zip) FROM stays_of") {
 			stays, labels, _ := strings.Cut(row, "|")
 			if blocks[labels] == nil {
 				blocks[labels] = make(distribution)
@@ -92,19 +100,23 @@ func TestLikenessOfADataSet(t *testing.T) {
 func TestModelsOfAChildOfSeveralRows(t *testing.T) {
 	direct := makeDatabase(t, "likeness_child", likenessSchema+`
 CREATE TABLE visits (visit int PRIMARY KEY, person int REFERENCES cases, month int, kind text);
-INSERT INTO visits SELECT g, 1 + g * 7 % 1500, g * 13 % 12, CASE WHEN g % 4 = 0 THEN 'urgent' ELSE (ARRAY['a', 'b', 'b', NULL])[1 + abs(hashint4(g)) % 4] END FROM generate_series(1, 4000) g;`)
+INSERT INTO visits SELECT g, 1 + g * 7 % 1500, g * 13 % 12, CASE WHEN g % 4 = 0 THEN 'urgent'
+    ELSE (ARRAY['a', 'b', 'b', NULL])[1 + abs(hashint4(g)) % 4] END
+    FROM generate_series(1, 4000) g;`)
 	if err := shared.install(t.Context(), "likeness_child"); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, direct, fmt.Sprintf(likenessPolicy, "by_models", ""))
 	d := demand{model: "t_closeness", column: "kind", parameter: 0.2}
-	mustExec(t, direct, `CALL tailor.define_hierarchy('month', 'interval', '{"widths": [3, 6], "lower": 0, "upper": 11}');
+	mustExec(t, direct,
+		`CALL tailor.define_hierarchy('month', 'interval', '{"widths": [3, 6], "lower": 0, "upper": 11}');
 CALL tailor.protect('public.visits', subject => 'person', k => 5);
 CALL tailor.classify('public.visits', 'person', 'direct_identifier');
 CALL tailor.classify('public.visits', 'visit', 'direct_identifier');
 CALL tailor.classify('public.visits', 'month', 'quasi_identifier', hierarchy => 'month');
 CALL tailor.classify('public.visits', 'kind', 'sensitive'); CALL tailor.cohort('public.visits', 20);
-`+strings.Replace(d.call(), "public.cases", "public.visits", 1)+`CALL tailor.activate('public.visits')`)
+`+strings.Replace(d.call(), "public.cases", "public.visits", 1)+
+			`CALL tailor.activate('public.visits')`)
 	conn := connect(t, serveDatabase(t, "likeness_child").dsn(shared.reader(t)))
 	untilAnswered(t, conn, `SELECT count(*) FROM visits`)
 	chain := `(SELECT c FROM tailor.chain c WHERE c.relation = 'visits'::regclass)`
@@ -112,7 +124,8 @@ CALL tailor.classify('public.visits', 'kind', 'sensitive'); CALL tailor.cohort('
 	counts := func(from, by, person string) map[string]distribution {
 		t.Helper()
 		out := make(map[string]distribution)
-		for _, row := range table(t, direct, fmt.Sprintf(`SELECT %s, coalesce(kind, '∅'), count(DISTINCT %s) FROM %s GROUP BY 1, 2`, by, person, from)) {
+		for _, row := range table(t, direct, fmt.Sprintf(
+			`SELECT %s, coalesce(kind, '∅'), count(DISTINCT %s) FROM %s GROUP BY 1, 2`, by, person, from)) {
 			if out[row[0]] == nil {
 				out[row[0]] = make(distribution)
 			}
@@ -138,12 +151,17 @@ CALL tailor.classify('public.visits', 'kind', 'sensitive'); CALL tailor.cohort('
 		}
 	}
 	look("first")
-	generation := one[int](t, direct, `SELECT generation FROM tailor.chain WHERE relation = 'visits'::regclass`)
-	mustExec(t, direct, `UPDATE visits SET kind = 'urgent' WHERE month < 5 AND person % 3 > 0; DELETE FROM visits WHERE person < 300;
-		INSERT INTO visits SELECT 10000 + g, 1 + g * 11 % 200, g % 12, CASE WHEN g % 3 = 0 THEN 'urgent' ELSE 'b' END FROM generate_series(1, 400) g;
+	generation := one[int](t, direct,
+		`SELECT generation FROM tailor.chain WHERE relation = 'visits'::regclass`)
+	mustExec(t, direct,
+		`UPDATE visits SET kind = 'urgent' WHERE month < 5 AND person % 3 > 0;
+			DELETE FROM visits WHERE person < 300;
+		INSERT INTO visits SELECT 10000 + g, 1 + g * 11 % 200, g % 12, CASE WHEN g % 3 = 0
+			THEN 'urgent' ELSE 'b' END FROM generate_series(1, 400) g;
 		CALL tailor.refresh('visits')`)
 	waitFor(t, func() bool {
-		return one[int](t, direct, `SELECT generation FROM tailor.chain WHERE relation = 'visits'::regclass`) > generation
+		return one[int](t, direct,
+			`SELECT generation FROM tailor.chain WHERE relation = 'visits'::regclass`) > generation
 	})
 	shown = one[string](t, direct, `SELECT tailor.rows_of(c) FROM `+chain+` s (c)`)
 	look("refreshed")

@@ -26,7 +26,8 @@ func (d demand) call() string {
 	if d.distance != "" {
 		more += fmt.Sprintf(", distance => '%s'", d.distance)
 	}
-	return fmt.Sprintf("CALL tailor.require('public.cases', '%s', '%s', %g%s);", d.model, d.column, d.parameter, more)
+	return fmt.Sprintf("CALL tailor.require('public.cases', '%s', '%s', %g%s);", d.model, d.column,
+		d.parameter, more)
 }
 
 // distribution is how often each value is told; ∅ is NULL.
@@ -120,7 +121,9 @@ func ordered(block, all distribution) float64 {
 func told(t *testing.T, conn *pgx.Conn, from, column, by string) map[string]distribution {
 	t.Helper()
 	out := make(map[string]distribution)
-	for _, row := range rowsOf(t, conn, fmt.Sprintf("SELECT %[1]s, coalesce(CASE WHEN %[2]s::text ~ '\\.' THEN rtrim(rtrim(%[2]s::text, '0'), '.') ELSE %[2]s::text END, '∅'), count(*) FROM %[3]s GROUP BY 1, 2", by, column, from)) {
+	for _, row := range rowsOf(t, conn, fmt.Sprintf(
+		"SELECT %[1]s, coalesce(CASE WHEN %[2]s::text ~ '\\.' THEN rtrim(rtrim(%[2]s::text, '0'), '.') "+
+			"ELSE %[2]s::text END, '∅'), count(*) FROM %[3]s GROUP BY 1, 2", by, column, from)) {
 		f := strings.Split(row, "|")
 		n, err := strconv.Atoi(f[2])
 		if err != nil {
@@ -140,14 +143,18 @@ const likenessSchema = `
 GRANT USAGE ON SCHEMA public TO PUBLIC;
 CREATE TABLE cases (id int PRIMARY KEY, age int, sex text, diagnosis text, dose numeric);
 CREATE FUNCTION said(g int, age int) RETURNS text LANGUAGE sql AS $$
-	SELECT (ARRAY['flu', 'flu', 'cold', NULL, 'ache', 'gout', CASE WHEN age < 40 THEN 'flu' ELSE 'gout' END])[1 + abs(hashint4(g)) % 7] $$;
+	SELECT (ARRAY['flu', 'flu', 'cold', NULL, 'ache', 'gout', CASE WHEN age < 40 THEN 'flu'
+		ELSE 'gout' END])[1 + abs(hashint4(g)) % 7] $$;
 CREATE FUNCTION given(g int) RETURNS numeric LANGUAGE sql AS $$
-	SELECT CASE WHEN g % 11 > 0 THEN round((1 + abs(hashint4(g * 3)) % 9)::numeric / 2, 1 + g % 3) END $$;
-INSERT INTO cases SELECT g, 20 + g * 7 % 50, (ARRAY['f', 'm'])[1 + g % 2], said(g, 20 + g * 7 % 50), given(g) FROM generate_series(1, 1500) g;
+	SELECT CASE WHEN g % 11 > 0 THEN round((1 + abs(hashint4(g * 3)) % 9)::numeric / 2, 1 + g % 3)
+		END $$;
+INSERT INTO cases SELECT g, 20 + g * 7 % 50, (ARRAY['f', 'm'])[1 + g % 2],
+    said(g, 20 + g * 7 % 50), given(g) FROM generate_series(1, 1500) g;
 `
 
 const likenessPolicy = `
-CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('age', 'interval',
+    '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
 CALL tailor.define_hierarchy('sex', 'table', '{"paths": [["f"], ["m"]]}');
 CALL tailor.protect('public.cases', subject => 'id', k => 5);
 CALL tailor.classify('public.cases', 'id', 'direct_identifier');
@@ -171,22 +178,34 @@ func TestModelsOfLikenessHoldInWhatIsAnswered(t *testing.T) {
 	}{
 		{
 			"by_models",
-			[]demand{{model: "t_closeness", column: "diagnosis", parameter: 0.22}, {model: "l_diversity", column: "diagnosis", parameter: 3}},
+			[]demand{
+				{model: "t_closeness", column: "diagnosis", parameter: 0.22},
+				{model: "l_diversity", column: "diagnosis", parameter: 3},
+			},
 			[]demand{{model: "t_closeness", column: "diagnosis", parameter: 0.15}},
 		},
 		{
 			"blind",
-			[]demand{{model: "t_closeness", column: "diagnosis", parameter: 0.25}, {model: "t_closeness", column: "dose", parameter: 0.15, distance: "ordered"}},
+			[]demand{
+				{model: "t_closeness", column: "diagnosis", parameter: 0.25},
+				{model: "t_closeness", column: "dose", parameter: 0.15, distance: "ordered"},
+			},
 			[]demand{{model: "t_closeness", column: "dose", parameter: 0.1, distance: "ordered"}},
 		},
 		{
 			"by_models",
-			[]demand{{model: "t_closeness", column: "dose", parameter: 0.12, distance: "ordered"}, {model: "recursive_l_diversity", column: "diagnosis", parameter: 2, c: 2}},
+			[]demand{
+				{model: "t_closeness", column: "dose", parameter: 0.12, distance: "ordered"},
+				{model: "recursive_l_diversity", column: "diagnosis", parameter: 2, c: 2},
+			},
 			[]demand{{model: "recursive_l_diversity", column: "diagnosis", parameter: 3, c: 2}},
 		},
 		{
 			"blind",
-			[]demand{{model: "beta_likeness", column: "diagnosis", parameter: 1.5}, {model: "recursive_l_diversity", column: "dose", parameter: 3, c: 1}},
+			[]demand{
+				{model: "beta_likeness", column: "diagnosis", parameter: 1.5},
+				{model: "recursive_l_diversity", column: "dose", parameter: 3, c: 1},
+			},
 			[]demand{{model: "enhanced_beta_likeness", column: "diagnosis", parameter: 1.2}},
 		},
 		{
@@ -233,7 +252,8 @@ func TestModelsOfLikenessHoldInWhatIsAnswered(t *testing.T) {
 				t.Helper()
 				blocks, withheld := 0, 0
 				for _, d := range demands {
-					for label, block := range told(t, conn, "cases", d.column, "tailor.label(age) || tailor.label(sex)") {
+					for label, block := range told(t, conn, "cases", d.column,
+						"tailor.label(age) || tailor.label(sex)") {
 						blocks++
 						if c.cuts == "blind" {
 							delete(block, "∅")
@@ -248,7 +268,8 @@ func TestModelsOfLikenessHoldInWhatIsAnswered(t *testing.T) {
 					}
 				}
 				t.Logf("%s: %d labels, %d withheld", what, blocks, withheld)
-				if blocks < 2*len(demands) && !strings.HasPrefix(demands[0].model, "delta") || withheld == blocks {
+				if blocks < 2*len(demands) && !strings.HasPrefix(demands[0].model, "delta") ||
+					withheld == blocks {
 					t.Errorf("%s: %d labels, %d withheld: the cases test too little", what, blocks, withheld)
 				}
 			}
@@ -257,17 +278,25 @@ func TestModelsOfLikenessHoldInWhatIsAnswered(t *testing.T) {
 				t.Helper()
 				generation := one[int](t, direct, `SELECT generation FROM tailor.chain`)
 				mustExec(t, direct, change)
-				waitFor(t, func() bool { return one[int](t, direct, `SELECT generation FROM tailor.chain`) > generation })
+				waitFor(t, func() bool {
+					return one[int](t, direct, `SELECT generation FROM tailor.chain`) > generation
+				})
 			}
 			for round := range 3 {
-				follows(fmt.Sprintf(`UPDATE cases SET diagnosis = said(id * 31 + %[1]d, age) WHERE hashint4(id + %[1]d) & 3 < 2;
+				follows(fmt.Sprintf(
+					`UPDATE cases SET diagnosis = said(id * 31 + %[1]d, age) WHERE hashint4(id + %[1]d) & 3 < 2;
 					UPDATE cases SET diagnosis = 'new' WHERE hashint4(id + %[1]d) & 63 = 0;
-					UPDATE cases SET dose = given(id + %[1]d) WHERE hashint4(id * 7 + %[1]d) & 3 < 2; DELETE FROM cases WHERE hashint4(id * 5 + %[1]d) & 7 = 0;
-					INSERT INTO cases SELECT g, 20 + hashint4(g) & 31, 'f', said(g, 60), given(g) FROM generate_series(%[1]d * 10000, %[1]d * 10000 + 60) g;
+					UPDATE cases SET dose = given(id + %[1]d) WHERE hashint4(id * 7 + %[1]d) & 3 < 2;
+						DELETE FROM cases WHERE hashint4(id * 5 + %[1]d) & 7 = 0;
+					INSERT INTO cases SELECT g, 20 + hashint4(g) & 31, 'f', said(g, 60), given(g)
+						FROM generate_series(%[1]d * 10000, %[1]d * 10000 + 60) g;
 					CALL tailor.refresh('cases')`, round+1))
 				check(fmt.Sprint("refresh ", round), c.demands)
 				mustExec(t, direct, `SELECT set_config('x.id', (SELECT min(id)::text FROM cases), false)`)
-				mustExec(t, direct, fmt.Sprintf(`CALL tailor.erase('cases', current_setting('x.id'), '%s'); DELETE FROM cases WHERE id::text = current_setting('x.id')`, []string{"at_once", "with_block"}[round%2]))
+				mustExec(t, direct,
+					fmt.Sprintf(`CALL tailor.erase('cases', current_setting('x.id'), '%s'); `+
+						`DELETE FROM cases WHERE id::text = current_setting('x.id')`,
+						[]string{"at_once", "with_block"}[round%2]))
 				check("erasure", c.demands)
 			}
 			// What is shown when it comes into force is the reference of another policy.
@@ -289,14 +318,21 @@ func TestWhatTheReleaseAssertsIsTheDefinition(t *testing.T) {
 	if err := shared.install(t.Context(), "likeness_asserted"); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, direct, fmt.Sprintf(likenessPolicy, "by_models", demand{model: "t_closeness", column: "dose", parameter: 0.4}.call()+
-		demand{model: "t_closeness", column: "diagnosis", parameter: 0.6}.call()))
-	untilAnswered(t, connect(t, serveDatabase(t, "likeness_asserted").dsn(shared.reader(t))), `SELECT count(*) FROM cases`)
+	mustExec(t, direct, fmt.Sprintf(likenessPolicy, "by_models",
+		demand{model: "t_closeness", column: "dose", parameter: 0.4}.call()+
+			demand{model: "t_closeness", column: "diagnosis", parameter: 0.6}.call()))
+	untilAnswered(t, connect(t, serveDatabase(t, "likeness_asserted").dsn(shared.reader(t))),
+		`SELECT count(*) FROM cases`)
 	// Blocks of 1 to 100 people, in which values are repeated and written in several ways.
-	mustExec(t, direct, `CREATE TABLE some_blocks AS SELECT b AS "tailor block", g AS "tailor person", CASE WHEN b % 5 = 0 AND g % 17 = 0 THEN 77.0 ELSE given(g * b) END AS dose,
+	mustExec(t, direct,
+		`CREATE TABLE some_blocks AS SELECT b AS "tailor block", g AS "tailor person", CASE
+			WHEN b % 5 = 0 AND g % 17 = 0 THEN 77.0 ELSE given(g * b) END AS dose,
 			CASE WHEN b % 7 = 0 AND g % 13 = 0 THEN 'new' ELSE said(g * b * 7, 50) END AS diagnosis
 		FROM generate_series(1, 400) b, generate_series(1, 1 + b / 4) g`)
-	all := map[string]distribution{"dose": told(t, direct, "cases", "dose", "1")["1"], "diagnosis": told(t, direct, "cases", "diagnosis", "1")["1"]}
+	all := map[string]distribution{
+		"dose":      told(t, direct, "cases", "dose", "1")["1"],
+		"diagnosis": told(t, direct, "cases", "diagnosis", "1")["1"],
+	}
 	for _, cuts := range []string{"by_models", "blind"} {
 		for _, d := range []demand{
 			{model: "l_diversity", column: "dose", parameter: 6},
@@ -310,10 +346,14 @@ func TestWhatTheReleaseAssertsIsTheDefinition(t *testing.T) {
 			{model: "enhanced_beta_likeness", column: "diagnosis", parameter: 3},
 			{model: "delta_disclosure", column: "diagnosis", parameter: 0.7},
 		} {
-			document := strings.ReplaceAll(fmt.Sprintf(`{"cuts": "%s", "require": [{"model": "%s", "column": "%s", "parameter": %g, "c": %g, "distance": "%s"}]}`,
+			document := strings.ReplaceAll(fmt.Sprintf(
+				`{"cuts": "%s", "require": [
+					{"model": "%s", "column": "%s", "parameter": %g, "c": %g, "distance": "%s"}]}`,
 				cuts, d.model, d.column, d.parameter, d.c, d.distance), `"distance": ""`, `"distance": "equal"`)
 			failing := make(map[string]bool)
-			for _, row := range table(t, direct, fmt.Sprintf(`SELECT unnest(tailor.failing_blocks('public.some_blocks', '%s', (SELECT chain FROM tailor.chain), '"tailor person" > 0'))`, document)) {
+			for _, row := range table(t, direct, fmt.Sprintf(
+				`SELECT unnest(tailor.failing_blocks('public.some_blocks', '%s', (SELECT chain `+
+					`FROM tailor.chain), '"tailor person" > 0'))`, document)) {
 				failing[row[0]] = true
 			}
 			fail, disagree := 0, 0
@@ -333,7 +373,8 @@ func TestWhatTheReleaseAssertsIsTheDefinition(t *testing.T) {
 					t.Logf("%s %v: block %s of %v: %v", cuts, d, block, counts, holds)
 				}
 			}
-			if disagree > 0 || fail < 20 || fail > 380 && (cuts != "blind" || d.model != "delta_disclosure") {
+			if disagree > 0 || fail < 20 ||
+				fail > 380 && (cuts != "blind" || d.model != "delta_disclosure") {
 				t.Errorf("%s %v: %d fail, %d judged otherwise", cuts, d, fail, disagree)
 			}
 		}
@@ -377,8 +418,10 @@ func TestModelsOfLikenessArePartOfPolicies(t *testing.T) {
 	file := policyFile(t, exported)
 	code, planned, _ := tool(t, "policy", "plan", "--dsn", dsn, file)
 	for _, line := range []string{
-		"1 as they are", "models, each alone beside k", "recursive_l_diversity of 3 with c = 2 on diagnosis loses ",
-		"%, asked for\n    recursive_l_diversity of 4 with c = 2 on diagnosis loses ", "%, the next stricter one",
+		"1 as they are", "models, each alone beside k",
+		"recursive_l_diversity of 3 with c = 2 on diagnosis loses ",
+		"%, asked for\n    recursive_l_diversity of 4 with c = 2 on diagnosis loses ",
+		"%, the next stricter one",
 		"t_closeness of 0.3 by ordered distance on dose", "t_closeness of 0.3 on diagnosis",
 	} {
 		if code != 0 || !strings.Contains(planned, line) {
@@ -386,14 +429,17 @@ func TestModelsOfLikenessArePartOfPolicies(t *testing.T) {
 		}
 	}
 	t.Log(planned)
-	stricter := policyFile(t, strings.ReplaceAll(strings.ReplaceAll(exported, "c: 2", "c: 1.5"), ", distance: ordered", ""))
-	if code, stdout, _ := tool(t, "policy", "plan", "--dsn", dsn, stricter); code != 0 || !strings.Contains(stdout, "+ require: {model: t_closeness, column: dose, parameter: 0.4}") {
+	stricter := policyFile(t, strings.ReplaceAll(strings.ReplaceAll(exported, "c: 2", "c: 1.5"),
+		", distance: ordered", ""))
+	if code, stdout, _ := tool(t, "policy", "plan", "--dsn", dsn, stricter); code != 0 ||
+		!strings.Contains(stdout, "+ require: {model: t_closeness, column: dose, parameter: 0.4}") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	if code, _, stderr := tool(t, "policy", "apply", "--dsn", dsn, stricter); code != 0 {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
-	if _, again, _ := tool(t, "policy", "export", "--dsn", dsn, "-"); !strings.Contains(again, "c: 1.5}") || strings.Contains(again, "distance: ordered") {
+	if _, again, _ := tool(t, "policy", "export", "--dsn", dsn, "-"); !strings.Contains(again,
+		"c: 1.5}") || strings.Contains(again, "distance: ordered") {
 		t.Error(again)
 	}
 }

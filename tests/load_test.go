@@ -53,9 +53,11 @@ var simple = pgx.QueryExecModeSimpleProtocol
 var load = []deed{
 	{"a simple query", counted("SELECT square FROM numbers WHERE n = 7", 49, simple)},
 	{"a prepared query", counted("SELECT square FROM numbers WHERE n = $1", 81, 9)},
-	{"a long result", counted("SELECT count(*) FROM (SELECT * FROM numbers ORDER BY square DESC) n", 10000)},
+	{"a long result", counted("SELECT count(*) FROM (SELECT * FROM numbers ORDER BY square DESC) n",
+		10000)},
 	{"a simple protected query", counted("SELECT count(*) FROM patients", patients, simple)},
-	{"a prepared protected query", counted("SELECT count(age) FROM patients WHERE $1::int = 3", patients, 3)},
+	{"a prepared protected query", counted("SELECT count(age) FROM patients WHERE $1::int = 3",
+		patients, 3)},
 	{"protected rows", func(ctx context.Context, conn *pgx.Conn, _ int) error {
 		rows, err := conn.Query(ctx, "SELECT age, zip, sex FROM patients LIMIT 500")
 		if err != nil {
@@ -110,17 +112,20 @@ var load = []deed{
 		return nil
 	}},
 	{"a copy in", func(ctx context.Context, conn *pgx.Conn, _ int) error {
-		if _, err := conn.Exec(ctx, "CREATE TEMP TABLE IF NOT EXISTS copied (n int); TRUNCATE copied", simple); err != nil {
+		if _, err := conn.Exec(ctx, "CREATE TEMP TABLE IF NOT EXISTS copied (n int); TRUNCATE copied",
+			simple); err != nil {
 			return err
 		}
-		done, err := conn.PgConn().CopyFrom(ctx, strings.NewReader(strings.Repeat("1\n", 2000)), "COPY copied FROM STDIN")
+		done, err := conn.PgConn().CopyFrom(ctx, strings.NewReader(strings.Repeat("1\n", 2000)),
+			"COPY copied FROM STDIN")
 		if err == nil && done.RowsAffected() != 2000 {
 			return fmt.Errorf("%d rows", done.RowsAffected())
 		}
 		return err
 	}},
 	{"a cursor in a batch", func(ctx context.Context, conn *pgx.Conn, _ int) error {
-		_, err := conn.Exec(ctx, "BEGIN; DECLARE c CURSOR FOR SELECT age FROM patients; FETCH 100 IN c; CLOSE c; COMMIT", simple)
+		_, err := conn.Exec(ctx,
+			"BEGIN; DECLARE c CURSOR FOR SELECT age FROM patients; FETCH 100 IN c; CLOSE c; COMMIT", simple)
 		return err
 	}},
 	{"a notification", func(ctx context.Context, conn *pgx.Conn, n int) error {
@@ -157,7 +162,8 @@ var load = []deed{
 			return fmt.Errorf("%w, want 57014", err)
 		}
 		// A request that was sent while the query ended may stop the next.
-		if _, err := conn.Exec(ctx, "SELECT pg_sleep(0.02)", simple); err != nil && codeIn(err) != "57014" {
+		if _, err := conn.Exec(ctx, "SELECT pg_sleep(0.02)", simple); err != nil &&
+			codeIn(err) != "57014" {
 			return err
 		}
 		return nil
@@ -166,7 +172,9 @@ var load = []deed{
 
 // loaded runs clients for so long, each of a role with sessions after another,
 // and counts what they did.
-func (p *testProxy) loaded(t *testing.T, users []string, clients int, duration time.Duration) map[string]int {
+func (p *testProxy) loaded(
+	t *testing.T, users []string, clients int, duration time.Duration,
+) map[string]int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), duration+2*time.Minute)
 	defer cancel()
@@ -176,7 +184,8 @@ func (p *testProxy) loaded(t *testing.T, users []string, clients int, duration t
 	for client := range clients {
 		group.Go(func() {
 			random := rand.New(rand.NewPCG(7, uint64(client)))
-			next := []int{2 * client % len(load), (2*client + 1) % len(load)} // between them, the clients do everything once
+			// between them, the clients do everything once
+			next := []int{2 * client % len(load), (2*client + 1) % len(load)}
 			for len(next) > 0 || time.Now().Before(end) {
 				conn, err := pgx.Connect(ctx, p.dsn(users[client%len(users)])+"&application_name=faults")
 				if err != nil {

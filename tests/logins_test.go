@@ -20,7 +20,10 @@ import (
 func TestWhoDoesNotLogInTakesNoSeat(t *testing.T) {
 	p := shared.serve(t, "--max-clients", "2", "--queue-timeout", "1s", "--startup-timeout", "30s")
 	user := shared.reader(t)
-	begun, err := (&pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber, Parameters: map[string]string{"user": user, "database": "hospital"}}).Encode(nil)
+	begun, err := (&pgproto3.StartupMessage{
+		ProtocolVersion: pgproto3.ProtocolVersionNumber,
+		Parameters:      map[string]string{"user": user, "database": "hospital"},
+	}).Encode(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +65,9 @@ func TestARoleReadsHoweverLongItsNameIsWritten(t *testing.T) {
 
 // rushes logs in a number of times, many at once, each with one statement, and
 // returns how many sessions got a connection that had served another.
-func (p *testProxy) rushes(t *testing.T, user string, logins int, known map[int32]bool) (reused int) {
+func (p *testProxy) rushes(
+	t *testing.T, user string, logins int, known map[int32]bool,
+) (reused int) {
 	t.Helper()
 	var mu sync.Mutex
 	inParallel(logins, 20, func(int) {
@@ -172,7 +177,8 @@ func TestALoginInARushFindsTheRoleAsItIsNow(t *testing.T) {
 func TestMembershipsAreAmongWhatLoginsMustShare(t *testing.T) {
 	user := shared.reader(t)
 	direct := shared.superuser(t)
-	policies, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("hospital"), slog.New(slog.DiscardHandler))
+	policies, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("hospital"),
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +193,8 @@ func TestMembershipsAreAmongWhatLoginsMustShare(t *testing.T) {
 		}
 		return principal.Settings
 	}
-	mustExec(t, direct, "CREATE ROLE "+user+"_near; CREATE ROLE "+user+"_far", pgx.QueryExecModeSimpleProtocol)
+	mustExec(t, direct, "CREATE ROLE "+user+"_near; CREATE ROLE "+user+"_far",
+		pgx.QueryExecModeSimpleProtocol)
 	before := settings()
 	mustExec(t, direct, "GRANT "+user+"_near TO "+user)
 	near := settings()

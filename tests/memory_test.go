@@ -184,18 +184,21 @@ func floods() []flood {
 		{
 			claim: "statements over protected tables that are prepared by SQL", times: 500,
 			next: func(i int) []byte {
-				return simpleQuery("PREPARE " + name(i) + " AS SELECT age FROM patients /* " + long[:5000] + " */")
+				return simpleQuery("PREPARE " + name(i) + " AS SELECT age FROM patients /* " +
+					long[:5000] + " */")
 			},
 		},
 		{
 			claim: "accounts of what would be answered", times: 500,
 			next: func(i int) []byte {
-				return simpleQuery("EXPLAIN (TAILOR) SELECT age, zip FROM patients WHERE age > " + strconv.Itoa(i))
+				return simpleQuery("EXPLAIN (TAILOR) SELECT age, zip FROM patients WHERE age > " +
+					strconv.Itoa(i))
 			},
 		},
 		{
 			claim: "answers with labels and bounds that nobody reads", deaf: true, times: 160,
-			next: many(simpleQuery("SELECT tailor.label(age), tailor.bounds(age), tailor.exact(zip), zip, sex FROM patients")),
+			next: many(simpleQuery("SELECT tailor.label(age), tailor.bounds(age), tailor.exact(zip), zip, " +
+				"sex FROM patients")),
 		},
 		{
 			claim: "many labels in one text", times: 30,
@@ -347,7 +350,8 @@ func (f flood) fits(t *testing.T, last bool) bool {
 		held = p.heap(t) - heap
 		return held <= sessionBytes+sharedBytes
 	})
-	t.Logf("%.1f MB sent, %.1f MB more, %.1f MB held, beside %.1f MB", float64(sent)/mb, float64(peak)/mb, float64(held)/mb, float64(heap)/mb)
+	t.Logf("%.1f MB sent, %.1f MB more, %.1f MB held, beside %.1f MB", float64(sent)/mb,
+		float64(peak)/mb, float64(held)/mb, float64(heap)/mb)
 	fits := peak <= peakBytes+heap
 	if !fits && last {
 		t.Errorf("%d bytes more after %d bytes", peak, sent)

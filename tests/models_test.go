@@ -17,12 +17,14 @@ const modelsSchema = `
 GRANT USAGE ON SCHEMA public TO PUBLIC;
 CREATE TABLE cases (id int PRIMARY KEY, age int, sex text, diagnosis text, note text);
 INSERT INTO cases SELECT g, 20 + g * 7 % 50, (ARRAY['f', 'm'])[1 + g % 2],
-    CASE WHEN g * 37 % 100 < 45 THEN 'flu' WHEN g * 53 % 10 < 3 THEN NULL ELSE 'd' || g * 17 % 7 END, 'n' || g % 3 FROM generate_series(1, 900) g;
+    CASE WHEN g * 37 % 100 < 45 THEN 'flu' WHEN g * 53 % 10 < 3 THEN NULL
+    ELSE 'd' || g * 17 % 7 END, 'n' || g % 3 FROM generate_series(1, 900) g;
 `
 
 func modelsPolicy(model string, parameter float64, cuts string) string {
 	return fmt.Sprintf(`
-CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('age', 'interval',
+    '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
 CALL tailor.define_hierarchy('sex', 'table', '{"paths": [["f"], ["m"]]}');
 CALL tailor.protect('public.cases', subject => 'id', k => 5);
 CALL tailor.classify('public.cases', 'id', 'direct_identifier');
@@ -57,10 +59,13 @@ func meets(model string, parameter float64, counts map[string]int) bool {
 
 // assertModel looks at all blocks of the release. It returns how many there are, and how
 // many have their values withheld.
-func assertModel(t *testing.T, direct *pgx.Conn, model string, parameter float64, blind bool) (blocks, withheld int) {
+func assertModel(
+	t *testing.T, direct *pgx.Conn, model string, parameter float64, blind bool,
+) (blocks, withheld int) {
 	t.Helper()
 	of := make(map[string]map[string]int)
-	for _, row := range table(t, direct, fmt.Sprintf(`SELECT "tailor block", diagnosis FROM %s`, one[string](t, direct, `SELECT tailor.rows_of(c) FROM tailor.chain c`))) {
+	for _, row := range table(t, direct, fmt.Sprintf(`SELECT "tailor block", diagnosis FROM %s`,
+		one[string](t, direct, `SELECT tailor.rows_of(c) FROM tailor.chain c`))) {
 		if of[row[0]] == nil {
 			of[row[0]] = make(map[string]int)
 		}
@@ -111,13 +116,18 @@ func TestBlocksMeetTheModelsOfThePolicy(t *testing.T) {
 				t.Errorf("%d blocks, %d withheld: the cases test too little", blocks, withheld)
 			}
 			for _, change := range []string{
-				`UPDATE cases SET diagnosis = 'flu' WHERE age BETWEEN 20 AND 34; DELETE FROM cases WHERE age > 60 AND id % 2 = 0`,
-				`UPDATE cases SET diagnosis = 'd' || id % 9 WHERE age < 40; INSERT INTO cases SELECT 2000 + g, 20 + g % 50, 'f', CASE WHEN g % 2 = 0 THEN 'flu' ELSE 'd' || g % 5 END, 'n' FROM generate_series(1, 150) g`,
+				`UPDATE cases SET diagnosis = 'flu' WHERE age BETWEEN 20 AND 34; ` +
+					`DELETE FROM cases WHERE age > 60 AND id % 2 = 0`,
+				`UPDATE cases SET diagnosis = 'd' || id % 9 WHERE age < 40; ` +
+					`INSERT INTO cases SELECT 2000 + g, 20 + g % 50, 'f', CASE WHEN g % 2 = 0 THEN 'flu' ` +
+					`ELSE 'd' || g % 5 END, 'n' FROM generate_series(1, 150) g`,
 			} {
 				before := one[int](t, direct, `SELECT generation FROM tailor.chain`)
 				mustExec(t, direct, change)
 				mustExec(t, direct, `CALL tailor.refresh('cases')`)
-				waitFor(t, func() bool { return one[int](t, direct, `SELECT generation FROM tailor.chain`) > before })
+				waitFor(t, func() bool {
+					return one[int](t, direct, `SELECT generation FROM tailor.chain`) > before
+				})
 				assertModel(t, direct, c.model, c.parameter, blind)
 			}
 			mustExec(t, direct, `CALL tailor.erase('cases', '3', 'at_once')`)
@@ -135,19 +145,33 @@ func TestModelsThatWouldBeSwitchedOffAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		model     string
 		parameter string
-	}{{"alpha", "1"}, {"alpha", "0"}, {"alpha", "NaN"}, {"entropy_l_diversity", "1"}, {"l_diversity", "1"}, {"l_diversity", "2.5"}, {"l_diversity", "NULL"}, {"m_invariance", "2"}} {
-		sql := fmt.Sprintf(`CALL tailor.require('public.cases', '%s', 'diagnosis', '%s')`, c.model, c.parameter)
+	}{{"alpha", "1"}, {"alpha", "0"}, {"alpha", "NaN"}, {"entropy_l_diversity", "1"}, {
+		"l_diversity",
+		"1",
+	}, {"l_diversity", "2.5"}, {"l_diversity", "NULL"}, {"m_invariance", "2"}} {
+		sql := fmt.Sprintf(`CALL tailor.require('public.cases', '%s', 'diagnosis', '%s')`, c.model,
+			c.parameter)
 		refusedWith(t, direct, "22023", strings.Replace(sql, "'NULL'", "NULL", 1))
 	}
-	mustExec(t, direct, `ALTER TABLE cases ADD sheet json, ADD dose numeric; CALL tailor.classify('public.cases', 'sheet', 'sensitive'); CALL tailor.classify('public.cases', 'dose', 'sensitive')`)
+	mustExec(t, direct,
+		`ALTER TABLE cases ADD sheet json, ADD dose numeric; `+
+			`CALL tailor.classify('public.cases', 'sheet', 'sensitive'); `+
+			`CALL tailor.classify('public.cases', 'dose', 'sensitive')`)
 	refusedWith(t, direct, "0A000", `CALL tailor.require('public.cases', 'l_diversity', 'sheet', 2)`)
 	mustExec(t, direct, `CALL tailor.require('public.cases', 'l_diversity', 'dose', 2)`)
 	// Equal numbers are one value, in blocks too.
-	mustExec(t, direct, `CREATE TABLE doses AS SELECT 1 AS "tailor block", g AS "tailor person", (ARRAY[1, 1.0, 1.00])[1 + g % 3] AS dose FROM generate_series(1, 9) g`)
-	if failing := one[int](t, direct, `SELECT cardinality(tailor.failing_blocks('public.doses', '{"require": [{"model": "l_diversity", "column": "dose", "parameter": 2}]}', 0, 'true'))`); failing != 1 {
+	mustExec(t, direct,
+		`CREATE TABLE doses AS SELECT 1 AS "tailor block", g `+
+			`AS "tailor person", (ARRAY[1, 1.0, 1.00])[1 + g % 3] AS dose FROM generate_series(1, 9) g`)
+	if failing := one[int](t, direct,
+		`SELECT cardinality(tailor.failing_blocks('public.doses', `+
+			`'{"require": [{"model": "l_diversity", "column": "dose", "parameter": 2}]}', `+
+			`0, 'true'))`); failing != 1 {
 		t.Errorf("%d blocks fail that have one number, written in three ways", failing)
 	}
-	mustExec(t, direct, `DROP TABLE doses; ALTER TABLE cases DROP sheet, DROP dose; CALL tailor.protect('public.cases', 'id', 5)`)
+	mustExec(t, direct,
+		`DROP TABLE doses; ALTER TABLE cases DROP sheet, DROP dose; `+
+			`CALL tailor.protect('public.cases', 'id', 5)`)
 	mustExec(t, direct, `DELETE FROM tailor.requirement WHERE column_name = 'dose'`)
 	mustExec(t, direct, `CALL tailor.activate('public.cases')`)
 	// They go round through files.
@@ -157,17 +181,24 @@ func TestModelsThatWouldBeSwitchedOffAreRefused(t *testing.T) {
 		t.Fatal(output)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(text), "{model: alpha, column: diagnosis, parameter: 0.6}") {
+	if err != nil || !strings.Contains(string(text),
+		"{model: alpha, column: diagnosis, parameter: 0.6}") {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if plan, _, code := tailor(t, "policy", "plan", "--dsn", dsn, file); code != 0 || !strings.Contains(plan, "1 as they are") {
+	if plan, _, code := tailor(t, "policy", "plan", "--dsn", dsn, file); code != 0 ||
+		!strings.Contains(plan, "1 as they are") {
 		t.Errorf("%d\n%s", code, plan)
 	}
-	for parameter, fault := range map[string]string{"1": "above 0 and below 1", "0": "above 0 and below 1", "x": "a number"} {
-		if err := os.WriteFile(file, []byte(strings.Replace(string(text), "parameter: 0.6", "parameter: "+parameter, 1)), 0o600); err != nil {
+	for parameter, fault := range map[string]string{
+		"1": "above 0 and below 1",
+		"0": "above 0 and below 1", "x": "a number",
+	} {
+		if err := os.WriteFile(file, []byte(strings.Replace(string(text), "parameter: 0.6",
+			"parameter: "+parameter, 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, output, code := tailor(t, "policy", "lint", file); code == 0 || !strings.Contains(output, fault) {
+		if _, output, code := tailor(t, "policy", "lint", file); code == 0 ||
+			!strings.Contains(output, fault) {
 			t.Errorf("%s: %d %s", parameter, code, output)
 		}
 	}
@@ -184,8 +215,10 @@ func TestMissingValuesCountAlikeInAllChecksOfBlindCuts(t *testing.T) {
 			name := "models_missing_" + c.model
 			direct := makeDatabase(t, name, `GRANT USAGE ON SCHEMA public TO PUBLIC;
 				CREATE TABLE cases (id int PRIMARY KEY, age int, sex text, diagnosis text, note text);
-				INSERT INTO cases SELECT g, 20 + hashint4(g) & 63, (ARRAY['f', 'm'])[1 + (hashint4(g) >> 8) & 1],
-					(ARRAY['flu', 'flu', NULL, NULL, NULL, 'd1', 'd2', 'd3'])[1 + ((hashint4(g) >> 12) & 7)], 'n' FROM generate_series(1, 900) g`)
+				INSERT INTO cases SELECT g, 20 + hashint4(g) & 63, (ARRAY['f', 'm'])[1 + (hashint4(g) >> 8)
+					& 1],
+					(ARRAY['flu', 'flu', NULL, NULL, NULL, 'd1', 'd2', 'd3'])[1 + ((hashint4(g) >> 12) & 7)],
+					'n' FROM generate_series(1, 900) g`)
 			if err := shared.install(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}

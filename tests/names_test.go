@@ -10,7 +10,9 @@ import (
 
 // talk sends messages that end in one answer of ReadyForQuery and counts the
 // rows of the answer.
-func talk(t *testing.T, f *pgproto3.Frontend, messages ...pgproto3.FrontendMessage) (rows int, codes []string) {
+func talk(
+	t *testing.T, f *pgproto3.Frontend, messages ...pgproto3.FrontendMessage,
+) (rows int, codes []string) {
 	t.Helper()
 	for _, m := range messages {
 		f.Send(m)
@@ -60,21 +62,36 @@ func TestNamesOfMessagesAreNoWayPastTheRecord(t *testing.T) {
 			{parse("s1", secret), sync}, {query("EXECUTE tailor_own_1")},
 		},
 		"DEALLOCATE ALL that is parsed only": {
-			{parse("", secret), sync}, {parse("z", "DEALLOCATE ALL"), sync}, {bind("", ""), execute("tailor_own_1"), sync},
+			{parse("", secret), sync},
+			{parse("z", "DEALLOCATE ALL"), sync},
+			{bind("", ""), execute("tailor_own_1"), sync},
 		},
 		"CLOSE that is parsed only": {
-			{query("BEGIN")}, {query("DECLARE c CURSOR FOR " + secret)}, {parse("z", "CLOSE c"), sync}, {execute("unknown"), sync},
+			{query("BEGIN")},
+			{query("DECLARE c CURSOR FOR " + secret)},
+			{parse("z", "CLOSE c"), sync},
+			{execute("unknown"), sync},
 		},
 		"a fetch beside another statement": {
-			{query("BEGIN")}, {query("DECLARE c CURSOR WITH HOLD FOR " + secret)}, {query("COMMIT")}, {query("FETCH 2 FROM c; SELECT 1 WHERE false")},
+			{query("BEGIN")},
+			{query("DECLARE c CURSOR WITH HOLD FOR " + secret)},
+			{query("COMMIT")},
+			{query("FETCH 2 FROM c; SELECT 1 WHERE false")},
 		},
-		"PREPARE, and EXECUTE by message": {{query("PREPARE q AS " + secret)}, {bind("", "q"), execute(""), sync}},
-		"PREPARE, and EXECUTE in a block": {{query("PREPARE q AS " + secret)}, {query("DO $$ BEGIN EXECUTE 'EXECUTE q'; END $$")}},
+		"PREPARE, and EXECUTE by message": {
+			{query("PREPARE q AS " + secret)},
+			{bind("", "q"), execute(""), sync},
+		},
+		"PREPARE, and EXECUTE in a block": {
+			{query("PREPARE q AS " + secret)},
+			{query("DO $$ BEGIN EXECUTE 'EXECUTE q'; END $$")},
+		},
 		"a label by its name": {
 			{query("SELECT tailor_label_4 FROM patients")},
 		},
 		"SQL in a string beside the table": {
-			{query("SELECT query_to_xml('SELECT age FROM tai'||'lor_release.cha'||'in_1', true, true, ''), count(*) FROM patients")},
+			{query("SELECT query_to_xml('SELECT age FROM tai'||'lor_release.cha'||'in_1', true, true, " +
+				"''), count(*) FROM patients")},
 		},
 		"a ticket of the client's own": {
 			{query("SELECT 1 FROM patients\n/* tailor 1 " + strings.Repeat("a", 64) + " */")},
@@ -125,11 +142,13 @@ func TestAnUnnamedStatementReplacedByAnotherIsGone(t *testing.T) {
 		}
 	}
 	run := []pgproto3.FrontendMessage{&pgproto3.Bind{}, &pgproto3.Execute{}, sync}
-	ask(patients, append([]pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SELECT age FROM patients"}}, run...)...)
+	ask(patients, append(
+		[]pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SELECT age FROM patients"}}, run...)...)
 	ask(patients, run...)
 	ask(1, append([]pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SELECT 1"}}, run...)...)
 	ask(1, run...)
-	ask(patients, append([]pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SELECT sex FROM patients"}}, run...)...)
+	ask(patients, append(
+		[]pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SELECT sex FROM patients"}}, run...)...)
 	exists, codes := talk(t, f, &pgproto3.Query{String: "SELECT name FROM pg_prepared_statements"})
 	if exists > 1 || codes != nil {
 		t.Errorf("%d statements are left at the server, %v", exists, codes)

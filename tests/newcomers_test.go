@@ -54,9 +54,11 @@ func askOnce(rng *rand.Rand) string {
 func stored(t *testing.T, direct *pgx.Conn, schema, except string) (bytes int64, tables []string) {
 	t.Helper()
 	for _, name := range rowsOf(t, direct, fmt.Sprintf(`SELECT oid::regclass FROM pg_class
-		WHERE relnamespace = '%s'::regnamespace AND relkind = 'r' AND relname !~ '%s' ORDER BY 1`, schema, except)) {
+		WHERE relnamespace = '%s'::regnamespace AND relkind = 'r' AND relname !~ '%s' ORDER BY 1`, schema,
+		except)) {
 		size := one[int64](t, direct, `SELECT pg_total_relation_size($1::text::regclass)`, name)
-		digest := one[string](t, direct, `SELECT coalesce(md5(string_agg(t::text, ',' ORDER BY ctid)), '') FROM `+name+` t`)
+		digest := one[string](t, direct,
+			`SELECT coalesce(md5(string_agg(t::text, ',' ORDER BY ctid)), '') FROM `+name+` t`)
 		bytes += size
 		tables = append(tables, fmt.Sprint(name, " ", size, " ", digest))
 	}
@@ -97,7 +99,8 @@ func changeNoLaterAnswer(t *testing.T, s *testCluster) {
 		"SELECT * FROM patients", "SELECT token, age, zip, race FROM patients ORDER BY token",
 		"SELECT age, sex, count(*), avg(cost) FROM patients GROUP BY age, sex ORDER BY age, sex",
 		"SELECT city, count(*) FROM patients JOIN zip_city USING (zip) GROUP BY city ORDER BY city",
-		"SELECT * FROM visits", "SELECT * FROM diagnoses", "EXPLAIN (TAILOR) SELECT age, zip FROM patients WHERE sex = 'male'",
+		"SELECT * FROM visits", "SELECT * FROM diagnoses",
+		"EXPLAIN (TAILOR) SELECT age, zip FROM patients WHERE sex = 'male'",
 	}
 	ask := func() (answers []string) {
 		for _, sql := range queries {
@@ -121,10 +124,17 @@ func changeNoLaterAnswer(t *testing.T, s *testCluster) {
 
 	other := connect(t, p.dsn("researcher"))
 	for _, asks := range []*pgx.Conn{conn, other} {
-		rowsOf(t, asks, "SELECT * FROM patients WHERE false", "SELECT birth_date, race FROM patients LIMIT 0", "SELECT * FROM visits WHERE false",
-			"EXPLAIN SELECT sex, birth_date FROM patients", "EXPLAIN (TAILOR) SELECT zip, race, birth_date FROM patients", "EXPLAIN (TAILOR) SELECT * FROM visits")
-		for i, sql := range []string{"SELECT * FROM patients", "SELECT race, zip FROM patients WHERE age = $1", "SELECT * FROM diagnoses"} {
-			if _, err := asks.PgConn().Prepare(t.Context(), fmt.Sprint("described ", i), sql, nil); err != nil {
+		rowsOf(t, asks, "SELECT * FROM patients WHERE false",
+			"SELECT birth_date, race FROM patients LIMIT 0", "SELECT * FROM visits WHERE false",
+			"EXPLAIN SELECT sex, birth_date FROM patients",
+			"EXPLAIN (TAILOR) SELECT zip, race, birth_date FROM patients",
+			"EXPLAIN (TAILOR) SELECT * FROM visits")
+		for i, sql := range []string{
+			"SELECT * FROM patients",
+			"SELECT race, zip FROM patients WHERE age = $1", "SELECT * FROM diagnoses",
+		} {
+			if _, err := asks.PgConn().Prepare(t.Context(), fmt.Sprint("described ", i), sql,
+				nil); err != nil {
 				t.Fatalf("%s: %v", sql, err)
 			}
 		}
@@ -149,7 +159,8 @@ func changeNoLaterAnswer(t *testing.T, s *testCluster) {
 	same("the queries of many others")
 	sizeAfter, storeAfter := stored(t, direct, "tailor_store", "^$")
 	if sizeAfter != sizeBefore || !slices.Equal(storeAfter, storeBefore) {
-		t.Errorf("the store has %d bytes, and had %d: %s", sizeAfter, sizeBefore, firstOther(storeAfter, storeBefore))
+		t.Errorf("the store has %d bytes, and had %d: %s", sizeAfter, sizeBefore,
+			firstOther(storeAfter, storeBefore))
 	}
 	t.Logf("tailor_store: %d tables, %d bytes before and after", len(storeAfter), sizeAfter)
 	withoutSizes := func(tables []string) (out []string) {
@@ -159,8 +170,10 @@ func changeNoLaterAnswer(t *testing.T, s *testCluster) {
 		}
 		return out
 	}
-	if _, catalog := stored(t, direct, "tailor", "^audit"); !slices.Equal(withoutSizes(catalog), withoutSizes(catalogBefore)) {
-		t.Errorf("queries changed what Tailor keeps beside the audit: %s", firstOther(withoutSizes(catalog), withoutSizes(catalogBefore)))
+	if _, catalog := stored(t, direct, "tailor", "^audit"); !slices.Equal(withoutSizes(catalog),
+		withoutSizes(catalogBefore)) {
+		t.Errorf("queries changed what Tailor keeps beside the audit: %s",
+			firstOther(withoutSizes(catalog), withoutSizes(catalogBefore)))
 	}
 }
 
@@ -244,7 +257,8 @@ func arePlannedAtOnce(t *testing.T, s *testCluster) {
 		{"first answer of the next session", agains},
 	} {
 		t.Logf("%s: median %v, 90th percentile %v, 99th %v, longest %v", d.what,
-			percentile(d.taken, 50), percentile(d.taken, 90), percentile(d.taken, 99), percentile(d.taken, 100))
+			percentile(d.taken, 50), percentile(d.taken, 90), percentile(d.taken, 99),
+			percentile(d.taken, 100))
 	}
 	for _, bound := range []struct {
 		claim       string
@@ -252,7 +266,11 @@ func arePlannedAtOnce(t *testing.T, s *testCluster) {
 	}{
 		{"the median of planning", percentile(firstPlans, 50), 2 * time.Millisecond},
 		{"the 99th percentile of planning", percentile(firstPlans, 99), 20 * time.Millisecond},
-		{"what a first answer takes longer than one to a known reader", percentile(firsts, 50) - percentile(agains, 50), max(10*time.Millisecond, percentile(agains, 50)/2)},
+		{
+			"what a first answer takes longer than one to a known reader",
+			percentile(firsts, 50) - percentile(agains, 50),
+			max(10*time.Millisecond, percentile(agains, 50)/2),
+		},
 	} {
 		if bound.taken > bound.most {
 			t.Errorf("%s is %v, want at most %v", bound.claim, bound.taken, bound.most)

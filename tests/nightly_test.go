@@ -107,7 +107,8 @@ func TestATableLoadedAnewEveryNightGoesOn(t *testing.T) {
 	refused(t, direct, "55000", `CALL tailor.refresh('codes')`)
 	// The schema research has one table of a name.
 	mustExec(t, direct, fmt.Sprintf(`DROP TABLE codes, people; CREATE SCHEMA elsewhere;
-		CREATE TABLE elsewhere.people AS SELECT 90000 + n AS id, n %% 60 AS age FROM generate_series(1, 200) n;
+		CREATE TABLE elsewhere.people AS SELECT 90000 + n AS id, n %% 60 AS age
+			FROM generate_series(1, 200) n;
 		CALL tailor.protect('elsewhere.people', subject => 'id', k => 5);
 		CALL tailor.classify('elsewhere.people', 'id', 'direct_identifier');
 		CALL tailor.classify('elsewhere.people', 'age', 'quasi_identifier', hierarchy => 'age');

@@ -32,7 +32,8 @@ func TestNobodyNeedsToBeASuperuser(t *testing.T) {
 	mustExec(t, super, `CREATE ROLE admin LOGIN CREATEROLE PASSWORD 'of the admin'`)
 	mustExec(t, super, `CREATE DATABASE clinic OWNER admin`)
 	dsn := func(role, password string) string {
-		return fmt.Sprintf("host=127.0.0.1 port=%d dbname=clinic user=%s password='%s' sslmode=disable", port, role, password)
+		return fmt.Sprintf("host=127.0.0.1 port=%d dbname=clinic user=%s password='%s' sslmode=disable",
+			port, role, password)
 	}
 	run := func(stdin string, args ...string) {
 		t.Helper()
@@ -51,7 +52,8 @@ func TestNobodyNeedsToBeASuperuser(t *testing.T) {
 	run("pässword ann", "password", "--dsn", dsn("admin", "of the admin"), "ann")
 	mustExec(t, admin, `CREATE TABLE people (id int PRIMARY KEY, age int, illness text);
 		INSERT INTO people SELECT g, 20 + g % 50, 'd' || g % 7 FROM generate_series(1, 400) g;
-		CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
+		CALL tailor.define_hierarchy('age', 'interval',
+			'{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
 		CALL tailor.protect('public.people', subject => 'id', k => 5);
 		CALL tailor.classify('public.people', 'id', 'direct_identifier');
 		CALL tailor.classify('public.people', 'age', 'quasi_identifier', hierarchy => 'age');
@@ -62,7 +64,8 @@ func TestNobodyNeedsToBeASuperuser(t *testing.T) {
 	login := func(role, password string) (*pgx.Conn, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		return pgx.Connect(ctx, fmt.Sprintf("postgres://%s:%s@%s/clinic?sslmode=disable", role, strings.ReplaceAll(password, " ", "%20"), p.address))
+		return pgx.Connect(ctx, fmt.Sprintf("postgres://%s:%s@%s/clinic?sslmode=disable", role,
+			strings.ReplaceAll(password, " ", "%20"), p.address))
 	}
 	ann, err := login("ann", "pässword ann")
 	if err != nil {
@@ -82,17 +85,21 @@ func TestNobodyNeedsToBeASuperuser(t *testing.T) {
 		t.Errorf("a role without a verifier: %v", err)
 	}
 	// Refreshes, erasures and the doctor need no superuser either.
-	mustExec(t, admin, `INSERT INTO people SELECT g, 20 + g % 50, 'd' || g % 7 FROM generate_series(1001, 1200) g; CALL tailor.refresh('people')`)
+	mustExec(t, admin, `INSERT INTO people SELECT g, 20 + g % 50, 'd' || g % 7 `+
+		`FROM generate_series(1001, 1200) g; CALL tailor.refresh('people')`)
 	waitFor(t, func() bool { return one[int](t, ann, `SELECT count(*) FROM people`) == 600 })
 	mustExec(t, admin, `CALL tailor.erase('people', '7')`)
-	if output, err := exec.CommandContext(t.Context(), binary, "doctor", "--dsn", dsn("admin", "of the admin")).CombinedOutput(); err != nil && !strings.Contains(string(output), "finding") {
+	if output, err := exec.CommandContext(t.Context(), binary, "doctor", "--dsn", dsn("admin",
+		"of the admin")).CombinedOutput(); err != nil && !strings.Contains(string(output), "finding") {
 		t.Errorf("doctor: %v\n%s", err, output)
 	}
 	// Verifiers are the owner's alone, and nobody sets another's.
 	refusedWith(t, ann, "42501", `SELECT * FROM tailor.login`)
-	text := one[string](t, connect(t, cluster.SuperuserDSN("clinic")), `SELECT verifier FROM tailor.login LIMIT 1`)
+	text := one[string](t, connect(t, cluster.SuperuserDSN("clinic")),
+		`SELECT verifier FROM tailor.login LIMIT 1`)
 	refusedWith(t, ann, "42501", `CALL tailor.let_in('admin', '`+text+`')`)
-	mustExec(t, admin, `CREATE ROLE steward LOGIN CREATEROLE PASSWORD 'steward'; GRANT tailor_admin TO steward`)
+	mustExec(t, admin, `CREATE ROLE steward LOGIN CREATEROLE PASSWORD 'steward'; `+
+		`GRANT tailor_admin TO steward`)
 	steward := connect(t, dsn("steward", "steward"))
 	refusedWith(t, steward, "42501", `CALL tailor.let_in('ann', '`+text+`')`)
 	refusedWith(t, admin, "22023", `CALL tailor.let_in('ann', 'md5abc')`)
@@ -118,7 +125,8 @@ func TestPasswordsThatProgramsReadDifferentlyAreRefused(t *testing.T) {
 		"pa\u0308ssword":          "failed to connect",
 		"plain":                   "failed to connect",
 	} {
-		command := exec.CommandContext(t.Context(), binary, "password", "--dsn", "host=/nowhere dbname=none", "ann")
+		command := exec.CommandContext(t.Context(), binary, "password", "--dsn",
+			"host=/nowhere dbname=none", "ann")
 		command.Stdin = strings.NewReader(password + "\n")
 		output, err := command.CombinedOutput()
 		if err == nil || !strings.Contains(string(output), fault) {

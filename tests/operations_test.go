@@ -23,7 +23,8 @@ import (
 
 func TestConfigurationFaultsAreReportedTogether(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "tailor.yaml")
-	text := "listen: nowhere\nmax_clients: many\nupstream: {tls: perhaps}\nunheard_of: 1\ntls: {key: k}\nservice-dsn: x\n"
+	text := "listen: nowhere\nmax_clients: many\nupstream: {tls: perhaps}\nunheard_of: 1\ntls: " +
+		"{key: k}\nservice-dsn: x\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,10 @@ func TestConfigurationFaultsAreReportedTogether(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 2 {
 		t.Errorf("%v, want exit code 2", err)
 	}
-	for _, fault := range []string{"listen", "max-clients", "upstream-tls", `unknown key "unheard-of"`, "tls-certificate", "TAILOR_QUEUE_TIMEOUT"} {
+	for _, fault := range []string{
+		"listen", "max-clients", "upstream-tls", `unknown key "unheard-of"`,
+		"tls-certificate", "TAILOR_QUEUE_TIMEOUT",
+	} {
 		if !strings.Contains(string(output), fault) {
 			t.Errorf("%q is not in %s", fault, output)
 		}
@@ -46,12 +50,14 @@ func TestConfigurationFaultsAreReportedTogether(t *testing.T) {
 
 func TestTheCommandLineWinsOverTheEnvironmentOverTheFile(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "tailor.yaml")
-	if err := os.WriteFile(config, []byte("upstream: file:1\nlisten: 127.0.0.1:0\nmax-clients: 7\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("upstream: file:1\nlisten: 127.0.0.1:0\nmax-clients: 7\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("TAILOR_UPSTREAM", "environment:1")
 	p := shared.serve(t, "--config", config, "--max-clients", "3")
-	if n := one[int](t, connect(t, p.dsn(shared.reader(t))), "SELECT count(*) FROM patients"); n != patients {
+	if n := one[int](t, connect(t, p.dsn(shared.reader(t))),
+		"SELECT count(*) FROM patients"); n != patients {
 		t.Errorf("%d patients", n)
 	}
 }
@@ -83,7 +89,10 @@ func TestOperatorsSeeWhatTheProxyDoes(t *testing.T) {
 	p := shared.serve(t, "--metrics", "127.0.0.1:0")
 	base := p.operations(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
-	for _, sql := range []string{"SELECT 1", "SELECT age FROM patients", "SELECT name FROM patients", "SELECT 1 / 0"} {
+	for _, sql := range []string{
+		"SELECT 1", "SELECT age FROM patients", "SELECT name FROM patients",
+		"SELECT 1 / 0",
+	} {
 		_, _ = conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
 	}
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/debug/pprof/": 404} {
@@ -93,11 +102,15 @@ func TestOperatorsSeeWhatTheProxyDoes(t *testing.T) {
 	}
 	_, text := get(t, base+"/metrics")
 	for _, want := range []string{
-		`tailor_build_info{version="`, "tailor_ready 1\n", "tailor_audit_available 1\n", "tailor_max_clients 1000\n",
-		"tailor_sessions 1", `tailor_logins_total{outcome="accepted"} 1`, `tailor_statements_total{verdict="passed"} 1`,
+		`tailor_build_info{version="`, "tailor_ready 1\n", "tailor_audit_available 1\n",
+		"tailor_max_clients 1000\n",
+		"tailor_sessions 1", `tailor_logins_total{outcome="accepted"} 1`,
+		`tailor_statements_total{verdict="passed"} 1`,
 		`tailor_statements_total{verdict="released"} 1`, `tailor_statements_total{verdict="refused"} 1`,
-		`tailor_statements_total{verdict="failed"} 1`, `tailor_statement_seconds_count{verdict="released"} 1`,
-		"tailor_assessment_seconds_count 1", "tailor_chain_loss{chain=", `tailor_relayed_bytes_total{to="client"}`,
+		`tailor_statements_total{verdict="failed"} 1`,
+		`tailor_statement_seconds_count{verdict="released"} 1`,
+		"tailor_assessment_seconds_count 1", "tailor_chain_loss{chain=",
+		`tailor_relayed_bytes_total{to="client"}`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the metrics", want)
@@ -106,7 +119,8 @@ func TestOperatorsSeeWhatTheProxyDoes(t *testing.T) {
 }
 
 func TestWhoFindsNoSeatWaitsAndIsThenRefused(t *testing.T) {
-	p := shared.serve(t, "--max-clients", "2", "--max-clients-per-principal", "1", "--queue-timeout", "2s")
+	p := shared.serve(t, "--max-clients", "2", "--max-clients-per-principal", "1", "--queue-timeout",
+		"2s")
 	user := shared.reader(t)
 	first := connect(t, p.dsn(user))
 	if _, err := pgconn.Connect(t.Context(), p.dsn(user)); codeIn(err) != "53300" {
@@ -114,7 +128,8 @@ func TestWhoFindsNoSeatWaitsAndIsThenRefused(t *testing.T) {
 	}
 	second := connect(t, p.dsn("researcher"))
 	started := time.Now()
-	if _, err := pgconn.Connect(t.Context(), p.dsn("dba")); codeIn(err) != "53300" || time.Since(started) < time.Second {
+	if _, err := pgconn.Connect(t.Context(), p.dsn("dba")); codeIn(err) != "53300" ||
+		time.Since(started) < time.Second {
 		t.Errorf("a third session: %v after %v, want 53300 after a wait", err, time.Since(started))
 	}
 	joined := make(chan error, 1)
@@ -144,7 +159,8 @@ func TestTheProxyEndsWhenTransactionsHave(t *testing.T) {
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := idle.PgConn().ReceiveMessage(ctx); codeIn(err) != "57P01" && !strings.Contains(fmt.Sprint(err), "57P01") {
+	if _, err := idle.PgConn().ReceiveMessage(ctx); codeIn(err) != "57P01" &&
+		!strings.Contains(fmt.Sprint(err), "57P01") {
 		t.Errorf("the idle session: %v, want 57P01", err)
 	}
 	if n := one[int](t, busy, "SELECT count(*) FROM patients"); n != patients {
@@ -182,7 +198,8 @@ func TestABalancerTellsWhoTheClientIs(t *testing.T) {
 	dial := config.DialFunc
 	for _, header := range [][]byte{
 		[]byte("PROXY TCP4 192.0.2.7 192.0.2.1 5555 5432\r\n"),
-		append([]byte("\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c"), 192, 0, 2, 7, 192, 0, 2, 1, 0x15, 0xb3, 0x15, 0x38),
+		append([]byte("\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c"), 192, 0, 2, 7, 192, 0, 2, 1, 0x15, 0xb3,
+			0x15, 0x38),
 	} {
 		config.DialFunc = func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 			if conn, err = dial(ctx, network, address); err == nil {

@@ -38,7 +38,8 @@ func TestWrongValuesOfParametersAreRefused(t *testing.T) {
 	} {
 		fails(t, conn, c.sql, c.code, c.tells)
 		if c.code == "22023" && !strings.Contains(c.sql, ";") {
-			if _, err := conn.Prepare(t.Context(), "", c.sql); err == nil || !strings.Contains(err.Error(), c.code) {
+			if _, err := conn.Prepare(t.Context(), "", c.sql); err == nil ||
+				!strings.Contains(err.Error(), c.code) {
 				t.Errorf("Parse %s: %v", c.sql, err)
 			}
 		}
@@ -66,8 +67,11 @@ func TestRightValuesOfParametersAreHonoured(t *testing.T) {
 	}
 	conn, notices := noticing(t, p.dsn(user))
 	for sql, values := range map[string]bool{
-		`SET tailor.representation = 'value'`: true, `SET tailor.representation = 'Value'`: true, `SET tailor.representation TO VALUE`: true,
-		`SELECT set_config('tailor.representation', 'VALUE', false)`: true, `SET tailor.representation = Label`: false, `SET tailor.representation = auto`: false,
+		`SET tailor.representation = 'value'`: true, `SET tailor.representation = 'Value'`: true,
+		`SET tailor.representation TO VALUE`:                         true,
+		`SELECT set_config('tailor.representation', 'VALUE', false)`: true,
+		`SET tailor.representation = Label`:                          false,
+		`SET tailor.representation = auto`:                           false,
 	} {
 		mustExec(t, conn, `RESET tailor.representation`)
 		mustExec(t, conn, sql)
@@ -79,7 +83,8 @@ func TestRightValuesOfParametersAreHonoured(t *testing.T) {
 		}
 	}
 	for value, told := range map[string]bool{
-		"0": false, "off": false, "OFF": false, "of": false, "false": false, "f": false, "no": false, "n": false,
+		"0": false, "off": false, "OFF": false, "of": false, "false": false, "f": false, "no": false,
+		"n": false,
 		"1": true, "on": true, "true": true, "'T'": true, "yes": true, "y": true, "DEFAULT": true,
 	} {
 		mustExec(t, conn, `SET tailor.notices = `+value)
@@ -140,7 +145,8 @@ func TestAWrongValueThatCameOtherwiseIsNotIgnored(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			user := shared.reader(t)
-			mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s SET %s = '%s'", user, c.name, c.value))
+			mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s SET %s = '%s'", user, c.name,
+				c.value))
 			conn := connect(t, p.dsn(user))
 			fails(t, conn, `SELECT age FROM patients`, "22023", c.tells)
 			fails(t, conn, `EXPLAIN (TAILOR) SELECT age FROM patients`, "22023", c.tells)
@@ -157,7 +163,8 @@ func TestAWrongValueThatCameOtherwiseIsNotIgnored(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := pgx.ConnectConfig(t.Context(), config); err == nil || !strings.Contains(err.Error(), "22023") {
+				if _, err := pgx.ConnectConfig(t.Context(), config); err == nil ||
+					!strings.Contains(err.Error(), "22023") {
 					t.Errorf("login with %s: %v", way, err)
 				}
 			}
@@ -165,7 +172,8 @@ func TestAWrongValueThatCameOtherwiseIsNotIgnored(t *testing.T) {
 	}
 	user := shared.reader(t)
 	for _, way := range []string{"&options=" + escaped("-c tailor.xyz=1"), "&tailor.xyz=1"} {
-		if _, err := pgx.Connect(t.Context(), p.dsn(user)+way); err == nil || !strings.Contains(err.Error(), "42704") {
+		if _, err := pgx.Connect(t.Context(), p.dsn(user)+way); err == nil ||
+			!strings.Contains(err.Error(), "42704") {
 			t.Errorf("login with %s: %v", way, err)
 		}
 	}

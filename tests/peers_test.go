@@ -44,7 +44,8 @@ func balance(t *testing.T, header bool) *balancer {
 				continue
 			}
 			if header {
-				_, _ = fmt.Fprintf(server, "PROXY TCP4 127.0.0.1 127.0.0.1 %d 1\r\n", client.RemoteAddr().(*net.TCPAddr).Port)
+				port := client.RemoteAddr().(*net.TCPAddr).Port
+				_, _ = fmt.Fprintf(server, "PROXY TCP4 127.0.0.1 127.0.0.1 %d 1\r\n", port)
 			}
 			pipe := func(to, from net.Conn) {
 				_, _ = io.Copy(to, from)
@@ -62,7 +63,8 @@ func balance(t *testing.T, header bool) *balancer {
 func pair(t *testing.T, flags ...string) [2]*testProxy {
 	t.Helper()
 	secret := filepath.Join(t.TempDir(), "peer.secret")
-	if err := os.WriteFile(secret, []byte("what both proxies know and nobody else does"), 0o600); err != nil {
+	if err := os.WriteFile(secret, []byte("what both proxies know and nobody else does"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	var ports [2]int
@@ -94,14 +96,16 @@ type sleeper struct {
 func (b *balancer) asleep(t *testing.T, p *testProxy, user, settings string) *sleeper {
 	t.Helper()
 	b.to.Store(p)
-	s := &sleeper{Conn: connect(t, fmt.Sprintf("postgres://%s:%s@%s/hospital?%s", user, user, b.address, settings)), ended: make(chan error, 1)}
+	s := &sleeper{Conn: connect(t, fmt.Sprintf("postgres://%s:%s@%s/hospital?%s", user, user,
+		b.address, settings)), ended: make(chan error, 1)}
 	go func() {
 		_, err := s.PgConn().Exec(context.Background(), "SELECT pg_sleep(60)").ReadAll()
 		s.ended <- err
 	}()
 	direct := shared.superuser(t)
 	waitFor(t, func() bool {
-		return one[bool](t, direct, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active' AND query LIKE 'SELECT pg_sleep%')", int32(s.PgConn().PID()))
+		return one[bool](t, direct, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND "+
+			"state = 'active' AND query LIKE 'SELECT pg_sleep%')", int32(s.PgConn().PID()))
 	})
 	return s
 }
@@ -143,7 +147,10 @@ func TestACancelRequestReachesItsSessionThroughAnyProxy(t *testing.T) {
 	}{
 		{"protocol 3.0", "sslmode=disable", false, nil},
 		{"protocol 3.2", "sslmode=disable&min_protocol_version=3.2&max_protocol_version=3.2", false, nil},
-		{"TLS only", "sslmode=require", false, []string{"--tls-certificate", certificate, "--tls-key", key, "--tls-required"}},
+		{
+			"TLS only", "sslmode=require", false,
+			[]string{"--tls-certificate", certificate, "--tls-key", key, "--tls-required"},
+		},
 		{"the PROXY protocol", "sslmode=disable", true, []string{"--proxy-protocol"}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
@@ -153,7 +160,8 @@ func TestACancelRequestReachesItsSessionThroughAnyProxy(t *testing.T) {
 			both, b := pair(t, c.flags...), balance(t, c.header)
 			for i, home := range both {
 				away := both[1-i]
-				mine, other, theirs := b.asleep(t, home, user, c.settings), b.asleep(t, home, user, c.settings), b.asleep(t, away, user, c.settings)
+				mine, other, theirs := b.asleep(t, home, user, c.settings), b.asleep(t, home, user, c.settings),
+					b.asleep(t, away, user, c.settings)
 				b.to.Store(away)
 				mine.wakes(t, "through the other proxy")
 				other.sleeps(t, "on the same proxy")
@@ -171,7 +179,8 @@ func asAServerThatSpeaks32(t *testing.T) {
 	t.Helper()
 	direct := shared.superuser(t)
 	definition := one[string](t, direct, "SELECT pg_get_functiondef('tailor.protocol'::regproc)")
-	mustExec(t, direct, "CREATE OR REPLACE FUNCTION tailor.protocol() RETURNS integer LANGUAGE sql AS 'SELECT 2'")
+	mustExec(t, direct,
+		"CREATE OR REPLACE FUNCTION tailor.protocol() RETURNS integer LANGUAGE sql AS 'SELECT 2'")
 	t.Cleanup(func() {
 		if _, err := direct.Exec(context.Background(), definition); err != nil {
 			t.Error(err)
@@ -183,7 +192,8 @@ func asAServerThatSpeaks32(t *testing.T) {
 func TestTheProtocolIsTheServers(t *testing.T) {
 	user := shared.reader(t)
 	p := shared.serve(t)
-	through, direct := connect(t, p.dsn(user)+"&max_protocol_version=3.2"), connect(t, shared.cluster.SuperuserDSN("hospital")+" max_protocol_version=3.2")
+	through, direct := connect(t, p.dsn(user)+"&max_protocol_version=3.2"),
+		connect(t, shared.cluster.SuperuserDSN("hospital")+" max_protocol_version=3.2")
 	if got, want := len(through.PgConn().SecretKey()), len(direct.PgConn().SecretKey()); got != want {
 		t.Errorf("a cancel key has %d bytes, directly %d", got, want)
 	}
@@ -207,7 +217,8 @@ func TestAKeyOfASessionThatEndedCancelsNothing(t *testing.T) {
 	alive.sleeps(t, "a stale key")
 	for _, p := range both {
 		cancelRaw(t, p.address, alive.PgConn().PID(), alive.PgConn().SecretKey()[:3])
-		cancelRaw(t, p.address, alive.PgConn().PID(), append([]byte{alive.PgConn().SecretKey()[0] ^ 1}, alive.PgConn().SecretKey()[1:]...))
+		cancelRaw(t, p.address, alive.PgConn().PID(),
+			append([]byte{alive.PgConn().SecretKey()[0] ^ 1}, alive.PgConn().SecretKey()[1:]...))
 	}
 	alive.sleeps(t, "a wrong key")
 	b.to.Store(both[1])

@@ -12,7 +12,9 @@ import (
 // leaking is a DO block that ends its transaction and opens, in the next one, a
 // cursor WITH HOLD over a release. then is run after that.
 func leaking(view, then string) string {
-	return fmt.Sprintf(`DO $$ BEGIN COMMIT; EXECUTE 'DECLARE leak CURSOR WITH HOLD FOR SELECT age FROM tailor_rel' || 'ease.%s'; %s END $$`,
+	return fmt.Sprintf(
+		`DO $$ BEGIN COMMIT; EXECUTE 'DECLARE leak CURSOR WITH HOLD FOR SELECT age FROM tailor_rel' || `+
+			`'ease.%s'; %s END $$`,
 		strings.TrimPrefix(view, "tailor_release."), then)
 }
 
@@ -54,14 +56,18 @@ func TestNoCursorIsReadInThePipelineOfARecordedText(t *testing.T) {
 			kept, closing, {query(recorded)}, join(run("s1"), query(recorded)),
 		},
 		"run by a name that a failed pipeline gave to another text": {
-			kept, join(failing, &pgproto3.Parse{Name: "s1", Query: "SELECT 1"}, sync), {query(recorded)}, join(run("s1"), query(recorded)),
+			kept, join(failing, &pgproto3.Parse{Name: "s1", Query: "SELECT 1"}, sync),
+			{query(recorded)},
+			join(run("s1"), query(recorded)),
 		},
 		"run by its name": {kept, {query(recorded)}, join(run("s1"), query(recorded))},
 		"run at once": {
 			{query(recorded)}, join(once(leaking(view, "")), query(recorded)),
 		},
 		"behind BEGIN of the same pipeline, and COMMIT beside a recorded query": {
-			{query(recorded)}, join(once(leaking(view, "")), once("BEGIN"), sync), {query(recorded + "; COMMIT")},
+			{query(recorded)},
+			join(once(leaking(view, "")), once("BEGIN"), sync),
+			{query(recorded + "; COMMIT")},
 		},
 		"behind BEGIN of the same pipeline, and COMMIT of a recorded cursor": {
 			{query(recorded)},
@@ -70,30 +76,39 @@ func TestNoCursorIsReadInThePipelineOfARecordedText(t *testing.T) {
 			{query("COMMIT")},
 		},
 		"behind a failed Close, BEGIN and COMMIT": {
-			kept, closing, {query(recorded)}, join(run("s1"), once("BEGIN"), sync), {query(recorded + "; COMMIT")},
+			kept, closing,
+			{query(recorded)},
+			join(run("s1"), once("BEGIN"), sync),
+			{query(recorded + "; COMMIT")},
 		},
 		"before a recorded statement of the same pipeline": {
 			{query(recorded)}, join(once(leaking(view, "")), once(recorded), sync),
 		},
 		"before a recorded COMMIT of the same pipeline": {
-			{query("BEGIN")}, {query("DECLARE rec CURSOR WITH HOLD FOR " + recorded)}, join(once("ROLLBACK"), once(leaking(view, "")), once("COMMIT"), sync),
+			{query("BEGIN")},
+			{query("DECLARE rec CURSOR WITH HOLD FOR " + recorded)},
+			join(once("ROLLBACK"), once(leaking(view, "")), once("COMMIT"), sync),
 		},
 		"in a procedure": {
-			{query(`CREATE PROCEDURE pg_temp.leaks() LANGUAGE plpgsql AS $p$ BEGIN COMMIT; EXECUTE 'DECLARE leak CURSOR WITH HOLD FOR SELECT age FROM ` + view + `'; END $p$`)},
+			{query(`CREATE PROCEDURE pg_temp.leaks() LANGUAGE plpgsql AS $p$ BEGIN COMMIT; ` +
+				`EXECUTE 'DECLARE leak CURSOR WITH HOLD FOR SELECT age FROM ` + view + `'; END $p$`)},
 			{query(recorded)},
 			join(once("CALL pg_temp.leaks()"), query(recorded)),
 		},
 		"sent without waiting for answers": {
-			kept, join(failing, &pgproto3.Close{ObjectType: 'S', Name: "s1"}, sync, run("s1"), query(recorded)),
+			kept, join(failing, &pgproto3.Close{ObjectType: 'S', Name: "s1"}, sync, run("s1"),
+				query(recorded)),
 		},
 		"a recorded query without waiting for answers": {
-			{query(recorded)}, join(once(leaking(view, "")), once("BEGIN"), sync, query(recorded+"; COMMIT")),
+			{query(recorded)}, join(once(leaking(view, "")), once("BEGIN"), sync,
+				query(recorded+"; COMMIT")),
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			f := dial(t, p.dsn(user))
 			// The server's copy of a cursor is there to fetch from, if ever it was made.
-			for _, messages := range append(turns, turn{query("ROLLBACK")}, turn{query("FETCH ALL FROM leak")}) {
+			for _, messages := range append(turns, turn{query("ROLLBACK")},
+				turn{query("FETCH ALL FROM leak")}) {
 				f.send(t, messages...)
 				ends := 0
 				for _, m := range messages {
@@ -116,7 +131,10 @@ func TestAFailedPipelineForgetsNoStatement(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
 	sync := &pgproto3.Sync{}
-	failing := []pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SELECT 1 / (random() * 0)::int"}, &pgproto3.Bind{}, &pgproto3.Execute{}}
+	failing := []pgproto3.FrontendMessage{
+		&pgproto3.Parse{Query: "SELECT 1 / (random() * 0)::int"},
+		&pgproto3.Bind{}, &pgproto3.Execute{},
+	}
 	for _, c := range []struct {
 		claim, text string
 		want        string
@@ -130,9 +148,14 @@ func TestAFailedPipelineForgetsNoStatement(t *testing.T) {
 		}{
 			{"closed", append(failing, &pgproto3.Close{ObjectType: 'S', Name: "s1"}, sync)},
 			{"replaced", append(failing, &pgproto3.Parse{Name: "s1", Query: "SELECT 'other'"}, sync)},
-			{"replaced by a protected one", append(failing, &pgproto3.Parse{Name: "s1", Query: "SELECT age FROM patients"}, sync)},
-			{"taken", []pgproto3.FrontendMessage{&pgproto3.Parse{Name: "s1", Query: "SELECT 'other'"}, sync}},
-			{"closed, and prepared anew", append(failing, &pgproto3.Close{ObjectType: 'S', Name: "s1"}, &pgproto3.Parse{Name: "s1", Query: "SELECT 'other'"}, sync)},
+			{"replaced by a protected one", append(failing,
+				&pgproto3.Parse{Name: "s1", Query: "SELECT age FROM patients"}, sync)},
+			{"taken", []pgproto3.FrontendMessage{
+				&pgproto3.Parse{Name: "s1", Query: "SELECT 'other'"},
+				sync,
+			}},
+			{"closed, and prepared anew", append(failing, &pgproto3.Close{ObjectType: 'S', Name: "s1"},
+				&pgproto3.Parse{Name: "s1", Query: "SELECT 'other'"}, sync)},
 		} {
 			t.Run(c.claim+" "+change.claim, func(t *testing.T) {
 				f := dial(t, p.dsn(user))
@@ -147,10 +170,13 @@ func TestAFailedPipelineForgetsNoStatement(t *testing.T) {
 				if got := f.untilReady(t, 1); !strings.HasSuffix(got, c.want) {
 					t.Errorf("%s, want %s", got, c.want)
 				}
-				if n := p.verdicts(t, "released", "count") - before; (n == 1) != strings.HasPrefix(c.claim, "protected") {
+				if n := p.verdicts(t, "released", "count") - before; (n == 1) != strings.HasPrefix(c.claim,
+					"protected") {
 					t.Errorf("%d runs are recorded as released", n)
 				}
-				f.send(t, &pgproto3.Close{ObjectType: 'S', Name: "s1"}, sync, &pgproto3.Parse{Name: "s1", Query: "SELECT 'new'"}, &pgproto3.Bind{PreparedStatement: "s1"}, &pgproto3.Execute{}, sync)
+				f.send(t, &pgproto3.Close{ObjectType: 'S', Name: "s1"}, sync,
+					&pgproto3.Parse{Name: "s1", Query: "SELECT 'new'"}, &pgproto3.Bind{PreparedStatement: "s1"},
+					&pgproto3.Execute{}, sync)
 				if got := f.untilReady(t, 2); !strings.HasSuffix(got, "D:new SELECT 1 Z") {
 					t.Errorf("closed and prepared anew it answers %s", got)
 				}
@@ -168,7 +194,8 @@ func TestAPortalReadsWhatItsBindDecided(t *testing.T) {
 	sync := &pgproto3.Sync{}
 	f.send(t, &pgproto3.Query{String: "SELECT count(*) FROM patients"})
 	f.untilReady(t, 1)
-	const text = "SELECT age, zip, sex, count(*) FROM patients GROUP BY age, zip, sex ORDER BY age, zip, sex"
+	const text = "SELECT age, zip, sex, count(*) FROM patients GROUP BY age, zip, sex ORDER BY age, " +
+		"zip, sex"
 	for _, text := range []string{"SELECT count(*) FROM patients WHERE age > 40", text} {
 		f.send(t, &pgproto3.Parse{Query: text}, &pgproto3.Bind{}, &pgproto3.Flush{})
 		for bound := false; !bound; {
@@ -193,11 +220,17 @@ func TestATransactionBeginsInThePipelineOfItsFirstQuery(t *testing.T) {
 	p := shared.serve(t)
 	want := fmt.Sprintf("BEGIN D:%d SELECT 1 Z", patients)
 	once := func(name, sql string) []pgproto3.FrontendMessage {
-		return []pgproto3.FrontendMessage{&pgproto3.Parse{Name: name, Query: sql}, &pgproto3.Bind{PreparedStatement: name}, &pgproto3.Execute{}}
+		return []pgproto3.FrontendMessage{
+			&pgproto3.Parse{Name: name, Query: sql},
+			&pgproto3.Bind{PreparedStatement: name}, &pgproto3.Execute{},
+		}
 	}
 	first := append(once("", "SELECT count(*) FROM patients"), &pgproto3.Sync{})
 	begun := []pgproto3.FrontendMessage{&pgproto3.Bind{PreparedStatement: "b"}, &pgproto3.Execute{}}
-	for _, begin := range []string{"BEGIN", "begin read only", "START TRANSACTION ISOLATION LEVEL REPEATABLE READ"} {
+	for _, begin := range []string{
+		"BEGIN", "begin read only",
+		"START TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+	} {
 		w := dial(t, p.dsn(shared.reader(t)))
 		for _, c := range []struct {
 			claim    string
@@ -214,7 +247,8 @@ func TestATransactionBeginsInThePipelineOfItsFirstQuery(t *testing.T) {
 				w.untilReady(t, 1)
 			}
 			w.send(t, c.pipeline...)
-			if got := w.untilReady(t, 1); got != strings.Replace(want, "BEGIN", strings.ToUpper(strings.TrimSuffix(strings.Split(begin, " I")[0], " read only")), 1) {
+			if got := w.untilReady(t, 1); got != strings.Replace(want, "BEGIN",
+				strings.ToUpper(strings.TrimSuffix(strings.Split(begin, " I")[0], " read only")), 1) {
 				t.Errorf("%s, %s: %s", begin, c.claim, got)
 			}
 			w.send(t, query("COMMIT"))

@@ -10,7 +10,8 @@ func TestStatementsOutliveADeallocateThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := connect(t, p.dsn(shared.reader(t))).PgConn()
-			for n, text := range map[string]string{"x": "SELECT 2", "y": "SELECT count(*) FROM patients WHERE age > 1", "z": "SELECT 1"} {
+			for n, text := range map[string]string{"x": "SELECT 2", "y": "SELECT count(*) FROM patients " +
+				"WHERE age > 1", "z": "SELECT 1"} {
 				if _, err := conn.Prepare(t.Context(), n, text, nil); err != nil {
 					t.Fatal(err)
 				}
@@ -27,7 +28,8 @@ func TestStatementsOutliveADeallocateThatFails(t *testing.T) {
 	}
 	t.Run("that is prepared and never run", func(t *testing.T) {
 		conn := connect(t, p.dsn(shared.reader(t))).PgConn()
-		for n, text := range map[string]string{"x": "SELECT 2", "y": "SELECT count(*) FROM patients WHERE age > 1", "d": "DEALLOCATE x"} {
+		for n, text := range map[string]string{"x": "SELECT 2", "y": "SELECT count(*) FROM patients " +
+			"WHERE age > 1", "d": "DEALLOCATE x"} {
 			if _, err := conn.Prepare(t.Context(), n, text, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -2,12 +2,8 @@ package tests
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,14 +17,18 @@ import (
 // shares starts a proxy whose sessions share a number of connections.
 func shares(t *testing.T, connections int, flags ...string) *testProxy {
 	t.Helper()
-	return shared.serve(t, append([]string{"--pool", "transaction", "--max-upstream", fmt.Sprint(connections), "--queue-timeout", "30s"}, flags...)...)
+	return shared.serve(t, append([]string{
+		"--pool", "transaction", "--max-upstream",
+		fmt.Sprint(connections), "--queue-timeout", "30s",
+	}, flags...)...)
 }
 
 // limited makes a reader of whom PostgreSQL itself accepts no more connections.
 func limited(t *testing.T, connections int) string {
 	t.Helper()
 	user := shared.reader(t)
-	mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT %d", user, connections))
+	mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT %d", user,
+		connections))
 	return user
 }
 
@@ -57,11 +57,13 @@ func TestManySessionsShareFewConnections(t *testing.T) {
 			defer func() { _ = conn.Close(context.Background()) }()
 			for round := range 5 {
 				var n int
-				if err := conn.QueryRow(t.Context(), "SELECT square FROM numbers WHERE n = $1", i+1).Scan(&n); err != nil || n != (i+1)*(i+1) {
+				if err := conn.QueryRow(t.Context(), "SELECT square FROM numbers WHERE n = $1", i+1).
+					Scan(&n); err != nil || n != (i+1)*(i+1) {
 					t.Errorf("session %d, round %d: %d, %v", i, round, n, err)
 					return
 				}
-				if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM patients WHERE age >= $1", 0).Scan(&n); err != nil || n != patients {
+				if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM patients WHERE age >= $1", 0).
+					Scan(&n); err != nil || n != patients {
 					t.Errorf("session %d, round %d: %d patients, %v", i, round, n, err)
 					return
 				}
@@ -112,12 +114,17 @@ func TestNoStateLeaksAndNoneIsLost(t *testing.T) {
 	for _, name := range []string{"work_mem", "search_path", "DateStyle"} {
 		fresh[name] = one[string](t, b, "SELECT current_setting($1)", name)
 	}
-	for name, value := range map[string]string{"work_mem": "7MB", "search_path": "public, pg_temp", "DateStyle": "German, DMY"} {
+	for name, value := range map[string]string{
+		"work_mem": "7MB", "search_path": "public, pg_temp",
+		"DateStyle": "German, DMY",
+	} {
 		mustExec(t, a, fmt.Sprintf("SELECT set_config('%s', '%s', false)", name, value))
 	}
 	mustExec(t, a, "SET tailor.notices = off")
 	for range 30 {
-		if got := one[string](t, a, "SELECT current_setting('work_mem') || current_setting('tailor.notices', true)"); got != "7MBoff" {
+		if got := one[string](t, a,
+			"SELECT current_setting('work_mem') || "+
+				"current_setting('tailor.notices', true)"); got != "7MBoff" {
 			t.Fatalf("the session's own settings: %s", got)
 		}
 		for name, value := range fresh {
@@ -132,12 +139,25 @@ func TestNoStateLeaksAndNoneIsLost(t *testing.T) {
 // which the others must see nothing.
 func TestWhatCannotMoveKeepsItsConnection(t *testing.T) {
 	for _, c := range []struct{ claim, make, is string }{
-		{"a temporary table", "CREATE TEMP TABLE mine AS SELECT 1 AS x", "SELECT count(*) = 1 FROM pg_temp.mine"},
-		{"an advisory lock", "SELECT pg_advisory_lock(4711)", "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND pid = pg_backend_pid()"},
+		{
+			"a temporary table", "CREATE TEMP TABLE mine AS SELECT 1 AS x",
+			"SELECT count(*) = 1 FROM pg_temp.mine",
+		},
+		{
+			"an advisory lock", "SELECT pg_advisory_lock(4711)",
+			"SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND pid = " +
+				"pg_backend_pid()",
+		},
 		{"a prepared statement of SQL", "PREPARE mine AS SELECT true", "EXECUTE mine"},
-		{"a cursor with hold", "DECLARE mine CURSOR WITH HOLD FOR SELECT true", "SELECT count(*) = 1 FROM pg_cursors WHERE name = 'mine' AND is_holdable"},
+		{
+			"a cursor with hold", "DECLARE mine CURSOR WITH HOLD FOR SELECT true",
+			"SELECT count(*) = 1 FROM pg_cursors WHERE name = 'mine' AND is_holdable",
+		},
 		{"a variable", "SET my.variable = 'x'", "SELECT current_setting('my.variable') = 'x'"},
-		{"a hidden call", "SELECT set_config('my.variable', 'x', false)", "SELECT current_setting('my.variable') = 'x'"},
+		{
+			"a hidden call", "SELECT set_config('my.variable', 'x', false)",
+			"SELECT current_setting('my.variable') = 'x'",
+		},
 		{"listening", "LISTEN mine", "SELECT count(*) = 1 FROM pg_listening_channels()"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
@@ -192,17 +212,20 @@ func TestTransactionsStayWhole(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), "SELECT 1 / $1", 0); codeIn(err) != "22012" {
 			t.Errorf("%v, want 22012", err)
 		}
-		if _, err := tx.Exec(t.Context(), "SELECT square FROM numbers WHERE n = $1", 3); codeIn(err) != "25P02" {
+		if _, err := tx.Exec(t.Context(), "SELECT square FROM numbers WHERE n = $1",
+			3); codeIn(err) != "25P02" {
 			t.Errorf("%v, want 25P02", err)
 		}
 		if _, err := tx.Exec(t.Context(), "ROLLBACK TO s"); err != nil {
 			t.Fatal(err)
 		}
 		var square int
-		if err := tx.QueryRow(t.Context(), "SELECT square FROM numbers WHERE n = $1", 3).Scan(&square); err != nil || square != 9 {
+		if err := tx.QueryRow(t.Context(), "SELECT square FROM numbers WHERE n = $1", 3).
+			Scan(&square); err != nil || square != 9 {
 			t.Fatalf("after the error: %d, %v", square, err)
 		}
-		if err := tx.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&second); err != nil || first != second {
+		if err := tx.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&second); err != nil ||
+			first != second {
 			t.Fatalf("%d and %d: %v", first, second, err)
 		}
 		if err := tx.Commit(t.Context()); err != nil {
@@ -217,7 +240,8 @@ func TestPreparedStatementsFollowTheirSession(t *testing.T) {
 	defer inDemand(t, p, user, 3)()
 	conn := connect(t, p.dsn(user))
 	for name, sql := range map[string]string{
-		"plain": "SELECT square FROM numbers WHERE n = $1", "protected": "SELECT count(*) FROM patients WHERE age >= $1",
+		"plain": "SELECT square FROM numbers WHERE n = $1", "protected": "SELECT count(*) FROM " +
+			"patients WHERE age >= $1",
 	} {
 		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
 			t.Fatal(err)
@@ -226,10 +250,12 @@ func TestPreparedStatementsFollowTheirSession(t *testing.T) {
 	if _, err := conn.PgConn().Prepare(t.Context(), "plain", "SELECT 1", nil); codeIn(err) != "42P05" {
 		t.Errorf("a name that is taken: %v, want 42P05", err)
 	}
-	if _, err := conn.PgConn().Prepare(t.Context(), "wrong", "SELECT nothing", nil); codeIn(err) != "42703" {
+	if _, err := conn.PgConn().Prepare(t.Context(), "wrong", "SELECT nothing",
+		nil); codeIn(err) != "42703" {
 		t.Errorf("%v, want 42703", err)
 	}
-	if r := conn.PgConn().ExecPrepared(t.Context(), "wrong", nil, nil, nil).Read(); codeIn(r.Err) != "26000" {
+	if r := conn.PgConn().ExecPrepared(t.Context(), "wrong", nil, nil, nil).
+		Read(); codeIn(r.Err) != "26000" {
 		t.Errorf("what could not be prepared: %v, want 26000", r.Err)
 	}
 	processes := make(map[int]bool)
@@ -248,7 +274,8 @@ func TestPreparedStatementsFollowTheirSession(t *testing.T) {
 	if _, err := conn1(t, conn, "DEALLOCATE plain"); err != nil {
 		t.Errorf("deallocate: %v", err)
 	}
-	if r := conn.PgConn().ExecPrepared(t.Context(), "plain", [][]byte{[]byte("1")}, nil, nil).Read(); codeIn(r.Err) != "26000" {
+	if r := conn.PgConn().ExecPrepared(t.Context(), "plain", [][]byte{[]byte("1")}, nil, nil).
+		Read(); codeIn(r.Err) != "26000" {
 		t.Errorf("what was deallocated: %v, want 26000", r.Err)
 	}
 	if n := one[int](t, conn, "protected", 0); n != patients {
@@ -270,7 +297,8 @@ func TestSessionsThatShareConnectionsNeverMix(t *testing.T) {
 	mustExec(t, direct, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", readers[1], readers[1]))
 	mustExec(t, direct, "CALL tailor.grant_reader($1)", readers[1])
 	for _, user := range readers {
-		mustExec(t, direct, fmt.Sprintf("CREATE TABLE canary_%s AS SELECT '%s'::text AS whose", user, "canary of "+user))
+		mustExec(t, direct, fmt.Sprintf("CREATE TABLE canary_%s AS SELECT '%s'::text AS whose", user,
+			"canary of "+user))
 		mustExec(t, direct, fmt.Sprintf("GRANT SELECT ON canary_%s TO %s", user, user))
 	}
 	const least = 100 // transactions, for which a busy machine takes longer
@@ -311,21 +339,25 @@ func TestSessionsThatShareConnectionsNeverMix(t *testing.T) {
 				case 2:
 					text("SELECT whose FROM canary_"+user, "canary of "+user)
 				case 3:
-					if _, err := conn.Exec(t.Context(), "SELECT whose FROM canary_"+foreign); codeIn(err) != "42501" {
+					if _, err := conn.Exec(t.Context(),
+						"SELECT whose FROM canary_"+foreign); codeIn(err) != "42501" {
 						t.Errorf("another role's canary: %v, want 42501", err)
 					}
 				case 4:
 					var n int
-					if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM patients").Scan(&n); err != nil || n != patients {
+					if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM patients").Scan(&n); err != nil ||
+						n != patients {
 						t.Errorf("%d patients: %v", n, err)
 					}
 				case 5:
 					err = pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
 						var before, after string
-						if _, err := tx.Exec(t.Context(), "SELECT set_config('work_mem', $1, true)", fmt.Sprint(1000+i)); err != nil {
+						if _, err := tx.Exec(t.Context(), "SELECT set_config('work_mem', $1, true)",
+							fmt.Sprint(1000+i)); err != nil {
 							return err
 						}
-						if err := tx.QueryRow(t.Context(), "SELECT current_setting('work_mem')").Scan(&before); err != nil {
+						if err := tx.QueryRow(t.Context(), "SELECT current_setting('work_mem')").
+							Scan(&before); err != nil {
 							return err
 						}
 						err := tx.QueryRow(t.Context(), "SELECT session_user::text").Scan(&after)
@@ -351,7 +383,8 @@ func TestSessionsThatShareConnectionsNeverMix(t *testing.T) {
 					err = results.Close()
 				case 7:
 					var copied strings.Builder
-					_, err = conn.PgConn().CopyTo(t.Context(), &copied, "COPY (SELECT whose FROM canary_"+user+") TO STDOUT")
+					_, err = conn.PgConn().CopyTo(t.Context(), &copied,
+						"COPY (SELECT whose FROM canary_"+user+") TO STDOUT")
 					if copied.String() != "canary of "+user+"\n" {
 						t.Errorf("copy of %s: %q", mine, copied.String())
 					}
@@ -384,102 +417,5 @@ func TestSessionsThatShareConnectionsNeverMix(t *testing.T) {
 	t.Logf("%d transactions, %d cancelled", transactions.Load(), cancelled.Load())
 	if transactions.Load() < least {
 		t.Errorf("%d transactions only", transactions.Load())
-	}
-}
-
-func TestARoleThatChangesGetsNoConnectionAnyMore(t *testing.T) {
-	p := shares(t, 1)
-	user := limited(t, 1)
-	other := connect(t, p.dsn("dba"))
-	conn := connect(t, p.dsn(user)) // takes the connection's place
-	if one[int](t, conn, "SELECT 1") != 1 || one[int](t, other, "SELECT 1") != 1 {
-		t.Fatal("not served")
-	}
-	mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s PASSWORD 'another'", user))
-	if _, err := conn.Exec(t.Context(), "SELECT 1"); codeIn(err) != "28000" {
-		t.Errorf("a session from before the new password: %v, want 28000", err)
-	}
-	if one[int](t, other, "SELECT 1") != 1 {
-		t.Error("the other session is not served")
-	}
-}
-
-func TestAnEndedConnectionIsNotShared(t *testing.T) {
-	p := shares(t, 1)
-	user := limited(t, 1)
-	a, b := connect(t, p.dsn(user)), connect(t, p.dsn(user))
-	direct := shared.superuser(t)
-	if one[int](t, a, "SELECT 1") != 1 || one[int](t, b, "SELECT 1") != 1 {
-		t.Fatal("not served")
-	}
-	mustExec(t, direct, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", user)
-	if _, err := b.Exec(t.Context(), "SELECT 1"); codeIn(err) != "57P01" {
-		t.Errorf("the session that had it: %v, want 57P01", err)
-	}
-	// PostgreSQL counts the connection until its process has gone.
-	waitFor(t, func() bool {
-		return one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", user) == 0
-	})
-	if one[int](t, a, "SELECT 1") != 1 {
-		t.Error("the session that had none is not served")
-	}
-}
-
-func TestPgbenchRunsOverSharedConnections(t *testing.T) {
-	pgbench, err := exec.LookPath("pgbench")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := shares(t, 4)
-	user := limited(t, 4)
-	script := filepath.Join(t.TempDir(), "bench.sql")
-	text := "\\set n random(1, 10000)\nBEGIN;\nSELECT square FROM numbers WHERE n = :n;\nSELECT count(*) FROM patients;\nCOMMIT;\n"
-	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	host, port, _ := strings.Cut(p.address, ":")
-	for _, mode := range []string{"simple", "extended", "prepared"} {
-		// A thread for each client: pgbench prepares while its thread waits.
-		command := exec.Command(pgbench, "-n", "-h", host, "-p", port, "-U", user, "-M", mode, "-f", script, "-c", "20", "-j", "20", "-t", "10", "hospital")
-		command.Env = append(os.Environ(), "PGPASSWORD="+user, "PGSSLMODE=disable")
-		output, err := command.CombinedOutput()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) || err != nil || !strings.Contains(string(output), "number of transactions actually processed: 200/200") {
-			t.Errorf("%s: %v\n%s", mode, err, output)
-		}
-	}
-}
-
-func TestWhoGetsNoConnectionMayTryAgain(t *testing.T) {
-	p := shares(t, 1, "--queue-timeout", "1s")
-	user := limited(t, 1)
-	waiting, busy := connect(t, p.dsn(user)), connect(t, p.dsn(user))
-	tx, err := busy.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, mode := range modes {
-		var n int
-		if err := waiting.QueryRow(t.Context(), "SELECT square FROM numbers WHERE n = $1", mode, 3).Scan(&n); codeIn(err) != "53300" {
-			t.Errorf("%v: %v, want 53300", mode, err)
-		}
-	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := waiting.PgConn().Exec(context.Background(), "SELECT pg_sleep(60)").ReadAll()
-		ended <- err
-	}()
-	time.Sleep(200 * time.Millisecond) // it waits by now; were it later, the cancel would come too early
-	if err := waiting.PgConn().CancelRequest(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; codeIn(err) != "57014" && codeIn(err) != "53300" {
-		t.Errorf("cancelled while it waits: %v", err)
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := one[int](t, waiting, "SELECT square FROM numbers WHERE n = $1", 3); n != 9 {
-		t.Errorf("afterwards: %d", n)
 	}
 }

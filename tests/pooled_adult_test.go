@@ -13,7 +13,10 @@ import (
 )
 
 // adultQIDs are the quasi-identifiers of the reference workloads.
-var adultQIDs = []string{"sex", "age", "race", "marital-status", "education", "native-country", "workclass"}
+var adultQIDs = []string{
+	"sex", "age", "race", "marital-status", "education", "native-country",
+	"workclass",
+}
 
 // newAdult fills a database with the first rows of the reference table Adult, and
 // drafts a policy: seven quasi-identifiers with the reference hierarchies, k = 5,
@@ -44,9 +47,12 @@ func newAdult(t *testing.T, name string, limit int) *pgx.Conn {
 		rows = append(rows, row)
 	}
 	conn := makeDatabase(t, name, fmt.Sprintf(`CREATE TABLE adult (id int PRIMARY KEY, %s text);
-		CREATE TABLE countries (country text PRIMARY KEY, initial text); GRANT SELECT ON countries TO PUBLIC;
-		CREATE TABLE decades (age int PRIMARY KEY, decade text); GRANT SELECT ON decades TO PUBLIC`, strings.Join(columns[1:], " text, ")))
-	if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"adult"}, columns, pgx.CopyFromRows(rows)); err != nil {
+		CREATE TABLE countries (country text PRIMARY KEY, initial text);
+			GRANT SELECT ON countries TO PUBLIC;
+		CREATE TABLE decades (age int PRIMARY KEY, decade text); GRANT SELECT ON decades TO PUBLIC`,
+		strings.Join(columns[1:], " text, ")))
+	if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"adult"}, columns,
+		pgx.CopyFromRows(rows)); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, conn, `ALTER TABLE adult ALTER age TYPE int USING age::int;
@@ -61,12 +67,15 @@ func newAdult(t *testing.T, name string, limit int) *pgx.Conn {
 		CALL tailor.classify('adult', 'salary_class', 'non_sensitive');
 		CALL tailor.grant_reader('researcher')`)
 	for _, c := range adultQIDs {
-		code, _, stderr := tool(t, "hierarchy", "import", "--dsn", shared.cluster.SuperuserDSN(name), "--name", underscored(c),
+		code, _, stderr := tool(t, "hierarchy", "import", "--dsn", shared.cluster.SuperuserDSN(name),
+			"--name", underscored(c),
 			refdata.Path(t, "arx/adult/adult_hierarchy_"+c+".csv"))
 		if code != 0 {
 			t.Fatalf("hierarchy of %s: exit %d, %s", c, code, stderr)
 		}
-		mustExec(t, conn, fmt.Sprintf(`CALL tailor.classify('adult', '%[1]s', 'quasi_identifier', hierarchy => '%[1]s')`, underscored(c)))
+		mustExec(t, conn, fmt.Sprintf(
+			`CALL tailor.classify('adult', '%[1]s', 'quasi_identifier', hierarchy => '%[1]s')`,
+			underscored(c)))
 	}
 	return conn
 }
@@ -94,8 +103,12 @@ func adultSources() []source {
 		{"workclass", oneOf("Private", "State-gov", "Non-Government")},
 	}}
 	byCountry, byAge := alone, alone
-	byCountry.from, byCountry.further = "adult JOIN countries c ON c.country = native_country", []string{"initial"}
-	byAge.from, byAge.further = "adult LEFT JOIN decades USING (age)", []string{"decade", "decade IS NULL"}
+	byCountry.from, byCountry.further = "adult JOIN countries c ON c.country = native_country",
+		[]string{"initial"}
+	byAge.from, byAge.further = "adult LEFT JOIN decades USING (age)", []string{
+		"decade",
+		"decade IS NULL",
+	}
 	return []source{alone, alone, byCountry, byAge}
 }
 
@@ -105,7 +118,9 @@ func adultSources() []source {
 func TestReadersOfAdultWhoPoolTheirAnswers(t *testing.T) {
 	const occupations = 3
 	direct := newAdult(t, "pooled_adult", adultRows())
-	mustExec(t, direct, asMiddles(fmt.Sprintf(`CALL tailor.require('adult', 'l_diversity', 'occupation', %d); CALL tailor.activate('adult')`, occupations)))
+	mustExec(t, direct, asMiddles(fmt.Sprintf(
+		`CALL tailor.require('adult', 'l_diversity', 'occupation', %d); CALL tailor.activate('adult')`,
+		occupations)))
 	p := serveDatabase(t, "pooled_adult")
 	conns := p.readers(t, direct, "adult_reader", 10)
 	sources := adultSources()

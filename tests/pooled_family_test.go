@@ -15,40 +15,55 @@ import (
 const familyTables = `
 CREATE TABLE patients (id int PRIMARY KEY, name text, birth_date date, age int, sex text, zip text,
 	diagnosis text, cost int, patient_token text);
-CREATE TABLE visits (id int PRIMARY KEY, patient_id int NOT NULL REFERENCES patients, day date, kind text, reason text, visit_token text);
-CREATE TABLE labs (patient_id int NOT NULL REFERENCES patients, taken date, analyte text, result int, lab_token text);
-CREATE TABLE deliveries (patient_id int PRIMARY KEY REFERENCES patients, week int, weight int, delivery_token text);
-CREATE TABLE diagnoses (patient_id int NOT NULL REFERENCES patients, code text, PRIMARY KEY (patient_id, code));
+CREATE TABLE visits (id int PRIMARY KEY, patient_id int NOT NULL REFERENCES patients, day date,
+    kind text, reason text, visit_token text);
+CREATE TABLE labs (patient_id int NOT NULL REFERENCES patients, taken date, analyte text,
+    result int, lab_token text);
+CREATE TABLE deliveries (patient_id int PRIMARY KEY REFERENCES patients, week int, weight int,
+    delivery_token text);
+CREATE TABLE diagnoses (patient_id int NOT NULL REFERENCES patients, code text,
+    PRIMARY KEY (patient_id, code));
 CREATE TABLE zip_city (zip text PRIMARY KEY, city text);
 GRANT SELECT ON zip_city TO PUBLIC;
 SELECT setseed(0.5);
-INSERT INTO patients SELECT g, 'Canaria ' || g, date '1930-01-01' + (random() * 30000)::int, (random() * 90)::int,
+INSERT INTO patients SELECT g, 'Canaria ' || g, date '1930-01-01' + (random() * 30000)::int,
+    (random() * 90)::int,
 	(ARRAY['female', 'male'])[1 + (random() < 0.5)::int], 10000 + (random() * random() * 300)::int,
-	(ARRAY['asthma', 'flu', 'gout', 'heart failure', 'measles', 'stroke'])[1 + floor(random() * random() * 6)::int],
+	(ARRAY['asthma', 'flu', 'gout', 'heart failure', 'measles', 'stroke'])[1 +
+	floor(random() * random() * 6)::int],
 	(random() * 9000)::int, 'p' || g - 1
 FROM generate_series(1, 1000) g;
 INSERT INTO zip_city SELECT DISTINCT zip, 'city ' || right(zip, 1) FROM patients;
 INSERT INTO visits SELECT row_number() OVER (), p.id, date '2024-01-01' + (random() * 700)::int,
-	(ARRAY['office', 'phone', 'surgery', 'ward'])[1 + floor(random() * 4)::int], md5(random()::text), 'v' || row_number() OVER () - 1
+	(ARRAY['office', 'phone', 'surgery', 'ward'])[1 + floor(random() * 4)::int],
+	md5(random()::text), 'v' || row_number() OVER () - 1
 FROM patients p, generate_series(1, p.id * p.id % 5 + CASE WHEN p.id % 211 = 0 THEN 60 ELSE 0 END);
-INSERT INTO labs SELECT p.id, date '2025-01-01' + (random() * 300)::int, (ARRAY['CRP', 'HbA1c', 'LDL', 'TSH'])[1 + floor(random() * 4)::int],
+INSERT INTO labs SELECT p.id, date '2025-01-01' + (random() * 300)::int, (ARRAY['CRP', 'HbA1c',
+    'LDL', 'TSH'])[1 + floor(random() * 4)::int],
 	(random() * 500)::int, 'l' || row_number() OVER () - 1
 FROM patients p, generate_series(1, p.id * 7 % 4 + CASE WHEN p.id % 503 = 0 THEN 40 ELSE 0 END);
-INSERT INTO deliveries SELECT id, 24 + (random() * 18)::int, 900 + (random() * 3900)::int, 'd' || row_number() OVER () - 1
+INSERT INTO deliveries SELECT id, 24 + (random() * 18)::int, 900 + (random() * 3900)::int,
+    'd' || row_number() OVER () - 1
 FROM patients WHERE sex = 'female' AND id % 2 = 0;
-INSERT INTO diagnoses SELECT DISTINCT p.id, 'C' || floor(random() * random() * 40)::int FROM patients p, generate_series(1, 1 + p.id % 5);
+INSERT INTO diagnoses SELECT DISTINCT p.id, 'C' || floor(random() * random() * 40)::int
+    FROM patients p, generate_series(1, 1 + p.id % 5);
 ANALYZE;`
 
 // familyPolicy protects them. Its parameters are the k of all tables but diagnoses,
 // and what else is to be said before activation.
 const familyPolicy = `
-CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('age', 'interval',
+    '{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
 CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [4, 3, 2, 1]}');
-CALL tailor.define_hierarchy('day', 'date', '{"levels": ["month", "year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}');
+CALL tailor.define_hierarchy('day', 'date',
+    '{"levels": ["month", "year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}');
 CALL tailor.define_hierarchy('sex', 'table', '{"paths": [["female"], ["male"]]}');
-CALL tailor.define_hierarchy('kind', 'table', '{"paths": [["ward", "in"], ["surgery", "in"], ["office", "out"], ["phone", "out"]]}');
-CALL tailor.define_hierarchy('analyte', 'table', '{"paths": [["CRP"], ["HbA1c"], ["LDL"], ["TSH"]]}');
-CALL tailor.define_hierarchy('weight', 'interval', '{"widths": [100, 500, 1000], "lower": 0, "upper": 9999}');
+CALL tailor.define_hierarchy('kind', 'table',
+    '{"paths": [["ward", "in"], ["surgery", "in"], ["office", "out"], ["phone", "out"]]}');
+CALL tailor.define_hierarchy('analyte', 'table',
+    '{"paths": [["CRP"], ["HbA1c"], ["LDL"], ["TSH"]]}');
+CALL tailor.define_hierarchy('weight', 'interval',
+    '{"widths": [100, 500, 1000], "lower": 0, "upper": 9999}');
 CALL tailor.protect('patients', subject => 'id', k => %[1]d);
 CALL tailor.classify('patients', 'id', 'direct_identifier');
 CALL tailor.classify('patients', 'name', 'direct_identifier');
@@ -125,7 +140,10 @@ func familySources() (out []source) {
 		{"sex", oneOf("female", "male")},
 		{"zip", startsWith("12")},
 	}
-	patients := source{of: "patients", token: "patient_token", from: "patients", attributes: ofPatients}
+	patients := source{
+		of: "patients", token: "patient_token", from: "patients",
+		attributes: ofPatients,
+	}
 	cities := patients
 	cities.from, cities.further = "patients JOIN zip_city USING (zip)", []string{"city"}
 	out = append(out, patients, patients, cities)
@@ -140,19 +158,24 @@ func familySources() (out []source) {
 		{of: "labs", token: "lab_token", attributes: []attribute{
 			{"c.taken", days}, {"c.analyte", oneOf("CRP", "LDL", "TSH")},
 		}},
-		{of: "deliveries", token: "delivery_token", attributes: []attribute{{"c.weight", within(900, 4800)}}},
+		{
+			of: "deliveries", token: "delivery_token",
+			attributes: []attribute{{"c.weight", within(900, 4800)}},
+		},
 	} {
 		child.from = child.of + " c"
 		out = append(out, child)
 		child.attributes = slices.Concat(child.attributes, lent)
 		for _, form := range []string{
-			"patients p JOIN %s c ON p.id = c.patient_id", "%s c LEFT JOIN patients p ON c.patient_id = p.id",
+			"patients p JOIN %s c ON p.id = c.patient_id",
+			"%s c LEFT JOIN patients p ON c.patient_id = p.id",
 			"%s AS c INNER JOIN patients AS p ON (c.patient_id = p.id AND p.age >= 0)",
 		} {
 			child.from = fmt.Sprintf(form, child.of)
 			out = append(out, child)
 		}
-		child.from, child.further = child.of+" c JOIN patients p ON p.id = c.patient_id JOIN zip_city z ON z.zip = p.zip", []string{"z.city"}
+		child.from, child.further = child.of+" c JOIN patients p ON p.id = c.patient_id JOIN zip_city "+
+			"z ON z.zip = p.zip", []string{"z.city"}
 		out = append(out, child)
 	}
 	return out
@@ -186,7 +209,8 @@ func TestReadersOfAFamilyWhoPoolTheirAnswers(t *testing.T) {
 		once[table] = all[table].again()
 		once[table].answer(t, conns[0], s.everything())
 		if all[table].classes > once[table].classes {
-			t.Errorf("%s: the answers tell %d classes apart, one about everything %d", table, all[table].classes, once[table].classes)
+			t.Errorf("%s: the answers tell %d classes apart, one about everything %d", table,
+				all[table].classes, once[table].classes)
 		}
 	}
 	onePublication(t, direct, conns)
@@ -203,17 +227,22 @@ func onePublication(t *testing.T, direct *pgx.Conn, conns []*pgx.Conn) {
 		if reader == 0 {
 			first = rows
 		} else if !slices.Equal(first, rows) {
-			t.Errorf("reader %d is shown other codes than the first one: %s", reader, firstOther(rows, first))
+			t.Errorf("reader %d is shown other codes than the first one: %s", reader,
+				firstOther(rows, first))
 		}
 	}
-	pairs := rowsOf(t, direct, `SELECT DISTINCT a.code || ',' || b.code FROM diagnoses a JOIN diagnoses b USING (patient_id) WHERE a.code < b.code`)
+	pairs := rowsOf(t, direct,
+		`SELECT DISTINCT a.code || ',' || b.code FROM diagnoses a JOIN diagnoses b USING (patient_id) `+
+			`WHERE a.code < b.code`)
 	few := 0
 	for _, pair := range pairs {
-		if one[int](t, conns[0], `SELECT upper FROM tailor.case_count('diagnoses', $1)`, strings.Split(pair, ",")) < k {
+		if one[int](t, conns[0], `SELECT upper FROM tailor.case_count('diagnoses', $1)`,
+			strings.Split(pair, ",")) < k {
 			few++
 		}
 	}
 	if few > 0 || len(pairs) < 100 {
-		t.Errorf("for %d of %d pairs of codes fewer than %d subjects come into question", few, len(pairs), k)
+		t.Errorf("for %d of %d pairs of codes fewer than %d subjects come into question", few,
+			len(pairs), k)
 	}
 }

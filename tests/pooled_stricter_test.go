@@ -12,8 +12,12 @@ var stricterSteps = []struct {
 	k, l         int // of every class after the step; l of patients only
 }{
 	{name: "as it was", k: 5},
-	{name: "a greater k", k: 7, change: `CALL tailor.protect('patients', 'id', 7); CALL tailor.protect('visits', 'patient_id', 7);
-		CALL tailor.protect('labs', 'patient_id', 7); CALL tailor.protect('deliveries', 'patient_id', 7);`},
+	{
+		name: "a greater k", k: 7,
+		change: `CALL tailor.protect('patients', 'id', 7); CALL tailor.protect('visits', 'patient_id', 7);
+		CALL tailor.protect('labs', 'patient_id', 7);
+			CALL tailor.protect('deliveries', 'patient_id', 7);`,
+	},
 	{name: "l-diversity added", k: 7, l: 3, change: requireDiverse + ";"},
 }
 
@@ -73,6 +77,8 @@ func inForce(t *testing.T, direct, conn *pgx.Conn, sources []source) {
 			_, _ = conn.Exec(t.Context(), "SELECT count(*) FROM "+s.of, pgx.QueryExecModeSimpleProtocol)
 		}
 		_, _ = conn.Exec(t.Context(), "SELECT count(*) FROM diagnoses", pgx.QueryExecModeSimpleProtocol)
-		return one[bool](t, direct, `SELECT bool_and(c.epoch = p.epoch) FROM tailor.chain c JOIN tailor.protection p USING (relation)`)
+		return one[bool](t, direct,
+			`SELECT bool_and(c.epoch = p.epoch) FROM tailor.chain c JOIN tailor.protection p `+
+				`USING (relation)`)
 	})
 }

@@ -40,13 +40,16 @@ func within(low, high int) func(*rand.Rand) string {
 // since is a condition on a date of some years.
 func since(from, to int) func(*rand.Rand) string {
 	return func(rng *rand.Rand) string {
-		return fmt.Sprintf("%s date '%d-%02d-11'", []string{"<", ">="}[rng.IntN(2)], from+rng.IntN(to-from+1), 1+rng.IntN(12))
+		return fmt.Sprintf("%s date '%d-%02d-11'", []string{"<", ">="}[rng.IntN(2)],
+			from+rng.IntN(to-from+1), 1+rng.IntN(12))
 	}
 }
 
 // startsWith is a condition on the first character of a text.
 func startsWith(characters string) func(*rand.Rand) string {
-	return func(rng *rand.Rand) string { return fmt.Sprintf("LIKE '%c%%'", characters[rng.IntN(len(characters))]) }
+	return func(rng *rand.Rand) string {
+		return fmt.Sprintf("LIKE '%c%%'", characters[rng.IntN(len(characters))])
+	}
 }
 
 // source is what random queries can be asked of: a FROM list, the token of its rows,
@@ -74,7 +77,8 @@ func (s source) draw(rng *rand.Rand) string {
 		case 0:
 			list = append(list, fmt.Sprintf("count(*) OVER (PARTITION BY %s)", a.name))
 		case 1:
-			list = append(list, fmt.Sprintf("CASE WHEN %s %s THEN 'yes' ELSE 'no' END", a.name, a.condition(rng)))
+			list = append(list, fmt.Sprintf("CASE WHEN %s %s THEN 'yes' ELSE 'no' END", a.name,
+				a.condition(rng)))
 		case 2:
 			list = append(list, fmt.Sprintf("%s::text", a.name))
 		default:
@@ -254,7 +258,8 @@ func (p *pooled) check(want model) (summary string, faults []string) {
 			most = max(most, rows)
 		}
 		share := float64(most) / float64(c.rows)
-		least, diverse, largest = min(least, len(c.subjects)), min(diverse, len(c.sensitive)), max(largest, share)
+		least, diverse, largest = min(least, len(c.subjects)), min(diverse, len(c.sensitive)),
+			max(largest, share)
 		if len(c.subjects) < want.k {
 			few += len(c.subjects)
 		}
@@ -265,16 +270,19 @@ func (p *pooled) check(want model) (summary string, faults []string) {
 			owned++
 		}
 	}
-	summary = fmt.Sprintf("%d rows, %d classes of %d subjects and %d sensitive values or more; nobody owns more than %.2f",
+	summary = fmt.Sprintf("%d rows, %d classes of %d subjects and %d sensitive values or more; "+
+		"nobody owns more than %.2f",
 		len(p.class), p.classes, least, diverse, largest)
 	if few > 0 {
 		faults = append(faults, fmt.Sprintf("%d subjects in classes of fewer than %d", few, want.k))
 	}
 	if alike > 0 {
-		faults = append(faults, fmt.Sprintf("%d subjects in classes with fewer than %d sensitive values", alike, want.l))
+		faults = append(faults, fmt.Sprintf("%d subjects in classes with fewer than %d sensitive values",
+			alike, want.l))
 	}
 	if owned > 0 {
-		faults = append(faults, fmt.Sprintf("in %d classes a subject owns more than %.2f of the rows", owned, want.share))
+		faults = append(faults, fmt.Sprintf("in %d classes a subject owns more than %.2f of the rows",
+			owned, want.share))
 	}
 	if p.classes < 10 {
 		faults = append(faults, fmt.Sprintf("%d classes are too few to check anything", p.classes))
@@ -300,7 +308,9 @@ func TestPoolingFindsWhatTwoPartitionsTellTogether(t *testing.T) {
 	}
 	nothing := &pooled{facts: rows, class: make([]int32, len(rows)), classes: 1}
 	want := model{k: 5, l: 2, share: 0.3}
-	tens, units, half := by(func(n int) int { return n / 10 }), by(func(n int) int { return n % 10 }), by(func(n int) int { return n / 50 })
+	tens, units, half := by(func(n int) int {
+		return n / 10
+	}), by(func(n int) int { return n % 10 }), by(func(n int) int { return n / 50 })
 	for claim, test := range map[string]struct {
 		shown  [][]uint64
 		faults int
@@ -326,7 +336,10 @@ func TestPoolingFindsWhatTwoPartitionsTellTogether(t *testing.T) {
 // askInTurn has readers ask random queries of some sources through their own
 // connections, every other reader for values in place of labels. What is asked is
 // a function of the seed.
-func askInTurn(t *testing.T, conns []*pgx.Conn, queries int, seed uint64, sources []source, into map[string]*pooled) (rows int) {
+func askInTurn(
+	t *testing.T, conns []*pgx.Conn, queries int, seed uint64, sources []source,
+	into map[string]*pooled,
+) (rows int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 22))
 	for reader, conn := range conns {
@@ -372,7 +385,8 @@ func cheapVerifier(password string) string {
 	salted := mac([]byte(password), salt+"\x00\x00\x00\x01") // PBKDF2 with one iteration
 	stored := sha256.Sum256(mac(salted, "Client Key"))
 	encode := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("SCRAM-SHA-256$1:%s$%s:%s", encode([]byte(salt)), encode(stored[:]), encode(mac(salted, "Server Key")))
+	return fmt.Sprintf("SCRAM-SHA-256$1:%s$%s:%s", encode([]byte(salt)), encode(stored[:]),
+		encode(mac(salted, "Server Key")))
 }
 
 // dsnOf is the address for a reader whose password is not its name.
@@ -381,7 +395,9 @@ func (p *testProxy) dsnOf(user, password string) string {
 }
 
 // readers are sessions of new readers.
-func (p *testProxy) readers(t *testing.T, direct *pgx.Conn, prefix string, n int) (conns []*pgx.Conn) {
+func (p *testProxy) readers(
+	t *testing.T, direct *pgx.Conn, prefix string, n int,
+) (conns []*pgx.Conn) {
 	t.Helper()
 	for _, name := range admitMany(t, direct, prefix, n) {
 		conns = append(conns, connect(t, p.dsnOf(name, prefix)))

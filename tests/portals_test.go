@@ -19,8 +19,14 @@ func TestNoPortalOfASimpleQueryIsExecuted(t *testing.T) {
 	sync, execute := &pgproto3.Sync{}, &pgproto3.Execute{}
 	const protected = "SELECT count(*) FROM patients"
 	for _, bound := range []string{"", "SELECT 1", protected} {
-		for _, failing := range []string{"SELECT 1 / 0", "COPY numbers TO STDOUT; SELECT 1 / 0", "DO $$ BEGIN RAISE 'no'; END $$"} {
-			for _, again := range []string{"", "SELECT 1; SELECT 1 / 0; SELECT 3", "SELECT " + strings.Repeat("1 + ", 500) + "1"} {
+		for _, failing := range []string{
+			"SELECT 1 / 0", "COPY numbers TO STDOUT; SELECT 1 / 0",
+			"DO $$ BEGIN RAISE 'no'; END $$",
+		} {
+			for _, again := range []string{
+				"", "SELECT 1; SELECT 1 / 0; SELECT 3",
+				"SELECT " + strings.Repeat("1 + ", 500) + "1",
+			} {
 				w := dial(t, p.dsn(user))
 				w.send(t, query("BEGIN"))
 				w.untilReady(t, 1)
@@ -32,7 +38,8 @@ func TestNoPortalOfASimpleQueryIsExecuted(t *testing.T) {
 					w.send(t, query(text))
 					w.untilReady(t, 1)
 				}
-				w.send(t, &pgproto3.Parse{Query: "ROLLBACK"}, sync, execute, sync, execute, sync, query("ROLLBACK"), query("SELECT 1"))
+				w.send(t, &pgproto3.Parse{Query: "ROLLBACK"}, sync, execute, sync, execute, sync,
+					query("ROLLBACK"), query("SELECT 1"))
 				got, want := w.untilReady(t, 5), "Z E:34000 Z E:34000 Z ROLLBACK Z D:1 SELECT 1 Z"
 				if bound == protected { // whose portal has a name at the server
 					want = strings.ReplaceAll(want, "34000", "25P02")
@@ -42,7 +49,8 @@ func TestNoPortalOfASimpleQueryIsExecuted(t *testing.T) {
 				}
 				_ = w.conn.Close()
 				w = dial(t, p.dsn(user))
-				w.send(t, query("BEGIN"), query(failing), query(again), &pgproto3.Parse{Query: "SELECT 1"}, sync,
+				w.send(t, query("BEGIN"), query(failing), query(again),
+					&pgproto3.Parse{Query: "SELECT 1"}, sync,
 					&pgproto3.Bind{}, sync, execute, sync, query("ROLLBACK"))
 				if got := w.untilReady(t, 7); !strings.HasSuffix(got, "ROLLBACK Z") {
 					t.Errorf("%q, %.20q, sent at once: %s", failing, again, got)

@@ -40,7 +40,9 @@ CREATE SCHEMA alice AUTHORIZATION alice`)
 	found := func(t *testing.T, check, object string) *finding {
 		t.Helper()
 		_, findings := doctor(t, s)
-		i := slices.IndexFunc(findings, func(f finding) bool { return f.Check == check && f.Object == object })
+		i := slices.IndexFunc(findings, func(f finding) bool {
+			return f.Check == check && f.Object == object
+		})
 		if i >= 0 {
 			return &findings[i]
 		}
@@ -63,7 +65,8 @@ CREATE SCHEMA alice AUTHORIZATION alice`)
 			for _, role := range []string{direct, between, indirect, group, member, later} {
 				mustExec(t, super, fmt.Sprintf(`CREATE ROLE %q`, "x"+role))
 			}
-			mustExec(t, super, fmt.Sprintf(`GRANT %[1]q TO "x%[1]s_direct", "x%[1]s_between", "x%[1]s_member";
+			mustExec(t, super,
+				fmt.Sprintf(`GRANT %[1]q TO "x%[1]s_direct", "x%[1]s_between", "x%[1]s_member";
 GRANT "x%[1]s_between" TO "x%[1]s_indirect";
 GRANT "x%[1]s_group" TO "x%[1]s_member"; CALL tailor.grant_reader('x%[1]s_later')`, power))
 			for _, role := range []string{direct, indirect, group} {
@@ -108,7 +111,8 @@ CALL tailor.grant_reader('harmless')`)
 
 	t.Run("a role that inherits nothing", func(t *testing.T) {
 		mustExec(t, super, `CREATE ROLE loner LOGIN NOINHERIT`)
-		refusedWithHint(t, super, "42501", "ALTER ROLE loner INHERIT", `CALL tailor.grant_reader('loner')`)
+		refusedWithHint(t, super, "42501", "ALTER ROLE loner INHERIT",
+			`CALL tailor.grant_reader('loner')`)
 		mustExec(t, super, `ALTER ROLE loner INHERIT; CALL tailor.grant_reader('loner')`)
 
 		// And one that became a reader by other means.

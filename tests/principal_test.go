@@ -16,7 +16,8 @@ type asking func(name string) *catalog.Principal
 
 func asksForPrincipals(t *testing.T) asking {
 	t.Helper()
-	c, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("hospital"), slog.New(slog.DiscardHandler))
+	c, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN("hospital"),
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,11 +58,13 @@ func TestWhatIsKnownOfARoleIsWhatIsTrue(t *testing.T) {
 		{"REVOKE CONNECT ON DATABASE hospital FROM USER_group", true},
 		{"DROP ROLE USER_group", true},
 		{"ALTER ROLE USER VALID UNTIL 'infinity'", true},
-		{"DO $$ BEGIN EXECUTE format('ALTER ROLE USER VALID UNTIL %L', clock_timestamp() + interval '2 s'); END $$", true},
+		{"DO $$ BEGIN EXECUTE format('ALTER ROLE USER VALID UNTIL %L', clock_timestamp() + interval '2 " +
+			"s'); END $$", true},
 		{`SELECT pg_sleep(extract(epoch FROM rolvaliduntil - clock_timestamp()) + 0.1)
 			FROM pg_roles WHERE rolname = 'USER'`, true}, // it has expired by itself
 	} {
-		mustExec(t, direct, strings.ReplaceAll(change.statements, "USER", user), pgx.QueryExecModeSimpleProtocol)
+		mustExec(t, direct, strings.ReplaceAll(change.statements, "USER", user),
+			pgx.QueryExecModeSimpleProtocol)
 		now := ask(user)
 		if truth := asksForPrincipals(t)(user); !reflect.DeepEqual(now, truth) {
 			t.Errorf("%s: known is %+v, true is %+v", change.statements, now, truth)

@@ -15,9 +15,11 @@ import (
 
 // large is a table that takes a second or so to copy, with its policy as a
 // draft.
-const large = `CREATE TABLE large AS SELECT n AS id, n % 97 AS age, (10000 + n % 211 * 37)::text AS zip, 'd' || n % 41 AS diagnosis FROM generate_series(1, 120000) n;
+const large = `CREATE TABLE large AS SELECT n AS id, n % 97 AS age, (10000 + n % 211 * 37)::text
+	AS zip, 'd' || n % 41 AS diagnosis FROM generate_series(1, 120000) n;
 ALTER TABLE large ADD PRIMARY KEY (id);
-CALL tailor.define_hierarchy('large_age', 'interval', '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('large_age', 'interval',
+    '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
 CALL tailor.define_hierarchy('large_zip', 'prefix', '{"keep": [4, 3, 2]}');
 CALL tailor.protect('large', 'id', 5);
 CALL tailor.classify('large', 'age', 'quasi_identifier', hierarchy => 'large_age');
@@ -31,7 +33,8 @@ func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	super := s.superuser(t)
-	mustExec(t, super, `CREATE ROLE head LOGIN; GRANT tailor_admin TO head; GRANT CREATE ON SCHEMA public TO head`)
+	mustExec(t, super, `CREATE ROLE head LOGIN; GRANT tailor_admin TO head; `+
+		`GRANT CREATE ON SCHEMA public TO head`)
 	config, err := pgx.ParseConfig(s.cluster.SuperuserDSN("hospital"))
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +56,10 @@ func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
 
 	watch := connect(t, s.cluster.SuperuserDSN("hospital"))
 	mustExec(t, watch, `SET SESSION AUTHORIZATION head`)
-	for _, call := range []string{`CALL tailor.activate('large')`, `CALL tailor.refresh('large')`, `CALL tailor.activate('large'); SELECT 1 / 0`} {
+	for _, call := range []string{
+		`CALL tailor.activate('large')`, `CALL tailor.refresh('large')`,
+		`CALL tailor.activate('large'); SELECT 1 / 0`,
+	} {
 		t.Run(call, func(t *testing.T) {
 			mu.Lock()
 			notices = nil
@@ -65,7 +71,9 @@ func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
 			}()
 			phases := make(map[string]int64)
 			for running := true; running; {
-				rows, err := watch.Query(t.Context(), `SELECT phase, coalesce(rows, 0), coalesce(of_rows, 0), since <= clock_timestamp(), role::text FROM tailor.progress WHERE relation = 'large'::regclass`)
+				rows, err := watch.Query(t.Context(),
+					`SELECT phase, coalesce(rows, 0), coalesce(of_rows, 0), since <= clock_timestamp(), `+
+						`role::text FROM tailor.progress WHERE relation = 'large'::regclass`)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,7 +81,8 @@ func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
 				var n, of int64
 				var past bool
 				if _, err = pgx.ForEachRow(rows, []any{&phase, &n, &of, &past, &role}, func() error {
-					if phase != "counting rows" && of != 120000 || n > of || !past || role != "postgres" && role != "head" {
+					if phase != "counting rows" && of != 120000 || n > of || !past ||
+						role != "postgres" && role != "head" {
 						return fmt.Errorf("%s: %d of %d rows, by %s", phase, n, of, role)
 					}
 					if n < phases[phase] {
@@ -102,7 +111,10 @@ func TestAnActivationShowsToOthersHowFarItIs(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			told := strings.Join(notices, "\n")
-			for _, want := range []string{"read 100000 of 120000 rows", "stored 100000 of 120000 rows", "stored 120000 rows of 120000 subjects"} {
+			for _, want := range []string{
+				"read 100000 of 120000 rows", "stored 100000 of 120000 rows",
+				"stored 120000 rows of 120000 subjects",
+			} {
 				if !strings.Contains(told, want) {
 					t.Errorf("notices lack %q:\n%s", want, told)
 				}
@@ -118,17 +130,21 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	super := s.superuser(t)
-	dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address()))
+	dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable",
+		s.cluster.Address()))
 	mustExec(t, dba, `CALL tailor.schedule('patients', '1 hour')`)
 	late := func(hours int) {
 		t.Helper()
-		mustExec(t, super, fmt.Sprintf(`UPDATE tailor.schedule SET due = now() - interval '%d hours 10 minutes'`, hours))
+		mustExec(t, super,
+			fmt.Sprintf(`UPDATE tailor.schedule SET due = now() - interval '%d hours 10 minutes'`, hours))
 	}
 	epoch := func() int {
-		return one[int](t, super, `SELECT epoch FROM tailor.policies WHERE relation = 'patients'::regclass`)
+		return one[int](t, super,
+			`SELECT epoch FROM tailor.policies WHERE relation = 'patients'::regclass`)
 	}
 	epochs := func() int {
-		return one[int](t, super, `SELECT count(*) FROM tailor.epoch WHERE relation = 'patients'::regclass`)
+		return one[int](t, super,
+			`SELECT count(*) FROM tailor.epoch WHERE relation = 'patients'::regclass`)
 	}
 	// What two proxies take for due at once is refreshed once.
 	proxyOne, proxyTwo := s.as(t, "tailor_owner"), s.as(t, "tailor_owner")
@@ -140,7 +156,8 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 		done <- err
 	}()
 	waitFor(t, func() bool {
-		return one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'patients'::regclass)`)
+		return one[bool](t, super,
+			`SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'patients'::regclass)`)
 	})
 	mustExec(t, proxyOne, `COMMIT`)
 	if err := <-done; err != nil {
@@ -163,10 +180,13 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	}
 	waitFor(t, func() bool { return epoch() != first })
 	waitFor(t, func() bool {
-		return one[bool](t, super, `SELECT due BETWEEN now() AND now() + interval '1 hour' AND failed = 0 AND tried IS NOT NULL FROM tailor.schedules`)
+		return one[bool](t, super,
+			`SELECT due BETWEEN now() AND now() + interval '1 hour' AND failed = 0 AND tried IS NOT NULL `+
+				`FROM tailor.schedules`)
 	})
 	if n := epochs(); n != 3 {
-		t.Errorf("%d copies were made for five missed runs and two proxies, want one beside the two before", n-2)
+		t.Errorf("%d copies were made for five missed runs and two proxies, want one beside the "+
+			"two before", n-2)
 	}
 
 	// A failure is kept, found, and gone once it is mended.
@@ -180,12 +200,14 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	_, findings := doctor(t, s)
 	found := false
 	for _, f := range findings {
-		found = found || f.Check == "schedules" && f.Object == "public.patients" && strings.Contains(f.Message, "row-level security") && strings.Contains(f.Mend, "tailor.refresh")
+		found = found || f.Check == "schedules" && f.Object == "public.patients" &&
+			strings.Contains(f.Message, "row-level security") && strings.Contains(f.Mend, "tailor.refresh")
 	}
 	if !found {
 		t.Errorf("tailor doctor does not find the failure: %+v", findings)
 	}
-	mustExec(t, dba, `ALTER TABLE patients DISABLE ROW LEVEL SECURITY; CALL tailor.refresh('patients')`)
+	mustExec(t, dba, `ALTER TABLE patients DISABLE ROW LEVEL SECURITY; `+
+		`CALL tailor.refresh('patients')`)
 	if n := one[int](t, super, `SELECT failed FROM tailor.schedules`); n != 0 {
 		t.Errorf("%d failures after a refresh by hand", n)
 	}
@@ -194,7 +216,8 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 	upToDate := func() {
 		t.Helper()
 		waitFor(t, func() bool {
-			return one[bool](t, super, `SELECT chains = 1 AND behind = 0 FROM tailor.storage WHERE relation = 'patients'::regclass`)
+			return one[bool](t, super,
+				`SELECT chains = 1 AND behind = 0 FROM tailor.storage WHERE relation = 'patients'::regclass`)
 		})
 	}
 	upToDate()
@@ -202,10 +225,12 @@ func TestATableIsRefreshedBySchedule(t *testing.T) {
 		p.stop(t)
 	}
 	copies := func() int {
-		return one[int](t, super, `SELECT count(*) FROM tailor.epoch e JOIN pg_class c ON c.relname = 'epoch_' || e.epoch
+		return one[int](t, super,
+			`SELECT count(*) FROM tailor.epoch e JOIN pg_class c ON c.relname = 'epoch_' || e.epoch
 			WHERE c.relnamespace = 'tailor_store'::regnamespace AND e.relation = 'patients'::regclass`)
 	}
-	const stored = `SELECT table_bytes > 0 AND (copy_bytes > 0) = $1 AND chain_bytes > 0 AND behind = $1::int AND chains = 1 FROM tailor.storage WHERE relation = 'patients'::regclass`
+	const stored = `SELECT table_bytes > 0 AND (copy_bytes > 0) = $1 AND chain_bytes > 0 ` +
+		`AND behind = $1::int AND chains = 1 FROM tailor.storage WHERE relation = 'patients'::regclass`
 	if n := copies(); n != 0 {
 		t.Errorf("%d copies are kept that have been taken in", n)
 	}

@@ -23,8 +23,11 @@ func answers(t *testing.T, conn *pgx.Conn, query string) {
 // definition of a release that it may not read itself, an answer that is over, and
 // one that is not.
 var holdingReaders = []struct{ claim, sql string }{
-	{"the definition of every release", `SELECT count(pg_get_viewdef(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind = 'v' AND n.nspname IN ('tailor_release', 'research')`},
+	{
+		"the definition of every release",
+		`SELECT count(pg_get_viewdef(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind = 'v' AND n.nspname IN ('tailor_release', 'research')`,
+	},
 	{"an answer", `SELECT age, zip FROM patients`},
 	{"a part of an answer", `DECLARE c CURSOR FOR SELECT age, zip FROM patients; FETCH 5 FROM c`},
 }
@@ -41,7 +44,8 @@ func TestActivationAndRefreshWaitForNoReader(t *testing.T) {
 			}
 			t.Cleanup(s.cluster.Stop)
 			super := s.superuser(t)
-			dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address()))
+			dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable",
+				s.cluster.Address()))
 			mustExec(t, dba, `SET statement_timeout = '20s'`)
 			p := s.serve(t)
 			first, other := connect(t, p.dsn("researcher")), connect(t, p.dsn(s.reader(t)))
@@ -50,8 +54,10 @@ func TestActivationAndRefreshWaitForNoReader(t *testing.T) {
 			}
 			mustExec(t, first, `BEGIN;`+held.sql)
 			for _, call := range []string{
-				`CALL tailor.refresh('patients')`, `CALL tailor.refresh('patients')`, `CALL tailor.refresh('patients')`,
-				`CALL tailor.classify('patients', 'ward', 'direct_identifier'); CALL tailor.activate('patients')`,
+				`CALL tailor.refresh('patients')`, `CALL tailor.refresh('patients')`,
+				`CALL tailor.refresh('patients')`,
+				`CALL tailor.classify('patients', 'ward', 'direct_identifier'); ` +
+					`CALL tailor.activate('patients')`,
 				`CALL tailor.forget_chains('patients')`,
 			} {
 				soon(t, 10*time.Second, call, func(ctx context.Context) error {
@@ -67,7 +73,8 @@ func TestActivationAndRefreshWaitForNoReader(t *testing.T) {
 			mustExec(t, first, `ROLLBACK`)
 
 			// What was in use goes later.
-			mustExec(t, dba, `CALL tailor.drop_orphans(); CALL tailor.refresh('patients'); CALL tailor.activate('patients')`)
+			mustExec(t, dba, `CALL tailor.drop_orphans(); CALL tailor.refresh('patients'); `+
+				`CALL tailor.activate('patients')`)
 			waitFor(t, func() bool {
 				_, err := other.Exec(t.Context(), `SELECT age FROM patients`)
 				return err == nil
@@ -76,7 +83,8 @@ func TestActivationAndRefreshWaitForNoReader(t *testing.T) {
 				WHERE table_schema = 'research' AND table_name = 'patients' AND column_name = 'ward')`); shown {
 				t.Error("research.patients shows a column that is hidden")
 			}
-			if copies := one[int](t, super, `SELECT count(*) FROM tailor.epoch WHERE relation = 'patients'::regclass
+			if copies := one[int](t, super,
+				`SELECT count(*) FROM tailor.epoch WHERE relation = 'patients'::regclass
 				AND to_regclass('tailor_store.epoch_' || epoch) IS NOT NULL`); copies > 2 {
 				t.Errorf("%d copies are kept", copies)
 			}
@@ -95,9 +103,12 @@ func TestAfterARefreshReadersWaitForNoReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(s.cluster.Stop)
-			dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address()))
+			dba := connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable",
+				s.cluster.Address()))
 			mustExec(t, dba, `SET statement_timeout = '20s'`)
-			mustExec(t, dba, `CALL tailor.chain_scope('visits', 'table'); CALL tailor.chain_scope('patients', 'table'); CALL tailor.activate('patients'); CALL tailor.activate('visits')`)
+			mustExec(t, dba, `CALL tailor.chain_scope('visits', 'table'); `+
+				`CALL tailor.chain_scope('patients', 'table'); CALL tailor.activate('patients'); `+
+				`CALL tailor.activate('visits')`)
 			p := s.serve(t)
 			first, other := connect(t, p.dsn("researcher")), connect(t, p.dsn(s.reader(t)))
 			for _, conn := range []*pgx.Conn{first, other} {
@@ -106,10 +117,12 @@ func TestAfterARefreshReadersWaitForNoReader(t *testing.T) {
 			mustExec(t, first, `BEGIN;`+held.sql)
 			mustExec(t, dba, `CALL tailor.refresh('patients')`)
 			answers(t, other, `SELECT age, zip FROM patients`)
-			mustExec(t, dba, `CALL tailor.classify('patients', 'ward', 'direct_identifier'); CALL tailor.activate('patients')`)
+			mustExec(t, dba, `CALL tailor.classify('patients', 'ward', 'direct_identifier'); `+
+				`CALL tailor.activate('patients')`)
 			soon(t, 5*time.Second, "after an activation", func(ctx context.Context) (err error) {
 				for ctx.Err() == nil {
-					if _, err = other.Exec(ctx, `SELECT age, zip FROM patients`); codeIn(err) != "40001" && codeIn(err) != "0A000" {
+					if _, err = other.Exec(ctx, `SELECT age, zip FROM patients`); codeIn(err) != "40001" &&
+						codeIn(err) != "0A000" {
 						return err
 					}
 				}

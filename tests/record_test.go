@@ -27,17 +27,24 @@ func TestNoWayPastTheRecord(t *testing.T) {
 	if n := one[int](t, conn, "SELECT count(age) FROM patients"); n != patients {
 		t.Fatal(n)
 	}
-	chain := one[int](t, shared.superuser(t), `SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
-	direct := connect(t, fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable", user, user, shared.cluster.Address()))
+	chain := one[int](t, shared.superuser(t),
+		`SELECT chain FROM tailor.chain WHERE relation = 'patients'::regclass`)
+	direct := connect(t, fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable", user, user,
+		shared.cluster.Address()))
 	cases := []struct {
 		claim, sql string
 		conn       *pgx.Conn
 		code       string
 	}{
 		{"EXECUTE under the proxy's own name", "EXECUTE tailor_own_1", conn, "42501"},
-		{"a release in a string", fmt.Sprintf("SELECT query_to_xml('SELECT age FROM tai'||'lor_release.ch'||'ain_%d', true, false, '')", chain), conn, "42501"},
-		{"a release in DO", fmt.Sprintf("DO $$ BEGIN EXECUTE 'SELECT age FROM tai'||'lor_release.ch'||'ain_%d'; PERFORM 1; END $$", chain), conn, ""},
-		{"a release past the proxy", fmt.Sprintf("SELECT age FROM tailor_release.chain_%d", chain), direct, "42501"},
+		{"a release in a string", fmt.Sprintf("SELECT query_to_xml('SELECT age FROM "+
+			"tai'||'lor_release.ch'||'ain_%d', true, false, '')", chain), conn, "42501"},
+		{"a release in DO", fmt.Sprintf("DO $$ BEGIN EXECUTE 'SELECT age FROM "+
+			"tai'||'lor_release.ch'||'ain_%d'; PERFORM 1; END $$", chain), conn, ""},
+		{
+			"a release past the proxy", fmt.Sprintf("SELECT age FROM tailor_release.chain_%d", chain),
+			direct, "42501",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.claim, func(t *testing.T) {
@@ -58,7 +65,8 @@ func TestNoWayPastTheRecord(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), "SET standard_conforming_strings = off"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := conn.Exec(t.Context(), fmt.Sprintf(`SELECT '\'', age FROM tailor_release.chain_%d LIMIT 1 --'`, chain))
+		_, err := conn.Exec(t.Context(), fmt.Sprintf(
+			`SELECT '\'', age FROM tailor_release.chain_%d LIMIT 1 --'`, chain))
 		var answer *pgconn.PgError
 		if !errors.As(err, &answer) || answer.Code != "42501" {
 			t.Errorf("%v, want 42501", err)
@@ -70,27 +78,31 @@ func TestErrorsAboutReleasedDataQuoteNone(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
 	for sql, code := range map[string]string{
-		"SELECT diagnosis::int FROM patients WHERE diagnosis = 'asthma'":                                "22P02",
-		"SELECT diagnosis::regclass FROM patients WHERE diagnosis = 'asthma'":                           "42P01",
-		"SELECT diagnosis::regnamespace FROM patients WHERE diagnosis = 'asthma'":                       "3F000",
-		"SELECT (diagnosis || ' of')::regtype FROM patients WHERE diagnosis = 'asthma'":                 "42601",
-		"SELECT diagnosis::regprocedure FROM patients WHERE diagnosis = 'asthma'":                       "22P02",
-		"SELECT diagnosis::regproc FROM patients WHERE diagnosis = 'asthma'":                            "42883",
-		"SELECT has_table_privilege(diagnosis, 'SELECT') FROM patients WHERE diagnosis = 'asthma'":      "42P01",
-		"SELECT current_setting(diagnosis) FROM patients WHERE diagnosis = 'asthma'":                    "42704",
-		"SELECT pg_get_serial_sequence('zip_city', diagnosis) FROM patients WHERE diagnosis = 'asthma'": "42703",
+		"SELECT diagnosis::int FROM patients WHERE diagnosis = 'asthma'":                "22P02",
+		"SELECT diagnosis::regclass FROM patients WHERE diagnosis = 'asthma'":           "42P01",
+		"SELECT diagnosis::regnamespace FROM patients WHERE diagnosis = 'asthma'":       "3F000",
+		"SELECT (diagnosis || ' of')::regtype FROM patients WHERE diagnosis = 'asthma'": "42601",
+		"SELECT diagnosis::regprocedure FROM patients WHERE diagnosis = 'asthma'":       "22P02",
+		"SELECT diagnosis::regproc FROM patients WHERE diagnosis = 'asthma'":            "42883",
+		"SELECT has_table_privilege(diagnosis, 'SELECT') FROM patients WHERE diagnosis = " +
+			"'asthma'": "42P01",
+		"SELECT current_setting(diagnosis) FROM patients WHERE diagnosis = 'asthma'": "42704",
+		"SELECT pg_get_serial_sequence('zip_city', diagnosis) FROM patients WHERE diagnosis = " +
+			"'asthma'": "42703",
 	} {
 		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec} {
 			_, err := conn.Exec(t.Context(), sql, mode)
 			var answer *pgconn.PgError
-			if !errors.As(err, &answer) || answer.Code != code || strings.Contains(answer.Message+answer.Detail+answer.Where, `"`) {
+			if !errors.As(err, &answer) || answer.Code != code ||
+				strings.Contains(answer.Message+answer.Detail+answer.Where, `"`) {
 				t.Errorf("%s: %v", sql, err)
 			}
 		}
 	}
 	_, err := conn.Exec(t.Context(), "SELECT nosuch(diagnosis) FROM patients")
 	var answer *pgconn.PgError
-	if !errors.As(err, &answer) || answer.Code != "42883" || !strings.Contains(answer.Message, "nosuch") {
+	if !errors.As(err, &answer) || answer.Code != "42883" ||
+		!strings.Contains(answer.Message, "nosuch") {
 		t.Errorf("what the text itself names wrongly: %v", err)
 	}
 }
@@ -100,9 +112,12 @@ func TestErrorsOfConstantWordsAreToldAsTheyAre(t *testing.T) {
 	conn := connect(t, p.dsn(shared.reader(t)))
 	direct := shared.superuser(t)
 	for _, sql := range []string{
-		"SELECT cost / (age - age) FROM patients", "SELECT age FROM patients LIMIT -1", "SELECT ln(age - age) FROM patients",
-		"SELECT 2147483647 + age + 200 FROM patients", "SELECT substr(zip, 1, -1) FROM patients", "SELECT (cost * 1000000000)::numeric(10, 2) FROM patients",
-		"SELECT age FROM patients WHERE age = 'old'", "SELECT diagnosis::date FROM patients", "SELECT age FROM patients WHERE birth_date > '2000-13-01'",
+		"SELECT cost / (age - age) FROM patients", "SELECT age FROM patients LIMIT -1",
+		"SELECT ln(age - age) FROM patients",
+		"SELECT 2147483647 + age + 200 FROM patients", "SELECT substr(zip, 1, -1) FROM patients",
+		"SELECT (cost * 1000000000)::numeric(10, 2) FROM patients",
+		"SELECT age FROM patients WHERE age = 'old'", "SELECT diagnosis::date FROM patients",
+		"SELECT age FROM patients WHERE birth_date > '2000-13-01'",
 	} {
 		var told [2]string
 		for i, c := range []*pgx.Conn{conn, direct} {
@@ -183,11 +198,14 @@ func (w *wire) untilReady(t *testing.T, times int) string {
 func TestAnswersStayInStepAfterErrorsAndCopies(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	mustExec(t, shared.superuser(t), fmt.Sprintf(`CREATE TABLE IF NOT EXISTS scratch (n int); GRANT ALL ON scratch TO %s`, user))
+	mustExec(t, shared.superuser(t), fmt.Sprintf(
+		`CREATE TABLE IF NOT EXISTS scratch (n int); GRANT ALL ON scratch TO %s`, user))
 	protected := &pgproto3.Query{String: "SELECT count(*) FROM patients"}
 	want := fmt.Sprintf("D:%d SELECT 1 Z", patients)
 	parse := func(name, sql string) *pgproto3.Parse { return &pgproto3.Parse{Name: name, Query: sql} }
-	bind := func(statement string) *pgproto3.Bind { return &pgproto3.Bind{PreparedStatement: statement} }
+	bind := func(statement string) *pgproto3.Bind {
+		return &pgproto3.Bind{PreparedStatement: statement}
+	}
 	flush, sync := &pgproto3.Flush{}, &pgproto3.Sync{}
 
 	t.Run("an error that comes before the rest of its pipeline", func(t *testing.T) {
@@ -232,7 +250,8 @@ func TestAnswersStayInStepAfterErrorsAndCopies(t *testing.T) {
 	})
 	t.Run("a copy in the simple protocol", func(t *testing.T) {
 		w := dial(t, p.dsn(user))
-		w.send(t, &pgproto3.Query{String: "COPY scratch FROM STDIN"}, &pgproto3.CopyData{Data: []byte("1\n")}, &pgproto3.CopyDone{})
+		w.send(t, &pgproto3.Query{String: "COPY scratch FROM STDIN"},
+			&pgproto3.CopyData{Data: []byte("1\n")}, &pgproto3.CopyDone{})
 		w.send(t, protected)
 		if got := w.untilReady(t, 2); got != "G COPY 1 Z "+want {
 			t.Errorf("%s", got)
@@ -250,10 +269,12 @@ func TestAnswersStayInStepAfterErrorsAndCopies(t *testing.T) {
 		w.send(t, bind("s1"), &pgproto3.Execute{}, sync)
 		w.untilReady(t, 1)
 		records := p.records(t)
-		if sql := records[len(records)-1]["sql"]; len(records) <= before || sql != "SELECT count(age) FROM patients" {
+		if sql := records[len(records)-1]["sql"]; len(records) <= before ||
+			sql != "SELECT count(age) FROM patients" {
 			t.Errorf("the record names %v", sql)
 		}
-		w.send(t, &pgproto3.Close{ObjectType: 'S', Name: "s1"}, parse("s1", "SELECT 1 AS harmless"), bind("s1"), &pgproto3.Execute{}, sync)
+		w.send(t, &pgproto3.Close{ObjectType: 'S', Name: "s1"}, parse("s1", "SELECT 1 AS harmless"),
+			bind("s1"), &pgproto3.Execute{}, sync)
 		if got := w.untilReady(t, 1); got != "D:1 SELECT 1 Z" {
 			t.Errorf("after Close: %s", got)
 		}
@@ -302,7 +323,8 @@ func TestManyReadersAtOnceAfterARefresh(t *testing.T) {
 			defer cancel()
 			for {
 				var n int
-				err := c.QueryRow(ctx, "SELECT count(age) FROM patients", pgx.QueryExecModeSimpleProtocol).Scan(&n)
+				err := c.QueryRow(ctx, "SELECT count(age) FROM patients", pgx.QueryExecModeSimpleProtocol).
+					Scan(&n)
 				var answer *pgconn.PgError
 				if errors.As(err, &answer) && answer.Code == "40001" {
 					continue
@@ -323,9 +345,13 @@ func TestTheLogHoldsNoLiteralOfAStatementThatIsNone(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
 	for _, sql := range []string{
-		"SELECT age FROM patients WHERE 42 'Canaria Literal'", "SELECT age FROM patients WHERE ward = 'Canaria Literal", `SELECT age FROM patients WHERE "Canaria Literal`,
+		"SELECT age FROM patients WHERE 42 'Canaria Literal'",
+		"SELECT age FROM patients WHERE ward = 'Canaria Literal",
+		`SELECT age FROM patients WHERE "Canaria Literal`,
 	} {
-		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); codeIn(err) != "42601" || strings.Contains(err.Error(), "Canaria") {
+		if _, err := conn.Exec(t.Context(), sql,
+			pgx.QueryExecModeSimpleProtocol); codeIn(err) != "42601" || strings.Contains(err.Error(),
+			"Canaria") {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}

@@ -27,7 +27,8 @@ func simply(t *testing.T, conn *pgx.Conn, text string) (rows []string, err error
 // -1 where it keeps none.
 func planned(t *testing.T, conn *pgx.Conn) int {
 	t.Helper()
-	rows, err := simply(t, conn, "SELECT generic_plans FROM pg_prepared_statements WHERE name LIKE 'tailor%query'")
+	rows, err := simply(t, conn,
+		"SELECT generic_plans FROM pg_prepared_statements WHERE name LIKE 'tailor%query'")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,8 @@ func TestAKeptPlanIsRunByTheProxyOnly(t *testing.T) {
 			t.Errorf("%s: %v, want 42501", way, err)
 		}
 	}
-	refused("messages", conn.PgConn().ExecPrepared(t.Context(), "tailor_own_query", nil, nil, nil).Read().Err)
+	refused("messages", conn.PgConn().ExecPrepared(t.Context(), "tailor_own_query", nil, nil, nil).
+		Read().Err)
 	for _, text := range []string{
 		`EXECUTE tailor_own_query`,
 		`EXECUTE U&"tailor\005fown_query"`,

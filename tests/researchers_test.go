@@ -76,7 +76,9 @@ func TestKaplanMeierComesOutAsInTheTable(t *testing.T) {
 	shown := curve(rowsOf(t, connect(t, shared.serve(t).program(shared.reader(t))), recipe))
 	worst, last := 0.0, 1.0
 	at := 1.0 // a curve stays as it is where nothing happens
-	for _, age := range slices.SortedFunc(maps.Keys(truth), func(a, b string) int { return cmp.Compare(figure(a), figure(b)) }) {
+	for _, age := range slices.SortedFunc(maps.Keys(truth), func(a, b string) int {
+		return cmp.Compare(figure(a), figure(b))
+	}) {
 		if got, known := shown[age]; known {
 			at = got
 		}

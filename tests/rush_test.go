@@ -61,11 +61,19 @@ func TestTenThousandConnectionsAtOnceAreServedOrRefused(t *testing.T) {
 	soakOnly(t)
 	const burst, logins = 9800, 200
 	p, dsn := plain(t, "--max-clients", "50", "--queue-timeout", "20s", "--startup-timeout", "30s")
-	begun, err := (&pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber, Parameters: map[string]string{"user": "nobody", "database": "hospital"}}).Encode(nil)
+	begun, err := (&pgproto3.StartupMessage{
+		ProtocolVersion: pgproto3.ProtocolVersionNumber,
+		Parameters:      map[string]string{"user": "nobody", "database": "hospital"},
+	}).Encode(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	openings := [][]byte{nil, {0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f}, begun[:20], []byte("GET / HTTP/1.1\r\n\r\n")}
+	openings := [][]byte{
+		nil,
+		{0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f},
+		begun[:20],
+		[]byte("GET / HTTP/1.1\r\n\r\n"),
+	}
 	p.leaksNothing(t, func() {
 		connections := make([]net.Conn, burst)
 		inParallel(burst, 100, func(i int) {
@@ -116,7 +124,8 @@ func TestTenThousandConnectionsAtOnceAreServedOrRefused(t *testing.T) {
 				closed++
 			}
 		})
-		t.Logf("%d connections answered, %d closed; %d logins served, %d refused", answered, closed, served, refused)
+		t.Logf("%d connections answered, %d closed; %d logins served, %d refused", answered, closed,
+			served, refused)
 		if served == 0 {
 			t.Error("nobody was served")
 		}
@@ -167,8 +176,11 @@ func TestTenMillionProtectedRowsTakeNoMemory(t *testing.T) {
 	const growth = 50 << 20
 	p, dsn := plain(t)
 	for claim, messages := range map[string][]pgproto3.FrontendMessage{
-		"simple":   {&pgproto3.Query{String: protectedResult + " LIMIT 10000000"}},
-		"extended": {&pgproto3.Parse{Query: protectedResult + " LIMIT 10000000"}, &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{}},
+		"simple": {&pgproto3.Query{String: protectedResult + " LIMIT 10000000"}},
+		"extended": {
+			&pgproto3.Parse{Query: protectedResult + " LIMIT 10000000"}, &pgproto3.Bind{},
+			&pgproto3.Execute{}, &pgproto3.Sync{},
+		},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			w := dial(t, dsn)
@@ -182,7 +194,8 @@ func TestTenMillionProtectedRowsTakeNoMemory(t *testing.T) {
 				t.Errorf("the result ends with %q", end)
 			}
 			grown := p.memory(t, "VmHWM") - before
-			t.Logf("%d MB in %v, the proxy grew by %.1f MB", total>>20, time.Since(started).Round(time.Second), float64(grown)/(1<<20))
+			t.Logf("%d MB in %v, the proxy grew by %.1f MB", total>>20, time.Since(started).
+				Round(time.Second), float64(grown)/(1<<20))
 			if grown > growth {
 				t.Errorf("the proxy grew by %d bytes, want at most %d", grown, growth)
 			}
@@ -208,7 +221,8 @@ func (p *testProxy) memory(t *testing.T, name string) int {
 // resetPeak lets VmHWM begin anew.
 func (p *testProxy) resetPeak(t *testing.T) {
 	t.Helper()
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.command.Process.Pid), []byte("5"), 0); err != nil {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.command.Process.Pid), []byte("5"),
+		0); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -46,23 +46,52 @@ func TestALoginInARushFindsEveryChangeOfItsRole(t *testing.T) {
 		claim, change, undo string
 		ask, want           string // what a session of the role says afterwards
 	}{
-		{"another password", "ALTER ROLE USER PASSWORD 'another'", "ALTER ROLE USER PASSWORD 'USER'", "SELECT 1", "28P01"},
-		{"a password that has expired", "ALTER ROLE USER VALID UNTIL 'yesterday'", "ALTER ROLE USER VALID UNTIL 'infinity'", "SELECT 1", "28P01"},
+		{
+			"another password", "ALTER ROLE USER PASSWORD 'another'", "ALTER ROLE USER PASSWORD 'USER'",
+			"SELECT 1", "28P01",
+		},
+		{
+			"a password that has expired", "ALTER ROLE USER VALID UNTIL 'yesterday'",
+			"ALTER ROLE USER VALID UNTIL 'infinity'", "SELECT 1", "28P01",
+		},
 		{"no right to log in", "ALTER ROLE USER NOLOGIN", "ALTER ROLE USER LOGIN", "SELECT 1", "28P01"},
-		{"another name", "ALTER ROLE USER RENAME TO USER_", "ALTER ROLE USER_ RENAME TO USER", "SELECT 1", "28P01"},
-		{"no connections", "ALTER ROLE USER CONNECTION LIMIT 0", "ALTER ROLE USER CONNECTION LIMIT -1", "SELECT 1", "53300"},
-		{"a setting", "ALTER ROLE USER SET work_mem = '5MB'", "ALTER ROLE USER RESET work_mem", "SHOW work_mem", "5MB"},
-		{"a setting of the database", "ALTER DATABASE hospital SET work_mem = '6MB'", "ALTER DATABASE hospital RESET work_mem", "SHOW work_mem", "6MB"},
-		{"a reader", "CALL tailor.grant_reader('USER')", "REVOKE tailor_reader FROM USER", "SELECT count(*) FROM patients", fmt.Sprint(patients)},
-		{"a reader by a group", "GRANT doctors TO USER", "REVOKE doctors FROM USER", "SELECT count(*) FROM patients", fmt.Sprint(patients)},
-		{"a reader no longer", "REVOKE doctors FROM USER", "GRANT doctors TO USER", "SELECT count(*) FROM patients", "42501"},
+		{
+			"another name", "ALTER ROLE USER RENAME TO USER_", "ALTER ROLE USER_ RENAME TO USER", "SELECT 1",
+			"28P01",
+		},
+		{
+			"no connections", "ALTER ROLE USER CONNECTION LIMIT 0", "ALTER ROLE USER CONNECTION LIMIT -1",
+			"SELECT 1", "53300",
+		},
+		{
+			"a setting", "ALTER ROLE USER SET work_mem = '5MB'", "ALTER ROLE USER RESET work_mem",
+			"SHOW work_mem", "5MB",
+		},
+		{
+			"a setting of the database", "ALTER DATABASE hospital SET work_mem = '6MB'",
+			"ALTER DATABASE hospital RESET work_mem", "SHOW work_mem", "6MB",
+		},
+		{
+			"a reader", "CALL tailor.grant_reader('USER')", "REVOKE tailor_reader FROM USER",
+			"SELECT count(*) FROM patients", fmt.Sprint(patients),
+		},
+		{
+			"a reader by a group", "GRANT doctors TO USER", "REVOKE doctors FROM USER",
+			"SELECT count(*) FROM patients", fmt.Sprint(patients),
+		},
+		{
+			"a reader no longer", "REVOKE doctors FROM USER", "GRANT doctors TO USER",
+			"SELECT count(*) FROM patients", "42501",
+		},
 		{"who may connect", "", "", "SELECT 1", "28000"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			user := fmt.Sprintf("rushing%d", i)
-			change, undo := strings.ReplaceAll(c.change, "USER", user), strings.ReplaceAll(c.undo, "USER", user)
+			change, undo := strings.ReplaceAll(c.change, "USER", user),
+				strings.ReplaceAll(c.undo, "USER", user)
 			if c.claim == "a reader by a group" {
-				mustExec(t, direct, "CREATE ROLE doctors; CALL tailor.grant_reader('doctors')", pgx.QueryExecModeSimpleProtocol)
+				mustExec(t, direct, "CREATE ROLE doctors; CALL tailor.grant_reader('doctors')",
+					pgx.QueryExecModeSimpleProtocol)
 			}
 			mustExec(t, direct, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%[1]s'", user))
 			if c.want == "42501" {
@@ -107,7 +136,8 @@ func TestALoginThatTheCatalogDoesNotAnswerEndsInTime(t *testing.T) {
 	const timeout = 700 * time.Millisecond
 	user, direct := shared.reader(t), shared.superuser(t)
 	service := func() []int32 {
-		rows, err := direct.Query(t.Context(), "SELECT pid FROM pg_stat_activity WHERE application_name = 'tailor'")
+		rows, err := direct.Query(t.Context(),
+			"SELECT pid FROM pg_stat_activity WHERE application_name = 'tailor'")
 		if err != nil {
 			t.Fatal(err)
 		}

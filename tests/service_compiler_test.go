@@ -18,7 +18,9 @@ func TestWhatTheProxyAsksForItselfIsNotCompiled(t *testing.T) {
 	}
 	t.Cleanup(s.cluster.Stop)
 	direct := s.superuser(t)
-	mustExec(t, direct, `ALTER ROLE tailor_owner SET jit = on; ALTER ROLE tailor_owner SET jit_above_cost = 0; ALTER ROLE tailor_owner SET log_min_messages = debug1`)
+	mustExec(t, direct,
+		`ALTER ROLE tailor_owner SET jit = on; ALTER ROLE tailor_owner SET jit_above_cost = 0; `+
+			`ALTER ROLE tailor_owner SET log_min_messages = debug1`)
 	looked := func() int {
 		log, err := os.ReadFile(filepath.Join(s.dir, "postgresql.log"))
 		if err != nil {
@@ -30,7 +32,9 @@ func TestWhatTheProxyAsksForItselfIsNotCompiled(t *testing.T) {
 	p := s.serve(t)
 	reader := connect(t, p.dsn("researcher"))
 	mustExec(t, reader, "SELECT age, zip, token FROM patients")
-	mustExec(t, s.as(t, "dba"), `CALL tailor.classify('public.patients', 'token', 'direct_identifier'); CALL tailor.activate('public.patients')`)
+	mustExec(t, s.as(t, "dba"),
+		`CALL tailor.classify('public.patients', 'token', 'direct_identifier'); `+
+			`CALL tailor.activate('public.patients')`)
 	refusedSoon(t, reader, "SELECT token FROM patients", "42501")
 	answeredSoon(t, reader, "SELECT birth_date FROM patients")
 	p.stop(t)

@@ -33,7 +33,8 @@ func boundsEveryPair(t *testing.T, s *testCluster) {
 	index := published.NewIndex(decoded)
 
 	rows, err := conn.Query(t.Context(), `SELECT q.a, q.b, c.expected, c.lower, c.upper
-		FROM unnest($1::text[], $2::text[]) q (a, b), tailor.case_count('public.bounded', ARRAY[q.a, q.b]) c`, first, second)
+		FROM unnest($1::text[], $2::text[]) q (a, b), tailor.case_count('public.bounded', ARRAY[q.a,
+			q.b]) c`, first, second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func boundsEveryPair(t *testing.T, s *testCluster) {
 		if e.Upper < k {
 			t.Errorf("%q and %q: at most %d subjects fit, want at least %d", a, b, e.Upper, k)
 		}
-		if want := index.Count([]string{a, b}); want.Lower != e.Lower || want.Upper != e.Upper || math.Abs(want.Expected-e.Expected) > 1e-9 {
+		if want := index.Count([]string{a, b}); want.Lower != e.Lower || want.Upper != e.Upper ||
+			math.Abs(want.Expected-e.Expected) > 1e-9 {
 			t.Errorf("%q and %q: %v, the form says %v", a, b, e, want)
 		}
 		n++
@@ -62,14 +64,23 @@ func boundsEveryPair(t *testing.T, s *testCluster) {
 	if int(n) != len(truth) {
 		t.Errorf("%g answers to %d questions", n, len(truth))
 	}
-	t.Logf("%d pairs: mean relative error %.3f, mean width of bounds %.1f subjects", len(truth), off/n, width/n)
+	t.Logf("%d pairs: mean relative error %.3f, mean width of bounds %.1f subjects", len(truth), off/n,
+		width/n)
 
 	// Sets of other sizes, with codes that nobody has, that stand twice, or none.
-	for _, codes := range [][]string{{}, {"240.00"}, {"240.00", "nobody"}, {"240.00", "240.00"}, {"240.00", "241.10", "242.20", "243.30"}} {
-		if err := conn.QueryRow(t.Context(), `SELECT * FROM tailor.case_count('bounded', $1)`, codes).Scan(&e.Expected, &e.Lower, &e.Upper); err != nil {
+	for _, codes := range [][]string{
+		{},
+		{"240.00"},
+		{"240.00", "nobody"},
+		{"240.00", "240.00"},
+		{"240.00", "241.10", "242.20", "243.30"},
+	} {
+		if err := conn.QueryRow(t.Context(), `SELECT * FROM tailor.case_count('bounded', $1)`, codes).
+			Scan(&e.Expected, &e.Lower, &e.Upper); err != nil {
 			t.Fatal(err)
 		}
-		if want := index.Count(codes); want.Lower != e.Lower || want.Upper != e.Upper || math.Abs(want.Expected-e.Expected) > 1e-9 {
+		if want := index.Count(codes); want.Lower != e.Lower || want.Upper != e.Upper ||
+			math.Abs(want.Expected-e.Expected) > 1e-9 {
 			t.Errorf("%d codes: %v, the form says %v", len(codes), e, want)
 		}
 	}
@@ -158,8 +169,10 @@ func isAnonymousByDefinition(t *testing.T, s *testCluster) {
 		for _, code := range cluster.Items {
 			places[i][code]++
 		}
-		if least := cluster.Size + k*(min(2, len(cluster.Record))-1); len(cluster.Items) == 0 && filled < least {
-			t.Errorf("a cluster of %d without an item chunk has %d sub-records, want %d: some record would be empty", cluster.Size, filled, least)
+		if least := cluster.Size + k*(min(2, len(cluster.Record))-1); len(cluster.Items) == 0 &&
+			filled < least {
+			t.Errorf("a cluster of %d without an item chunk has %d sub-records, want %d: some record "+
+				"would be empty", cluster.Size, filled, least)
 		}
 	}
 	for _, shared := range form.Shared {
@@ -180,6 +193,7 @@ func isAnonymousByDefinition(t *testing.T, s *testCluster) {
 		}
 	}
 	if records != len(c) || checked < 500 {
-		t.Errorf("%d records and %d sets of codes were checked, want %d and many", records, checked, len(c))
+		t.Errorf("%d records and %d sets of codes were checked, want %d and many", records, checked,
+			len(c))
 	}
 }

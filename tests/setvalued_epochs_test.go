@@ -79,7 +79,8 @@ func (r *codesRegister) ask(t *testing.T) {
 		now := make(map[string][]string)
 		sql := "SELECT person::text, code FROM codes"
 		if r.joint {
-			sql = "SELECT p.id::text, coalesce(c.code, '') FROM patients p LEFT JOIN codes c ON c.person = p.id"
+			sql = "SELECT p.id::text, coalesce(c.code, '') FROM patients p LEFT JOIN codes c ON " +
+				"c.person = p.id"
 		}
 		for _, values := range answered(t, r.reader, sql) {
 			person := fmt.Sprint(values[0])
@@ -271,7 +272,8 @@ func TestCodesGoByClusters(t *testing.T) {
 			kept(before, r.answers[len(r.answers)-1], n)
 			before, after = r.refresh(t, `CALL enrol(8001, 8150)`)
 			if len(after) != len(before)+150 {
-				t.Errorf("%d people are shown after a refresh that follows an erasure, want 150 more than %d", len(after), len(before))
+				t.Errorf("%d people are shown after a refresh that follows an erasure, want 150 more than %d",
+					len(after), len(before))
 			}
 			// Bounds hold of all that is left, whatever shared a code with what is gone.
 			rows, err := r.direct.Query(t.Context(),

@@ -77,7 +77,8 @@ func isUnlinkable(t *testing.T, s *testCluster) {
 		}
 	}
 	if beside > len(rows)/20 {
-		t.Errorf("%d of %d rows stand beside one of the same subject or rare code: the order tells something", beside, len(rows))
+		t.Errorf("%d of %d rows stand beside one of the same subject or rare code: the order tells "+
+			"something", beside, len(rows))
 	}
 
 	// Another copy of the same people shows the same.
@@ -100,7 +101,9 @@ func publishesOnce(t *testing.T, s *testCluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `SELECT FROM tailor.epoch JOIN tailor.protection p USING (epoch) WHERE p.relation = 'raced'::regclass FOR UPDATE OF epoch`); err != nil {
+	if _, err := tx.Exec(t.Context(),
+		`SELECT FROM tailor.epoch JOIN tailor.protection p USING (epoch) `+
+			`WHERE p.relation = 'raced'::regclass FOR UPDATE OF epoch`); err != nil {
 		t.Fatal(err)
 	}
 	first, second := s.serve(t), s.serve(t) // which would publish at once
@@ -112,11 +115,15 @@ func publishesOnce(t *testing.T, s *testCluster) {
 			conn := connect(t, p.dsn(user))
 			go func() {
 				var all string
-				err := conn.QueryRow(t.Context(), `SELECT md5(string_agg(person || ' ' || code, ',' ORDER BY person, code)) FROM raced`).Scan(&all)
+				err := conn.QueryRow(t.Context(),
+					`SELECT md5(string_agg(person || ' ' || code, ',' ORDER BY person, code)) FROM raced`).
+					Scan(&all)
 				var answer *pgconn.PgError
 				for errors.As(err, &answer) && (answer.Code == "40001" || answer.Code == "57P03") {
 					// Two proxies made the same chain at once; one is asked again.
-					err = conn.QueryRow(t.Context(), `SELECT md5(string_agg(person || ' ' || code, ',' ORDER BY person, code)) FROM raced`).Scan(&all)
+					err = conn.QueryRow(t.Context(),
+						`SELECT md5(string_agg(person || ' ' || code, ',' ORDER BY person, code)) FROM raced`).
+						Scan(&all)
 				}
 				if err != nil {
 					all = err.Error()
@@ -127,7 +134,9 @@ func publishesOnce(t *testing.T, s *testCluster) {
 	}
 	watch := s.superuser(t)
 	waitFor(t, func() bool {
-		return one[int](t, watch, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%tailor.epoch%FOR UPDATE%' AND application_name = 'tailor'`) == 2
+		return one[int](t, watch,
+			`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' `+
+				`AND query LIKE '%tailor.epoch%FOR UPDATE%' AND application_name = 'tailor'`) == 2
 	})
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
@@ -140,7 +149,8 @@ func publishesOnce(t *testing.T, s *testCluster) {
 		t.Errorf("%d different answers of one epoch: %v", len(seen), seen)
 	}
 	const published = `published set-valued table" relation=public.raced`
-	made := strings.Count(first.log.String(), published) + strings.Count(second.log.String(), published)
+	made := strings.Count(first.log.String(), published) + strings.Count(second.log.String(),
+		published)
 	if made != 1 {
 		t.Errorf("%d publications were made, want one\n%s\n%s", made, first.log, second.log)
 	}
@@ -166,7 +176,9 @@ func survivesKill(t *testing.T, s *testCluster) {
 		asked <- err
 	}()
 	waitFor(t, func() bool {
-		return one[int](t, watch, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO tailor.publication%'`) == 1
+		return one[int](t, watch,
+			`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' `+
+				`AND query LIKE 'INSERT INTO tailor.publication%'`) == 1
 	})
 	p.kill()
 	if err := <-asked; err == nil {
@@ -176,15 +188,20 @@ func survivesKill(t *testing.T, s *testCluster) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool {
-		return one[int](t, watch, `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tailor' AND state <> 'idle'`) == 0
+		return one[int](t, watch,
+			`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tailor' `+
+				`AND state <> 'idle'`) == 0
 	})
-	epoch := one[int](t, watch, `SELECT epoch FROM tailor.protection WHERE relation = 'killed'::regclass`)
-	left := one[string](t, watch, fmt.Sprintf(`SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class
+	epoch := one[int](t, watch,
+		`SELECT epoch FROM tailor.protection WHERE relation = 'killed'::regclass`)
+	left := one[string](t, watch, fmt.Sprintf(
+		`SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class
 		WHERE relnamespace = 'tailor_store'::regnamespace AND relkind = 'r' AND relname ~ '_%d$'`, epoch))
 	if want := fmt.Sprintf("digest_%[1]d records_%[1]d shape_%[1]d", epoch); left != want {
 		t.Errorf("left behind: %s, want %s", left, want)
 	}
-	if n := one[int](t, watch, `SELECT count(*) FROM tailor.publication WHERE epoch = $1`, epoch); n != 0 {
+	if n := one[int](t, watch, `SELECT count(*) FROM tailor.publication WHERE epoch = $1`,
+		epoch); n != 0 {
 		t.Error("half a publication is visible")
 	}
 	next := connect(t, s.serve(t).dsn(user))
@@ -211,7 +228,9 @@ func cancelsPublishing(t *testing.T, s *testCluster) {
 		asked <- err
 	}()
 	waitFor(t, func() bool {
-		return one[int](t, watch, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO tailor.publication%'`) == 1
+		return one[int](t, watch,
+			`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' `+
+				`AND query LIKE 'INSERT INTO tailor.publication%'`) == 1
 	})
 	// The proxy may be publishing by itself, before the statement has begun to wait: a request
 	// that finds nothing to cancel is repeated, as people do.

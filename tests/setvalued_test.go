@@ -46,7 +46,8 @@ func TestSetValued(t *testing.T) {
 
 // oddities are codes that a text format could take for something else.
 var oddities = []string{
-	"two words", "tab\there", "line\nbreak", `back\slash`, `\N`, "NULL", "", "comma,and{brace}", `"quoted"`, "é✓", "250.00 ", "401.9#2", "'", "(1,2)",
+	"two words", "tab\there", "line\nbreak", `back\slash`, `\N`, "NULL", "", "comma,and{brace}",
+	`"quoted"`, "é✓", "250.00 ", "401.9#2", "'", "(1,2)",
 }
 
 // coded are the codes of some subjects, by the subject's key.
@@ -95,7 +96,9 @@ func (c coded) pairs() map[[2]string]int {
 // m = 2; day is left unclassified. options are passed to tailor.set_valued.
 func (c coded) fill(t *testing.T, owner *pgx.Conn, table, options string) {
 	t.Helper()
-	mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (person bigint NOT NULL, code varchar(40), day date DEFAULT '2026-01-01')`, table))
+	mustExec(t, owner, fmt.Sprintf(
+		`CREATE TABLE %[1]s (person bigint NOT NULL, code varchar(40), day date DEFAULT '2026-01-01')`,
+		table))
 	c.insert(t, owner, table)
 	mustExec(t, owner, fmt.Sprintf(`CALL tailor.protect('%[1]s', subject => 'person', k => 5);
 CALL tailor.classify('%[1]s', 'person', 'direct_identifier', action => 'pseudonym');
@@ -110,7 +113,8 @@ func (c coded) insert(t *testing.T, owner *pgx.Conn, table string) {
 			rows = append(rows, []any{person, code})
 		}
 	}
-	if _, err := owner.CopyFrom(t.Context(), pgx.Identifier{table}, []string{"person", "code"}, pgx.CopyFromRows(rows)); err != nil {
+	if _, err := owner.CopyFrom(t.Context(), pgx.Identifier{table}, []string{"person", "code"},
+		pgx.CopyFromRows(rows)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -135,8 +139,12 @@ func answersAsATable(t *testing.T, s *testCluster) {
 			truth[code]++
 		}
 	}
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement} {
-		rows, err := conn.Query(t.Context(), "SELECT code, count(DISTINCT person) FROM asked GROUP BY code", mode)
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeSimpleProtocol,
+		pgx.QueryExecModeCacheStatement,
+	} {
+		rows, err := conn.Query(t.Context(),
+			"SELECT code, count(DISTINCT person) FROM asked GROUP BY code", mode)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,13 +163,15 @@ func answersAsATable(t *testing.T, s *testCluster) {
 			t.Fatal(err)
 		}
 		if found != len(truth) || exact < found*9/10 {
-			t.Errorf("%d of %d codes, %d with their exact count; want all, and nine of ten exact", found, len(truth), exact)
+			t.Errorf("%d of %d codes, %d with their exact count; want all, and nine of ten exact", found,
+				len(truth), exact)
 		}
 	}
 	if n := one[int](t, conn, "SELECT count(DISTINCT person) FROM asked"); n != len(c) {
 		t.Errorf("%d subjects, want %d", n, len(c))
 	}
-	having := `SELECT count(*) FROM (SELECT person FROM asked GROUP BY person HAVING array_agg(code::text) @> ARRAY['240.00', '241.10']) q`
+	having := `SELECT count(*) FROM (SELECT person FROM asked GROUP BY person ` +
+		`HAVING array_agg(code::text) @> ARRAY['240.00', '241.10']) q`
 	lower, upper := 0, 0
 	if err := conn.QueryRow(t.Context(), `SELECT lower, upper FROM tailor.case_count('asked', $1)`,
 		[]string{"240.00", "241.10"}).Scan(&lower, &upper); err != nil {
@@ -173,7 +183,8 @@ func answersAsATable(t *testing.T, s *testCluster) {
 
 	records := p.records(t)
 	last := records[len(records)-1]
-	if fmt.Sprint(last["relations"]) != "[public.asked]" || last["recoding"] != "disassociated" || last["verdict"] != "released" ||
+	if fmt.Sprint(last["relations"]) != "[public.asked]" || last["recoding"] != "disassociated" ||
+		last["verdict"] != "released" ||
 		last["k"] != 5.0 || last["m"] != 2.0 || last["epoch"] == 0.0 || last["aggregate_risk"] != 0.2 {
 		t.Errorf("the record does not tell what was released: %v", last)
 	}
@@ -221,10 +232,12 @@ func keepsArrays(t *testing.T, s *testCluster) {
 		rows = append(rows, []any{fmt.Sprintf("person %d", person), codes})
 	}
 	rows = append(rows, []any{"nothing", nil}, []any{"empty", []string{}})
-	if _, err := owner.CopyFrom(t.Context(), pgx.Identifier{"profiles"}, []string{"id", "codes"}, pgx.CopyFromRows(rows)); err != nil {
+	if _, err := owner.CopyFrom(t.Context(), pgx.Identifier{"profiles"}, []string{"id", "codes"},
+		pgx.CopyFromRows(rows)); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, owner, `INSERT INTO profiles VALUES ('only NULL', '{NULL}'), ('twice', '{240.00,240.00}');
+	mustExec(t, owner, `INSERT INTO profiles VALUES ('only NULL', '{NULL}'),
+		('twice', '{240.00,240.00}');
 CALL tailor.protect('profiles', subject => 'id', k => 5);
 CALL tailor.classify('profiles', 'id', 'direct_identifier', action => 'pseudonym');
 CALL tailor.set_valued('profiles', column_name => 'codes');
@@ -240,14 +253,17 @@ CALL tailor.activate('profiles')`)
 			want++
 		}
 	}
-	if n := one[int](t, conn, "SELECT count(*) FROM profiles WHERE codes @> ARRAY['240.00']"); n != want {
+	if n := one[int](t, conn,
+		"SELECT count(*) FROM profiles WHERE codes @> ARRAY['240.00']"); n != want {
 		t.Errorf("%d subjects have the code, want %d", n, want)
 	}
-	if n := one[int](t, conn, "SELECT count(*) FROM profiles WHERE cardinality(codes) = 0 OR array_position(codes, NULL) IS NOT NULL"); n != 0 {
+	if n := one[int](t, conn, "SELECT count(*) FROM profiles WHERE cardinality(codes) = 0 OR "+
+		"array_position(codes, NULL) IS NOT NULL"); n != 0 {
 		t.Errorf("%d records are empty or hold NULL", n)
 	}
 	// A code that stands twice is two codes: (code, first) and (code, second).
-	if n := one[int](t, conn, "SELECT upper FROM tailor.case_count('profiles', ARRAY['240.00', '240.00'])"); n < 5 {
+	if n := one[int](t, conn,
+		"SELECT upper FROM tailor.case_count('profiles', ARRAY['240.00', '240.00'])"); n < 5 {
 		t.Errorf("at most %d subjects have the code twice: fewer than k fit", n)
 	}
 	if n := one[int](t, conn, "SELECT count(*) FROM profiles WHERE id !~ '^-[0-9]+$'"); n != 0 {
@@ -276,7 +292,8 @@ CALL tailor.activate('counted')`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := one[int](t, owner, "SELECT count(*) FROM counted WHERE code BETWEEN 2 AND 4"); len(shown) != want {
+	if want := one[int](t, owner, "SELECT count(*) FROM counted WHERE code BETWEEN 2 AND 4"); len(
+		shown) != want {
 		t.Errorf("%d rows of one column, want %d", len(shown), want)
 	}
 	// Whoever has a code in several rows has it several times.
@@ -285,10 +302,15 @@ CALL tailor.activate('counted')`)
 		sql   string
 	}{
 		{[]string{"1"}, `SELECT count(DISTINCT person) FROM counted WHERE code = 1`},
-		{[]string{"1", "1"}, `SELECT count(*) FROM (SELECT FROM counted WHERE code = 1 GROUP BY person HAVING count(*) > 1) q`},
+		{
+			[]string{"1", "1"},
+			`SELECT count(*) FROM (SELECT FROM counted WHERE code = 1 GROUP BY person ` +
+				`HAVING count(*) > 1) q`,
+		},
 	} {
 		var lower, upper int
-		if err := conn.QueryRow(t.Context(), `SELECT lower, upper FROM tailor.case_count('counted', $1)`, test.codes).Scan(&lower, &upper); err != nil {
+		if err := conn.QueryRow(t.Context(), `SELECT lower, upper FROM tailor.case_count('counted', $1)`,
+			test.codes).Scan(&lower, &upper); err != nil {
 			t.Fatal(err)
 		}
 		if n := one[int](t, owner, test.sql); n < lower || n > upper || upper < k {

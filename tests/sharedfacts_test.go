@@ -20,15 +20,37 @@ func TestTwoReleasesOfAFamilyShareNoFact(t *testing.T) {
 	}{
 		{"one name and the same values", "ward text", "SELECT id, ward FROM patients", "ward"},
 		{"one name, other values", "cost int", "SELECT id, id * 7919 % 10007 FROM patients", "cost"},
-		{"the same values under another name", "station text", "SELECT id, ward FROM patients", "station"},
+		{
+			"the same values under another name", "station text", "SELECT id, ward FROM patients",
+			"station",
+		},
 		{"in other letters", "station text", "SELECT id, upper(ward) || ' ' FROM patients", "station"},
-		{"a part of the people", "station text", "SELECT id, ward FROM patients WHERE id % 20 = 0", "station"},
-		{"of every third row", "station text", "SELECT id, CASE WHEN n = 1 THEN ward ELSE md5(id::text || n) END FROM patients, generate_series(1, 3) n", "station"},
-		{"wrong for a third", "station text", "SELECT id, CASE WHEN id % 3 = 0 THEN 'lost' ELSE ward END FROM patients", "station"},
-		{"what follows from a value", "code char(4)", "SELECT id, left(md5(ward), 4) FROM patients", "code"},
-		{"what a value follows from", "code text", "SELECT id, left(md5(diagnosis || age % 2), 6) FROM patients", "code"},
-		{"an amount in another currency", "dollars float8", "SELECT id, cost * 1.08 + 3 FROM patients", "dollars"},
-		{"an amount as a number of another type", "amount text", "SELECT id, cost::text FROM patients", "amount"},
+		{
+			"a part of the people", "station text", "SELECT id, ward FROM patients WHERE id % 20 = 0",
+			"station",
+		},
+		{"of every third row", "station text", "SELECT id, CASE WHEN n = 1 THEN ward ELSE md5(id::text " +
+			"|| n) END FROM patients, generate_series(1, 3) n", "station"},
+		{
+			"wrong for a third", "station text",
+			"SELECT id, CASE WHEN id % 3 = 0 THEN 'lost' ELSE ward END FROM patients", "station",
+		},
+		{
+			"what follows from a value", "code char(4)", "SELECT id, left(md5(ward), 4) FROM patients",
+			"code",
+		},
+		{
+			"what a value follows from", "code text",
+			"SELECT id, left(md5(diagnosis || age % 2), 6) FROM patients", "code",
+		},
+		{
+			"an amount in another currency", "dollars float8", "SELECT id, cost * 1.08 + 3 FROM patients",
+			"dollars",
+		},
+		{
+			"an amount as a number of another type", "amount text", "SELECT id, cost::text FROM patients",
+			"amount",
+		},
 		{"keys without a foreign key", "loose", "SELECT id, ward FROM patients", "station"},
 
 		{"nothing in common", "lucky int", "SELECT id, id * 7919 % 10007 % 5 FROM patients", ""},
@@ -44,30 +66,36 @@ func TestTwoReleasesOfAFamilyShareNoFact(t *testing.T) {
 			if test.column == "loose" || test.column == "stranger" {
 				test.column, reference = "station text", ""
 			}
-			mustExec(t, owner, fmt.Sprintf(`CREATE TABLE %[1]s (patient_id int NOT NULL %[2]s, %[3]s); INSERT INTO %[1]s %[4]s;
-				CALL tailor.protect('%[1]s', subject => 'patient_id', k => 5)`, table, reference, test.column, test.from))
+			mustExec(t, owner,
+				fmt.Sprintf(`CREATE TABLE %[1]s (patient_id int NOT NULL %[2]s, %[3]s); INSERT INTO %[1]s %[4]s;
+				CALL tailor.protect('%[1]s', subject => 'patient_id', k => 5)`, table, reference, test.column,
+					test.from))
 			var column string
 			if _, err := fmt.Sscan(test.column, &column); err != nil {
 				t.Fatal(err)
 			}
-			mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'non_sensitive')`, table, column)
+			mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'non_sensitive')`, table,
+				column)
 			_, err := owner.Exec(t.Context(), `CALL tailor.activate($1::text::regclass)`, table)
 			if test.refused == "" {
 				if err != nil {
 					t.Errorf("refused: %v", errorText(err))
 				}
-				mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'direct_identifier')`, table, column)
+				mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'direct_identifier')`, table,
+					column)
 				mustExec(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
 				return
 			}
 			assertState(t, err, "0A000", test.refused)
-			mustExec(t, owner, `CALL tailor.shared_fact($1::text::regclass, $2, 'accepted'); `, table, column)
+			mustExec(t, owner, `CALL tailor.shared_fact($1::text::regclass, $2, 'accepted'); `, table,
+				column)
 			mustExec(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
 			// A new class is a new decision.
 			mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'sensitive')`, table, column)
 			_, err = owner.Exec(t.Context(), `CALL tailor.activate($1::text::regclass)`, table)
 			assertState(t, err, "0A000", test.refused)
-			mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'direct_identifier')`, table, column)
+			mustExec(t, owner, `CALL tailor.classify($1::text::regclass, $2, 'direct_identifier')`, table,
+				column)
 			mustExec(t, owner, `CALL tailor.activate($1::text::regclass)`, table)
 		})
 	}
@@ -85,32 +113,43 @@ func errorText(err error) string {
 // TestAPolicyFileSaysThatASharedFactIsAccepted plans, applies and exports it.
 func TestAPolicyFileSaysThatASharedFactIsAccepted(t *testing.T) {
 	s, owner := ownStand(t, "factsfile")
-	mustExec(t, owner, `CREATE TABLE homes (id int PRIMARY KEY, street text); INSERT INTO homes SELECT n, 'street ' || n % 7 FROM generate_series(1, 90) n;
-		CREATE TABLE tenants (home int NOT NULL REFERENCES homes, street text); INSERT INTO tenants SELECT id, street FROM homes`)
+	mustExec(t, owner, `CREATE TABLE homes (id int PRIMARY KEY, street text);
+		INSERT INTO homes SELECT n, 'street ' || n % 7 FROM generate_series(1, 90) n;
+		CREATE TABLE tenants (home int NOT NULL REFERENCES homes, street text);
+			INSERT INTO tenants SELECT id, street FROM homes`)
 	text := `version: 1
 tables:
-  public.homes: {subject: id, k: 5, columns: {id: {class: direct_identifier}, street: {class: non_sensitive}}}
-  public.tenants: {subject: home, k: 5, columns: {home: {class: direct_identifier}, street: {class: sensitive}}}
+  public.homes: {subject: id, k: 5, columns: {id: {class: direct_identifier},
+    street: {class: non_sensitive}}}
+  public.tenants: {subject: home, k: 5, columns: {home: {class: direct_identifier},
+    street: {class: sensitive}}}
 `
 	dsn := fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address())
 	refused := policyFile(t, text)
-	if code, stdout, _ := tool(t, "policy", "plan", "--dsn", dsn, refused); code != 1 || !strings.Contains(stdout, "! street: public.homes shows") {
+	if code, stdout, _ := tool(t, "policy", "plan", "--dsn", dsn, refused); code != 1 ||
+		!strings.Contains(stdout, "! street: public.homes shows") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
-	if code, _, stderr := tool(t, "policy", "apply", "--dsn", dsn, refused); code != 1 || !strings.Contains(stderr, "show the same fact") {
+	if code, _, stderr := tool(t, "policy", "apply", "--dsn", dsn, refused); code != 1 ||
+		!strings.Contains(stderr, "show the same fact") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
-	accepted := policyFile(t, strings.Replace(text, "{class: sensitive}", "{class: sensitive, shared_fact: accepted}", 1))
+	accepted := policyFile(t, strings.Replace(text, "{class: sensitive}",
+		"{class: sensitive, shared_fact: accepted}", 1))
 	if code, stdout, _ := tool(t, "policy", "plan", "--dsn", dsn, accepted); code != 0 {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	for _, want := range []string{"applied: 2 of 2", "applied: 0 of 2"} {
-		if code, stdout, stderr := tool(t, "policy", "apply", "--dsn", dsn, accepted); code != 0 || !strings.Contains(stdout, want) {
+		if code, stdout, stderr := tool(t, "policy", "apply", "--dsn", dsn, accepted); code != 0 ||
+			!strings.Contains(stdout, want) {
 			t.Errorf("exit %d, %s%s, want %s", code, stdout, stderr, want)
 		}
 	}
 	_, stdout, _ := tool(t, "policy", "export", "--dsn", dsn, "-")
-	for _, want := range []string{"street: {class: sensitive, shared_fact: accepted}", "cost: {class: non_sensitive, shared_fact: accepted}"} {
+	for _, want := range []string{
+		"street: {class: sensitive, shared_fact: accepted}",
+		"cost: {class: non_sensitive, shared_fact: accepted}",
+	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the export lacks %q:\n%s", want, stdout)
 		}
@@ -118,7 +157,8 @@ tables:
 	if code, _, stderr := tool(t, "policy", "plan", "--dsn", dsn, refused); code != 1 {
 		t.Errorf("what is taken back is not asked about: %s", stderr)
 	}
-	if code, stdout, stderr := tool(t, "policy", "apply", "--dsn", dsn, policyFile(t, stdout)); code != 0 || !strings.Contains(stdout, "applied: 0 of 5") {
+	if code, stdout, stderr := tool(t, "policy", "apply", "--dsn", dsn,
+		policyFile(t, stdout)); code != 0 || !strings.Contains(stdout, "applied: 0 of 5") {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 }

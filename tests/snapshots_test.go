@@ -19,7 +19,8 @@ func TestAnOlderSnapshotIsToldToRetry(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT count(*) FROM numbers"); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, connect(t, p.dsn("dba")), `CREATE TABLE young AS SELECT id, age FROM patients; CALL tailor.protect('young', 'id', 5);
+	mustExec(t, connect(t, p.dsn("dba")),
+		`CREATE TABLE young AS SELECT id, age FROM patients; CALL tailor.protect('young', 'id', 5);
 		CALL tailor.classify('young', 'age', 'quasi_identifier', hierarchy => 'age');
 		ALTER TABLE young ADD PRIMARY KEY (id); CALL tailor.activate('young');
 		CREATE TABLE young_codes AS SELECT id AS who, 'c' || id % 7 AS code FROM young;
@@ -33,17 +34,22 @@ func TestAnOlderSnapshotIsToldToRetry(t *testing.T) {
 	answeredSoon(t, later, "SELECT y.age, code FROM young y JOIN young_codes c ON c.who = y.id")
 	for _, sql := range []string{ // which are answered under a new snapshot
 		"SELECT age FROM young", "SELECT count(*) FROM young WHERE age = 1000",
-		"SELECT count(y.age) FROM numbers n LEFT JOIN young y ON y.age = n.n", "SELECT count(*) FROM numbers n LEFT JOIN young y ON y.age = n.n AND y.age = 1000",
+		"SELECT count(y.age) FROM numbers n LEFT JOIN young y ON y.age = n.n",
+		"SELECT count(*) FROM numbers n LEFT JOIN young y ON y.age = n.n AND y.age = 1000",
 		"SELECT count(*) FROM young y FULL JOIN numbers n ON y.age = n.n",
 		"SELECT count(*) FROM numbers n LEFT JOIN young y ON tailor.label(y.age) = 'none'",
 		"SELECT count(*) FROM numbers n LEFT JOIN young y ON tailor.exact(y.age) AND y.age = n.n",
-		"SELECT count(*) FROM numbers n LEFT JOIN (SELECT tailor.bounds(age) AS b FROM young) y ON b[1] = -n.n",
+		"SELECT count(*) FROM numbers n LEFT JOIN (SELECT tailor.bounds(age) AS b FROM young) y ON " +
+			"b[1] = -n.n",
 		"SELECT code FROM young_codes",
-		"SELECT count(*) FROM numbers n WHERE NOT EXISTS (SELECT FROM young_codes c WHERE c.code = n.n::text)",
+		"SELECT count(*) FROM numbers n WHERE NOT EXISTS (SELECT FROM young_codes c WHERE c.code = " +
+			"n.n::text)",
 		"SELECT count(*) FROM young y LEFT JOIN young_codes c ON c.who = y.id AND c.code = 'none'",
-		"SELECT count(*) FROM numbers n LEFT JOIN (young y JOIN young_codes c ON c.who = y.id) ON y.age = -n.n",
+		"SELECT count(*) FROM numbers n LEFT JOIN (young y JOIN young_codes c ON c.who = y.id) ON " +
+			"y.age = -n.n",
 		"SELECT * FROM tailor.case_count('young_codes', ARRAY['c1'])",
-		"SELECT count(*) FROM numbers n LEFT JOIN tailor.case_count('young_codes', ARRAY['c1']) c ON c.lower < n.n",
+		"SELECT count(*) FROM numbers n LEFT JOIN tailor.case_count('young_codes', ARRAY['c1']) c ON " +
+			"c.lower < n.n",
 	} {
 		mustExec(t, old, "SAVEPOINT s")
 		_, err = tx.Exec(t.Context(), sql)

@@ -93,8 +93,10 @@ func TestRandomStatementsBreakNothingAndShowNothing(t *testing.T) {
 	bystander := connect(t, p.dsn(user))
 	w := watch(t, p.address)
 	host, port, _ := net.SplitHostPort(w.Addr().String())
-	smith := exec.CommandContext(t.Context(), "sqlsmith", "--seed="+seed, "--exclude-catalog", fmt.Sprintf("--max-queries=%d", statements),
-		fmt.Sprintf("--target=host=%s port=%s user=%s password=%[3]s dbname=hospital sslmode=disable options='-c statement_timeout=300'", host, port, user))
+	smith := exec.CommandContext(t.Context(), "sqlsmith", "--seed="+seed, "--exclude-catalog",
+		fmt.Sprintf("--max-queries=%d", statements),
+		fmt.Sprintf("--target=host=%s port=%s user=%s password=%[3]s dbname=hospital sslmode=disable "+
+			"options='-c statement_timeout=300'", host, port, user))
 	var output safeBuffer
 	smith.Stdout, smith.Stderr = &output, &output
 	started := time.Now()
@@ -109,18 +111,21 @@ func TestRandomStatementsBreakNothingAndShowNothing(t *testing.T) {
 		outcomes[fmt.Sprint(r["verdict"])]++
 		// PostgreSQL itself fails so at some that are passed to it as they are, as it does at
 		// unknownin(cast('x' as cstring)).
-		if relations, _ := r["relations"].([]any); r["sqlstate"] == "XX000" && (r["verdict"] != "failed" || len(relations) > 0) {
+		if relations, _ := r["relations"].([]any); r["sqlstate"] == "XX000" &&
+			(r["verdict"] != "failed" || len(relations) > 0) {
 			t.Errorf("an internal error: %.300v", r["sql"])
 		}
 	}
-	t.Logf("%d statements in %v: %v; %d bytes to the client", statements, time.Since(started).Round(time.Second), outcomes, w.bytes)
+	t.Logf("%d statements in %v: %v; %d bytes to the client", statements, time.Since(started).
+		Round(time.Second), outcomes, w.bytes)
 	// What other tests have made is asked as well: of thousand statements about ten are released.
 	if outcomes["released"] < statements/200 || outcomes["refused"] < statements/200 {
 		t.Errorf("too few were released or refused: %v", outcomes)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if refused := regexp.MustCompile(`level=ERROR .*sqlstate=XX000.*`).FindString(p.log.String()); refused != "" {
+	if refused := regexp.MustCompile(`level=ERROR .*sqlstate=XX000.*`).
+		FindString(p.log.String()); refused != "" {
 		t.Errorf("the proxy has an internal error: %s", refused)
 	}
 	if len(w.found) > 0 {

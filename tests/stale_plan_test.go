@@ -59,7 +59,8 @@ func (d *unnotifiedProxy) connect(t *testing.T, user string) *pgx.Conn {
 func TestWhatOvertakesAPlanIsSaidOrAnswered(t *testing.T) {
 	c := newClinic(t, "overtaken", 5, 5, crowd)
 	const patients = "SELECT age, cost FROM patients"
-	hidden := `CALL tailor.classify('public.patients', '%s', 'direct_identifier'); CALL tailor.activate('public.patients')`
+	hidden := `CALL tailor.classify('public.patients', '%s', 'direct_identifier'); ` +
+		`CALL tailor.activate('public.patients')`
 	for i, x := range []struct {
 		claim   string
 		text    string
@@ -71,44 +72,85 @@ func TestWhatOvertakesAPlanIsSaidOrAnswered(t *testing.T) {
 		then    string // what is said once the proxy has heard
 		again   string // what is then said of a statement that was prepared before
 	}{
-		{claim: "an activation", text: patients, change: `CALL tailor.activate('public.patients')`, want: "40001", again: "0A000"},
 		{
-			claim: "an activation, where the chain is to be refined", text: patients, warm: "SELECT sex FROM patients",
+			claim: "an activation", text: patients, change: `CALL tailor.activate('public.patients')`,
+			want: "40001", again: "0A000",
+		},
+		{
+			claim: "an activation, where the chain is to be refined", text: patients,
+			warm:   "SELECT sex FROM patients",
 			change: `CALL tailor.activate('public.patients')`, want: "40001",
 		},
 		{
-			claim: "an activation, where the reader has not read", text: "SELECT ward FROM stays", warm: "SELECT sex FROM patients",
+			claim: "an activation, where the reader has not read", text: "SELECT ward FROM stays",
+			warm:   "SELECT sex FROM patients",
 			change: `CALL tailor.activate('public.stays')`, want: "40001",
 		},
-		{claim: "an activation and another proxy", text: patients, change: `CALL tailor.activate('public.patients')`, carried: true, want: "40001", again: "0A000"},
+		{
+			claim: "an activation and another proxy", text: patients,
+			change: `CALL tailor.activate('public.patients')`, carried: true, want: "40001", again: "0A000",
+		},
 		{
 			claim: "an activation that hides a column, and another proxy", text: patients, carried: true,
 			change: fmt.Sprintf(hidden, "cost"), want: "40001", then: "42501", again: "0A000",
 		},
-		{claim: "an activation of a table without quasi-identifiers", text: "SELECT ward FROM stays", change: `CALL tailor.activate('public.stays')`, want: "40001", again: "0A000"},
-		{claim: "a refresh", text: "SELECT age FROM patients", change: `CALL tailor.refresh('public.patients')`},
-		{claim: "a refresh and another proxy", text: "SELECT age FROM patients", change: `CALL tailor.refresh('public.patients')`, carried: true},
-		{claim: "a refresh, without quasi-identifiers, and another proxy", text: "SELECT ward FROM stays", change: `CALL tailor.refresh('public.stays')`, carried: true},
 		{
-			claim: "refreshes that leave nothing of the copy", text: "SELECT age FROM patients", warm: "SELECT ward FROM stays",
-			change: `CALL tailor.forget_chains('public.patients'); CALL tailor.refresh('public.patients'); CALL tailor.refresh('public.patients')`, want: "40001",
+			claim: "an activation of a table without quasi-identifiers", text: "SELECT ward FROM stays",
+			change: `CALL tailor.activate('public.stays')`, want: "40001", again: "0A000",
 		},
-		{claim: "chains that are forgotten", text: "SELECT age FROM patients", change: `CALL tailor.forget_chains('public.patients')`, want: "40001", heals: true},
 		{
-			claim: "chains that are forgotten and another proxy", text: "SELECT age FROM patients", carried: true,
+			claim: "a refresh", text: "SELECT age FROM patients",
+			change: `CALL tailor.refresh('public.patients')`,
+		},
+		{
+			claim: "a refresh and another proxy", text: "SELECT age FROM patients",
+			change: `CALL tailor.refresh('public.patients')`, carried: true,
+		},
+		{
+			claim: "a refresh, without quasi-identifiers, and another proxy", text: "SELECT ward FROM stays",
+			change: `CALL tailor.refresh('public.stays')`, carried: true,
+		},
+		{
+			claim: "refreshes that leave nothing of the copy", text: "SELECT age FROM patients",
+			warm: "SELECT ward FROM stays",
+			change: `CALL tailor.forget_chains('public.patients'); ` +
+				`CALL tailor.refresh('public.patients'); CALL tailor.refresh('public.patients')`, want: "40001",
+		},
+		{
+			claim: "chains that are forgotten", text: "SELECT age FROM patients",
 			change: `CALL tailor.forget_chains('public.patients')`, want: "40001", heals: true,
 		},
-		{claim: "a parent that is activated and lends the same", text: aJoin, change: `CALL tailor.activate('public.patients')`, again: "0A000"},
-		{claim: "a parent that lends less", text: aJoin, change: fmt.Sprintf(hidden, "sex"), want: "40001", then: "KA004", again: "0A000"},
-		{claim: "a parent that lends less, and its child alone", text: "SELECT kind FROM encounters", change: fmt.Sprintf(hidden, "zip")},
+		{
+			claim: "chains that are forgotten and another proxy", text: "SELECT age FROM patients",
+			carried: true,
+			change:  `CALL tailor.forget_chains('public.patients')`, want: "40001", heals: true,
+		},
+		{
+			claim: "a parent that is activated and lends the same", text: aJoin,
+			change: `CALL tailor.activate('public.patients')`, again: "0A000",
+		},
+		{
+			claim: "a parent that lends less", text: aJoin, change: fmt.Sprintf(hidden, "sex"),
+			want: "40001", then: "KA004", again: "0A000",
+		},
+		{
+			claim: "a parent that lends less, and its child alone", text: "SELECT kind FROM encounters",
+			change: fmt.Sprintf(hidden, "zip"),
+		},
 	} {
 		t.Run(x.claim, func(t *testing.T) {
 			d := serveDeaf(t, c.database)
 			user := c.admit(t, fmt.Sprintf("overtaken_%d", i))
 			simple, extended, prepared := d.connect(t, user), d.connect(t, user), d.connect(t, user)
 			ways := map[string]func() error{
-				"simple":   func() error { _, err := simple.Exec(t.Context(), x.text, pgx.QueryExecModeSimpleProtocol); return err },
-				"extended": func() error { _, err := extended.Exec(t.Context(), x.text, pgx.QueryExecModeExec); return err },
+				"simple": func() error {
+					_, err := simple.Exec(t.Context(), x.text, pgx.QueryExecModeSimpleProtocol)
+					return err
+				},
+				"extended": func() error {
+					_, err := extended.Exec(t.Context(), x.text, pgx.QueryExecModeExec)
+					return err
+				},
 			}
 			warm := x.warm
 			if warm == "" {
@@ -128,7 +170,9 @@ func TestWhatOvertakesAPlanIsSaidOrAnswered(t *testing.T) {
 							return false
 						}
 					}
-					return one[bool](t, c.direct, `SELECT bool_and(c.epoch = p.epoch) FROM tailor.chain c JOIN tailor.protection p USING (relation)`)
+					return one[bool](t, c.direct,
+						`SELECT bool_and(c.epoch = p.epoch) FROM tailor.chain c JOIN tailor.protection p `+
+							`USING (relation)`)
 				})
 			}
 			healed := false
@@ -150,7 +194,8 @@ func TestWhatOvertakesAPlanIsSaidOrAnswered(t *testing.T) {
 				}
 				var err error
 				for range 500 { // it takes a moment to hear
-					if err = ask(); codeIn(err) == want && (want != "" || err == nil) || err != nil && codeIn(err) != "40001" {
+					if err = ask(); codeIn(err) == want && (want != "" || err == nil) ||
+						err != nil && codeIn(err) != "40001" {
 						break
 					}
 					time.Sleep(10 * time.Millisecond)
@@ -167,13 +212,18 @@ func TestWhatOvertakesAPlanIsSaidOrAnswered(t *testing.T) {
 // knows, whose release an activation has closed.
 func TestWhoHasNotHeardLetsNobodyIn(t *testing.T) {
 	c := newClinic(t, "overtaken_shared", 5, 5, crowd)
-	mustExec(t, c.direct, `CALL tailor.chain_scope('public.stays', 'table'); CALL tailor.activate('public.stays')`)
+	mustExec(t, c.direct,
+		`CALL tailor.chain_scope('public.stays', 'table'); CALL tailor.activate('public.stays')`)
 	d := serveDeaf(t, c.database)
 	first, second := c.admit(t, "overtaken_first"), c.admit(t, "overtaken_second")
 	mustExec(t, d.connect(t, first), "SELECT ward FROM stays")
-	mustExec(t, c.direct, `CALL tailor.classify('public.stays', 'ward', 'direct_identifier'); CALL tailor.activate('public.stays')`)
+	mustExec(t, c.direct,
+		`CALL tailor.classify('public.stays', 'ward', 'direct_identifier'); `+
+			`CALL tailor.activate('public.stays')`)
 	refusedAs(t, d.connect(t, second), "SELECT ward FROM stays", "40001")
-	if one[bool](t, c.direct, `SELECT bool_or(has_table_privilege($1, 'tailor_release.chain_' || chain, 'SELECT')) FROM tailor.chain WHERE relation = 'stays'::regclass`, second) {
+	if one[bool](t, c.direct,
+		`SELECT bool_or(has_table_privilege($1, 'tailor_release.chain_' || chain, 'SELECT')) `+
+			`FROM tailor.chain WHERE relation = 'stays'::regclass`, second) {
 		t.Error("the release of the old policy is open to a reader again")
 	}
 }

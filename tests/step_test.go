@@ -56,12 +56,14 @@ func (w *wire) until(patience time.Duration, last string) string {
 func (w *wire) copyInDoubt(t *testing.T, extended bool) string {
 	t.Helper()
 	if extended {
-		w.send(t, &pgproto3.Parse{Query: "COPY copied FROM STDIN"}, &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
+		w.send(t, &pgproto3.Parse{Query: "COPY copied FROM STDIN"}, &pgproto3.Bind{}, &pgproto3.Execute{},
+			&pgproto3.Sync{})
 	} else {
 		w.send(t, query("COPY copied FROM STDIN"))
 	}
 	w.until(10*time.Second, "G")
-	w.send(t, &pgproto3.CopyData{Data: []byte("1\n")}, &pgproto3.Sync{}, &pgproto3.CopyData{Data: []byte("x\n")}, &pgproto3.CopyDone{})
+	w.send(t, &pgproto3.CopyData{Data: []byte("1\n")}, &pgproto3.Sync{},
+		&pgproto3.CopyData{Data: []byte("x\n")}, &pgproto3.CopyDone{})
 	return w.until(2*time.Second, "Z")
 }
 
@@ -90,7 +92,8 @@ func TestNoErrorTellsAValueAfterACopyInDoubt(t *testing.T) {
 	w.outOfStep()
 	w.Send(query("SELECT diagnosis::int FROM patients"))
 	_ = w.Flush()
-	if got := w.until(2*time.Second, "Z"); strings.Contains(got, "invalid input syntax") || !strings.HasSuffix(got, "!") {
+	if got := w.until(2*time.Second, "Z"); strings.Contains(got, "invalid input syntax") ||
+		!strings.HasSuffix(got, "!") {
 		t.Errorf("an error came through: %s", got)
 	}
 }
@@ -105,7 +108,8 @@ func (w *wire) outOfStep() {
 		_ = w.Flush()
 		w.until(patience, last)
 	}
-	step(10*time.Second, "G", &pgproto3.Parse{Query: "COPY copied FROM STDIN"}, &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
+	step(10*time.Second, "G", &pgproto3.Parse{Query: "COPY copied FROM STDIN"}, &pgproto3.Bind{},
+		&pgproto3.Execute{}, &pgproto3.Sync{})
 	step(50*time.Millisecond, "", &pgproto3.CopyData{Data: []byte("1\n")})
 	step(50*time.Millisecond, "", &pgproto3.Sync{})
 	step(200*time.Millisecond, "", &pgproto3.CopyData{Data: []byte("x\n")})
@@ -154,13 +158,21 @@ func TestCopiesAsDriversMakeThemStayInStep(t *testing.T) {
 	p := shared.serve(t)
 	super := shared.superuser(t)
 	user := shared.reader(t)
-	mustExec(t, super, fmt.Sprintf(`CREATE TABLE IF NOT EXISTS closed (n int); GRANT ALL ON closed TO %s;
-		CREATE OR REPLACE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'never'; END $$;
-		CREATE OR REPLACE TRIGGER never BEFORE INSERT ON closed FOR EACH STATEMENT EXECUTE FUNCTION never()`, user))
+	mustExec(t, super, fmt.Sprintf(
+		`CREATE TABLE IF NOT EXISTS closed (n int); GRANT ALL ON closed TO %s;
+		CREATE OR REPLACE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'never';
+			END $$;
+		CREATE OR REPLACE TRIGGER never BEFORE INSERT ON closed FOR EACH STATEMENT EXECUTE FUNCTION
+			never()`, user))
 	sync := &pgproto3.Sync{}
-	one, bad, done, fail := &pgproto3.CopyData{Data: []byte("1\n")}, &pgproto3.CopyData{Data: []byte("x\n")}, &pgproto3.CopyDone{}, &pgproto3.CopyFail{Message: "given up"}
+	one, bad, done, fail := &pgproto3.CopyData{Data: []byte("1\n")},
+		&pgproto3.CopyData{Data: []byte("x\n")}, &pgproto3.CopyDone{},
+		&pgproto3.CopyFail{Message: "given up"}
 	begin := func(table string) []pgproto3.FrontendMessage {
-		return []pgproto3.FrontendMessage{&pgproto3.Parse{Query: "COPY " + table + " FROM STDIN"}, &pgproto3.Bind{}, &pgproto3.Execute{}, sync}
+		return []pgproto3.FrontendMessage{
+			&pgproto3.Parse{Query: "COPY " + table + " FROM STDIN"},
+			&pgproto3.Bind{}, &pgproto3.Execute{}, sync,
+		}
 	}
 	tests := []struct {
 		name   string
@@ -170,16 +182,57 @@ func TestCopiesAsDriversMakeThemStayInStep(t *testing.T) {
 		want   string
 	}{
 		{"a copy", begin("copied"), "G", []pgproto3.FrontendMessage{one, one, done, sync}, "COPY 2 Z"},
-		{"a copy with Sync within, that ends well", begin("copied"), "G", []pgproto3.FrontendMessage{one, sync, one, done, sync}, "COPY 2 Z"},
-		{"a row that cannot be read", begin("copied"), "G", []pgproto3.FrontendMessage{one, bad, done, sync}, `ERROR:22P02:invalid input syntax for type integer: "x" Z`},
-		{"a copy that the client gives up", begin("copied"), "G", []pgproto3.FrontendMessage{one, fail, sync}, "ERROR:57014 Z"},
-		{"one given up without data", begin("copied"), "G", []pgproto3.FrontendMessage{fail, sync}, "ERROR:57014 Z"},
+		{
+			"a copy with Sync within, that ends well", begin("copied"), "G",
+			[]pgproto3.FrontendMessage{one, sync, one, done, sync},
+			"COPY 2 Z",
+		},
+		{
+			"a row that cannot be read", begin("copied"), "G",
+			[]pgproto3.FrontendMessage{one, bad, done, sync},
+			`ERROR:22P02:invalid input syntax for type integer: "x" Z`,
+		},
+		{
+			"a copy that the client gives up", begin("copied"), "G",
+			[]pgproto3.FrontendMessage{one, fail, sync},
+			"ERROR:57014 Z",
+		},
+		{
+			"one given up without data", begin("copied"), "G",
+			[]pgproto3.FrontendMessage{fail, sync},
+			"ERROR:57014 Z",
+		},
 		{"no such table", begin("nowhere"), "Z", []pgproto3.FrontendMessage{one, done, sync}, "Z"},
 		{"a trigger against it", begin("closed"), "Z", []pgproto3.FrontendMessage{sync}, "Z"},
-		{"a simple copy", []pgproto3.FrontendMessage{query("COPY copied FROM STDIN")}, "G", []pgproto3.FrontendMessage{one, done}, "COPY 1 Z"},
-		{"a simple one with Sync within", []pgproto3.FrontendMessage{query("COPY copied FROM STDIN")}, "G", []pgproto3.FrontendMessage{one, sync, done}, "COPY 1 Z"},
-		{"a simple one that fails", []pgproto3.FrontendMessage{query("COPY copied FROM STDIN")}, "G", []pgproto3.FrontendMessage{bad, done}, `ERROR:22P02:invalid input syntax for type integer: "x" Z`},
-		{"two in one text", []pgproto3.FrontendMessage{query("COPY copied FROM STDIN; COPY copied FROM STDIN")}, "G", []pgproto3.FrontendMessage{one, done, one, done}, "COPY 1 G COPY 1 Z"},
+		{
+			"a simple copy",
+			[]pgproto3.FrontendMessage{query("COPY copied FROM STDIN")},
+			"G",
+			[]pgproto3.FrontendMessage{one, done},
+			"COPY 1 Z",
+		},
+		{
+			"a simple one with Sync within",
+			[]pgproto3.FrontendMessage{query("COPY copied FROM STDIN")},
+			"G",
+			[]pgproto3.FrontendMessage{one, sync, done},
+			"COPY 1 Z",
+		},
+		{
+			"a simple one that fails",
+			[]pgproto3.FrontendMessage{query("COPY copied FROM STDIN")},
+			"G",
+			[]pgproto3.FrontendMessage{bad, done},
+			`ERROR:22P02:invalid input syntax for type integer: "x" Z`,
+		},
+		{
+			"two in one text",
+			[]pgproto3.FrontendMessage{query(
+				"COPY copied FROM STDIN; COPY copied FROM STDIN")},
+			"G",
+			[]pgproto3.FrontendMessage{one, done, one, done},
+			"COPY 1 G COPY 1 Z",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -193,7 +246,8 @@ func TestCopiesAsDriversMakeThemStayInStep(t *testing.T) {
 				t.Errorf("%s, want %s", got, test.want)
 			}
 			w.send(t, query("SELECT 'after'"), query("SELECT count(*) FROM patients"))
-			if got, want := w.untilReady(t, 2), fmt.Sprintf("D:after SELECT 1 Z D:%d SELECT 1 Z", patients); got != want {
+			if got, want := w.untilReady(t, 2), fmt.Sprintf("D:after SELECT 1 Z D:%d SELECT 1 Z",
+				patients); got != want {
 				t.Errorf("then %s, want %s", got, want)
 			}
 		})
@@ -205,14 +259,19 @@ func TestCopiesAsDriversMakeThemStayInStep(t *testing.T) {
 func TestAnAnswerThatNobodyExpectsEndsTheSession(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
-	mustExec(t, shared.superuser(t), fmt.Sprintf(`CREATE TABLE IF NOT EXISTS closed_late (n int); GRANT ALL ON closed_late TO %s;
-		CREATE OR REPLACE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.5); RAISE 'never'; END $$;
-		CREATE OR REPLACE TRIGGER late BEFORE INSERT ON closed_late FOR EACH STATEMENT EXECUTE FUNCTION late()`, user))
+	mustExec(t, shared.superuser(t), fmt.Sprintf(
+		`CREATE TABLE IF NOT EXISTS closed_late (n int); GRANT ALL ON closed_late TO %s;
+		CREATE OR REPLACE FUNCTION late() RETURNS trigger LANGUAGE plpgsql
+			AS $$ BEGIN PERFORM pg_sleep(0.5); RAISE 'never'; END $$;
+		CREATE OR REPLACE TRIGGER late BEFORE INSERT
+			ON closed_late FOR EACH STATEMENT EXECUTE FUNCTION late()`, user))
 	w := dial(t, p.dsn(user))
-	w.send(t, &pgproto3.Parse{Query: "COPY closed_late FROM STDIN"}, &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{},
+	w.send(t, &pgproto3.Parse{Query: "COPY closed_late FROM STDIN"}, &pgproto3.Bind{},
+		&pgproto3.Execute{}, &pgproto3.Sync{},
 		&pgproto3.CopyData{Data: []byte("1\n")}, &pgproto3.CopyDone{}, &pgproto3.Sync{},
 		query("SELECT 1; SELECT diagnosis::int FROM patients"), query("SELECT 2"))
-	if got := w.until(5*time.Second, "never"); !strings.HasSuffix(got, "FATAL:08P01 !") || strings.Contains(got, "invalid input") {
+	if got := w.until(5*time.Second, "never"); !strings.HasSuffix(got, "FATAL:08P01 !") ||
+		strings.Contains(got, "invalid input") {
 		t.Errorf("%s: the session goes on", got)
 	}
 }
@@ -224,14 +283,19 @@ func TestTheServersOwnEndOfASessionComesThrough(t *testing.T) {
 	user := shared.reader(t)
 	for _, test := range []struct{ name, before, want string }{
 		{"an administrator's", "SELECT pg_backend_pid()", "FATAL:57P01 !"},
-		{"idle in a transaction", "SET idle_in_transaction_session_timeout = 100; BEGIN; SELECT 1", "FATAL:25P03 !"},
+		{
+			"idle in a transaction", "SET idle_in_transaction_session_timeout = 100; BEGIN; SELECT 1",
+			"FATAL:25P03 !",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := dial(t, p.dsn(user))
 			w.send(t, query(test.before))
 			w.untilReady(t, 1)
 			if test.want == "FATAL:57P01 !" {
-				if _, err := shared.superuser(t).Exec(context.Background(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", user); err != nil {
+				if _, err := shared.superuser(t).Exec(context.Background(),
+					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1",
+					user); err != nil {
 					t.Fatal(err)
 				}
 			}

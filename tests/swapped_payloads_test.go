@@ -31,7 +31,8 @@ func (x payloads) pairs(t *testing.T, reader, direct *pgx.Conn, blocks int) (pai
 		byLabels[strings.Join(labels, ";")] = append(byLabels[strings.Join(labels, ";")], token)
 	}
 	subjects := make(map[string]string)
-	for _, row := range rowsOf(t, direct, fmt.Sprintf("SELECT %s, %s FROM %s", x.token, x.subject, x.table)) {
+	for _, row := range rowsOf(t, direct, fmt.Sprintf("SELECT %s, %s FROM %s", x.token, x.subject,
+		x.table)) {
 		token, subject, _ := strings.Cut(row, "|")
 		subjects[token] = subject
 	}
@@ -53,7 +54,8 @@ func (x payloads) swap(t *testing.T, conn *pgx.Conn, pairs [][2]string) {
 	t.Helper()
 	columns := strings.Join(x.swapped, ", ")
 	for _, pair := range pairs {
-		tag, err := conn.Exec(t.Context(), fmt.Sprintf(`UPDATE %[1]s a SET (%[2]s) = (b.%[3]s) FROM (SELECT * FROM %[1]s) b
+		tag, err := conn.Exec(t.Context(), fmt.Sprintf(
+			`UPDATE %[1]s a SET (%[2]s) = (b.%[3]s) FROM (SELECT * FROM %[1]s) b
 			WHERE a.%[4]s::text IN ($1, $2) AND b.%[4]s::text IN ($1, $2) AND a.%[4]s <> b.%[4]s`,
 			x.table, columns, strings.ReplaceAll(columns, ", ", ", b."), x.token), pair[0], pair[1])
 		if err != nil || tag.RowsAffected() != 2 {
@@ -68,12 +70,16 @@ func (x payloads) swap(t *testing.T, conn *pgx.Conn, pairs [][2]string) {
 // it has looked at a payload. Values are middles there: those that are drawn have no
 // payload to look at (anonymize.Sketch). prepared is a database with a drafted policy, which
 // activate puts in force.
-func swappedBeforeTheRoot(t *testing.T, prepared *pgx.Conn, activate string, tables []payloads, blocks int, statements []string) {
+func swappedBeforeTheRoot(
+	t *testing.T, prepared *pgx.Conn, activate string, tables []payloads, blocks int,
+	statements []string,
+) {
 	t.Helper()
 	activate = asMiddles(activate)
 	database := prepared.Config().Database
 	_ = prepared.Close(t.Context())
-	mustExec(t, shared.superuser(t), fmt.Sprintf("CREATE DATABASE %s_swapped TEMPLATE %[1]s", database))
+	mustExec(t, shared.superuser(t), fmt.Sprintf("CREATE DATABASE %s_swapped TEMPLATE %[1]s",
+		database))
 	direct := connect(t, shared.cluster.SuperuserDSN(database))
 	mustExec(t, direct, activate)
 	first := &world{testProxy: serveDatabase(t, database)}
@@ -93,7 +99,8 @@ func swappedBeforeTheRoot(t *testing.T, prepared *pgx.Conn, activate string, tab
 	for _, x := range tables { // the tables do differ
 		var seen [2]string
 		for i, conn := range []*pgx.Conn{direct, other} {
-			seen[i] = one[string](t, conn, fmt.Sprintf("SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM %s x", x.table))
+			seen[i] = one[string](t, conn, fmt.Sprintf(
+				"SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM %s x", x.table))
 		}
 		if seen[0] == seen[1] {
 			t.Errorf("%s is the same in both databases", x.table)
@@ -111,7 +118,8 @@ func swappedBeforeTheRoot(t *testing.T, prepared *pgx.Conn, activate string, tab
 		if one != two {
 			told++
 			if told <= 3 {
-				t.Errorf("%s: the databases can be told apart: %s", sql, firstOther(strings.Split(one, "\n"), strings.Split(two, "\n")))
+				t.Errorf("%s: the databases can be told apart: %s", sql,
+					firstOther(strings.Split(one, "\n"), strings.Split(two, "\n")))
 			}
 		}
 	}
@@ -140,15 +148,19 @@ func TestPayloadsSwappedBeforeTheRootIsMadeChangeNoAnswer(t *testing.T) {
 		if err := shared.install(t.Context(), "blind_hospital"); err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, conn, `ALTER TABLE patients ADD token uuid NOT NULL DEFAULT gen_random_uuid(); GRANT SELECT ON zip_city TO PUBLIC;`+draft+
+		mustExec(t, conn, `ALTER TABLE patients ADD token uuid NOT NULL DEFAULT gen_random_uuid(); `+
+			`GRANT SELECT ON zip_city TO PUBLIC;`+draft+
 			`; CALL tailor.classify('public.patients', 'token', 'non_sensitive')`)
 		swappedBeforeTheRoot(t, conn, "CALL tailor.activate("+active, []payloads{{
 			table: "patients", token: "token", swapped: []string{"token", "ward", "diagnosis", "cost"},
 			block: "SELECT token, " + quasiIdentifiers + " FROM patients", subject: "id",
 		}}, 40, []string{
-			"SELECT * FROM patients", "SELECT * FROM patients WHERE age > 40 AND zip LIKE '3%'", "TABLE visits",
-			"SELECT age, sex, count(*), sum(cost), min(diagnosis), count(DISTINCT ward) FROM patients GROUP BY age, sex",
-			"SELECT diagnosis, age, count(*) FROM patients WHERE ward <> 'surgery' GROUP BY diagnosis, age HAVING count(*) > 1",
+			"SELECT * FROM patients", "SELECT * FROM patients WHERE age > 40 AND zip LIKE '3%'",
+			"TABLE visits",
+			"SELECT age, sex, count(*), sum(cost), min(diagnosis), count(DISTINCT ward) FROM patients " +
+				"GROUP BY age, sex",
+			"SELECT diagnosis, age, count(*) FROM patients WHERE ward <> 'surgery' GROUP BY diagnosis, " +
+				"age HAVING count(*) > 1",
 			"SELECT city, token, diagnosis FROM patients JOIN zip_city USING (zip)",
 			"SELECT token FROM patients ORDER BY birth_date, cost, token LIMIT 50",
 			"SET tailor.representation = 'value'; SELECT token, birth_date, age, zip, race FROM patients",
@@ -162,7 +174,10 @@ func TestPayloadsSwappedBeforeTheRootIsMadeChangeNoAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustExec(t, conn, strings.TrimSuffix(fmt.Sprintf(familyPolicy, k, ""), activateFamily))
-		statements := []string{"SELECT * FROM patients", "SELECT * FROM visits", "SELECT * FROM labs", "SELECT * FROM deliveries"}
+		statements := []string{
+			"SELECT * FROM patients", "SELECT * FROM visits", "SELECT * FROM labs",
+			"SELECT * FROM deliveries",
+		}
 		var tables []payloads
 		most := make(map[string]source)
 		for _, s := range familySources() {
@@ -180,7 +195,8 @@ func TestPayloadsSwappedBeforeTheRootIsMadeChangeNoAnswer(t *testing.T) {
 				subject = "id"
 			}
 			tables = append(tables, payloads{
-				table: table, token: payload[0], swapped: payload, block: most[table].everything(), subject: subject,
+				table: table, token: payload[0], swapped: payload, block: most[table].everything(),
+				subject: subject,
 			})
 		}
 		swappedBeforeTheRoot(t, conn, activateFamily, tables, 20, statements)
@@ -193,7 +209,8 @@ func TestPayloadsOfAdultSwappedBeforeTheRootIsMadeChangeNoAnswer(t *testing.T) {
 	conn := newAdult(t, "blind_adult", adultRows())
 	statements := []string{
 		"SELECT * FROM adult", "SELECT age, occupation, count(*) FROM adult GROUP BY age, occupation",
-		"SELECT race, salary_class, count(*), avg(length(occupation)) FROM adult WHERE sex = 'Male' GROUP BY 1, 2",
+		"SELECT race, salary_class, count(*), avg(length(occupation)) FROM adult WHERE sex = 'Male' " +
+			"GROUP BY 1, 2",
 	}
 	for _, s := range adultSources() {
 		statements = append(statements, s.everything())

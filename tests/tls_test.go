@@ -19,7 +19,8 @@ import (
 
 // secureDSN connects with the TLS settings of libpq that are given.
 func (p *testProxy) secureDSN(user string, settings ...string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s/hospital?%s", user, user, p.address, strings.Join(settings, "&"))
+	return fmt.Sprintf("postgres://%s:%s@%s/hospital?%s", user, user, p.address,
+		strings.Join(settings, "&"))
 }
 
 func TestClientsEncrypt(t *testing.T) {
@@ -39,7 +40,9 @@ func TestClientsEncrypt(t *testing.T) {
 			t.Errorf("%v: %d patients", settings, n)
 		}
 	}
-	psql := exec.Command("psql", "-X", "-At", p.secureDSN(user, "sslmode=verify-full", "sslrootcert="+a.path, "channel_binding=require"), "-c", "SELECT 1")
+	psql := exec.Command("psql", "-X", "-At",
+		p.secureDSN(user, "sslmode=verify-full", "sslrootcert="+a.path, "channel_binding=require"), "-c",
+		"SELECT 1")
 	if output, err := psql.CombinedOutput(); err != nil || string(output) != "1\n" {
 		t.Errorf("psql: %v: %s", err, output)
 	}
@@ -57,7 +60,9 @@ func TestACancelRequestMayBeEncrypted(t *testing.T) {
 	}()
 	direct := shared.superuser(t)
 	waitFor(t, func() bool {
-		return one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(50)' AND state = 'active'") == 1
+		return one[int](t, direct,
+			"SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(50)' AND state = "+
+				"'active'") == 1
 	})
 	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 		t.Fatal(err)
@@ -80,10 +85,14 @@ func TestWhatIsNotAllowedDoesNotConnect(t *testing.T) {
 	a := newAuthority(t)
 	certificate, key := a.sign(t, "proxy", false)
 	p := shared.serve(t, "--tls-certificate", certificate, "--tls-key", key, "--tls-required")
-	if _, err := pgconn.Connect(t.Context(), p.secureDSN(shared.reader(t), "sslmode=disable")); codeIn(err) != "28000" {
+	if _, err := pgconn.Connect(t.Context(),
+		p.secureDSN(shared.reader(t), "sslmode=disable")); codeIn(err) != "28000" {
 		t.Errorf("a client without TLS: %v, want 28000", err)
 	}
-	old := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11, NextProtos: []string{"postgresql"}}
+	old := &tls.Config{
+		InsecureSkipVerify: true, MinVersion: tls.VersionTLS10,
+		MaxVersion: tls.VersionTLS11, NextProtos: []string{"postgresql"},
+	}
 	if _, err := tls.Dial("tcp", p.address, old); err == nil {
 		t.Error("TLS 1.1 is accepted")
 	}
@@ -101,7 +110,8 @@ func TestWhatIsNotAllowedDoesNotConnect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = conn.Write(append([]byte{0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f}, []byte("\x00\x00\x00\x11\x00\x03\x00\x00user\x00x\x00\x00")...))
+	_, _ = conn.Write(append([]byte{0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f},
+		[]byte("\x00\x00\x00\x11\x00\x03\x00\x00user\x00x\x00\x00")...))
 	answer := make([]byte, 16)
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	n, _ := conn.Read(answer)
@@ -138,7 +148,8 @@ func TestCertificatesAreReadAgainOnHangUp(t *testing.T) {
 	save(fmt.Sprintf("tls_certificate: %s\ntls-key: %s\n", certificate, key))
 	hangUp("configuration reloaded")
 	connect(t, p.secureDSN(user, "sslmode=verify-full", "sslrootcert="+b.path))
-	if _, err := pgconn.Connect(t.Context(), p.secureDSN(user, "sslmode=verify-full", "sslrootcert="+a.path)); err == nil {
+	if _, err := pgconn.Connect(t.Context(),
+		p.secureDSN(user, "sslmode=verify-full", "sslrootcert="+a.path)); err == nil {
 		t.Error("the old certificate is still shown")
 	}
 	if n := one[int](t, before, "SELECT count(*) FROM patients"); n != patients {
@@ -209,7 +220,8 @@ func TestTheServerIsReachedEncrypted(t *testing.T) {
 			t.Errorf("%s: %v", c.mode, err)
 			continue
 		}
-		answer := conn.ExecParams(t.Context(), "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", nil, nil, nil, nil).Read()
+		answer := conn.ExecParams(t.Context(), "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()",
+			nil, nil, nil, nil).Read()
 		if answer.Err == nil && (len(answer.Rows) != 1 || string(answer.Rows[0][0]) != "t") {
 			t.Errorf("%s: not encrypted", c.mode)
 		}

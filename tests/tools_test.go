@@ -27,7 +27,8 @@ WHERE a.attrelid = 'public.patients'::regclass AND a.attnum > 0 AND NOT EXISTS (
     string_agg(quote_ident(c.column_name), ', ' ORDER BY c.ordinal_position)
 FROM information_schema.tables t JOIN information_schema.columns c USING (table_schema, table_name)
 WHERE t.table_schema IN ('public', 'research')
-    AND t.table_name IN ('patients', 'visits', 'diagnoses', 'zip_city', 'numbers') -- of other tests none
+    AND t.table_name IN ('patients', 'visits', 'diagnoses', 'zip_city', 'numbers')
+    -- of other tests none
 GROUP BY 1`) {
 		table, columns, _ := strings.Cut(row, "|")
 		listed[table] = columns
@@ -62,11 +63,14 @@ GROUP BY 1`) {
 func TestReadersFindTheReleasedShapeFirst(t *testing.T) {
 	user := shared.reader(t)
 	conn := connect(t, shared.serve(t).dsn(user))
-	if got := one[string](t, conn, `SELECT concat_ws(' ', current_schema(), 'patients'::regclass::oid::regclass,
-		(SELECT relnamespace::regnamespace FROM pg_class WHERE oid = 'patients'::regclass))`); got != "research patients research" {
+	if got := one[string](t, conn,
+		`SELECT concat_ws(' ', current_schema(), 'patients'::regclass::oid::regclass,
+		(SELECT relnamespace::regnamespace FROM pg_class
+		WHERE oid = 'patients'::regclass))`); got != "research patients research" {
 		t.Errorf("names mean %s", got)
 	}
-	rowsOf(t, conn, "SELECT count(*) FROM patients") // which makes the release, if it is the first to ask
+	// which makes the release, if it is the first to ask
+	rowsOf(t, conn, "SELECT count(*) FROM patients")
 	schemas := rowsOf(t, conn, `SELECT DISTINCT table_schema FROM information_schema.tables
 		WHERE table_schema LIKE 'tailor%' OR table_schema = 'research' ORDER BY 1`)
 	if got := strings.Join(schemas, " "); got != "research tailor_release" {
@@ -75,12 +79,17 @@ func TestReadersFindTheReleasedShapeFirst(t *testing.T) {
 	strange := rowsOf(t, conn, `SELECT table_name || '.' || column_name FROM information_schema.columns
 		WHERE table_schema = 'tailor_release' AND column_name !~ '^tailor_' AND column_name NOT IN (
 			SELECT c.column_name FROM research.tailor_columns c)
-		AND NOT (table_name ~ '_parent(_keyed)?$' AND column_name = 'id') -- of a joint publication, random`)
+		AND NOT (table_name ~ '_parent(_keyed)?$'
+		AND column_name = 'id') -- of a joint publication, random`)
 	if len(strange) > 0 {
 		t.Errorf("releases list %v", strange)
 	}
-	for schema, want := range map[string]string{"research": "what readers are shown", "tailor_release": "tools look into research"} {
-		if got := one[string](t, conn, `SELECT obj_description(to_regnamespace($1)::oid, 'pg_namespace')`, schema); !strings.Contains(got, want) {
+	for schema, want := range map[string]string{
+		"research":       "what readers are shown",
+		"tailor_release": "tools look into research",
+	} {
+		if got := one[string](t, conn, `SELECT obj_description(to_regnamespace($1)::oid, 'pg_namespace')`,
+			schema); !strings.Contains(got, want) {
 			t.Errorf("the comment on %s is %q", schema, got)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/pgcluster"
 )
 
-var updateTutorial = flag.Bool("update-tutorial", false, "write the transcript of the tutorial, and README.md's copy of it, anew")
+var updateTutorial = flag.Bool("update-tutorial", false,
+	"write the transcript of the tutorial, and README.md's copy of it, anew")
 
 // people is the CSV file of the tutorial.
 func people() string {
@@ -23,7 +24,10 @@ func people() string {
 	b.WriteString("id,name,born,zip,sex,diagnosis,cost\n")
 	for n := 1; n <= 400; n++ {
 		fmt.Fprintf(&b, "%d,Person %d,%d-%02d-%02d,%05d,%s,%s,%d\n", n, n, 1940+n*7%60, 1+n%12, 1+n%28,
-			10115+n%5*1013, []string{"f", "m"}[n%2], []string{"asthma", "diabetes", "flu", "migraine", "anemia"}[n*3%7%5], 100+n*37%900)
+			10115+n%5*1013, []string{"f", "m"}[n%2], []string{
+				"asthma", "diabetes", "flu", "migraine",
+				"anemia",
+			}[n*3%7%5], 100+n*37%900)
 	}
 	return b.String()
 }
@@ -53,8 +57,10 @@ func TestTheTutorialIsAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	environment := append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "PGHOST="+s.dir,
-		fmt.Sprintf("PGPORT=%d", s.cluster.Port), "PGUSER=postgres", "PGDATABASE=clinic", "PGSSLMODE=disable",
+	environment := append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"),
+		"PGHOST="+s.dir,
+		fmt.Sprintf("PGPORT=%d", s.cluster.Port), "PGUSER=postgres", "PGDATABASE=clinic",
+		"PGSSLMODE=disable",
 		fmt.Sprintf("TAILOR_DSN=host=%s port=%d user=postgres dbname=clinic", s.dir, s.cluster.Port))
 	proxy := ""
 	var got strings.Builder
@@ -73,21 +79,24 @@ func TestTheTutorialIsAsWritten(t *testing.T) {
 			continue
 		}
 		host, port, _ := net.SplitHostPort(proxy)
-		cmd := exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(command, "-h 127.0.0.1 -p 6432", "-h "+host+" -p "+port))
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(command,
+			"-h 127.0.0.1 -p 6432", "-h "+host+" -p "+port))
 		cmd.Dir, cmd.Env = dir, environment
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		_ = cmd.Run() // what it says is in the transcript
 		got.Write(out.Bytes())
 	}
-	text := strings.NewReplacer(dir, "$DIR", s.dir, "$HOST", proxy, "127.0.0.1:6432").Replace(got.String())
+	text := strings.NewReplacer(dir, "$DIR", s.dir, "$HOST", proxy, "127.0.0.1:6432").
+		Replace(got.String())
 	text = regexp.MustCompile(`(?m) +$`).ReplaceAllString(text, "")
 	if *updateTutorial {
 		if err := os.WriteFile(transcript, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		readme, start, end := readmeTutorial(t)
-		if err := os.WriteFile("../README.md", []byte(readme[:start]+text+readme[end:]), 0o644); err != nil {
+		if err := os.WriteFile("../README.md", []byte(readme[:start]+text+readme[end:]),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -126,6 +135,7 @@ func TestTheTutorialOfTheReadmeIsTheTranscript(t *testing.T) {
 	}
 	readme, start, end := readmeTutorial(t)
 	if readme[start:end] != string(transcript) {
-		t.Error("README.md's tutorial is not testdata/tutorial.txt: run this package's tests with -run Tutorial -update-tutorial")
+		t.Error("README.md's tutorial is not testdata/tutorial.txt: run this package's tests with -run " +
+			"Tutorial -update-tutorial")
 	}
 }

@@ -12,8 +12,10 @@ import (
 // leftovers is what of Tailor's the database and the cluster still know.
 const leftovers = `SELECT coalesce(string_agg(found, ', ' ORDER BY found), '') FROM (
 	SELECT 'schema ' || nspname FROM pg_namespace WHERE nspname ~ '^(tailor|research)'
-	UNION ALL SELECT 'relation ' || oid::regclass FROM pg_class WHERE relname ~ 'tailor|^chain_|^epoch_'
-	UNION ALL SELECT 'routine ' || oid::regprocedure FROM pg_proc WHERE proname ~ 'tailor' OR prosrc ~ 'tailor\.'
+	UNION ALL SELECT 'relation ' || oid::regclass FROM pg_class
+	WHERE relname ~ 'tailor|^chain_|^epoch_'
+	UNION ALL SELECT 'routine ' || oid::regprocedure FROM pg_proc WHERE proname ~ 'tailor'
+	OR prosrc ~ 'tailor\.'
 	UNION ALL SELECT 'type ' || oid::regtype FROM pg_type WHERE typname ~ 'tailor'
 	UNION ALL SELECT 'trigger ' || evtname FROM pg_event_trigger
 	UNION ALL SELECT 'extension ' || extname FROM pg_extension WHERE extname = 'tailor'
@@ -22,12 +24,14 @@ const leftovers = `SELECT coalesce(string_agg(found, ', ' ORDER BY found), '') F
 	UNION ALL SELECT 'label ' || label FROM pg_seclabels
 	UNION ALL SELECT 'setting ' || c FROM pg_db_role_setting, unnest(setconfig) c WHERE c ~ 'tailor'
 	UNION ALL SELECT 'privilege on ' || oid::regclass FROM pg_class WHERE relacl::text ~ 'tailor'
-	UNION ALL SELECT 'privilege on ' || nspname FROM pg_namespace WHERE nspacl::text ~ 'tailor') f (found)`
+	UNION ALL SELECT 'privilege on ' || nspname FROM pg_namespace
+	WHERE nspacl::text ~ 'tailor') f (found)`
 
 func uninstall(t *testing.T, dsn string, flags ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	code, stdout, stderr = tool(t, append([]string{"uninstall", "--dsn", dsn}, flags...)...)
-	if strings.Count(stderr, "\n") > 1 || code != 0 && (stdout != "" || !strings.Contains(stderr, "; ")) {
+	if strings.Count(stderr, "\n") > 1 ||
+		code != 0 && (stdout != "" || !strings.Contains(stderr, "; ")) {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 	return code, stdout, stderr
@@ -39,12 +43,20 @@ func TestUninstallLeavesNothingBehindAndInstallWorksAfterwards(t *testing.T) {
 	user := s.reader(t)
 	p := s.serve(t)
 	reader := connect(t, p.dsn(user))
-	for _, q := range []string{`SELECT age, zip FROM patients`, `SELECT cost FROM visits`, `SELECT code FROM diagnoses`} {
+	for _, q := range []string{
+		`SELECT age, zip FROM patients`, `SELECT cost FROM visits`,
+		`SELECT code FROM diagnoses`,
+	} {
 		mustExec(t, reader, q)
 	}
-	mustExec(t, super, fmt.Sprintf(`ALTER ROLE %[1]s IN DATABASE hospital SET tailor.representation = 'label'; ALTER ROLE %[1]s SET work_mem = '5MB';
-		ALTER DATABASE hospital SET tailor.notices = 'off'; GRANT CONNECT ON DATABASE hospital TO tailor_owner; GRANT USAGE ON SCHEMA public TO tailor_owner`, user))
-	if code, _, stderr := uninstall(t, dsn, "--yes"); code != 1 || !strings.Contains(stderr, "end the proxies first") {
+	mustExec(t, super, fmt.Sprintf(
+		`ALTER ROLE %[1]s IN DATABASE hospital SET tailor.representation = 'label';
+			ALTER ROLE %[1]s SET work_mem = '5MB';
+		ALTER DATABASE hospital SET tailor.notices = 'off';
+			GRANT CONNECT ON DATABASE hospital TO tailor_owner;
+				GRANT USAGE ON SCHEMA public TO tailor_owner`, user))
+	if code, _, stderr := uninstall(t, dsn, "--yes"); code != 1 || !strings.Contains(stderr,
+		"end the proxies first") {
 		t.Errorf("beside a proxy: exit %d, %s", code, stderr)
 	}
 	p.stop(t)
@@ -55,9 +67,11 @@ func TestUninstallLeavesNothingBehindAndInstallWorksAfterwards(t *testing.T) {
 		t.Fatalf("a dry run: exit %d, %s", code, stderr)
 	}
 	for _, names := range []string{
-		"schema tailor_store: ", "policy of table public.patients", "lines of the audit log", "event trigger tailor_ddl",
+		"schema tailor_store: ", "policy of table public.patients", "lines of the audit log",
+		"event trigger tailor_ddl",
 		"setting tailor.representation of role " + user, "setting tailor.notices in database hospital",
-		"role tailor_owner", "privileges of tailor_owner on table public.patients", "privileges of tailor_owner on database hospital", "--yes",
+		"role tailor_owner", "privileges of tailor_owner on table public.patients",
+		"privileges of tailor_owner on database hospital", "--yes",
 	} {
 		if !strings.Contains(dry, names) {
 			t.Errorf("the dry run does not name %q:\n%s", names, dry)
@@ -67,22 +81,27 @@ func TestUninstallLeavesNothingBehindAndInstallWorksAfterwards(t *testing.T) {
 	if code != 0 || !strings.Contains(done, "nothing of Tailor's is left") {
 		t.Fatalf("exit %d, %s%s", code, done, stderr)
 	}
-	if a, b := strings.SplitN(dry, "\n", 2)[1], strings.SplitN(done, "\n", 2)[1]; a[:strings.LastIndex(a, "\nnothing")] != b[:strings.LastIndex(b, "\nnothing")] {
+	if a, b := strings.SplitN(dry, "\n", 2)[1],
+		strings.SplitN(done, "\n", 2)[1]; a[:strings.LastIndex(a, "\nnothing")] != b[:strings.LastIndex(b,
+		"\nnothing")] {
 		t.Errorf("removed\n%s\nand not\n%s", b, a)
 	}
 	if left := one[string](t, super, leftovers); left != "" {
 		t.Errorf("left behind: %s", left)
 	}
-	if one[bool](t, super, `SELECT has_table_privilege($1, 'patients', 'SELECT')`, user) || one[int](t, super, `SELECT count(*) FROM pg_db_role_setting`) != 1 {
+	if one[bool](t, super, `SELECT has_table_privilege($1, 'patients', 'SELECT')`, user) ||
+		one[int](t, super, `SELECT count(*) FROM pg_db_role_setting`) != 1 {
 		t.Error("readers have new privileges, or lack settings of their own")
 	}
 	if n := one[int](t, dba, `SELECT count(*) FROM patients`); n != patients {
 		t.Errorf("the owner sees %d rows", n)
 	}
-	if code, stdout, _ := uninstall(t, dsn, "--yes"); code != 0 || !strings.Contains(stdout, "nothing of Tailor's") {
+	if code, stdout, _ := uninstall(t, dsn, "--yes"); code != 0 || !strings.Contains(stdout,
+		"nothing of Tailor's") {
 		t.Errorf("again: exit %d, %s", code, stdout)
 	}
-	if code, _, stderr := tool(t, "doctor", "--dsn", dsn); code != 1 || !strings.Contains(stderr, "tailor install") {
+	if code, _, stderr := tool(t, "doctor", "--dsn", dsn); code != 1 || !strings.Contains(stderr,
+		"tailor install") {
 		t.Errorf("doctor: exit %d, %s", code, stderr)
 	}
 
@@ -97,24 +116,65 @@ func TestUninstallTakesNothingOfOthers(t *testing.T) {
 	s, super, _ := unprotectStand(t, "uninstallothers")
 	dsn := s.cluster.SuperuserDSN("hospital")
 	for _, test := range []struct{ claim, make, drop, names string }{
-		{"a view over a view of ours", `CREATE VIEW mine AS SELECT * FROM tailor.policies`, `DROP VIEW mine`, "view public.mine"},
-		{"a table in a schema of ours", `CREATE TABLE research.mine ()`, `DROP TABLE research.mine`, "research.mine"},
-		{"a function in a schema of ours", `CREATE FUNCTION research.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'`, `DROP FUNCTION research.mine`, "research.mine"},
-		{"a type in a schema of ours", `CREATE DOMAIN research.mine AS text`, `DROP DOMAIN research.mine`, "research.mine"},
-		{"a column of such a type", `CREATE DOMAIN research.mine AS text; CREATE TABLE uses (a research.mine)`, `DROP TABLE uses; DROP DOMAIN research.mine`, "table public.uses"},
-		{"a default that calls a function of ours", `CREATE TABLE uses (a text DEFAULT tailor.restored()::text)`, `DROP TABLE uses`, "table public.uses"},
-		{"a foreign key", `CREATE TABLE uses (a text REFERENCES tailor.hierarchy)`, `DROP TABLE uses`, "table public.uses"},
-		{"a table of tailor_owner's elsewhere", `CREATE TABLE uses (); ALTER TABLE uses OWNER TO tailor_owner`, `DROP TABLE uses`, "table public.uses"},
-		{"a table of tailor_admin's", `CREATE TABLE uses (); ALTER TABLE uses OWNER TO tailor_admin`, `DROP TABLE uses`, "table public.uses"},
-		{"an event trigger", `CREATE EVENT TRIGGER mine ON ddl_command_end EXECUTE FUNCTION tailor.announce_ddl()`, `DROP EVENT TRIGGER mine`, "event trigger mine"},
-		{"an extension in a schema of ours", `CREATE EXTENSION hstore SCHEMA research`, `DROP EXTENSION hstore`, "hstore"},
+		{
+			"a view over a view of ours", `CREATE VIEW mine AS SELECT * FROM tailor.policies`,
+			`DROP VIEW mine`, "view public.mine",
+		},
+		{
+			"a table in a schema of ours", `CREATE TABLE research.mine ()`, `DROP TABLE research.mine`,
+			"research.mine",
+		},
+		{
+			"a function in a schema of ours",
+			`CREATE FUNCTION research.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+			`DROP FUNCTION research.mine`, "research.mine",
+		},
+		{
+			"a type in a schema of ours", `CREATE DOMAIN research.mine AS text`, `DROP DOMAIN research.mine`,
+			"research.mine",
+		},
+		{
+			"a column of such a type",
+			`CREATE DOMAIN research.mine AS text; CREATE TABLE uses (a research.mine)`,
+			`DROP TABLE uses; DROP DOMAIN research.mine`, "table public.uses",
+		},
+		{
+			"a default that calls a function of ours",
+			`CREATE TABLE uses (a text DEFAULT tailor.restored()::text)`, `DROP TABLE uses`,
+			"table public.uses",
+		},
+		{
+			"a foreign key", `CREATE TABLE uses (a text REFERENCES tailor.hierarchy)`, `DROP TABLE uses`,
+			"table public.uses",
+		},
+		{
+			"a table of tailor_owner's elsewhere",
+			`CREATE TABLE uses (); ALTER TABLE uses OWNER TO tailor_owner`, `DROP TABLE uses`,
+			"table public.uses",
+		},
+		{
+			"a table of tailor_admin's", `CREATE TABLE uses (); ALTER TABLE uses OWNER TO tailor_admin`,
+			`DROP TABLE uses`, "table public.uses",
+		},
+		{
+			"an event trigger",
+			`CREATE EVENT TRIGGER mine ON ddl_command_end EXECUTE FUNCTION tailor.announce_ddl()`,
+			`DROP EVENT TRIGGER mine`, "event trigger mine",
+		},
+		{
+			"an extension in a schema of ours", `CREATE EXTENSION hstore SCHEMA research`,
+			`DROP EXTENSION hstore`, "hstore",
+		},
 	} {
 		t.Run(test.claim, func(t *testing.T) {
-			if strings.Contains(test.make, "EXTENSION") && !one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'hstore')`) {
+			if strings.Contains(test.make, "EXTENSION") &&
+				!one[bool](t, super,
+					`SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'hstore')`) {
 				t.Skip("no hstore here")
 			}
 			mustExec(t, super, test.make)
-			if code, _, stderr := uninstall(t, dsn, "--yes"); code != 1 || !strings.Contains(stderr, test.names) {
+			if code, _, stderr := uninstall(t, dsn, "--yes"); code != 1 ||
+				!strings.Contains(stderr, test.names) {
 				t.Errorf("exit %d, %s", code, stderr)
 			}
 			mustExec(t, super, test.drop)
@@ -123,7 +183,8 @@ func TestUninstallTakesNothingOfOthers(t *testing.T) {
 
 	// What waits is told of, and changes nothing.
 	mustExec(t, super, `BEGIN; SELECT pg_get_viewdef('tailor.policies')`)
-	if code, _, stderr := uninstall(t, dsn, "--yes"); code != 1 || !strings.Contains(stderr, "a transaction") {
+	if code, _, stderr := uninstall(t, dsn, "--yes"); code != 1 || !strings.Contains(stderr,
+		"a transaction") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	mustExec(t, super, `ROLLBACK`)
@@ -134,10 +195,12 @@ func TestUninstallTakesNothingOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := uninstall(t, dsn, "--yes")
-	if code != 0 || !strings.Contains(stdout, "role tailor_owner stays") || !strings.Contains(stdout, "database second") {
+	if code != 0 || !strings.Contains(stdout, "role tailor_owner stays") || !strings.Contains(stdout,
+		"database second") {
 		t.Fatalf("exit %d, %s%s", code, stdout, stderr)
 	}
-	if left := one[string](t, super, leftovers); left != "role tailor_admin, role tailor_owner, role tailor_reader" {
+	if left := one[string](t, super, leftovers); left != "role tailor_admin, role tailor_owner, "+
+		"role tailor_reader" {
 		t.Errorf("left behind: %s", left)
 	}
 	if !one[bool](t, super, `SELECT pg_has_role('researcher', 'tailor_reader', 'MEMBER')`) {
@@ -178,9 +241,14 @@ func TestUninstallOfHalfAnInstallation(t *testing.T) {
 		{"roles alone", `DROP SCHEMA tailor, tailor_store, tailor_release, research CASCADE`},
 		{"without readers", `DROP OWNED BY tailor_reader; DROP ROLE tailor_reader`},
 		{"a table taken from its schema", `DROP TABLE tailor.protection, tailor.audit_log CASCADE`},
-		{"a table protected by its owner", `CREATE TABLE people (id integer); ALTER TABLE people OWNER TO installer;
-			GRANT SELECT ON people TO tailor_owner; INSERT INTO people SELECT generate_series(1, 20); CALL tailor.protect('people', 'id', 5)`},
-		{"memberships", `CREATE ROLE somebody; GRANT tailor_reader TO somebody; REVOKE tailor_owner FROM installer`},
+		{
+			"a table protected by its owner",
+			`CREATE TABLE people (id integer); ALTER TABLE people OWNER TO installer;
+			GRANT SELECT ON people TO tailor_owner; INSERT INTO people SELECT generate_series(1, 20);
+				CALL tailor.protect('people', 'id', 5)`,
+		},
+		{"memberships", `CREATE ROLE somebody; GRANT tailor_reader TO somebody; ` +
+			`REVOKE tailor_owner FROM installer`},
 	} {
 		t.Run(test.claim, func(t *testing.T) {
 			install()
@@ -197,7 +265,8 @@ func TestUninstallOfHalfAnInstallation(t *testing.T) {
 	}
 
 	// A schema of that name that is somebody else's stays.
-	mustExec(t, mine, `DROP SCHEMA IF EXISTS tailor CASCADE; CREATE SCHEMA research; CREATE TABLE research.notes ()`)
+	mustExec(t, mine, `DROP SCHEMA IF EXISTS tailor CASCADE; CREATE SCHEMA research; `+
+		`CREATE TABLE research.notes ()`)
 	dsn := s.cluster.SuperuserDSN("mine")
 	for range 2 {
 		if code, _, stderr := tool(t, "install", "--dsn", dsn); code != 0 {

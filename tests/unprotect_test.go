@@ -20,14 +20,16 @@ func fails(t *testing.T, conn *pgx.Conn, sql, code, tells string) {
 	t.Helper()
 	_, err := conn.Exec(t.Context(), sql)
 	var answer *pgconn.PgError
-	if !errors.As(err, &answer) || answer.Code != code || !strings.Contains(answer.Message+answer.Detail+answer.Hint, tells) {
+	if !errors.As(err, &answer) || answer.Code != code ||
+		!strings.Contains(answer.Message+answer.Detail+answer.Hint, tells) {
 		t.Errorf("%s: %v, want %s with %q", sql, err, code, tells)
 	}
 }
 
 // inStores counts what Tailor has stored of tables.
 const inStores = `SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'v')
-	AND relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regnamespace, 'research'::regnamespace)
+	AND relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regnamespace,
+	'research'::regnamespace)
 	AND relname NOT IN ('tailor_margins', 'tailor_columns')`
 
 // soon bounds what waits for nobody.
@@ -47,17 +49,23 @@ func unprotectStand(t *testing.T, name string) (s *testCluster, super, dba *pgx.
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cluster.Stop)
-	return s, s.superuser(t), connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable", s.cluster.Address()))
+	return s, s.superuser(t), connect(t, fmt.Sprintf("postgres://dba:dba@%s/hospital?sslmode=disable",
+		s.cluster.Address()))
 }
 
 func TestUnprotectTakesAllOfATableAndRemembersIt(t *testing.T) {
 	s, super, dba := unprotectStand(t, "unprotect")
 	user := s.reader(t)
-	mustExec(t, super, fmt.Sprintf(`GRANT SELECT ON visits TO %s; CREATE ROLE mayor LOGIN PASSWORD 'mayor'; GRANT tailor_admin TO mayor`, user))
+	mustExec(t, super, fmt.Sprintf(
+		`GRANT SELECT ON visits TO %s; CREATE ROLE mayor LOGIN PASSWORD 'mayor'; `+
+			`GRANT tailor_admin TO mayor`, user))
 	mustExec(t, dba, `CALL tailor.activate('visits')`) // which takes the privilege
 	p := s.serve(t)
 	reader := connect(t, p.dsn(user))
-	questions := []string{`SELECT age, zip FROM patients`, `SELECT cost FROM visits`, `SELECT code FROM diagnoses`}
+	questions := []string{
+		`SELECT age, zip FROM patients`, `SELECT cost FROM visits`,
+		`SELECT code FROM diagnoses`,
+	}
 	for _, q := range questions {
 		mustExec(t, reader, q)
 	}
@@ -75,7 +83,9 @@ func TestUnprotectTakesAllOfATableAndRemembersIt(t *testing.T) {
 	if left := one[int](t, super, inStores); left != 0 {
 		t.Errorf("%d relations are left", left)
 	}
-	if left := one[int](t, super, `SELECT (SELECT count(*) FROM tailor.protection) + (SELECT count(*) FROM tailor.classification) + (SELECT count(*) FROM tailor.chain)
+	if left := one[int](t, super,
+		`SELECT (SELECT count(*) FROM tailor.protection) + (SELECT count(*)
+			FROM tailor.classification) + (SELECT count(*) FROM tailor.chain)
 		+ (SELECT count(*) FROM tailor.publication)`); left != 0 {
 		t.Errorf("%d rows are left", left)
 	}
@@ -86,7 +96,9 @@ func TestUnprotectTakesAllOfATableAndRemembersIt(t *testing.T) {
 			return errors.As(err, &answer) && strings.Contains(answer.Message, "permission denied for table")
 		})
 	}
-	if granted := one[int](t, super, `SELECT count(*) FROM pg_class c, tailor.reader_roles() r WHERE c.relname IN ('patients', 'visits', 'diagnoses')
+	if granted := one[int](t, super,
+		`SELECT count(*) FROM pg_class c, tailor.reader_roles() r
+			WHERE c.relname IN ('patients', 'visits', 'diagnoses')
 		AND c.relkind = 'r' AND has_any_column_privilege(r, c.oid, 'SELECT')`); granted != 0 {
 		t.Errorf("readers have %d privileges on what was protected", granted)
 	}
@@ -96,18 +108,26 @@ func TestUnprotectTakesAllOfATableAndRemembersIt(t *testing.T) {
 	if n := one[int](t, connect(t, p.dsn("dba")), `SELECT count(*) FROM patients`); n != patients {
 		t.Errorf("the owner sees %d rows", n)
 	}
-	// What stays: who did it, how finely each audience was shown the table, and what is in the audit log.
-	if n := one[int](t, dba, `SELECT sum(jsonb_array_length(chains)) FROM tailor.unprotected WHERE author = 'dba' AND version IS NOT NULL`); n != chains {
+	// What stays: who did it, how finely each audience was shown the table, and what is in the audit
+	// log.
+	if n := one[int](t, dba,
+		`SELECT sum(jsonb_array_length(chains)) FROM tailor.unprotected WHERE author = 'dba' `+
+			`AND version IS NOT NULL`); n != chains {
 		t.Errorf("%d of %d chains are remembered", n, chains)
 	}
-	if n := one[int](t, dba, `SELECT count(DISTINCT e.chain) FROM tailor.audit e JOIN tailor.unprotected u ON u.name = ANY (e.relations),
-		jsonb_array_elements(u.chains) c WHERE e.verdict = 'released' AND (c ->> 'chain')::integer = e.chain`); n != chains {
+	if n := one[int](t, dba,
+		`SELECT count(DISTINCT e.chain) FROM tailor.audit e JOIN tailor.unprotected u
+			ON u.name = ANY (e.relations),
+		jsonb_array_elements(u.chains) c WHERE e.verdict = 'released'
+		AND (c ->> 'chain')::integer = e.chain`); n != chains {
 		t.Errorf("the audit log has released statements of %d of %d chains", n, chains)
 	}
 	if n := one[int](t, super, `SELECT count(*) FROM tailor.policy_version`); n < 4 {
 		t.Errorf("%d versions of policies are left", n)
 	}
-	if _, findings := doctor(t, s); slices.ContainsFunc(findings, func(f finding) bool { return f.Check == "orphans" || f.Check == "dropped tables" }) {
+	if _, findings := doctor(t, s); slices.ContainsFunc(findings, func(f finding) bool {
+		return f.Check == "orphans" || f.Check == "dropped tables"
+	}) {
 		t.Errorf("the doctor finds: %+v", findings)
 	}
 }
@@ -119,8 +139,10 @@ func TestATableProtectedAgainDoesNotStartAnewInSilence(t *testing.T) {
 	p := s.serve(t)
 	reader := connect(t, p.dsn("researcher"))
 	mustExec(t, reader, `SELECT age FROM patients`)
-	mustExec(t, dba, `CALL tailor.unprotect('visits'); CALL tailor.unprotect('diagnoses'); CALL tailor.unprotect('patients')`)
-	protect := `CALL tailor.protect('patients', 'id', 5); CALL tailor.classify('patients', 'age', 'quasi_identifier', 'age')`
+	mustExec(t, dba, `CALL tailor.unprotect('visits'); CALL tailor.unprotect('diagnoses'); `+
+		`CALL tailor.unprotect('patients')`)
+	protect := `CALL tailor.protect('patients', 'id', 5); ` +
+		`CALL tailor.classify('patients', 'age', 'quasi_identifier', 'age')`
 	mustExec(t, dba, protect)
 	fails(t, dba, `CALL tailor.activate('patients')`, "55000", "tailor.forget_chains")
 	mustExec(t, dba, `CALL tailor.unprotect('patients');`+protect) // neither does this forget
@@ -189,7 +211,11 @@ func TestReadersAreToldOfAnUnprotectedTable(t *testing.T) {
 		go func() {
 			var o outcome
 			for {
-				_, err := conn.Exec(t.Context(), []string{`SELECT age, zip, count(*) FROM patients GROUP BY 1, 2`, `SELECT sex, avg(cost) FROM patients GROUP BY 1`}[i%2])
+				_, err := conn.Exec(t.Context(),
+					[]string{
+						`SELECT age, zip, count(*) FROM patients GROUP BY 1, 2`,
+						`SELECT sex, avg(cost) FROM patients GROUP BY 1`,
+					}[i%2])
 				if errors.As(err, &o.err); err != nil {
 					outcomes <- o
 					return
@@ -206,7 +232,8 @@ func TestReadersAreToldOfAnUnprotectedTable(t *testing.T) {
 	mustExec(t, dba, `CALL tailor.unprotect('patients')`)
 	for range 4 {
 		o := <-outcomes
-		if o.err == nil || o.err.Code != "42501" && o.err.Code != "40001" || strings.Contains(o.err.Message, "chain_") {
+		if o.err == nil || o.err.Code != "42501" && o.err.Code != "40001" ||
+			strings.Contains(o.err.Message, "chain_") {
 			t.Errorf("after %d answers: %v", o.answers, o.err)
 		}
 	}
@@ -216,12 +243,16 @@ func TestCopiesOfDroppedTablesAreFoundAndRemoved(t *testing.T) {
 	s, super, dba := unprotectStand(t, "dropped")
 	p := s.serve(t)
 	mustExec(t, connect(t, p.dsn("researcher")), `SELECT code FROM diagnoses`)
-	stored := one[int](t, super, `SELECT epoch FROM tailor.policies WHERE relation = 'diagnoses'::regclass`)
-	if left := one[int](t, super, inStores+` AND relname ~ format('_%s$', $1::text)`, fmt.Sprint(stored)); left == 0 {
+	stored := one[int](t, super,
+		`SELECT epoch FROM tailor.policies WHERE relation = 'diagnoses'::regclass`)
+	if left := one[int](t, super, inStores+` AND relname ~ format('_%s$', $1::text)`,
+		fmt.Sprint(stored)); left == 0 {
 		t.Fatal("nothing is stored of the table")
 	}
 	mustExec(t, dba, `CREATE TABLE draft (id integer); CALL tailor.protect('draft', 'id', 5)`)
-	mustExec(t, super, `DROP TABLE diagnoses; DROP TABLE draft; CREATE TABLE tailor_store.epoch_4711 (); ALTER TABLE tailor_store.epoch_4711 OWNER TO tailor_owner`)
+	mustExec(t, super, `DROP TABLE diagnoses; DROP TABLE draft; `+
+		`CREATE TABLE tailor_store.epoch_4711 (); `+
+		`ALTER TABLE tailor_store.epoch_4711 OWNER TO tailor_owner`)
 	for range 4 {
 		_, findings := doctor(t, s)
 		left := false
@@ -238,10 +269,14 @@ func TestCopiesOfDroppedTablesAreFoundAndRemoved(t *testing.T) {
 			break
 		}
 	}
-	if left := one[int](t, super, `SELECT count(*) FROM tailor.protection p WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p.relation)`); left != 0 {
+	if left := one[int](t, super,
+		`SELECT count(*) FROM tailor.protection p WHERE NOT EXISTS (SELECT FROM pg_class c `+
+			`WHERE c.oid = p.relation)`); left != 0 {
 		t.Errorf("%d policies of tables that are gone are left", left)
 	}
-	if left := one[int](t, super, inStores+` AND (relname ~ '_4711$' OR relname = 'diagnoses' OR relname ~ format('_%s$', $1::text))`, fmt.Sprint(stored)); left != 0 {
+	if left := one[int](t, super, inStores+
+		` AND (relname ~ '_4711$' OR relname = 'diagnoses' OR relname ~ format('_%s$', $1::text))`,
+		fmt.Sprint(stored)); left != 0 {
 		t.Errorf("%d relations are left", left)
 	}
 	mustExec(t, connect(t, p.dsn("researcher")), `SELECT age FROM patients`)

@@ -25,7 +25,8 @@ func TestALogThatNobodyReadsStopsNobody(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = unread.Close() })
 	script := filepath.Join(t.TempDir(), "tailor")
-	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec '%s' \"$@\" 2>'%s'\n", binary, pipe), 0o755); err != nil {
+	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec '%s' \"$@\" 2>'%s'\n", binary,
+		pipe), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	p := shared.serveBinary(t, script)

@@ -25,12 +25,14 @@ CALL tailor.activate('staff');`
 // shownByMeans makes of the policy in force what an earlier version stored of one
 // that shows pay by means of blocks.
 const shownByMeans = `
-ALTER TABLE tailor.classification ADD representative text NOT NULL DEFAULT 'middle' CHECK (representative IN ('middle', 'mean'));
+ALTER TABLE tailor.classification ADD representative text NOT NULL DEFAULT 'middle' CHECK
+    (representative IN ('middle', 'mean'));
 ALTER TABLE tailor.chain ADD means bytea;
 UPDATE tailor.classification SET representative = 'mean' WHERE column_name = 'pay';
 UPDATE tailor.chain SET means = '\x01', layout = 7 WHERE relation = 'staff'::regclass;
 UPDATE tailor.policy_version SET policy = jsonb_set(policy, '{columns}', (
-    SELECT jsonb_agg(CASE WHEN c ->> 'name' = 'pay' THEN c || '{"representative": "mean"}' ELSE c END)
+    SELECT jsonb_agg(CASE WHEN c ->> 'name' = 'pay' THEN c || '{"representative": "mean"}'
+        ELSE c END)
     FROM jsonb_array_elements(policy -> 'columns') c)) WHERE relation = 'staff'::regclass;
 CREATE PROCEDURE tailor.assert_means(relation regclass, policy jsonb) LANGUAGE sql AS '';`
 
@@ -38,7 +40,8 @@ CREATE PROCEDURE tailor.assert_means(relation regclass, policy jsonb) LANGUAGE s
 // the chains are forgotten: neither by itself is enough.
 func TestAnUpgradeShowsNothingOfATableThatWasShownByMeans(t *testing.T) {
 	const database = "upgrade_means"
-	const query, join = `SELECT town, pay FROM staff`, `SELECT pay FROM leave l JOIN staff s ON l.id = s.id`
+	const query, join = `SELECT town, pay FROM staff`,
+		`SELECT pay FROM leave l JOIN staff s ON l.id = s.id`
 	direct := makeDatabase(t, database, staffTables)
 	if err := shared.install(t.Context(), database); err != nil {
 		t.Fatal(err)
@@ -56,14 +59,19 @@ func TestAnUpgradeShowsNothingOfATableThatWasShownByMeans(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	if left := one[int](t, direct, `SELECT count(*) FROM pg_attribute WHERE attname IN ('means', 'representative') AND NOT attisdropped
+	if left := one[int](t, direct,
+		`SELECT count(*) FROM pg_attribute WHERE attname IN ('means', 'representative')
+			AND NOT attisdropped
 		AND attrelid IN ('tailor.chain'::regclass, 'tailor.classification'::regclass)`); left > 0 {
 		t.Errorf("%d columns are left", left)
 	}
-	if one[bool](t, direct, `SELECT EXISTS (SELECT FROM pg_proc WHERE pronamespace = 'tailor'::regnamespace AND proname = 'assert_means')`) {
+	if one[bool](t, direct,
+		`SELECT EXISTS (SELECT FROM pg_proc WHERE pronamespace = 'tailor'::regnamespace `+
+			`AND proname = 'assert_means')`) {
 		t.Error("a procedure is left")
 	}
-	if code, stdout, _ := tool(t, "doctor", "--dsn", dsn); code != 1 || !strings.Contains(stdout, "by means of blocks") ||
+	if code, stdout, _ := tool(t, "doctor", "--dsn", dsn); code != 1 || !strings.Contains(stdout,
+		"by means of blocks") ||
 		!strings.Contains(stdout, "tailor.forget_chains('public.staff')") {
 		t.Errorf("doctor: exit %d, %s", code, stdout)
 	}
@@ -71,7 +79,10 @@ func TestAnUpgradeShowsNothingOfATableThatWasShownByMeans(t *testing.T) {
 	reader := connect(t, serveDatabase(t, database).dsn(name))
 	refused := func(when string, calls ...string) {
 		t.Helper()
-		for _, sql := range []string{query, `SELECT count(*) FROM staff`, `EXPLAIN (TAILOR) SELECT town FROM staff`} {
+		for _, sql := range []string{
+			query, `SELECT count(*) FROM staff`,
+			`EXPLAIN (TAILOR) SELECT town FROM staff`,
+		} {
 			hint := refusedAs(t, reader, sql, "KA004").Hint
 			for _, call := range calls {
 				if !strings.Contains(hint, call+"('public.staff')") {
@@ -89,23 +100,28 @@ func TestAnUpgradeShowsNothingOfATableThatWasShownByMeans(t *testing.T) {
 	if code != 0 || strings.Contains(exported, "representative") {
 		t.Fatalf("export: exit %d, %s%s", code, exported, stderr)
 	}
-	if code, _, stderr := tool(t, "policy", "apply", "--dsn", dsn, policyFile(t, exported)); code != 0 {
+	if code, _, stderr := tool(t, "policy", "apply", "--dsn", dsn,
+		policyFile(t, exported)); code != 0 {
 		t.Fatal(stderr)
 	}
 	mustExec(t, direct, `CALL tailor.activate('leave')`)
-	if one[bool](t, direct, `SELECT policy @? '$.columns[*].representative' FROM tailor.policies WHERE relation = 'staff'::regclass`) {
+	if one[bool](t, direct,
+		`SELECT policy @? '$.columns[*].representative' FROM tailor.policies `+
+			`WHERE relation = 'staff'::regclass`) {
 		t.Error("the policy was not activated anew")
 	}
 	refused("after an activation", "tailor.forget_chains")
 	// The child borrows nothing from what was shown so, and is shown by itself.
 	answeredSoon(t, reader, `SELECT day FROM leave`)
-	if hint := refusedSoon(t, reader, join, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains('public.staff')") {
+	if hint := refusedSoon(t, reader, join, "KA004").Hint; !strings.Contains(hint,
+		"tailor.forget_chains('public.staff')") {
 		t.Errorf("a join: %s", hint)
 	}
 
 	mustExec(t, direct, `CALL tailor.forget_chains('staff'); CALL tailor.activate('leave')`)
 	answeredSoon(t, reader, query)
-	if hint := refusedSoon(t, reader, join, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains") {
+	if hint := refusedSoon(t, reader, join, "KA004").Hint; !strings.Contains(hint,
+		"tailor.forget_chains") {
 		t.Errorf("a join with a child that was shown without: %s", hint)
 	}
 	mustExec(t, direct, `CALL tailor.forget_chains('leave')`)
@@ -120,7 +136,8 @@ func TestChainsThatAreForgottenFirstWaitForTheActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustExec(t, direct, townPayPolicy+shownByMeans)
-	if code, _, stderr := tool(t, "install", "--dsn", shared.cluster.SuperuserDSN(database)); code != 0 {
+	if code, _, stderr := tool(t, "install", "--dsn",
+		shared.cluster.SuperuserDSN(database)); code != 0 {
 		t.Fatal(stderr)
 	}
 	reader := connect(t, serveDatabase(t, database).dsn(shared.reader(t)))
@@ -139,16 +156,23 @@ func TestARepresentativeIsTheMiddle(t *testing.T) {
 	mustExec(t, direct, townPayPolicy)
 	for _, c := range []struct{ call, code, names string }{
 		{`CALL tailor.represent('staff', 'pay', 'mean')`, "0A000", "representative: mean is gone"},
-		{`CALL tailor.represent('staff', 'pay', 'mean')`, "0A000", "Leave it out: values are then raked."},
+		{
+			`CALL tailor.represent('staff', 'pay', 'mean')`, "0A000",
+			"Leave it out: values are then raked.",
+		},
 		{`CALL tailor.represent('staff', 'pay', 'median')`, "22023", "unknown representative"},
 		{`CALL tailor.represent('staff', 'pay', NULL)`, "22023", "unknown representative"},
-		{`CALL tailor.represent('leave', 'day', 'middle')`, "22023", "not classified as quasi_identifier"},
+		{
+			`CALL tailor.represent('leave', 'day', 'middle')`, "22023",
+			"not classified as quasi_identifier",
+		},
 		{`CALL tailor.represent('staff', 'id', 'middle')`, "22023", "not classified as quasi_identifier"},
 	} {
 		_, err := direct.Exec(t.Context(), c.call)
 		assertState(t, err, c.code, c.names)
 	}
-	mustExec(t, direct, `CALL tailor.represent('staff', 'pay', 'middle'); CALL tailor.activate('staff')`)
+	mustExec(t, direct,
+		`CALL tailor.represent('staff', 'pay', 'middle'); CALL tailor.activate('staff')`)
 }
 
 func TestAChildWithoutItsKeyIsRefusedUntilItsChainsAreForgotten(t *testing.T) {

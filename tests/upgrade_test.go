@@ -18,7 +18,8 @@ import (
 )
 
 // shared03 names what version 0.3 has one root for.
-var shared03 = strings.NewReplacer(`"scope": "principal"`, `"scope": "table"`, `"everyone"`, `"table"`)
+var shared03 = strings.NewReplacer(`"scope": "principal"`, `"scope": "table"`, `"everyone"`,
+	`"table"`)
 
 // earlierPolicy is a policy as version 0.1.0 knows it.
 const earlierPolicy = `CREATE TABLE public.old (id integer PRIMARY KEY, age integer, secret text);
@@ -30,21 +31,29 @@ CALL tailor.classify('public.old', 'secret', 'sensitive');
 CALL tailor.activate('public.old')`
 
 // earlierChain is what version 0.1.0 shows by it, and 0.2.0 by another call of admit.
-const earlierChain = `INSERT INTO tailor.chain (relation, audience, epoch, partition, blocks, min_block) SELECT 'public.old', 'everyone', epoch, '\x01', 1, 300 FROM tailor.epoch;
-CREATE VIEW tailor_release.chain_1 AS SELECT e.* FROM tailor_store.epoch_1 e WHERE (SELECT tailor.admit(1, true));
+const earlierChain = `INSERT INTO tailor.chain (relation, audience, epoch, partition,
+	blocks, min_block) SELECT 'public.old', 'everyone', epoch, '\x01', 1, 300 FROM tailor.epoch;
+CREATE VIEW tailor_release.chain_1 AS SELECT e.* FROM tailor_store.epoch_1 e
+    WHERE (SELECT tailor.admit(1, true));
 ALTER VIEW tailor_release.chain_1 OWNER TO tailor_owner;
 GRANT SELECT ON tailor_release.chain_1 TO tailor_reader`
 
 // admits is how a view of an earlier version asks for admission.
-var admits = map[string]string{"0.1.0.sql": "tailor.admit(1, true)", "0.2.0.sql": "tailor.admit(1, 1, 5)"}
+var admits = map[string]string{
+	"0.1.0.sql": "tailor.admit(1, true)",
+	"0.2.0.sql": "tailor.admit(1, 1, 5)",
+}
 
 // presentChain is one of this version.
-const presentChain = `INSERT INTO tailor.chain (relation, audience, epoch, version, blocks, min_block, layout) SELECT 'public.old', 'table', epoch, 1, 1, 300, 8 FROM tailor.epoch`
+const presentChain = `INSERT INTO tailor.chain (relation, audience, epoch, version, blocks,
+	min_block, layout) SELECT 'public.old', 'table', epoch, 1, 1, 300, 8 FROM tailor.epoch`
 
 // keptPolicy is what must be the same after an upgrade.
 const keptPolicy = `SELECT jsonb_build_object('version', p.active, 'epoch', p.epoch, 'k', p.k,
-	'policies', (SELECT jsonb_agg(jsonb_build_array(v.version, v.policy)) FROM tailor.policy_version v),
-	'chains', (SELECT jsonb_agg(jsonb_build_array(c.chain, c.audience, c.epoch, c.generation, c.blocks, c.min_block)) FROM tailor.chain c))::text
+	'policies', (SELECT jsonb_agg(jsonb_build_array(v.version, v.policy))
+	FROM tailor.policy_version v),
+	'chains', (SELECT jsonb_agg(jsonb_build_array(c.chain, c.audience, c.epoch, c.generation,
+	c.blocks, c.min_block)) FROM tailor.chain c))::text
 	FROM tailor.protection p`
 
 func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
@@ -69,11 +78,13 @@ func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
 			}
 			mustExec(t, conn, strings.Replace(earlierChain, "tailor.admit(1, true)", admit, 1))
 			before := one[string](t, conn, keptPolicy)
-			if _, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN(name), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "tailor install") {
+			if _, err := catalog.Open(t.Context(), shared.cluster.ServiceDSN(name),
+				slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "tailor install") {
 				t.Errorf("before the upgrade the proxy says %v", err)
 			}
 			for range 2 {
-				if code, _, stderr := tool(t, "install", "--dsn", shared.cluster.SuperuserDSN(name)); code != 0 {
+				if code, _, stderr := tool(t, "install", "--dsn",
+					shared.cluster.SuperuserDSN(name)); code != 0 {
 					t.Fatal(stderr)
 				}
 			}
@@ -87,20 +98,27 @@ func TestAnInstallationOfEachEarlierVersionIsUpgraded(t *testing.T) {
 				t.Error("an upgrade is taken for a restore")
 			}
 			// What it has shown is shown no more: that followed nobody to another copy.
-			if one[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'tailor_release'::regnamespace)
-				OR EXISTS (SELECT FROM pg_proc WHERE pronamespace = 'tailor'::regnamespace AND proname = 'admit' AND NOT 'edition' = ANY (proargnames))`) {
+			if one[bool](t, conn,
+				`SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'tailor_release'::regnamespace)
+				OR EXISTS (SELECT FROM pg_proc WHERE pronamespace = 'tailor'::regnamespace
+				AND proname = 'admit' AND NOT 'edition' = ANY (proargnames))`) {
 				t.Error("a view of the earlier version is left, or what it asks")
 			}
 			reader := connect(t, serveDatabase(t, name).dsn(shared.reader(t)))
-			for _, call := range []string{``, `CALL tailor.refresh('public.old')`, `CALL tailor.activate('public.old')`} {
+			for _, call := range []string{
+				``, `CALL tailor.refresh('public.old')`,
+				`CALL tailor.activate('public.old')`,
+			} {
 				mustExec(t, conn, call)
-				if hint := refusedSoon(t, reader, `SELECT age, secret FROM old`, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains('public.old')") {
+				if hint := refusedSoon(t, reader, `SELECT age, secret FROM old`, "KA004").
+					Hint; !strings.Contains(hint, "tailor.forget_chains('public.old')") {
 					t.Errorf("after %q: %s", call, hint)
 				}
 			}
 			mustExec(t, conn, `CALL tailor.forget_chains('public.old')`)
 			answeredSoon(t, reader, `SELECT age, secret FROM old`)
-			if left := one[string](t, conn, `SELECT coalesce(string_agg(o::text, ', '), '') FROM tailor.orphans() o`); left != "" {
+			if left := one[string](t, conn,
+				`SELECT coalesce(string_agg(o::text, ', '), '') FROM tailor.orphans() o`); left != "" {
 				t.Errorf("left behind: %s", left)
 			}
 		})
@@ -138,10 +156,16 @@ func client(t *testing.T, stdin []byte, name string, args ...string) []byte {
 
 // releasesAndChains is what a dump must keep. Numbers of tables differ.
 const releasesAndChains = `SELECT jsonb_build_object(
-	'policies', (SELECT jsonb_agg(jsonb_build_array(relation::text, version, policy) ORDER BY relation::text) FROM tailor.policies),
-	'chains', (SELECT jsonb_agg(to_jsonb(c) ORDER BY chain) FROM (SELECT chain, relation::text AS relation, audience, epoch, generation, edition, version, rows, subjects, blocks, min_block FROM tailor.chain) c),
-	'stored', (SELECT jsonb_agg(relname ORDER BY relname) FROM pg_class WHERE relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regnamespace) AND relkind IN ('r', 'v')),
-	'readers', (SELECT jsonb_agg(DISTINCT relacl::text) FROM pg_class WHERE relnamespace = 'tailor_release'::regnamespace),
+	'policies', (SELECT jsonb_agg(jsonb_build_array(relation::text, version, policy)
+	ORDER BY relation::text) FROM tailor.policies),
+	'chains', (SELECT jsonb_agg(to_jsonb(c) ORDER BY chain) FROM (SELECT chain, relation::text
+	AS relation, audience, epoch, generation, edition, version, rows, subjects, blocks, min_block
+	FROM tailor.chain) c),
+	'stored', (SELECT jsonb_agg(relname ORDER BY relname) FROM pg_class
+	WHERE relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regnamespace)
+		AND relkind IN ('r', 'v')),
+	'readers', (SELECT jsonb_agg(DISTINCT relacl::text) FROM pg_class
+	WHERE relnamespace = 'tailor_release'::regnamespace),
 	'records', (SELECT count(*) FROM tailor.audit))::text`
 
 func TestAnOlderDumpIsServedOnlyOnceItIsAccepted(t *testing.T) {
@@ -156,13 +180,16 @@ func TestAnOlderDumpIsServedOnlyOnceItIsAccepted(t *testing.T) {
 	answer := one[int](t, connect(t, p.dsn(name)), `SELECT count(*) FROM patients WHERE age >= 30`)
 	p.stop(t)
 	before := one[string](t, s.superuser(t), releasesAndChains)
-	dump := client(t, nil, "pg_dump", "-h", s.dir, "-p", fmt.Sprint(s.cluster.Port), "-U", "postgres", "hospital")
+	dump := client(t, nil, "pg_dump", "-h", s.dir, "-p", fmt.Sprint(s.cluster.Port), "-U", "postgres",
+		"hospital")
 
 	admin := connect(t, s.cluster.SuperuserDSN("postgres"))
-	mustExec(t, admin, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'hospital'`)
+	mustExec(t, admin, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity `+
+		`WHERE datname = 'hospital'`)
 	mustExec(t, admin, `ALTER DATABASE hospital RENAME TO hospital_as_it_was`)
 	mustExec(t, admin, `CREATE DATABASE hospital OWNER dba`)
-	client(t, dump, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", s.dir, "-p", fmt.Sprint(s.cluster.Port), "-U", "postgres", "-f", "-", "hospital")
+	client(t, dump, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", s.dir, "-p",
+		fmt.Sprint(s.cluster.Port), "-U", "postgres", "-f", "-", "hospital")
 	super := s.superuser(t)
 	if after := one[string](t, super, releasesAndChains); after != before {
 		t.Errorf("restored\n%s\ndumped\n%s", after, before)
@@ -170,7 +197,8 @@ func TestAnOlderDumpIsServedOnlyOnceItIsAccepted(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	serve := exec.CommandContext(ctx, binary, "serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(), "--service-dsn", s.cluster.ServiceDSN("hospital"))
+	serve := exec.CommandContext(ctx, binary, "serve", "--listen", "127.0.0.1:0", "--upstream",
+		s.cluster.Address(), "--service-dsn", s.cluster.ServiceDSN("hospital"))
 	output, err := serve.CombinedOutput()
 	if err == nil || !strings.Contains(string(output), "restored from a dump") {
 		t.Errorf("the proxy serves a restored database: %v, %s", err, output)
@@ -179,14 +207,17 @@ func TestAnOlderDumpIsServedOnlyOnceItIsAccepted(t *testing.T) {
 	if code, _, stderr := tool(t, "install", "--dsn", s.cluster.SuperuserDSN("hospital")); code != 0 {
 		t.Fatal(stderr)
 	}
-	if code, stdout, _ := tool(t, "doctor", "--dsn", s.cluster.SuperuserDSN("hospital")); code != 1 || !strings.Contains(stdout, "CALL tailor.accept_restore()") {
+	if code, stdout, _ := tool(t, "doctor", "--dsn", s.cluster.SuperuserDSN("hospital")); code != 1 ||
+		!strings.Contains(stdout, "CALL tailor.accept_restore()") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
-	if _, stdout, stderr := tool(t, "doctor", "--accept-restore", "--dsn", s.cluster.SuperuserDSN("hospital")); strings.Contains(stdout, "(restore)") || stderr != "" {
+	if _, stdout, stderr := tool(t, "doctor", "--accept-restore", "--dsn",
+		s.cluster.SuperuserDSN("hospital")); strings.Contains(stdout, "(restore)") || stderr != "" {
 		t.Fatalf("%s %s", stdout, stderr)
 	}
 	p = s.serve(t)
-	if again := one[int](t, connect(t, p.dsn(name)), `SELECT count(*) FROM patients WHERE age >= 30`); again != answer {
+	if again := one[int](t, connect(t, p.dsn(name)),
+		`SELECT count(*) FROM patients WHERE age >= 30`); again != answer {
 		t.Errorf("the chain that was restored answers %d, before %d", again, answer)
 	}
 }
@@ -211,9 +242,11 @@ func relocated(t *testing.T) (bin, extensions string) {
 chmod 755 "$1"; mkdir -p "$(dirname "$2")" "$3/extension"
 cp -rL "$4" "$2"
 ln -s "$(dirname "$4")/lib" "$(dirname "$2")/lib"
-for f in /usr/share/postgresql/"$5"/*; do [ "$(basename "$f")" = extension ] || ln -s "$f" "$3"; done
+for f in /usr/share/postgresql/"$5"/*; do [ "$(basename "$f")" = extension ] || ln -s "$f" "$3";
+done
 for f in /usr/share/postgresql/"$5"/extension/*; do ln -s "$f" "$3/extension"; done`
-	if output, err := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", root, bin, share, original, version).CombinedOutput(); err != nil {
+	if output, err := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", root, bin, share,
+		original, version).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
 	return bin, extensions
@@ -229,14 +262,16 @@ func TestTheExtensionIsCreatedUpgradedAndDumped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(extensions, "tailor--0.1.0.sql"), earlier, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(extensions, "tailor--0.1.0.sql"), earlier,
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := pgcluster.StartFrom(t.Context(), bin, filepath.Join(stands, "extension"), port, "fsync=off")
+	cluster, err := pgcluster.StartFrom(t.Context(), bin, filepath.Join(stands, "extension"), port,
+		"fsync=off")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +282,8 @@ func TestTheExtensionIsCreatedUpgradedAndDumped(t *testing.T) {
 	}
 	created := connect(t, cluster.SuperuserDSN("created"))
 	mustExec(t, created, `CREATE EXTENSION tailor`)
-	if v := one[string](t, created, `SELECT extversion FROM pg_extension WHERE extname = 'tailor'`); v != extension.Version {
+	if v := one[string](t, created,
+		`SELECT extversion FROM pg_extension WHERE extname = 'tailor'`); v != extension.Version {
 		t.Errorf("version %s", v)
 	}
 	mustExec(t, created, earlierPolicy)
@@ -259,17 +295,21 @@ func TestTheExtensionIsCreatedUpgradedAndDumped(t *testing.T) {
 	mustExec(t, upgraded, earlierChain)
 	before := one[string](t, upgraded, keptPolicy)
 	mustExec(t, upgraded, `ALTER EXTENSION tailor UPDATE`)
-	if after := one[string](t, upgraded, keptPolicy); after != shared03.Replace(before) || one[bool](t, upgraded, `SELECT tailor.restored()`) {
+	if after := one[string](t, upgraded, keptPolicy); after != shared03.Replace(before) ||
+		one[bool](t, upgraded, `SELECT tailor.restored()`) {
 		t.Errorf("after the upgrade\n%s\nbefore\n%s", after, before)
 	}
 	mustExec(t, upgraded, `CALL tailor.activate('public.old')`)
-	if code, _, stderr := tool(t, "install", "--dsn", cluster.SuperuserDSN("upgraded")); code != 1 || !strings.Contains(stderr, "ALTER EXTENSION tailor UPDATE") {
+	if code, _, stderr := tool(t, "install", "--dsn", cluster.SuperuserDSN("upgraded")); code != 1 ||
+		!strings.Contains(stderr, "ALTER EXTENSION tailor UPDATE") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 
 	before = one[string](t, created, keptPolicy)
-	dump := client(t, nil, "pg_dump", "-h", cluster.Dir, "-p", fmt.Sprint(port), "-U", "postgres", "created")
-	client(t, dump, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", cluster.Dir, "-p", fmt.Sprint(port), "-U", "postgres", "-f", "-", "restored")
+	dump := client(t, nil, "pg_dump", "-h", cluster.Dir, "-p", fmt.Sprint(port), "-U", "postgres",
+		"created")
+	client(t, dump, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", cluster.Dir, "-p",
+		fmt.Sprint(port), "-U", "postgres", "-f", "-", "restored")
 	restored := connect(t, cluster.SuperuserDSN("restored"))
 	if after := one[string](t, restored, keptPolicy); after != before {
 		t.Errorf("restored\n%s\ndumped\n%s", after, before)
@@ -278,17 +318,21 @@ func TestTheExtensionIsCreatedUpgradedAndDumped(t *testing.T) {
 		t.Error("a restored extension is taken for the one that was dumped")
 	}
 	// Who was in which table is remembered, and by no digest that a dump can be read with.
-	if bytes.Equal(one[[]byte](t, created, `SELECT key FROM tailor.subject_key`), one[[]byte](t, restored, `SELECT key FROM tailor.subject_key`)) {
+	if bytes.Equal(one[[]byte](t, created, `SELECT key FROM tailor.subject_key`),
+		one[[]byte](t, restored, `SELECT key FROM tailor.subject_key`)) {
 		t.Error("the dump holds the key of digests")
 	}
 	mustExec(t, restored, `CALL tailor.accept_restore(); CALL tailor.activate('public.old')`)
-	mustExec(t, restored, `CREATE TABLE public.older AS TABLE public.old; DROP TABLE public.old; ALTER TABLE public.older RENAME TO old; CALL tailor.protect('public.old', 'id', 5)`)
+	mustExec(t, restored,
+		`CREATE TABLE public.older AS TABLE public.old; DROP TABLE public.old; `+
+			`ALTER TABLE public.older RENAME TO old; CALL tailor.protect('public.old', 'id', 5)`)
 	_, err = restored.Exec(t.Context(), `CALL tailor.activate('public.old')`)
 	assertState(t, err, "55000", "tailor.forget_chains")
 
 	// What CREATE EXTENSION has made goes as well; the roles with the last of them.
 	for _, name := range []string{"created", "upgraded", "restored"} {
-		if code, stdout, stderr := uninstall(t, cluster.SuperuserDSN(name), "--yes"); code != 0 || !strings.Contains(stdout, "extension tailor") {
+		if code, stdout, stderr := uninstall(t, cluster.SuperuserDSN(name), "--yes"); code != 0 ||
+			!strings.Contains(stdout, "extension tailor") {
 			t.Errorf("uninstall: exit %d, %s%s", code, stdout, stderr)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 )
 
 func TestPostgreSQLSeesNoMoreConnectionsThanAllowed(t *testing.T) {
-	p := shared.serve(t, "--max-upstream", "3", "--queue-timeout", "30s", "--upstream-reuse", "5s", "--metrics", "127.0.0.1:0")
+	p := shared.serve(t, "--max-upstream", "3", "--queue-timeout", "30s", "--upstream-reuse", "5s",
+		"--metrics", "127.0.0.1:0")
 	user := shared.reader(t)
 	// PostgreSQL itself refuses a fourth, at once and with its own words.
 	mustExec(t, shared.superuser(t), fmt.Sprintf("ALTER ROLE %s CONNECTION LIMIT 3", user))
@@ -28,7 +29,8 @@ func TestPostgreSQLSeesNoMoreConnectionsThanAllowed(t *testing.T) {
 		group.Go(func() {
 			for i := range 12 {
 				// Two kinds of logins, so that what is kept of one is in the way of the other.
-				conn, err := pgconn.Connect(t.Context(), fmt.Sprintf("%s&application_name=kind%d", p.dsn(user), i%2))
+				conn, err := pgconn.Connect(t.Context(),
+					fmt.Sprintf("%s&application_name=kind%d", p.dsn(user), i%2))
 				if err != nil {
 					t.Error(err)
 					return
@@ -45,7 +47,8 @@ func TestPostgreSQLSeesNoMoreConnectionsThanAllowed(t *testing.T) {
 	if served.Load() != 8*12 {
 		t.Errorf("%d of %d sessions were served", served.Load(), 8*12)
 	}
-	if _, text := get(t, p.operations(t)+"/metrics"); !strings.Contains(text, "tailor_upstream_connections ") {
+	if _, text := get(t, p.operations(t)+"/metrics"); !strings.Contains(text,
+		"tailor_upstream_connections ") {
 		t.Error("the connections are not in the metrics")
 	}
 }
@@ -55,7 +58,8 @@ func TestWhoFindsNoConnectionWaitsAndIsThenRefused(t *testing.T) {
 	user := shared.reader(t)
 	first := connect(t, p.dsn(user))
 	started := time.Now()
-	if _, err := pgconn.Connect(t.Context(), p.dsn("dba")); codeIn(err) != "53300" || time.Since(started) < time.Second {
+	if _, err := pgconn.Connect(t.Context(), p.dsn("dba")); codeIn(err) != "53300" ||
+		time.Since(started) < time.Second {
 		t.Errorf("%v after %v, want 53300 after a wait", err, time.Since(started))
 	}
 	// A session that is ended from outside frees its place.
@@ -67,7 +71,8 @@ func TestWhoFindsNoConnectionWaitsAndIsThenRefused(t *testing.T) {
 	// One that cannot log in at PostgreSQL takes none.
 	_ = second.Close(t.Context())
 	for range 3 {
-		if _, err := pgconn.Connect(t.Context(), strings.Replace(p.dsn(user), "/hospital", "/nowhere", 1)); codeIn(err) != "3D000" {
+		if _, err := pgconn.Connect(t.Context(),
+			strings.Replace(p.dsn(user), "/hospital", "/nowhere", 1)); codeIn(err) != "3D000" {
 			t.Errorf("%v, want 3D000", err)
 		}
 	}
@@ -94,7 +99,8 @@ func TestAKeptConnectionThatWasEndedIsNotGivenOut(t *testing.T) {
 		group.Wait()
 		return one[int](t, direct, kept, user) > 0
 	})
-	mustExec(t, direct, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", user)
+	mustExec(t, direct, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1",
+		user)
 	waitFor(t, func() bool { return one[int](t, direct, kept, user) == 0 })
 	for range 3 {
 		conn, err := pgconn.Connect(t.Context(), p.dsn(user))
@@ -192,7 +198,8 @@ func TestWhatIsKeptIsInNobodysWay(t *testing.T) {
 		most := 0
 		for kind := range 3 * limit {
 			for logins := 0; logins < 12; {
-				conn, err := pgx.Connect(t.Context(), fmt.Sprintf("%s&application_name=kind%d", p.dsn(user), kind))
+				conn, err := pgx.Connect(t.Context(),
+					fmt.Sprintf("%s&application_name=kind%d", p.dsn(user), kind))
 				if codeIn(err) == "53300" { // sessions that end count
 					continue
 				}
@@ -203,7 +210,8 @@ func TestWhatIsKeptIsInNobodysWay(t *testing.T) {
 				mustExec(t, conn, "SELECT 1")
 				_ = conn.Close(t.Context())
 			}
-			most = max(most, one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", user))
+			most = max(most, one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1",
+				user))
 		}
 		if most > limit {
 			t.Errorf("PostgreSQL had %d sessions of the role, want at most %d", most, limit)

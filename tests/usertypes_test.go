@@ -24,7 +24,8 @@ GRANT tailor_admin TO mallory;
 CREATE SCHEMA mallory AUTHORIZATION mallory;
 GRANT USAGE ON SCHEMA mallory TO PUBLIC`)
 	mallory := s.as(t, "mallory")
-	mustExec(t, mallory, `CREATE SEQUENCE mallory.caught; GRANT ALL ON SEQUENCE mallory.caught TO PUBLIC;
+	mustExec(t, mallory,
+		`CREATE SEQUENCE mallory.caught; GRANT ALL ON SEQUENCE mallory.caught TO PUBLIC;
 CREATE FUNCTION mallory.spy() RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF current_user = 'tailor_owner' THEN PERFORM nextval('mallory.caught'); END IF;
@@ -43,16 +44,20 @@ CREATE CAST (mallory.mood[] AS text) WITH FUNCTION mallory.tell(mallory.mood[]);
 CREATE CAST (text AS mallory.mood) WITH FUNCTION mallory.feel(text) AS ASSIGNMENT;
 CREATE FUNCTION mallory.same(mallory.mood, mallory.mood) RETURNS boolean LANGUAGE sql
     AS 'SELECT mallory.spy() AND enum_out($1)::text = enum_out($2)::text';
-CREATE OPERATOR mallory.= (FUNCTION = mallory.same, LEFTARG = mallory.mood, RIGHTARG = mallory.mood);
+CREATE OPERATOR mallory.= (FUNCTION = mallory.same, LEFTARG = mallory.mood,
+    RIGHTARG = mallory.mood);
 CREATE DOMAIN mallory.mien AS mallory.mood;
 CREATE DOMAIN mallory.grade AS integer;
 CREATE DOMAIN mallory.note AS varchar(20);
 CREATE TYPE mallory."%1$I ""'s" AS ENUM ('a', 'b');
 CREATE DOMAIN mallory."%s\" AS mallory."%1$I ""'s";
 CALL tailor.define_hierarchy('mallory.letters', 'table', '{"paths": [["a"], ["b"]]}');
-CALL tailor.define_hierarchy('mallory.moods', 'table', '{"paths": [["sad", "low"], ["ok", "high"], ["happy", "high"]]}');
-CALL tailor.define_hierarchy('mallory.grades', 'table', '{"paths": [["0", "low"], ["1", "low"], ["2", "high"]]}');
-CALL tailor.define_hierarchy('mallory.bounds', 'interval', '{"widths": [2], "lower": 0, "upper": 9}')`)
+CALL tailor.define_hierarchy('mallory.moods', 'table',
+    '{"paths": [["sad", "low"], ["ok", "high"], ["happy", "high"]]}');
+CALL tailor.define_hierarchy('mallory.grades', 'table',
+    '{"paths": [["0", "low"], ["1", "low"], ["2", "high"]]}');
+CALL tailor.define_hierarchy('mallory.bounds', 'interval',
+    '{"widths": [2], "lower": 0, "upper": 9}')`)
 	p := s.serve(t)
 	reader := connect(t, p.dsn(s.reader(t)))
 
@@ -95,7 +100,8 @@ CALL tailor.define_hierarchy('mallory.bounds', 'interval', '{"widths": [2], "low
 CALL tailor.classify('TABLE', 'moods', 'sensitive');
 CALL tailor.classify('TABLE', 'note', 'sensitive');
 CALL tailor.classify('TABLE', 'grades', 'sensitive')`,
-			`ALTER DOMAIN mallory.note ADD CHECK (ts_rewrite('a'::tsquery, 'SELECT ''a''::tsquery, ''b''::tsquery WHERE mallory.spy()') IS NOT NULL)`,
+			`ALTER DOMAIN mallory.note ADD CHECK (ts_rewrite('a'::tsquery, ` +
+				`'SELECT ''a''::tsquery, ''b''::tsquery WHERE mallory.spy()') IS NOT NULL)`,
 			`SELECT DISTINCT mood, moods, note, grades FROM TABLE`,
 			[]string{`ok|{ok,NULL,sad}|a, "b"|{1,NULL}`},
 		},
@@ -164,7 +170,8 @@ CALL tailor.activate('mallory.claims')`)
 		const joint = `SELECT mood, grade, code, count(*) FROM mallory.insured i
     JOIN mallory.claims c ON c.who = i.id GROUP BY 1, 2, 3`
 		answeredSoon(t, reader, joint)
-		answeredSoon(t, reader, `SELECT tailor.label(grade), tailor.bounds(grade), mien, note FROM mallory.insured`)
+		answeredSoon(t, reader,
+			`SELECT tailor.label(grade), tailor.bounds(grade), mien, note FROM mallory.insured`)
 		mustExec(t, mallory, `ALTER DOMAIN mallory.degree ADD CONSTRAINT late CHECK (mallory.spy());
 ALTER DOMAIN mallory.remark ADD CONSTRAINT later CHECK (mallory.spy())`)
 		mustExec(t, mallory, `UPDATE mallory.insured SET note = 'changed' WHERE id % 2 = 0;
@@ -176,7 +183,8 @@ INSERT INTO mallory.insured SELECT n, 'sad', 'ok', 1, 'new' FROM generate_series
 			return err == nil
 		})
 		mustExec(t, mallory, `CALL tailor.erase('mallory.claims', '19', 'at_once');
-CALL tailor.represent('mallory.insured', 'grade', 'middle'); CALL tailor.activate('mallory.insured')`)
+CALL tailor.represent('mallory.insured', 'grade', 'middle');
+    CALL tailor.activate('mallory.insured')`)
 		notCaught(t, mallory)
 	})
 	t.Run("a key that is cast to its parent's", func(t *testing.T) {
@@ -232,7 +240,8 @@ CALL tailor.classify('mallory.parted', 'shown', 'sensitive')`)
 	t.Run("a view that a hierarchy is made from", func(t *testing.T) {
 		mustExec(t, mallory, `CREATE VIEW mallory.source AS SELECT m AS mood, mallory.spy()::text AS level
     FROM unnest(enum_range(NULL::mallory.mood)) m;
-CALL tailor.define_hierarchy('mallory.viewed', 'table', '{"source": "mallory.source", "columns": ["mood", "level"]}')`)
+CALL tailor.define_hierarchy('mallory.viewed', 'table',
+    '{"source": "mallory.source", "columns": ["mood", "level"]}')`)
 		notCaught(t, mallory)
 	})
 	t.Run("a path for names that the database's owner has set", func(t *testing.T) {
@@ -250,16 +259,19 @@ CALL tailor.define_hierarchy('mallory.viewed', 'table', '{"source": "mallory.sou
 		// In the bodies of these every name has its schema: they can be inlined, and the query of
 		// a data set has its owner's path.
 		const open = `SELECT coalesce(string_agg(oid::regprocedure::text, ', '), '') FROM pg_proc
-WHERE pronamespace = 'tailor'::regnamespace AND prokind <> 'a' AND proname NOT IN ('subject_digest', 'person_digest', 'most_digests', 'define_dataset')
+WHERE pronamespace = 'tailor'::regnamespace AND prokind <> 'a'
+    AND proname NOT IN ('subject_digest', 'person_digest', 'most_digests', 'define_dataset')
     AND NOT coalesce(array_to_string(proconfig, ' '), '') LIKE '%search_path=pg_catalog, pg_temp%'`
 		if routines := one[string](t, super, open); routines != "" {
 			t.Errorf("without a path of their own: %s", routines)
 		}
 	})
 	t.Run("copies and releases know no type of an administrator", func(t *testing.T) {
-		const used = `SELECT coalesce(string_agg(DISTINCT a.attrelid::regclass || '.' || a.attname, ', '), '')
+		const used = `SELECT coalesce(string_agg(DISTINCT a.attrelid::regclass || '.' || a.attname,
+			', '), '')
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid
-WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regnamespace, 'research'::regnamespace) AND a.attnum > 0
+WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regnamespace,
+    'research'::regnamespace) AND a.attnum > 0
   AND c.relkind <> 'i' AND t.typowner = 'mallory'::regrole`
 		if columns := one[string](t, s.superuser(t), used); columns != "" {
 			t.Errorf("of her types: %s", columns)
@@ -273,7 +285,9 @@ WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regname
 			return err == nil
 		})
 		before := rowsOf(t, reader, query)
-		mustExec(t, super, `UPDATE tailor.policy_version SET policy = replace(policy::text, '"type": "text", "class": "quasi_identifier"',
+		mustExec(t, super,
+			`UPDATE tailor.policy_version
+				SET policy = replace(policy::text, '"type": "text", "class": "quasi_identifier"',
     '"type": "mallory.mood", "class": "quasi_identifier"')::jsonb
     WHERE relation = 'mallory.typed_0'::regclass`)
 		for range 2 {
@@ -286,9 +300,13 @@ WHERE c.relnamespace IN ('tailor_store'::regnamespace, 'tailor_release'::regname
 			t.Errorf("the policy still has type %s", kind)
 		}
 		later := connect(t, s.serve(t).dsn(reader.Config().User))
-		for _, call := range []string{``, `CALL tailor.refresh('mallory.typed_0')`, `CALL tailor.activate('mallory.typed_0')`} {
+		for _, call := range []string{
+			``, `CALL tailor.refresh('mallory.typed_0')`,
+			`CALL tailor.activate('mallory.typed_0')`,
+		} {
 			mustExec(t, mallory, call)
-			if hint := refusedSoon(t, later, query, "KA004").Hint; !strings.Contains(hint, "tailor.forget_chains('mallory.typed_0')") {
+			if hint := refusedSoon(t, later, query, "KA004").Hint; !strings.Contains(hint,
+				"tailor.forget_chains('mallory.typed_0')") {
 				t.Errorf("after %q: %s", call, hint)
 			}
 		}

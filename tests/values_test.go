@@ -13,16 +13,21 @@ import (
 
 // wardSchema is a table of people whose columns are of many types, with NULLs.
 const wardSchema = `
-CREATE TABLE people (id int PRIMARY KEY, age int, zip char(5), born date, weight numeric(5,1), member boolean, diagnosis text);
+CREATE TABLE people (id int PRIMARY KEY, age int, zip char(5), born date, weight numeric(5,1),
+    member boolean, diagnosis text);
 SELECT setseed(0.3);
-INSERT INTO people SELECT g, CASE WHEN g % 40 > 0 THEN 90 * pow(random(), 2) END, 10000 + (1 + floor(30 * pow(random(), 2))) * 71,
-	date '1930-01-01' + (30000 * sqrt(random()))::int, 40 + 80 * random(), CASE WHEN g % 50 > 0 THEN g % 3 = 0 END, 'd' || g % 7
+INSERT INTO people SELECT g, CASE WHEN g % 40 > 0 THEN 90 * pow(random(), 2) END,
+    10000 + (1 + floor(30 * pow(random(), 2))) * 71,
+	date '1930-01-01' + (30000 * sqrt(random()))::int, 40 + 80 * random(), CASE WHEN g % 50 > 0
+	THEN g % 3 = 0 END, 'd' || g % 7
 	FROM generate_series(1, 3000) g;`
 
 const wardPolicy = `
-CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('age', 'interval',
+    '{"widths": [5, 10, 20], "lower": 0, "upper": 119}');
 CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [4, 3, 2]}');
-CALL tailor.define_hierarchy('day', 'date', '{"levels": ["month", "year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}');
+CALL tailor.define_hierarchy('day', 'date',
+    '{"levels": ["month", "year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}');
 CALL tailor.define_hierarchy('kg', 'interval', '{"widths": [10, 20], "lower": 0, "upper": 200}');
 CALL tailor.define_hierarchy('yes', 'table', '{"paths": [["true"], ["false"]]}');
 CALL tailor.protect('people', subject => 'id', k => 5);
@@ -56,8 +61,11 @@ func (p *testProxy) program(user string) string {
 func TestValuesAreOfTheirLabelsAndMeetTheMargins(t *testing.T) {
 	direct, p := wardOf(t, "values_ward", "")
 	conn := connect(t, p.program("researcher"))
-	rows := rowsOf(t, conn, `SELECT age, tailor.label(age), tailor.exact(age), (tailor.bounds(age))[1], (tailor.bounds(age))[2],
-		born, tailor.label(born), (tailor.bounds(born))[1], (tailor.bounds(born))[2], zip, tailor.label(zip), tailor.exact(zip),
+	rows := rowsOf(t, conn,
+		`SELECT age, tailor.label(age), tailor.exact(age), (tailor.bounds(age))[1],
+			(tailor.bounds(age))[2],
+		born, tailor.label(born), (tailor.bounds(born))[1], (tailor.bounds(born))[2], zip,
+		tailor.label(zip), tailor.exact(zip),
 		weight, tailor.label(weight), member, tailor.label(member) FROM people`)
 	if len(rows) != 3000 {
 		t.Fatalf("%d rows", len(rows))
@@ -79,7 +87,8 @@ func TestValuesAreOfTheirLabelsAndMeetTheMargins(t *testing.T) {
 		if f[5] < f[7] || f[5] > f[8] {
 			t.Errorf("born %s is not in %s to %s, label %s", f[5], f[7], f[8], f[6])
 		}
-		if prefix := strings.TrimRight(f[10], "*"); !strings.HasPrefix(f[9], prefix) || f[11] == "t" && f[9] != f[10] {
+		if prefix := strings.TrimRight(f[10], "*"); !strings.HasPrefix(f[9], prefix) ||
+			f[11] == "t" && f[9] != f[10] {
 			t.Errorf("zip %q, label %q, exact %s", f[9], f[10], f[11])
 		}
 		if f[14] != "" && f[15] != "*" && f[14][:1] != f[15][:1] {
@@ -101,9 +110,12 @@ func TestValuesAreOfTheirLabelsAndMeetTheMargins(t *testing.T) {
 	}
 	fields.Close()
 	for _, sql := range []string{
-		"SELECT age / 5, count(*) FROM people GROUP BY 1", "SELECT extract(year FROM born)::int / 5, count(*) FROM people GROUP BY 1",
-		"SELECT extract(month FROM born), count(*) FROM people GROUP BY 1", "SELECT zip, count(*) FROM people GROUP BY 1",
-		"SELECT member, count(*) FROM people GROUP BY 1", "SELECT (weight / 10)::int, count(*) FROM people WHERE weight < 110 GROUP BY 1",
+		"SELECT age / 5, count(*) FROM people GROUP BY 1",
+		"SELECT extract(year FROM born)::int / 5, count(*) FROM people GROUP BY 1",
+		"SELECT extract(month FROM born), count(*) FROM people GROUP BY 1",
+		"SELECT zip, count(*) FROM people GROUP BY 1",
+		"SELECT member, count(*) FROM people GROUP BY 1",
+		"SELECT (weight / 10)::int, count(*) FROM people WHERE weight < 110 GROUP BY 1",
 	} {
 		truth := make(map[string]float64)
 		for _, row := range rowsOf(t, direct, sql) {
@@ -119,7 +131,8 @@ func TestValuesAreOfTheirLabelsAndMeetTheMargins(t *testing.T) {
 	}
 	// Margins: whole, of at least k, true.
 	for _, column := range []string{"age", "zip", "born", "weight", "member"} {
-		cells := rowsOf(t, conn, fmt.Sprintf("SELECT coalesce(label, 'NULL'), subjects FROM research.tailor_margins WHERE table_name = 'people' AND column_name = '%s'", column))
+		cells := rowsOf(t, conn, fmt.Sprintf("SELECT coalesce(label, 'NULL'), subjects FROM "+
+			"research.tailor_margins WHERE table_name = 'people' AND column_name = '%s'", column))
 		sum := 0.0
 		for _, cell := range cells {
 			label, n, _ := strings.Cut(cell, "|")
@@ -133,15 +146,20 @@ func TestValuesAreOfTheirLabelsAndMeetTheMargins(t *testing.T) {
 		}
 	}
 	zips := one[string](t, direct, `SELECT zip FROM people GROUP BY 1 ORDER BY count(*) DESC LIMIT 1`)
-	if got, want := one[int64](t, conn, fmt.Sprintf(`SELECT subjects FROM research.tailor_margins WHERE label = '%s'`, zips)),
-		one[int64](t, direct, fmt.Sprintf(`SELECT count(*) FROM people WHERE zip = '%s'`, zips)); got != want {
+	if got, want := one[int64](t, conn, fmt.Sprintf(
+		`SELECT subjects FROM research.tailor_margins WHERE label = '%s'`, zips)),
+		one[int64](t, direct, fmt.Sprintf(`SELECT count(*) FROM people WHERE zip = '%s'`,
+			zips)); got != want {
 		t.Errorf("the margin has %d people of zip %s, there are %d", got, zips, want)
 	}
 	// Whoever knows nobody may subtract the rows that are certain from a margin: what is left,
 	// few people perhaps, may be any of k or more under wider labels.
-	left := rowsOf(t, conn, `SELECT m.label, m.subjects - e.n, e.others FROM research.tailor_margins m CROSS JOIN LATERAL (
+	left := rowsOf(t, conn,
+		`SELECT m.label, m.subjects - e.n, e.others FROM research.tailor_margins m CROSS JOIN LATERAL (
 		SELECT count(*) FILTER (WHERE tailor.exact(age) AND age::text = m.label) AS n,
-		       count(*) FILTER (WHERE NOT tailor.exact(age) AND (tailor.bounds(age))[1] <= m.label::int AND m.label::int <= (tailor.bounds(age))[2]) AS others FROM people) e
+		       count(*) FILTER (WHERE NOT tailor.exact(age)
+		       AND (tailor.bounds(age))[1] <= m.label::int
+		       AND m.label::int <= (tailor.bounds(age))[2]) AS others FROM people) e
 		WHERE m.column_name = 'age' AND m.label ~ '^[0-9]+$'`)
 	few := 0
 	for _, row := range left {
@@ -153,9 +171,14 @@ func TestValuesAreOfTheirLabelsAndMeetTheMargins(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("of %d ages with a cell of their own, %d have fewer than 5 people left when the certain ones are subtracted", len(left), few)
-	if got := rowsOf(t, conn, `SELECT column_name, class, value_is, exact BETWEEN 0.01 AND 1, loss BETWEEN 0 AND 0.99 FROM research.tailor_columns ORDER BY 1`); strings.Join(got, " ") !=
-		"age|quasi_identifier|raked|t|t born|quasi_identifier|raked|f|t diagnosis|sensitive||t|t member|quasi_identifier|raked|t|t weight|quasi_identifier|raked|f|t zip|quasi_identifier|raked|t|t" {
+	t.Logf("of %d ages with a cell of their own, %d have fewer than 5 people left when the certain "+
+		"ones are subtracted", len(left), few)
+	if got := rowsOf(t, conn,
+		`SELECT column_name, class, value_is, exact BETWEEN 0.01 AND 1, loss BETWEEN 0 AND 0.99 `+
+			`FROM research.tailor_columns ORDER BY 1`); strings.Join(got, " ") !=
+		"age|quasi_identifier|raked|t|t born|quasi_identifier|raked|f|t diagnosis|sensitive||t|t "+
+			"member|quasi_identifier|raked|t|t weight|quasi_identifier|raked|f|t "+
+			"zip|quasi_identifier|raked|t|t" {
 		t.Errorf("research.tailor_columns: %q", got)
 	}
 }
@@ -166,7 +189,9 @@ func figure(s string) float64 {
 }
 
 func TestWhatAColumnShowsFollowsThePolicy(t *testing.T) {
-	direct, p := wardOf(t, "values_policy", `CALL tailor.represent('people', 'born', 'middle'); CALL tailor.represent('people', 'zip', margins => false);`)
+	direct, p := wardOf(t, "values_policy",
+		`CALL tailor.represent('people', 'born', 'middle'); `+
+			`CALL tailor.represent('people', 'zip', margins => false);`)
 	conn := connect(t, p.program("researcher"))
 	for _, row := range rowsOf(t, conn, `SELECT DISTINCT born, tailor.label(born) FROM people`) {
 		day, label, _ := strings.Cut(row, "|")
@@ -179,7 +204,8 @@ func TestWhatAColumnShowsFollowsThePolicy(t *testing.T) {
 			t.Errorf("zip %s under the label %s, without a margin", zip, label)
 		}
 	}
-	if n := one[int64](t, conn, `SELECT count(*) FROM research.tailor_margins WHERE column_name IN ('zip', 'born')`); n != 0 {
+	if n := one[int64](t, conn,
+		`SELECT count(*) FROM research.tailor_margins WHERE column_name IN ('zip', 'born')`); n != 0 {
 		t.Errorf("%d cells of margins that are not to be published", n)
 	}
 	for _, wrong := range []struct{ sql, code string }{
@@ -197,11 +223,15 @@ func TestWhatAColumnShowsFollowsThePolicy(t *testing.T) {
 // TestValuesStayAndAreExchangedWhereLabelsWiden refreshes a table, and makes its policy
 // stricter.
 func TestValuesStayAndAreExchangedWhereLabelsWiden(t *testing.T) {
-	direct, p := wardOf(t, "values_epochs", `ALTER TABLE people ADD token uuid DEFAULT gen_random_uuid(); CALL tailor.classify('people', 'token', 'non_sensitive');`)
+	direct, p := wardOf(t, "values_epochs",
+		`ALTER TABLE people ADD token uuid DEFAULT gen_random_uuid(); `+
+			`CALL tailor.classify('people', 'token', 'non_sensitive');`)
 	conn := connect(t, p.program("researcher"))
 	const all = "SELECT token, age, zip, born, weight, member FROM people ORDER BY token"
 	before := rowsOf(t, conn, all)
-	mustExec(t, direct, `INSERT INTO people SELECT 20000 + g, 40, '10071', '1980-01-01', 70, true, 'd1' FROM generate_series(1, 7) g`)
+	mustExec(t, direct,
+		`INSERT INTO people SELECT 20000 + g, 40, '10071', '1980-01-01', 70, true, 'd1' `+
+			`FROM generate_series(1, 7) g`)
 	mustExec(t, direct, `CALL tailor.refresh('people')`)
 	waitFor(t, func() bool {
 		config := conn.Config().Copy()
@@ -213,10 +243,13 @@ func TestValuesStayAndAreExchangedWhereLabelsWiden(t *testing.T) {
 		}
 		defer func() { _ = asks.Close(t.Context()) }()
 		_, err = asks.Exec(t.Context(), "SELECT age FROM people LIMIT 1", pgx.QueryExecModeSimpleProtocol)
-		return err == nil && strings.Contains(said, "7 newcomers are not shown yet") && strings.Contains(said, `"waiting":7`)
+		return err == nil && strings.Contains(said, "7 newcomers are not shown yet") &&
+			strings.Contains(said, `"waiting":7`)
 	})
 	mustExec(t, direct, `DELETE FROM people WHERE id > 20000`)
-	mustExec(t, direct, `INSERT INTO people SELECT 10000 + g, g % 90, '10071', date '1950-01-01' + g * 17, 70, true, 'd1' FROM generate_series(1, 400) g`)
+	mustExec(t, direct,
+		`INSERT INTO people SELECT 10000 + g, g % 90, '10071', date '1950-01-01' + g * 17, 70, true, `+
+			`'d1' FROM generate_series(1, 400) g`)
 	mustExec(t, direct, `CALL tailor.refresh('people')`)
 	waitFor(t, func() bool { return one[int64](t, conn, "SELECT count(*) FROM people") == 3400 })
 	after := make(map[string]bool)
@@ -231,29 +264,36 @@ func TestValuesStayAndAreExchangedWhereLabelsWiden(t *testing.T) {
 	if n := one[int64](t, conn, "SELECT count(DISTINCT cohort) FROM research.tailor_margins"); n != 2 {
 		t.Errorf("margins of %d cohorts, want 2", n)
 	}
-	const wide = "SELECT concat_ws('/', token, tailor.label(age)), age FROM people WHERE NOT tailor.exact(age) AND age IS NOT NULL"
+	const wide = "SELECT concat_ws('/', token, tailor.label(age)), age FROM people WHERE NOT " +
+		"tailor.exact(age) AND age IS NOT NULL"
 	earlier := make(map[string]string)
 	for _, row := range rowsOf(t, conn, wide) {
 		shown, age, _ := strings.Cut(row, "|")
 		earlier[shown] = age
 	}
-	mustExec(t, direct, `CALL tailor.protect('people', subject => 'id', k => 25); CALL tailor.activate('people')`)
+	mustExec(t, direct,
+		`CALL tailor.protect('people', subject => 'id', k => 25); CALL tailor.activate('people')`)
 	waitFor(t, func() bool {
-		rows, err := conn.Query(t.Context(), "SELECT min(subjects) FROM research.tailor_margins", pgx.QueryExecModeSimpleProtocol)
+		rows, err := conn.Query(t.Context(), "SELECT min(subjects) FROM research.tailor_margins",
+			pgx.QueryExecModeSimpleProtocol)
 		if err != nil {
 			return false
 		}
 		least, err := pgx.CollectOneRow(rows, pgx.RowTo[int64])
 		return err == nil && least >= 25
 	})
-	rows := rowsOf(t, conn, "SELECT age, (tailor.bounds(age))[1], (tailor.bounds(age))[2], zip, tailor.label(zip) FROM people")
+	rows := rowsOf(t, conn, "SELECT age, (tailor.bounds(age))[1], (tailor.bounds(age))[2], zip, "+
+		"tailor.label(zip) FROM people")
 	for _, row := range rows {
 		f := strings.Split(row, "|")
-		if f[0] != "" && (figure(f[0]) < figure(f[1]) || figure(f[0]) > figure(f[2])) || !strings.HasPrefix(f[3], strings.TrimRight(f[4], "*")) {
+		if f[0] != "" && (figure(f[0]) < figure(f[1]) || figure(f[0]) > figure(f[2])) ||
+			!strings.HasPrefix(f[3], strings.TrimRight(f[4], "*")) {
 			t.Errorf("a value is not of its label: %s", row)
 		}
 	}
-	if got := one[int64](t, conn, "SELECT sum(subjects) FROM research.tailor_margins WHERE column_name = 'age'"); got != 3400 || len(rows) != 3400 {
+	if got := one[int64](t, conn,
+		"SELECT sum(subjects) FROM research.tailor_margins WHERE column_name = 'age'"); got != 3400 ||
+		len(rows) != 3400 {
 		t.Errorf("margins of age count %d of %d people", got, len(rows))
 	}
 	// A value depends on the labels of its row in all columns, and on those of other rows:
@@ -273,8 +313,12 @@ func TestValuesStayAndAreExchangedWhereLabelsWiden(t *testing.T) {
 	}
 	// Where nothing but the label has become wider, values tell nothing of the one before:
 	// of a block, they are spread as those of all with its label are.
-	told := rowsOf(t, conn, `SELECT count(*) FROM (SELECT tailor.label(age) AS l, tailor.label(zip) AS z, tailor.label(born) AS b, tailor.label(weight) AS w,
-		tailor.label(member) AS m, min(age) AS least, max(age) AS most FROM people WHERE NOT tailor.exact(age) AND tailor.label(age) = '*' GROUP BY 1, 2, 3, 4, 5 HAVING count(*) > 24) q WHERE most - least < 15`)
+	told := rowsOf(t, conn,
+		`SELECT count(*) FROM (SELECT tailor.label(age) AS l, tailor.label(zip)
+			AS z, tailor.label(born) AS b, tailor.label(weight) AS w,
+		tailor.label(member) AS m, min(age) AS least, max(age) AS most FROM people
+		WHERE NOT tailor.exact(age) AND tailor.label(age) = '*' GROUP BY 1, 2, 3, 4, 5
+			HAVING count(*) > 24) q WHERE most - least < 15`)
 	if told[0] != "0" {
 		t.Errorf("in %s blocks whose ages may be anything the values are narrow", told[0])
 	}
@@ -295,11 +339,25 @@ func TestTerminalsShowLabelsAndProgramsGetValues(t *testing.T) {
 		{"pgcli", base + "application_name=pgcli", nil, true},
 		{"a program without a name", base, nil, false},
 		{"a program with a name", base + "application_name=R", nil, false},
-		{"a program that asks for labels", base + "options=-c%20tailor.representation%3Dlabel", nil, true},
-		{"psql that asks for values", base + "application_name=psql", []string{"SET tailor.representation = value"}, false},
+		{
+			"a program that asks for labels", base + "options=-c%20tailor.representation%3Dlabel",
+			nil, true,
+		},
+		{
+			"psql that asks for values", base + "application_name=psql",
+			[]string{"SET tailor.representation = value"},
+			false,
+		},
 		{"a program that takes another name", base, []string{"SET application_name = 'psql'"}, true},
-		{"after all is reset", base + "application_name=psql", []string{"SET tailor.representation = value", "RESET tailor.representation"}, true},
-		{"a terminal of this installation", strings.TrimSuffix(own.dsn(name), "psql") + "desk", nil, true},
+		{
+			"after all is reset", base + "application_name=psql",
+			[]string{"SET tailor.representation = value", "RESET tailor.representation"},
+			true,
+		},
+		{
+			"a terminal of this installation", strings.TrimSuffix(own.dsn(name), "psql") + "desk",
+			nil, true,
+		},
 		{"one that is none there", strings.TrimSuffix(own.dsn(name), "psql") + "pgcli", nil, false},
 	} {
 		conn := connect(t, c.dsn)
@@ -352,18 +410,24 @@ func TestNoticesSayWhatIsEstimated(t *testing.T) {
 		{"SELECT avg(age), max(cost) FROM patients WHERE age BETWEEN 20 AND 39", false},
 	} {
 		n := said(p.program("researcher"), c.sql)
-		if got := strings.Contains(n.Message, "an estimate places"); got != c.estimated || (n.Hint != "") != c.estimated {
+		if got := strings.Contains(n.Message, "an estimate places"); got != c.estimated ||
+			(n.Hint != "") != c.estimated {
 			t.Errorf("%s: %s, hint %q", c.sql, n.Message, n.Hint)
 		}
-		if !strings.HasPrefix(n.Detail, `[{"relation":"public.patients","min_block":`) || strings.Contains(n.Detail, `"estimated":true`) != c.estimated {
+		if !strings.HasPrefix(n.Detail, `[{"relation":"public.patients","min_block":`) ||
+			strings.Contains(n.Detail, `"estimated":true`) != c.estimated {
 			t.Errorf("%s: detail %s", c.sql, n.Detail)
 		}
 	}
 	// At a terminal the groups are those of labels, and the detail is left out.
-	if n := said(p.dsn("researcher"), "SELECT age, count(*) FROM patients GROUP BY age"); strings.Contains(n.Message, "estimate") || n.Detail != "" {
+	if n := said(p.dsn("researcher"),
+		"SELECT age, count(*) FROM patients GROUP BY age"); strings.Contains(n.Message, "estimate") ||
+		n.Detail != "" {
 		t.Errorf("to a terminal: %s, detail %q", n.Message, n.Detail)
 	}
-	if n := said(p.dsn("researcher"), "SELECT count(*) FROM patients WHERE age = 40"); !strings.Contains(n.Message, "of its rows by age") {
+	if n := said(p.dsn("researcher"),
+		"SELECT count(*) FROM patients WHERE age = 40"); !strings.Contains(n.Message,
+		"of its rows by age") {
 		t.Errorf("to a terminal: %s", n.Message)
 	}
 }
@@ -372,7 +436,9 @@ func TestNoticesSayWhatIsEstimated(t *testing.T) {
 // which row is whose, for more of an age in the value than its block's label tells:
 // within blocks the two must vary independently.
 func TestValuesTellNothingOfWhoseTheyAre(t *testing.T) {
-	direct, p := wardOf(t, "values_whose", `ALTER TABLE people ADD token uuid DEFAULT gen_random_uuid(); CALL tailor.classify('people', 'token', 'non_sensitive');`)
+	direct, p := wardOf(t, "values_whose",
+		`ALTER TABLE people ADD token uuid DEFAULT gen_random_uuid(); `+
+			`CALL tailor.classify('people', 'token', 'non_sensitive');`)
 	truth := make(map[string]float64)
 	for _, row := range rowsOf(t, direct, "SELECT token, age FROM people WHERE age IS NOT NULL") {
 		token, age, _ := strings.Cut(row, "|")
@@ -380,7 +446,9 @@ func TestValuesTellNothingOfWhoseTheyAre(t *testing.T) {
 	}
 	type pair struct{ value, truth float64 }
 	blocks := make(map[string][]pair)
-	for _, row := range rowsOf(t, connect(t, p.program("researcher")), `SELECT token, age, concat_ws('/', tailor.label(age), tailor.label(zip), tailor.label(born), tailor.label(weight), tailor.label(member))
+	for _, row := range rowsOf(t, connect(t, p.program("researcher")),
+		`SELECT token, age, concat_ws('/', tailor.label(age), tailor.label(zip), tailor.label(born),
+			tailor.label(weight), tailor.label(member))
 		FROM people WHERE NOT tailor.exact(age) AND age IS NOT NULL`) {
 		f := strings.Split(row, "|")
 		if age, known := truth[f[0]]; known {
@@ -404,6 +472,7 @@ func TestValuesTellNothingOfWhoseTheyAre(t *testing.T) {
 		}
 	}
 	if z := together / math.Sqrt(spread); math.Abs(z) > 4.5 || pairs < 1000 {
-		t.Errorf("of %d people in %d blocks, values and ages go together by %.1f standard deviations", pairs, len(blocks), z)
+		t.Errorf("of %d people in %d blocks, values and ages go together by %.1f standard deviations",
+			pairs, len(blocks), z)
 	}
 }

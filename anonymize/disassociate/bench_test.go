@@ -19,7 +19,10 @@ func BenchmarkDisassociate(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, records := range []int{2500, 5000, 10000, 25000, 58302} {
-		for _, refine := range []disassociate.Refinement{disassociate.RefineScoped, disassociate.RefineJoint} {
+		for _, refine := range []disassociate.Refinement{
+			disassociate.RefineScoped,
+			disassociate.RefineJoint,
+		} {
 			b.Run(fmt.Sprintf("records=%d/%s", records, refine), func(b *testing.B) {
 				d, err := setdata.Head(all, records)
 				if err != nil {
@@ -37,7 +40,10 @@ func BenchmarkLargeDomain(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, refine := range []disassociate.Refinement{disassociate.RefineScoped, disassociate.RefineJoint} {
+	for _, refine := range []disassociate.Refinement{
+		disassociate.RefineScoped,
+		disassociate.RefineJoint,
+	} {
 		b.Run(refine.String(), func(b *testing.B) {
 			b.ReportMetric(float64(len(d.Codes())), "codes")
 			benchmarkRun(b, d, disassociate.Default(5, 2), refine)
@@ -45,11 +51,14 @@ func BenchmarkLargeDomain(b *testing.B) {
 	}
 }
 
-func benchmarkRun(b *testing.B, d *disassociate.Dataset, cfg disassociate.Config, refine disassociate.Refinement) {
+func benchmarkRun(
+	b *testing.B, d *disassociate.Dataset, cfg disassociate.Config, refine disassociate.Refinement,
+) {
 	cfg.Refine = refine
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := disassociate.Disassociate(b.Context(), d, cfg, rand.New(rand.NewPCG(1, 2)), nil); err != nil {
+		if _, err := disassociate.Disassociate(b.Context(), d, cfg, rand.New(rand.NewPCG(1, 2)),
+			nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -103,7 +103,8 @@ func (c *Config) Validate() error {
 		faults = append(faults, errors.New("sensitive codes need a diversity of at least 2"))
 	}
 	if c.MaxCluster < 2*c.minCluster() {
-		faults = append(faults, fmt.Errorf("max cluster size must be at least %d, twice k and the diversity", 2*c.minCluster()))
+		faults = append(faults, fmt.Errorf("max cluster size must be at least %d, twice k and the "+
+			"diversity", 2*c.minCluster()))
 	}
 	if c.Refine < RefineNone || c.Refine > RefineScoped {
 		faults = append(faults, errors.New("refinement must be none, joint or scoped"))

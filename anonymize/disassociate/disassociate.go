@@ -45,7 +45,9 @@ type Result struct {
 //
 // Cost: near linear in the number of codes in all records. Memory: a few times
 // that of the data set.
-func Disassociate(ctx context.Context, d *Dataset, cfg Config, rng *rand.Rand, progress Progress) (*Result, error) {
+func Disassociate(
+	ctx context.Context, d *Dataset, cfg Config, rng *rand.Rand, progress Progress,
+) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -85,11 +87,16 @@ func Disassociate(ctx context.Context, d *Dataset, cfg Config, rng *rand.Rand, p
 }
 
 // partition makes clusters and cuts them: HORPART and VERPART.
-func partition(ctx context.Context, d *Dataset, cfg *Config, r *roles, progress Progress) ([]cluster, error) {
+func partition(
+	ctx context.Context, d *Dataset, cfg *Config, r *roles, progress Progress,
+) ([]cluster, error) {
 	records := make([]int32, 0, d.Len())
 	var ends []int
-	for h, groups := newHorizontal(d, r, cfg.MaxCluster), cfg.groups(d); len(groups) > 0; groups = groups[1:] {
-		found, err := h.part(ctx, groups[0], func(done int) { progress(Clustering, len(records)+done, d.Len()) })
+	for h, groups := newHorizontal(d, r, cfg.MaxCluster),
+		cfg.groups(d); len(groups) > 0; groups = groups[1:] {
+		found, err := h.part(ctx, groups[0], func(done int) {
+			progress(Clustering, len(records)+done, d.Len())
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -115,12 +122,18 @@ func partition(ctx context.Context, d *Dataset, cfg *Config, r *roles, progress 
 }
 
 // refine moves codes from item chunks to shared chunks.
-func refine(ctx context.Context, d *Dataset, cfg *Config, r *roles, clusters []cluster, progress Progress) ([]shared, error) {
+func refine(
+	ctx context.Context, d *Dataset, cfg *Config, r *roles, clusters []cluster, progress Progress,
+) ([]shared, error) {
 	switch cfg.Refine {
 	case RefineJoint:
-		return refineJoint(ctx, d, cfg, r, clusters, func(done int) { progress(Refining, done, len(clusters)) })
+		return refineJoint(ctx, d, cfg, r, clusters, func(done int) {
+			progress(Refining, done, len(clusters))
+		})
 	case RefineScoped:
-		return refineScoped(ctx, cfg, r, clusters, func(done int) { progress(Refining, done, len(d.codes)) })
+		return refineScoped(ctx, cfg, r, clusters, func(done int) {
+			progress(Refining, done, len(d.codes))
+		})
 	}
 	return nil, nil
 }
@@ -128,7 +141,8 @@ func refine(ctx context.Context, d *Dataset, cfg *Config, r *roles, clusters []c
 // promise is what the form says of itself.
 func promise(cfg *Config, r *roles) published.Promise {
 	p := published.Promise{
-		K: cfg.K, M: cfg.M, Diversity: cfg.Diversity, StrictDiversity: cfg.StrictDiversity, MayBeEmpty: cfg.MayBeEmpty,
+		K: cfg.K, M: cfg.M, Diversity: cfg.Diversity, StrictDiversity: cfg.StrictDiversity,
+		MayBeEmpty: cfg.MayBeEmpty,
 	}
 	for it, sensitive := range r.sensitive {
 		if sensitive {

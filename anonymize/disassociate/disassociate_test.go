@@ -64,7 +64,10 @@ func synthetic(t testing.TB, records, codes int) *disassociate.Dataset {
 
 func TestTheResultDependsOnDataConfigurationAndSeedOnly(t *testing.T) {
 	d := synthetic(t, 3000, 200)
-	for _, refine := range []disassociate.Refinement{disassociate.RefineJoint, disassociate.RefineScoped} {
+	for _, refine := range []disassociate.Refinement{
+		disassociate.RefineJoint,
+		disassociate.RefineScoped,
+	} {
 		cfg := disassociate.Default(4, 2)
 		cfg.Refine = refine
 		many := run(t, d, cfg)
@@ -189,12 +192,14 @@ func TestFewerThanKRecordsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := disassociate.Disassociate(t.Context(), b.Dataset(), disassociate.Default(5, 2), rand.New(rand.NewPCG(1, 2)), nil)
+	_, err := disassociate.Disassociate(t.Context(), b.Dataset(), disassociate.Default(5, 2),
+		rand.New(rand.NewPCG(1, 2)), nil)
 	var few *disassociate.TooFewError
 	if !errors.As(err, &few) || few.Records != 4 || few.Needed != 5 {
 		t.Errorf("got %v", err)
 	}
-	_, err = disassociate.Disassociate(t.Context(), new(disassociate.Builder).Dataset(), disassociate.Default(2, 1), rand.New(rand.NewPCG(1, 2)), nil)
+	_, err = disassociate.Disassociate(t.Context(), new(disassociate.Builder).Dataset(),
+		disassociate.Default(2, 1), rand.New(rand.NewPCG(1, 2)), nil)
 	if !errors.As(err, &few) {
 		t.Errorf("no records at all: %v", err)
 	}
@@ -208,7 +213,8 @@ func TestCancelStopsEveryStage(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		reached := false
-		_, err := disassociate.Disassociate(ctx, d, disassociate.Default(3, 2), rand.New(rand.NewPCG(1, 2)),
+		_, err := disassociate.Disassociate(ctx, d, disassociate.Default(3, 2),
+			rand.New(rand.NewPCG(1, 2)),
 			func(s disassociate.Stage, done, total int) {
 				if done > total {
 					t.Errorf("%s: %d of %d", s, done, total)
@@ -231,7 +237,10 @@ func TestAFaultyConfigurationIsRefusedWithEveryFault(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, fault := range []string{"k must", "m must", "diversity must", "sensitive codes need", "refinement must"} {
+	for _, fault := range []string{
+		"k must", "m must", "diversity must", "sensitive codes need",
+		"refinement must",
+	} {
 		if !strings.Contains(err.Error(), fault) {
 			t.Errorf("%q does not mention %q", err, fault)
 		}
@@ -299,7 +308,8 @@ func TestASearchEndsWhereNothingRareCanBeLeft(t *testing.T) {
 		}
 	}
 	form := run(t, b.Dataset(), disassociate.Default(25, 8)).Form
-	if len(form.Clusters) != 1 || len(form.Clusters[0].Record) != 1 || len(form.Clusters[0].Record[0].Codes) != 49 {
+	if len(form.Clusters) != 1 || len(form.Clusters[0].Record) != 1 ||
+		len(form.Clusters[0].Record[0].Codes) != 49 {
 		t.Errorf("want one chunk of 49 codes in one cluster, got %d clusters", len(form.Clusters))
 	}
 }

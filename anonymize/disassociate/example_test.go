@@ -63,7 +63,8 @@ func readExample(t testing.TB) (*paperExample, *disassociate.Dataset, disassocia
 	}
 	cfg := disassociate.Default(3, 2)
 	for _, name := range []string{"u1", "u2", "u3", "u4", "u5"} {
-		cfg.Constraints = append(cfg.Constraints, disassociate.Constraint{Name: name, Codes: ex.Constraints[name]})
+		cfg.Constraints = append(cfg.Constraints,
+			disassociate.Constraint{Name: name, Codes: ex.Constraints[name]})
 	}
 	return &ex, b.Dataset(), cfg
 }
@@ -143,7 +144,8 @@ func TestWorkedExampleIsRefinedAsInThePaper(t *testing.T) {
 	}
 	p1 := res.ClusterOf[0]
 	wantItems(t, "P1 item chunk", res.Form, res.Form.Clusters[p1].Items, ex.Refining.ItemChunks["P1"])
-	wantItems(t, "P2 item chunk", res.Form, res.Form.Clusters[1-p1].Items, ex.Refining.ItemChunks["P2"])
+	wantItems(t, "P2 item chunk", res.Form, res.Form.Clusters[1-p1].Items,
+		ex.Refining.ItemChunks["P2"])
 }
 
 func TestWorkedExampleRefinedByScopeSharesEachCodeAlone(t *testing.T) {
@@ -179,7 +181,9 @@ func wantItems(t *testing.T, what string, f *published.Form, got []published.Ite
 }
 
 // wantChunk compares codes and the multiset of sub-records.
-func wantChunk(t *testing.T, what string, f *published.Form, got *published.Chunk, want paperChunk) {
+func wantChunk(
+	t *testing.T, what string, f *published.Form, got *published.Chunk, want paperChunk,
+) {
 	t.Helper()
 	wantItems(t, what+" codes", f, got.Codes, want.Codes)
 	var expanded [][]string

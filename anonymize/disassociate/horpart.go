@@ -66,9 +66,9 @@ func newHorizontal(d *Dataset, r *roles, limit int) *horizontal {
 	return h
 }
 
-// part groups records of the data set. A part smaller than limit is a leaf; another is split into the records with and without its most frequent
-// code. A code of the constraint of the last split comes first, then a code of
-// any constraint, then any code; sensitive codes do not count.
+// part groups records of the data set. A part smaller than limit is a leaf; another is split into
+// the records with and without its most frequent code. A code of the constraint of the last split
+// comes first, then a code of any constraint, then any code; sensitive codes do not count.
 //
 // Departure: the records without the code keep the codes that their part
 // ignores. The paper's example passes an empty set there, where it was empty
@@ -76,7 +76,9 @@ func newHorizontal(d *Dataset, r *roles, limit int) *horizontal {
 //
 // Cost: each level of nesting reads the codes of its records a few times, so
 // O(codes × depth), plus a logarithmic factor for the queue.
-func (h *horizontal) part(ctx context.Context, records []int32, progress func(done int)) (*leaves, error) {
+func (h *horizontal) part(
+	ctx context.Context, records []int32, progress func(done int),
+) (*leaves, error) {
 	h.out = leaves{records: h.out.records[:0], ends: h.out.ends[:0]}
 	if len(records) < h.limit {
 		h.out.add(records)

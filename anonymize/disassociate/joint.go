@@ -37,7 +37,10 @@ type joining struct {
 // be below their share of the item chunks) always holds, as the clusters are
 // disjoint and each code of an item chunk occurs at least once: it is not
 // computed.
-func refineJoint(ctx context.Context, d *Dataset, cfg *Config, r *roles, clusters []cluster, progress func(done int)) ([]shared, error) {
+func refineJoint(
+	ctx context.Context, d *Dataset, cfg *Config, r *roles, clusters []cluster,
+	progress func(done int),
+) ([]shared, error) {
 	j := &joining{
 		data: d, cfg: cfg, roles: r, clusters: clusters, vertical: newVertical(cfg, r),
 		support: make([]int, len(d.codes)), itemSets: make([]int, len(d.codes)),

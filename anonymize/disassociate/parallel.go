@@ -15,7 +15,9 @@ const batch = 64
 // fixed; results that are stored by i do not depend on it. It stops between
 // batches when ctx ends and returns its error. progress is called with the
 // number of calls done, never twice at once.
-func forEach[W any](ctx context.Context, n int, newWorker func() W, work func(W, int), progress func(done int)) error {
+func forEach[W any](ctx context.Context, n int, newWorker func() W, work func(W, int),
+	progress func(done int),
+) error {
 	workers := min(runtime.GOMAXPROCS(0), (n+batch-1)/batch)
 	var next atomic.Int64
 	var reporting sync.Mutex

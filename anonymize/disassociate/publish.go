@@ -12,7 +12,8 @@ import (
 // publish makes the published form of clusters and shared chunks, clusters in
 // random order, and says which cluster of the form each record is in. What is
 // in the form depends on the order of the records in no other way.
-func publish(ctx context.Context, d *Dataset, promise published.Promise, clusters []cluster, chunks []shared,
+func publish(ctx context.Context, d *Dataset, promise published.Promise, clusters []cluster,
+	chunks []shared,
 	rng *rand.Rand, progress func(done int),
 ) (*published.Form, []int32, error) {
 	f := &published.Form{
@@ -107,7 +108,9 @@ func newProjector(d *Dataset, chunks []shared) *projector {
 }
 
 // cluster publishes one cluster and returns what it has in shared chunks.
-func (w *projector) cluster(c *cluster, sharedChunks []int32) (out published.Cluster, loose []entry) {
+func (w *projector) cluster(
+	c *cluster, sharedChunks []int32,
+) (out published.Cluster, loose []entry) {
 	w.placeCodes(c, sharedChunks)
 	w.own = w.own[:0]
 	for _, r := range c.records {
@@ -132,7 +135,9 @@ func (w *projector) cluster(c *cluster, sharedChunks []int32) (out published.Clu
 		out.Record = append(out.Record, w.histogram(rest[:n], codes, len(c.records)))
 		rest = rest[n:]
 	}
-	slices.SortFunc(out.Record, func(a, b published.Chunk) int { return cmp.Compare(a.Codes[0], b.Codes[0]) })
+	slices.SortFunc(out.Record, func(a, b published.Chunk) int {
+		return cmp.Compare(a.Codes[0], b.Codes[0])
+	})
 	w.clearPlaces(c, sharedChunks)
 	return out, loose
 }
@@ -163,7 +168,9 @@ func (w *projector) clearPlaces(c *cluster, sharedChunks []int32) {
 	}
 }
 
-func (w *projector) shared(s *shared, entries []entry, clusters []cluster, position []int32) published.SharedChunk {
+func (w *projector) shared(
+	s *shared, entries []entry, clusters []cluster, position []int32,
+) published.SharedChunk {
 	out := published.SharedChunk{Scope: make([]int32, len(s.scope))}
 	slots := 0
 	for i, p := range s.scope {

@@ -28,7 +28,9 @@ type holding struct {
 // Codes of few item chunks go first: a code that must stay where it is then is
 // a frequent one, whose count suffers least from not being counted once.
 // Cost: linear in the item chunks.
-func refineScoped(ctx context.Context, cfg *Config, r *roles, clusters []cluster, progress func(done int)) ([]shared, error) {
+func refineScoped(
+	ctx context.Context, cfg *Config, r *roles, clusters []cluster, progress func(done int),
+) ([]shared, error) {
 	holdings := make([][]holding, len(r.constraint))
 	left := make([]int, len(clusters))
 	var codes []Item

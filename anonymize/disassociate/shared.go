@@ -15,7 +15,8 @@ type shared struct {
 // hold does not help, as it may belong to another cluster. Where records may be empty,
 // any may.
 func (c *cluster) mayLeave(left int, cfg *Config) bool {
-	return left > 1 || cfg.MayBeEmpty || emptyRuleHolds(len(c.records), c.nonEmpty, len(c.chunks), cfg.K, cfg.M)
+	return left > 1 || cfg.MayBeEmpty ||
+		emptyRuleHolds(len(c.records), c.nonEmpty, len(c.chunks), cfg.K, cfg.M)
 }
 
 // removeItems takes codes, ascending, out of the item chunk.

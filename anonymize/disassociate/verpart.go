@@ -54,7 +54,8 @@ func (v *vertical) cut(d *Dataset, records []int32) cluster {
 	}
 	chunks := v.chunks(frequent)
 	c.nonEmpty = v.nonEmpty(chunks)
-	if len(rare) == 0 && !v.mayBeEmpty && !emptyRuleHolds(len(records), c.nonEmpty, len(chunks), v.k, v.m) {
+	if len(rare) == 0 && !v.mayBeEmpty &&
+		!emptyRuleHolds(len(records), c.nonEmpty, len(chunks), v.k, v.m) {
 		var moved int32
 		chunks, moved = v.dropLeastFrequent(chunks)
 		rare = append(rare, moved)
@@ -63,7 +64,9 @@ func (v *vertical) cut(d *Dataset, records []int32) cluster {
 	for _, chunk := range chunks {
 		c.chunks = append(c.chunks, v.itemsOf(chunk))
 	}
-	slices.SortFunc(rare, func(x, y int32) int { return cmp.Compare(v.cols.items[x], v.cols.items[y]) })
+	slices.SortFunc(rare, func(x, y int32) int {
+		return cmp.Compare(v.cols.items[x], v.cols.items[y])
+	})
 	c.items = v.itemsOf(rare)
 	c.support = make([]int32, len(rare))
 	for i, col := range rare {

@@ -53,7 +53,8 @@ func Dimensions(qids []Recoded, sensitive []anonymize.SensitiveAttribute) ([]Dim
 	release := &anonymize.Release{Sensitive: sensitive}
 	removed := 0.0
 	for _, q := range qids {
-		release.QuasiIdentifiers = append(release.QuasiIdentifiers, anonymize.ReleasedColumn{Name: q.Name, Cells: q.Before})
+		release.QuasiIdentifiers = append(release.QuasiIdentifiers,
+			anonymize.ReleasedColumn{Name: q.Name, Cells: q.Before})
 		removed += entropy(q.Before, make([]string, len(q.Before)))
 	}
 	before, err := anonymize.Assess(release)
@@ -74,13 +75,15 @@ func Dimensions(qids []Recoded, sensitive []anonymize.SensitiveAttribute) ([]Dim
 		nats += entropy(q.Before, q.After)
 		d := Dimension{
 			KBefore: before.Classes.Smallest, K: now.Classes.Smallest,
-			PrivacyGain: now.Classes.Smallest - before.Classes.Smallest, Classes: now.Classes.Count, Nats: nats,
+			PrivacyGain: now.Classes.Smallest - before.Classes.Smallest, Classes: now.Classes.Count,
+			Nats: nats,
 		}
 		for _, done := range qids[:i+1] {
 			d.DeIdentified = append(d.DeIdentified, done.Name)
 		}
 		for s := range sensitive {
-			d.LBefore, d.L = append(d.LBefore, before.Sensitive[s].DistinctL), append(d.L, now.Sensitive[s].DistinctL)
+			d.LBefore, d.L = append(d.LBefore, before.Sensitive[s].DistinctL),
+				append(d.L, now.Sensitive[s].DistinctL)
 			d.TBefore, d.T = append(d.TBefore, before.Sensitive[s].T), append(d.T, now.Sensitive[s].T)
 		}
 		if removed > 0 { // columns of one value have nothing to lose
@@ -121,7 +124,8 @@ func Choose(dimensions []Dimension) int {
 		if d.K < 2 {
 			continue
 		}
-		if best < 0 || (d.PrivacyGain >= dimensions[best].PrivacyGain && d.Inverse >= dimensions[best].Inverse) {
+		if best < 0 || (d.PrivacyGain >= dimensions[best].PrivacyGain &&
+			d.Inverse >= dimensions[best].Inverse) {
 			best = i
 		}
 	}

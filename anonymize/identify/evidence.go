@@ -102,7 +102,10 @@ func gather(values []string, withMissing bool) Evidence {
 	if withMissing {
 		values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == Missing })
 	}
-	e := Evidence{Values: len(values), Looked: len(values), Shapes: shapesOf(values), MinLength: math.MaxInt}
+	e := Evidence{
+		Values: len(values), Looked: len(values), Shapes: shapesOf(values),
+		MinLength: math.MaxInt,
+	}
 	for _, v := range values {
 		n := utf8.RuneCountInString(v)
 		e.MinLength, e.MaxLength = min(e.MinLength, n), max(e.MaxLength, n)

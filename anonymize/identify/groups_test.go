@@ -22,7 +22,8 @@ func grouped(least, named int, cells ...[]string) *identify.Grouping {
 
 func TestTextsWithAnOrderAreGroupedAlongIt(t *testing.T) {
 	for claim, order := range map[string][]string{
-		"schooling":  strings.Fields("Preschool 1st-4th 5th-6th 7th-8th 9th HS-grad Some-college Bachelors Masters Doctorate"),
+		"schooling": strings.Fields("Preschool 1st-4th 5th-6th 7th-8th 9th HS-grad Some-college " +
+			"Bachelors Masters Doctorate"),
 		"severity":   strings.Fields("none mild moderate severe critical"),
 		"frequency":  {"never", "rarely", "sometimes", "often", "always"},
 		"sizes":      strings.Fields("XS S M L XL"),
@@ -56,7 +57,10 @@ func TestTextsWithAnOrderAreGroupedAlongIt(t *testing.T) {
 		}
 	}
 	for claim, values := range map[string][]string{
-		"colours": {"red", "green", "blue", "grey"}, "two that mean the same": {"low", "medium", "moderate", "high"},
+		"colours": {"red", "green", "blue", "grey"}, "two that mean the same": {
+			"low", "medium",
+			"moderate", "high",
+		},
 		"words and others": {"low", "medium", "high", "blue"}, "codes": {"A1", "B2", "C3", "D4"},
 	} {
 		if g := grouped(1, 1, repeated(50, values...)); g == nil || g.Ordered {
@@ -90,14 +94,17 @@ func TestPlacesAreGroupedByTheirRegionsAndAllAreListed(t *testing.T) {
 		"x", "United-States", "England", "Hong Kong", "Viet-Nam", "Cote d'Ivoire", "Atlantis",
 	)
 	for value, groups := range map[string]string{
-		"United-States": "Northern America, Americas", "England": "Northern Europe, Europe", "Atlantis": "other, other",
-		"Viet-Nam": "South-eastern Asia, Asia", "Cote d'Ivoire": "Western Africa, Africa", "Germany": "Western Europe, Europe",
+		"United-States": "Northern America, Americas", "England": "Northern Europe, Europe",
+		"Atlantis": "other, other",
+		"Viet-Nam": "South-eastern Asia, Asia", "Cote d'Ivoire": "Western Africa, Africa",
+		"Germany": "Western Europe, Europe",
 	} {
 		if got := strings.Join(find(names, value), ", "); got != groups {
 			t.Errorf("%s is in %s", value, got)
 		}
 	}
-	if codes := propose("x", "DEU", "FRA", "ITA", "USA", "CHN"); find(codes, "BRA")[0] != "South America" {
+	if codes := propose("x", "DEU", "FRA", "ITA", "USA", "CHN"); find(codes,
+		"BRA")[0] != "South America" {
 		t.Error("Brazil's code is elsewhere")
 	}
 	both := []string{"CA", "DE", "IN", "AL", "GA", "MD"}

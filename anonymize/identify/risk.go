@@ -112,7 +112,8 @@ func DefaultThresholds() Thresholds { return Thresholds{Alpha: 25, Beta: 1} }
 // Validate fails unless 0 < Beta < Alpha <= 100.
 func (t Thresholds) Validate() error {
 	if !(t.Beta > 0 && t.Beta < t.Alpha && t.Alpha <= 100) {
-		return fmt.Errorf("thresholds must be 0 < beta < alpha <= 100, not alpha %g and beta %g", t.Alpha, t.Beta)
+		return fmt.Errorf("thresholds must be 0 < beta < alpha <= 100, not alpha %g and beta %g", t.Alpha,
+			t.Beta)
 	}
 	return nil
 }
@@ -146,5 +147,7 @@ func ByRisk(columns []*Column) {
 }
 
 // Caveat is what every report has to say of the method.
-const Caveat = "The thresholds alpha and beta are arbitrary, and that an attribute is sensitive because its values are rare is doubtful: " +
-	"a rare value makes a person recognizable, whatever it says. Take the classes as questions to whoever knows the data."
+const Caveat = "The thresholds alpha and beta are arbitrary, and that an attribute is sensitive " +
+	"because its values are rare is doubtful: " +
+	"a rare value makes a person recognizable, whatever it says. Take the classes as questions to " +
+	"whoever knows the data."

@@ -33,19 +33,27 @@ var words = []struct {
 	names []string
 }{
 	{DirectIdentifier, []string{
-		"name", "surname", "lastname", "firstname", "forename", "fullname", "maiden", "email", "mail", "phone", "telephone",
-		"mobile", "fax", "ssn", "social_security", "passport", "iban", "mrn", "medical_record", "address", "street", "license",
-		"licence", "account", "username", "login", "ip", "url", "photo", "fingerprint", "nhs", "insurance_number", "national_id",
+		"name", "surname", "lastname", "firstname", "forename", "fullname", "maiden", "email", "mail",
+		"phone", "telephone",
+		"mobile", "fax", "ssn", "social_security", "passport", "iban", "mrn", "medical_record", "address",
+		"street", "license",
+		"licence", "account", "username", "login", "ip", "url", "photo", "fingerprint", "nhs",
+		"insurance_number", "national_id",
 	}},
 	{QuasiIdentifier, []string{
-		"zip", "zipcode", "zip_code", "postal", "postcode", "plz", "birth", "birthday", "birthdate", "dob", "age", "sex", "gender",
-		"race", "ethnicity", "ethnic", "marital", "marital_status", "education", "occupation", "profession", "job", "nationality",
-		"citizenship", "country", "state", "county", "city", "town", "region", "district", "height", "weight", "language",
+		"zip", "zipcode", "zip_code", "postal", "postcode", "plz", "birth", "birthday", "birthdate",
+		"dob", "age", "sex", "gender",
+		"race", "ethnicity", "ethnic", "marital", "marital_status", "education", "occupation",
+		"profession", "job", "nationality",
+		"citizenship", "country", "state", "county", "city", "town", "region", "district", "height",
+		"weight", "language",
 		"admission_date", "discharge_date", "death",
 	}},
 	{Sensitive, []string{
-		"diagnosis", "diagnoses", "disease", "icd", "icd9", "icd10", "condition", "hiv", "salary", "income", "wage", "religion",
-		"medication", "drug", "drugs", "prescription", "treatment", "therapy", "outcome", "comorbidity", "comorbidities",
+		"diagnosis", "diagnoses", "disease", "icd", "icd9", "icd10", "condition", "hiv", "salary",
+		"income", "wage", "religion",
+		"medication", "drug", "drugs", "prescription", "treatment", "therapy", "outcome", "comorbidity",
+		"comorbidities",
 		"symptom", "symptoms", "test_result",
 	}},
 }
@@ -87,12 +95,16 @@ func (c *Column) Suggest(t Thresholds, direct bool) Suggestion {
 	case c.Key:
 		return Suggestion{DirectIdentifier, "key of the table", High, "a table without this key"}
 	case slices.Contains(addressTypes, c.BaseType()):
-		return Suggestion{DirectIdentifier, "its type is one of addresses of machines", High, "another type"}
+		return Suggestion{
+			DirectIdentifier, "its type is one of addresses of machines", High,
+			"another type",
+		}
 	case c.BaseType() == "uuid":
 		return Suggestion{DirectIdentifier, "its type is one of identifiers", High, "another type"}
 	case c.Excluded():
 		return Suggestion{
-			Unclassified, fmt.Sprintf("more than %d %% of its values are missing", MissingLimit), High, "fewer missing values",
+			Unclassified, fmt.Sprintf("more than %d %% of its values are missing", MissingLimit), High,
+			"fewer missing values",
 		}
 	}
 	if s, known := c.byContent(); known {
@@ -107,17 +119,28 @@ func (c *Column) Suggest(t Thresholds, direct bool) Suggestion {
 	switch {
 	case named == DirectIdentifier:
 		return Suggestion{DirectIdentifier, says, Medium, otherWord}
-	case c.unique() && !c.measured() && named == Unclassified && (content == nil || content.class != QuasiIdentifier):
-		return Suggestion{DirectIdentifier, "nearly every row has a value of its own", Medium, "values that several rows share"}
+	case c.unique() && !c.measured() && named == Unclassified &&
+		(content == nil || content.class != QuasiIdentifier):
+		return Suggestion{
+			DirectIdentifier, "nearly every row has a value of its own", Medium,
+			"values that several rows share",
+		}
 	case c.serial() && named == Unclassified:
-		return Suggestion{DirectIdentifier, "it numbers the rows one by one", Medium, "numbers with gaps, or that several rows share"}
+		return Suggestion{
+			DirectIdentifier, "it numbers the rows one by one", Medium,
+			"numbers with gaps, or that several rows share",
+		}
 	case named == QuasiIdentifier:
 		return Suggestion{QuasiIdentifier, says, Medium, otherWord}
 	case content != nil && content.class != DirectIdentifier:
-		return Suggestion{content.class, "its values are " + string(content.name), content.confidence(), otherValues}
+		return Suggestion{
+			content.class, "its values are " + string(content.name), content.confidence(),
+			otherValues,
+		}
 	case named == Sensitive && c.unique():
 		return Suggestion{
-			QuasiIdentifier, says + ", but nearly every row has a value of its own, by which it is recognized", Low, "ranges in place of values",
+			QuasiIdentifier, says + ", but nearly every row has a value of its own, by which it is " +
+				"recognized", Low, "ranges in place of values",
 		}
 	case named == Sensitive:
 		return Suggestion{Sensitive, says, Medium, otherWord}
@@ -144,14 +167,18 @@ func (c *Column) byContent() (Suggestion, bool) {
 	content := e.content()
 	switch {
 	case content != nil && content.class == DirectIdentifier && (content.checked || !c.measured()):
-		return Suggestion{DirectIdentifier, "its values are " + string(content.name), content.confidence(), otherValues}, true
+		return Suggestion{
+			DirectIdentifier, "its values are " + string(content.name),
+			content.confidence(), otherValues,
+		}, true
 	case e.Values >= 5 && 2*e.Prose >= e.Examined && e.Examined > 0:
 		return Suggestion{
 			Unclassified, "free text, in which names and events hide", High, "codes in place of sentences",
 		}, true
 	case e.Values >= 10 && 10*e.WrittenNames >= 8*e.Examined && 5*e.KnownNames >= e.Examined:
 		return Suggestion{
-			DirectIdentifier, "its values look like names of people", Medium, "values without frequent given names and surnames",
+			DirectIdentifier, "its values look like names of people", Medium,
+			"values without frequent given names and surnames",
 		}, true
 	}
 	return Suggestion{}, false
@@ -162,7 +189,8 @@ func (c *Column) unknown(t Thresholds) Suggestion {
 	s := Suggestion{QuasiIdentifier, "", Low, somebody}
 	switch c.ClassByRisk(t) {
 	case Sensitive:
-		s.Reason = "its risk rate is above alpha: rare values make people recognizable, and sensitive columns are shown as they are"
+		s.Reason = "its risk rate is above alpha: rare values make people recognizable, and sensitive " +
+			"columns are shown as they are"
 	case QuasiIdentifier:
 		s.Reason = "its risk rate is between beta and alpha"
 	default:
@@ -170,7 +198,8 @@ func (c *Column) unknown(t Thresholds) Suggestion {
 	}
 	if len(c.Company) > 0 {
 		s.Confidence = Medium
-		s.Reason += fmt.Sprintf("; with %s it singles out %.1f %% of the rows", strings.Join(c.Company, ", "), c.SinglesOut)
+		s.Reason += fmt.Sprintf("; with %s it singles out %.1f %% of the rows", strings.Join(c.Company,
+			", "), c.SinglesOut)
 	}
 	return s
 }
@@ -197,8 +226,12 @@ func (k *kind) confidence() Confidence {
 // measured says that values are quantities, which are often unique and say
 // nothing by themselves.
 func (c *Column) measured() bool {
-	numeric := []string{"smallint", "integer", "bigint", "real", "double precision", "numeric", "money"}
+	numeric := []string{
+		"smallint", "integer", "bigint", "real", "double precision", "numeric",
+		"money",
+	}
 	base := c.BaseType()
-	return slices.Contains(numeric, base) || base == "date" || strings.HasPrefix(base, "time") || base == "interval" ||
+	return slices.Contains(numeric, base) || base == "date" || strings.HasPrefix(base, "time") ||
+		base == "interval" ||
 		(c.Type == "" && (c.Evidence.All(Number) || c.Evidence.All(Day)))
 }

@@ -122,9 +122,11 @@ func TestRiskRatesAndClassesAreThoseOfAppendix9(t *testing.T) {
 					t.Fatalf("no expectation for %s", column)
 				}
 				if c.RiskPercent() != figures.Risk || c.Distinct != figures.Distinct {
-					t.Errorf("%s: risk rate %v %%, %d values; want %v, %d", column, c.RiskPercent(), c.Distinct, figures.Risk, figures.Distinct)
+					t.Errorf("%s: risk rate %v %%, %d values; want %v, %d", column, c.RiskPercent(), c.Distinct,
+						figures.Risk, figures.Distinct)
 				}
-				if got := 100 * c.GDistinct / float64(c.Distinct); math.Abs(got-figures.Unrounded) > 1e-9*figures.Unrounded {
+				if got := 100 * c.GDistinct / float64(c.Distinct); math.Abs(
+					got-figures.Unrounded) > 1e-9*figures.Unrounded {
 					t.Errorf("%s: unrounded risk rate %v, want %v", column, got, figures.Unrounded)
 				}
 				if got := abbreviations[c.ClassByRisk(thresholds)]; got != figures.Class {
@@ -155,11 +157,15 @@ func TestDimensionsAreThoseOfTheThesisWithItsCorrections(t *testing.T) {
 			var qids []identify.Recoded
 			for i, column := range want.QIDs {
 				after := sheet(t, folder+want.Dimensions[i].File)
-				qids = append(qids, identify.Recoded{Name: column, Before: cells(t, original, column), After: cells(t, after, column)})
+				qids = append(qids, identify.Recoded{
+					Name: column, Before: cells(t, original, column),
+					After: cells(t, after, column),
+				})
 			}
 			var sensitive []anonymize.SensitiveAttribute
 			for _, column := range want.SAs {
-				sensitive = append(sensitive, anonymize.NewSensitiveAttribute(column, cells(t, original, column)))
+				sensitive = append(sensitive, anonymize.NewSensitiveAttribute(column,
+					cells(t, original, column)))
 			}
 			got, err := identify.Dimensions(qids, sensitive)
 			if err != nil {
@@ -172,14 +178,17 @@ func TestDimensionsAreThoseOfTheThesisWithItsCorrections(t *testing.T) {
 					t.Errorf("dimension %d: k %d, before %d, %d classes, gain %d; want %d, %d, %d, %d",
 						i+1, d.K, d.KBefore, d.Classes, d.PrivacyGain, w.K, w.KBefore, w.Classes, w.Gain)
 				}
-				if !near(d.Nats, w.Nats) || d.Percent != w.Percent || d.Inverse != w.Inverse || !near(d.WorstT(), w.WorstT) {
+				if !near(d.Nats, w.Nats) || d.Percent != w.Percent || d.Inverse != w.Inverse ||
+					!near(d.WorstT(), w.WorstT) {
 					t.Errorf("dimension %d: entropy %v, %v %%, inverse %v %%, t %v; want %v, %v, %v, %v",
 						i+1, d.Nats, d.Percent, d.Inverse, d.WorstT(), w.Nats, w.Percent, w.Inverse, w.WorstT)
 				}
 				for s, column := range want.SAs {
-					if d.L[s] != w.L[column] || d.LBefore[s] != w.LBefore[column] || !near(d.T[s], w.T[column]) || !near(d.TBefore[s], w.TBefore[column]) {
+					if d.L[s] != w.L[column] || d.LBefore[s] != w.LBefore[column] || !near(d.T[s], w.T[column]) ||
+						!near(d.TBefore[s], w.TBefore[column]) {
 						t.Errorf("dimension %d, %s: l %d (%d), t %v (%v); want %d (%d), %v (%v)", i+1, column,
-							d.L[s], d.LBefore[s], d.T[s], d.TBefore[s], w.L[column], w.LBefore[column], w.T[column], w.TBefore[column])
+							d.L[s], d.LBefore[s], d.T[s], d.TBefore[s], w.L[column], w.LBefore[column], w.T[column],
+							w.TBefore[column])
 					}
 				}
 			}

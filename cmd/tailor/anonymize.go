@@ -37,26 +37,42 @@ type anonymizeOptions struct {
 
 func runAnonymize(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	o := anonymizeOptions{hierarchies: hierarchyFiles{}}
-	flags := newFlags("anonymize", "recode a CSV file until every class has k subjects, with the least loss", stderr)
-	flags.StringVar(&o.csv, "csv", "", "`FILE` to anonymize; its first line names the columns; .gz and .zst are read compressed")
-	flags.StringVar(&o.delimiter, "delimiter", "", "`CHARACTER` between cells; the first of ; tab , in the file if not given")
-	flags.Var(o.hierarchies, "hierarchy", "`COL=FILE` with the generalization hierarchy of a column, which makes it a quasi-identifier; repeat for each")
-	flags.Var(&o.qid, "qid", "quasi-identifiers `A,B`; one without --hierarchy is shown as it is or withheld")
-	flags.Var(&o.sensitive, "sensitive", "sensitive attributes `C,D`: shown as they are; see --require for what protects them")
-	flags.Var(&o.keep, "keep", "columns `E,F` to show as they are that neither identify nor are sensitive")
+	flags := newFlags("anonymize",
+		"recode a CSV file until every class has k subjects, with the least loss", stderr)
+	flags.StringVar(&o.csv, "csv", "",
+		"`FILE` to anonymize; its first line names the columns; .gz and .zst are read compressed")
+	flags.StringVar(&o.delimiter, "delimiter", "",
+		"`CHARACTER` between cells; the first of ; tab , in the file if not given")
+	flags.Var(o.hierarchies, "hierarchy", "`COL=FILE` with the generalization hierarchy of a "+
+		"column, which makes it a quasi-identifier; repeat for each")
+	flags.Var(&o.qid, "qid",
+		"quasi-identifiers `A,B`; one without --hierarchy is shown as it is or withheld")
+	flags.Var(&o.sensitive, "sensitive",
+		"sensitive attributes `C,D`: shown as they are; see --require for what protects them")
+	flags.Var(&o.keep, "keep",
+		"columns `E,F` to show as they are that neither identify nor are sensitive")
 	flags.Var(&o.drop, "drop", "columns `G,H` to leave out, as all are that no flag names")
 	flags.IntVar(&o.k, "k", 0, "fewest `SUBJECTS` of a class, at least 2")
 	flags.Float64Var(&o.limit, "suppression-limit", 0.05, "`SHARE` of rows that may be suppressed")
-	flags.BoolVar(&o.strict, "strict", false, "ask that the suppressed rows are none or those of k subjects, as a release should")
-	flags.StringVar(&o.recodingName, "recoding", "full_domain", "`KIND` of recoding: full_domain, local or cell, see below")
-	flags.StringVar(&o.search, "search", "optimal", "`ALGORITHM`: optimal, flash, best_first or greedy")
+	flags.BoolVar(&o.strict, "strict", false,
+		"ask that the suppressed rows are none or those of k subjects, as a release should")
+	flags.StringVar(&o.recodingName, "recoding", "full_domain",
+		"`KIND` of recoding: full_domain, local or cell, see below")
+	flags.StringVar(&o.search, "search", "optimal",
+		"`ALGORITHM`: optimal, flash, best_first or greedy")
 	flags.StringVar(&o.quality, "quality", "loss", "`MODEL` to minimize: "+qualityNames())
-	flags.StringVar(&o.aggregate, "aggregate", "geometric", "`MEAN` of the loss of columns: geometric or arithmetic")
-	flags.StringVar(&o.subject, "subject", "", "`COL` that tells whom a row is about, which is left out; every row is a subject if not given")
-	flags.StringVar(&o.base, "base-partition", "", "`COL` of block numbers: classes are formed within blocks")
-	flags.Var(&o.require, "require", "further `MODEL` of privacy; repeat for each: "+requirementNames())
-	flags.DurationVar(&o.timeLimit, "time-limit", 0, "`DURATION` after which the best found so far is taken")
-	flags.StringVar(&o.out, "out", "", "`FILE` for the anonymized CSV, compressed if it ends in .gz or .zst; - is the standard output")
+	flags.StringVar(&o.aggregate, "aggregate", "geometric",
+		"`MEAN` of the loss of columns: geometric or arithmetic")
+	flags.StringVar(&o.subject, "subject", "",
+		"`COL` that tells whom a row is about, which is left out; every row is a subject if not given")
+	flags.StringVar(&o.base, "base-partition", "",
+		"`COL` of block numbers: classes are formed within blocks")
+	flags.Var(&o.require, "require", "further `MODEL` of privacy; repeat for each: "+
+		requirementNames())
+	flags.DurationVar(&o.timeLimit, "time-limit", 0,
+		"`DURATION` after which the best found so far is taken")
+	flags.StringVar(&o.out, "out", "",
+		"`FILE` for the anonymized CSV, compressed if it ends in .gz or .zst; - is the standard output")
 	flags.StringVar(&o.report, "report", "", "`FILE.json` for the report; - is the standard output")
 	describe(flags, recodingHelp)
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
@@ -77,16 +93,23 @@ func runAnonymize(ctx context.Context, args []string, _ io.Reader, stdout, stder
 // resolve turns names into what they name. given are the flags that were set.
 func (o *anonymizeOptions) resolve(given []string) (err error) {
 	if o.k < 2 {
-		return &anonymize.ProblemError{What: fmt.Sprintf("k = %d protects nobody", o.k), Remedy: "give --k of at least 2"}
+		return &anonymize.ProblemError{
+			What:   fmt.Sprintf("k = %d protects nobody", o.k),
+			Remedy: "give --k of at least 2",
+		}
 	}
 	if o.timeLimit < 0 {
-		return &anonymize.ProblemError{What: "--time-limit is negative", Remedy: "give a duration such as 30s"}
+		return &anonymize.ProblemError{
+			What:   "--time-limit is negative",
+			Remedy: "give a duration such as 30s",
+		}
 	}
 	if o.classes, err = o.classifyColumns(); err != nil {
 		return err
 	}
 	if len(o.qid)+len(o.hierarchies) == 0 {
-		return &anonymize.ProblemError{What: "no quasi-identifiers", Remedy: "name at least one by --qid or --hierarchy COL=FILE"}
+		return &anonymize.ProblemError{What: "no quasi-identifiers", Remedy: "name at least one by " +
+			"--qid or --hierarchy COL=FILE"}
 	}
 	if o.recoding, err = parseRecoding(o.recodingName, given); err != nil {
 		return err
@@ -103,7 +126,8 @@ func (o *anonymizeOptions) resolve(given []string) (err error) {
 	if o.qualityModel, err = parseQuality(o.quality, o.mean); err != nil {
 		return err
 	}
-	o.requirementModels = append([]anonymize.Privacy{anonymize.KAnonymity{K: o.k}}, o.require.models...)
+	o.requirementModels = append([]anonymize.Privacy{anonymize.KAnonymity{K: o.k}},
+		o.require.models...)
 	return nil
 }
 
@@ -149,7 +173,9 @@ func anonymizeFile(ctx context.Context, o *anonymizeOptions, stdout, stderr io.W
 }
 
 // problem encodes the sheet.
-func (o *anonymizeOptions) problem(sheet *anonymize.Sheet, columns []anonymize.Column) (*anonymize.Problem, error) {
+func (o *anonymizeOptions) problem(
+	sheet *anonymize.Sheet, columns []anonymize.Column,
+) (*anonymize.Problem, error) {
 	table, err := sheet.Encode(columns, o.subject)
 	if err != nil {
 		return nil, err

@@ -94,7 +94,8 @@ func TestAnonymizeWarnsOfShownColumnsThatUndoIt(t *testing.T) {
 	if err := json.Unmarshal(raw, &r); err != nil || len(r.Warnings) != 2 {
 		t.Errorf("%v, %q", err, r.Warnings)
 	}
-	if code, _, fault := tailor(t, append(args, "--qid", "zip,zip3", "--sensitive", "ward")...); code != exitSuccess ||
+	if code, _, fault := tailor(t, append(args, "--qid", "zip,zip3", "--sensitive",
+		"ward")...); code != exitSuccess ||
 		strings.Contains(fault, "warning") {
 		t.Errorf("both as quasi-identifiers: exit %d, %s", code, fault)
 	}
@@ -140,24 +141,42 @@ func TestColumnsInTwoRolesAndSenselessNumbersExit2(t *testing.T) {
 		flags []string
 		says  string
 	}{
-		"kept twice":                    {[]string{"--keep", "cost,cost"}, `"cost" is named twice as kept`},
-		"kept by two flags":             {[]string{"--keep", "cost", "--keep", "cost"}, "named twice"},
-		"a quasi-identifier twice":      {[]string{"--qid", "zip,zip"}, "named twice"},
-		"kept and dropped":              {[]string{"--keep", "cost", "--drop", "cost"}, "is kept and dropped"},
-		"a hierarchy of a kept column":  {[]string{"--keep", "age"}, "is a quasi-identifier and kept"},
-		"sensitive and kept":            {[]string{"--sensitive", "ward", "--keep", "ward"}, "is sensitive and kept"},
-		"a model of a quasi-identifier": {[]string{"--require", "distinct_l:age:2"}, "is a quasi-identifier and sensitive"},
-		"the subject shown":             {[]string{"--subject", "key", "--keep", "key"}, "is kept and the subject"},
-		"the subject recoded":           {[]string{"--subject", "age"}, "is a quasi-identifier and the subject"},
-		"an unknown column kept":        {[]string{"--keep", "secret"}, "no column"},
-		"an unknown column dropped":     {[]string{"--drop", "secret"}, "no column"},
-		"an unknown quasi-identifier":   {[]string{"--qid", "secret"}, "no column"},
-		"an unknown base partition":     {[]string{"--base-partition", "secret"}, "no column"},
-		"an empty name":                 {[]string{"--keep", "cost,"}, "wants COL"},
-		"k of 1":                        {[]string{"--k", "1"}, "protects nobody"},
-		"a negative k":                  {[]string{"--k", "-5"}, "protects nobody"},
-		"a negative time limit":         {[]string{"--time-limit", "-1s"}, "negative"},
-		"two hierarchies of a column":   {[]string{"--hierarchy", "age=x"}, "two hierarchies"},
+		"kept twice": {
+			[]string{"--keep", "cost,cost"},
+			`"cost" is named twice as kept`,
+		},
+		"kept by two flags":        {[]string{"--keep", "cost", "--keep", "cost"}, "named twice"},
+		"a quasi-identifier twice": {[]string{"--qid", "zip,zip"}, "named twice"},
+		"kept and dropped": {
+			[]string{"--keep", "cost", "--drop", "cost"},
+			"is kept and dropped",
+		},
+		"a hierarchy of a kept column": {[]string{"--keep", "age"}, "is a quasi-identifier and kept"},
+		"sensitive and kept": {
+			[]string{"--sensitive", "ward", "--keep", "ward"},
+			"is sensitive and kept",
+		},
+		"a model of a quasi-identifier": {
+			[]string{"--require", "distinct_l:age:2"},
+			"is a quasi-identifier and sensitive",
+		},
+		"the subject shown": {
+			[]string{"--subject", "key", "--keep", "key"},
+			"is kept and the subject",
+		},
+		"the subject recoded": {
+			[]string{"--subject", "age"},
+			"is a quasi-identifier and the subject",
+		},
+		"an unknown column kept":      {[]string{"--keep", "secret"}, "no column"},
+		"an unknown column dropped":   {[]string{"--drop", "secret"}, "no column"},
+		"an unknown quasi-identifier": {[]string{"--qid", "secret"}, "no column"},
+		"an unknown base partition":   {[]string{"--base-partition", "secret"}, "no column"},
+		"an empty name":               {[]string{"--keep", "cost,"}, "wants COL"},
+		"k of 1":                      {[]string{"--k", "1"}, "protects nobody"},
+		"a negative k":                {[]string{"--k", "-5"}, "protects nobody"},
+		"a negative time limit":       {[]string{"--time-limit", "-1s"}, "negative"},
+		"two hierarchies of a column": {[]string{"--hierarchy", "age=x"}, "two hierarchies"},
 	} {
 		code, out, fault := tailor(
 			t,
@@ -233,7 +252,10 @@ func TestFilesAreCompressedAsTheirSuffixSays(t *testing.T) {
 			t.Errorf("%s: %q, %v", suffix, text, err)
 		}
 		// A file cut short, or none of its kind, is told and is no table.
-		for claim, content := range map[string]string{"cut short": packed.String()[:packed.Len()/2], "plain": clinic} {
+		for claim, content := range map[string]string{
+			"cut short": packed.String()[:packed.Len()/2],
+			"plain":     clinic,
+		} {
 			args[2] = file(t, "in.csv"+suffix, content)
 			if code, _, fault := tailor(t, args...); code != exitUsage ||
 				strings.Count(fault, "\n") != 1 {

@@ -43,7 +43,8 @@ type anonymizeReport struct {
 
 // newAnonymizeReport adds what every kind of recoding reports.
 func newAnonymizeReport(
-	o *anonymizeOptions, sheet *anonymize.Sheet, p *anonymize.Problem, r *recoded, elapsed time.Duration,
+	o *anonymizeOptions, sheet *anonymize.Sheet, p *anonymize.Problem, r *recoded,
+	elapsed time.Duration,
 ) *anonymizeReport {
 	report := r.report
 	report.Sensitive, report.Kept = []string{}, []string{}
@@ -92,7 +93,8 @@ func (r *anonymizeReport) writeText(w io.Writer) error {
 	if !r.Optimal {
 		proof = "not proven optimal"
 	}
-	_, err := fmt.Fprintf(w, "levels %v of %v: %s %.6g (%s)\n%d of %d rows suppressed, %d classes of at least %d\n%d of %d nodes checked, %d rolled up, in %.1f ms\n",
+	_, err := fmt.Fprintf(w, "levels %v of %v: %s %.6g (%s)\n%d of %d rows suppressed, %d classes "+
+		"of at least %d\n%d of %d nodes checked, %d rolled up, in %.1f ms\n",
 		r.Levels, r.Attributes, r.Quality, r.Loss, proof, r.SuppressedRows, r.Rows, r.EquivalenceClasses,
 		r.MinClassSize, r.NodesChecked, r.LatticeSize, r.NodesRolledUp, r.ElapsedMS)
 	return err
@@ -104,8 +106,10 @@ func (r *anonymizeReport) writeLocalText(w io.Writer) error {
 	if r.SuppressedCells != nil {
 		cells = fmt.Sprintf("%d cells withheld, ", *r.SuppressedCells)
 	}
-	_, err := fmt.Fprintf(w, "%s recoding of %v: %s %.6g\n%s%d of %d rows suppressed, %d classes of at least %d\nin %.1f ms\n",
-		r.Recoding, r.Attributes, r.Quality, r.Loss, cells, r.SuppressedRows, r.Rows, r.EquivalenceClasses, r.MinClassSize, r.ElapsedMS)
+	_, err := fmt.Fprintf(w,
+		"%s recoding of %v: %s %.6g\n%s%d of %d rows suppressed, %d classes of at least %d\nin %.1f ms\n",
+		r.Recoding, r.Attributes, r.Quality, r.Loss, cells, r.SuppressedRows, r.Rows,
+		r.EquivalenceClasses, r.MinClassSize, r.ElapsedMS)
 	return err
 }
 

@@ -21,16 +21,23 @@ type assessOptions struct {
 
 func runAssess(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	o := assessOptions{hierarchies: hierarchyFiles{}}
-	flags := newFlags("assess", "measure the risk of a released CSV file or of a table, and what recoding lost", stderr)
+	flags := newFlags("assess",
+		"measure the risk of a released CSV file or of a table, and what recoding lost", stderr)
 	flags.StringVar(&o.csv, "csv", "", "released `FILE`; its first line names the columns")
-	flags.StringVar(&o.original, "original", "", "`FILE` before recoding, the same rows in the same order")
-	flags.StringVar(&o.delimiter, "delimiter", "", "`CHARACTER` between cells; the first of ; tab , in the file if not given")
+	flags.StringVar(&o.original, "original", "",
+		"`FILE` before recoding, the same rows in the same order")
+	flags.StringVar(&o.delimiter, "delimiter", "",
+		"`CHARACTER` between cells; the first of ; tab , in the file if not given")
 	flags.StringVar(&o.qid, "qid", "", "quasi-identifiers `A,B`")
 	flags.StringVar(&o.sensitive, "sensitive", "", "sensitive attributes `C,D`")
-	flags.StringVar(&o.subject, "subject", "", "`COL` that tells whom a row is about; every row is a subject if not given")
-	flags.Var(o.hierarchies, "hierarchy", "`COL=FILE` that the recoding followed, for loss, precision and entropy by level; repeat for each")
-	flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""), "`DSN` of a database whose --table to read in place of --csv")
-	flags.StringVar(&o.table, "table", "", "`TABLE` or view in the database, such as public.patients; columns are named as PostgreSQL stores them")
+	flags.StringVar(&o.subject, "subject", "",
+		"`COL` that tells whom a row is about; every row is a subject if not given")
+	flags.Var(o.hierarchies, "hierarchy", "`COL=FILE` that the recoding followed, for loss, "+
+		"precision and entropy by level; repeat for each")
+	flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""),
+		"`DSN` of a database whose --table to read in place of --csv")
+	flags.StringVar(&o.table, "table", "", "`TABLE` or view in the database, such as "+
+		"public.patients; columns are named as PostgreSQL stores them")
 	flags.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text or json")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
@@ -115,7 +122,8 @@ func (o *assessOptions) release(ctx context.Context, delimiter rune) (*anonymize
 	for name := range o.hierarchies {
 		if !hasColumn(r.QuasiIdentifiers, name) {
 			return nil, &anonymize.ProblemError{
-				What: fmt.Sprintf("hierarchy for %q, which is no quasi-identifier", name), Remedy: "name it in --qid",
+				What:   fmt.Sprintf("hierarchy for %q, which is no quasi-identifier", name),
+				Remedy: "name it in --qid",
 			}
 		}
 	}
@@ -140,7 +148,10 @@ func (o *assessOptions) sheet(ctx context.Context, delimiter rune) (*anonymize.S
 		return openColumns(o.csv, delimiter, o.named())
 	}
 	if o.qid == "" {
-		return nil, &anonymize.ProblemError{What: "no quasi-identifiers", Remedy: "name at least one in --qid"}
+		return nil, &anonymize.ProblemError{
+			What:   "no quasi-identifiers",
+			Remedy: "name at least one in --qid",
+		}
 	}
 	return readTable(ctx, o.dsn, o.table, o.named())
 }
@@ -159,7 +170,9 @@ func (o *assessOptions) named() []string {
 	return columns
 }
 
-func (o *assessOptions) column(name string, sheet, original *anonymize.Sheet, delimiter rune) (*anonymize.ReleasedColumn, error) {
+func (o *assessOptions) column(
+	name string, sheet, original *anonymize.Sheet, delimiter rune,
+) (*anonymize.ReleasedColumn, error) {
 	c, err := sheet.Find(name)
 	if err != nil {
 		return nil, err

@@ -110,8 +110,10 @@ func newAssessReport(r *anonymize.Release, m *anonymize.Measures) *assessReport 
 		AverageClassSize: figure(c.Average), NormalizedAverage: figure(c.NormalizedAverage),
 		Discernibility: figure(c.Discernibility), SuppressedRows: c.SuppressedRows,
 		Risk: assessRisk{
-			HighestProsecutor: figure(risk.HighestProsecutor), AverageProsecutor: figure(risk.AverageProsecutor),
-			AverageOfClasses: figure(risk.AverageOfClasses), HighestJournalist: figure(risk.HighestJournalist),
+			HighestProsecutor: figure(risk.HighestProsecutor),
+			AverageProsecutor: figure(risk.AverageProsecutor),
+			AverageOfClasses:  figure(risk.AverageOfClasses),
+			HighestJournalist: figure(risk.HighestJournalist),
 			AverageJournalist: figure(risk.AverageJournalist), Marketer: figure(risk.Marketer),
 			ShareUnique: figure(risk.ShareUnique), ShareAtHighest: figure(risk.ShareAtHighest),
 		},
@@ -130,9 +132,11 @@ func newAssessReport(r *anonymize.Release, m *anonymize.Measures) *assessReport 
 
 func newAssessSensitive(s anonymize.SensitiveMeasures) assessSensitive {
 	a := assessSensitive{
-		Name: s.Name, Type: "text", L: s.DistinctL, EntropyL: figure(s.EntropyL), RecursiveC: map[string]figure{},
-		Alpha: figure(s.Alpha), T: figure(s.T), BasicBeta: figure(s.BasicBeta), EnhancedBeta: figure(s.EnhancedBeta),
-		Delta: figure(s.Delta), StrictDelta: figure(s.StrictDelta),
+		Name: s.Name, Type: "text", L: s.DistinctL, EntropyL: figure(s.EntropyL),
+		RecursiveC: map[string]figure{},
+		Alpha:      figure(s.Alpha), T: figure(s.T), BasicBeta: figure(s.BasicBeta),
+		EnhancedBeta: figure(s.EnhancedBeta),
+		Delta:        figure(s.Delta), StrictDelta: figure(s.StrictDelta),
 	}
 	if s.Numeric {
 		a.Type = "number"
@@ -151,13 +155,15 @@ func newAssessSensitive(s anonymize.SensitiveMeasures) assessSensitive {
 func newAssessChange(c *anonymize.ChangeMeasures) *assessChange {
 	a := &assessChange{
 		Entropy:          newAssessEntropy(c.ConventionalEntropy, c.GenericEntropy, c.MaximumEntropy),
-		ModificationRate: figure(c.ModificationRate), Loss: figure(c.Loss), GeometricLoss: figure(c.GeometricLoss),
-		Precision: figure(c.Precision),
+		ModificationRate: figure(c.ModificationRate), Loss: figure(c.Loss),
+		GeometricLoss: figure(c.GeometricLoss),
+		Precision:     figure(c.Precision),
 	}
 	for _, column := range c.Columns {
 		a.Columns = append(a.Columns, assessColumnChange{
-			Name:             column.Name,
-			Entropy:          newAssessEntropy(column.ConventionalEntropy, column.GenericEntropy, column.MaximumEntropy),
+			Name: column.Name,
+			Entropy: newAssessEntropy(column.ConventionalEntropy, column.GenericEntropy,
+				column.MaximumEntropy),
 			ModificationRate: figure(column.ModificationRate),
 			Loss:             figure(column.Loss), Precision: figure(column.Precision),
 		})
@@ -170,7 +176,8 @@ func newAssessEntropy(conventional, generic, maximum float64) assessEntropy {
 	return assessEntropy{
 		ConventionalNats: figure(conventional), ConventionalBits: figure(conventional / math.Ln2),
 		ConventionalPercent: percent(conventional), GenericNats: figure(generic),
-		GenericBits: figure(generic / math.Ln2), GenericPercent: percent(generic), MaximumNats: figure(maximum),
+		GenericBits: figure(generic / math.Ln2), GenericPercent: percent(generic),
+		MaximumNats: figure(maximum),
 	}
 }
 
@@ -181,23 +188,31 @@ func (a *assessReport) writeJSON(w io.Writer) error {
 }
 
 func (a *assessReport) writeText(w io.Writer) error {
-	text := fmt.Sprintf("%d rows, %d subjects, quasi-identifiers %v\nk = %d, %d classes of up to %d, %v on average\n",
+	text := fmt.Sprintf("%d rows, %d subjects, quasi-identifiers %v\nk = %d, %d classes of up to "+
+		"%d, %v on average\n",
 		a.Rows, a.Subjects, a.QuasiIdentifiers, a.K, a.Classes, a.LargestClass, a.AverageClassSize)
 	text += fmt.Sprintf("discernibility %v, %d rows suppressed\n", a.Discernibility, a.SuppressedRows)
 	r := a.Risk
-	text += fmt.Sprintf("risk: prosecutor %v at most, %v on average; journalist %v, %v; marketer %v; %v of subjects unique\n",
-		r.HighestProsecutor, r.AverageProsecutor, r.HighestJournalist, r.AverageJournalist, r.Marketer, r.ShareUnique)
+	text += fmt.Sprintf("risk: prosecutor %v at most, %v on average; journalist %v, %v; marketer "+
+		"%v; %v of subjects unique\n",
+		r.HighestProsecutor, r.AverageProsecutor, r.HighestJournalist, r.AverageJournalist, r.Marketer,
+		r.ShareUnique)
 	for _, s := range a.Sensitive {
-		text += fmt.Sprintf("%s (%s): l = %d, entropy l = %v, alpha = %v, t = %v, beta = %v (enhanced %v), delta = %v (strict %v)\n",
-			s.Name, s.Type, s.L, s.EntropyL, s.Alpha, s.T, s.BasicBeta, s.EnhancedBeta, s.Delta, s.StrictDelta)
+		text += fmt.Sprintf("%s (%s): l = %d, entropy l = %v, alpha = %v, t = %v, beta = %v (enhanced "+
+			"%v), delta = %v (strict %v)\n",
+			s.Name, s.Type, s.L, s.EntropyL, s.Alpha, s.T, s.BasicBeta, s.EnhancedBeta, s.Delta,
+			s.StrictDelta)
 		for l := 2; l <= s.L; l++ {
-			text += fmt.Sprintf("  recursive (c,%d)-diversity for c above %v\n", l, s.RecursiveC[fmt.Sprint(l)])
+			text += fmt.Sprintf("  recursive (c,%d)-diversity for c above %v\n", l,
+				s.RecursiveC[fmt.Sprint(l)])
 		}
 	}
 	if c := a.Change; c != nil {
-		text += fmt.Sprintf("change: %v of cells, loss %v (geometric %v), precision loss %v\n", c.ModificationRate, c.Loss, c.GeometricLoss, c.Precision)
+		text += fmt.Sprintf("change: %v of cells, loss %v (geometric %v), precision loss %v\n",
+			c.ModificationRate, c.Loss, c.GeometricLoss, c.Precision)
 		e := c.Entropy
-		text += fmt.Sprintf("non-uniform entropy: conventional %v nats (%v %%), generic %v nats (%v %%), at most %v\n",
+		text += fmt.Sprintf("non-uniform entropy: conventional %v nats (%v %%), generic %v nats (%v "+
+			"%%), at most %v\n",
 			e.ConventionalNats, e.ConventionalPercent, e.GenericNats, e.GenericPercent, e.MaximumNats)
 	}
 	_, err := io.WriteString(w, text)

@@ -29,23 +29,31 @@ func runAudit(ctx context.Context, args []string, _ io.Reader, stdout, stderr io
 	var o auditOptions
 	var verdict string
 	flags := newFlags("audit", "read and verify the audit log", stderr)
-	flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""), "`connection` string of a member of tailor_admin, to read the table")
+	flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""),
+		"`connection` string of a member of tailor_admin, to read the table")
 	flags.StringVar(&o.file, "file", "", "`FILE` of the log, to read it and those set aside beside it")
-	timeFlag(flags, &o.filter.Since, "since", "from a `TIME` on: 2026-01-31, 2026-01-31T12:00:00Z, or 12h, 30m, 7d ago")
+	timeFlag(flags, &o.filter.Since, "since",
+		"from a `TIME` on: 2026-01-31, 2026-01-31T12:00:00Z, or 12h, 30m, 7d ago")
 	timeFlag(flags, &o.filter.Until, "until", "before a `TIME`")
 	flags.StringVar(&o.filter.Principal, "principal", "", "statements of a `ROLE`")
 	flags.StringVar(&o.filter.Relation, "relation", "", "statements on a protected `TABLE`")
-	flags.StringVar(&verdict, "verdict", "", "statements with a `VERDICT`: passed, released, refused or failed")
-	flags.Float64Var(&o.filter.RiskAbove, "risk-above", 0, "statements with an aggregate risk above `R`, 0 to 1")
-	flags.Float64Var(&o.filter.LossAbove, "loss-above", 0, "statements with an aggregate loss above `L`, 0 to 1")
+	flags.StringVar(&verdict, "verdict", "",
+		"statements with a `VERDICT`: passed, released, refused or failed")
+	flags.Float64Var(&o.filter.RiskAbove, "risk-above", 0,
+		"statements with an aggregate risk above `R`, 0 to 1")
+	flags.Float64Var(&o.filter.LossAbove, "loss-above", 0,
+		"statements with an aggregate loss above `L`, 0 to 1")
 	flags.IntVar(&o.most, "limit", 100, "the last `N` statements; 0 for all")
 	flags.BoolVar(&o.follow, "follow", false, "go on with what comes")
 	flags.BoolVar(&o.totals, "totals", false, "add up by principal and relation instead")
-	flags.BoolVar(&o.verify, "verify", false, "check the chain of hashes instead; with --dsn and --file, also that both hold the same")
-	flags.Func("anchor", "`HASH` noted earlier that must be part of a chain (with --verify; can be repeated)", func(s string) error {
-		o.anchors = append(o.anchors, s)
-		return nil
-	})
+	flags.BoolVar(&o.verify, "verify", false,
+		"check the chain of hashes instead; with --dsn and --file, also that both hold the same")
+	flags.Func("anchor",
+		"`HASH` noted earlier that must be part of a chain (with --verify; can be repeated)",
+		func(s string) error {
+			o.anchors = append(o.anchors, s)
+			return nil
+		})
 	formatFlag(flags, &o.format)
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
@@ -71,7 +79,10 @@ func timeFlag(flags *flag.FlagSet, into *time.Time, name, usage string) {
 
 // moment reads a time, a date (its beginning in local time), or how long ago.
 func moment(s string, now time.Time) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
+	for _, layout := range []string{
+		time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04",
+		time.DateOnly,
+	} {
 		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
 			return t, nil
 		}
@@ -194,7 +205,9 @@ func auditing(ctx context.Context, o auditOptions, stdout io.Writer) error {
 const pageLength = 1000
 
 // lastEntries calls a function with the last entries, the oldest first.
-func lastEntries(ctx context.Context, o auditOptions, conn *pgx.Conn, do func(audit.Entry) error) error {
+func lastEntries(
+	ctx context.Context, o auditOptions, conn *pgx.Conn, do func(audit.Entry) error,
+) error {
 	if conn != nil && o.most == 0 {
 		for page := (audit.Page{OldestFirst: true, Most: pageLength}); ; {
 			entries, err := audit.List(ctx, conn, o.filter, page)

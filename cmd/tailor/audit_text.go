@@ -20,7 +20,8 @@ import (
 // writeEntry shows a statement on one line.
 func writeEntry(w io.Writer, e audit.Entry) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-8s  %s", e.Time.Local().Format(time.DateTime), e.Verdict, printable(e.Principal))
+	fmt.Fprintf(&b, "%s  %-8s  %s", e.Time.Local().Format(time.DateTime), e.Verdict,
+		printable(e.Principal))
 	if e.SQLState != "" {
 		fmt.Fprintf(&b, "  %s", e.SQLState)
 	}
@@ -88,9 +89,11 @@ func auditTotals(ctx context.Context, o auditOptions, conn *pgx.Conn) ([]audit.T
 
 func writeTotals(w io.Writer, totals []audit.Total) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "principal\trelation\treleased\trefused\tfailed\tpassed\trows\tmax risk\tmean loss\tmax loss\t")
+	fmt.Fprintln(t,
+		"principal\trelation\treleased\trefused\tfailed\tpassed\trows\tmax risk\tmean loss\tmax loss\t")
 	for _, s := range totals {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%.3f\t%.1f %%\t%.1f %%\t\n", printable(s.Principal), cmp.Or(s.Relation, "-"),
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%.3f\t%.1f %%\t%.1f %%\t\n", printable(s.Principal),
+			cmp.Or(s.Relation, "-"),
 			s.Released, s.Refused, s.Failed, s.Passed, s.Rows, s.MaxRisk, 100*s.MeanLoss, 100*s.MaxLoss)
 	}
 	return t.Flush()
@@ -98,7 +101,10 @@ func writeTotals(w io.Writer, totals []audit.Total) error {
 
 // verifyAudit checks the log, and fails where it is not as it was written.
 func verifyAudit(ctx context.Context, o auditOptions, conn *pgx.Conn, stdout io.Writer) error {
-	report, err := audit.Verify(ctx, audit.Source{File: o.file, Conn: conn, Anchors: o.anchors, Now: time.Now()})
+	report, err := audit.Verify(ctx, audit.Source{
+		File: o.file, Conn: conn, Anchors: o.anchors,
+		Now: time.Now(),
+	})
 	if err != nil {
 		return err
 	}
@@ -117,11 +123,13 @@ func verifyAudit(ctx context.Context, o auditOptions, conn *pgx.Conn, stdout io.
 			fmt.Fprintf(stdout, "FAULT: %s\n", f)
 		}
 		if len(report.Faults) == 0 {
-			fmt.Fprintln(stdout, "every record is as it was written; none is missing up to the heads above, which are worth noting elsewhere")
+			fmt.Fprintln(stdout, "every record is as it was written; none is missing up to the heads "+
+				"above, which are worth noting elsewhere")
 		}
 	}
 	if len(report.Faults) > 0 {
-		return fmt.Errorf("%d faults in the audit log; compare with a copy or the other sink", len(report.Faults))
+		return fmt.Errorf("%d faults in the audit log; compare with a copy or the other sink",
+			len(report.Faults))
 	}
 	return nil
 }

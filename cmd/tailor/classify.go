@@ -29,23 +29,38 @@ type classifyOptions struct {
 }
 
 func runClassify(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	o := classifyOptions{thresholds: identify.DefaultThresholds(), hierarchies: hierarchyFiles{}, levels: levelChoices{}}
-	flags := newFlags("classify", "say what the columns of an unknown table may be, and draft a policy", stderr)
-	flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""), "`DSN` of the database with the --table")
+	o := classifyOptions{
+		thresholds: identify.DefaultThresholds(), hierarchies: hierarchyFiles{},
+		levels: levelChoices{},
+	}
+	flags := newFlags("classify",
+		"say what the columns of an unknown table may be, and draft a policy", stderr)
+	flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""),
+		"`DSN` of the database with the --table")
 	flags.StringVar(&o.table, "table", "", "`TABLE` in the database, such as public.patients")
-	flags.StringVar(&o.csv, "csv", "", "`FILE` to look at in place of a table; its first line names the columns")
-	flags.StringVar(&o.delimiter, "delimiter", "", "`CHARACTER` between cells; the first of ; tab , in the file if not given")
-	flags.Float64Var(&o.thresholds.Alpha, "alpha", o.thresholds.Alpha, "risk rate in `PERCENT` above which an attribute counts as sensitive")
-	flags.Float64Var(&o.thresholds.Beta, "beta", o.thresholds.Beta, "risk rate in `PERCENT` from which an attribute counts as a quasi-identifier")
+	flags.StringVar(&o.csv, "csv", "",
+		"`FILE` to look at in place of a table; its first line names the columns")
+	flags.StringVar(&o.delimiter, "delimiter", "",
+		"`CHARACTER` between cells; the first of ; tab , in the file if not given")
+	flags.Float64Var(&o.thresholds.Alpha, "alpha", o.thresholds.Alpha,
+		"risk rate in `PERCENT` above which an attribute counts as sensitive")
+	flags.Float64Var(&o.thresholds.Beta, "beta", o.thresholds.Beta,
+		"risk rate in `PERCENT` from which an attribute counts as a quasi-identifier")
 	flags.StringVar(&o.direct, "direct", "", "columns `COL,…` that are known to be direct identifiers")
-	flags.StringVar(&o.subject, "subject", "", "`COL` that says whom a row is about, for --write; the primary key if not given")
+	flags.StringVar(&o.subject, "subject", "",
+		"`COL` that says whom a row is about, for --write; the primary key if not given")
 	flags.StringVar(&o.format, "format", "text", "`FORMAT` of the report: text or json")
 	flags.StringVar(&o.write, "write", "", "`FILE` to write a draft of a policy to; it must not exist")
-	flags.BoolVar(&o.dimensions, "dimensions", false, "report in place of the classes how many quasi-identifiers to de-identify; reads the columns")
-	flags.StringVar(&o.qid, "qid", "", "quasi-identifiers `A,B` of --dimensions; those by the risk rate if not given")
-	flags.StringVar(&o.sensitive, "sensitive", "", "sensitive attributes `C,D` of --dimensions; those by the risk rate if not given")
-	flags.Var(o.hierarchies, "hierarchy", "`COL=FILE` by which --dimensions de-identifies a column; repeat for each")
-	flags.Var(o.levels, "level", "`COL=LEVEL` of the hierarchy that --dimensions shows; 1 if not given")
+	flags.BoolVar(&o.dimensions, "dimensions", false,
+		"report in place of the classes how many quasi-identifiers to de-identify; reads the columns")
+	flags.StringVar(&o.qid, "qid", "",
+		"quasi-identifiers `A,B` of --dimensions; those by the risk rate if not given")
+	flags.StringVar(&o.sensitive, "sensitive", "",
+		"sensitive attributes `C,D` of --dimensions; those by the risk rate if not given")
+	flags.Var(o.hierarchies, "hierarchy",
+		"`COL=FILE` by which --dimensions de-identifies a column; repeat for each")
+	flags.Var(o.levels, "level",
+		"`COL=LEVEL` of the hierarchy that --dimensions shows; 1 if not given")
 	describe(flags, "\n"+identify.Caveat+"\n")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
@@ -130,7 +145,10 @@ func classify(ctx context.Context, o *classifyOptions, stdout io.Writer) error {
 	}
 	for _, name := range append(splitNames(o.direct), splitNames(o.subject)...) {
 		if !slices.ContainsFunc(c.Columns, func(k *identify.Column) bool { return k.Name == name }) {
-			return &anonymize.ProblemError{What: fmt.Sprintf("there is no column %q", name), Remedy: "name a column as it is stored"}
+			return &anonymize.ProblemError{
+				What:   fmt.Sprintf("there is no column %q", name),
+				Remedy: "name a column as it is stored",
+			}
 		}
 	}
 	c.together(o)
@@ -168,7 +186,10 @@ func (o *classifyOptions) measure(ctx context.Context) (*classified, error) {
 		base := filepath.Base(o.csv)
 		name = "public." + pgx.Identifier{strings.TrimSuffix(base, filepath.Ext(base))}.Sanitize()
 	}
-	c := &classified{table: name, Identification: &catalog.Identification{Rows: sheet.Rows(), Share: 1}}
+	c := &classified{table: name, Identification: &catalog.Identification{
+		Rows:  sheet.Rows(),
+		Share: 1,
+	}}
 	var names []string
 	var cells [][]string
 	for i, column := range sheet.Header() {

@@ -85,7 +85,9 @@ func (o *classifyOptions) sheet(ctx context.Context) (*anonymize.Sheet, error) {
 
 // attributes are the quasi-identifiers by falling risk, recoded, and the
 // sensitive attributes.
-func (o *classifyOptions) attributes(sheet *anonymize.Sheet) ([]identify.Recoded, []anonymize.SensitiveAttribute, error) {
+func (o *classifyOptions) attributes(
+	sheet *anonymize.Sheet,
+) ([]identify.Recoded, []anonymize.SensitiveAttribute, error) {
 	columns := make(map[string]*identify.Column)
 	var all []*identify.Column
 	for i, name := range sheet.Header() {
@@ -95,13 +97,17 @@ func (o *classifyOptions) attributes(sheet *anonymize.Sheet) ([]identify.Recoded
 	chosen := func(names string, class identify.Class) ([]*identify.Column, error) {
 		var out []*identify.Column
 		for _, c := range all {
-			if names == "" && c.ClassByRisk(o.thresholds) == class && !strings.Contains(","+o.direct+",", ","+c.Name+",") {
+			if names == "" && c.ClassByRisk(o.thresholds) == class &&
+				!strings.Contains(","+o.direct+",", ","+c.Name+",") {
 				out = append(out, c)
 			}
 		}
 		for _, name := range splitNames(names) {
 			if columns[name] == nil {
-				return nil, &anonymize.ProblemError{What: fmt.Sprintf("there is no column %q", name), Remedy: "name a column as it is stored"}
+				return nil, &anonymize.ProblemError{
+					What:   fmt.Sprintf("there is no column %q", name),
+					Remedy: "name a column as it is stored",
+				}
 			}
 			out = append(out, columns[name])
 		}
@@ -144,7 +150,8 @@ func (o *classifyOptions) recoded(sheet *anonymize.Sheet, name string) (*identif
 	q := &identify.Recoded{Name: name, Before: sheet.Cells(i), After: make([]string, sheet.Rows())}
 	file, ok := o.hierarchies[name]
 	if !ok {
-		return nil, &anonymize.ProblemError{What: fmt.Sprintf("quasi-identifier %q has no hierarchy", name), Remedy: "give --hierarchy " + name + "=FILE"}
+		return nil, &anonymize.ProblemError{What: fmt.Sprintf("quasi-identifier %q has no hierarchy",
+			name), Remedy: "give --hierarchy " + name + "=FILE"}
 	}
 	delimiter, err := parseDelimiter(o.delimiter)
 	if err != nil {
@@ -156,12 +163,17 @@ func (o *classifyOptions) recoded(sheet *anonymize.Sheet, name string) (*identif
 	}
 	level := max(1, o.levels[name])
 	if level >= h.Height() {
-		return nil, &anonymize.ProblemError{What: fmt.Sprintf("the hierarchy of %q has no level %d", name, level), Remedy: fmt.Sprintf("its highest is %d", h.Height()-1)}
+		return nil, &anonymize.ProblemError{What: fmt.Sprintf("the hierarchy of %q has no level %d", name,
+			level), Remedy: fmt.Sprintf("its highest is %d", h.Height()-1)}
 	}
 	for row, cell := range q.Before {
 		leaf, ok := h.Code(cell)
 		if !ok {
-			return nil, &anonymize.ProblemError{What: fmt.Sprintf("the hierarchy of %q has no place for the value of row %d", name, row+1), Remedy: "complete the hierarchy"}
+			return nil, &anonymize.ProblemError{
+				What: fmt.Sprintf(
+					"the hierarchy of %q has no place for the value of row %d", name, row+1),
+				Remedy: "complete the hierarchy",
+			}
 		}
 		q.After[row] = h.Label(anonymize.Node{Level: level, Group: h.Generalize(leaf, level)})
 	}
@@ -194,11 +206,18 @@ type dimensionReport struct {
 	Inverse     figure   `json:"inverse_nue_percent"`
 }
 
-const dimensionRule = "of the dimensions with k of at least 2, in their order, each takes the place of the one before where its privacy gain " +
-	"and its inverse entropy are both at least as high; as inverse entropy only falls, that is the first with k of at least 2, ties aside"
+const dimensionRule = "of the dimensions with k of at least 2, in their order, each takes the " +
+	"place of the one before where its privacy gain " +
+	"and its inverse entropy are both at least as high; as inverse entropy only falls, that is the " +
+	"first with k of at least 2, ties aside"
 
-func newDimensionsReport(dimensions []identify.Dimension, sensitive []anonymize.SensitiveAttribute) *dimensionsReport {
-	r := &dimensionsReport{Sensitive: []string{}, Dimensions: []dimensionReport{}, Chosen: identify.Choose(dimensions) + 1, Rule: dimensionRule}
+func newDimensionsReport(
+	dimensions []identify.Dimension, sensitive []anonymize.SensitiveAttribute,
+) *dimensionsReport {
+	r := &dimensionsReport{
+		Sensitive: []string{}, Dimensions: []dimensionReport{},
+		Chosen: identify.Choose(dimensions) + 1, Rule: dimensionRule,
+	}
 	for _, s := range sensitive {
 		r.Sensitive = append(r.Sensitive, s.Name)
 	}
@@ -211,9 +230,11 @@ func newDimensionsReport(dimensions []identify.Dimension, sensitive []anonymize.
 	}
 	for i, d := range dimensions {
 		r.Dimensions = append(r.Dimensions, dimensionReport{
-			Dimension: i + 1, Columns: d.DeIdentified, KBefore: d.KBefore, K: d.K, PrivacyGain: d.PrivacyGain, Classes: d.Classes,
-			LBefore: d.LBefore, L: d.L, TBefore: figures(d.TBefore), T: figures(d.T), WorstT: figure(d.WorstT()),
-			Nats: figure(d.Nats), Percent: figure(d.Percent), Inverse: figure(d.Inverse),
+			Dimension: i + 1, Columns: d.DeIdentified, KBefore: d.KBefore, K: d.K,
+			PrivacyGain: d.PrivacyGain, Classes: d.Classes,
+			LBefore: d.LBefore, L: d.L, TBefore: figures(d.TBefore), T: figures(d.T),
+			WorstT: figure(d.WorstT()),
+			Nats:   figure(d.Nats), Percent: figure(d.Percent), Inverse: figure(d.Inverse),
 		})
 	}
 	return r
@@ -223,7 +244,8 @@ func (r *dimensionsReport) writeText(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "DIMENSION\tLAST DE-IDENTIFIED\tK\tGAIN\tL\tT\tENTROPY\tINVERSE")
 	for _, d := range r.Dimensions {
-		fmt.Fprintf(table, "%d\t%s\t%d\t%d\t%v\t%v\t%.2f %%\t%.2f %%\n", d.Dimension, d.Columns[len(d.Columns)-1], d.K, d.PrivacyGain,
+		fmt.Fprintf(table, "%d\t%s\t%d\t%d\t%v\t%v\t%.2f %%\t%.2f %%\n", d.Dimension,
+			d.Columns[len(d.Columns)-1], d.K, d.PrivacyGain,
 			d.L, d.WorstT, float64(d.Percent), float64(d.Inverse))
 	}
 	if err := table.Flush(); err != nil {

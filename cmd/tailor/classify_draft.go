@@ -17,7 +17,9 @@ const draftK, draftDiversity = 5, 3
 
 // writeDraft writes a policy made of the suggestions. columns are in the order
 // of the table.
-func writeDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*policyfile.File, error) {
+func writeDraft(
+	o *classifyOptions, c *classified, columns []*identify.Column,
+) (*policyfile.File, error) {
 	draft, err := newDraft(o, c, columns)
 	if err != nil {
 		return nil, err
@@ -25,7 +27,9 @@ func writeDraft(o *classifyOptions, c *classified, columns []*identify.Column) (
 	return draft, atomicfile.WriteNew(o.write, 0o644, draft.Write)
 }
 
-func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*policyfile.File, error) {
+func newDraft(
+	o *classifyOptions, c *classified, columns []*identify.Column,
+) (*policyfile.File, error) {
 	subject := o.subject
 	if subject == "" {
 		subject = c.Subject
@@ -34,16 +38,22 @@ func newDraft(o *classifyOptions, c *classified, columns []*identify.Column) (*p
 		subject = keyOf(columns)
 	}
 	if subject == "" {
-		return nil, &anonymize.ProblemError{What: "the table has no key that could be the subject", Remedy: "name the column that says whom a row is about in --subject"}
+		return nil, &anonymize.ProblemError{
+			What:   "the table has no key that could be the subject",
+			Remedy: "name the column that says whom a row is about in --subject",
+		}
 	}
 	file := &policyfile.File{Remarks: []string{
-		fmt.Sprintf("A draft by tailor classify, from %d rows%s; alpha %g %%, beta %g %%.", c.Rows, sampleNote(c.Share), o.thresholds.Alpha, o.thresholds.Beta),
+		fmt.Sprintf("A draft by tailor classify, from %d rows%s; alpha %g %%, beta %g %%.", c.Rows,
+			sampleNote(c.Share), o.thresholds.Alpha, o.thresholds.Beta),
 		identify.Caveat,
-		"Columns that are not listed are hidden. Bounds and widths of hierarchies are guesses: widen and round them.",
+		"Columns that are not listed are hidden. Bounds and widths of hierarchies are guesses: widen " +
+			"and round them.",
 	}}
 	var classed []classedColumn
 	for _, k := range columns {
-		suggestion := k.Suggest(o.thresholds, slices.Contains(splitNames(o.direct), k.Name) || k.Name == subject)
+		suggestion := k.Suggest(o.thresholds, slices.Contains(splitNames(o.direct), k.Name) ||
+			k.Name == subject)
 		column := classedColumn{
 			Column: k, class: suggestion.Class,
 			remark: fmt.Sprintf("risk rate %.2f %%: %s", k.RiskPercent(), suggestion.Reason),
@@ -162,7 +172,8 @@ func guessHierarchy(k *identify.Column, c *classified) *policyfile.Hierarchy {
 		}
 		h.Remark = "units of the calendar; bounds are whole decades"
 	case len(k.Labels) > 0:
-		h.Type, h.Remark = "table", "labels of the type in their order: shown or withheld; add a column of groups"
+		h.Type, h.Remark = "table",
+			"labels of the type in their order: shown or withheld; add a column of groups"
 		for _, label := range k.Labels {
 			h.Paths = append(h.Paths, []string{label})
 		}
@@ -210,7 +221,8 @@ func proposeGroups(h *policyfile.Hierarchy, c *classified) {
 		return
 	}
 	h.Type, h.Paths = "table", grouping.Paths
-	h.Remark = "values whose rows are alike in the other columns; name the groups, move values, add those that may come"
+	h.Remark = "values whose rows are alike in the other columns; name the groups, move values, add " +
+		"those that may come"
 	switch {
 	case grouping.List != "":
 		h.Remark = grouping.List
@@ -245,7 +257,8 @@ func humanIntervals(r *identify.Range) (widths []float64, lower, upper *float64,
 		high--
 	}
 	about, _ := humanNumber(span)
-	reason = fmt.Sprintf("%s up to %.15g: about %.0f ranges of %.15g there, wider ones of %.15g and %.15g; bounds are whole ranges of the widest",
+	reason = fmt.Sprintf("%s up to %.15g: about %.0f ranges of %.15g there, wider ones of %.15g and "+
+		"%.15g; bounds are whole ranges of the widest",
 		part, about, math.Ceil(span/first), widths[0], widths[1], widths[2])
 	return widths, &low, &high, reason
 }

@@ -19,7 +19,8 @@ import (
 func draftOf(t *testing.T, args ...string) *policyfile.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "draft.yaml")
-	if code, _, fault := tailor(t, append([]string{"classify", "--write", path}, args...)...); code != exitSuccess {
+	if code, _, fault := tailor(t, append([]string{"classify", "--write", path},
+		args...)...); code != exitSuccess {
 		t.Fatal(fault)
 	}
 	source, err := os.ReadFile(path)

@@ -30,7 +30,8 @@ type agreement struct{ declared, protected, suggested, right int }
 
 func (a agreement) String() string {
 	return fmt.Sprintf(
-		"%d of %d declared quasi-identifiers are not shown as they are, %d of %d suggested ones are declared",
+		"%d of %d declared quasi-identifiers are not shown as they are, %d of %d suggested ones are "+
+			"declared",
 		a.protected, a.declared, a.right, a.suggested,
 	)
 }
@@ -60,7 +61,10 @@ func TestSuggestionsAgainstDeclaredQuasiIdentifiers(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(string(raw)), " ")
-	for _, line := range []string{"Suggestions: " + ours.String(), "The rate alone: " + byRate.String()} {
+	for _, line := range []string{
+		"Suggestions: " + ours.String(),
+		"The rate alone: " + byRate.String(),
+	} {
 		if !strings.Contains(text, line) {
 			t.Errorf("docs/experiments.md does not say %q", line)
 		}

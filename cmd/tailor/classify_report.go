@@ -88,7 +88,8 @@ var shortClasses = map[identify.Class]string{
 
 func newClassifyReport(o *classifyOptions, c *classified) *classifyReport {
 	r := &classifyReport{
-		Table: c.table, Rows: c.Rows, SampleShare: c.Share, Alpha: o.thresholds.Alpha, Beta: o.thresholds.Beta,
+		Table: c.table, Rows: c.Rows, SampleShare: c.Share, Alpha: o.thresholds.Alpha,
+		Beta:    o.thresholds.Beta,
 		Columns: []classifyColumn{}, Caveat: identify.Caveat,
 	}
 	direct := splitNames(o.direct)
@@ -96,8 +97,10 @@ func newClassifyReport(o *classifyOptions, c *classified) *classifyReport {
 		named := slices.Contains(direct, k.Name)
 		suggestion := k.Suggest(o.thresholds, named)
 		column := classifyColumn{
-			Name: k.Name, Type: k.Type, Missing: math.Round(100*k.MissingPercent()) / 100, Distinct: k.Distinct,
-			GDistinct: k.GDistinct, Risk: k.RiskPercent(), Suggested: string(suggestion.Class), Because: suggestion.Reason,
+			Name: k.Name, Type: k.Type, Missing: math.Round(100*k.MissingPercent()) / 100,
+			Distinct:  k.Distinct,
+			GDistinct: k.GDistinct, Risk: k.RiskPercent(), Suggested: string(suggestion.Class),
+			Because:    suggestion.Reason,
 			Confidence: string(suggestion.Confidence), WouldChange: suggestion.WouldChange,
 		}
 		if !named {
@@ -133,11 +136,13 @@ func (r *classifyReport) writeJSON(w io.Writer) error {
 }
 
 func (r *classifyReport) writeText(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %d rows%s; alpha %g %%, beta %g %%\n\n", r.Table, r.Rows, sampleNote(r.SampleShare), r.Alpha, r.Beta)
+	fmt.Fprintf(w, "%s: %d rows%s; alpha %g %%, beta %g %%\n\n", r.Table, r.Rows,
+		sampleNote(r.SampleShare), r.Alpha, r.Beta)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "COLUMN\tMISSING\tVALUES\tRISK RATE\tBY RISK\tSUGGESTED\tSURE\tBECAUSE")
 	for _, c := range r.Columns {
-		fmt.Fprintf(table, "%s\t%.1f %%\t%d\t%.2f %%\t%s\t%s\t%s\t%s\n", c.Name, c.Missing, c.Distinct, c.Risk,
+		fmt.Fprintf(table, "%s\t%.1f %%\t%d\t%.2f %%\t%s\t%s\t%s\t%s\n", c.Name, c.Missing, c.Distinct,
+			c.Risk,
 			orDash(c.ByRisk), orDash(c.Suggested), c.Confidence, c.Because)
 	}
 	if err := table.Flush(); err != nil {
@@ -151,7 +156,8 @@ func (r *classifyReport) writeText(w io.Writer) error {
 	if r.Written == "" {
 		return nil
 	}
-	fmt.Fprintf(w, "\n%s has the draft of a policy, with hierarchies for you to widen and round:\n", r.Written)
+	fmt.Fprintf(w, "\n%s has the draft of a policy, with hierarchies for you to widen and round:\n",
+		r.Written)
 	for _, p := range r.Proposals {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", p.Column, p.Definition, p.Because)
 	}
@@ -162,7 +168,8 @@ func sampleNote(share float64) string {
 	if share >= 1 {
 		return ""
 	}
-	return fmt.Sprintf(", measured on a random sample of %.2g %% (risk rates of a sample are higher)", 100*share)
+	return fmt.Sprintf(", measured on a random sample of %.2g %% (risk rates of a sample are higher)",
+		100*share)
 }
 
 func orDash(s string) string {

@@ -69,7 +69,8 @@ func TestClassifySaysWhyHowSureAndWhatWouldChangeIt(t *testing.T) {
 	}
 	for _, line := range []string{
 		"100.0 % of the rows equal no other in zip, kind\n", "zip tells zip3, with 0.00 % exceptions\n",
-		"What would change a suggestion:\n", "  free text, in which names and events hide\n", "codes in place of sentences\n",
+		"What would change a suggestion:\n", "  free text, in which names and events hide\n",
+		"codes in place of sentences\n",
 	} {
 		if !strings.Contains(stdout, line) {
 			t.Errorf("the text lacks %q:\n%s", line, stdout)

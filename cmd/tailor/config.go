@@ -96,7 +96,8 @@ func flatten(prefix string, tree map[string]any, values map[string]string) error
 			}
 			values[name] = fmt.Sprint(v)
 		default:
-			faults = append(faults, fmt.Errorf("key %q holds neither a text, a number nor a truth value", name))
+			faults = append(faults,
+				fmt.Errorf("key %q holds neither a text, a number nor a truth value", name))
 		}
 	}
 	return errors.Join(faults...)

@@ -24,17 +24,20 @@ type demoOptions struct {
 
 func runDemo(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	var o demoOptions
-	flags := newFlags("demo", "a private PostgreSQL with a synthetic hospital behind the proxy", stderr)
+	flags := newFlags("demo", "a private PostgreSQL with a synthetic hospital behind the proxy",
+		stderr)
 	flags.IntVar(&o.port, "port", 6432, "`PORT` of the proxy")
 	flags.IntVar(&o.pgPort, "pg-port", 6433, "`PORT` of the private PostgreSQL")
 	flags.IntVar(&o.consolePort, "console-port", 6480, "`PORT` of the console")
-	flags.StringVar(&o.dir, "dir", "", "`DIR` that keeps the cluster; a temporary one that is removed at the end if not given")
+	flags.StringVar(&o.dir, "dir", "",
+		"`DIR` that keeps the cluster; a temporary one that is removed at the end if not given")
 	flags.IntVar(&o.patients, "patients", demodata.DefaultPatients, "`NUMBER` of patients")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
 	}
 	if o.patients < demodata.MinPatients {
-		return complainUsage(flags, stderr, fmt.Sprintf("--patients must be at least %d", demodata.MinPatients))
+		return complainUsage(flags, stderr, fmt.Sprintf("--patients must be at least %d",
+			demodata.MinPatients))
 	}
 	if err := demo(ctx, o, stdout, stderr); err != nil && ctx.Err() == nil {
 		return complain("demo", stderr, err)
@@ -83,14 +86,17 @@ func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) error {
 
 // prepareHospital fills a new cluster; one that was filled before is taken as
 // it is.
-func prepareHospital(ctx context.Context, cluster *pgcluster.Cluster, patients int, step func(string, ...any)) error {
+func prepareHospital(
+	ctx context.Context, cluster *pgcluster.Cluster, patients int, step func(string, ...any),
+) error {
 	admin, err := pgx.Connect(ctx, cluster.SuperuserDSN("postgres"))
 	if err != nil {
 		return err
 	}
 	defer closeQuietly(admin)
 	var exists bool
-	if err := admin.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = 'hospital')`).Scan(&exists); err != nil {
+	if err := admin.QueryRow(ctx,
+		`SELECT EXISTS (SELECT FROM pg_database WHERE datname = 'hospital')`).Scan(&exists); err != nil {
 		return err
 	}
 	if exists {
@@ -134,7 +140,8 @@ func asDBA(ctx context.Context, cluster *pgcluster.Cluster, patients int) error 
 		return err
 	}
 	defer closeQuietly(conn)
-	if _, err := conn.Exec(ctx, `GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba`); err != nil {
+	if _, err := conn.Exec(ctx,
+		`GRANT tailor_admin TO dba; SET SESSION AUTHORIZATION dba`); err != nil {
 		return err
 	}
 	if _, err := conn.Exec(ctx, demodata.Schema); err != nil {
@@ -152,7 +159,8 @@ func asDBA(ctx context.Context, cluster *pgcluster.Cluster, patients int) error 
 
 func invitation(port, consolePort int, dir string) string {
 	line := func(user, query string) string {
-		return fmt.Sprintf("  PGPASSWORD=%[1]s psql -h 127.0.0.1 -p %[2]d -U %[1]s hospital -c '%[3]s'\n", user, port, query)
+		return fmt.Sprintf("  PGPASSWORD=%[1]s psql -h 127.0.0.1 -p %[2]d -U %[1]s hospital -c '%[3]s'\n",
+			user, port, query)
 	}
 	return "\nA researcher gets every patient, de-identified:\n" +
 		line("researcher", "SELECT age, zip, sex, diagnosis FROM patients LIMIT 10") +
@@ -160,7 +168,8 @@ func invitation(port, consolePort int, dir string) string {
 		line("researcher", "SELECT name FROM patients") +
 		"\nThe database administrator sees the table itself, through the same port:\n" +
 		line("dba", "SELECT * FROM patients LIMIT 10") +
-		line("dba", "SELECT time, principal, verdict, sql, min_block, aggregate_loss FROM tailor.audit ORDER BY time") +
+		line("dba", "SELECT time, principal, verdict, sql, min_block, aggregate_loss FROM tailor.audit "+
+			"ORDER BY time") +
 		fmt.Sprintf("\nThe console, for dba with the password dba: http://127.0.0.1:%d/\n", consolePort) +
 		"The audit log is also in " + filepath.Join(dir, "audit.jsonl") + ". Ctrl-C ends everything.\n"
 }

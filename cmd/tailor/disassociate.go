@@ -74,7 +74,9 @@ func (e *disassociateError) Unwrap() error { return e.err }
 
 // runDisassociate is the command tailor disassociate. It returns the exit
 // status: 0, 1 on failure, 2 on wrong usage.
-func runDisassociate(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func runDisassociate(
+	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer,
+) int {
 	flags, err := parseDisassociate(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, disassociateUsage)
@@ -166,14 +168,19 @@ func (f *disassociateFlags) config() (disassociate.Config, error) {
 }
 
 // disassociateFiles reads, publishes and writes.
-func disassociateFiles(ctx context.Context, f *disassociateFlags, stdin io.Reader, stdout, stderr io.Writer) error {
+func disassociateFiles(
+	ctx context.Context, f *disassociateFlags, stdin io.Reader, stdout, stderr io.Writer,
+) error {
 	cfg, err := f.config()
 	if err != nil {
 		return err
 	}
 	d, blank, err := readSetValued(f.data, stdin)
 	if err != nil {
-		return &disassociateError{1, fmt.Errorf("--data: %w", err), "give one record a line, codes separated by spaces"}
+		return &disassociateError{
+			1, fmt.Errorf("--data: %w", err),
+			"give one record a line, codes separated by spaces",
+		}
 	}
 	if err := f.readRoles(&cfg); err != nil {
 		return err
@@ -250,7 +257,10 @@ func (f *disassociateFlags) readRoles(cfg *disassociate.Config) error {
 		}
 		defer file.Close()
 		if cfg.Constraints, err = disassociate.ReadConstraints(file); err != nil {
-			return &disassociateError{1, fmt.Errorf("--constraints: %w", err), "one constraint a line: [name:] code code ..."}
+			return &disassociateError{
+				1, fmt.Errorf("--constraints: %w", err),
+				"one constraint a line: [name:] code code ...",
+			}
 		}
 	}
 	if f.sensitive != "" {
@@ -270,18 +280,23 @@ func (f *disassociateFlags) random() (*rand.Rand, error) {
 		if _, err := crand.Read(seed[:]); err != nil {
 			return nil, err
 		}
-		return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:]))), nil
+		return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]),
+			binary.LittleEndian.Uint64(seed[8:]))), nil
 	}
 	return rand.New(rand.NewPCG(f.seed, 0)), nil
 }
 
 // write writes what was asked for, the published form last, so that it is
 // there only if everything is.
-func (f *disassociateFlags) write(stdout io.Writer, form *published.Form, drawn [][]published.Record,
+func (f *disassociateFlags) write(stdout io.Writer, form *published.Form,
+	drawn [][]published.Record,
 	report func() (*disassociateReport, error),
 ) error {
 	failed := func(what string, err error) error {
-		return &disassociateError{1, fmt.Errorf("%s: %w", what, err), "check that the folder exists and has room"}
+		return &disassociateError{
+			1, fmt.Errorf("%s: %w", what, err),
+			"check that the folder exists and has room",
+		}
 	}
 	if f.report != "" {
 		r, err := report()
@@ -300,7 +315,9 @@ func (f *disassociateFlags) write(stdout io.Writer, form *published.Form, drawn 
 	}
 	for i, records := range drawn {
 		path := fmt.Sprintf("%s.%d", f.out, i+1)
-		if err := atomicfile.Write(path, 0o600, func(w io.Writer) error { return writeReconstructed(w, form, records) }); err != nil {
+		if err := atomicfile.Write(path, 0o600, func(w io.Writer) error {
+			return writeReconstructed(w, form, records)
+		}); err != nil {
 			return failed("--reconstruct", err)
 		}
 	}

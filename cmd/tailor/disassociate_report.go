@@ -72,7 +72,8 @@ type disassociateCovered struct {
 	Certain       int `json:"certain_placements"`
 }
 
-func newDisassociateReport(ctx context.Context, f *disassociateFlags, cfg *disassociate.Config, d *disassociate.Dataset,
+func newDisassociateReport(ctx context.Context, f *disassociateFlags, cfg *disassociate.Config,
+	d *disassociate.Dataset,
 	blank int, form *published.Form, drawn [][]published.Record, elapsed time.Duration,
 ) (*disassociateReport, error) {
 	covered := form.Covered()
@@ -115,11 +116,13 @@ func newDisassociateReport(ctx context.Context, f *disassociateFlags, cfg *disas
 
 // measureWorkload computes the ARE of the estimates, and of the mean of the
 // reconstructions.
-func (r *disassociateReport) measureWorkload(ctx context.Context, minSupport float64, d *disassociate.Dataset,
+func (r *disassociateReport) measureWorkload(ctx context.Context, minSupport float64,
+	d *disassociate.Dataset,
 	index *published.Index, drawn [][]published.Record,
 ) error {
 	least := max(1, int(math.Ceil(minSupport*float64(d.Len()))))
-	sets, complete, err := utility.FrequentSets(ctx, utility.HoldersOf(d, least), least, len(d.Codes()), disassociateSetLimit)
+	sets, complete, err := utility.FrequentSets(ctx, utility.HoldersOf(d, least), least,
+		len(d.Codes()), disassociateSetLimit)
 	if err != nil {
 		return err
 	}
@@ -127,10 +130,14 @@ func (r *disassociateReport) measureWorkload(ctx context.Context, minSupport flo
 	if len(sets) == 0 {
 		return nil
 	}
-	are := utility.AverageRelativeError(sets, func(q []utility.Item) float64 { return index.CountItems(q).Expected })
+	are := utility.AverageRelativeError(sets, func(q []utility.Item) float64 {
+		return index.CountItems(q).Expected
+	})
 	r.ARE = &are
 	if len(drawn) > 0 {
-		are := utility.AverageRelativeError(sets, func(q []utility.Item) float64 { return meanReconstructedCount(drawn, q) })
+		are := utility.AverageRelativeError(sets, func(q []utility.Item) float64 {
+			return meanReconstructedCount(drawn, q)
+		})
 		r.AREReconstructed = &are
 	}
 	return nil

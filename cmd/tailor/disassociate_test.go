@@ -38,7 +38,9 @@ func disassociateInput(t *testing.T, name, text string) string {
 }
 
 // disassociateRun runs the command.
-func disassociateRun(t *testing.T, stdin string, args ...string) (status int, stdout, stderr string) {
+func disassociateRun(
+	t *testing.T, stdin string, args ...string,
+) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	status = runDisassociate(t.Context(), args, strings.NewReader(stdin), &out, &errs)
@@ -49,8 +51,10 @@ func TestDisassociateWritesFormReportAndReconstructions(t *testing.T) {
 	dir := t.TempDir()
 	out, report := filepath.Join(dir, "form.json"), filepath.Join(dir, "report.json")
 	constraints := disassociateInput(t, "u.txt", "u1: C00001 C00002\nu2: C00005\n")
-	status, stdout, stderr := disassociateRun(t, "", "--data", setValuedFile(t, 800), "--k", "4", "--m", "2",
-		"--constraints", constraints, "--out", out, "--report", report, "--reconstruct", "3", "--seed", "1")
+	status, stdout, stderr := disassociateRun(t, "", "--data", setValuedFile(t, 800), "--k", "4",
+		"--m", "2",
+		"--constraints", constraints, "--out", out, "--report", report, "--reconstruct", "3", "--seed",
+		"1")
 	if status != 0 || stdout != "" || stderr != "" {
 		t.Fatalf("status %d, output %q, errors %q", status, stdout, stderr)
 	}
@@ -74,7 +78,8 @@ func TestDisassociateWritesFormReportAndReconstructions(t *testing.T) {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		t.Fatal(err)
 	}
-	if !r.Verified || r.Records != 800 || r.ARE == nil || r.AREReconstructed == nil || r.MREWithin5 == nil || len(r.MRE) != 2 {
+	if !r.Verified || r.Records != 800 || r.ARE == nil || r.AREReconstructed == nil ||
+		r.MREWithin5 == nil || len(r.MRE) != 2 {
 		t.Errorf("report %s", raw)
 	}
 	for _, n := range []string{".1", ".2", ".3"} {
@@ -107,7 +112,8 @@ func TestDisassociateReadsStandardInputAndGzip(t *testing.T) {
 	}
 	var forms []string
 	for _, stdin := range []string{string(text), zipped.String()} {
-		status, stdout, stderr := disassociateRun(t, stdin, "--data", "-", "--k", "3", "--m", "2", "--seed", "5")
+		status, stdout, stderr := disassociateRun(t, stdin, "--data", "-", "--k", "3", "--m", "2",
+			"--seed", "5")
 		if status != 0 {
 			t.Fatalf("status %d: %s", status, stderr)
 		}
@@ -120,7 +126,8 @@ func TestDisassociateReadsStandardInputAndGzip(t *testing.T) {
 
 func TestDisassociateSensitiveCodesGetTheDiversity(t *testing.T) {
 	sensitive := disassociateInput(t, "s.txt", "C00002\n")
-	status, stdout, stderr := disassociateRun(t, "", "--data", setValuedFile(t, 300), "--k", "3", "--m", "2",
+	status, stdout, stderr := disassociateRun(t, "", "--data", setValuedFile(t, 300), "--k", "3",
+		"--m", "2",
 		"--sensitive", sensitive, "--diversity", "6")
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)
@@ -141,23 +148,50 @@ func TestDisassociateExitStatus(t *testing.T) {
 		args []string
 		want int
 	}{
-		"help is a success":                {[]string{"--help"}, 0},
-		"no data":                          {[]string{"--k", "3", "--m", "2"}, 2},
-		"no k":                             {[]string{"--data", data, "--m", "2"}, 2},
-		"k of 1":                           {[]string{"--data", data, "--k", "1", "--m", "2"}, 2},
-		"no m":                             {[]string{"--data", data, "--k", "3"}, 2},
-		"an unknown flag":                  {[]string{"--data", data, "--k", "3", "--m", "2", "--what"}, 2},
-		"an argument too many":             {[]string{"--data", data, "--k", "3", "--m", "2", "more"}, 2},
-		"an unknown refinement":            {[]string{"--data", data, "--k", "3", "--m", "2", "--refine", "best"}, 2},
-		"clusters too small for k":         {[]string{"--data", data, "--k", "3", "--m", "2", "--max-cluster", "4"}, 2},
-		"diversity without sensitive":      {[]string{"--data", data, "--k", "3", "--m", "2", "--diversity", "4"}, 2},
-		"reconstructions that go nowhere":  {[]string{"--data", data, "--k", "3", "--m", "2", "--reconstruct", "2"}, 2},
-		"a file that is not there":         {[]string{"--data", data + "x", "--k", "3", "--m", "2"}, 1},
-		"constraints that are not there":   {[]string{"--data", data, "--k", "3", "--m", "2", "--constraints", "/nowhere"}, 1},
-		"sensitive codes not there":        {[]string{"--data", data, "--k", "3", "--m", "2", "--sensitive", "/nowhere"}, 1},
-		"constraints that overlap":         {[]string{"--data", data, "--k", "3", "--m", "2", "--constraints", overlap}, 1},
-		"fewer than k records":             {[]string{"--data", data, "--k", "51", "--m", "2"}, 1},
-		"an output folder that is missing": {[]string{"--data", data, "--k", "3", "--m", "2", "--out", "/nowhere/x"}, 1},
+		"help is a success": {[]string{"--help"}, 0},
+		"no data":           {[]string{"--k", "3", "--m", "2"}, 2},
+		"no k":              {[]string{"--data", data, "--m", "2"}, 2},
+		"k of 1":            {[]string{"--data", data, "--k", "1", "--m", "2"}, 2},
+		"no m":              {[]string{"--data", data, "--k", "3"}, 2},
+		"an unknown flag": {[]string{
+			"--data", data, "--k", "3", "--m", "2",
+			"--what",
+		}, 2},
+		"an argument too many": {[]string{"--data", data, "--k", "3", "--m", "2", "more"}, 2},
+		"an unknown refinement": {[]string{
+			"--data", data, "--k", "3", "--m", "2", "--refine",
+			"best",
+		}, 2},
+		"clusters too small for k": {[]string{
+			"--data", data, "--k", "3", "--m", "2",
+			"--max-cluster", "4",
+		}, 2},
+		"diversity without sensitive": {[]string{
+			"--data", data, "--k", "3", "--m", "2",
+			"--diversity", "4",
+		}, 2},
+		"reconstructions that go nowhere": {[]string{
+			"--data", data, "--k", "3", "--m", "2",
+			"--reconstruct", "2",
+		}, 2},
+		"a file that is not there": {[]string{"--data", data + "x", "--k", "3", "--m", "2"}, 1},
+		"constraints that are not there": {[]string{
+			"--data", data, "--k", "3", "--m", "2",
+			"--constraints", "/nowhere",
+		}, 1},
+		"sensitive codes not there": {[]string{
+			"--data", data, "--k", "3", "--m", "2",
+			"--sensitive", "/nowhere",
+		}, 1},
+		"constraints that overlap": {[]string{
+			"--data", data, "--k", "3", "--m", "2",
+			"--constraints", overlap,
+		}, 1},
+		"fewer than k records": {[]string{"--data", data, "--k", "51", "--m", "2"}, 1},
+		"an output folder that is missing": {[]string{
+			"--data", data, "--k", "3", "--m", "2", "--out",
+			"/nowhere/x",
+		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, stdout, stderr := disassociateRun(t, "", c.args...)
@@ -182,7 +216,10 @@ func TestDisassociateInterruptedWritesNothing(t *testing.T) {
 	cancel()
 	out := filepath.Join(t.TempDir(), "form.json")
 	var stdout, stderr bytes.Buffer
-	status := runDisassociate(ctx, []string{"--data", setValuedFile(t, 50), "--k", "3", "--m", "2", "--out", out}, nil, &stdout, &stderr)
+	status := runDisassociate(ctx, []string{
+		"--data", setValuedFile(t, 50), "--k", "3", "--m", "2",
+		"--out", out,
+	}, nil, &stdout, &stderr)
 	if status != 1 || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("status %d: %s", status, stderr.String())
 	}

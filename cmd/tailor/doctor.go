@@ -10,10 +10,13 @@ import (
 )
 
 func runDoctor(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	flags := newFlags("doctor", "find ways round the proxy, and what else is wrong with an installation", stderr)
-	dsn := flags.String("dsn", fromEnvironment("dsn", ""), "`DSN` of the database, as a superuser to see everything")
+	flags := newFlags("doctor",
+		"find ways round the proxy, and what else is wrong with an installation", stderr)
+	dsn := flags.String("dsn", fromEnvironment("dsn", ""),
+		"`DSN` of the database, as a superuser to see everything")
 	format := flags.String("format", "text", "`FORMAT` of the report: text or json")
-	accept := flags.Bool("accept-restore", false, "let the proxy serve chains that came from a dump, and report then")
+	accept := flags.Bool("accept-restore", false,
+		"let the proxy serve chains that came from a dump, and report then")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
 	}
@@ -47,11 +50,15 @@ func examine(ctx context.Context, dsn string, accept bool) ([]doctor.Finding, er
 	}
 	defer closeQuietly(conn)
 	var there bool
-	if err := conn.QueryRow(ctx, `SELECT pg_catalog.to_regclass('tailor.installation') IS NOT NULL`).Scan(&there); err != nil {
+	if err := conn.QueryRow(ctx, `SELECT pg_catalog.to_regclass('tailor.installation') IS NOT NULL`).
+		Scan(&there); err != nil {
 		return nil, databaseFault(ctx, "ask the database", err)
 	}
 	if !there {
-		return nil, &policyError{"the database has no SQL side of this version", "run tailor install --dsn DSN first"}
+		return nil, &policyError{
+			"the database has no SQL side of this version",
+			"run tailor install --dsn DSN first",
+		}
 	}
 	if accept {
 		if _, err := conn.Exec(ctx, `CALL tailor.accept_restore()`); err != nil {
@@ -72,7 +79,8 @@ func writeFindings(w io.Writer, format string, findings []doctor.Finding) error 
 	count := make(map[string]int)
 	for _, f := range findings {
 		count[f.Severity]++
-		if _, err := fmt.Fprintf(w, "%s: %s: %s (%s)\n    %s\n", f.Severity, f.Object, f.Message, f.Check, f.Mend); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s: %s (%s)\n    %s\n", f.Severity, f.Object, f.Message, f.Check,
+			f.Mend); err != nil {
 			return err
 		}
 	}

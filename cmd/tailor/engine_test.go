@@ -32,8 +32,14 @@ func file(t *testing.T, name, text string) string {
 }
 
 func adultArguments(t *testing.T) []string {
-	args := []string{"anonymize", "--csv", refdata.Path(t, "arx/adult/adult.csv"), "--delimiter", ";", "--k", "5"}
-	for _, c := range []string{"salary-class", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation", "sex"} {
+	args := []string{
+		"anonymize", "--csv", refdata.Path(t, "arx/adult/adult.csv"), "--delimiter", ";",
+		"--k", "5",
+	}
+	for _, c := range []string{
+		"salary-class", "age", "race", "marital-status", "education",
+		"native-country", "workclass", "occupation", "sex",
+	} {
 		args = append(args, "--hierarchy", c+"="+refdata.Path(t, "arx/adult/adult_hierarchy_"+c+".csv"))
 	}
 	return args
@@ -53,17 +59,23 @@ func TestAnonymizeWritesWhatItReports(t *testing.T) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(r.Levels, []int{0, 3, 0, 0, 2, 1, 1, 2, 0}) || math.Abs(r.Loss-0.2419323650662908) > 1e-6 ||
-		r.SuppressedRows != 1346 || r.EquivalenceClasses != 397 || r.MinClassSize != 5 || !r.Optimal || r.LatticeSize != 12960 {
+	if !slices.Equal(r.Levels, []int{0, 3, 0, 0, 2, 1, 1, 2, 0}) ||
+		math.Abs(r.Loss-0.2419323650662908) > 1e-6 ||
+		r.SuppressedRows != 1346 || r.EquivalenceClasses != 397 || r.MinClassSize != 5 || !r.Optimal ||
+		r.LatticeSize != 12960 {
 		t.Errorf("report %+v", r)
 	}
-	for _, key := range []string{"rows", "attributes", "recoding", "k", "suppression_limit", "nodes_checked", "loss_per_attribute", "elapsed_ms", "peak_rss_bytes"} {
+	for _, key := range []string{
+		"rows", "attributes", "recoding", "k", "suppression_limit",
+		"nodes_checked", "loss_per_attribute", "elapsed_ms", "peak_rss_bytes",
+	} {
 		if !bytes.Contains(text, []byte(`"`+key+`"`)) {
 			t.Errorf("the report has no %q", key)
 		}
 	}
 	// What is written has the classes that the report tells of.
-	code, stdout, fault := tailor(t, "assess", "--csv", out, "--qid", strings.Join(r.Attributes, ","), "--format", "json")
+	code, stdout, fault := tailor(t, "assess", "--csv", out, "--qid", strings.Join(r.Attributes, ","),
+		"--format", "json")
 	var a assessReport
 	if err := json.Unmarshal([]byte(stdout), &a); err != nil || code != exitSuccess {
 		t.Fatalf("exit %d, %v: %s", code, err, fault)
@@ -84,13 +96,15 @@ func TestAssessSaysInTextAndJSONWhatTheThesisFound(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &a); err != nil || code != exitSuccess {
 		t.Fatalf("exit %d, %v: %s", code, err, fault)
 	}
-	if a.K != 6 || a.Classes != 36 || a.Sensitive[1].L != 3 || math.Abs(float64(a.Sensitive[1].T)-0.615) > 1e-9 {
+	if a.K != 6 || a.Classes != 36 || a.Sensitive[1].L != 3 ||
+		math.Abs(float64(a.Sensitive[1].T)-0.615) > 1e-9 {
 		t.Errorf("%+v", a)
 	}
 	if a.Change.Entropy.ConventionalPercent != 53.61 {
 		t.Errorf("entropy %+v", a.Change.Entropy)
 	}
-	if code, stdout, _ = tailor(t, args...); code != exitSuccess || !strings.Contains(stdout, "k = 6") {
+	if code, stdout, _ = tailor(t, args...); code != exitSuccess ||
+		!strings.Contains(stdout, "k = 6") {
 		t.Errorf("exit %d: %s", code, stdout)
 	}
 }
@@ -108,11 +122,15 @@ func TestFurtherModelsAreMet(t *testing.T) {
 		"beta_likeness:s:5 delta_disclosure:s:0.5":              "levels [2]",
 		"ordered_t_closeness:s:0 enhanced_beta_likeness:s:0.01": "levels [2]",
 	} {
-		args := []string{"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--suppression-limit", "0"}
+		args := []string{
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2",
+			"--suppression-limit", "0",
+		}
 		for _, m := range strings.Fields(models) {
 			args = append(args, "--require", m)
 		}
-		if code, stdout, fault := tailor(t, args...); code != exitSuccess || !strings.HasPrefix(stdout, levels) {
+		if code, stdout, fault := tailor(t, args...); code != exitSuccess ||
+			!strings.HasPrefix(stdout, levels) {
 			t.Errorf("%s: exit %d, %s%s, want %s", models, code, stdout, fault, levels)
 		}
 	}
@@ -124,28 +142,58 @@ func TestWrongUsageOfTheEngineExits2InOneLine(t *testing.T) {
 	h, nested := file(t, "h.csv", "x;*\ny;*\n"), file(t, "n.csv", "x;g;1\ny;g;2\n")
 	short := file(t, "s.csv", "x;*\n")
 	for claim, args := range map[string][]string{
-		"k larger than the table":    {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "3"},
-		"no k":                       {"anonymize", "--csv", csv, "--hierarchy", "a=" + h},
-		"an empty table":             {"anonymize", "--csv", empty, "--hierarchy", "a=" + h, "--k", "2"},
-		"levels that do not nest":    {"anonymize", "--csv", csv, "--hierarchy", "a=" + nested, "--k", "2"},
-		"a value not listed":         {"anonymize", "--csv", csv, "--hierarchy", "a=" + short, "--k", "2"},
-		"an unknown column":          {"anonymize", "--csv", csv, "--hierarchy", "b=" + h, "--k", "2"},
-		"no attributes":              {"anonymize", "--csv", csv, "--k", "2"},
-		"a limit above 1":            {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--suppression-limit", "2"},
-		"an unknown search":          {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--search", "x"},
-		"an unknown quality":         {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--quality", "x"},
-		"an unknown aggregate":       {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--aggregate", "x"},
-		"an unknown recoding":        {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--recoding", "x"},
-		"an unknown model":           {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--require", "x:1"},
-		"a model without its column": {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--require", "distinct_l:2"},
-		"a long delimiter":           {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2", "--delimiter", ";;"},
-		"an unknown flag":            {"anonymize", "--nonsense"},
-		"no file":                    {"anonymize", "--k", "2"},
-		"assess without qid":         {"assess", "--csv", csv},
-		"assess a column twice":      {"assess", "--csv", csv, "--qid", "a,a"},
-		"assess an unknown column":   {"assess", "--csv", csv, "--qid", "b"},
-		"assess a database":          {"assess", "--dsn", "x", "--table", "t"},
-		"assess in another format":   {"assess", "--csv", csv, "--qid", "a", "--format", "xml"},
+		"k larger than the table": {"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "3"},
+		"no k":                    {"anonymize", "--csv", csv, "--hierarchy", "a=" + h},
+		"an empty table":          {"anonymize", "--csv", empty, "--hierarchy", "a=" + h, "--k", "2"},
+		"levels that do not nest": {
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + nested,
+			"--k", "2",
+		},
+		"a value not listed": {
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + short,
+			"--k", "2",
+		},
+		"an unknown column": {"anonymize", "--csv", csv, "--hierarchy", "b=" + h, "--k", "2"},
+		"no attributes":     {"anonymize", "--csv", csv, "--k", "2"},
+		"a limit above 1": {
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2",
+			"--suppression-limit", "2",
+		},
+		"an unknown search": {
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2",
+			"--search", "x",
+		},
+		"an unknown quality": {
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2",
+			"--quality", "x",
+		},
+		"an unknown aggregate": {
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2",
+			"--aggregate", "x",
+		},
+		"an unknown recoding": {
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2",
+			"--recoding", "x",
+		},
+		"an unknown model": {
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2",
+			"--require", "x:1",
+		},
+		"a model without its column": {
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2",
+			"--require", "distinct_l:2",
+		},
+		"a long delimiter": {
+			"anonymize", "--csv", csv, "--hierarchy", "a=" + h, "--k", "2",
+			"--delimiter", ";;",
+		},
+		"an unknown flag":          {"anonymize", "--nonsense"},
+		"no file":                  {"anonymize", "--k", "2"},
+		"assess without qid":       {"assess", "--csv", csv},
+		"assess a column twice":    {"assess", "--csv", csv, "--qid", "a,a"},
+		"assess an unknown column": {"assess", "--csv", csv, "--qid", "b"},
+		"assess a database":        {"assess", "--dsn", "x", "--table", "t"},
+		"assess in another format": {"assess", "--csv", csv, "--qid", "a", "--format", "xml"},
 	} {
 		code, _, fault := tailor(t, args...)
 		if code != exitUsage || strings.Count(fault, "\n") != 1 || !strings.Contains(fault, ";") {
@@ -155,11 +203,13 @@ func TestWrongUsageOfTheEngineExits2InOneLine(t *testing.T) {
 			t.Errorf("%s: %q quotes a value", claim, fault)
 		}
 	}
-	if code, _, _ := tailor(t, "anonymize", "--csv", csv+".absent", "--hierarchy", "a="+h, "--k", "2"); code != exitFailure {
+	if code, _, _ := tailor(t, "anonymize", "--csv", csv+".absent", "--hierarchy", "a="+h, "--k",
+		"2"); code != exitFailure {
 		t.Errorf("a file that is not there exits %d", code)
 	}
 	for _, name := range []string{"anonymize", "assess"} {
-		if code, stdout, _ := tailor(t, name, "--help"); code != exitSuccess || !strings.Contains(stdout, "--csv") && !strings.Contains(stdout, "-csv") {
+		if code, stdout, _ := tailor(t, name, "--help"); code != exitSuccess || !strings.Contains(stdout,
+			"--csv") && !strings.Contains(stdout, "-csv") {
 			t.Errorf("help of %s exits %d", name, code)
 		}
 	}

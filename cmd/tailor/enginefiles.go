@@ -34,12 +34,16 @@ func parseDelimiter(text string) (rune, error) {
 	if text == `\t` {
 		return '\t', nil
 	}
-	if r, size := utf8.DecodeRuneInString(text); size == len(text) && r != utf8.RuneError && r != '"' && r != '\n' && r != '\r' {
+	if r, size := utf8.DecodeRuneInString(text); size == len(text) && r != utf8.RuneError &&
+		r != '"' && r != '\n' && r != '\r' {
 		return r, nil
 	} else if text == "" {
 		return 0, nil
 	}
-	return 0, &anonymize.ProblemError{What: "the delimiter is not one character", Remedy: `give one such as ';'`}
+	return 0, &anonymize.ProblemError{
+		What:   "the delimiter is not one character",
+		Remedy: `give one such as ';'`,
+	}
 }
 
 // columnsAtMost is how many columns a file may have that is read as a whole: as
@@ -52,7 +56,8 @@ func openSheet(name string, delimiter rune) (*anonymize.Sheet, error) {
 		return anonymize.ReadColumns(r, delimiter, func(header []string) ([]bool, error) {
 			if len(header) > columnsAtMost {
 				return nil, &anonymize.ProblemError{
-					What:   fmt.Sprintf("the file has %d columns, and a table has at most %d", len(header), columnsAtMost),
+					What: fmt.Sprintf("the file has %d columns, and a table has at most %d", len(header),
+						columnsAtMost),
 					Remedy: "leave out columns",
 				}
 			}
@@ -75,7 +80,9 @@ func openColumns(name string, delimiter rune, columns []string) (*anonymize.Shee
 }
 
 func openHierarchy(name string, delimiter rune) (*anonymize.Hierarchy, error) {
-	return readFile(name, func(r io.Reader) (*anonymize.Hierarchy, error) { return anonymize.ReadHierarchy(r, delimiter) })
+	return readFile(name, func(r io.Reader) (*anonymize.Hierarchy, error) {
+		return anonymize.ReadHierarchy(r, delimiter)
+	})
 }
 
 func readFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
@@ -99,9 +106,14 @@ func readFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 }
 
 // columns reads the hierarchies, in the order of the columns of the sheet.
-func (h hierarchyFiles) columns(sheet *anonymize.Sheet, delimiter rune) ([]anonymize.Column, error) {
+func (h hierarchyFiles) columns(
+	sheet *anonymize.Sheet, delimiter rune,
+) ([]anonymize.Column, error) {
 	if len(h) == 0 {
-		return nil, &anonymize.ProblemError{What: "no quasi-identifiers", Remedy: "name at least one by --hierarchy COL=FILE"}
+		return nil, &anonymize.ProblemError{
+			What:   "no quasi-identifiers",
+			Remedy: "name at least one by --hierarchy COL=FILE",
+		}
 	}
 	for column := range h {
 		if _, err := sheet.Find(column); err != nil {

@@ -81,7 +81,8 @@ func exportTables(ctx context.Context, dsn string, job export.Job, stdout, stder
 		fmt.Fprintf(stdout, "%s: %d rows in %s\n", t.Name, t.Rows, t.File)
 		for _, c := range t.Columns {
 			if c.Null > 0 {
-				fmt.Fprintf(stderr, "tailor export: %s: %d values of column %s are NULL, since Parquet cannot hold them; CSV and SQL can\n",
+				fmt.Fprintf(stderr, "tailor export: %s: %d values of column %s are NULL, since Parquet "+
+					"cannot hold them; CSV and SQL can\n",
 					t.Name, c.Null, c.Name)
 			}
 		}

@@ -78,7 +78,8 @@ func runFidelity(ctx context.Context, args []string, _ io.Reader, stdout, stderr
 		time.Minute,
 		"`TIME` that a query may take, on each side",
 	)
-	flags.Func("k", "also with each other `K`, comma-separated: of tables that are rehearsed, see above",
+	flags.Func("k",
+		"also with each other `K`, comma-separated: of tables that are rehearsed, see above",
 		func(s string) error {
 			for text := range strings.SplitSeq(s, ",") {
 				k, err := strconv.Atoi(strings.TrimSpace(text))
@@ -148,7 +149,9 @@ JOIN pg_catalog.pg_roles me ON me.rolname = session_user WHERE c.oid = $1`
 
 // rehearse makes temporary tables, in the session of a connection, of what releases would show
 // with another k.
-func rehearse(ctx context.Context, conn *pgx.Conn, k int) (tables []string, reason string, err error) {
+func rehearse(
+	ctx context.Context, conn *pgx.Conn, k int,
+) (tables []string, reason string, err error) {
 	var failed error // of one table; others may be rehearsed
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {

@@ -33,34 +33,53 @@ func inUTF16(text string, littleEndian bool) string {
 func oneHierarchy(t *testing.T, csv string) []string {
 	t.Helper()
 	return []string{
-		"anonymize", "--csv", csv, "--k", "2", "--hierarchy", "age=" + file(t, "age.csv", "30;*\n31;*\n"), "--out", "-",
+		"anonymize", "--csv", csv, "--k", "2", "--hierarchy", "age=" + file(t, "age.csv", "30;*\n31;*\n"),
+		"--out", "-",
 	}
 }
 
 func TestFilesThatAreNoCSVInUTF8AreToldByName(t *testing.T) {
 	const plain = "name;age\nsecret;30\nsecret;30\n"
 	for claim, c := range map[string]struct{ text, says string }{
-		"UTF-16 of Windows":            {"\xff\xfe" + inUTF16(plain, true), "is in UTF-16"},
-		"UTF-16, big end first":        {"\xfe\xff" + inUTF16(plain, false), "is in UTF-16"},
-		"UTF-16 without a mark":        {inUTF16(plain, true), "UTF-16 without a mark"},
-		"UTF-32":                       {"\xff\xfe\x00\x00n\x00\x00\x00", "is in UTF-32"},
-		"Windows-1252 in a column":     {"name;age\nsecret;30\nsecret;3\xfc\n", "csv line 3: column 2 is not in UTF-8"},
-		"Windows-1252 in the header":   {"n\xe4me;age\nsecret;30\n", "csv line 1: column 1 is not in UTF-8"},
+		"UTF-16 of Windows":     {"\xff\xfe" + inUTF16(plain, true), "is in UTF-16"},
+		"UTF-16, big end first": {"\xfe\xff" + inUTF16(plain, false), "is in UTF-16"},
+		"UTF-16 without a mark": {inUTF16(plain, true), "UTF-16 without a mark"},
+		"UTF-32":                {"\xff\xfe\x00\x00n\x00\x00\x00", "is in UTF-32"},
+		"Windows-1252 in a column": {
+			"name;age\nsecret;30\nsecret;3\xfc\n",
+			"csv line 3: column 2 is not in UTF-8",
+		},
+		"Windows-1252 in the header": {
+			"n\xe4me;age\nsecret;30\n",
+			"csv line 1: column 1 is not in UTF-8",
+		},
 		"line ends of old Macintoshes": {strings.ReplaceAll(plain, "\n", "\r"), "ends in CR alone"},
-		"one such end among others":    {"name;age\nsecret;30\rsecret;30\n", "csv line 2: a line ends in CR alone"},
-		"a NUL":                        {"name;age\nsecret;30\nsec\x00ret;30\n", "csv line 3: there is a NUL"},
-		"gzip without its suffix":      {"\x1f\x8b\x08\x00", "compressed by gzip"},
-		"zstd without its suffix":      {"\x28\xb5\x2f\xfd\x00", "compressed by zstd"},
-		"a spreadsheet":                {"PK\x03\x04\x00", "a spreadsheet"},
-		"Parquet":                      {"PAR1\x15\x04", "in Parquet format"},
-		"a name that stands twice":     {"age;secret;age\n30;1;30\n", "column 3 has the name of a column before it"},
-		"a column without a name":      {"age;;b\n30;1;2\n", "column 2 has no name"},
-		"no lines":                     {"", "the file is empty"},
-		"a quote that nobody closes":   {"name;age\n\"secret;30\n", "csv line 2"},
-		"a cell too many in one line":  {"name;age\nsecret;30\nsecret;30;x\n", "csv line 3"},
-		"a mark alone":                 {"\xef\xbb\xbf", "the file is empty"},
+		"one such end among others": {
+			"name;age\nsecret;30\rsecret;30\n",
+			"csv line 2: a line ends in CR alone",
+		},
+		"a NUL": {
+			"name;age\nsecret;30\nsec\x00ret;30\n",
+			"csv line 3: there is a NUL",
+		},
+		"gzip without its suffix": {"\x1f\x8b\x08\x00", "compressed by gzip"},
+		"zstd without its suffix": {"\x28\xb5\x2f\xfd\x00", "compressed by zstd"},
+		"a spreadsheet":           {"PK\x03\x04\x00", "a spreadsheet"},
+		"Parquet":                 {"PAR1\x15\x04", "in Parquet format"},
+		"a name that stands twice": {
+			"age;secret;age\n30;1;30\n",
+			"column 3 has the name of a column before it",
+		},
+		"a column without a name":     {"age;;b\n30;1;2\n", "column 2 has no name"},
+		"no lines":                    {"", "the file is empty"},
+		"a quote that nobody closes":  {"name;age\n\"secret;30\n", "csv line 2"},
+		"a cell too many in one line": {"name;age\nsecret;30\nsecret;30;x\n", "csv line 3"},
+		"a mark alone":                {"\xef\xbb\xbf", "the file is empty"},
 	} {
-		for _, args := range [][]string{oneHierarchy(t, file(t, "in.csv", c.text)), {"classify", "--csv", file(t, "in.csv", c.text)}} {
+		for _, args := range [][]string{
+			oneHierarchy(t, file(t, "in.csv", c.text)),
+			{"classify", "--csv", file(t, "in.csv", c.text)},
+		} {
 			code, out, fault := tailor(t, args...)
 			if code != exitUsage || out != "" || strings.Count(fault, "\n") != 1 ||
 				!strings.Contains(fault, c.says) {
@@ -84,7 +103,8 @@ func TestMarksAndLineEndsThatMeanNothingAreRead(t *testing.T) {
 		"no end of the last line": "age;name\n30;a\n30;b",
 		"letters beyond ASCII":    "age;näme\n30;Zoë\n30;日本\n",
 	} {
-		if code, out, fault := tailor(t, oneHierarchy(t, file(t, "in.csv", text))...); code != exitSuccess ||
+		if code, out, fault := tailor(t, oneHierarchy(t,
+			file(t, "in.csv", text))...); code != exitSuccess ||
 			out != "age\n30\n30\n" {
 			t.Errorf("%s: exit %d, %q, %s", claim, code, out, fault)
 		}
@@ -105,7 +125,8 @@ func peakOf(
 		!errors.Is(err, syscall.EPIPE) {
 		t.Fatal(err)
 	}
-	return command.ProcessState.ExitCode(), errs.String(), command.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * 1024
+	usage := command.ProcessState.SysUsage().(*syscall.Rusage)
+	return command.ProcessState.ExitCode(), errs.String(), usage.Maxrss * 1024
 }
 
 // endless repeats a text until size bytes are read.
@@ -138,7 +159,10 @@ func TestALineOfAGigabyteEndsWithinTwiceTheLimitOfARecord(t *testing.T) {
 		"a quote that is never closed":    "age;name\n30;\"",
 		"many columns, and no line's end": "age;name\n30;x\n30;y\n31;\"x\ny\";",
 	} {
-		for _, args := range [][]string{oneHierarchy(t, "/dev/stdin"), {"classify", "--csv", "/dev/stdin"}} {
+		for _, args := range [][]string{
+			oneHierarchy(t, "/dev/stdin"),
+			{"classify", "--csv", "/dev/stdin"},
+		} {
 			code, fault, peak := peakOf(
 				t,
 				&endless{start: start, repeated: repeated, size: 1 << 30},

@@ -43,10 +43,13 @@ A FILE has the form of ARX: a line a value, which comes first, and its labels fr
 		wanted, summary, run = 1, "define a hierarchy by a file in the form of ARX", importHierarchy
 	}
 	flags := newFlags("hierarchy "+args[0], summary, stderr)
-	flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""), "`DSN` of the database, as a member of tailor_admin")
+	flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""),
+		"`DSN` of the database, as a member of tailor_admin")
 	if wanted == 1 {
-		flags.StringVar(&o.name, "name", "", "`NAME` of the hierarchy; one that you defined is defined anew")
-		flags.StringVar(&o.delimiter, "delimiter", "", "`CHARACTER` between cells; the first of ; tab , in the file if not given")
+		flags.StringVar(&o.name, "name", "",
+			"`NAME` of the hierarchy; one that you defined is defined anew")
+		flags.StringVar(&o.delimiter, "delimiter", "",
+			"`CHARACTER` between cells; the first of ; tab , in the file if not given")
 	}
 	flagged, files := splitArguments(args[1:])
 	if code, ok := parseFlags(flags, flagged, stdout, stderr); !ok {
@@ -82,7 +85,9 @@ func importHierarchy(ctx context.Context, o *hierarchyOptions, stdout io.Writer)
 	if err != nil {
 		return err
 	}
-	paths, err := readFile(o.file, func(r io.Reader) ([][]string, error) { return anonymize.ReadPaths(r, delimiter) })
+	paths, err := readFile(o.file, func(r io.Reader) ([][]string, error) {
+		return anonymize.ReadPaths(r, delimiter)
+	})
 	if err != nil {
 		return err
 	}
@@ -99,10 +104,12 @@ func importHierarchy(ctx context.Context, o *hierarchyOptions, stdout io.Writer)
 		return err
 	}
 	defer closeQuietly(conn)
-	if _, err := conn.Exec(ctx, `CALL tailor.define_hierarchy($1, 'table', $2::text::jsonb)`, o.name, string(definition)); err != nil {
+	if _, err := conn.Exec(ctx, `CALL tailor.define_hierarchy($1, 'table', $2::text::jsonb)`, o.name,
+		string(definition)); err != nil {
 		return refusal(ctx, fmt.Sprintf("hierarchy %q", o.name), err)
 	}
-	_, err = fmt.Fprintf(stdout, "hierarchy %q: %d values, %d levels above them\n", o.name, len(paths), len(paths[0]))
+	_, err = fmt.Fprintf(stdout, "hierarchy %q: %d values, %d levels above them\n", o.name, len(paths),
+		len(paths[0]))
 	return err
 }
 
@@ -127,7 +134,8 @@ func listHierarchies(ctx context.Context, o *hierarchyOptions, stdout io.Writer)
 		return err
 	}
 	defer closeQuietly(conn)
-	rows, err := conn.Query(ctx, `SELECT name, kind, owner::text FROM tailor.hierarchies ORDER BY name COLLATE "C"`)
+	rows, err := conn.Query(ctx,
+		`SELECT name, kind, owner::text FROM tailor.hierarchies ORDER BY name COLLATE "C"`)
 	if err != nil {
 		return refusal(ctx, "", err)
 	}

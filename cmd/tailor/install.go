@@ -17,8 +17,10 @@ import (
 
 func runInstall(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	flags := newFlags("install", "install or upgrade the SQL side in a database", stderr)
-	dsn := flags.String("dsn", fromEnvironment("dsn", ""), "`connection` string of a superuser or a role that may create roles and schemas")
-	files := flags.String("files", "", "`DIR` of PostgreSQL's extensions (pg_config --sharedir, then extension) to write the extension to, in place of installing")
+	dsn := flags.String("dsn", fromEnvironment("dsn", ""),
+		"`connection` string of a superuser or a role that may create roles and schemas")
+	files := flags.String("files", "", "`DIR` of PostgreSQL's extensions (pg_config --sharedir, "+
+		"then extension) to write the extension to, in place of installing")
 	untested := flags.Bool(untestedFlag, false, untestedUsage)
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
@@ -27,7 +29,8 @@ func runInstall(ctx context.Context, args []string, _ io.Reader, stdout, stderr 
 		if err := writeExtension(*files); err != nil {
 			return complain("install", stderr, err)
 		}
-		fmt.Fprintf(stdout, "written: version %s of the extension; CREATE EXTENSION tailor installs it\n", extension.Version)
+		fmt.Fprintf(stdout, "written: version %s of the extension; CREATE EXTENSION tailor installs it\n",
+			extension.Version)
 		return exitSuccess
 	}
 	if *dsn == "" {
@@ -36,7 +39,8 @@ func runInstall(ctx context.Context, args []string, _ io.Reader, stdout, stderr 
 	if err := install(ctx, *dsn, *untested); err != nil {
 		return complain("install", stderr, err)
 	}
-	fmt.Fprintln(stdout, "installed: schemas tailor, tailor_store, tailor_release, research; roles tailor_owner, tailor_reader, tailor_admin")
+	fmt.Fprintln(stdout, "installed: schemas tailor, tailor_store, tailor_release, research; roles "+
+		"tailor_owner, tailor_reader, tailor_admin")
 	return exitSuccess
 }
 
@@ -82,11 +86,14 @@ func installOnce(ctx context.Context, conn *pgx.Conn) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// What the script would make anew would be no part of the extension.
 		var owned bool
-		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'tailor')`).Scan(&owned); err != nil {
+		if err := tx.QueryRow(ctx,
+			`SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'tailor')`).
+			Scan(&owned); err != nil {
 			return err
 		}
 		if owned {
-			return errors.New("the SQL side is installed as an extension; upgrade it with ALTER EXTENSION tailor UPDATE, its files with tailor install --files DIR")
+			return errors.New("the SQL side is installed as an extension; upgrade it with ALTER EXTENSION " +
+				"tailor UPDATE, its files with tailor install --files DIR")
 		}
 		if _, err := tx.Exec(ctx, letOthersYield); err != nil {
 			return err

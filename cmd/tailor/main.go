@@ -22,7 +22,8 @@ const (
 // in one line with a hint, what went wrong.
 type command struct {
 	name, summary string
-	run           func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
+	run           func(ctx context.Context, args []string, stdin io.Reader, stdout,
+		stderr io.Writer) int
 }
 
 var commands = []command{

@@ -12,7 +12,10 @@ import (
 )
 
 func parseAlgorithm(name string) (anonymize.Algorithm, error) {
-	for _, a := range []anonymize.Algorithm{anonymize.Optimal, anonymize.Flash, anonymize.BestFirst, anonymize.Greedy} {
+	for _, a := range []anonymize.Algorithm{
+		anonymize.Optimal, anonymize.Flash, anonymize.BestFirst,
+		anonymize.Greedy,
+	} {
 		if a.String() == name {
 			return a, nil
 		}
@@ -49,7 +52,10 @@ func parseAggregate(name string) (anonymize.Aggregate, error) {
 	case "arithmetic":
 		return anonymize.Arithmetic, nil
 	}
-	return 0, &anonymize.ProblemError{What: fmt.Sprintf("unknown aggregate %q", name), Remedy: "use geometric or arithmetic"}
+	return 0, &anonymize.ProblemError{
+		What:   fmt.Sprintf("unknown aggregate %q", name),
+		Remedy: "use geometric or arithmetic",
+	}
 }
 
 func parseQuality(name string, mean anonymize.Aggregate) (anonymize.Quality, error) {
@@ -59,7 +65,10 @@ func parseQuality(name string, mean anonymize.Aggregate) (anonymize.Quality, err
 	if q, ok := qualityModels[name]; ok {
 		return q, nil
 	}
-	return nil, &anonymize.ProblemError{What: fmt.Sprintf("unknown quality model %q", name), Remedy: "use one of " + qualityNames()}
+	return nil, &anonymize.ProblemError{
+		What:   fmt.Sprintf("unknown quality model %q", name),
+		Remedy: "use one of " + qualityNames(),
+	}
 }
 
 // requiredModels are the values of the repeated flag --require: the name of a
@@ -102,33 +111,51 @@ var requirements = []requirement{
 	{"t_closeness", "t_closeness:COL:T", 1, true, func(c string, n []float64) anonymize.Privacy {
 		return anonymize.TCloseness{Sensitive: c, T: n[0]}
 	}},
-	{"ordered_t_closeness", "ordered_t_closeness:COL:T", 1, true, func(c string, n []float64) anonymize.Privacy {
-		return anonymize.TCloseness{Sensitive: c, T: n[0], Ordered: true}
-	}},
+	{
+		"ordered_t_closeness", "ordered_t_closeness:COL:T", 1, true,
+		func(c string, n []float64) anonymize.Privacy {
+			return anonymize.TCloseness{Sensitive: c, T: n[0], Ordered: true}
+		},
+	},
 	{"alpha_k", "alpha_k:COL:ALPHA:K", 2, true, func(c string, n []float64) anonymize.Privacy {
 		return anonymize.AlphaK{Sensitive: c, Alpha: n[0], K: int(n[1])}
 	}},
-	{"delta_disclosure", "delta_disclosure:COL:DELTA", 1, true, func(c string, n []float64) anonymize.Privacy {
-		return anonymize.DeltaDisclosure{Sensitive: c, Delta: n[0]}
-	}},
-	{"beta_likeness", "beta_likeness:COL:BETA", 1, true, func(c string, n []float64) anonymize.Privacy {
-		return anonymize.BetaLikeness{Sensitive: c, Beta: n[0]}
-	}},
-	{"enhanced_beta_likeness", "enhanced_beta_likeness:COL:BETA", 1, true, func(c string, n []float64) anonymize.Privacy {
-		return anonymize.BetaLikeness{Sensitive: c, Beta: n[0], Enhanced: true}
-	}},
+	{
+		"delta_disclosure", "delta_disclosure:COL:DELTA", 1, true,
+		func(c string, n []float64) anonymize.Privacy {
+			return anonymize.DeltaDisclosure{Sensitive: c, Delta: n[0]}
+		},
+	},
+	{
+		"beta_likeness", "beta_likeness:COL:BETA", 1, true,
+		func(c string, n []float64) anonymize.Privacy {
+			return anonymize.BetaLikeness{Sensitive: c, Beta: n[0]}
+		},
+	},
+	{
+		"enhanced_beta_likeness", "enhanced_beta_likeness:COL:BETA", 1, true,
+		func(c string, n []float64) anonymize.Privacy {
+			return anonymize.BetaLikeness{Sensitive: c, Beta: n[0], Enhanced: true}
+		},
+	},
 	{"average_risk", "average_risk:MAX", 1, false, func(_ string, n []float64) anonymize.Privacy {
 		return anonymize.AverageRisk{Max: n[0]}
 	}},
 	{"highest_risk", "highest_risk:MAX", 1, false, func(_ string, n []float64) anonymize.Privacy {
 		return anonymize.HighestRisk{Max: n[0]}
 	}},
-	{"sample_uniqueness", "sample_uniqueness:MAX", 1, false, func(_ string, n []float64) anonymize.Privacy {
-		return anonymize.SampleUniqueness{Max: n[0]}
-	}},
-	{"records_at_risk", "records_at_risk:THRESHOLD:MAX", 2, false, func(_ string, n []float64) anonymize.Privacy {
-		return anonymize.RecordsAtRisk{Threshold: n[0], Max: n[1]}
-	}},
+	{
+		"sample_uniqueness", "sample_uniqueness:MAX", 1, false,
+		func(_ string, n []float64) anonymize.Privacy {
+			return anonymize.SampleUniqueness{Max: n[0]}
+		},
+	},
+	{
+		"records_at_risk", "records_at_risk:THRESHOLD:MAX", 2, false,
+		func(_ string, n []float64) anonymize.Privacy {
+			return anonymize.RecordsAtRisk{Threshold: n[0], Max: n[1]}
+		},
+	},
 }
 
 func requirementNames() string {

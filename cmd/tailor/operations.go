@@ -26,7 +26,9 @@ func residentBytes() float64 {
 // operations serves what those ask who keep the proxy running, until the
 // context ends: /healthz (the process runs), /readyz (new clients would be
 // served), /metrics, and profiles on request.
-func operations(ctx context.Context, address string, profiles bool, server *proxy.Proxy, log *slog.Logger) (wait func(), err error) {
+func operations(
+	ctx context.Context, address string, profiles bool, server *proxy.Proxy, log *slog.Logger,
+) (wait func(), err error) {
 	if address == "" {
 		return func() {}, nil
 	}
@@ -37,7 +39,9 @@ func operations(ctx context.Context, address string, profiles bool, server *prox
 	server.Metrics().Gauge("go_goroutines", "Goroutines of the process.",
 		func() float64 { return float64(runtime.NumGoroutine()) })
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok\n"))
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !server.Ready() {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)

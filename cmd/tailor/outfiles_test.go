@@ -88,7 +88,8 @@ func TestMain(m *testing.M) {
 // withoutRoom runs a command that can add nothing to any file.
 func withoutRoom(t *testing.T, args ...string) (code int, fault string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "sh", append([]string{"-c", `ulimit -f 0; exec "$0" "$@"`, os.Args[0]}, args...)...)
+	command := exec.CommandContext(t.Context(), "sh",
+		append([]string{"-c", `ulimit -f 0; exec "$0" "$@"`, os.Args[0]}, args...)...)
 	command.Env = append(os.Environ(), asCommand+"=1")
 	var errs bytes.Buffer
 	command.Stderr = &errs

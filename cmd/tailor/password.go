@@ -19,15 +19,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-func runPassword(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	flags := newFlags("password", "set the password of a role where the server's verifiers cannot be read", stderr)
+func runPassword(
+	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer,
+) int {
+	flags := newFlags("password",
+		"set the password of a role where the server's verifiers cannot be read", stderr)
 	describe(flags, `
 usage: tailor password --dsn DSN ROLE < FILE
 
 The password is the first line of standard input. The server and the proxies of the database get
 its verifier (tailor.let_in). It is needed where nobody is superuser; elsewhere ALTER ROLE does.
 `)
-	dsn := flags.String("dsn", fromEnvironment("dsn", ""), "`connection` string of the role that has installed Tailor")
+	dsn := flags.String("dsn", fromEnvironment("dsn", ""),
+		"`connection` string of the role that has installed Tailor")
 	flagged, roles := splitArguments(args)
 	if code, ok := parseFlags(flags, flagged, stdout, stderr); !ok {
 		return code

@@ -25,7 +25,10 @@ var policyVerbs = []struct {
 }{
 	{"init", "ask what the tables of a schema are, and write a first policy file", true, initPolicy},
 	{"lint", "check a policy file by itself", false, lintPolicy},
-	{"plan", "show what applying a policy file would change, and what that does to risk and loss", true, planPolicy},
+	{
+		"plan", "show what applying a policy file would change, and what that does to risk and loss",
+		true, planPolicy,
+	},
 	{"apply", "put a policy file in force, all of it or nothing", true, applyPolicy},
 	{"export", "write the policies in force to a file, - for the standard output", true, exportPolicy},
 	{"seed", "prepare chains for the queries of a file of SQL", true, seedPolicy},
@@ -42,13 +45,16 @@ type policyOptions struct {
 
 func runPolicy(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	help := func(w io.Writer) {
-		fmt.Fprintln(w, "tailor policy: keep policies in files, under version control\n\nusage: tailor policy VERB [--dsn DSN] FILE\n       tailor policy init --dsn DSN [--schema SCHEMA] [--out FILE] [--yes]\n\nverbs:")
+		fmt.Fprintln(w, "tailor policy: keep policies in files, under version control\n\nusage: tailor "+
+			"policy VERB [--dsn DSN] FILE\n       tailor policy init --dsn DSN [--schema SCHEMA] [--out "+
+			"FILE] [--yes]\n\nverbs:")
 		for _, v := range policyVerbs {
 			fmt.Fprintf(w, "  %-7s %s\n", v.name, v.summary)
 		}
 	}
 	if len(args) == 0 {
-		fmt.Fprintln(stderr, `tailor policy: the verb is missing; it is init, lint, plan, apply, export or seed`)
+		fmt.Fprintln(stderr,
+			`tailor policy: the verb is missing; it is init, lint, plan, apply, export or seed`)
 		return exitUsage
 	}
 	if slices.Contains([]string{"help", "--help", "-help", "-h"}, args[0]) {
@@ -61,10 +67,14 @@ func runPolicy(ctx context.Context, args []string, stdin io.Reader, stdout, stde
 		}
 		o := &policyOptions{notices: stderr, initOptions: initOptions{stdin: stdin}}
 		flags := newFlags("policy "+v.name, v.summary, stderr)
-		flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""), "`DSN` of the database, as a member of tailor_admin who owns the tables")
+		flags.StringVar(&o.dsn, "dsn", fromEnvironment("dsn", ""),
+			"`DSN` of the database, as a member of tailor_admin who owns the tables")
 		if v.name == "seed" {
-			flags.StringVar(&o.project, "project", "", "declare the workload under this `name`, for SET tailor.project; without it, the seed of each table is printed for a policy file")
-			flags.StringVar(&o.path, "search-path", "public", "`schemas` in which unqualified names are looked up, separated by commas")
+			flags.StringVar(&o.project, "project", "",
+				"declare the workload under this `name`, for SET tailor.project; without it, the seed of "+
+					"each table is printed for a policy file")
+			flags.StringVar(&o.path, "search-path", "public",
+				"`schemas` in which unqualified names are looked up, separated by commas")
 		}
 		if v.name == "init" {
 			o.addFlags(flags)
@@ -88,7 +98,8 @@ func runPolicy(ctx context.Context, args []string, stdin io.Reader, stdout, stde
 		}
 		return complainPolicy("policy "+v.name, o.file, stderr, v.run(ctx, o, stdout))
 	}
-	fmt.Fprintf(stderr, "tailor policy: unknown verb %q; it is init, lint, plan, apply, export or seed\n", args[0])
+	fmt.Fprintf(stderr,
+		"tailor policy: unknown verb %q; it is init, lint, plan, apply, export or seed\n", args[0])
 	return exitUsage
 }
 
@@ -173,7 +184,8 @@ func lintPolicy(_ context.Context, o *policyOptions, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s: no faults in %d tables and %d hierarchies\n", o.file, len(f.Tables), len(f.Hierarchies))
+	_, err = fmt.Fprintf(stdout, "%s: no faults in %d tables and %d hierarchies\n", o.file,
+		len(f.Tables), len(f.Hierarchies))
 	return err
 }
 
@@ -185,7 +197,10 @@ func refusal(ctx context.Context, about string, err error) error {
 		return databaseFault(ctx, "ask the database", err)
 	}
 	own := server.Routine == "exec_stmt_raise"
-	names := slices.Contains([]string{"42501", "42P01", "42703", "42704", "42883", "3F000", "55P03", "40P01"}, server.Code)
+	names := slices.Contains([]string{
+		"42501", "42P01", "42703", "42704", "42883", "3F000", "55P03",
+		"40P01",
+	}, server.Code)
 	if !own && !names {
 		return databaseFault(ctx, about, err)
 	}
@@ -204,18 +219,23 @@ func refusal(ctx context.Context, about string, err error) error {
 	} else if server.Code == "42P01" || server.Code == "3F000" {
 		remedy = "check the name, and that tailor install has been run in this database"
 	}
-	return &policyError{strings.Join(strings.Fields(what), " "), strings.Join(strings.Fields(remedy), " ")}
+	return &policyError{strings.Join(strings.Fields(what), " "), strings.Join(strings.Fields(remedy),
+		" ")}
 }
 
 // assertInstalled fails where the database has no SQL side, or one of another
 // version.
 func assertInstalled(ctx context.Context, tx pgx.Tx) error {
 	var there bool
-	if err := tx.QueryRow(ctx, `SELECT pg_catalog.to_regclass('tailor.installation') IS NOT NULL`).Scan(&there); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT pg_catalog.to_regclass('tailor.installation') IS NOT NULL`).
+		Scan(&there); err != nil {
 		return err
 	}
 	if !there {
-		return &policyError{"the database has no SQL side of this version", "run tailor install --dsn DSN first"}
+		return &policyError{
+			"the database has no SQL side of this version",
+			"run tailor install --dsn DSN first",
+		}
 	}
 	return nil
 }

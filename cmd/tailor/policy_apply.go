@@ -43,7 +43,8 @@ func applyPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error 
 	if err := bringUpToDate(ctx, conn, o.dsn, activated); err != nil {
 		fmt.Fprintln(o.notices, err) // the policy is in force all the same
 	}
-	_, err = fmt.Fprintf(stdout, "applied: %d of %d tables activated%s\n", len(activated), len(f.Tables), listAfterColon(activated))
+	_, err = fmt.Fprintf(stdout, "applied: %d of %d tables activated%s\n", len(activated),
+		len(f.Tables), listAfterColon(activated))
 	return err
 }
 
@@ -66,7 +67,10 @@ func applyAlone(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if !alone {
-		return &policyError{"another policy is being applied to this database", "plan again when it is done"}
+		return &policyError{
+			"another policy is being applied to this database",
+			"plan again when it is done",
+		}
 	}
 	return nil
 }
@@ -106,7 +110,8 @@ func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, er
 		if !usedBy(changed, h.Name) {
 			continue
 		}
-		if _, err := tx.Exec(ctx, `CALL tailor.define_hierarchy($1, $2, $3::jsonb)`, h.Name, h.Type, h.Definition()); err != nil {
+		if _, err := tx.Exec(ctx, `CALL tailor.define_hierarchy($1, $2, $3::jsonb)`, h.Name, h.Type,
+			h.Definition()); err != nil {
 			return nil, refusal(ctx, fmt.Sprintf("hierarchy %q", h.Name), err)
 		}
 	}
@@ -143,11 +148,15 @@ func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, er
 
 // inStep activates tables that do not hold what their parents lend by now. What
 // belongs to somebody else is lent to nobody here.
-func inStep(ctx context.Context, tx pgx.Tx, f *policyfile.File, activated []string) ([]string, error) {
+func inStep(
+	ctx context.Context, tx pgx.Tx, f *policyfile.File, activated []string,
+) ([]string, error) {
 	for i := range f.Tables {
 		name := f.Tables[i].Name
 		var behind bool
-		if err := tx.QueryRow(ctx, `SELECT coalesce(NOT tailor.in_step(r), false) AND NOT EXISTS (SELECT FROM tailor.parents(r, NULL) f WHERE NOT tailor.owns(f))
+		if err := tx.QueryRow(ctx,
+			`SELECT coalesce(NOT tailor.in_step(r), false) AND NOT EXISTS (SELECT
+				FROM tailor.parents(r, NULL) f WHERE NOT tailor.owns(f))
 			FROM (SELECT $1::text::regclass AS r) t`, name).Scan(&behind); err != nil {
 			return nil, err
 		}
@@ -166,7 +175,9 @@ func inStep(ctx context.Context, tx pgx.Tx, f *policyfile.File, activated []stri
 
 func usedBy(tables []*policyfile.Table, hierarchy string) bool {
 	return slices.ContainsFunc(tables, func(t *policyfile.Table) bool {
-		return slices.ContainsFunc(t.Columns, func(c policyfile.Column) bool { return c.Hierarchy == hierarchy })
+		return slices.ContainsFunc(t.Columns, func(c policyfile.Column) bool {
+			return c.Hierarchy == hierarchy
+		})
 	})
 }
 
@@ -181,24 +192,31 @@ func findTable(ctx context.Context, tx pgx.Tx, t *policyfile.Table) (*catalog.Re
 	}
 	for _, c := range t.Columns {
 		if r.Column(c.Name) == nil {
-			return nil, &policyError{fmt.Sprintf("line %d: table %s has no column %q", c.Line, t.Name, c.Name), "name it as PostgreSQL stores it; nothing was changed"}
+			return nil, &policyError{fmt.Sprintf("line %d: table %s has no column %q", c.Line, t.Name,
+				c.Name), "name it as PostgreSQL stores it; nothing was changed"}
 		}
 	}
 	if r.Column(t.Subject) == nil {
-		return nil, &policyError{fmt.Sprintf("line %d: table %s has no column %q to be the subject", t.Line, t.Name, t.Subject), "name it as PostgreSQL stores it; nothing was changed"}
+		return nil, &policyError{fmt.Sprintf("line %d: table %s has no column %q to be the subject",
+			t.Line, t.Name, t.Subject), "name it as PostgreSQL stores it; nothing was changed"}
 	}
 	return r, nil
 }
 
 // isInForce says whether a table's policy is in force as the file has it, on a
 // table that has not changed since.
-func isInForce(ctx context.Context, tx pgx.Tx, f *policyfile.File, t *policyfile.Table, present *policyfile.File, r *catalog.Relation) (bool, error) {
+func isInForce(
+	ctx context.Context, tx pgx.Tx, f *policyfile.File, t *policyfile.Table, present *policyfile.File,
+	r *catalog.Relation,
+) (bool, error) {
 	now := tableOf(present, r)
 	if now == nil || len(difference(present, now, f, t)) > 0 {
 		return false, nil
 	}
 	var fresh bool
-	err := tx.QueryRow(ctx, `SELECT p.policy ->> 'fingerprint' = tailor.fingerprint(p.relation) FROM tailor.policies p WHERE p.relation = $1`, r.OID).Scan(&fresh)
+	err := tx.QueryRow(ctx,
+		`SELECT p.policy ->> 'fingerprint' = tailor.fingerprint(p.relation) FROM tailor.policies p
+			WHERE p.relation = $1`, r.OID).Scan(&fresh)
 	return fresh, err
 }
 
@@ -219,7 +237,8 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 		_, err := tx.Exec(ctx, sql, args...)
 		return err
 	}
-	if err := call(`CALL tailor.protect($1::text::regclass, $2, $3)`, t.Name, t.Subject, t.K); err != nil {
+	if err := call(`CALL tailor.protect($1::text::regclass, $2, $3)`, t.Name, t.Subject,
+		t.K); err != nil {
 		return err
 	}
 	if err := call(`CALL tailor.clear_draft($1::text::regclass)`, t.Name); err != nil {
@@ -243,7 +262,8 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 		if c.Middle {
 			representative = "middle"
 		}
-		if err := call(`CALL tailor.represent($1::text::regclass, $2, $3, $4)`, t.Name, c.Name, representative, !c.NoMargins); err != nil {
+		if err := call(`CALL tailor.represent($1::text::regclass, $2, $3, $4)`, t.Name, c.Name,
+			representative, !c.NoMargins); err != nil {
 			return err
 		}
 	}
@@ -251,7 +271,8 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 		if !c.SharedFact {
 			continue
 		}
-		if err := call(`CALL tailor.shared_fact($1::text::regclass, $2, 'accepted')`, t.Name, c.Name); err != nil {
+		if err := call(`CALL tailor.shared_fact($1::text::regclass, $2, 'accepted')`, t.Name,
+			c.Name); err != nil {
 			return err
 		}
 	}
@@ -269,7 +290,8 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 		return err
 	}
 	if g := t.Gate; g != nil {
-		if err := call(`CALL tailor.gate($1::text::regclass, $2, $3)`, t.Name, g.Measure, g.MaxRisk); err != nil {
+		if err := call(`CALL tailor.gate($1::text::regclass, $2, $3)`, t.Name, g.Measure,
+			g.MaxRisk); err != nil {
 			return err
 		}
 	}
@@ -299,7 +321,8 @@ func writeDraftPolicy(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error
 		}
 	}
 	if x := t.Indexes; x != nil {
-		if err := call(`CALL tailor.indexes($1::text::regclass, coalesce($2::name[], '{}'), coalesce($3::name[], '{}'))`, t.Name, x.Add, x.Drop); err != nil {
+		if err := call(`CALL tailor.indexes($1::text::regclass, coalesce($2::name[], '{}'),
+			coalesce($3::name[], '{}'))`, t.Name, x.Add, x.Drop); err != nil {
 			return err
 		}
 	}
@@ -337,7 +360,9 @@ func writeSetValued(ctx context.Context, tx pgx.Tx, table string, s *policyfile.
 	if s.Diversity > 0 {
 		diversity = &s.Diversity
 	}
-	_, err := tx.Exec(ctx, `CALL tailor.set_valued($1::text::regclass, $2, m => $3, constraints => $4::text::jsonb, sensitive => $5, diversity => $6)`,
+	_, err := tx.Exec(ctx,
+		`CALL tailor.set_valued($1::text::regclass, $2, m => $3, constraints => $4::text::jsonb,
+			sensitive => $5, diversity => $6)`,
 		table, s.Column, s.M, constraints, s.Sensitive, diversity)
 	if err != nil || s.Joint == nil {
 		return err
@@ -346,7 +371,8 @@ func writeSetValued(ctx context.Context, tx pgx.Tx, table string, s *policyfile.
 	if s.Joint.GroupSize > 0 {
 		size = &s.Joint.GroupSize
 	}
-	_, err = tx.Exec(ctx, `CALL tailor.joint($1::text::regclass, $2::name[], $3)`, table, s.Joint.Columns, size)
+	_, err = tx.Exec(ctx, `CALL tailor.joint($1::text::regclass, $2::name[], $3)`, table,
+		s.Joint.Columns, size)
 	return err
 }
 

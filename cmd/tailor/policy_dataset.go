@@ -15,7 +15,10 @@ import (
 type noTableError struct{ *policyError }
 
 func errNoTable(t *policyfile.Table) error {
-	return noTableError{&policyError{fmt.Sprintf("line %d: there is no table %s", t.Line, t.Name), "views and foreign tables cannot be protected; nothing was changed"}}
+	return noTableError{&policyError{
+		fmt.Sprintf("line %d: there is no table %s", t.Line, t.Name),
+		"views and foreign tables cannot be protected; nothing was changed",
+	}}
 }
 
 func (e noTableError) Unwrap() error { return e.policyError }
@@ -49,7 +52,8 @@ func tablesFirst(f *policyfile.File) []*policyfile.Table {
 func assertQuery(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error {
 	var is *policyfile.DataSet
 	var schema, name, query *string
-	err := tx.QueryRow(ctx, `SELECT d #>> '{data_set_of,schema}', d #>> '{data_set_of,name}', d #>> '{data_set_of,query}'
+	err := tx.QueryRow(ctx,
+		`SELECT d #>> '{data_set_of,schema}', d #>> '{data_set_of,name}', d #>> '{data_set_of,query}'
 		FROM tailor.draft(to_regclass($1)) d`, t.Name).Scan(&schema, &name, &query)
 	if err != nil {
 		return refusal(ctx, t.Name, err)
@@ -58,18 +62,23 @@ func assertQuery(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error {
 		is = &policyfile.DataSet{Of: quoteTable(pgx.Identifier{*schema, *name}), Query: *query}
 	}
 	var exists bool
-	if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, t.Name).Scan(&exists); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, t.Name).
+		Scan(&exists); err != nil {
 		return err
 	}
 	if !exists || is.String() == t.DataSet.String() {
 		return nil
 	}
 	if is == nil {
-		return &policyError{fmt.Sprintf("line %d: %s exists and is no data set", t.Line, t.Name), "give it another name; nothing was changed"}
+		return &policyError{
+			fmt.Sprintf("line %d: %s exists and is no data set", t.Line, t.Name),
+			"give it another name; nothing was changed",
+		}
 	}
 	return &policyError{
 		fmt.Sprintf("line %d: %s was made of another query", t.Line, t.Name),
-		fmt.Sprintf("CALL tailor.unprotect('%s'); and drop the materialized view, to have it made anew; nothing was changed", t.Name),
+		fmt.Sprintf("CALL tailor.unprotect('%s'); and drop the materialized view, to have it made "+
+			"anew; nothing was changed", t.Name),
 	}
 }
 
@@ -79,10 +88,12 @@ func defineDataSet(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error {
 		return nil
 	}
 	var exists bool
-	if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, t.Name).Scan(&exists); err != nil || exists {
+	if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, t.Name).
+		Scan(&exists); err != nil || exists {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `CALL tailor.define_dataset($1, $2, $3, $4::text::regclass)`, t.Name, t.DataSet.Query, t.Subject, t.DataSet.Of); err != nil {
+	if _, err := tx.Exec(ctx, `CALL tailor.define_dataset($1, $2, $3, $4::text::regclass)`, t.Name,
+		t.DataSet.Query, t.Subject, t.DataSet.Of); err != nil {
 		return refusal(ctx, t.Name, err)
 	}
 	_, err := findTable(ctx, tx, t) // has it the columns?

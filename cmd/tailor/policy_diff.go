@@ -11,7 +11,9 @@ import (
 // difference lists, one line each, what the policy of a table would change.
 // now is nil where the table has none. Definitions of hierarchies count, their
 // names do not. Readers are no part of a table.
-func difference(present *policyfile.File, now *policyfile.Table, file *policyfile.File, then *policyfile.Table) []string {
+func difference(
+	present *policyfile.File, now *policyfile.Table, file *policyfile.File, then *policyfile.Table,
+) []string {
 	var out []string
 	setting := func(key, was, is string) {
 		switch {
@@ -32,7 +34,8 @@ func difference(present *policyfile.File, now *policyfile.Table, file *policyfil
 	setting("recoding", now.Recoding, then.Recoding)
 	setting("gate", now.Gate.String(), then.Gate.String())
 	setting("max_share", share(now.MaxShare), share(then.MaxShare))
-	setting("cohort", optional(now.Cohort > 0, fmt.Sprint(now.Cohort)), optional(then.Cohort > 0, fmt.Sprint(then.Cohort)))
+	setting("cohort", optional(now.Cohort > 0, fmt.Sprint(now.Cohort)),
+		optional(then.Cohort > 0, fmt.Sprint(then.Cohort)))
 	setting("cuts", optional(now.BlindCuts, "blind"), optional(then.BlindCuts, "blind"))
 	setting("departures", atOnce(now.DeparturesAtOnce), atOnce(then.DeparturesAtOnce))
 	setting("changes", atOnce(now.ChangesAtOnce), atOnce(then.ChangesAtOnce))

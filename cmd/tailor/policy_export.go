@@ -106,7 +106,8 @@ func inForce(ctx context.Context, tx pgx.Tx) (*policyfile.File, error) {
 		SELECT n.nspname::text, c.relname::text, p.policy, coalesce(extract(epoch
 			FROM s.every), 0)::bigint, coalesce(s.on_change, false)
 		FROM tailor.policies p LEFT JOIN tailor.schedules s ON s.relation = p.relation
-		JOIN pg_catalog.pg_class c ON c.oid = p.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		JOIN pg_catalog.pg_class c ON c.oid = p.relation JOIN pg_catalog.pg_namespace n
+			ON n.oid = c.relnamespace
 		WHERE p.version IS NOT NULL ORDER BY 1, 2`)
 	if err != nil {
 		return nil, err
@@ -129,7 +130,9 @@ func inForce(ctx context.Context, tx pgx.Tx) (*policyfile.File, error) {
 		f.Tables = append(f.Tables, *t)
 		return nil
 	})
-	slices.SortFunc(f.Hierarchies, func(a, b policyfile.Hierarchy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.Hierarchies, func(a, b policyfile.Hierarchy) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	return f, err
 }
 
@@ -154,8 +157,11 @@ func readerRoles(ctx context.Context, tx pgx.Tx) ([]string, error) {
 func (d *document) table(f *policyfile.File, name string) (*policyfile.Table, error) {
 	t := &policyfile.Table{
 		Name: name, Subject: d.Subject, K: d.K, Recoding: d.Recoding, Scope: d.Scope, Seed: d.Seed,
-		AggregateOnly: d.Rows != nil && !*d.Rows, Gate: d.Gate, MaxShare: d.MaxShare, Cohort: d.Cohort, Indexes: d.Indexes, SetValued: d.SetValued,
-		BlindCuts: d.Cuts == "blind", DeparturesAtOnce: d.Departures == "at_once", ChangesAtOnce: d.Changes == "at_once",
+		AggregateOnly: d.Rows != nil &&
+			!*d.Rows, Gate: d.Gate, MaxShare: d.MaxShare, Cohort: d.Cohort, Indexes: d.Indexes,
+		SetValued: d.SetValued,
+		BlindCuts: d.Cuts == "blind", DeparturesAtOnce: d.Departures == "at_once",
+		ChangesAtOnce: d.Changes == "at_once",
 	}
 	if s := d.DataSetOf; s != nil {
 		t.DataSet = &policyfile.DataSet{Of: quoteTable(pgx.Identifier{s.Schema, s.Name}), Query: s.Query}

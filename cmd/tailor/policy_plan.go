@@ -48,7 +48,11 @@ func planPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
 		return err
 	}
 	if obstacles > 0 {
-		return &policyError{fmt.Sprintf("the policy cannot be applied as it is: %d obstacles, marked with !", obstacles), "mend them in the file or in the table"}
+		return &policyError{
+			fmt.Sprintf(
+				"the policy cannot be applied as it is: %d obstacles, marked with !", obstacles),
+			"mend them in the file or in the table",
+		}
 	}
 	return nil
 }
@@ -143,7 +147,9 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 	}
 	if len(t.Seed) > 0 {
 		var known bool
-		if err := p.tx.QueryRow(ctx, `SELECT pg_catalog.to_regprocedure('tailor.seed(regclass,jsonb)') IS NOT NULL`).Scan(&known); err != nil {
+		if err := p.tx.QueryRow(ctx,
+			`SELECT pg_catalog.to_regprocedure('tailor.seed(regclass,jsonb)') IS NOT NULL`).
+			Scan(&known); err != nil {
 			return err
 		}
 		if !known {
@@ -205,10 +211,13 @@ func orNever(period string) string {
 
 // figures shows what a chain that is refined along all quasi-identifiers would
 // show, under the policy in force and under that of the file.
-func (p *comparison) figures(ctx context.Context, t, now *policyfile.Table, r *catalog.Relation) error {
+func (p *comparison) figures(
+	ctx context.Context, t, now *policyfile.Table, r *catalog.Relation,
+) error {
 	var missing int
 	name := pgx.Identifier{r.Schema, r.Name}.Sanitize()
-	if err := p.tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NULL", name, pgx.Identifier{t.Subject}.Sanitize())).Scan(&missing); err != nil {
+	if err := p.tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NULL", name,
+		pgx.Identifier{t.Subject}.Sanitize())).Scan(&missing); err != nil {
 		return err
 	}
 	if missing > 0 {
@@ -222,7 +231,8 @@ func (p *comparison) figures(ctx context.Context, t, now *policyfile.Table, r *c
 		p.obstacle("%s", u)
 	}
 	if then.Unmet != "" {
-		p.obstacle("the table as a whole does not meet %s: every query would be refused (KA001)", then.Unmet)
+		p.obstacle("the table as a whole does not meet %s: every query would be refused (KA001)",
+			then.Unmet)
 	}
 	if len(then.Losses) == 0 {
 		p.line("  %d rows, %d subjects", then.Rows, then.Subjects)
@@ -237,7 +247,10 @@ func (p *comparison) figures(ctx context.Context, t, now *policyfile.Table, r *c
 		note = fmt.Sprintf(", figures from a sample of %.0f %% of the subjects", 100*then.Share)
 	}
 	p.line("  %d rows, %d subjects looked at%s", then.Rows, then.Subjects, note)
-	p.line("  highest risk: %s as stored, %s then%s", risk(then.RawRisk), risk(then.Risk), before(func(f *catalog.Forecast) string { return risk(f.Risk) }))
+	p.line("  highest risk: %s as stored, %s then%s", risk(then.RawRisk), risk(then.Risk),
+		before(func(f *catalog.Forecast) string {
+			return risk(f.Risk)
+		}))
 	var losses []string
 	i := 0
 	for _, c := range r.Columns {
@@ -246,7 +259,8 @@ func (p *comparison) figures(ctx context.Context, t, now *policyfile.Table, r *c
 			i++
 		}
 	}
-	p.line("  loss if everything is asked for: %.1f %% then (%s)%s", 100*then.Loss, strings.Join(losses, ", "),
+	p.line("  loss if everything is asked for: %.1f %% then (%s)%s", 100*then.Loss,
+		strings.Join(losses, ", "),
 		before(func(f *catalog.Forecast) string { return fmt.Sprintf("%.1f %%", 100*f.Loss) }))
 	for _, column := range slices.Sorted(maps.Keys(then.Withheld)) {
 		p.line("  %s is withheld in %.1f %% of the rows then", column, 100*then.Withheld[column])
@@ -328,7 +342,9 @@ func (p *comparison) models(ctx context.Context, t *policyfile.Table, r *catalog
 
 // before returns what writes a figure of the policy in force, where there is
 // one.
-func (p *comparison) before(ctx context.Context, now *policyfile.Table, r *catalog.Relation) (func(figure func(*catalog.Forecast) string) string, error) {
+func (p *comparison) before(
+	ctx context.Context, now *policyfile.Table, r *catalog.Relation,
+) (func(figure func(*catalog.Forecast) string) string, error) {
 	if now == nil {
 		return func(func(*catalog.Forecast) string) string { return "" }, nil
 	}
@@ -348,77 +364,13 @@ func risk(v float64) string {
 	return fmt.Sprintf("1/%.0f", math.Round(1/v))
 }
 
-// jointly says what codes lose by being published together with quasi-identifiers of their
-// parent, if that is in the file.
-func (p *comparison) jointly(ctx context.Context, t *policyfile.Table, r *catalog.Relation) error {
-	if t.SetValued == nil || t.SetValued.Joint == nil {
-		return nil
-	}
-	codes, err := p.shaped(ctx, p.file, t, r)
-	if err != nil {
-		return err
-	}
-	codes.SetValued = &catalog.SetValued{
-		Column: t.SetValued.Column, M: t.SetValued.M, Constraints: t.SetValued.Constraints,
-		Joint: &catalog.Joint{Columns: t.SetValued.Joint.Columns, GroupSize: t.SetValued.Joint.GroupSize},
-	}
-	for i := range p.file.Tables {
-		of := &p.file.Tables[i]
-		if of.DataSet != nil {
-			continue
-		}
-		parent, err := findTable(ctx, p.tx, of)
-		if err != nil {
-			return err
-		}
-		var refers bool
-		err = p.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE contype = 'f' AND conrelid = $1 AND confrelid = $2)`,
-			r.OID, parent.OID).Scan(&refers)
-		if err != nil {
-			return err
-		}
-		if !refers || parent.OID == r.OID {
-			continue
-		}
-		shaped, err := p.shaped(ctx, p.file, of, parent)
-		if err != nil {
-			return err
-		}
-		lent := &catalog.Parent{Schema: parent.Schema, Name: parent.Name, Subject: of.Subject, InStep: true}
-		for _, c := range shaped.QuasiIdentifiers() {
-			if slices.Contains(t.SetValued.Joint.Columns, c.Name) {
-				lent.Columns = append(lent.Columns, *c)
-			}
-		}
-		if len(lent.Columns) < len(t.SetValued.Joint.Columns) {
-			continue
-		}
-		codes.Borrow(lent, of.K)
-		f, err := catalog.NewJointForecast(ctx, p.tx, codes)
-		if err != nil || f == nil {
-			return err
-		}
-		p.line("  published with %s of %s, in groups of %d: how many of %d subjects have two codes is off by %.1f %%, by %.1f %% without",
-			strings.Join(t.SetValued.Joint.Columns, ", "), of.Name, f.GroupSize, f.Subjects, 100*f.Joint, 100*f.Alone)
-		p.line("  (median of %d pairs of codes that %d subjects or more have)", f.Pairs, catalog.LeastPair)
-		return nil
-	}
-	return nil
-}
-
-// forecast asks the engine about the policy of a table.
-func (p *comparison) forecast(ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation) (*catalog.Forecast, error) {
-	relation, err := p.shaped(ctx, f, t, r)
-	if err != nil {
-		return nil, err
-	}
-	return catalog.NewForecast(ctx, p.tx, relation)
-}
-
 // shaped is a table as its policy in a file would have it.
-func (p *comparison) shaped(ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation) (*catalog.Relation, error) {
+func (p *comparison) shaped(
+	ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation,
+) (*catalog.Relation, error) {
 	relation := *r
-	relation.Subject, relation.K, relation.Recoding, relation.Scope = t.Subject, t.K, t.Recoding, t.Scope
+	relation.Subject, relation.K, relation.Recoding, relation.Scope = t.Subject, t.K, t.Recoding,
+		t.Scope
 	relation.BlindCuts = t.BlindCuts
 	relation.MaxShare = cmp.Or(t.MaxShare, catalog.DefaultShare)
 	relation.Seeds = []catalog.Seed{{Combinations: t.Seed}} // the policy's own has no name
@@ -448,7 +400,9 @@ func (p *comparison) shaped(ctx context.Context, f *policyfile.File, t *policyfi
 }
 
 // definition is a hierarchy with its list read from its source.
-func (p *comparison) definition(ctx context.Context, h *policyfile.Hierarchy) (json.RawMessage, error) {
+func (p *comparison) definition(
+	ctx context.Context, h *policyfile.Hierarchy,
+) (json.RawMessage, error) {
 	if h.Source == "" {
 		return json.RawMessage(h.Definition()), nil
 	}
@@ -457,11 +411,14 @@ func (p *comparison) definition(ctx context.Context, h *policyfile.Hierarchy) (j
 		columns = append(columns, pgx.Identifier{c}.Sanitize()+"::text")
 	}
 	var source string
-	if err := p.tx.QueryRow(ctx, `SELECT $1::text::pg_catalog.regclass::text`, h.Source).Scan(&source); err != nil {
+	if err := p.tx.QueryRow(ctx, `SELECT $1::text::pg_catalog.regclass::text`, h.Source).
+		Scan(&source); err != nil {
 		return nil, refusal(ctx, fmt.Sprintf("hierarchy %q", h.Name), err)
 	}
 	var paths json.RawMessage
-	err := p.tx.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(jsonb_agg(jsonb_build_array(%s)), '[]') FROM %s`, strings.Join(columns, ", "), source)).Scan(&paths)
+	err := p.tx.QueryRow(ctx,
+		fmt.Sprintf(`SELECT coalesce(jsonb_agg(jsonb_build_array(%s)), '[]') FROM %s`,
+			strings.Join(columns, ", "), source)).Scan(&paths)
 	if err != nil {
 		return nil, refusal(ctx, fmt.Sprintf("hierarchy %q", h.Name), err)
 	}
@@ -488,7 +445,8 @@ func (p *comparison) readers(ctx context.Context) error {
 	}
 	for _, name := range present {
 		if named != nil && !slices.Contains(named, name) {
-			p.line("readers: %s is one and not in this file; REVOKE tailor_reader FROM %s; would end that", name, pgx.Identifier{name}.Sanitize())
+			p.line("readers: %s is one and not in this file; REVOKE tailor_reader FROM %s; would end that",
+				name, pgx.Identifier{name}.Sanitize())
 		}
 	}
 	return nil

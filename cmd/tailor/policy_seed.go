@@ -33,12 +33,15 @@ func seedPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
 		if err != nil {
 			return refusal(ctx, "read the policies", err)
 		}
-		declared, err := planner.Workload(string(text), planner.Session{Database: conn.Config().Database, SearchPath: strings.Split(o.path, ",")}, snapshot)
+		declared, err := planner.Workload(string(text),
+			planner.Session{Database: conn.Config().Database, SearchPath: strings.Split(o.path, ",")},
+			snapshot)
 		if err != nil {
 			return err
 		}
 		if len(declared) == 0 {
-			return errors.New("no statement uses a quasi-identifier of a protected table: there is nothing to prepare for")
+			return errors.New("no statement uses a quasi-identifier of a protected table: there is " +
+				"nothing to prepare for")
 		}
 		for _, d := range declared {
 			combinations, err := json.Marshal(d.Combinations)
@@ -50,7 +53,8 @@ func seedPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
 				continue
 			}
 			if _, err := tx.Exec(ctx, `CALL tailor.project($1::text, $2::text::regclass, $3::jsonb)`,
-				o.project, pgx.Identifier{d.Relation.Schema, d.Relation.Name}.Sanitize(), string(combinations)); err != nil {
+				o.project, pgx.Identifier{d.Relation.Schema, d.Relation.Name}.Sanitize(),
+				string(combinations)); err != nil {
 				return refusal(ctx, d.Relation.String(), err)
 			}
 			fmt.Fprintf(stdout, "project %s: %d queries of %s\n", o.project, len(d.Combinations), d.Relation)

@@ -17,7 +17,8 @@ type recoding struct {
 	// foreign are the flags that it has no use for. They are refused, so that
 	// nobody relies on what is not done.
 	foreign []string
-	run     func(ctx context.Context, o *anonymizeOptions, p *anonymize.Problem, stderr io.Writer) (*recoded, error)
+	run     func(ctx context.Context, o *anonymizeOptions, p *anonymize.Problem,
+		stderr io.Writer) (*recoded, error)
 }
 
 var recodings = []recoding{
@@ -56,7 +57,9 @@ func parseRecoding(name string, given []string) (*recoding, error) {
 }
 
 // recodeFullDomain shows each column at one level, and suppresses rows.
-func recodeFullDomain(ctx context.Context, o *anonymizeOptions, p *anonymize.Problem, stderr io.Writer) (*recoded, error) {
+func recodeFullDomain(
+	ctx context.Context, o *anonymizeOptions, p *anonymize.Problem, stderr io.Writer,
+) (*recoded, error) {
 	progress, done := progressLine(stderr)
 	r, err := anonymize.Search(ctx, p, anonymize.Options{Algorithm: o.algorithm, Progress: progress})
 	done()
@@ -76,7 +79,9 @@ func recodeFullDomain(ctx context.Context, o *anonymizeOptions, p *anonymize.Pro
 }
 
 // recodeLocal shows each block of a partition under labels of its own.
-func recodeLocal(ctx context.Context, o *anonymizeOptions, p *anonymize.Problem, _ io.Writer) (*recoded, error) {
+func recodeLocal(
+	ctx context.Context, o *anonymizeOptions, p *anonymize.Problem, _ io.Writer,
+) (*recoded, error) {
 	if err := o.onlyLoss(p); err != nil {
 		return nil, err
 	}
@@ -85,7 +90,8 @@ func recodeLocal(ctx context.Context, o *anonymizeOptions, p *anonymize.Problem,
 		return nil, err
 	}
 	columns := everyColumn(p.Table)
-	part, err := anonymize.NewPartition(p.Table).Refine(ctx, anonymize.Refinement{Columns: columns, Requirements: requirements})
+	part, err := anonymize.NewPartition(p.Table).
+		Refine(ctx, anonymize.Refinement{Columns: columns, Requirements: requirements})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +105,9 @@ func recodeLocal(ctx context.Context, o *anonymizeOptions, p *anonymize.Problem,
 }
 
 // recodeCells shows values as they are, save for cells that are withheld.
-func recodeCells(_ context.Context, o *anonymizeOptions, p *anonymize.Problem, _ io.Writer) (*recoded, error) {
+func recodeCells(
+	_ context.Context, o *anonymizeOptions, p *anonymize.Problem, _ io.Writer,
+) (*recoded, error) {
 	if err := o.onlyLoss(p); err != nil {
 		return nil, err
 	}
@@ -114,9 +122,13 @@ func recodeCells(_ context.Context, o *anonymizeOptions, p *anonymize.Problem, _
 	}
 	found := time.Now()
 	withheld := cells.WithheldCells(columns)
-	report := anonymizeReport{Search: "none", SuppressedRows: cells.WithheldRows(), SuppressedCells: &withheld}
+	report := anonymizeReport{
+		Search: "none", SuppressedRows: cells.WithheldRows(),
+		SuppressedCells: &withheld,
+	}
 	if float64(report.SuppressedRows) > o.limit*float64(p.Table.Rows()) {
-		return nil, fmt.Errorf("%d rows would be withheld in every column; raise --suppression-limit or lower k", report.SuppressedRows)
+		return nil, fmt.Errorf("%d rows would be withheld in every column; raise --suppression-limit "+
+			"or lower k", report.SuppressedRows)
 	}
 	for _, c := range columns {
 		report.LossPerAttribute = append(report.LossPerAttribute, cells.ModificationRate([]int{c}))
@@ -125,11 +137,16 @@ func recodeCells(_ context.Context, o *anonymizeOptions, p *anonymize.Problem, _
 }
 
 // newRecoded completes the report of a table that is recoded by tuples.
-func newRecoded(t *anonymize.Table, label func(tuple uint32, column int) string, found time.Time, report anonymizeReport, o *anonymizeOptions) *recoded {
+func newRecoded(
+	t *anonymize.Table, label func(tuple uint32, column int) string, found time.Time,
+	report anonymizeReport, o *anonymizeOptions,
+) *recoded {
 	report.Loss = o.mean.Of(report.LossPerAttribute)
 	report.EquivalenceClasses, report.MinClassSize = anonymize.ShownClasses(t, label)
 	tuples := t.TupleOfRow()
-	return &recoded{func(row, column int) string { return label(tuples[row], column) }, nil, found, report}
+	return &recoded{func(row, column int) string {
+		return label(tuples[row], column)
+	}, nil, found, report}
 }
 
 // onlyLoss asserts that nothing but loss is to be minimized.
@@ -138,7 +155,8 @@ func (o *anonymizeOptions) onlyLoss(p *anonymize.Problem) error {
 		return nil
 	}
 	return &anonymize.ProblemError{
-		What: fmt.Sprintf("%s recoding does not minimize %v", o.recoding.name, p.Quality), Remedy: "use --quality loss",
+		What:   fmt.Sprintf("%s recoding does not minimize %v", o.recoding.name, p.Quality),
+		Remedy: "use --quality loss",
 	}
 }
 
@@ -154,13 +172,17 @@ func leastSubjects(p *anonymize.Problem) (int, error) {
 		size, ok := r.(anonymize.BlockK)
 		if !ok {
 			return 0, &anonymize.ProblemError{
-				What: fmt.Sprintf("cell recoding does not know %v", r), Remedy: "leave out the model, or use local or full_domain",
+				What: fmt.Sprintf("cell recoding does not know %v", r), Remedy: "leave out the model, or use " +
+					"local or full_domain",
 			}
 		}
 		k = max(k, size.K)
 	}
 	if k < 2 {
-		return 0, &anonymize.ProblemError{What: fmt.Sprintf("k = %d withholds nothing", k), Remedy: "give k of at least 2"}
+		return 0, &anonymize.ProblemError{
+			What:   fmt.Sprintf("k = %d withholds nothing", k),
+			Remedy: "give k of at least 2",
+		}
 	}
 	return k, nil
 }
@@ -174,7 +196,9 @@ func everyColumn(t *anonymize.Table) []int {
 }
 
 // recode runs a recoding within the time limit.
-func (o *anonymizeOptions) recode(ctx context.Context, p *anonymize.Problem, stderr io.Writer) (*recoded, error) {
+func (o *anonymizeOptions) recode(
+	ctx context.Context, p *anonymize.Problem, stderr io.Writer,
+) (*recoded, error) {
 	limited := ctx
 	if o.timeLimit > 0 {
 		var cancel context.CancelFunc

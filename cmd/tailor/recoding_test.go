@@ -33,7 +33,9 @@ func records(t *testing.T, path string) [][]string {
 
 // sizes counts the rows, or the subjects where a column of the input names
 // them, that show the same in the columns of the hierarchies.
-func sizes(in, out [][]string, paths map[string]map[string][]string, subject string) map[string]int {
+func sizes(
+	in, out [][]string, paths map[string]map[string][]string, subject string,
+) map[string]int {
 	who := slices.Index(in[0], subject)
 	seen := make(map[string]map[string]bool)
 	count := make(map[string]int)
@@ -79,7 +81,9 @@ func pathsOf(t *testing.T, args []string) map[string]map[string][]string {
 // recodeAndCheck runs a recoding and asserts, from the files alone, that every
 // class has k subjects, that labels cover their values, that sensitive columns
 // are untouched, others gone, and that the report says what the files show.
-func recodeAndCheck(t *testing.T, k int, subject string, args []string) (anonymizeReport, [][]string) {
+func recodeAndCheck(
+	t *testing.T, k int, subject string, args []string,
+) (anonymizeReport, [][]string) {
 	t.Helper()
 	out, reportFile := filepath.Join(t.TempDir(), "out.csv"), filepath.Join(t.TempDir(), "report.json")
 	args = append(slices.Clone(args), "--out", out, "--report", reportFile)
@@ -129,7 +133,8 @@ func recodeAndCheck(t *testing.T, k int, subject string, args []string) (anonymi
 		}
 	}
 	if len(classes) != r.EquivalenceClasses || smallest != r.MinClassSize {
-		t.Errorf("%d classes of at least %d, the report says %d of %d", len(classes), smallest, r.EquivalenceClasses, r.MinClassSize)
+		t.Errorf("%d classes of at least %d, the report says %d of %d", len(classes), smallest,
+			r.EquivalenceClasses, r.MinClassSize)
 	}
 	return r, after
 }
@@ -175,7 +180,8 @@ func TestLocalRecodingOfAdultLosesLessThanTheFullDomain(t *testing.T) {
 	args := append(adultArguments(t), "--recoding", "local", "--aggregate", "arithmetic")
 	r, _ := recodeAndCheck(t, 5, "", args)
 	// The decision on local recoding has 0.0658 for these nine columns.
-	if math.Abs(r.Loss-0.0658) > 0.002 || r.SuppressedRows != 0 || r.SuppressedCells != nil || len(r.LossPerAttribute) != 9 {
+	if math.Abs(r.Loss-0.0658) > 0.002 || r.SuppressedRows != 0 || r.SuppressedCells != nil ||
+		len(r.LossPerAttribute) != 9 {
 		t.Errorf("%+v", r)
 	}
 	sum := 0.0
@@ -217,7 +223,8 @@ func TestCellRecodingOfAdultCountsWhatItWithholds(t *testing.T) {
 }
 
 func TestModelsOfLocalRecodingHoldInEveryWrittenClass(t *testing.T) {
-	args := append(wards(t), "--recoding", "local", "--k", "2", "--require", "distinct_l:s:2", "--require", "alpha_k:s:0.8:3", "--require", "highest_risk:0.3")
+	args := append(wards(t), "--recoding", "local", "--k", "2", "--require", "distinct_l:s:2",
+		"--require", "alpha_k:s:0.8:3", "--require", "highest_risk:0.3")
 	r, after := recodeAndCheck(t, 4, "", args)
 	if len(r.Models) != 4 {
 		t.Errorf("models %v", r.Models)
@@ -236,7 +243,8 @@ func TestModelsOfLocalRecodingHoldInEveryWrittenClass(t *testing.T) {
 		}
 	}
 	// Models of numbers that the whole table does not meet end in failure.
-	code, _, fault := tailor(t, append(wards(t), "--recoding", "local", "--k", "2", "--require", "entropy_l:s:2")...)
+	code, _, fault := tailor(t, append(wards(t), "--recoding", "local", "--k", "2", "--require",
+		"entropy_l:s:2")...)
 	if code != exitFailure || strings.Count(fault, "\n") != 1 || !strings.Contains(fault, ";") {
 		t.Errorf("exit %d: %s", code, fault)
 	}
@@ -265,7 +273,8 @@ func TestModelsOfLocalRecodingHoldByTheirDefinition(t *testing.T) {
 			sensitive = "age"
 		}
 		args := []string{
-			"anonymize", "--csv", csv, "--recoding", "local", "--k", "5", "--require", model, "--sensitive", sensitive, "--out", out,
+			"anonymize", "--csv", csv, "--recoding", "local", "--k", "5", "--require", model, "--sensitive",
+			sensitive, "--out", out,
 		}
 		for _, c := range []string{"education", "sex", "race"} {
 			args = append(args, "--hierarchy", c+"="+refdata.Path(t, "arx/adult/adult_hierarchy_"+c+".csv"))
@@ -274,7 +283,8 @@ func TestModelsOfLocalRecodingHoldByTheirDefinition(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", model, code, fault)
 			continue
 		}
-		_, stdout, _ := tailor(t, "assess", "--csv", out, "--qid", "education,sex,race", "--sensitive", sensitive, "--format", "json")
+		_, stdout, _ := tailor(t, "assess", "--csv", out, "--qid", "education,sex,race", "--sensitive",
+			sensitive, "--format", "json")
 		var a assessReport
 		if err := json.Unmarshal([]byte(stdout), &a); err != nil {
 			t.Fatal(err)
@@ -291,30 +301,35 @@ func TestModelsOfLocalRecodingHoldByTheirDefinition(t *testing.T) {
 
 func TestRecodingsRefuseWhatTheyDoNotDo(t *testing.T) {
 	for claim, flags := range map[string][]string{
-		"no search in local":                   {"--recoding", "local", "--search", "optimal"},
-		"no base partition in local":           {"--recoding", "local", "--base-partition", "id"},
-		"no time limit in cell":                {"--recoding", "cell", "--time-limit", "1s"},
-		"nothing but loss in local":            {"--recoding", "local", "--quality", "nue"},
-		"nothing but loss in cell":             {"--recoding", "cell", "--quality", "precision"},
-		"no average risk in local":             {"--recoding", "local", "--require", "average_risk:0.2"},
-		"no alpha of subjects of several rows": {"--recoding", "local", "--require", "alpha_k:s:0.9:2", "--subject", "id"},
-		"no diversity in cell":                 {"--recoding", "cell", "--require", "distinct_l:s:2"},
-		"no l of 1 in local":                   {"--recoding", "local", "--require", "distinct_l:s:1"},
-		"no k above the table in local":        {"--recoding", "local", "--k", "20"},
-		"no k above the table in cell":         {"--recoding", "cell", "--k", "20"},
-		"no k of 1 in cell":                    {"--recoding", "cell", "--k", "1"},
-		"no limit above 1 in local":            {"--recoding", "local", "--suppression-limit", "2"},
+		"no search in local":         {"--recoding", "local", "--search", "optimal"},
+		"no base partition in local": {"--recoding", "local", "--base-partition", "id"},
+		"no time limit in cell":      {"--recoding", "cell", "--time-limit", "1s"},
+		"nothing but loss in local":  {"--recoding", "local", "--quality", "nue"},
+		"nothing but loss in cell":   {"--recoding", "cell", "--quality", "precision"},
+		"no average risk in local":   {"--recoding", "local", "--require", "average_risk:0.2"},
+		"no alpha of subjects of several rows": {
+			"--recoding", "local", "--require", "alpha_k:s:0.9:2",
+			"--subject", "id",
+		},
+		"no diversity in cell":          {"--recoding", "cell", "--require", "distinct_l:s:2"},
+		"no l of 1 in local":            {"--recoding", "local", "--require", "distinct_l:s:1"},
+		"no k above the table in local": {"--recoding", "local", "--k", "20"},
+		"no k above the table in cell":  {"--recoding", "cell", "--k", "20"},
+		"no k of 1 in cell":             {"--recoding", "cell", "--k", "1"},
+		"no limit above 1 in local":     {"--recoding", "local", "--suppression-limit", "2"},
 	} {
 		code, _, fault := tailor(t, append(append(wards(t), "--k", "2"), flags...)...)
 		if code != exitUsage || strings.Count(fault, "\n") != 1 || !strings.Contains(fault, ";") {
 			t.Errorf("%s: exit %d, %q", claim, code, fault)
 		}
 	}
-	code, _, fault := tailor(t, append(wards(t), "--k", "8", "--recoding", "cell", "--suppression-limit", "0")...)
+	code, _, fault := tailor(t, append(wards(t), "--k", "8", "--recoding", "cell",
+		"--suppression-limit", "0")...)
 	if code != exitFailure || !strings.Contains(fault, "--suppression-limit") {
 		t.Errorf("rows withheld beyond the limit: exit %d, %q", code, fault)
 	}
-	if code, stdout, _ := tailor(t, "anonymize", "--help"); code != exitSuccess || !strings.Contains(stdout, "is unsafe if fewer than k") {
+	if code, stdout, _ := tailor(t, "anonymize", "--help"); code != exitSuccess ||
+		!strings.Contains(stdout, "is unsafe if fewer than k") {
 		t.Errorf("the help does not say when a combination is unsafe: exit %d", code)
 	}
 }

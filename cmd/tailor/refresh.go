@@ -16,14 +16,16 @@ import (
 )
 
 func runRefresh(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	flags := newFlags("refresh", "copy protected tables as they are now, and bring what readers are shown up to date", stderr)
+	flags := newFlags("refresh",
+		"copy protected tables as they are now, and bring what readers are shown up to date", stderr)
 	dsn := flags.String("dsn", fromEnvironment("dsn", ""), "`connection` string of the tables' owner")
 	var tables []string
 	flags.Func("table", "`TABLE` as in SQL; may be repeated", func(name string) error {
 		tables = append(tables, name)
 		return nil
 	})
-	timeout := flags.Duration("timeout", 30*time.Minute, "how `LONG` to wait for a proxy that brings the releases up to date")
+	timeout := flags.Duration("timeout", 30*time.Minute,
+		"how `LONG` to wait for a proxy that brings the releases up to date")
 	describe(flags, "\nWho may act as tailor_owner needs no proxy.\n")
 	if code, ok := parseFlags(flags, args, stdout, stderr); !ok {
 		return code
@@ -39,7 +41,9 @@ func runRefresh(ctx context.Context, args []string, _ io.Reader, stdout, stderr 
 
 // refresh makes a copy of each table, and waits until all releases are up to date with
 // them.
-func refresh(ctx context.Context, dsn string, tables []string, timeout time.Duration, stdout, notices io.Writer) error {
+func refresh(
+	ctx context.Context, dsn string, tables []string, timeout time.Duration, stdout, notices io.Writer,
+) error {
 	conn, err := connectTo(ctx, dsn, func(message string) { fmt.Fprintln(notices, message) })
 	if err != nil {
 		return err
@@ -67,7 +71,8 @@ func refresh(ctx context.Context, dsn string, tables []string, timeout time.Dura
 // proxy does.
 func bringUpToDate(ctx context.Context, conn *pgx.Conn, dsn string, tables []string) error {
 	var may bool
-	if err := conn.QueryRow(ctx, `SELECT pg_catalog.pg_has_role(SESSION_USER, 'tailor_owner', 'USAGE')`).Scan(&may); err != nil {
+	if err := conn.QueryRow(ctx,
+		`SELECT pg_catalog.pg_has_role(SESSION_USER, 'tailor_owner', 'USAGE')`).Scan(&may); err != nil {
 		return databaseFault(ctx, "ask for rights", err)
 	}
 	if !may || len(tables) == 0 {
@@ -85,7 +90,10 @@ func bringUpToDate(ctx context.Context, conn *pgx.Conn, dsn string, tables []str
 		}
 		var refused *sqlstate.Error
 		if err := c.BringUpToDate(ctx, number); errors.As(err, &refused) {
-			return &policyError{table + " is copied, and not shown: " + refused.Message, strings.TrimSuffix(refused.Hint, ".")}
+			return &policyError{
+				table + " is copied, and not shown: " + refused.Message,
+				strings.TrimSuffix(refused.Hint, "."),
+			}
 		} else if err != nil {
 			return databaseFault(ctx, "bring the release of "+table+" up to date", err)
 		}
@@ -99,20 +107,25 @@ func awaitUpToDate(ctx context.Context, conn *pgx.Conn, table string, stdout io.
 	for {
 		var behind bool
 		var shown, arrivals, departures, changes int64
-		err := conn.QueryRow(ctx, `SELECT coalesce(bool_or(e.behind), true), coalesce(min(e.subjects), 0), coalesce(max(e.arrivals), 0),
+		err := conn.QueryRow(ctx,
+			`SELECT coalesce(bool_or(e.behind), true), coalesce(min(e.subjects), 0),
+				coalesce(max(e.arrivals), 0),
 				coalesce(max(e.departures), 0), coalesce(max(e.changes), 0)
-			FROM tailor.epochs e WHERE e.relation = $1::text::regclass`, table).Scan(&behind, &shown, &arrivals, &departures, &changes)
+			FROM tailor.epochs e WHERE e.relation = $1::text::regclass`, table).
+			Scan(&behind, &shown, &arrivals, &departures, &changes)
 		if ctx.Err() != nil {
 			return &policyError{
 				fmt.Sprintf("%s is copied, and no proxy has brought its release up to date in time", table),
-				"run tailor serve, whose log says what is in the way, or connect as a role that may act as tailor_owner",
+				"run tailor serve, whose log says what is in the way, or connect as a role that may act as " +
+					"tailor_owner",
 			}
 		}
 		if err != nil {
 			return databaseFault(ctx, "look at "+table, err)
 		}
 		if !behind {
-			_, err := fmt.Fprintf(stdout, "%s: %d subjects are shown; waiting: %d to be shown, %d to go, %d to be shown as they are now\n",
+			_, err := fmt.Fprintf(stdout, "%s: %d subjects are shown; waiting: %d to be shown, %d to go, "+
+				"%d to be shown as they are now\n",
 				table, shown, arrivals, departures, changes)
 			return err
 		}

@@ -45,7 +45,10 @@ func runServe(ctx context.Context, args []string, _ io.Reader, stdout, stderr io
 
 // serve runs the proxy until the context ends. ready is called with the address
 // once clients can connect, reload on SIGHUP; nil for never.
-func serve(ctx context.Context, o *serveOptions, log *slog.Logger, ready func(address string), reload func(*proxy.Proxy)) error {
+func serve(
+	ctx context.Context, o *serveOptions, log *slog.Logger, ready func(address string),
+	reload func(*proxy.Proxy),
+) error {
 	// The audit file may know of commits that the database has lost, for which the
 	// catalog then does not open.
 	records, err := audit.Open(ctx, o.dsn, *o.audit, log)

@@ -52,44 +52,69 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 	flags.DurationVar(&o.patience, "release-wait", catalog.DefaultPatience,
 		"`TIME` that a statement waits for a release that is being made; making it goes on")
 	o.audit = auditFlags(flags)
-	flags.StringVar(&o.console, "console", "", "`HOST:PORT` of the console, on this machine; none if not given")
+	flags.StringVar(&o.console, "console", "",
+		"`HOST:PORT` of the console, on this machine; none if not given")
 
-	flags.StringVar(&c.TLS.Certificate, "tls-certificate", "", "PEM `FILE` that clients are shown; empty for no TLS")
+	flags.StringVar(&c.TLS.Certificate, "tls-certificate", "",
+		"PEM `FILE` that clients are shown; empty for no TLS")
 	flags.StringVar(&c.TLS.Key, "tls-key", "", "PEM `FILE` of the certificate's key")
-	flags.StringVar(&c.TLS.ClientCA, "tls-client-ca", "", "PEM `FILE` of authorities that clients' certificates are checked against")
-	flags.StringVar(&c.TLS.MinVersion, "tls-min-version", c.TLS.MinVersion, "oldest `VERSION` of TLS: 1.2 or 1.3")
+	flags.StringVar(&c.TLS.ClientCA, "tls-client-ca", "",
+		"PEM `FILE` of authorities that clients' certificates are checked against")
+	flags.StringVar(&c.TLS.MinVersion, "tls-min-version", c.TLS.MinVersion,
+		"oldest `VERSION` of TLS: 1.2 or 1.3")
 	flags.BoolVar(&c.TLS.Required, "tls-required", false, "refuse clients without TLS")
-	flags.StringVar((*string)(&c.UpstreamTLS.Mode), "upstream-tls", string(c.UpstreamTLS.Mode), "`MODE` towards PostgreSQL: disable, require, verify-ca or verify-full")
-	flags.StringVar(&c.UpstreamTLS.CA, "upstream-ca", "", "PEM `FILE` of authorities for PostgreSQL's certificate; empty for the system's")
-	flags.StringVar(&c.UpstreamTLS.Certificate, "upstream-certificate", "", "PEM `FILE` that PostgreSQL is shown")
+	flags.StringVar((*string)(&c.UpstreamTLS.Mode), "upstream-tls", string(c.UpstreamTLS.Mode),
+		"`MODE` towards PostgreSQL: disable, require, verify-ca or verify-full")
+	flags.StringVar(&c.UpstreamTLS.CA, "upstream-ca", "",
+		"PEM `FILE` of authorities for PostgreSQL's certificate; empty for the system's")
+	flags.StringVar(&c.UpstreamTLS.Certificate, "upstream-certificate", "",
+		"PEM `FILE` that PostgreSQL is shown")
 	flags.StringVar(&c.UpstreamTLS.Key, "upstream-key", "", "PEM `FILE` of that certificate's key")
-	flags.StringVar((*string)(&c.Authentication), "authentication", string(c.Authentication), "`METHOD` of clients: scram, cert or trust")
+	flags.StringVar((*string)(&c.Authentication), "authentication", string(c.Authentication),
+		"`METHOD` of clients: scram, cert or trust")
 
-	flags.IntVar(&c.Peers.Number, "peer-number", 0, "`NUMBER` of this proxy among several behind one balancer, 1 to 255; 0 for none")
-	flags.StringVar(&c.Peers.Addresses, "peer-addresses", "", "`NUMBER=HOST:PORT,…` of all of them, for cancel requests that come to another one")
-	flags.StringVar(&c.Peers.Secret, "peer-secret", "", "`FILE` with at least 32 bytes that they share")
+	flags.IntVar(&c.Peers.Number, "peer-number", 0,
+		"`NUMBER` of this proxy among several behind one balancer, 1 to 255; 0 for none")
+	flags.StringVar(&c.Peers.Addresses, "peer-addresses", "",
+		"`NUMBER=HOST:PORT,…` of all of them, for cancel requests that come to another one")
+	flags.StringVar(&c.Peers.Secret, "peer-secret", "",
+		"`FILE` with at least 32 bytes that they share")
 
 	flags.IntVar(&c.MaxClients, "max-clients", c.MaxClients, "`NUMBER` of sessions")
-	flags.IntVar(&c.MaxClientsOfPrincipal, "max-clients-per-principal", 0, "`NUMBER` of sessions of one role; 0 for no limit of its own")
-	flags.StringVar((*string)(&c.Pool), "pool", string(c.Pool), "`WAY` of sharing connections to PostgreSQL: session (none) or transaction")
-	flags.IntVar(&c.MaxUpstream, "max-upstream", 0, "`NUMBER` of connections to PostgreSQL for clients; 0 for no limit")
-	flags.DurationVar(&c.QueueTimeout, "queue-timeout", c.QueueTimeout, "`TIME` that a client waits for a session or a connection to become free")
-	flags.DurationVar(&c.StartupTimeout, "startup-timeout", c.StartupTimeout, "`TIME` from connection to login")
-	flags.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "`TIME` after which an idle session is ended; 0 for never")
-	flags.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "`TIME` that transactions have when the proxy is ended")
-	flags.DurationVar(&c.ReuseTimeout, "upstream-reuse", c.ReuseTimeout, "`TIME` that PostgreSQL's side of a session is kept where logins rush in; 0 for never")
-	flags.DurationVar(&c.KeepAlive, "keepalive", c.KeepAlive, "`TIME` of silence after which a peer is probed")
-	flags.DurationVar(&c.WrongPasswordPause, "wrong-password-pause", c.WrongPasswordPause, "`TIME` that the answer to a failed login takes")
-	flags.Func("terminals", "`NAME,…` of programs, by application_name, that show labels if not told otherwise (psql,pgcli,usql)", func(s string) error {
+	flags.IntVar(&c.MaxClientsOfPrincipal, "max-clients-per-principal", 0,
+		"`NUMBER` of sessions of one role; 0 for no limit of its own")
+	flags.StringVar((*string)(&c.Pool), "pool", string(c.Pool),
+		"`WAY` of sharing connections to PostgreSQL: session (none) or transaction")
+	flags.IntVar(&c.MaxUpstream, "max-upstream", 0,
+		"`NUMBER` of connections to PostgreSQL for clients; 0 for no limit")
+	flags.DurationVar(&c.QueueTimeout, "queue-timeout", c.QueueTimeout,
+		"`TIME` that a client waits for a session or a connection to become free")
+	flags.DurationVar(&c.StartupTimeout, "startup-timeout", c.StartupTimeout,
+		"`TIME` from connection to login")
+	flags.DurationVar(&c.IdleTimeout, "idle-timeout", 0,
+		"`TIME` after which an idle session is ended; 0 for never")
+	flags.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout,
+		"`TIME` that transactions have when the proxy is ended")
+	flags.DurationVar(&c.ReuseTimeout, "upstream-reuse", c.ReuseTimeout,
+		"`TIME` that PostgreSQL's side of a session is kept where logins rush in; 0 for never")
+	flags.DurationVar(&c.KeepAlive, "keepalive", c.KeepAlive,
+		"`TIME` of silence after which a peer is probed")
+	flags.DurationVar(&c.WrongPasswordPause, "wrong-password-pause", c.WrongPasswordPause,
+		"`TIME` that the answer to a failed login takes")
+	flags.Func("terminals", "`NAME,…` of programs, by application_name, that show labels if not "+
+		"told otherwise (psql,pgcli,usql)", func(s string) error {
 		c.Terminals = strings.Split(s, ",")
 		return nil
 	})
-	flags.BoolVar(&c.ProxyProtocol, "proxy-protocol", false, "expect a PROXY header before each connection")
+	flags.BoolVar(&c.ProxyProtocol, "proxy-protocol", false,
+		"expect a PROXY header before each connection")
 
-	flags.StringVar(&o.metrics, "metrics", "", "`HOST:PORT` for /metrics, /healthz and /readyz; empty for none")
+	flags.StringVar(&o.metrics, "metrics", "",
+		"`HOST:PORT` for /metrics, /healthz and /readyz; empty for none")
 	flags.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof there, too")
 	flags.StringVar(&o.logFormat, "log-format", o.logFormat, "`FORMAT` of the log: text or json")
-	flags.TextVar(&o.logLevel, "log-level", &o.logLevel, "`LEVEL` of the log: debug, info, warn or error")
+	flags.TextVar(&o.logLevel, "log-level", &o.logLevel,
+		"`LEVEL` of the log: debug, info, warn or error")
 	return flags, o
 }
 
@@ -152,8 +177,10 @@ func (o *serveOptions) reload(args []string, server *proxy.Proxy, log *slog.Logg
 	}
 	o.logLevel.Set(fresh.logLevel.Level())
 	for name, changed := range map[string]bool{
-		"listen": fresh.proxy.Listen != o.proxy.Listen, "service-dsn": fresh.dsn != o.dsn, "audit": *fresh.audit != *o.audit, "console": fresh.console != o.console,
-		"metrics": fresh.metrics != o.metrics, "pprof": fresh.pprof != o.pprof, "log-format": fresh.logFormat != o.logFormat,
+		"listen": fresh.proxy.Listen != o.proxy.Listen, "service-dsn": fresh.dsn != o.dsn,
+		"audit": *fresh.audit != *o.audit, "console": fresh.console != o.console,
+		"metrics": fresh.metrics != o.metrics, "pprof": fresh.pprof != o.pprof,
+		"log-format": fresh.logFormat != o.logFormat,
 	} {
 		if changed {
 			log.Warn("a change takes effect after a restart only", "key", name)

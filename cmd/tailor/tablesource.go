@@ -68,7 +68,8 @@ func connectTo(ctx context.Context, dsn string, notices func(message string)) (*
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil { // its text may hold the password
 		return nil, &anonymize.ProblemError{
-			What: "the DSN cannot be read", Remedy: "give postgres://USER@HOST/DATABASE or pairs such as host=HOST",
+			What: "the DSN cannot be read", Remedy: "give postgres://USER@HOST/DATABASE or pairs such as " +
+				"host=HOST",
 		}
 	}
 	if notices != nil {
@@ -80,7 +81,9 @@ func connectTo(ctx context.Context, dsn string, notices func(message string)) (*
 
 // findRelation looks up a relation, asserts that it has the columns and
 // returns its full name.
-func findRelation(ctx context.Context, tx pgx.Tx, name string, columns []string) (pgx.Identifier, error) {
+func findRelation(
+	ctx context.Context, tx pgx.Tx, name string, columns []string,
+) (pgx.Identifier, error) {
 	relation := make(pgx.Identifier, 2)
 	var has []string
 	err := tx.QueryRow(ctx, `
@@ -91,7 +94,10 @@ func findRelation(ctx context.Context, tx pgx.Tx, name string, columns []string)
 		WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')`, name,
 	).Scan(&relation[0], &relation[1], &has)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, &databaseError{"there is no such table", "give --table as SCHEMA.TABLE, quoted as in SQL"}
+		return nil, &databaseError{
+			"there is no such table",
+			"give --table as SCHEMA.TABLE, quoted as in SQL",
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -99,7 +105,8 @@ func findRelation(ctx context.Context, tx pgx.Tx, name string, columns []string)
 	for _, c := range columns {
 		if !slices.Contains(has, c) {
 			return nil, &anonymize.ProblemError{
-				What: fmt.Sprintf("the table has no column %q", c), Remedy: "name a column as PostgreSQL stores it",
+				What: fmt.Sprintf("the table has no column %q", c), Remedy: "name a column as PostgreSQL " +
+					"stores it",
 			}
 		}
 	}
@@ -107,7 +114,9 @@ func findRelation(ctx context.Context, tx pgx.Tx, name string, columns []string)
 }
 
 // readRelation reads the columns of all rows. NULL is an empty cell.
-func readRelation(ctx context.Context, tx pgx.Tx, relation pgx.Identifier, columns []string) (*anonymize.Sheet, error) {
+func readRelation(
+	ctx context.Context, tx pgx.Tx, relation pgx.Identifier, columns []string,
+) (*anonymize.Sheet, error) {
 	casts := make([]string, len(columns))
 	for i, c := range columns {
 		casts[i] = pgx.Identifier{c}.Sanitize() + "::pg_catalog.text"
@@ -155,7 +164,10 @@ func databaseFault(ctx context.Context, operation string, err error) error {
 	case errors.As(err, &problem), errors.As(err, &known), errors.As(err, &refused):
 		return err
 	case errors.As(err, &server):
-		return &databaseError{fmt.Sprintf("%s: the server says SQLSTATE %s", operation, server.Code), remedyFor(server.Code)}
+		return &databaseError{
+			fmt.Sprintf("%s: the server says SQLSTATE %s", operation, server.Code),
+			remedyFor(server.Code),
+		}
 	}
 	said := strings.Join(strings.Fields(err.Error()), " ")
 	if errors.As(err, &connect) { // names user, database and host, no password

@@ -102,7 +102,9 @@ func (p *removalPlan) carryOut(ctx context.Context, tx pgx.Tx) error {
 // becomeOwner lets a role that may create roles drop what the roles own and were
 // granted. It returns what it has granted.
 func (p *removalPlan) becomeOwner(ctx context.Context, tx pgx.Tx) ([]string, error) {
-	lacking, err := texts(ctx, tx, `SELECT rolname FROM pg_roles WHERE rolname = ANY ($1) AND NOT pg_has_role(oid, 'USAGE') ORDER BY 1`, serviceRoles)
+	lacking, err := texts(ctx, tx,
+		`SELECT rolname FROM pg_roles WHERE rolname = ANY ($1) AND NOT pg_has_role(oid, 'USAGE')
+			ORDER BY 1`, serviceRoles)
 	if err != nil {
 		return nil, err
 	}
@@ -125,12 +127,16 @@ func (p *removalPlan) assertGone(ctx context.Context, tx pgx.Tx) error {
 		if r := &left.roles[i]; len(r.elsewhere) > 0 && len(r.granted) > 0 {
 			at := slices.IndexFunc(p.roles, func(o removedRole) bool { return o.name == r.name })
 			p.roles[at].granted, p.roles[at].on = nil, nil
-			p.roles[at].elsewhere = append(p.roles[at].elsewhere, "privileges here that its owner must take: "+strings.Join(r.granted, "; "))
+			p.roles[at].elsewhere = append(p.roles[at].elsewhere,
+				"privileges here that its owner must take: "+strings.Join(r.granted, "; "))
 			r.granted = nil
 		}
 	}
 	if !left.isEmpty() {
-		return &policyError{"something of Tailor's would be left: " + strings.Join(left.lines(), "; "), "nothing was changed; please report this"}
+		return &policyError{
+			"something of Tailor's would be left: " + strings.Join(left.lines(), "; "),
+			"nothing was changed; please report this",
+		}
 	}
 	return nil
 }
@@ -184,13 +190,15 @@ func (p *removalPlan) write(w io.Writer, done bool) error {
 	}
 	for _, r := range p.roles {
 		if len(r.elsewhere) > 0 {
-			fmt.Fprintf(&out, "role %s stays, which has more to do: %s\n", r.name, strings.Join(r.elsewhere, ", "))
+			fmt.Fprintf(&out, "role %s stays, which has more to do: %s\n", r.name, strings.Join(r.elsewhere,
+				", "))
 		}
 	}
 	switch {
 	case p.isEmpty():
 	case done:
-		out.WriteString("nothing of Tailor's is left in the database; tables that were protected are as any other, and readers have no new privileges on them\n")
+		out.WriteString("nothing of Tailor's is left in the database; tables that were protected are " +
+			"as any other, and readers have no new privileges on them\n")
 	default:
 		out.WriteString("nothing was changed; --yes removes it\n")
 	}

@@ -20,7 +20,8 @@ func (blankRecords) AppendCodes(dst []string, _ int) []string { return dst }
 // visibleRules are the rules that the form alone tells of, in the order of the
 // report.
 var visibleRules = []verify.Rule{
-	verify.ClusterTooSmall, verify.RareSet, verify.RareSharedSet, verify.CodeTwice, verify.EmptyRecords, verify.SensitiveExposed,
+	verify.ClusterTooSmall, verify.RareSet, verify.RareSharedSet, verify.CodeTwice,
+	verify.EmptyRecords, verify.SensitiveExposed,
 }
 
 // verifyForm checks the form of tailor disassociate.

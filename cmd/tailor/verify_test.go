@@ -29,20 +29,55 @@ func TestVerifyFindsWhatAFileBreaks(t *testing.T) {
 		code, k int
 		says    string
 	}{
-		"what is asked holds":              {good, []string{"--k", "2", "--require", "distinct_l:ill:2", "--keep", "cost"}, 0, 2, ""},
-		"k of 2 is asked if nothing is":    {good, []string{"--sensitive", "ill,cost"}, 0, 2, ""},
-		"a class is too small":             {good, []string{"--k", "3", "--sensitive", "ill,cost"}, 1, 2, "k = 3 fails in 2 rows"},
-		"a model fails":                    {good, []string{"--require", "distinct_l:ill:3", "--keep", "cost"}, 1, 2, "distinct_l:ill:3 fails in 5 rows"},
-		"a model fails in one class":       {good, []string{"--require", "entropy_l:ill:1.95", "--keep", "cost"}, 1, 2, "entropy_l:ill:1.95 fails in 3 rows"},
-		"closeness fails":                  {good, []string{"--require", "t_closeness:ill:0.1", "--keep", "cost"}, 1, 2, "t_closeness"},
-		"a risk of the whole table":        {good, []string{"--require", "average_risk:0.39", "--sensitive", "ill,cost"}, 1, 2, "average_risk"},
-		"a risk of the whole table is met": {good, []string{"--require", "average_risk:0.41", "--sensitive", "ill,cost"}, 0, 2, ""},
-		"unnamed columns recognize people": {good, []string{"--sensitive", "ill"}, 1, 1, "k = 2 fails in 5 rows"},
-		"named ones alone":                 {good, []string{"--qid", "zip"}, 0, 2, ""},
-		"a suppressed row shows a payload": {strings.Replace(good, "*;*;*;*", "*;*;c;*", 1), []string{"--sensitive", "ill,cost"}, 1, 1, "fails in 1 rows"},
-		"suppressed rows that are two":     {good + "*;*;c;1\n*;*;c;2\n", []string{"--sensitive", "ill,cost"}, 0, 2, ""},
-		"all rows are suppressed":          {"a;b\n*;*\n", []string{"--sensitive", "b"}, 0, 0, ""},
-		"cells that run into each other":   {"a;b\nx;yz\nxy;z\n", nil, 1, 1, "fails in 2 rows"},
+		"what is asked holds": {good, []string{
+			"--k", "2", "--require", "distinct_l:ill:2",
+			"--keep", "cost",
+		}, 0, 2, ""},
+		"k of 2 is asked if nothing is": {good, []string{"--sensitive", "ill,cost"}, 0, 2, ""},
+		"a class is too small": {
+			good,
+			[]string{"--k", "3", "--sensitive", "ill,cost"},
+			1, 2,
+			"k = 3 fails in 2 rows",
+		},
+		"a model fails": {good, []string{
+			"--require", "distinct_l:ill:3", "--keep",
+			"cost",
+		}, 1, 2, "distinct_l:ill:3 fails in 5 rows"},
+		"a model fails in one class": {good, []string{
+			"--require", "entropy_l:ill:1.95", "--keep",
+			"cost",
+		}, 1, 2, "entropy_l:ill:1.95 fails in 3 rows"},
+		"closeness fails": {good, []string{
+			"--require", "t_closeness:ill:0.1", "--keep",
+			"cost",
+		}, 1, 2, "t_closeness"},
+		"a risk of the whole table": {good, []string{
+			"--require", "average_risk:0.39",
+			"--sensitive", "ill,cost",
+		}, 1, 2, "average_risk"},
+		"a risk of the whole table is met": {good, []string{
+			"--require", "average_risk:0.41",
+			"--sensitive", "ill,cost",
+		}, 0, 2, ""},
+		"unnamed columns recognize people": {
+			good,
+			[]string{"--sensitive", "ill"},
+			1, 1,
+			"k = 2 fails in 5 rows",
+		},
+		"named ones alone": {good, []string{"--qid", "zip"}, 0, 2, ""},
+		"a suppressed row shows a payload": {
+			strings.Replace(good, "*;*;*;*", "*;*;c;*", 1),
+			[]string{"--sensitive", "ill,cost"},
+			1, 1, "fails in 1 rows",
+		},
+		"suppressed rows that are two": {good + "*;*;c;1\n*;*;c;2\n", []string{
+			"--sensitive",
+			"ill,cost",
+		}, 0, 2, ""},
+		"all rows are suppressed":        {"a;b\n*;*\n", []string{"--sensitive", "b"}, 0, 0, ""},
+		"cells that run into each other": {"a;b\nx;yz\nxy;z\n", nil, 1, 1, "fails in 2 rows"},
 	} {
 		code, r, fault := verified(
 			t,
@@ -62,7 +97,8 @@ func TestVerifyCountsSubjectsByTheOriginal(t *testing.T) {
 	if code, r, _ := verified(t, args...); code != exitSuccess || r.K != 2 {
 		t.Errorf("by rows: exit %d, %+v", code, r)
 	}
-	if code, r, _ := verified(t, append(args, "--original", original, "--subject", "id")...); code != exitFailure ||
+	if code, r, _ := verified(t, append(args, "--original", original, "--subject",
+		"id")...); code != exitFailure ||
 		r.K != 1 ||
 		r.Checks[0].Failing != 2 {
 		t.Errorf("by subjects: exit %d, %+v", code, r)
@@ -167,7 +203,8 @@ func TestVerifyAgreesWithPyCANONAtTheEdge(t *testing.T) {
 
 func TestVerifyChecksFormsAgainstWhatIsAsked(t *testing.T) {
 	form := filepath.Join(t.TempDir(), "form.json")
-	if status, _, fault := disassociateRun(t, "", "--data", setValuedFile(t, 800), "--k", "4", "--m", "2", "--out", form, "--seed", "1"); status != 0 {
+	if status, _, fault := disassociateRun(t, "", "--data", setValuedFile(t, 800), "--k", "4", "--m",
+		"2", "--out", form, "--seed", "1"); status != 0 {
 		t.Fatal(fault)
 	}
 	if code, r, fault := verified(t, "--published", form); code != exitSuccess ||

@@ -58,19 +58,27 @@ func parseWorkloadFlags(args []string, stdout, stderr io.Writer) (*workloadOptio
 	flags.StringVar(&o.csv, "csv", "", "table, a CSV `file` with a header line")
 	flags.Var(o.hierarchies, "hierarchy", "hierarchy of a quasi-identifier, `COL=FILE`; once for each")
 	flags.IntVar(&o.k, "k", 0, "least number of subjects in every block")
-	flags.StringVar(&o.queries, "queries", "", "queries, a `file` with the columns of one query a line, separated by commas")
-	flags.StringVar(&o.seed, "seed", "", "declared queries, a `file` like --queries, that the chain or the root is prepared for")
-	flags.BoolVar(&o.root, "root", false, "answer all queries from one root partition in place of a chain")
-	flags.BoolVar(&o.bound, "bound", false, "print a loss over all columns that no blocks of k subjects fall below")
-	flags.StringVar(&o.subject, "subject", "", "`column` that names the person a row is about (default: every row is another person)")
-	flags.Float64Var(&o.outlook, "outlook", anonymize.DefaultOutlook, "weight of the columns that a query does not ask for")
+	flags.StringVar(&o.queries, "queries", "",
+		"queries, a `file` with the columns of one query a line, separated by commas")
+	flags.StringVar(&o.seed, "seed", "",
+		"declared queries, a `file` like --queries, that the chain or the root is prepared for")
+	flags.BoolVar(&o.root, "root", false,
+		"answer all queries from one root partition in place of a chain")
+	flags.BoolVar(&o.bound, "bound", false,
+		"print a loss over all columns that no blocks of k subjects fall below")
+	flags.StringVar(&o.subject, "subject", "",
+		"`column` that names the person a row is about (default: every row is another person)")
+	flags.Float64Var(&o.outlook, "outlook", anonymize.DefaultOutlook,
+		"weight of the columns that a query does not ask for")
 	delimiter := flags.String("delimiter", ";", "what separates values in CSV files, one `character`")
 	flags.StringVar(&o.report, "report", "", "write the report to a JSON `file` as well")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stdout)
-			fmt.Fprintln(stdout, "Answers a file of queries as one chain, which each query refines, or with --root from one")
-			fmt.Fprintln(stdout, "partition of the table. Reports what each query loses, and how well subjects stay together.")
+			fmt.Fprintln(stdout,
+				"Answers a file of queries as one chain, which each query refines, or with --root from one")
+			fmt.Fprintln(stdout,
+				"partition of the table. Reports what each query loses, and how well subjects stay together.")
 			flags.PrintDefaults()
 			return nil, err
 		}
@@ -142,7 +150,9 @@ func (o *workloadOptions) execute(ctx context.Context, stdout io.Writer) error {
 }
 
 // chain answers the queries one after the other, each by a refinement.
-func (o *workloadOptions) chain(ctx context.Context, table *anonymize.Table, queries, declared anonymize.Workload) (*anonymize.WorkloadReport, error) {
+func (o *workloadOptions) chain(
+	ctx context.Context, table *anonymize.Table, queries, declared anonymize.Workload,
+) (*anonymize.WorkloadReport, error) {
 	requirements := []anonymize.Requirement{anonymize.BlockK{K: o.k}}
 	p := anonymize.NewPartition(table)
 	if declared != nil {
@@ -161,7 +171,9 @@ func (o *workloadOptions) chain(ctx context.Context, table *anonymize.Table, que
 }
 
 // fromRoot answers the queries from one root partition.
-func (o *workloadOptions) fromRoot(ctx context.Context, table *anonymize.Table, queries, declared anonymize.Workload) (*anonymize.WorkloadReport, error) {
+func (o *workloadOptions) fromRoot(
+	ctx context.Context, table *anonymize.Table, queries, declared anonymize.Workload,
+) (*anonymize.WorkloadReport, error) {
 	plan := anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: o.k}}}
 	if declared != nil {
 		plan.Weights = declared.Weights(table)
@@ -174,7 +186,9 @@ func (o *workloadOptions) fromRoot(ctx context.Context, table *anonymize.Table, 
 }
 
 // printBound prints the lower bound of the loss over all columns.
-func (o *workloadOptions) printBound(ctx context.Context, table *anonymize.Table, stdout io.Writer) error {
+func (o *workloadOptions) printBound(
+	ctx context.Context, table *anonymize.Table, stdout io.Writer,
+) error {
 	bound, err := anonymize.LowerBound(ctx, table, o.k)
 	if err != nil {
 		return err

@@ -28,7 +28,8 @@ func workloadFiles(t *testing.T) (dir string, args []string) {
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
 	return dir, []string{
-		"--csv", at("t.csv"), "--hierarchy", "sex=" + at("sex"), "--hierarchy", "age=" + at("age"), "--queries", at("q"),
+		"--csv", at("t.csv"), "--hierarchy", "sex=" + at("sex"), "--hierarchy", "age=" + at("age"),
+		"--queries", at("q"),
 	}
 }
 
@@ -41,11 +42,15 @@ func workload(args ...string) (code int, stdout, stderr string) {
 func TestWorkloadReportsLossAndSmallestBlock(t *testing.T) {
 	dir, args := workloadFiles(t)
 	report := filepath.Join(dir, "report.json")
-	code, stdout, stderr := workload(append(args, "--k", "2", "--report", report, "--subject", "id")...)
+	code, stdout, stderr := workload(append(args, "--k", "2", "--report", report, "--subject",
+		"id")...)
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	for _, want := range []string{"query 1\tloss", "query 2\tloss", "mean loss\t", "smallest block of the common refinement\t"} {
+	for _, want := range []string{
+		"query 1\tloss", "query 2\tloss", "mean loss\t",
+		"smallest block of the common refinement\t",
+	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("output lacks %q: %s", want, stdout)
 		}
@@ -63,7 +68,8 @@ func TestWorkloadReportsLossAndSmallestBlock(t *testing.T) {
 	if err := json.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Queries) != 2 || strings.Join(got.Queries[1].Columns, ",") != "age,sex" || got.SmallestBlock < 2 {
+	if len(got.Queries) != 2 || strings.Join(got.Queries[1].Columns, ",") != "age,sex" ||
+		got.SmallestBlock < 2 {
 		t.Errorf("report is %+v", got)
 	}
 }
@@ -78,7 +84,10 @@ func TestWorkloadIsAnsweredFromOneRoot(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	for _, want := range []string{"query 2\tloss", "smallest block of the common refinement\t", "lower bound of the loss over all columns\t"} {
+	for _, want := range []string{
+		"query 2\tloss", "smallest block of the common refinement\t",
+		"lower bound of the loss over all columns\t",
+	} {
 		if !strings.Contains(shared, want) {
 			t.Errorf("output lacks %q: %s", want, shared)
 		}
@@ -98,23 +107,30 @@ func TestWorkloadExitCodes(t *testing.T) {
 		args []string
 		code int
 	}{
-		"help is no failure":               {[]string{"--help"}, 0},
-		"nothing given is wrong usage":     {nil, 2},
-		"an unknown flag is wrong usage":   {[]string{"--nope"}, 2},
-		"k of zero is wrong usage":         {append(args, "--k", "0"), 2},
-		"no delimiter is wrong usage":      {append(args, "--k", "2", "--delimiter", ""), 2},
-		"a column not there, wrong usage":  {append(args, "--k", "2", "--hierarchy", "nobody="+filepath.Join(dir, "sex")), 2},
-		"no rows fail":                     {append(args, "--k", "2", "--csv", filepath.Join(dir, "header")), 1},
-		"lines of other length fail":       {append(args, "--k", "2", "--csv", filepath.Join(dir, "short")), 1},
-		"a broken hierarchy fails":         {append(args, "--k", "2", "--hierarchy", "id="+filepath.Join(dir, "broken")), 1},
-		"two delimiters are wrong usage":   {append(args, "--k", "2", "--delimiter", ";;"), 2},
-		"a stray argument is wrong usage":  {append(args, "--k", "2", "stray"), 2},
-		"no such subject is wrong usage":   {append(args, "--k", "2", "--subject", "nobody"), 2},
-		"an unknown column fails":          {append(args, "--k", "2", "--queries", filepath.Join(dir, "bad")), 1},
-		"a missing file fails":             {append(args, "--k", "2", "--queries", filepath.Join(dir, "none")), 1},
-		"too few subjects fail":            {append(args, "--k", "7"), 1},
-		"a seed that cannot be read fails": {append(args, "--k", "2", "--seed", filepath.Join(dir, "none")), 1},
-		"too few for a root fail":          {append(args, "--k", "7", "--root"), 1},
+		"help is no failure":             {[]string{"--help"}, 0},
+		"nothing given is wrong usage":   {nil, 2},
+		"an unknown flag is wrong usage": {[]string{"--nope"}, 2},
+		"k of zero is wrong usage":       {append(args, "--k", "0"), 2},
+		"no delimiter is wrong usage":    {append(args, "--k", "2", "--delimiter", ""), 2},
+		"a column not there, wrong usage": {append(args, "--k", "2", "--hierarchy",
+			"nobody="+filepath.Join(dir, "sex")), 2},
+		"no rows fail": {append(args, "--k", "2", "--csv",
+			filepath.Join(dir, "header")), 1},
+		"lines of other length fail": {append(args, "--k", "2", "--csv",
+			filepath.Join(dir, "short")), 1},
+		"a broken hierarchy fails": {append(args, "--k", "2", "--hierarchy",
+			"id="+filepath.Join(dir, "broken")), 1},
+		"two delimiters are wrong usage":  {append(args, "--k", "2", "--delimiter", ";;"), 2},
+		"a stray argument is wrong usage": {append(args, "--k", "2", "stray"), 2},
+		"no such subject is wrong usage":  {append(args, "--k", "2", "--subject", "nobody"), 2},
+		"an unknown column fails": {append(args, "--k", "2", "--queries", filepath.Join(dir,
+			"bad")), 1},
+		"a missing file fails": {append(args, "--k", "2", "--queries", filepath.Join(dir,
+			"none")), 1},
+		"too few subjects fail": {append(args, "--k", "7"), 1},
+		"a seed that cannot be read fails": {append(args, "--k", "2", "--seed",
+			filepath.Join(dir, "none")), 1},
+		"too few for a root fail": {append(args, "--k", "7", "--root"), 1},
 	} {
 		code, _, stderr := workload(c.args...)
 		if code != c.code {

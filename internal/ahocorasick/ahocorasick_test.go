@@ -11,9 +11,11 @@ import (
 func TestAWordIsFoundWhereverItStands(t *testing.T) {
 	set := ahocorasick.New([]string{"patients", "Visits", "tailor", "pat", "ärzte", "u&"})
 	for text, want := range map[string]bool{
-		"": false, "SELECT 1": false, "select * from PATIENTS": true, "x visits": true, "pa": false, "papat": true,
-		"tailo": false, "tailtailor": true, "SELECT * FROM \"Ärzte\"": true, "ÄRZT": false, "ä PATIENTS": true,
-		"U&\"x\"": true, "visit": false, "vi\x00sits": false,
+		"": false, "SELECT 1": false, "select * from PATIENTS": true, "x visits": true, "pa": false,
+		"papat": true,
+		"tailo": false, "tailtailor": true, "SELECT * FROM \"Ärzte\"": true, "ÄRZT": false,
+		"ä PATIENTS": true,
+		"U&\"x\"":    true, "visit": false, "vi\x00sits": false,
 	} {
 		if got := set.Within(text); got != want {
 			t.Errorf("%q: %t", text, got)
@@ -56,7 +58,10 @@ func TestNoWordIsInAnyText(t *testing.T) {
 }
 
 func BenchmarkWithin(b *testing.B) {
-	set := ahocorasick.New([]string{"patients", "visits", "diagnoses", "tailor", "pg_stat", "u&", "chain_"})
+	set := ahocorasick.New([]string{
+		"patients", "visits", "diagnoses", "tailor", "pg_stat", "u&",
+		"chain_",
+	})
 	b.ReportAllocs()
 	for b.Loop() {
 		set.Within("SELECT abalance FROM pgbench_accounts WHERE aid = 123456;")

@@ -216,8 +216,10 @@ func TestTheLongestNameIsWritten(t *testing.T) {
 
 func TestANewFileReplacesNothing(t *testing.T) {
 	dir := t.TempDir()
-	path, link, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
-	if err := errors.Join(os.WriteFile(path, []byte("first"), 0o600), os.Symlink("nowhere", link), syscall.Mkfifo(pipe, 0o600)); err != nil {
+	path, link, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir,
+		"pipe")
+	if err := errors.Join(os.WriteFile(path, []byte("first"), 0o600), os.Symlink("nowhere", link),
+		syscall.Mkfifo(pipe, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{path, link, pipe} {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-const asked = "SELECT age, zip, sex, avg(cost) FROM patients WHERE age >= 30 AND zip LIKE '35%' GROUP BY age, zip, sex"
+const asked = "SELECT age, zip, sex, avg(cost) FROM patients WHERE age >= 30 AND zip LIKE '35%' " +
+	"GROUP BY age, zip, sex"
 
 // BenchmarkAppend compares what a record adds to a protected query with the
 // bare cost of its durability: a write and a flush of as many bytes to the same

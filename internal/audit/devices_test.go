@@ -11,7 +11,10 @@ import (
 
 // A file of records is set aside when it is full; a device must not be.
 func TestAnAuditFileIsAFile(t *testing.T) {
-	for name, mode := range map[string]uint32{"null": syscall.S_IFCHR | 0o666, "pipe": syscall.S_IFIFO | 0o600} {
+	for name, mode := range map[string]uint32{
+		"null": syscall.S_IFCHR | 0o666,
+		"pipe": syscall.S_IFIFO | 0o600,
+	} {
 		path := filepath.Join(t.TempDir(), name)
 		if err := syscall.Mknod(path, mode, 1<<8|3); err != nil {
 			t.Skipf("a device cannot be made here: %v", err)
@@ -29,7 +32,8 @@ func TestAnAuditFileIsAFile(t *testing.T) {
 		} else if !strings.Contains(err.Error(), "not a file") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) || after.Mode()&fs.ModeType == 0 {
+		if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) ||
+			after.Mode()&fs.ModeType == 0 {
 			t.Errorf("%s has become %v, %v", name, after, err)
 		}
 	}

@@ -26,7 +26,8 @@ type file struct {
 }
 
 // errFull is returned where the files hold as much as they may.
-var errFull = errors.New("the audit files hold as much as audit.total_bytes allows; move those set aside away")
+var errFull = errors.New("the audit files hold as much as audit.total_bytes allows; move those " +
+	"set aside away")
 
 // openFile takes up the file, cuts off a line that was never finished, and
 // returns the head of the chain that it holds.
@@ -38,7 +39,8 @@ func openFile(path string, most, total int64) (*file, head, error) {
 	}
 	if err := syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.lock.Close()
-		return nil, head{}, fmt.Errorf("%s is written by another process: each proxy needs a file of its own", path)
+		return nil, head{},
+			fmt.Errorf("%s is written by another process: each proxy needs a file of its own", path)
 	}
 	h, err := f.recover()
 	if err != nil {
@@ -218,7 +220,8 @@ func nextAside(path string) (string, error) {
 	}
 	number := 0
 	if len(names) > 0 {
-		if _, err := fmt.Sscanf(strings.TrimPrefix(names[len(names)-1], path), ".%08d", &number); err != nil {
+		if _, err := fmt.Sscanf(strings.TrimPrefix(names[len(names)-1], path), ".%08d",
+			&number); err != nil {
 			return "", err
 		}
 	}

@@ -58,11 +58,15 @@ func Follow(ctx context.Context, q Querier, f Filter, after int64, do func(Entry
 }
 
 // unshown reads the statements after a position that have not been shown.
-func unshown(ctx context.Context, q Querier, f Filter, after int64, shown map[int64]bool) ([]Entry, error) {
+func unshown(
+	ctx context.Context, q Querier, f Filter, after int64, shown map[int64]bool,
+) ([]Entry, error) {
 	where, args := f.where()
 	args = append(args, after)
-	rows, err := q.Query(ctx, fmt.Sprintf(`SELECT position FROM tailor.audit WHERE %s AND position > $%d ORDER BY position LIMIT %d`,
-		where, len(args), late+batchLength), args...)
+	rows, err := q.Query(ctx,
+		fmt.Sprintf(`SELECT position FROM tailor.audit WHERE %s AND position > $%d
+			ORDER BY position LIMIT %d`,
+			where, len(args), late+batchLength), args...)
 	if err != nil {
 		return nil, err
 	}

@@ -151,7 +151,8 @@ func readJournal(path string) (*journaled, error) {
 			break
 		}
 		l, err := unseal(line)
-		if err != nil || l.PreviousHash != last.Hash || whole > 0 && (l.Log != last.Log || l.Sequence != last.Sequence+1) {
+		if err != nil || l.PreviousHash != last.Hash ||
+			whole > 0 && (l.Log != last.Log || l.Sequence != last.Sequence+1) {
 			break // of an earlier round, or never finished
 		}
 		if whole == 0 {

@@ -43,7 +43,8 @@ func TestNoStatementKeepsALiteral(t *testing.T) {
 
 func TestWhatIsNoLiteralStays(t *testing.T) {
 	for text, want := range map[string]string{
-		`SELECT a::numeric(10, 2) FROM t WHERE b = 5 ORDER BY 1`: `SELECT a::numeric(10, 2) FROM t WHERE b = $1 ORDER BY 1`,
+		`SELECT a::numeric(10, 2) FROM t WHERE b = 5 ORDER BY 1`: `SELECT a::numeric(10, 2) FROM t ` +
+			`WHERE b = $1 ORDER BY 1`,
 		`FETCH 100 FROM c`:               `FETCH 100 FROM c`,
 		`CALL p(1, 'a')`:                 `CALL p($1, $2)`,
 		`SELECT 1 WHERE $2; CALL p('a')`: `SELECT $3 WHERE $2; CALL p($4)`,

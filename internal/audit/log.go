@@ -99,7 +99,8 @@ func (l *Log) open(ctx context.Context, dsn string) error {
 	var err error
 	if l.config.File != "" {
 		var held head
-		if l.file, held, err = openFile(l.config.File, l.config.FileBytes, l.config.TotalBytes); err != nil {
+		if l.file, held, err = openFile(l.config.File, l.config.FileBytes,
+			l.config.TotalBytes); err != nil {
 			return err
 		}
 		if held != (head{}) {
@@ -109,7 +110,8 @@ func (l *Log) open(ctx context.Context, dsn string) error {
 			l.log.Warn("the audit file was given back what its journal held", "records", l.file.givenBack)
 		}
 		if r := l.file.rescued; r.records > 0 {
-			l.log.Error("the audit file was cut, replaced or moved away before it held all that its journal holds, which is set aside",
+			l.log.Error("the audit file was cut, replaced or moved away before it held all that its "+
+				"journal holds, which is set aside",
 				"records", r.records, "aside", r.name, "after", r.after)
 		}
 	}
@@ -404,7 +406,9 @@ func (l *Log) unsealBatch() {
 
 // writeSinks writes to the file while the table's transaction is under way,
 // and commits that once the file is durable: the table is never ahead.
-func (l *Log) writeSinks(ctx context.Context, lines [][]byte, text []byte) (durable bool, err error) {
+func (l *Log) writeSinks(
+	ctx context.Context, lines [][]byte, text []byte,
+) (durable bool, err error) {
 	if l.table == nil {
 		err := l.file.write(text)
 		return err == nil, err
@@ -447,16 +451,18 @@ func (l *Log) catchUp(ctx context.Context) error {
 		})
 		l.last = held
 	case held.Sequence > l.last.Sequence:
-		l.log.Error("the audit file ends before the table does: it was cut or replaced; a new chain begins",
+		l.log.Error("the audit file ends before the table does: it was cut or replaced; a new "+
+			"chain begins",
 			"chain", held.Log, "file", l.last.Sequence, "table", held.Sequence)
 		l.last = newChain()
 	default:
-		err = linesAfter(l.file.path, head{Log: l.last.Log, Sequence: held.Sequence}, batchLength, func(lines [][]byte) error {
-			if err := l.compare(ctx, l.table, lines, held != (head{})); err != nil {
-				return err
-			}
-			return l.table.insert(ctx, lines, func() error { return nil })
-		})
+		err = linesAfter(l.file.path, head{Log: l.last.Log, Sequence: held.Sequence}, batchLength,
+			func(lines [][]byte) error {
+				if err := l.compare(ctx, l.table, lines, held != (head{})); err != nil {
+					return err
+				}
+				return l.table.insert(ctx, lines, func() error { return nil })
+			})
 	}
 	if err == nil {
 		l.behind = false
@@ -469,7 +475,8 @@ func (l *Log) catchUp(ctx context.Context) error {
 func (l *Log) compare(ctx context.Context, t *table, lines [][]byte, recent bool) error {
 	lost, err := t.noteLoss(ctx, lines, recent)
 	if lost {
-		l.log.Error("the audit file is ahead of the database, which has lost commits; see tailor doctor", "chain", l.last.Log)
+		l.log.Error("the audit file is ahead of the database, which has lost commits; see tailor doctor",
+			"chain", l.last.Log)
 	}
 	return err
 }

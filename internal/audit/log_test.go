@@ -16,7 +16,10 @@ import (
 
 func TestAConfigurationSaysAllItsFaults(t *testing.T) {
 	err := Config{SQL: "some", FileBytes: 10, TotalBytes: 5}.Validate()
-	for _, want := range []string{"neither a file nor the table", "audit.sql", "audit.file_bytes", "audit.total_bytes"} {
+	for _, want := range []string{
+		"neither a file nor the table", "audit.sql", "audit.file_bytes",
+		"audit.total_bytes",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
@@ -54,11 +57,13 @@ func TestAFileHasOneWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	first := openLog(t, path)
 	config := first.config
-	if _, err := Open(t.Context(), "", config, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := Open(t.Context(), "", config, slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "another process") {
 		t.Errorf("a second writer: %v", err)
 	}
 	first.Close()
-	if err := first.Append(t.Context(), NewRecord(time.Now(), "SELECT 1")); !errors.Is(err, ErrClosed) {
+	if err := first.Append(t.Context(), NewRecord(time.Now(), "SELECT 1")); !errors.Is(err,
+		ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
 	openLog(t, path).Close()
@@ -116,7 +121,8 @@ func TestLinesThatWereGivenTheirPlacesTooEarlyGetOthers(t *testing.T) {
 		}
 		lines, leftOut = append(lines, cmp.Or(c.Completes, c.ID)), leftOut+c.LeftOut
 	}
-	if want := []string{first.ID, first.ID, second.ID, second.ID}; !slices.Equal(lines, want) || leftOut != 3 {
+	if want := []string{first.ID, first.ID, second.ID, second.ID}; !slices.Equal(lines, want) ||
+		leftOut != 3 {
 		t.Errorf("the log is about %q, and %d lines were left out, want %q and 3", lines, leftOut, want)
 	}
 	report, err := Verify(t.Context(), Source{File: l.config.File})

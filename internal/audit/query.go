@@ -33,10 +33,13 @@ type Entry struct {
 
 // matches says whether an entry is meant.
 func (f Filter) matches(e *Entry) bool {
-	return (f.Since.IsZero() || !e.Time.Before(f.Since)) && (f.Until.IsZero() || e.Time.Before(f.Until)) &&
-		(f.Principal == "" || e.Principal == f.Principal) && (f.Verdict == "" || e.Verdict == f.Verdict) &&
+	return (f.Since.IsZero() || !e.Time.Before(f.Since)) &&
+		(f.Until.IsZero() || e.Time.Before(f.Until)) &&
+		(f.Principal == "" || e.Principal == f.Principal) &&
+		(f.Verdict == "" || e.Verdict == f.Verdict) &&
 		(f.Relation == "" || contains(e.Relations, f.Relation)) &&
-		(f.RiskAbove <= 0 || e.AggregateRisk > f.RiskAbove) && (f.LossAbove <= 0 || e.AggregateLoss > f.LossAbove)
+		(f.RiskAbove <= 0 || e.AggregateRisk > f.RiskAbove) &&
+		(f.LossAbove <= 0 || e.AggregateLoss > f.LossAbove)
 }
 
 // contains looks for a table by its name with a schema, or without for one in
@@ -117,7 +120,9 @@ func One(ctx context.Context, q Querier, id string) (*Entry, error) {
 }
 
 func entries(ctx context.Context, q Querier, rest string, args ...any) ([]Entry, error) {
-	rows, err := q.Query(ctx, `SELECT position, record::text, verdict, sqlstate, rows, duration_ms FROM tailor.audit `+rest, args...)
+	rows, err := q.Query(ctx,
+		`SELECT position, record::text, verdict, sqlstate, rows, duration_ms FROM tailor.audit `+rest,
+		args...)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +167,8 @@ func Totals(ctx context.Context, q Querier, f Filter) ([]Total, error) {
 	rows, err := q.Query(ctx, `SELECT principal, relation, count(*) FILTER (WHERE verdict = 'passed'),
 			count(*) FILTER (WHERE verdict = 'released'), count(*) FILTER (WHERE verdict = 'refused'),
 			count(*) FILTER (WHERE verdict = 'failed'), coalesce(sum(rows), 0)::bigint,
-			max(aggregate_risk), max(aggregate_loss), coalesce(avg(aggregate_loss) FILTER (WHERE verdict = 'released'), 0),
+			max(aggregate_risk), max(aggregate_loss),
+			coalesce(avg(aggregate_loss) FILTER (WHERE verdict = 'released'), 0),
 			coalesce(min(min_block) FILTER (WHERE min_block > 0), 0)::bigint
 		FROM (SELECT principal, verdict, rows, aggregate_risk, aggregate_loss, min_block, relations
 		      FROM tailor.audit WHERE `+where+`) a
@@ -214,7 +220,8 @@ func Foremost(ctx context.Context, q Querier, f Filter, by Order, most int) ([]E
 	// Of many alike it is enough to look at the first thousands.
 	found, err := entries(ctx, q, fmt.Sprintf(`WHERE position IN (
 		SELECT position FROM (
-			SELECT DISTINCT ON (principal, fingerprint) position, %[1]s FROM tailor.audit WHERE position = ANY (ARRAY(
+			SELECT DISTINCT ON (principal, fingerprint) position, %[1]s FROM tailor.audit
+				WHERE position = ANY (ARRAY(
 				SELECT position FROM tailor.audit WHERE %[2]s ORDER BY %[1]s DESC, position LIMIT 5000))
 			ORDER BY principal, fingerprint, %[1]s DESC, position) a
 		ORDER BY %[1]s DESC, position LIMIT $%[3]d)

@@ -98,7 +98,9 @@ func OpenTail(path string) (*Tail, error) {
 func (t *Tail) Follow(ctx context.Context, f Filter, after *Entry, do func(Entry) error) error {
 	file, path := t.file, t.path
 	defer func() { _ = file.Close() }()
-	known := func(e *Entry) bool { return after != nil && e.Log == after.Log && e.Sequence <= after.Sequence }
+	known := func(e *Entry) bool {
+		return after != nil && e.Log == after.Log && e.Sequence <= after.Sequence
+	}
 	lines := bufio.NewReader(file)
 	var next *os.File
 	var partial []byte
@@ -107,7 +109,8 @@ func (t *Tail) Follow(ctx context.Context, f Filter, after *Entry, do func(Entry
 		partial = append(partial, piece...)
 		if err == nil {
 			var e Entry
-			if json.Unmarshal(partial, &e.Record) == nil && e.Event != Completion && f.matches(&e) && !known(&e) {
+			if json.Unmarshal(partial, &e.Record) == nil && e.Event != Completion && f.matches(&e) &&
+				!known(&e) {
 				if err := do(e); err != nil {
 					return err
 				}

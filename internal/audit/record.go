@@ -122,7 +122,8 @@ func (r *Record) Shows(chain, generation int) {
 // until its literals have been removed.
 func NewRecord(now time.Time, statement string) *Record {
 	return &Record{
-		link: link{Time: now.UTC(), ID: newID()}, Relations: []string{}, Stages: []ecg.Stage{}, statement: Shown(statement),
+		link: link{Time: now.UTC(), ID: newID()}, Relations: []string{}, Stages: []ecg.Stage{},
+		statement: Shown(statement),
 	}
 }
 

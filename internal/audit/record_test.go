@@ -10,7 +10,10 @@ import (
 
 func TestLiteralsAreRemoved(t *testing.T) {
 	cases := []struct{ statement, want string }{
-		{"SELECT * FROM p WHERE name = 'Smith' AND age > 42", "SELECT * FROM p WHERE name = $1 AND age > $2"},
+		{
+			"SELECT * FROM p WHERE name = 'Smith' AND age > 42",
+			"SELECT * FROM p WHERE name = $1 AND age > $2",
+		},
 		{"DO $$ BEGIN RAISE 'Smith'; END $$", "DO $1"},
 		{"not SQL about Smith", unreadable},
 		{"SELECT 'Smith' -- Smith " + strings.Repeat("x", maxReadable), unreadable},

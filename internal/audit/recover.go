@@ -49,7 +49,8 @@ func (f *file) recover() (head, error) {
 	}
 	l, err := unseal(last)
 	if err != nil {
-		return head{}, fmt.Errorf("the last line of %s: %w; set the file aside to begin a new chain", f.path, err)
+		return head{}, fmt.Errorf("the last line of %s: %w; set the file aside to begin a new chain",
+			f.path, err)
 	}
 	return head{l.Log, l.Sequence, l.Hash}, nil
 }

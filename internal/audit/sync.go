@@ -55,7 +55,8 @@ func (f *file) recoverFile() error {
 		if err != nil {
 			return err
 		}
-		if _, err := f.current.WriteAt(j.lines[:min(len(j.lines), int(f.journal.used))], j.At); err != nil {
+		if _, err := f.current.WriteAt(j.lines[:min(len(j.lines), int(f.journal.used))],
+			j.At); err != nil {
 			return err
 		}
 	}

@@ -81,7 +81,8 @@ func (t *table) noteLoss(ctx context.Context, lines [][]byte, recent bool) (lost
 	for i, l := range lines {
 		texts[i] = string(l)
 	}
-	if err := t.pool.QueryRow(ctx, `SELECT tailor.note_loss($1, $2)`, texts, recent).Scan(&lost); err != nil {
+	if err := t.pool.QueryRow(ctx, `SELECT tailor.note_loss($1, $2)`, texts, recent).
+		Scan(&lost); err != nil {
 		return false, fmt.Errorf("compare the audit log with the chains: %w", err)
 	}
 	return lost, nil
@@ -90,7 +91,8 @@ func (t *table) noteLoss(ctx context.Context, lines [][]byte, recent bool) (lost
 // head is the last line of a chain that the table has, the zero head for none.
 func (t *table) head(ctx context.Context, log string) (head, error) {
 	h := head{Log: log}
-	err := t.pool.QueryRow(ctx, `SELECT sequence, hash FROM tailor.audit_head WHERE log = $1`, log).Scan(&h.Sequence, &h.Hash)
+	err := t.pool.QueryRow(ctx, `SELECT sequence, hash FROM tailor.audit_head WHERE log = $1`, log).
+		Scan(&h.Sequence, &h.Hash)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return head{}, nil
 	}

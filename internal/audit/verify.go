@@ -70,7 +70,8 @@ func Verify(ctx context.Context, s Source) (*Report, error) {
 	// line in its file before it is in the table.
 	var heads []head
 	if s.Conn != nil {
-		if err := pgx.BeginTxFunc(ctx, s.Conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		if err := pgx.BeginTxFunc(ctx, s.Conn,
+			pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 			func(tx pgx.Tx) (err error) {
 				if err := v.table(ctx, tx, s.File != ""); err != nil {
 					return err
@@ -140,15 +141,19 @@ func (v *verification) file(path string, both bool) error {
 	for _, name := range names {
 		torn, err := eachLine(name, func(number int, line []byte) error {
 			l := v.line(inFile, fmt.Sprintf("%s:%d", name, number), line)
-			if l != nil && j.last != nil && l.Log == j.last.Log && l.Sequence == j.last.Sequence && l.Hash != j.last.Hash {
-				v.fault("%s:%d: record %d of chain %s is another than in the journal", name, number, l.Sequence, l.Log)
+			if l != nil && j.last != nil && l.Log == j.last.Log && l.Sequence == j.last.Sequence &&
+				l.Hash != j.last.Hash {
+				v.fault("%s:%d: record %d of chain %s is another than in the journal", name, number,
+					l.Sequence, l.Log)
 			}
 			if l == nil || !both {
 				return nil
 			}
 			t := v.in[inTable][l.Log]
-			if t != nil && t.First <= l.Sequence && l.Sequence <= t.Last && v.hashes[l.Log][l.Sequence] != l.Hash {
-				v.fault("%s:%d: the table does not hold the same as record %d of chain %s", name, number, l.Sequence, l.Log)
+			if t != nil && t.First <= l.Sequence && l.Sequence <= t.Last &&
+				v.hashes[l.Log][l.Sequence] != l.Hash {
+				v.fault("%s:%d: the table does not hold the same as record %d of chain %s", name, number,
+					l.Sequence, l.Log)
 			}
 			if t == nil || l.Sequence > t.Last {
 				if _, ok := v.beyond[l.Log]; !ok {
@@ -161,7 +166,8 @@ func (v *verification) file(path string, both bool) error {
 			return err
 		}
 		if torn {
-			v.report.Notes = append(v.report.Notes, name+" ends with a line that was never finished, and so never answered")
+			v.report.Notes = append(v.report.Notes, name+" ends with a line that was never finished, and "+
+				"so never answered")
 		}
 	}
 	if j.last != nil {
@@ -190,7 +196,8 @@ func (v *verification) line(sink, place string, line []byte) *link {
 		if _, known := v.anchor[l.PreviousHash]; known {
 			v.anchor[l.PreviousHash] = true
 		} else if l.Sequence != 1 || l.PreviousHash != "" {
-			v.fault("%s: records 1 to %d of chain %s are missing (moved away? give the hash of the last one as an anchor)",
+			v.fault("%s: records 1 to %d of chain %s are missing (moved away? give the hash of the last "+
+				"one as an anchor)",
 				place, l.Sequence-1, l.Log)
 		}
 	} else {
@@ -247,7 +254,8 @@ func (v *verification) reaches(sink string, h head) {
 	case c == nil:
 		v.fault("%s: chain %s is missing, all %d records of it", sink, h.Log, h.Sequence)
 	case c.Last < h.Sequence:
-		v.fault("%s: the tail of chain %s is missing: records %d to %d", sink, h.Log, c.Last+1, h.Sequence)
+		v.fault("%s: the tail of chain %s is missing: records %d to %d", sink, h.Log, c.Last+1,
+			h.Sequence)
 	case c.Last == h.Sequence && c.Head != h.Hash:
 		v.fault("%s: the last record of chain %s is not the one that was written", sink, h.Log)
 	}

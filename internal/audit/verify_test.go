@@ -35,13 +35,25 @@ func TestTamperingIsFoundAcrossFilesThatWereSetAside(t *testing.T) {
 		{"a byte in a file set aside", func(path string) error {
 			return alter(path+".00000002", func(text []byte) []byte { text[len(text)/2] ^= 1; return text })
 		}, 0, "audit.jsonl.00000002:"},
-		{"a record from a file set aside", func(path string) error { return alter(path+".00000001", withoutLine(1)) }, 0, "record 2 of chain"},
-		{"the last record of a file set aside", func(path string) error { return alter(path+".00000001", withoutLine(2)) }, 0, "record 3 of chain"},
-		{"a file from between", func(path string) error { return os.Remove(path + ".00000002") }, 0, "records 4 to 6 of chain"},
-		{"the oldest file", func(path string) error { return os.Remove(path + ".00000001") }, 0, "records 1 to 3 of chain"},
-		{"the oldest file, moved away with its last hash noted", func(path string) error { return os.Remove(path + ".00000001") }, 3, ""},
+		{"a record from a file set aside", func(path string) error {
+			return alter(path+".00000001", withoutLine(1))
+		}, 0, "record 2 of chain"},
+		{"the last record of a file set aside", func(path string) error {
+			return alter(path+".00000001", withoutLine(2))
+		}, 0, "record 3 of chain"},
+		{"a file from between", func(path string) error {
+			return os.Remove(path + ".00000002")
+		}, 0, "records 4 to 6 of chain"},
+		{"the oldest file", func(path string) error {
+			return os.Remove(path + ".00000001")
+		}, 0, "records 1 to 3 of chain"},
+		{"the oldest file, moved away with its last hash noted", func(path string) error {
+			return os.Remove(path + ".00000001")
+		}, 3, ""},
 		{"the current file", os.Remove, 8, "noted earlier, is missing"},
-		{"the tail of the current file", func(path string) error { return alter(path, withoutLine(1)) }, 8, "noted earlier, is missing"},
+		{"the tail of the current file", func(path string) error {
+			return alter(path, withoutLine(1))
+		}, 8, "noted earlier, is missing"},
 		{"files that changed places", func(path string) error {
 			return os.Rename(path+".00000001", path+".00000004")
 		}, 0, "comes again"},

@@ -35,7 +35,8 @@ func (v *verification) table(ctx context.Context, conn pgx.Tx, both bool) error 
 	if err := v.completions(ctx, conn, completions); err != nil {
 		return err
 	}
-	rows, err := conn.Query(ctx, `SELECT coalesce(log, ''), coalesce(sequence, 0), line, principal, verdict, sqlstate,
+	rows, err := conn.Query(ctx,
+		`SELECT coalesce(log, ''), coalesce(sequence, 0), line, principal, verdict, sqlstate,
 		relations, risk, loss, min_block, rows FROM tailor.audit_lines ORDER BY log, sequence`)
 	if err != nil {
 		return err
@@ -73,14 +74,16 @@ func (v *verification) table(ctx context.Context, conn pgx.Tx, both bool) error 
 	}
 	if unnumbered > 0 {
 		v.report.Notes = append(v.report.Notes,
-			fmt.Sprintf("%d records of a version that did not number them were not verified in the table", unnumbered))
+			fmt.Sprintf("%d records of a version that did not number them were not verified in the table",
+				unnumbered))
 	}
 	return rows.Err()
 }
 
 // completions adds up how the answers ended.
 func (v *verification) completions(ctx context.Context, conn pgx.Tx, into map[string]*ended) error {
-	rows, err := conn.Query(ctx, `SELECT line FROM tailor.audit_lines WHERE principal IS NULL ORDER BY log, sequence`)
+	rows, err := conn.Query(ctx,
+		`SELECT line FROM tailor.audit_lines WHERE principal IS NULL ORDER BY log, sequence`)
 	if err != nil {
 		return err
 	}
@@ -136,7 +139,8 @@ func (v *verification) compare(place string, line []byte, s shown, e *ended) {
 		shownRows = *s.rows
 	}
 	if *s.principal != r.Principal || Verdict(*s.verdict) != verdict || *s.sqlstate != sqlstate ||
-		!slices.Equal(s.relations, r.Relations) || *s.risk != r.AggregateRisk || *s.loss != r.AggregateLoss ||
+		!slices.Equal(s.relations, r.Relations) || *s.risk != r.AggregateRisk ||
+		*s.loss != r.AggregateLoss ||
 		*s.minBlock != r.MinBlock || shownRows != rows {
 		v.fault("%s: lists show something else than the record says", place)
 	}
@@ -152,10 +156,12 @@ func (v *verification) onlyInFile(before time.Time) {
 			if t != nil {
 				last = t.Last
 			}
-			v.fault("table: the records of chain %s after %d, which the file has, are missing (a proxy that was killed adds them when it starts again)", log, last)
+			v.fault("table: the records of chain %s after %d, which the file has, are missing (a proxy "+
+				"that was killed adds them when it starts again)", log, last)
 		}
 		if t != nil && t.First > f.First {
-			v.fault("table: records %d to %d of chain %s, which the file has, are missing", f.First, t.First-1, log)
+			v.fault("table: records %d to %d of chain %s, which the file has, are missing", f.First,
+				t.First-1, log)
 		}
 	}
 }

@@ -39,14 +39,16 @@ type chain struct {
 // at most subjects / k of them can be told apart.
 func (c *Console) chains(ctx context.Context, _ *http.Request) (any, error) {
 	rows, err := c.pool.Query(ctx, `
-		SELECT c.chain, c.relation::regclass::text, c.audience, c.epoch, c.generation, c.blocks, c.min_block,
+		SELECT c.chain, c.relation::regclass::text, c.audience, c.epoch, c.generation, c.blocks,
+			c.min_block,
 		       coalesce(p.k, 0), coalesce(e.subjects, 0), c.created, c.changed, last.stages, last.loss
 		FROM tailor.chain c
 		LEFT JOIN tailor.protection p ON p.relation = c.relation
 		LEFT JOIN tailor.epoch e ON e.epoch = c.epoch
 		LEFT JOIN LATERAL (
 			SELECT l.record -> 'stages' AS stages, n.loss
-			FROM (SELECT position, loss FROM tailor.audit_entry WHERE chain = c.chain AND verdict = 'released'
+			FROM (SELECT position, loss FROM tailor.audit_entry WHERE chain = c.chain
+				AND verdict = 'released'
 			      ORDER BY position DESC LIMIT 1) n JOIN tailor.audit_log l USING (position)) last ON true
 		ORDER BY c.relation::regclass::text, c.audience`)
 	if err != nil {
@@ -55,7 +57,8 @@ func (c *Console) chains(ctx context.Context, _ *http.Request) (any, error) {
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (chain, error) {
 		var h chain
 		var stages []byte
-		err := row.Scan(&h.Number, &h.Relation, &h.Audience, &h.Epoch, &h.Generation, &h.Blocks, &h.MinBlock,
+		err := row.Scan(&h.Number, &h.Relation, &h.Audience, &h.Epoch, &h.Generation, &h.Blocks,
+			&h.MinBlock,
 			&h.K, &h.Subjects, &h.Created, &h.Changed, &stages, &h.Loss)
 		if err == nil && stages != nil {
 			h.Asked = lastStage(stages)

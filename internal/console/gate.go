@@ -45,7 +45,9 @@ var (
 	errWrong    = errors.New("wrong role or password")
 )
 
-func newGate(login func(ctx context.Context, user, password string) error, clock func() time.Time) gate {
+func newGate(
+	login func(ctx context.Context, user, password string) error, clock func() time.Time,
+) gate {
 	return gate{
 		login: login, clock: clock, mu: &sync.Mutex{},
 		failures: make(map[string]*failures), slots: make(chan struct{}, atOnce),
@@ -54,7 +56,8 @@ func newGate(login func(ctx context.Context, user, password string) error, clock
 
 // enter tries a password at the server.
 func (g *gate) enter(ctx context.Context, host string, given credentials) error {
-	if given.User == "" || given.Password == "" || len(given.User) > 63 || strings.Contains(given.User+given.Password, "\x00") {
+	if given.User == "" || given.Password == "" || len(given.User) > 63 ||
+		strings.Contains(given.User+given.Password, "\x00") {
 		return errWrong
 	}
 	if g.blocked(guesser(host, given.User)) {

@@ -35,7 +35,8 @@ func TestWhoGuessesAtARoleKeepsNobodyElseOut(t *testing.T) {
 	if err := enter("192.0.2.1", "right"); err != nil {
 		t.Errorf("the right password after a pause: %v", err)
 	}
-	if err := g.enter(t.Context(), "192.0.2.1", credentials{User: "other", Password: "right"}); err != nil {
+	if err := g.enter(t.Context(), "192.0.2.1",
+		credentials{User: "other", Password: "right"}); err != nil {
 		t.Errorf("another role: %v", err)
 	}
 }
@@ -61,7 +62,9 @@ func TestALoginThatFindsOthersWaits(t *testing.T) {
 	}, time.Now)
 	ended := make(chan error)
 	for range atOnce + 1 {
-		go func() { ended <- g.enter(t.Context(), "192.0.2.1", credentials{User: "dba", Password: "right"}) }()
+		go func() {
+			ended <- g.enter(t.Context(), "192.0.2.1", credentials{User: "dba", Password: "right"})
+		}()
 	}
 	for range atOnce {
 		<-entered

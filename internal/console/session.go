@@ -98,7 +98,8 @@ func (c *Console) signedIn(next http.HandlerFunc) http.HandlerFunc {
 			fail(w, http.StatusUnauthorized, "sign in first")
 			return
 		}
-		if r.Method != http.MethodGet && subtle.ConstantTimeCompare([]byte(r.Header.Get(tokenHeader)), []byte(s.token)) != 1 {
+		if r.Method != http.MethodGet &&
+			subtle.ConstantTimeCompare([]byte(r.Header.Get(tokenHeader)), []byte(s.token)) != 1 {
 			fail(w, http.StatusForbidden, "the request did not come from the page")
 			return
 		}
@@ -134,7 +135,8 @@ type credentials struct {
 // the same.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	var given credentials
-	if r.Header.Get("Content-Type") != "application/json" || json.NewDecoder(r.Body).Decode(&given) != nil {
+	if r.Header.Get("Content-Type") != "application/json" ||
+		json.NewDecoder(r.Body).Decode(&given) != nil {
 		fail(w, http.StatusBadRequest, "the request is malformed")
 		return
 	}
@@ -153,13 +155,15 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 			c.gate.failed(host, given.User)
 		}
 		c.log.Info("console sign-in refused")
-		fail(w, http.StatusUnauthorized, "the password is wrong, or the role is not a member of tailor_admin")
+		fail(w, http.StatusUnauthorized,
+			"the password is wrong, or the role is not a member of tailor_admin")
 	case err != nil:
 		c.unavailable(w, err)
 	default:
 		cookie, s := c.sessions.begin(given.User)
 		http.SetCookie(w, &http.Cookie{
-			Name: cookieName, Value: cookie, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+			Name: cookieName, Value: cookie, Path: "/", Secure: true, HttpOnly: true,
+			SameSite: http.SameSiteStrictMode,
 		})
 		answer(w, s.shown())
 	}
@@ -172,6 +176,9 @@ func (s *session) shown() map[string]string {
 
 func (c *Console) logout(w http.ResponseWriter, r *http.Request) {
 	c.sessions.end(r.Context().Value(sessionKey{}).(*session))
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName, Path: "/", MaxAge: -1, Secure: true,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
 	answer(w, map[string]string{})
 }

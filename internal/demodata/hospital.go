@@ -70,7 +70,10 @@ type patient struct {
 }
 
 func (p *patient) row() []any {
-	return []any{p.id, p.name, p.ssn, p.birth, p.age, p.sex, p.race, p.zip, p.ward, p.diagnosis, p.cost}
+	return []any{
+		p.id, p.name, p.ssn, p.birth, p.age, p.sex, p.race, p.zip, p.ward, p.diagnosis,
+		p.cost,
+	}
 }
 
 // Fill writes the tables of a new schema.
@@ -90,12 +93,16 @@ func Fill(ctx context.Context, conn *pgx.Conn, patients int) error {
 	}{
 		{"zip_city", []string{"zip", "city"}, g.cityRows()},
 		{"icd9", []string{"code", "category", "chapter"}, codeRows()},
-		{"patients", []string{"id", "name", "ssn", "birth_date", "age", "sex", "race", "zip", "ward", "diagnosis", "cost"}, patientRows(all)},
+		{"patients", []string{
+			"id", "name", "ssn", "birth_date", "age", "sex", "race", "zip", "ward",
+			"diagnosis", "cost",
+		}, patientRows(all)},
 		{"visits", []string{"id", "patient_id", "day", "ward", "cost"}, g.visitRows(all)},
 		{"diagnoses", []string{"patient_id", "code"}, diagnosisRows(all)},
 	}
 	for _, c := range copies {
-		if _, err := conn.CopyFrom(ctx, pgx.Identifier{c.table}, c.columns, pgx.CopyFromRows(c.rows)); err != nil {
+		if _, err := conn.CopyFrom(ctx, pgx.Identifier{c.table}, c.columns,
+			pgx.CopyFromRows(c.rows)); err != nil {
 			return fmt.Errorf("fill %s: %w", c.table, err)
 		}
 	}
@@ -198,7 +205,8 @@ func (g *generator) patient(id int) *patient {
 	}
 	birthday := today.AddDate(-p.age, 0, -g.IntN(365)-1)
 	p.birth = birthday
-	p.name = fmt.Sprintf("%s %s", firstNames[g.IntN(len(firstNames))], lastNames[g.IntN(len(lastNames))])
+	p.name = fmt.Sprintf("%s %s", firstNames[g.IntN(len(firstNames))],
+		lastNames[g.IntN(len(lastNames))])
 	p.ssn = fmt.Sprintf("%03d-%02d-%04d", 1+g.IntN(898), 1+g.IntN(98), g.IntN(10000))
 	p.zip = g.weightedArea()
 	if r := g.IntN(100); r < 97 {
@@ -279,7 +287,10 @@ func (g *generator) visitRows(all []*patient) [][]any {
 		}
 		for range min(visits, frequentVisitorVisits) {
 			day := today.AddDate(0, 0, -1-g.IntN(2*365))
-			rows = append(rows, []any{len(rows) + 1, p.id, day, g.visited(), float64(int(100*(40+g.ExpFloat64()*400))) / 100})
+			rows = append(rows, []any{
+				len(rows) + 1, p.id, day, g.visited(),
+				float64(int(100*(40+g.ExpFloat64()*400))) / 100,
+			})
 		}
 	}
 	return rows

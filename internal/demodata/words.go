@@ -2,15 +2,20 @@ package demodata
 
 var (
 	cities = []string{
-		"Ashford", "Brookhaven", "Cedar Falls", "Dunmore", "Eastport", "Fairmont", "Glenville", "Harrow", "Ironwood", "Juniper",
+		"Ashford", "Brookhaven", "Cedar Falls", "Dunmore", "Eastport", "Fairmont", "Glenville", "Harrow",
+		"Ironwood", "Juniper",
 	}
 	firstNames = []string{
-		"Ada", "Ben", "Clara", "David", "Elena", "Frank", "Grace", "Hugo", "Ines", "Jonas", "Karin", "Liam", "Mara", "Nils",
-		"Olga", "Paul", "Quinn", "Rosa", "Samir", "Tara", "Umar", "Vera", "Walter", "Xenia", "Yusuf", "Zoe",
+		"Ada", "Ben", "Clara", "David", "Elena", "Frank", "Grace", "Hugo", "Ines", "Jonas", "Karin",
+		"Liam", "Mara", "Nils",
+		"Olga", "Paul", "Quinn", "Rosa", "Samir", "Tara", "Umar", "Vera", "Walter", "Xenia", "Yusuf",
+		"Zoe",
 	}
 	lastNames = []string{
-		"Abbott", "Becker", "Castillo", "Dubois", "Eriksen", "Fischer", "Garcia", "Hoffman", "Ito", "Jansen", "Kowalski",
-		"Larsen", "Moreau", "Novak", "Okafor", "Petrov", "Quist", "Rossi", "Schmidt", "Tanaka", "Urban", "Vogel", "Weber", "Yilmaz",
+		"Abbott", "Becker", "Castillo", "Dubois", "Eriksen", "Fischer", "Garcia", "Hoffman", "Ito",
+		"Jansen", "Kowalski",
+		"Larsen", "Moreau", "Novak", "Okafor", "Petrov", "Quist", "Rossi", "Schmidt", "Tanaka", "Urban",
+		"Vogel", "Weber", "Yilmaz",
 	}
 	races       = []string{"asian", "black", "hispanic", "native", "white"}
 	raceWeights = []int{60, 130, 180, 12, 618}

@@ -70,7 +70,10 @@ func (c *check) make(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
 	})
 	var server *pgconn.PgError
 	if errors.As(err, &server) && (server.Code == "42501" || server.Code == "0A000") {
-		return []Finding{{c.name, Unknown, "-", "the role of this connection may not make this check", "Run tailor doctor as a superuser."}}, nil
+		return []Finding{{
+			c.name, Unknown, "-", "the role of this connection may not make this check",
+			"Run tailor doctor as a superuser.",
+		}}, nil
 	}
 	return found, err
 }

@@ -184,7 +184,8 @@ func name(tables []*Table, job Job) error {
 			case c.Class != "quasi_identifier":
 			case columns[label]:
 				return &Fault{
-					fmt.Sprintf("table %s has a column %q already, which is to hold the labels of %q", t.Name, label, c.Name),
+					fmt.Sprintf("table %s has a column %q already, which is to hold the labels of %q", t.Name,
+						label, c.Name),
 					"leave out --labels, or have the owner of the table name the column otherwise",
 				}
 			default:
@@ -247,7 +248,8 @@ func awaitReleases(ctx context.Context, conn *pgx.Conn) error {
 // readable are the tables that the role is shown, with their columns.
 func readable(ctx context.Context, tx pgx.Tx) ([]*Table, error) {
 	rows, err := tx.Query(ctx, `SELECT quote_ident(c.table_schema),
-			format('%I.%I', c.table_schema, c.table_name), c.column_name, CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_type t
+			format('%I.%I', c.table_schema, c.table_name), c.column_name, CASE
+			WHEN EXISTS (SELECT FROM pg_catalog.pg_type t
 				WHERE t.oid = to_regtype(regexp_replace(c.data_type, '\(.*\)', ''))
 					AND t.typnamespace = 'pg_catalog'::regnamespace) THEN c.data_type ELSE 'text' END,
 			c.class, coalesce(c.hierarchy, ''), coalesce(c.value_is, ''), c.exact, c.loss
@@ -381,7 +383,8 @@ func (t *Table) definition() string {
 	if !strings.HasPrefix(t.Name, "public.") {
 		schema = fmt.Sprintf("CREATE SCHEMA IF NOT EXISTS %s;\n", t.schema)
 	}
-	return fmt.Sprintf("SET client_encoding = 'UTF8';\n%sCREATE TABLE %[2]s (%[3]s\n);\nCOPY %[2]s (%[4]s) FROM stdin;\n",
+	return fmt.Sprintf("SET client_encoding = 'UTF8';\n%sCREATE TABLE %[2]s (%[3]s\n);\nCOPY %[2]s "+
+		"(%[4]s) FROM stdin;\n",
 		schema, t.Name, strings.Join(list, ","), strings.Join(names, ", "))
 }
 

@@ -167,7 +167,8 @@ func timeOf(text, layout string) (time.Time, error) {
 		year = 1 - year
 	}
 	t, err := time.Parse(layout, rest) // of year 0, which has a 29 February
-	return time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC), err
+	return time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(),
+		time.UTC), err
 }
 
 // decimals are the digits of numeric(precision, scale) by its modifier; 0 where it has none,

@@ -169,7 +169,8 @@ func (g *Gauges) print(w *bufio.Writer) {
 
 // bounds of the buckets of durations, in seconds: 50 µs to 100 s.
 var bounds = []float64{
-	50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 100e-3, 200e-3, 500e-3, 1, 2, 5, 10, 100,
+	50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 100e-3, 200e-3, 500e-3, 1, 2,
+	5, 10, 100,
 }
 
 // Durations is a histogram of times, in seconds.

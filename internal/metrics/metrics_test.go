@@ -30,7 +30,8 @@ func TestFiguresArePrintedAsPrometheusReadsThem(t *testing.T) {
 		"# TYPE tailor_i gauge\ntailor_i{version=\"1.2\",go_version=\"go1\"} 1\n",
 		"tailor_l{chain=\"7\"} 0.25\n",
 		"tailor_s_bucket{le=\"5e-05\"} 0\ntailor_s_bucket{le=\"0.0001\"} 1\n",
-		"tailor_s_bucket{le=\"100\"} 1\ntailor_s_bucket{le=\"+Inf\"} 2\ntailor_s_sum 3600.00006\ntailor_s_count 2\n",
+		"tailor_s_bucket{le=\"100\"} 1\ntailor_s_bucket{le=\"+Inf\"} 2\ntailor_s_sum " +
+			"3600.00006\ntailor_s_count 2\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

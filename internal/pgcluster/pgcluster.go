@@ -53,7 +53,8 @@ func Binaries() (string, error) {
 	}
 	path, err := exec.LookPath("initdb")
 	if err != nil {
-		return "", errors.New("PostgreSQL's server binaries are not installed (Debian: apt-get install postgresql)")
+		return "", errors.New("PostgreSQL's server binaries are not installed (Debian: apt-get install " +
+			"postgresql)")
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return "", err
@@ -87,7 +88,8 @@ func unprivileged() (*syscall.Credential, error) {
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
-	return nil, errors.New("no unprivileged account to run PostgreSQL: neither postgres nor nobody exists")
+	return nil, errors.New(
+		"no unprivileged account to run PostgreSQL: neither postgres nor nobody exists")
 }
 
 // Start makes a cluster in dir, or takes up the one that is there, and starts
@@ -102,7 +104,9 @@ func Start(ctx context.Context, dir string, port int, settings ...string) (*Clus
 }
 
 // StartFrom is Start with the server binaries of a folder.
-func StartFrom(ctx context.Context, bin, dir string, port int, settings ...string) (*Cluster, error) {
+func StartFrom(
+	ctx context.Context, bin, dir string, port int, settings ...string,
+) (*Cluster, error) {
 	credential, err := unprivileged()
 	if err != nil {
 		return nil, err
@@ -130,7 +134,8 @@ func (c *Cluster) create(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(c.data(), "PG_VERSION")); err == nil {
 		return nil
 	}
-	initdb := c.command(ctx, "initdb", "-D", c.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+	initdb := c.command(ctx, "initdb", "-D", c.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8",
+		"--locale=C.UTF-8", "--no-sync")
 	if output, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(output)))
 	}
@@ -160,7 +165,8 @@ func (c *Cluster) Launch(ctx context.Context, settings ...string) error {
 	for _, s := range settings {
 		args = append(args, "-c", s)
 	}
-	logFile, err := os.OpenFile(filepath.Join(c.Dir, "postgresql.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	logFile, err := os.OpenFile(filepath.Join(c.Dir, "postgresql.log"),
+		os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -194,7 +200,8 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 		select {
 		case exit := <-c.exited:
 			c.exited <- exit
-			return fmt.Errorf("postgres ended at once (see %s): %w", filepath.Join(c.Dir, "postgresql.log"), exit)
+			return fmt.Errorf("postgres ended at once (see %s): %w",
+				filepath.Join(c.Dir, "postgresql.log"), exit)
 		case <-ctx.Done():
 			return fmt.Errorf("postgres does not answer: %w", err)
 		case <-ticker.C:

@@ -11,12 +11,21 @@ const Reserved = "builtin."
 var builtins = func() []Hierarchy {
 	number := func(v float64) *float64 { return &v }
 	return []Hierarchy{
-		{Name: "builtin.age", Type: "interval", Widths: []float64{5, 10, 20}, Lower: number(0), Upper: number(119)},
-		{Name: "builtin.birth_date", Type: "date", Levels: []string{"month", "year", "decade"}, LowerDay: "1900-01-01", UpperDay: "2029-12-31"},
+		{
+			Name: "builtin.age", Type: "interval", Widths: []float64{5, 10, 20}, Lower: number(0),
+			Upper: number(119),
+		},
+		{
+			Name: "builtin.birth_date", Type: "date", Levels: []string{"month", "year", "decade"},
+			LowerDay: "1900-01-01", UpperDay: "2029-12-31",
+		},
 		{Name: "builtin.event_date", Type: "date", Levels: []string{"month", "quarter", "year"}},
 		{Name: "builtin.icd10", Type: "prefix", Keep: []int{3, 2, 1}},
 		{Name: "builtin.icd9", Type: "prefix", Keep: []int{3, 2, 1}},
-		{Name: "builtin.income", Type: "interval", Widths: []float64{1000, 5000, 10000, 50000, 100000}, Lower: number(0), Upper: number(9999999)},
+		{
+			Name: "builtin.income", Type: "interval", Widths: []float64{1000, 5000, 10000, 50000, 100000},
+			Lower: number(0), Upper: number(9999999),
+		},
 		{Name: "builtin.postal_code", Type: "prefix", Keep: []int{4, 3, 2, 1}},
 	}
 }()

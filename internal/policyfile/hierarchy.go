@@ -47,7 +47,10 @@ type definition struct {
 // Definition is the JSON document of a hierarchy, as tailor.define_hierarchy
 // takes it.
 func (h *Hierarchy) Definition() string {
-	d := definition{Widths: h.Widths, Levels: h.Levels, Source: h.Source, Columns: h.Columns, Paths: h.Paths}
+	d := definition{
+		Widths: h.Widths, Levels: h.Levels, Source: h.Source, Columns: h.Columns,
+		Paths: h.Paths,
+	}
 	if h.Type == "prefix" {
 		keep := h.Keep
 		if keep == nil {
@@ -180,7 +183,8 @@ func (r *reader) list(h *Hierarchy, e entry, what string) {
 	if hasSource {
 		h.Source = r.text(keys["source"].value, "source")
 		if h.Columns = r.names(keys["columns"].value, "columns"); len(h.Columns) == 0 {
-			r.fault(keys["columns"].at, "the first holds the value, each further one the label one level up", "no columns of the source")
+			r.fault(keys["columns"].at, "the first holds the value, each further one the label one level up",
+				"no columns of the source")
 		}
 		return
 	}
@@ -202,7 +206,8 @@ func (r *reader) nests(h *Hierarchy, e entry) {
 		if errors.As(err, &reason) {
 			message = reason.Reason
 		}
-		r.fault(e.at, "each level must be made of whole groups of the one before", "hierarchy %q: %s", h.Name, message)
+		r.fault(e.at, "each level must be made of whole groups of the one before", "hierarchy %q: %s",
+			h.Name, message)
 	}
 }
 
@@ -218,8 +223,10 @@ func (h *Hierarchy) Check() error {
 		return err
 	case "date":
 		_, err := anonymize.Dates{
-			Levels: h.Levels, Lower: orDefault(h.LowerDay, "1900-01-01"), Upper: orDefault(h.UpperDay, "2099-12-31"),
-			Resolution: anonymize.Instants, // of the column nothing is known: activation refuses hours of a date
+			Levels: h.Levels, Lower: orDefault(h.LowerDay, "1900-01-01"), Upper: orDefault(h.UpperDay,
+				"2099-12-31"),
+			// of the column nothing is known: activation refuses hours of a date
+			Resolution: anonymize.Instants,
 		}.Build(nil, true)
 		return err
 	case "table":

@@ -29,7 +29,8 @@ func (r *reader) query(f *File, t *Table) {
 		r.faults = append(r.faults, Fault{line, 1, fmt.Sprintf(format, args...), hint})
 	}
 	if len(t.DataSet.Query) > longestQuery {
-		fault(t.Line, "make a view of it", "the query of %s is longer than %d bytes", t.Name, longestQuery)
+		fault(t.Line, "make a view of it", "the query of %s is longer than %d bytes", t.Name,
+			longestQuery)
 		return
 	}
 	tree, err := pg.Parse(t.DataSet.Query)
@@ -37,8 +38,10 @@ func (r *reader) query(f *File, t *Table) {
 		fault(t.Line, err.Error(), "the query of %s is no SQL", t.Name)
 		return
 	}
-	if len(tree.Stmts) != 1 || tree.Stmts[0].Stmt.GetSelectStmt() == nil || tree.Stmts[0].Stmt.GetSelectStmt().IntoClause != nil {
-		fault(t.Line, "write SELECT, and what the data set is to have", "the query of %s is not one SELECT", t.Name)
+	if len(tree.Stmts) != 1 || tree.Stmts[0].Stmt.GetSelectStmt() == nil ||
+		tree.Stmts[0].Stmt.GetSelectStmt().IntoClause != nil {
+		fault(t.Line, "write SELECT, and what the data set is to have",
+			"the query of %s is not one SELECT", t.Name)
 		return
 	}
 	l := lineage{f}
@@ -49,9 +52,11 @@ func (r *reader) query(f *File, t *Table) {
 			continue
 		}
 		for _, o := range from[c.Name] {
-			if o.column.Class == "direct_identifier" || o.column.Class == "quasi_identifier" && o.table.Name == t.DataSet.Of {
+			if o.column.Class == "direct_identifier" ||
+				o.column.Class == "quasi_identifier" && o.table.Name == t.DataSet.Of {
 				fault(c.Line, "give it the class of that, hide it, or add shared_fact: accepted",
-					"column %q is computed from %q of %s, and would be shown as it is", c.Name, o.column.Name, o.table.Name)
+					"column %q is computed from %q of %s, and would be shown as it is", c.Name, o.column.Name,
+					o.table.Name)
 				break
 			}
 		}
@@ -102,7 +107,8 @@ func (l lineage) enter(scope map[string]map[string][]origin, item *pg.Node) {
 		for i := range l.f.Tables {
 			t := &l.f.Tables[i]
 			parts := qualified.FindStringSubmatch(t.Name)
-			if parts == nil || unquoted(parts[2]) != v.Relname || v.Schemaname != "" && unquoted(parts[1]) != v.Schemaname {
+			if parts == nil || unquoted(parts[2]) != v.Relname ||
+				v.Schemaname != "" && unquoted(parts[1]) != v.Schemaname {
 				continue
 			}
 			for j := range t.Columns {
@@ -142,7 +148,9 @@ func references(m protoreflect.Message, visit, condition func(*pg.ColumnRef)) {
 		visit(n)
 		return
 	case *pg.FuncCall:
-		if slices.ContainsFunc(n.Funcname, func(part *pg.Node) bool { return part.GetString_().GetSval() == "count" }) {
+		if slices.ContainsFunc(n.Funcname, func(part *pg.Node) bool {
+			return part.GetString_().GetSval() == "count"
+		}) {
 			return
 		}
 	case *pg.SubLink:
@@ -153,7 +161,8 @@ func references(m protoreflect.Message, visit, condition func(*pg.ColumnRef)) {
 				references(target.ProtoReflect(), visit, condition)
 			}
 		}
-		for _, node := range append(slices.Clone(s.GetFromClause()), s.GetWhereClause(), s.GetHavingClause()) {
+		for _, node := range append(slices.Clone(s.GetFromClause()), s.GetWhereClause(),
+			s.GetHavingClause()) {
 			references(node.ProtoReflect(), condition, condition)
 		}
 		return

@@ -20,7 +20,10 @@ const MaxSize = 16 << 20
 // faults in the order of the file otherwise. A file that is no YAML has one.
 func Parse(source []byte) (*File, []Fault) {
 	if len(source) > MaxSize {
-		return nil, []Fault{{1, 1, fmt.Sprintf("the file has more than %d bytes", MaxSize), "keep code lists in tables, and name them by source"}}
+		return nil, []Fault{{
+			1, 1, fmt.Sprintf("the file has more than %d bytes", MaxSize),
+			"keep code lists in tables, and name them by source",
+		}}
 	}
 	var document yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(source))
@@ -33,7 +36,10 @@ func Parse(source []byte) (*File, []Fault) {
 	var second yaml.Node
 	switch err := decoder.Decode(&second); {
 	case err == nil:
-		return nil, []Fault{{max(1, second.Line), max(1, second.Column), "a second document", "keep one document in a file"}}
+		return nil, []Fault{{
+			max(1, second.Line), max(1, second.Column), "a second document",
+			"keep one document in a file",
+		}}
 	case !errors.Is(err, io.EOF):
 		return nil, []Fault{syntaxFault(err)}
 	}
@@ -54,7 +60,10 @@ var syntaxPlace = regexp.MustCompile(`line (\d+)(?:, column (\d+))?`)
 // syntaxFault keeps the place of an error of the YAML reader, and its reason.
 func syntaxFault(err error) Fault {
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	f := Fault{Line: 1, Column: 1, Message: "not YAML: " + strings.TrimPrefix(text, "yaml: "), Hint: "check indents, quotes and brackets"}
+	f := Fault{
+		Line: 1, Column: 1, Message: "not YAML: " + strings.TrimPrefix(text, "yaml: "),
+		Hint: "check indents, quotes and brackets",
+	}
 	if m := syntaxPlace.FindStringSubmatch(text); m != nil {
 		f.Line, _ = strconv.Atoi(m[1])
 		if m[2] != "" {
@@ -74,7 +83,8 @@ func (r *reader) file(n *yaml.Node) *File {
 		for _, h := range r.mapping(e.value, "hierarchies") {
 			r.checkName(h.at, h.key, "the name of a hierarchy")
 			if strings.HasPrefix(h.key, Reserved) {
-				r.fault(h.at, "choose another name, or use a built-in hierarchy without defining it", "names that start with %q are not for files", Reserved)
+				r.fault(h.at, "choose another name, or use a built-in hierarchy without defining it",
+					"names that start with %q are not for files", Reserved)
 			}
 			f.Hierarchies = append(f.Hierarchies, r.hierarchy(h))
 		}
@@ -85,7 +95,8 @@ func (r *reader) file(n *yaml.Node) *File {
 			f.Tables = append(f.Tables, r.table(f, t))
 			relation := r.tableName(t)
 			if other, taken := relations[relation]; taken {
-				r.fault(t.at, "the schema research shows one table of a name", "table %s has the name of %s", t.key, other)
+				r.fault(t.at, "the schema research shows one table of a name", "table %s has the name of %s",
+					t.key, other)
 			}
 			relations[relation] = t.key
 		}
@@ -96,7 +107,9 @@ func (r *reader) file(n *yaml.Node) *File {
 }
 
 // Names as SQL reads them: folded to lower case where they are not quoted.
-var qualified = regexp.MustCompile(`^([A-Za-z_\x80-\xff][A-Za-z0-9_$\x80-\xff]*|"(?:[^"]|"")+")\.([A-Za-z_\x80-\xff][A-Za-z0-9_$\x80-\xff]*|"(?:[^"]|"")+")$`)
+var qualified = regexp.MustCompile(
+	`^([A-Za-z_\x80-\xff][A-Za-z0-9_$\x80-\xff]*|"(?:[^"]|"")+")\.` +
+		`([A-Za-z_\x80-\xff][A-Za-z0-9_$\x80-\xff]*|"(?:[^"]|"")+")$`)
 
 // tableName checks the name of a table and returns the part behind the schema.
 func (r *reader) tableName(e entry) string {
@@ -129,7 +142,8 @@ func (r *reader) sameReaders(f *File) {
 		if first == nil {
 			first = t
 		}
-		if !slices.Equal(slices.Sorted(slices.Values(t.Readers)), slices.Sorted(slices.Values(first.Readers))) {
+		if !slices.Equal(slices.Sorted(slices.Values(t.Readers)),
+			slices.Sorted(slices.Values(first.Readers))) {
 			r.faults = append(r.faults, Fault{
 				t.Line, 1, fmt.Sprintf("the readers of %s are not those of %s", t.Name, first.Name),
 				"a reader reads all protected tables of the database: give every table the same list",

@@ -113,7 +113,8 @@ func (s *SetValued) String() string {
 		parts = append(parts, "constraints: {"+strings.Join(sets, ", ")+"}")
 	}
 	if len(s.Sensitive) > 0 {
-		parts = append(parts, "sensitive: "+flowList(s.Sensitive), fmt.Sprintf("diversity: %d", s.Diversity))
+		parts = append(parts, "sensitive: "+flowList(s.Sensitive),
+			fmt.Sprintf("diversity: %d", s.Diversity))
 	}
 	if s.Joint != nil {
 		parts = append(parts, "joint: "+s.Joint.String())
@@ -129,7 +130,8 @@ func (r *reader) gate(n *yaml.Node) *Gate {
 	}
 	if k, ok := keys["max_risk"]; ok {
 		before := len(r.faults)
-		if g.MaxRisk = r.number(k.value, "max_risk"); len(r.faults) == before && (g.MaxRisk <= 0 || g.MaxRisk > 1) {
+		if g.MaxRisk = r.number(k.value, "max_risk"); len(r.faults) == before &&
+			(g.MaxRisk <= 0 || g.MaxRisk > 1) {
 			r.fault(k.value, "", "max_risk must be above 0 and at most 1")
 		}
 	}
@@ -137,12 +139,15 @@ func (r *reader) gate(n *yaml.Node) *Gate {
 }
 
 func (r *reader) setValued(t *Table, e entry) *SetValued {
-	keys := r.keys(e.value, "set_valued", []string{"column", "m"}, []string{"constraints", "sensitive", "diversity", "joint"})
+	keys := r.keys(e.value, "set_valued", []string{"column", "m"},
+		[]string{"constraints", "sensitive", "diversity", "joint"})
 	s := &SetValued{}
 	if k, ok := keys["column"]; ok {
 		s.Column = r.name(k.value, "column")
-		if c := t.Column(s.Column); s.Column != "" && (c == nil || (c.Class != "" && c.Class != "sensitive")) {
-			r.fault(k.value, "classify the column as sensitive", "the set-valued column %q is not a sensitive column of the table", s.Column)
+		if c := t.Column(s.Column); s.Column != "" &&
+			(c == nil || (c.Class != "" && c.Class != "sensitive")) {
+			r.fault(k.value, "classify the column as sensitive",
+				"the set-valued column %q is not a sensitive column of the table", s.Column)
 		}
 	}
 	if k, ok := keys["m"]; ok {
@@ -154,7 +159,8 @@ func (r *reader) setValued(t *Table, e entry) *SetValued {
 	sensitive, hasSensitive := keys["sensitive"]
 	diversity, hasDiversity := keys["diversity"]
 	if hasSensitive {
-		if s.Sensitive = r.codes(sensitive.value, "sensitive", nil); len(s.Sensitive) == 0 && sensitive.value.Kind == yaml.SequenceNode {
+		if s.Sensitive = r.codes(sensitive.value, "sensitive", nil); len(s.Sensitive) == 0 &&
+			sensitive.value.Kind == yaml.SequenceNode {
 			r.fault(sensitive.value, "leave it out", "no sensitive codes")
 		}
 	}
@@ -162,18 +168,24 @@ func (r *reader) setValued(t *Table, e entry) *SetValued {
 		s.Diversity = r.whole(diversity.value, "diversity", 2)
 	}
 	if hasSensitive != hasDiversity {
-		r.fault(e.at, "a subject is linked to a sensitive code with a probability of at most 1/diversity", "sensitive and diversity belong together")
+		r.fault(e.at, "a subject is linked to a sensitive code with a probability of at most 1/diversity",
+			"sensitive and diversity belong together")
 	}
 	if k, ok := keys["joint"]; ok {
 		s.Joint = r.joint(t, k.value)
 		if hasSensitive {
-			r.fault(k.at, "leave out sensitive and diversity, or joint", "sensitive codes cannot be published together with other columns")
+			r.fault(k.at, "leave out sensitive and diversity, or joint",
+				"sensitive codes cannot be published together with other columns")
 		}
 	}
 	for _, c := range t.Columns {
-		if c.Name != s.Column && slices.Contains([]string{"quasi_identifier", "sensitive", "non_sensitive"}, c.Class) {
+		if c.Name != s.Column && slices.Contains([]string{
+			"quasi_identifier", "sensitive",
+			"non_sensitive",
+		}, c.Class) {
 			r.faults = append(r.faults, Fault{
-				c.Line, 1, fmt.Sprintf("column %q cannot be shown beside the codes of a set-valued table", c.Name),
+				c.Line, 1, fmt.Sprintf("column %q cannot be shown beside the codes of a set-valued table",
+					c.Name),
 				"classify it as direct_identifier, which hides it",
 			})
 		}
@@ -286,7 +298,8 @@ func (r *reader) together(t *Table, keys map[string]entry) {
 	}
 	for _, name := range []string{"gate", "require"} {
 		if k, ok := keys[name]; ok {
-			r.fault(k.at, "leave it out; sensitive and diversity of set_valued stand for it", "a set-valued table has no use for %q", name)
+			r.fault(k.at, "leave it out; sensitive and diversity of set_valued stand for it",
+				"a set-valued table has no use for %q", name)
 		}
 	}
 	for _, name := range []string{"departures", "changes"} {
@@ -296,7 +309,8 @@ func (r *reader) together(t *Table, keys map[string]entry) {
 		}
 	}
 	if t.AggregateOnly {
-		r.fault(keys["rows"].at, "leave it out: what is published is safe to be shown", "a set-valued table shows its codes")
+		r.fault(keys["rows"].at, "leave it out: what is published is safe to be shown",
+			"a set-valued table shows its codes")
 	}
 	if t.SetValued.Column != "" && t.SetValued.Column == t.Subject {
 		r.fault(keys["set_valued"].at, "name the column of codes", "the set-valued column is the subject")

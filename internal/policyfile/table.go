@@ -9,7 +9,11 @@ import (
 
 func (r *reader) table(f *File, e entry) Table {
 	t := Table{Name: e.key, Line: e.at.Line, Recoding: "auto", Scope: "table"}
-	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{"require", "recoding", "rows", "max_share", "cohort", "cuts", "departures", "changes", "gate", "chain", "refresh", "readers", "indexes", "set_valued", "data_set"})
+	keys := r.keys(e.value, "table "+e.key, []string{"subject", "k", "columns"}, []string{
+		"require",
+		"recoding", "rows", "max_share", "cohort", "cuts", "departures", "changes", "gate", "chain",
+		"refresh", "readers", "indexes", "set_valued", "data_set",
+	})
 	if k, ok := keys["subject"]; ok {
 		t.Subject = r.name(k.value, "subject")
 	}
@@ -39,7 +43,8 @@ func (r *reader) table(f *File, e entry) Table {
 	}
 	if k, ok := keys["max_share"]; ok {
 		before := len(r.faults)
-		if t.MaxShare = r.number(k.value, "max_share"); len(r.faults) == before && (t.MaxShare <= 0 || t.MaxShare > 1) {
+		if t.MaxShare = r.number(k.value, "max_share"); len(r.faults) == before &&
+			(t.MaxShare <= 0 || t.MaxShare > 1) {
 			r.fault(k.value, "", "max_share must be above 0 and at most 1")
 		}
 	}
@@ -86,7 +91,10 @@ func (r *reader) columns(f *File, t *Table, e entry) []Column {
 
 func (r *reader) column(f *File, t *Table, e entry) Column {
 	c := Column{Name: e.key, Line: e.at.Line, Action: "hide"}
-	keys := r.keys(e.value, "column "+e.key, []string{"class"}, []string{"action", "hierarchy", "representative", "margins", "shared_fact"})
+	keys := r.keys(e.value, "column "+e.key, []string{"class"}, []string{
+		"action", "hierarchy",
+		"representative", "margins", "shared_fact",
+	})
 	if k, ok := keys["class"]; ok {
 		c.Class = r.word(k.value, "class", classes)
 	}
@@ -105,14 +113,16 @@ func (r *reader) column(f *File, t *Table, e entry) Column {
 		for _, known := range slices.Concat(f.Hierarchies, builtins) {
 			names = append(names, known.Name)
 		}
-		r.fault(h.value, "define it under hierarchies"+nearest(c.Hierarchy, names), "hierarchy %q is not defined", c.Hierarchy)
+		r.fault(h.value, "define it under hierarchies"+nearest(c.Hierarchy, names),
+			"hierarchy %q is not defined", c.Hierarchy)
 	}
 	if k, ok := keys["representative"]; ok {
 		switch {
 		case c.Class != "" && c.Class != "quasi_identifier":
 			r.fault(k.at, "leave it out", "column %q is no quasi-identifier and has a representative", e.key)
 		case k.value.Value == "mean":
-			r.fault(k.value, "leave it out: values are then raked to margins", "representative: mean is gone")
+			r.fault(k.value, "leave it out: values are then raked to margins",
+				"representative: mean is gone")
 		default:
 			c.Middle = r.word(k.value, "representative", values) == "middle"
 		}
@@ -135,11 +145,13 @@ func (r *reader) column(f *File, t *Table, e entry) Column {
 		case c.Class != "" && c.Class != "direct_identifier":
 			r.fault(a.at, "leave it out", "column %q is no direct identifier and has an action", e.key)
 		case c.Action == "pseudonym" && t.Subject != "" && e.key != t.Subject:
-			r.fault(a.value, "only the subject column can have one", "column %q cannot have a pseudonym", e.key)
+			r.fault(a.value, "only the subject column can have one",
+				"column %q cannot have a pseudonym", e.key)
 		}
 	}
 	if e.key == t.Subject && c.Class != "" && c.Class != "direct_identifier" {
-		r.fault(e.at, "classify it as direct_identifier", "column %q says whom a row is about and would be shown", e.key)
+		r.fault(e.at, "classify it as direct_identifier",
+			"column %q says whom a row is about and would be shown", e.key)
 	}
 	return c
 }
@@ -156,15 +168,19 @@ func (r *reader) requirements(t *Table, n *yaml.Node) []Requirement {
 		}
 		if k, ok := keys["column"]; ok {
 			q.Column = r.name(k.value, "column")
-			if c := t.Column(q.Column); q.Column != "" && (c == nil || (c.Class != "" && c.Class != "sensitive")) {
-				r.fault(k.value, "classify the column as sensitive", "%q is not a sensitive column of the table", q.Column)
+			if c := t.Column(q.Column); q.Column != "" &&
+				(c == nil || (c.Class != "" && c.Class != "sensitive")) {
+				r.fault(k.value, "classify the column as sensitive",
+					"%q is not a sensitive column of the table", q.Column)
 			}
 		}
 		if k, ok := keys["parameter"]; ok {
 			q.Parameter = r.parameter(k.value, q.Model)
 		}
 		r.options(item, &q, keys)
-		if slices.ContainsFunc(out, func(o Requirement) bool { return o.Model == q.Model && o.Column == q.Column }) {
+		if slices.ContainsFunc(out, func(o Requirement) bool {
+			return o.Model == q.Model && o.Column == q.Column
+		}) {
 			r.fault(item, "", "%s of %q is required twice", q.Model, q.Column)
 			continue
 		}
@@ -181,7 +197,8 @@ func (r *reader) parameter(n *yaml.Node, model string) float64 {
 	v := r.number(n, "parameter")
 	switch {
 	case model == "alpha" && (v <= 0 || v >= 1):
-		r.fault(n, "the largest share of a block that may have one value", "parameter must be above 0 and below 1")
+		r.fault(n, "the largest share of a block that may have one value",
+			"parameter must be above 0 and below 1")
 	case model == "t_closeness" && (v <= 0 || v >= 1):
 		r.fault(n, "how far a block may be from all", "parameter must be above 0 and below 1")
 	case model == "entropy_l_diversity" && v <= 1:
@@ -235,7 +252,8 @@ func (r *reader) chain(t *Table, n *yaml.Node) {
 		}
 		for _, name := range set {
 			if c := t.Column(name); c == nil || (c.Class != "" && c.Class != "quasi_identifier") {
-				r.fault(item, "name quasi-identifiers of the table", "%q is no quasi-identifier of the table", name)
+				r.fault(item, "name quasi-identifiers of the table",
+					"%q is no quasi-identifier of the table", name)
 			}
 		}
 		t.Seed = append(t.Seed, set)

@@ -101,18 +101,22 @@ func (c *Chart) Write(w io.Writer) error {
 	x := newAxis(xs, c.LogX, left, width-right)
 	y := newAxis(ys, c.LogY, height-bottom, top)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"`+
+		` font-family="sans-serif" font-size="12">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
 	text(&b, left, 22, "start", 14, c.Title)
 	text(&b, (left+width-right)/2, height-14, "middle", 12, c.X)
-	fmt.Fprintf(&b, `<text x="16" y="%d" text-anchor="middle" transform="rotate(-90 16 %d)">%s</text>`+"\n",
+	fmt.Fprintf(&b, `<text x="16" y="%d" text-anchor="middle" transform="rotate(-90 16 %d)">%s</text>`+
+		"\n",
 		height/2, height/2, html.EscapeString(c.Y))
 	for _, v := range x.ticks() {
-		fmt.Fprintf(&b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#ddd"/>`+"\n", x.at(v), top, x.at(v), height-bottom)
+		fmt.Fprintf(&b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#ddd"/>`+"\n", x.at(v), top,
+			x.at(v), height-bottom)
 		text(&b, x.at(v), height-bottom+18, "middle", 12, fmt.Sprintf("%g", v))
 	}
 	for _, v := range y.ticks() {
-		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>`+"\n", left, y.at(v), width-right, y.at(v))
+		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>`+"\n", left, y.at(v),
+			width-right, y.at(v))
 		text(&b, left-8, y.at(v)+4, "end", 12, fmt.Sprintf("%.4g", v))
 	}
 	for i, l := range c.Lines {
@@ -131,7 +135,8 @@ func (c *Chart) line(b *strings.Builder, i int, l *Line, x, y *axis) {
 		path = append(path, fmt.Sprintf("%.1f,%.1f", x.at(p[0]), y.at(p[1])))
 	}
 	if !l.Dots {
-		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(path, " "), colour)
+		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n",
+			strings.Join(path, " "), colour)
 	}
 	for _, p := range l.Points {
 		mark(b, i, x.at(p[0]), y.at(p[1]), colour)
@@ -150,5 +155,6 @@ func mark(b *strings.Builder, i int, x, y float64, colour string) {
 }
 
 func text(b *strings.Builder, x, y float64, anchor string, size int, s string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" font-size="%d">%s</text>`+"\n", x, y, anchor, size, html.EscapeString(s))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" font-size="%d">%s</text>`+"\n", x, y,
+		anchor, size, html.EscapeString(s))
 }

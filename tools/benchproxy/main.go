@@ -35,7 +35,8 @@ func (o options) wants(name string) bool {
 func main() {
 	var o options
 	flag.StringVar(&o.binary, "tailor", "bin/tailor", "the tailor under test")
-	flag.StringVar(&o.other, "other", "", "another tailor to run beside it, such as one without a change")
+	flag.StringVar(&o.other, "other", "",
+		"another tailor to run beside it, such as one without a change")
 	flag.IntVar(&o.rounds, "rounds", 5, "the median is taken of this many")
 	flag.IntVar(&o.clients, "clients", 8, "pgbench clients, and programs of the rush")
 	flag.DurationVar(&o.duration, "duration", 5*time.Second, "of one run of pgbench")
@@ -82,7 +83,8 @@ func run(ctx context.Context, o options) error {
 		// As many programs, which keep the processors busy between them.
 		{"rush", "logins/s", 2, atOnce(s.clients, s.pgbench(1, s.duration*2/5, "-C", "-f", s.one))},
 	}
-	fmt.Printf("%-9s %-10s %12s %8s %9s %12s\n", "", "", "median", "direct", "pgbouncer", "µs CPU each")
+	fmt.Printf("%-9s %-10s %12s %8s %9s %12s\n", "", "", "median", "direct", "pgbouncer",
+		"µs CPU each")
 	for _, m := range measures {
 		if !o.wants(m.name) {
 			continue
@@ -122,7 +124,8 @@ func (s *stand) compare(ctx context.Context, m measure) error {
 	}
 	for _, w := range s.ways {
 		fmt.Printf("%-9s %-10s %12.0f %8.2f %9.2f %12.2f  %s\n", m.name, w.name, median(rates[w.name]),
-			ratio(rates[w.name], rates["direct"]), ratio(rates[w.name], rates["pgbouncer"]), median(costs[w.name]), m.unit)
+			ratio(rates[w.name], rates["direct"]), ratio(rates[w.name], rates["pgbouncer"]),
+			median(costs[w.name]), m.unit)
 	}
 	return nil
 }

@@ -49,7 +49,8 @@ func (s *stand) pgbench(clients int, duration time.Duration, flags ...string) me
 			"-h", "127.0.0.1", "-p", w.port, "-U", role,
 		}, flags...)
 		command := exec.CommandContext(ctx, "pgbench", append(args, "bench")...)
-		command.Env = append(os.Environ(), "PGPASSWORD="+role, "PGSSLMODE=disable", "PGGSSENCMODE=disable")
+		command.Env = append(os.Environ(), "PGPASSWORD="+role, "PGSSLMODE=disable",
+			"PGGSSENCMODE=disable")
 		output, err := command.CombinedOutput()
 		if err != nil {
 			return 0, 0, fmt.Errorf("%w: %s", err, output)
@@ -70,7 +71,8 @@ func (s *stand) pgbench(clients int, duration time.Duration, flags ...string) me
 // largeResult is a measure: rows a second of one large result, read and thrown
 // away.
 func (s *stand) largeResult(ctx context.Context, w way) (int, float64, error) {
-	conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://%[1]s:%[1]s@127.0.0.1:%[2]s/bench?sslmode=disable", role, w.port))
+	conn, err := pgconn.Connect(ctx, fmt.Sprintf(
+		"postgres://%[1]s:%[1]s@127.0.0.1:%[2]s/bench?sslmode=disable", role, w.port))
 	if err != nil {
 		return 0, 0, err
 	}

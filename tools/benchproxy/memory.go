@@ -35,7 +35,8 @@ func (s *stand) idle(ctx context.Context) error {
 		before := w.resident()
 		var open []*pgconn.PgConn
 		for range idleClients {
-			conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://%[1]s:%[1]s@127.0.0.1:%[2]s/bench?sslmode=disable", role, w.port))
+			conn, err := pgconn.Connect(ctx, fmt.Sprintf(
+				"postgres://%[1]s:%[1]s@127.0.0.1:%[2]s/bench?sslmode=disable", role, w.port))
 			if err != nil {
 				return fmt.Errorf("idle client %d of %s: %w", len(open), w.name, err)
 			}
@@ -45,7 +46,8 @@ func (s *stand) idle(ctx context.Context) error {
 			}
 		}
 		time.Sleep(3 * time.Second)
-		fmt.Printf("idle      %-10s %7.1f MB with %d clients, %.1f MB before\n", w.name, float64(w.resident())/1e6, idleClients, float64(before)/1e6)
+		fmt.Printf("idle      %-10s %7.1f MB with %d clients, %.1f MB before\n", w.name,
+			float64(w.resident())/1e6, idleClients, float64(before)/1e6)
 		for _, c := range open {
 			_ = c.Close(ctx)
 		}

@@ -28,7 +28,10 @@ type question struct {
 var questions = []question{
 	{"one row", "SELECT age, zip, diagnosis FROM patients WHERE ward = 'none' LIMIT 1", false, 300},
 	{"a constant", "SELECT 1 FROM patients LIMIT 1", false, 2000},
-	{"groups", "SELECT age, sex, count(*), avg(cost) FROM patients GROUP BY age, sex ORDER BY age", false, 15},
+	{
+		"groups", "SELECT age, sex, count(*), avg(cost) FROM patients GROUP BY age, sex ORDER BY age",
+		false, 15,
+	},
 	{"filter", "SELECT count(*), avg(cost) FROM patients WHERE zip LIKE '1%' AND age > 60", false, 15},
 	{"rows", "SELECT age, zip, sex, diagnosis, cost FROM patients", false, 7},
 	{"scan, no QID", "SELECT count(*), avg(cost) FROM patients", true, 15},
@@ -68,7 +71,8 @@ func (s *stand) protected(ctx context.Context) error {
 	}
 	defer func() { _ = direct.Close(ctx) }()
 	conns = append(conns, direct)
-	fmt.Printf("\n%-14s %-10s %-8s %12s %12s %8s %10s   %d patients, the audit in a file\n", "protected", "against", "through", "direct ms", "ms", "ratio", "added ms", s.rows)
+	fmt.Printf("\n%-14s %-10s %-8s %12s %12s %8s %10s   %d patients, the audit in a file\n",
+		"protected", "against", "through", "direct ms", "ms", "ratio", "added ms", s.rows)
 	for _, q := range questions {
 		against := "hand-made"
 		schema := "by_hand"
@@ -92,7 +96,8 @@ func (s *stand) protected(ctx context.Context) error {
 		alone := median(times[len(tailors)])
 		for i, w := range tailors {
 			tailored := median(times[i])
-			fmt.Printf("%-14s %-10s %-8s %12.3f %12.3f %8.2f %10.3f\n", q.name, against, w.name, alone, tailored, tailored/alone, tailored-alone)
+			fmt.Printf("%-14s %-10s %-8s %12.3f %12.3f %8.2f %10.3f\n", q.name, against, w.name, alone,
+				tailored, tailored/alone, tailored-alone)
 		}
 	}
 	return nil
@@ -110,7 +115,8 @@ func read(ctx context.Context, conn *pgconn.PgConn, text string) error {
 }
 
 func (s *stand) reader(ctx context.Context, port string) (*pgconn.PgConn, error) {
-	return pgconn.Connect(ctx, fmt.Sprintf("postgres://%[1]s:%[1]s@127.0.0.1:%[2]s/hospital?sslmode=disable", role, port))
+	return pgconn.Connect(ctx, fmt.Sprintf(
+		"postgres://%[1]s:%[1]s@127.0.0.1:%[2]s/hospital?sslmode=disable", role, port))
 }
 
 // startHospital fills a protected hospital and starts the tailors for it.
@@ -123,7 +129,8 @@ func (s *stand) startHospital(ctx context.Context) ([]way, error) {
 	if _, err := admin.Exec(ctx, "CREATE DATABASE hospital"); err != nil {
 		return nil, err
 	}
-	install := exec.CommandContext(ctx, s.binary, "install", "--dsn", s.cluster.SuperuserDSN("hospital"))
+	install := exec.CommandContext(ctx, s.binary, "install", "--dsn",
+		s.cluster.SuperuserDSN("hospital"))
 	if output, err := install.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("install: %w: %s", err, output)
 	}
@@ -138,15 +145,19 @@ func (s *stand) startHospital(ctx context.Context) ([]way, error) {
 	if err := demodata.Fill(ctx, conn, s.rows); err != nil {
 		return nil, err
 	}
-	for _, statement := range []string{strings.ReplaceAll(demodata.Policy, "'researcher'", "'"+role+"'"), "VACUUM ANALYZE", "CHECKPOINT"} {
+	for _, statement := range []string{strings.ReplaceAll(demodata.Policy, "'researcher'",
+		"'"+role+"'"), "VACUUM ANALYZE", "CHECKPOINT"} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return nil, err
 		}
 	}
-	syscall.Sync() // without fsync a checkpoint leaves the table to the kernel, whose writing delays each flush of the audit
+	// without fsync a checkpoint leaves the table to the kernel, whose writing delays each flush of
+	// the audit
+	syscall.Sync()
 	others := len(s.ways)
 	for name, binary := range s.binaries() {
-		if err := s.startTailor(ctx, name, binary, "hospital", "--audit-table=false", "--audit-log", filepath.Join(s.dir, name+".jsonl")); err != nil {
+		if err := s.startTailor(ctx, name, binary, "hospital", "--audit-table=false", "--audit-log",
+			filepath.Join(s.dir, name+".jsonl")); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +176,8 @@ func (s *stand) makeByHand(ctx context.Context) error {
 	defer func() { _ = conn.Close(ctx) }()
 	for made := false; !made; time.Sleep(time.Second) { // making the others takes processors
 		if err := conn.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM tailor.protection p
-			WHERE NOT EXISTS (SELECT FROM tailor.chain c WHERE c.relation = p.relation AND c.epoch = p.epoch))`).
+			WHERE NOT EXISTS (SELECT FROM tailor.chain c WHERE c.relation = p.relation
+				AND c.epoch = p.epoch))`).
 			Scan(&made); err != nil {
 			return err
 		}
@@ -174,14 +186,16 @@ func (s *stand) makeByHand(ctx context.Context) error {
 	if err := conn.QueryRow(ctx, `SELECT format('tailor_release.chain_%s', chain),
 			(SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
 				WHERE attrelid = 'research.patients'::regclass AND attnum > 0)
-		FROM tailor.chain WHERE relation = 'public.patients'::regclass`).Scan(&release, &columns); err != nil {
+		FROM tailor.chain WHERE relation = 'public.patients'::regclass`).
+		Scan(&release, &columns); err != nil {
 		return err
 	}
 	for _, statement := range []string{
 		"CREATE SCHEMA by_hand",
 		fmt.Sprintf("CREATE TABLE by_hand.patients AS SELECT %s FROM %s", columns, release),
 		"VACUUM ANALYZE by_hand.patients",
-		fmt.Sprintf("GRANT USAGE ON SCHEMA by_hand TO %[1]s; GRANT SELECT ON by_hand.patients, public.patients TO %[1]s", role),
+		fmt.Sprintf("GRANT USAGE ON SCHEMA by_hand TO %[1]s; GRANT SELECT ON by_hand.patients, "+
+			"public.patients TO %[1]s", role),
 	} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return err

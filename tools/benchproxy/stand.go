@@ -79,7 +79,8 @@ func (s *stand) start(ctx context.Context) error {
 		_ = l.Close()
 	}
 	var err error
-	s.cluster, err = pgcluster.Start(ctx, filepath.Join(s.dir, "pg"), ports[0], "fsync=off", "shared_buffers=256MB", "max_connections=2300")
+	s.cluster, err = pgcluster.Start(ctx, filepath.Join(s.dir, "pg"), ports[0], "fsync=off",
+		"shared_buffers=256MB", "max_connections=2300")
 	if err != nil {
 		return err
 	}
@@ -124,10 +125,14 @@ func (s *stand) fill(ctx context.Context) error {
 		}
 	}
 	for _, command := range [][]string{
-		{"pgbench", "-i", "-q", "-s", "10", "-h", s.cluster.Dir, "-p", strconv.Itoa(s.cluster.Port), "-U", "postgres", "bench"},
+		{
+			"pgbench", "-i", "-q", "-s", "10", "-h", s.cluster.Dir, "-p", strconv.Itoa(s.cluster.Port), "-U",
+			"postgres", "bench",
+		},
 		{s.binary, "install", "--dsn", s.cluster.SuperuserDSN("bench")},
 	} {
-		if output, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+		if output, err := exec.CommandContext(ctx, command[0], command[1:]...).
+			CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %s", command[0], err, output)
 		}
 	}
@@ -137,7 +142,8 @@ func (s *stand) fill(ctx context.Context) error {
 	}
 	defer func() { _ = bench.Close(ctx) }()
 	for _, statements := range []string{
-		fmt.Sprintf(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s; CALL tailor.grant_reader('%[1]s');
+		fmt.Sprintf(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
+			CALL tailor.grant_reader('%[1]s');
 CREATE TABLE large AS SELECT n, n * 7 AS m, 'row ' || n AS word FROM generate_series(1, %[2]d) n;
 GRANT SELECT ON large TO %[1]s`, role, s.rows),
 		"VACUUM ANALYZE", "CHECKPOINT",
@@ -157,7 +163,8 @@ func (s *stand) startPgBouncer(ctx context.Context, port int) error {
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	var verifier string
-	if err := conn.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&verifier); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).
+		Scan(&verifier); err != nil {
 		return err
 	}
 	settings := fmt.Sprintf(`[databases]
@@ -179,7 +186,8 @@ log_disconnections = 0
 	if err := os.WriteFile(path, []byte(settings), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "users"), fmt.Appendf(nil, "%q %q\n", role, verifier), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, "users"), fmt.Appendf(nil, "%q %q\n", role, verifier),
+		0o644); err != nil {
 		return err
 	}
 	command := exec.Command("/usr/sbin/pgbouncer", "-q", path)
@@ -190,7 +198,10 @@ log_disconnections = 0
 		}
 		uid, _ := strconv.ParseUint(u.Uid, 10, 32)
 		gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
+			Uid: uint32(uid),
+			Gid: uint32(gid),
+		}}
 	}
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("%w (Debian: apt-get install pgbouncer)", err)
@@ -205,7 +216,9 @@ func (s *stand) answers(ctx context.Context, port int, database string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	for {
-		conn, err := pgx.Connect(ctx, fmt.Sprintf("postgres://%[1]s:%[1]s@127.0.0.1:%[2]d/%[3]s?sslmode=disable&default_query_exec_mode=simple_protocol", role, port, database))
+		conn, err := pgx.Connect(ctx, fmt.Sprintf(
+			"postgres://%[1]s:%[1]s@127.0.0.1:%[2]d/%[3]s?sslmode=disable"+
+				"&default_query_exec_mode=simple_protocol", role, port, database))
 		if err == nil {
 			return conn.Close(ctx)
 		}
@@ -217,10 +230,13 @@ func (s *stand) answers(ctx context.Context, port int, database string) error {
 	}
 }
 
-func (s *stand) startTailor(ctx context.Context, name, binary, database string, flags ...string) error {
+func (s *stand) startTailor(
+	ctx context.Context, name, binary, database string, flags ...string,
+) error {
 	command := exec.Command(binary, append([]string{
 		"serve", "--listen", "127.0.0.1:0",
-		"--upstream", s.cluster.Address(), "--service-dsn", s.cluster.ServiceDSN(database), "--max-clients", "1100", "--log-level", "error",
+		"--upstream", s.cluster.Address(), "--service-dsn", s.cluster.ServiceDSN(database),
+		"--max-clients", "1100", "--log-level", "error",
 	}, flags...)...)
 	command.Stderr = os.Stderr
 	stdout, err := command.StdoutPipe()

@@ -46,7 +46,8 @@ var columns = [][2]string{
 
 // probes are what clients are asked for, in the words of pgx.
 var probes = map[string]string{
-	"rows": "SELECT age, height, weight, born, member, sex, zip, visits, cost, score, admitted, consents, " +
+	"rows": "SELECT age, height, weight, born, member, sex, zip, visits, cost, score, admitted, " +
+		"consents, " +
 		"diagnosis FROM people",
 	"filter": "SELECT age, zip FROM people WHERE age >= 65 AND sex = 'female'",
 	"groups": "SELECT sex, count(*), sum(age), min(born), max(cost) FROM people GROUP BY sex",

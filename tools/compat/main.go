@@ -114,7 +114,8 @@ func (r results) count(outcome string) int {
 
 // report prints both counts and what differs, and says whether nothing does.
 func report(name string, direct, proxied results) bool {
-	fmt.Printf("%-10s direct: %d pass, %d fail, %d skip; through tailor: %d pass, %d fail, %d skip\n", name,
+	fmt.Printf("%-10s direct: %d pass, %d fail, %d skip; through tailor: %d pass, %d fail, %d skip\n",
+		name,
 		direct.count("pass"), direct.count("fail"), direct.count("skip"),
 		proxied.count("pass"), proxied.count("fail"), proxied.count("skip"))
 	same := len(direct) > 0

@@ -19,7 +19,9 @@ var regressLine = regexp.MustCompile(`^(?:test|\s)\s*(\S+)\s+\.\.\. (ok|FAILED|f
 
 // regressSuite runs the tests of a schedule with the driver in a folder of
 // PostgreSQL's source, from a copy that the server may write to.
-func regressSuite(folder, driver, schedule string) func(context.Context, *stand, string, bool) (results, error) {
+func regressSuite(
+	folder, driver, schedule string,
+) func(context.Context, *stand, string, bool) (results, error) {
 	return func(ctx context.Context, s *stand, port string, verbose bool) (results, error) {
 		source, err := obtained(ctx, "scripts/postgres-tests")
 		if err != nil {
@@ -36,11 +38,14 @@ func regressSuite(folder, driver, schedule string) func(context.Context, *stand,
 		if err := os.MkdirAll(filepath.Join(dir, "results"), 0o755); err != nil {
 			return nil, err
 		}
-		if output, err := exec.CommandContext(ctx, "chmod", "-R", "a+rwX", filepath.Dir(dir)).CombinedOutput(); err != nil {
+		if output, err := exec.CommandContext(ctx, "chmod", "-R", "a+rwX", filepath.Dir(dir)).
+			CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%w: %s", err, output)
 		}
-		command := exec.CommandContext(ctx, "./"+driver, "--bindir="+bin, "--inputdir="+dir, "--outputdir="+dir, "--dlpath="+dir,
-			"--host=127.0.0.1", "--port="+port, "--user="+owner, "--dbname="+s.database, "--schedule="+schedule, "--max-concurrent-tests=20")
+		command := exec.CommandContext(ctx, "./"+driver, "--bindir="+bin, "--inputdir="+dir,
+			"--outputdir="+dir, "--dlpath="+dir,
+			"--host=127.0.0.1", "--port="+port, "--user="+owner, "--dbname="+s.database,
+			"--schedule="+schedule, "--max-concurrent-tests=20")
 		command.Dir = dir
 		command.Env = append(os.Environ(), "PGPASSWORD="+owner, "PGSSLMODE=disable")
 		output, err := command.CombinedOutput()

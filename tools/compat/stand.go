@@ -59,10 +59,12 @@ func (s *stand) start(ctx context.Context) error {
 	port := l.Addr().(*net.TCPAddr).Port
 	_ = l.Close()
 	s.direct = strconv.Itoa(port)
-	if s.cluster, err = pgcluster.Start(ctx, filepath.Join(s.dir, "pg"), port, "fsync=off", "max_connections=200", "max_prepared_transactions=10"); err != nil {
+	if s.cluster, err = pgcluster.Start(ctx, filepath.Join(s.dir, "pg"), port, "fsync=off",
+		"max_connections=200", "max_prepared_transactions=10"); err != nil {
 		return err
 	}
-	if err := s.execute(ctx, "postgres", "CREATE ROLE "+role+" SUPERUSER LOGIN PASSWORD '"+role+"'", "CREATE DATABASE service",
+	if err := s.execute(ctx, "postgres", "CREATE ROLE "+role+" SUPERUSER LOGIN PASSWORD '"+role+"'",
+		"CREATE DATABASE service",
 		"ALTER ROLE "+owner+" PASSWORD '"+owner+"'",
 		`CREATE USER " tricky, ' } "" \ test user " SUPERUSER PASSWORD 'secret'`); err != nil {
 		return err
@@ -76,7 +78,8 @@ func (s *stand) start(ctx context.Context) error {
 
 // install makes tailor's schemas in a database.
 func (s *stand) install(ctx context.Context, database string) error {
-	output, err := exec.CommandContext(ctx, s.binary, "install", "--dsn", s.cluster.SuperuserDSN(database)).CombinedOutput()
+	output, err := exec.CommandContext(ctx, s.binary, "install", "--dsn",
+		s.cluster.SuperuserDSN(database)).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("install: %w: %s", err, output)
 	}
@@ -85,7 +88,8 @@ func (s *stand) install(ctx context.Context, database string) error {
 
 // serve starts a proxy for a database.
 func (s *stand) serve(database string) (serving *exec.Cmd, port string, err error) {
-	serving = exec.Command(s.binary, "serve", "--listen", "127.0.0.1:0", "--upstream", s.cluster.Address(),
+	serving = exec.Command(s.binary, "serve", "--listen", "127.0.0.1:0", "--upstream",
+		s.cluster.Address(),
 		"--service-dsn", s.cluster.ServiceDSN(database), "--log-level", "error")
 	serving.Stderr = os.Stderr
 	stdout, err := serving.StdoutPipe()
@@ -114,7 +118,9 @@ func end(serving *exec.Cmd) {
 
 // protect makes a database with the protected tables that SQL makes, and starts a proxy
 // for it.
-func (s *stand) protect(ctx context.Context, database, setup string) (serving *exec.Cmd, port string, err error) {
+func (s *stand) protect(
+	ctx context.Context, database, setup string,
+) (serving *exec.Cmd, port string, err error) {
 	if err := s.reset(ctx, database, ""); err != nil {
 		return nil, "", err
 	}
@@ -145,7 +151,8 @@ func (s *stand) execute(ctx context.Context, database string, statements ...stri
 // reset makes a database anew.
 func (s *stand) reset(ctx context.Context, database, setup string) error {
 	s.database = database
-	if err := s.execute(ctx, "postgres", "DROP DATABASE IF EXISTS "+database+" (FORCE)", "CREATE DATABASE "+database); err != nil {
+	if err := s.execute(ctx, "postgres", "DROP DATABASE IF EXISTS "+database+" (FORCE)",
+		"CREATE DATABASE "+database); err != nil {
 		return err
 	}
 	return s.execute(ctx, database, setup)

@@ -25,27 +25,36 @@ type suite struct {
 // suites begin with PostgreSQL's own: some of its tests want that nothing has been
 // notified on the server before.
 var suites = []suite{
-	{name: "regress", database: "regression", run: regressSuite("src/test/regress", "pg_regress", "parallel_schedule")},
-	{name: "isolation", database: "isolation_regression", run: regressSuite("src/test/isolation", "pg_isolation_regress", "isolation_schedule")},
+	{name: "regress", database: "regression", run: regressSuite("src/test/regress", "pg_regress",
+		"parallel_schedule")},
+	{name: "isolation", database: "isolation_regression", run: regressSuite("src/test/isolation",
+		"pg_isolation_regress", "isolation_schedule")},
 	{name: "pipeline", database: "pipeline", run: pipelineSuite},
 	{
-		name: "pgx", database: "pgx_test", setup: "CREATE EXTENSION hstore; CREATE EXTENSION ltree; CREATE DOMAIN uint64 AS numeric(20,0)",
+		name: "pgx", database: "pgx_test", setup: "CREATE EXTENSION hstore; CREATE EXTENSION ltree; " +
+			"CREATE DOMAIN uint64 AS numeric(20,0)",
 		run: goSuite("github.com/jackc/pgx/v5@v5.12.0", ""),
 	},
-	{name: "pq", database: "pqgo", setup: "CREATE EXTENSION hstore", run: goSuite("github.com/lib/pq@v1.12.3", "TestAuth|TestSSL|Example")},
+	{
+		name: "pq", database: "pqgo", setup: "CREATE EXTENSION hstore",
+		run: goSuite("github.com/lib/pq@v1.12.3", "TestAuth|TestSSL|Example"),
+	},
 	{name: "psycopg2", database: "python", run: lineSuite("/usr/bin/python3", "psycopg2_test.py")},
 	{name: "psycopg3", database: "python", run: lineSuite("/usr/bin/python3", "psycopg3_test.py")},
 	{name: "node-pg", database: "node", run: nodeSuite("pg_test.cjs")},
 	{name: "postgres.js", database: "node", run: nodeSuite("postgres_test.cjs")},
-	{name: "jdbc", database: "jdbc", run: lineSuite("java", "-cp", "/usr/share/java/postgresql.jar", "Jdbc.java")},
+	{name: "jdbc", database: "jdbc", run: lineSuite("java", "-cp", "/usr/share/java/postgresql.jar",
+		"Jdbc.java")},
 	{name: "clients", check: clientsSuite},
 }
 
 // environment tells all drivers where to connect.
 func environment(port, database string) []string {
 	return append(os.Environ(),
-		"PGHOST=127.0.0.1", "PGPORT="+port, "PGUSER="+role, "PGPASSWORD="+role, "PGDATABASE="+database, "PGSSLMODE=disable",
-		fmt.Sprintf("PGX_TEST_DATABASE=host=127.0.0.1 port=%s user=%s password=%s dbname=%s sslmode=disable", port, role, role, database))
+		"PGHOST=127.0.0.1", "PGPORT="+port, "PGUSER="+role, "PGPASSWORD="+role, "PGDATABASE="+database,
+		"PGSSLMODE=disable",
+		fmt.Sprintf("PGX_TEST_DATABASE=host=127.0.0.1 port=%s user=%s password=%s dbname=%s "+
+			"sslmode=disable", port, role, role, database))
 }
 
 // goSuite runs the tests of a module, from a copy of its source. skip names
@@ -56,7 +65,8 @@ func goSuite(module, skip string) func(context.Context, *stand, string, bool) (r
 		if err != nil {
 			return nil, err
 		}
-		command := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-p=1", "-parallel=1", "-timeout=10m", "-skip="+skip, "./...")
+		command := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-p=1", "-parallel=1",
+			"-timeout=10m", "-skip="+skip, "./...")
 		command.Dir = dir
 		command.Env = append(environment(port, s.database), "GOFLAGS=-mod=mod", "GOWORK=off")
 		output, err := command.StdoutPipe()
@@ -78,7 +88,8 @@ func goSuite(module, skip string) func(context.Context, *stand, string, bool) (r
 			if verbose {
 				fmt.Print(event.Output)
 			}
-			if event.Test != "" && (event.Action == "pass" || event.Action == "fail" || event.Action == "skip") {
+			if event.Test != "" && (event.Action == "pass" || event.Action == "fail" ||
+				event.Action == "skip") {
 				found[event.Package+" "+temporary.ReplaceAllString(event.Test, "")] = event.Action
 			}
 		}
@@ -112,7 +123,9 @@ func (s *stand) source(ctx context.Context, module string) (string, error) {
 
 // lineSuite runs a program of this folder, which prints a line for each test:
 // its outcome and its name.
-func lineSuite(program string, args ...string) func(context.Context, *stand, string, bool) (results, error) {
+func lineSuite(
+	program string, args ...string,
+) func(context.Context, *stand, string, bool) (results, error) {
 	return func(ctx context.Context, s *stand, port string, verbose bool) (results, error) {
 		return lines(ctx, environment(port, s.database), verbose, program, args...)
 	}
@@ -122,15 +135,19 @@ func lineSuite(program string, args ...string) func(context.Context, *stand, str
 func nodeSuite(script string) func(context.Context, *stand, string, bool) (results, error) {
 	return func(ctx context.Context, s *stand, port string, verbose bool) (results, error) {
 		modules, err := obtained(ctx, "scripts/npm-packages", "npm-drivers",
-			"pg@8.23.1", "pg-cursor@2.22.0", "pg-query-stream@4.17.0", "pg-copy-streams@7.0.0", "postgres@3.4.9")
+			"pg@8.23.1", "pg-cursor@2.22.0", "pg-query-stream@4.17.0", "pg-copy-streams@7.0.0",
+			"postgres@3.4.9")
 		if err != nil {
 			return nil, err
 		}
-		return lines(ctx, append(environment(port, s.database), "NODE_PATH="+modules), verbose, "node", script)
+		return lines(ctx, append(environment(port, s.database), "NODE_PATH="+modules), verbose, "node",
+			script)
 	}
 }
 
-func lines(ctx context.Context, environment []string, verbose bool, program string, args ...string) (results, error) {
+func lines(
+	ctx context.Context, environment []string, verbose bool, program string, args ...string,
+) (results, error) {
 	command := exec.CommandContext(ctx, program, args...)
 	command.Dir = "tools/compat/testdata"
 	command.Env = environment

@@ -55,15 +55,21 @@ type anonymizer struct {
 // suppressed.
 //
 // Cost: all sets of m codes that occur are held in memory.
-func Anonymize(ctx context.Context, d *disassociate.Dataset, k, m int, constraints []disassociate.Constraint, t *utility.Taxonomy) (*Result, error) {
+func Anonymize(
+	ctx context.Context, d *disassociate.Dataset, k, m int, constraints []disassociate.Constraint,
+	t *utility.Taxonomy,
+) (*Result, error) {
 	holders := utility.HoldersOf(d, 1)
 	sets, _, err := utility.FrequentSets(ctx, holders, 1, m, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
 	a := &anonymizer{
-		Result: &Result{data: d, groupOf: make([]int, len(d.Codes())), groups: make([]group, len(d.Codes()))},
-		k:      k, taxonomy: t,
+		Result: &Result{
+			data: d, groupOf: make([]int, len(d.Codes())),
+			groups: make([]group, len(d.Codes())),
+		},
+		k: k, taxonomy: t,
 		byConstraint: make([][]int, len(constraints)),
 		both:         utility.NewBitset(d.Len()),
 	}
@@ -81,7 +87,10 @@ func Anonymize(ctx context.Context, d *disassociate.Dataset, k, m int, constrain
 			a.byConstraint[u] = append(a.byConstraint[u], it)
 		}
 		a.groupOf[it] = it
-		a.groups[it] = group{codes: []Item{Item(it)}, constraint: u, records: holders[it], support: holders[it].Len()}
+		a.groups[it] = group{
+			codes: []Item{Item(it)}, constraint: u, records: holders[it],
+			support: holders[it].Len(),
+		}
 	}
 	for i, set := range slices.Backward(sets) {
 		if i%1024 == 0 && ctx.Err() != nil {
@@ -210,7 +219,9 @@ func (a *anonymizer) merge(into, from int) {
 
 // suppress removes the rarest of the groups of a set.
 func (a *anonymizer) suppress(groups []int) {
-	rarest := slices.MinFunc(groups, func(g, h int) int { return a.groups[g].support - a.groups[h].support })
+	rarest := slices.MinFunc(groups, func(g, h int) int {
+		return a.groups[g].support - a.groups[h].support
+	})
 	g := &a.groups[rarest]
 	g.merged = true
 	for _, it := range g.codes {

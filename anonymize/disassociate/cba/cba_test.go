@@ -26,7 +26,9 @@ func setup(t *testing.T, lines string) (*disassociate.Dataset, *utility.Taxonomy
 	return d, tax
 }
 
-func anonymize(t *testing.T, d *disassociate.Dataset, tax *utility.Taxonomy, k, m int, constraints ...[]string) *cba.Result {
+func anonymize(
+	t *testing.T, d *disassociate.Dataset, tax *utility.Taxonomy, k, m int, constraints ...[]string,
+) *cba.Result {
 	t.Helper()
 	var list []disassociate.Constraint
 	for _, codes := range constraints {

@@ -48,9 +48,11 @@ func publishExample(t *testing.T) (*paperExample, *published.Form) {
 	cfg := disassociate.Default(3, 2)
 	cfg.Refine = disassociate.RefineJoint
 	for _, name := range []string{"u1", "u2", "u3", "u4", "u5"} {
-		cfg.Constraints = append(cfg.Constraints, disassociate.Constraint{Name: name, Codes: ex.Constraints[name]})
+		cfg.Constraints = append(cfg.Constraints,
+			disassociate.Constraint{Name: name, Codes: ex.Constraints[name]})
 	}
-	res, err := disassociate.Disassociate(t.Context(), b.Dataset(), cfg, rand.New(rand.NewPCG(1, 2)), nil)
+	res, err := disassociate.Disassociate(t.Context(), b.Dataset(), cfg,
+		rand.New(rand.NewPCG(1, 2)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -228,7 +228,8 @@ func (f *Form) checkChunk(c *Chunk, slots int, where string) error {
 	}
 	for i := range c.Sub {
 		s := &c.Sub[i]
-		if s.Count < 1 || s.Count > slots || len(s.Items) == 0 || !f.ascending(s.Items) || !holdsAll(c.Codes, s.Items) {
+		if s.Count < 1 || s.Count > slots || len(s.Items) == 0 || !f.ascending(s.Items) ||
+			!holdsAll(c.Codes, s.Items) {
 			return &MalformedError{where, "a sub-record is empty, outside its chunk or not ascending"}
 		}
 		if i > 0 && slices.Compare(c.Sub[i-1].Items, s.Items) >= 0 {

@@ -15,7 +15,9 @@ import (
 )
 
 // publish publishes made-up data in one of the ways.
-func publish(t testing.TB, records int, refine disassociate.Refinement) (*disassociate.Dataset, *disassociate.Result) {
+func publish(
+	t testing.TB, records int, refine disassociate.Refinement,
+) (*disassociate.Dataset, *disassociate.Result) {
 	t.Helper()
 	d, err := setdata.Synthetic(records, 80, 5, 9)
 	if err != nil {
@@ -211,7 +213,8 @@ func TestARepeatedCodeCannotBeConfusedWithAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	res, err := disassociate.Disassociate(t.Context(), b.Dataset(), disassociate.Default(2, 2), rand.New(rand.NewPCG(1, 1)), nil)
+	res, err := disassociate.Disassociate(t.Context(), b.Dataset(), disassociate.Default(2, 2),
+		rand.New(rand.NewPCG(1, 1)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,8 +234,11 @@ func TestARepeatedCodeCannotBeConfusedWithAnother(t *testing.T) {
 // FuzzDecode: whatever the input, reading ends in an error or in a form that
 // can be queried and reconstructed.
 func FuzzDecode(f *testing.F) {
-	f.Add(`{"version":1,"k":2,"m":2,"diversity":1,"clusters":[{"size":2,"record_chunks":[{"codes":["a"],"subrecords":[{"codes":["a"],"count":2}],"empty":0}],"item_chunk":["b",{"code":"b","nth":2}]}],"shared_chunks":[]}`)
-	f.Add(`{"version":1,"k":2,"m":2,"diversity":1,"clusters":[{"size":2,"item_chunk":["b"]}],"shared_chunks":[{"clusters":[0],"codes":["c"],"subrecords":[],"empty":2}]}`)
+	f.Add(`{"version":1,"k":2,"m":2,"diversity":1,"clusters":[{"size":2,"record_chunks":[` +
+		`{"codes":["a"],"subrecords":[{"codes":["a"],"count":2}],"empty":0}],` +
+		`"item_chunk":["b",{"code":"b","nth":2}]}],"shared_chunks":[]}`)
+	f.Add(`{"version":1,"k":2,"m":2,"diversity":1,"clusters":[{"size":2,"item_chunk":["b"]}],` +
+		`"shared_chunks":[{"clusters":[0],"codes":["c"],"subrecords":[],"empty":2}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		form, err := published.Decode(strings.NewReader(text))
 		if err != nil || form.Records() > 1000 {

@@ -74,10 +74,11 @@ func (c *Code) UnmarshalJSON(data []byte) error {
 func (f *Form) Encode(w io.Writer) error {
 	out := formJSON{
 		Version: formatVersion, K: f.Promise.K, M: f.Promise.M,
-		Diversity: f.Promise.Diversity, StrictDiversity: f.Promise.StrictDiversity, MayBeEmpty: f.Promise.MayBeEmpty,
-		Sensitive: f.names(f.Promise.Sensitive),
-		Clusters:  make([]clusterJSON, len(f.Clusters)),
-		Shared:    make([]chunkJSON, len(f.Shared)),
+		Diversity: f.Promise.Diversity, StrictDiversity: f.Promise.StrictDiversity,
+		MayBeEmpty: f.Promise.MayBeEmpty,
+		Sensitive:  f.names(f.Promise.Sensitive),
+		Clusters:   make([]clusterJSON, len(f.Clusters)),
+		Shared:     make([]chunkJSON, len(f.Shared)),
 	}
 	for i := range f.Clusters {
 		c := &f.Clusters[i]
@@ -126,8 +127,9 @@ func Decode(r io.Reader) (*Form, error) {
 	d := newDecoder(&in)
 	f := &Form{
 		Promise: Promise{
-			K: in.K, M: in.M, Diversity: in.Diversity, StrictDiversity: in.StrictDiversity, MayBeEmpty: in.MayBeEmpty,
-			Sensitive: d.items(in.Sensitive),
+			K: in.K, M: in.M, Diversity: in.Diversity, StrictDiversity: in.StrictDiversity,
+			MayBeEmpty: in.MayBeEmpty,
+			Sensitive:  d.items(in.Sensitive),
 		},
 		Codes:    d.codes,
 		Clusters: make([]Cluster, len(in.Clusters)),

@@ -18,7 +18,8 @@ func BenchmarkHospitalDischarges(b *testing.B) {
 	constraints := utility.LevelPolicy(d, icd, 1)
 	report := func(b *testing.B, count func([]utility.Item) float64, countAny func([]string) float64) {
 		b.ReportMetric(utility.AverageRelativeError(sets, count), "ARE")
-		b.ReportMetric(100*utility.ShareWithin(utility.MatchConstraints(constraints, d, countAny), 5), "%-within-5%")
+		b.ReportMetric(100*utility.ShareWithin(utility.MatchConstraints(constraints, d, countAny), 5),
+			"%-within-5%")
 	}
 	for _, refine := range []disassociate.Refinement{
 		disassociate.RefineNone, disassociate.RefineJoint, disassociate.RefineScoped,

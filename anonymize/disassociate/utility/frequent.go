@@ -19,7 +19,9 @@ type Frequent struct {
 // false if there may be more. It stops with the error of ctx.
 //
 // Cost: records/64 steps per candidate set.
-func FrequentSets(ctx context.Context, h Holders, minSupport, maxSize, limit int) (sets []Frequent, complete bool, err error) {
+func FrequentSets(
+	ctx context.Context, h Holders, minSupport, maxSize, limit int,
+) (sets []Frequent, complete bool, err error) {
 	m := &miner{ctx: ctx, min: minSupport, maxSize: maxSize, limit: limit}
 	var roots []candidate
 	for it := range h {

@@ -48,7 +48,10 @@ func SimilarityPolicy(d *disassociate.Dataset, t *Taxonomy, size int) []disassoc
 	slices.SortStableFunc(codes, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	var list []disassociate.Constraint
 	for group := range slices.Chunk(codes, size) {
-		list = append(list, disassociate.Constraint{Name: fmt.Sprintf("similar %d", len(list)+1), Codes: group})
+		list = append(list, disassociate.Constraint{
+			Name:  fmt.Sprintf("similar %d", len(list)+1),
+			Codes: group,
+		})
 	}
 	return list
 }

@@ -44,7 +44,10 @@ func commonSets(t testing.TB, d *disassociate.Dataset, share float64) []utility.
 	return sets
 }
 
-func publish(t testing.TB, d *disassociate.Dataset, refine disassociate.Refinement, constraints []disassociate.Constraint) *published.Index {
+func publish(
+	t testing.TB, d *disassociate.Dataset, refine disassociate.Refinement,
+	constraints []disassociate.Constraint,
+) *published.Index {
 	t.Helper()
 	cfg := disassociate.Default(5, 2)
 	cfg.Refine, cfg.Constraints = refine, constraints
@@ -77,7 +80,8 @@ func TestUtilityOfHospitalDischarges(t *testing.T) {
 			t.Errorf("%s: ARE %.4f, want at most %g", refine, are, limit.are)
 		}
 		if within < limit.within {
-			t.Errorf("%s: %.1f %% of the constraints are within 5 %%, want %g %%", refine, 100*within, 100*limit.within)
+			t.Errorf("%s: %.1f %% of the constraints are within 5 %%, want %g %%", refine, 100*within,
+				100*limit.within)
 		}
 		for _, q := range sets {
 			if e := x.CountItems(q.Items); q.Support < e.Lower || q.Support > e.Upper {
@@ -118,14 +122,18 @@ func TestDisassociationLosesLessThanCBA(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, refine := range []disassociate.Refinement{disassociate.RefineJoint, disassociate.RefineScoped} {
+		for _, refine := range []disassociate.Refinement{
+			disassociate.RefineJoint,
+			disassociate.RefineScoped,
+		} {
 			x := publish(t, d, refine, constraints)
 			for _, share := range []float64{0.00625, 0.0125, 0.025, 0.05} {
 				sets := commonSets(t, d, share)
 				ours := utility.AverageRelativeError(sets, estimate(x))
 				theirs := utility.AverageRelativeError(sets, general.Count)
 				if ours >= theirs {
-					t.Errorf("%s, %s, sets of %g of the records: ARE %.4f, CBA %.4f", name, refine, share, ours, theirs)
+					t.Errorf("%s, %s, sets of %g of the records: ARE %.4f, CBA %.4f", name, refine, share, ours,
+						theirs)
 				}
 			}
 		}

@@ -38,7 +38,8 @@ func TestFrequentSetsAreAllSetsWithSupport(t *testing.T) {
 	d := dataset(t, lines...)
 	for _, maxSize := range []int{2, 8} {
 		const least = 20
-		got, complete, err := utility.FrequentSets(t.Context(), utility.HoldersOf(d, 1), least, maxSize, 1000)
+		got, complete, err := utility.FrequentSets(t.Context(), utility.HoldersOf(d, 1), least,
+			maxSize, 1000)
 		if err != nil || !complete {
 			t.Fatal(complete, err)
 		}
@@ -52,7 +53,9 @@ func TestFrequentSetsAreAllSetsWithSupport(t *testing.T) {
 			}
 			n := 0
 			for r := range d.Len() {
-				if !slices.ContainsFunc(items, func(it utility.Item) bool { return !slices.Contains(d.Items(r), it) }) {
+				if !slices.ContainsFunc(items, func(it utility.Item) bool {
+					return !slices.Contains(d.Items(r), it)
+				}) {
 					n++
 				}
 			}
@@ -78,7 +81,8 @@ func TestFrequentSetsAreAllSetsWithSupport(t *testing.T) {
 func TestFrequentSetsStopAtTheLimitAndWhenCancelled(t *testing.T) {
 	d := dataset(t, "a b c d", "a b c d")
 	h := utility.HoldersOf(d, 1)
-	if got, complete, err := utility.FrequentSets(t.Context(), h, 1, 4, 5); len(got) != 5 || complete || err != nil {
+	if got, complete, err := utility.FrequentSets(t.Context(), h, 1, 4, 5); len(got) != 5 ||
+		complete || err != nil {
 		t.Errorf("%d sets, complete %t, %v", len(got), complete, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -106,12 +110,16 @@ func TestAverageRelativeErrorLeavesOutWhatNobodyHolds(t *testing.T) {
 
 func TestMatchingCountsRecordsOnce(t *testing.T) {
 	d := dataset(t, "a b", "a", "c", "a a b")
-	constraints := []disassociate.Constraint{{Name: "u", Codes: []string{"a", "b"}}, {Name: "v", Codes: []string{"x"}}}
+	constraints := []disassociate.Constraint{
+		{Name: "u", Codes: []string{"a", "b"}},
+		{Name: "v", Codes: []string{"x"}},
+	}
 	got := utility.MatchConstraints(constraints, d, func([]string) float64 { return 2.4 })
 	if len(got) != 1 || got[0].Original != 3 || math.Abs(got[0].Error()-20) > 1e-9 {
 		t.Fatalf("%+v", got)
 	}
-	if utility.ShareWithin(got, 5) != 0 || utility.ShareWithin(got, 20.01) != 1 || utility.ShareWithin(nil, 5) != 1 {
+	if utility.ShareWithin(got, 5) != 0 || utility.ShareWithin(got, 20.01) != 1 ||
+		utility.ShareWithin(nil, 5) != 1 {
 		t.Error("wrong share of constraints")
 	}
 }
@@ -140,10 +148,22 @@ func TestPoliciesGroupCodes(t *testing.T) {
 		got  []disassociate.Constraint
 		want string
 	}{
-		"level 1 groups by category":                     {utility.LevelPolicy(d, tax, 1), "other | x1 x2 | y1 | z1"},
-		"level 2 groups by chapter":                      {utility.LevelPolicy(d, tax, 2), "other | x1 x2 y1 | z1"},
-		"similar codes follow each other, unknown last":  {utility.SimilarityPolicy(d, tax, 2), "x1 x2 | y1 z1 | other"},
-		"frequent sets are taken largest first, if free": {utility.FrequencyPolicy(d, frequent(t, d)), "x1 x2 z1"},
+		"level 1 groups by category": {
+			utility.LevelPolicy(d, tax, 1),
+			"other | x1 x2 | y1 | z1",
+		},
+		"level 2 groups by chapter": {
+			utility.LevelPolicy(d, tax, 2),
+			"other | x1 x2 y1 | z1",
+		},
+		"similar codes follow each other, unknown last": {
+			utility.SimilarityPolicy(d, tax, 2),
+			"x1 x2 | y1 z1 | other",
+		},
+		"frequent sets are taken largest first, if free": {
+			utility.FrequencyPolicy(d, frequent(t, d)),
+			"x1 x2 z1",
+		},
 	} {
 		if groups(c.got) != c.want {
 			t.Errorf("%s: %s, want %s", name, groups(c.got), c.want)
@@ -173,7 +193,8 @@ func TestATaxonomyWithoutAColumnIsRefused(t *testing.T) {
 			t.Errorf("%q is accepted", text)
 		}
 	}
-	if _, err := utility.ReadTaxonomy(strings.NewReader("code,category\na,b\n"), "code", "category"); err != nil {
+	if _, err := utility.ReadTaxonomy(strings.NewReader("code,category\na,b\n"), "code",
+		"category"); err != nil {
 		t.Error(err)
 	}
 }

@@ -32,7 +32,10 @@ func sound() (*published.Form, texts, []int32) {
 		},
 		Shared: []published.SharedChunk{{
 			Scope: []int32{0, 1},
-			Chunk: published.Chunk{Codes: []published.Item{e}, Sub: []published.SubRecord{sub(2, e)}, Empty: 3},
+			Chunk: published.Chunk{
+				Codes: []published.Item{e}, Sub: []published.SubRecord{sub(2, e)},
+				Empty: 3,
+			},
 		}},
 	}
 	records := texts{{"a", "b", "e"}, {"c", "b", "a"}, {"a", "d"}, {"e", "a"}, {"a", "c", "d"}}
@@ -71,21 +74,33 @@ func TestABrokenFormIsFound(t *testing.T) {
 			f.Clusters[0].Items = []published.Item{0, 2, 3}
 		}, verify.CodeTwice},
 		"a shared code that is in a record chunk as well": {func(f *published.Form, _ texts) {
-			f.Clusters[1].Record = append(f.Clusters[1].Record, published.Chunk{Codes: []published.Item{4}, Empty: 2})
+			f.Clusters[1].Record = append(f.Clusters[1].Record,
+				published.Chunk{Codes: []published.Item{4}, Empty: 2})
 		}, verify.CodeTwice},
-		"no item chunk, and too few sub-records for all records": {func(f *published.Form, records texts) {
+		"no item chunk, and too few sub-records for all records": {func(f *published.Form,
+			records texts,
+		) {
 			// b alone: {b} {b} and a record that could only be empty.
 			f.Clusters[0].Record[0] = published.Chunk{
-				Codes: []published.Item{1}, Sub: []published.SubRecord{{Items: []published.Item{1}, Count: 2}}, Empty: 1,
+				Codes: []published.Item{1}, Sub: []published.SubRecord{{Items: []published.Item{1}, Count: 2}},
+				Empty: 1,
 			}
 			f.Clusters[0].Items = nil
 			records[0], records[1], records[2] = []string{"b", "e"}, []string{"b"}, []string{"e"}
 			f.Shared[0].Sub[0].Count, f.Shared[0].Empty = 3, 2
 		}, verify.EmptyRecords},
-		"no item chunk, and a pair whose k records would leave one empty": {func(f *published.Form, records texts) {
+		"no item chunk, and a pair whose k records would leave one empty": {func(f *published.Form,
+			records texts,
+		) {
 			f.Clusters[0].Record = []published.Chunk{
-				{Codes: []published.Item{0}, Sub: []published.SubRecord{{Items: []published.Item{0}, Count: 2}}, Empty: 1},
-				{Codes: []published.Item{1}, Sub: []published.SubRecord{{Items: []published.Item{1}, Count: 2}}, Empty: 1},
+				{
+					Codes: []published.Item{0}, Sub: []published.SubRecord{{Items: []published.Item{0}, Count: 2}},
+					Empty: 1,
+				},
+				{
+					Codes: []published.Item{1}, Sub: []published.SubRecord{{Items: []published.Item{1}, Count: 2}},
+					Empty: 1,
+				},
 			}
 			f.Clusters[0].Items = nil
 			records[0], records[1], records[2] = []string{"a", "b", "e"}, []string{"a"}, []string{"b"}
@@ -129,7 +144,9 @@ func TestABrokenFormIsFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(report.Violations, func(v verify.Violation) bool { return v.Rule == c.want }) {
+			if !slices.ContainsFunc(report.Violations, func(v verify.Violation) bool {
+				return v.Rule == c.want
+			}) {
 				t.Errorf("found %v, want %q", report.Violations, c.want)
 			}
 			var broken *verify.Error

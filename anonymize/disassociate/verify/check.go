@@ -27,7 +27,9 @@ type Records interface {
 // Cost: linear in the records and chunks; within a chunk in the sets of m
 // codes that occur fewer than k times with the other codes of a sub-record,
 // which is where a violation could be.
-func Check(ctx context.Context, form *published.Form, records Records, clusterOf []int32) (*Report, error) {
+func Check(
+	ctx context.Context, form *published.Form, records Records, clusterOf []int32,
+) (*Report, error) {
 	if err := form.Check(); err != nil {
 		return nil, err
 	}
@@ -42,7 +44,10 @@ func Check(ctx context.Context, form *published.Form, records Records, clusterOf
 			c.sharedOf[p] = append(c.sharedOf[p], int32(i))
 		}
 	}
-	report := &Report{Records: records.Len(), Clusters: len(form.Clusters), SharedChunks: len(form.Shared)}
+	report := &Report{
+		Records: records.Len(), Clusters: len(form.Clusters),
+		SharedChunks: len(form.Shared),
+	}
 	for p := range form.Clusters {
 		report.RecordChunks += len(form.Clusters[p].Record)
 	}
@@ -170,7 +175,9 @@ func (c *checker) gatherShared(workers []*worker) {
 
 // inParallel calls check for 0 to n-1, each worker for a range of them, and
 // returns the workers in the order of their ranges.
-func (c *checker) inParallel(ctx context.Context, n int, check func(*worker, int)) ([]*worker, error) {
+func (c *checker) inParallel(
+	ctx context.Context, n int, check func(*worker, int),
+) ([]*worker, error) {
 	workers := make([]*worker, min(runtime.GOMAXPROCS(0), n))
 	var wait sync.WaitGroup
 	for i := range workers {

@@ -36,7 +36,10 @@ type worker struct {
 }
 
 func newWorker(c *checker) *worker {
-	w := &worker{checker: c, place: make([]int32, len(c.form.Codes)), held: make([]int, len(c.form.Codes))}
+	w := &worker{
+		checker: c, place: make([]int32, len(c.form.Codes)),
+		held: make([]int, len(c.form.Codes)),
+	}
 	for i := range w.place {
 		w.place[i] = nowhere
 	}

@@ -21,7 +21,9 @@ func soak(trials int) int {
 }
 
 // randomData makes a few records over a few codes. mayBeEmpty says that some have none.
-func randomData(t testing.TB, rng *rand.Rand, records, codes int, mayBeEmpty bool) *disassociate.Dataset {
+func randomData(
+	t testing.TB, rng *rand.Rand, records, codes int, mayBeEmpty bool,
+) *disassociate.Dataset {
 	t.Helper()
 	b := disassociate.Builder{MayBeEmpty: mayBeEmpty}
 	for range records {
@@ -193,13 +195,17 @@ func randomForm(d *disassociate.Dataset, rng *rand.Rand) (*published.Form, []int
 		}
 		for _, codes := range chunks {
 			if len(codes) > 0 {
-				f.Clusters[p].Record = append(f.Clusters[p].Record, chunkOf(d, clusterOf, []int32{int32(p)}, codes))
+				f.Clusters[p].Record = append(f.Clusters[p].Record,
+					chunkOf(d, clusterOf, []int32{int32(p)}, codes))
 			}
 		}
 	}
 	for part := range slices.Chunk(together, 2) {
 		scope := []int32{0, 1}
-		f.Shared = append(f.Shared, published.SharedChunk{Scope: scope, Chunk: chunkOf(d, clusterOf, scope, part)})
+		f.Shared = append(f.Shared, published.SharedChunk{
+			Scope: scope,
+			Chunk: chunkOf(d, clusterOf, scope, part),
+		})
 	}
 	return f, clusterOf
 }
@@ -215,7 +221,9 @@ func support(d *disassociate.Dataset, clusterOf, scope []int32, it published.Ite
 }
 
 // chunkOf projects the records of clusters on codes.
-func chunkOf(d *disassociate.Dataset, clusterOf, scope []int32, codes []published.Item) published.Chunk {
+func chunkOf(
+	d *disassociate.Dataset, clusterOf, scope []int32, codes []published.Item,
+) published.Chunk {
 	c := published.Chunk{Codes: codes}
 	var rows [][]published.Item
 	for r := range d.Len() {

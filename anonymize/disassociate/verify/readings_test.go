@@ -42,7 +42,9 @@ func (r *readings) allow(p int, set []published.Item) bool {
 	r.open = make([][]int, r.begin[len(r.form.Clusters)])
 	var relevant, rest []dealt
 	sort := func(d dealt) {
-		if slices.ContainsFunc(d.chunk.Codes, func(it published.Item) bool { return slices.Contains(r.want, it) }) {
+		if slices.ContainsFunc(d.chunk.Codes, func(it published.Item) bool {
+			return slices.Contains(r.want, it)
+		}) {
 			relevant = append(relevant, d)
 		} else {
 			rest = append(rest, d)
@@ -98,7 +100,9 @@ func (r *readings) deal(chunks []dealt, seen []published.Item) bool {
 }
 
 // place gives the remaining sub-records of a chunk to its records from at on.
-func (r *readings) place(d dealt, counts []int, at int, chunks []dealt, seen []published.Item) bool {
+func (r *readings) place(
+	d dealt, counts []int, at int, chunks []dealt, seen []published.Item,
+) bool {
 	if at == len(d.records) {
 		return r.deal(chunks, seen)
 	}

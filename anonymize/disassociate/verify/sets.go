@@ -87,7 +87,9 @@ func (s *setCheck) extend(set narrower, codes []narrower, left int) bool {
 	slices.SortFunc(next, func(a, b narrower) int {
 		return cmp.Or(cmp.Compare(a.size, b.size), slices.Compare(a.holders, b.holders))
 	})
-	next = slices.CompactFunc(next, func(a, b narrower) bool { return slices.Equal(a.holders, b.holders) })
+	next = slices.CompactFunc(next, func(a, b narrower) bool {
+		return slices.Equal(a.holders, b.holders)
+	})
 	for i := range next {
 		kept := set.size
 		for _, n := range next[i:min(i+left, len(next))] {

@@ -33,7 +33,9 @@ func TestRareSetsAreThoseOfTheDefinition(t *testing.T) {
 		k, m := 2+rng.IntN(records/3+1), 1+rng.IntN(5)
 		chunk := published.Chunk{}
 		for it := range codesInChunk {
-			if slices.ContainsFunc(rows, func(row []published.Item) bool { return slices.Contains(row, published.Item(it)) }) {
+			if slices.ContainsFunc(rows, func(row []published.Item) bool {
+				return slices.Contains(row, published.Item(it))
+			}) {
 				chunk.Codes = append(chunk.Codes, published.Item(it))
 			}
 		}
@@ -57,11 +59,16 @@ func TestRareSetsAreThoseOfTheDefinition(t *testing.T) {
 		}
 		rare := false
 		for _, row := range rows {
-			rare = rare || !everySet(row, nil, m, func(set []published.Item) bool { return count(rows, set) >= k })
+			rare = rare || !everySet(row, nil, m, func(set []published.Item) bool {
+				return count(rows, set) >= k
+			})
 		}
-		found := slices.ContainsFunc(report.Violations, func(v verify.Violation) bool { return v.Rule == verify.RareSet })
+		found := slices.ContainsFunc(report.Violations, func(v verify.Violation) bool {
+			return v.Rule == verify.RareSet
+		})
 		if found != rare {
-			t.Fatalf("k=%d m=%d, %d records: found a rare set %t, there is one %t", k, m, records, found, rare)
+			t.Fatalf("k=%d m=%d, %d records: found a rare set %t, there is one %t", k, m, records,
+				found, rare)
 		}
 		if !rare {
 			clean++

@@ -43,13 +43,16 @@ func ParseVerifier(text string) (Verifier, error) {
 	stored, server, _ := strings.Cut(keys, ":")
 	v := Verifier{salt: salt}
 	var err error
-	if v.iterations, err = strconv.Atoi(iterations); err != nil || scheme != Mechanism || v.iterations < 1 {
+	if v.iterations, err = strconv.Atoi(iterations); err != nil || scheme != Mechanism ||
+		v.iterations < 1 {
 		return Verifier{}, errors.New("not a SCRAM-SHA-256 verifier")
 	}
-	if v.storedKey, err = base64.StdEncoding.DecodeString(stored); err != nil || len(v.storedKey) != sha256.Size {
+	if v.storedKey, err = base64.StdEncoding.DecodeString(stored); err != nil ||
+		len(v.storedKey) != sha256.Size {
 		return Verifier{}, errors.New("malformed stored key")
 	}
-	if v.serverKey, err = base64.StdEncoding.DecodeString(server); err != nil || len(v.serverKey) != sha256.Size {
+	if v.serverKey, err = base64.StdEncoding.DecodeString(server); err != nil ||
+		len(v.serverKey) != sha256.Size {
 		return Verifier{}, errors.New("malformed server key")
 	}
 	return v, nil
@@ -60,7 +63,8 @@ func MockVerifier(secret []byte, principal string) Verifier {
 	salt := mac(secret, principal)[:16]
 	return Verifier{
 		iterations: 4096, salt: base64.StdEncoding.EncodeToString(salt),
-		storedKey: mac(secret, "stored "+principal), serverKey: mac(secret, "server "+principal), mock: true,
+		storedKey: mac(secret, "stored "+principal), serverKey: mac(secret, "server "+principal),
+		mock: true,
 	}
 }
 
@@ -100,7 +104,8 @@ func (v Verifier) Begin(clientFirst string, plus bool, binding []byte) (*Exchang
 		header = "p=tls-server-end-point,,"
 	case strings.HasPrefix(clientFirst, "y,,"):
 		if binding != nil { // somebody took the offer out
-			return nil, "", sqlstate.New(sqlstate.InvalidAuthorization, "the offer of channel binding was removed on its way")
+			return nil, "", sqlstate.New(sqlstate.InvalidAuthorization,
+				"the offer of channel binding was removed on its way")
 		}
 		header = "y,,"
 	}
@@ -128,7 +133,8 @@ func (e *Exchange) Finish(clientFinal string) (*Keys, string, error) {
 		return nil, "", malformedSCRAM()
 	}
 	proof, err := base64.StdEncoding.DecodeString(proofText)
-	if err != nil || len(proof) != sha256.Size || unproven != "c="+base64.StdEncoding.EncodeToString([]byte(e.header))+",r="+e.nonce {
+	if err != nil || len(proof) != sha256.Size ||
+		unproven != "c="+base64.StdEncoding.EncodeToString([]byte(e.header))+",r="+e.nonce {
 		return nil, "", malformedSCRAM()
 	}
 	message := e.clientFirst + "," + e.serverFirst + "," + unproven
@@ -165,7 +171,8 @@ func (c *Client) Initial() string { return "n,," + c.first }
 func (c *Client) Prove(serverFirst string) (string, error) {
 	fields := strings.SplitN(serverFirst, ",", 3)
 	v := c.keys.verifier
-	if len(fields) != 3 || !strings.HasPrefix(fields[0], "r="+c.nonce) || len(fields[0]) <= len(c.nonce)+2 {
+	if len(fields) != 3 || !strings.HasPrefix(fields[0], "r="+c.nonce) ||
+		len(fields[0]) <= len(c.nonce)+2 {
 		return "", errors.New("malformed challenge")
 	}
 	if fields[1] != "s="+v.salt || fields[2] != "i="+strconv.Itoa(v.iterations) {

@@ -20,7 +20,8 @@ func storedFor(t *testing.T, password string) (stored string, clientKey []byte) 
 	clientKey = mac(salted, "Client Key")
 	storedKey := sha256.Sum256(clientKey)
 	encode := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("SCRAM-SHA-256$4096:%s$%s:%s", encode(salt), encode(storedKey[:]), encode(mac(salted, "Server Key"))), clientKey
+	return fmt.Sprintf("SCRAM-SHA-256$4096:%s$%s:%s", encode(salt), encode(storedKey[:]),
+		encode(mac(salted, "Server Key"))), clientKey
 }
 
 func TestKeysTakenFromAClientsProofLogInElsewhere(t *testing.T) {
@@ -79,7 +80,9 @@ func TestWrongProofsAreRefused(t *testing.T) {
 	}{
 		{"another password", v, &Keys{wrong, v}, nil},
 		{"a role that does not exist", mock, &Keys{wrong, mock}, nil},
-		{"a changed nonce", v, &Keys{wrong, v}, func(s string) string { return "c=biws,r=other" + s[8:] }},
+		{"a changed nonce", v, &Keys{wrong, v}, func(s string) string {
+			return "c=biws,r=other" + s[8:]
+		}},
 		{"no proof", v, &Keys{wrong, v}, func(string) string { return "c=biws" }},
 		{"nothing", v, &Keys{wrong, v}, func(string) string { return "" }},
 	}
@@ -105,7 +108,10 @@ func TestWrongProofsAreRefused(t *testing.T) {
 }
 
 func TestVerifiersOfOtherKindsAreNotUsed(t *testing.T) {
-	for _, text := range []string{"", "md5abcdef", "SCRAM-SHA-256$0:c2FsdA==$a:b", "SCRAM-SHA-256$4096:c2FsdA==$YQ==:YQ==", "SCRAM-SHA-256$"} {
+	for _, text := range []string{
+		"", "md5abcdef", "SCRAM-SHA-256$0:c2FsdA==$a:b",
+		"SCRAM-SHA-256$4096:c2FsdA==$YQ==:YQ==", "SCRAM-SHA-256$",
+	} {
 		if _, err := ParseVerifier(text); err == nil {
 			t.Errorf("%q was taken for a verifier", text)
 		}

@@ -32,7 +32,8 @@ func (p *Section) Printf(format string, args ...any) { fmt.Fprintf(&p.text, form
 
 // Table writes a table; all columns but the first are numbers.
 func (p *Section) Table(head []string, rows [][]string) {
-	p.Printf("\n| %s |\n|%s|\n", strings.Join(head, " | "), "---|"+strings.Repeat("---:|", len(head)-2)+"---:")
+	p.Printf("\n| %s |\n|%s|\n", strings.Join(head, " | "),
+		"---|"+strings.Repeat("---:|", len(head)-2)+"---:")
 	for _, row := range rows {
 		p.Printf("| %s |\n", strings.Join(row, " | "))
 	}

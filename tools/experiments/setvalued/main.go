@@ -24,7 +24,8 @@ import (
 func main() {
 	data := flag.String("data", "", "folder of the reference data")
 	docs := flag.String("docs", "docs", "folder to write to")
-	machine := flag.String("machine", "an unnamed machine", "what the times were taken on, for the page")
+	machine := flag.String("machine", "an unnamed machine",
+		"what the times were taken on, for the page")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -64,10 +65,12 @@ type experiments struct {
 func load(ctx context.Context, data string) (*experiments, error) {
 	e := &experiments{ctx: ctx}
 	var err error
-	if e.nhds, err = setdata.Load(filepath.Join(data, "setvalued", "nhds2010-631.txt.gz")); err != nil {
+	if e.nhds, err = setdata.Load(filepath.Join(data, "setvalued",
+		"nhds2010-631.txt.gz")); err != nil {
 		return nil, err
 	}
-	if e.bms, err = setdata.Load(filepath.Join(data, "setvalued", "bms-webview-1.txt.gz")); err != nil {
+	if e.bms, err = setdata.Load(filepath.Join(data, "setvalued",
+		"bms-webview-1.txt.gz")); err != nil {
 		return nil, err
 	}
 	file, err := os.Open(filepath.Join(data, "icd9", "icd9cm-hierarchy.csv"))

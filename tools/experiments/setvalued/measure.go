@@ -27,7 +27,9 @@ type answers struct {
 }
 
 // disassociated publishes a data set. The verifier has accepted it.
-func (e *experiments) disassociated(d *disassociate.Dataset, cfg disassociate.Config) (*answers, error) {
+func (e *experiments) disassociated(
+	d *disassociate.Dataset, cfg disassociate.Config,
+) (*answers, error) {
 	res, err := disassociate.Disassociate(e.ctx, d, cfg, rand.New(rand.NewPCG(seed, seed)), nil)
 	if err != nil {
 		return nil, fmt.Errorf("k=%d m=%d %s: %w", cfg.K, cfg.M, cfg.Refine, err)
@@ -41,7 +43,9 @@ func (e *experiments) disassociated(d *disassociate.Dataset, cfg disassociate.Co
 }
 
 // generalized publishes NHDS with CBA.
-func (e *experiments) generalized(k, m int, constraints []disassociate.Constraint) (*answers, error) {
+func (e *experiments) generalized(
+	k, m int, constraints []disassociate.Constraint,
+) (*answers, error) {
 	r, err := cba.Anonymize(e.ctx, e.nhds, k, m, constraints, e.icd)
 	if err != nil {
 		return nil, err
@@ -72,7 +76,9 @@ func (e *experiments) allWays(k, m int, constraints []disassociate.Constraint) (
 }
 
 // workload mines the sets of codes that a share of the records holds.
-func (e *experiments) workload(d *disassociate.Dataset, h utility.Holders, share float64) ([]utility.Frequent, error) {
+func (e *experiments) workload(
+	d *disassociate.Dataset, h utility.Holders, share float64,
+) ([]utility.Frequent, error) {
 	least := int(math.Ceil(share * float64(d.Len())))
 	sets, _, err := utility.FrequentSets(e.ctx, h, least, len(d.Codes()), math.MaxInt)
 	return sets, err

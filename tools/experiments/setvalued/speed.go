@@ -20,7 +20,8 @@ const runs = 9
 // speed measures time and memory, from the data set in memory to the verified
 // form.
 func (e *experiments) speed(p *page.Section) error {
-	p.Printf("### Speed\n\nMedian of %d runs on %s, %d processors, %s, from the data set in memory to the verified form; k = 5, m = 2, no constraints.\n",
+	p.Printf("### Speed\n\nMedian of %d runs on %s, %d processors, %s, from the data set in memory "+
+		"to the verified form; k = 5, m = 2, no constraints.\n",
 		runs, e.machine, runtime.GOMAXPROCS(0), runtime.Version())
 	sizes := []int{5000, 10_000, 25_000, 40_000, e.nhds.Len()}
 	lines := make([]svgplot.Line, len(refinements))
@@ -46,9 +47,11 @@ func (e *experiments) speed(p *page.Section) error {
 		growth = append(growth, fmt.Sprintf("%.2f", slope(l.Points)))
 	}
 	p.Table([]string{"records", "none", "joint", "scoped"}, append(rows, growth))
-	p.Printf("The exponent is the slope of log(time) over log(records): 1 is linear, 2 quadratic. Aimed at: 0.2 s for 25,000 records and 0.6 s for 58,302, scoped, below 2.\n\n")
+	p.Printf("The exponent is the slope of log(time) over log(records): 1 is linear, 2 quadratic. " +
+		"Aimed at: 0.2 s for 25,000 records and 0.6 s for 58,302, scoped, below 2.\n\n")
 	if err := p.Plot("setvalued-time", &svgplot.Chart{
-		Title: "Time against records (k = 5, m = 2)", X: "records (logarithmic)", Y: "seconds (logarithmic)",
+		Title: "Time against records (k = 5, m = 2)", X: "records (logarithmic)",
+		Y:    "seconds (logarithmic)",
 		LogX: true, LogY: true, Lines: lines,
 	}); err != nil {
 		return err
@@ -67,7 +70,8 @@ func (e *experiments) speed(p *page.Section) error {
 			refine.String(), fmt.Sprintf("%.2f s", median.Seconds()), fmt.Sprintf("%d MB", peak>>20),
 		})
 	}
-	p.Printf("150,000 synthetic records with %d distinct codes, %.1f a record on average. Memory is the largest heap seen during a run, data set included.\n",
+	p.Printf("150,000 synthetic records with %d distinct codes, %.1f a record on average. Memory is "+
+		"the largest heap seen during a run, data set included.\n",
 		len(large.Codes()), float64(large.Occurrences())/float64(large.Len()))
 	p.Table([]string{"refinement", "time", "memory"}, rows)
 	return nil
@@ -75,7 +79,9 @@ func (e *experiments) speed(p *page.Section) error {
 
 // time is the median time of a run, and the largest heap seen at its progress
 // reports.
-func (e *experiments) time(d *disassociate.Dataset, refine disassociate.Refinement) (time.Duration, uint64, error) {
+func (e *experiments) time(
+	d *disassociate.Dataset, refine disassociate.Refinement,
+) (time.Duration, uint64, error) {
 	cfg := disassociate.Default(5, 2)
 	cfg.Refine = refine
 	var peak uint64
@@ -89,14 +95,16 @@ func (e *experiments) time(d *disassociate.Dataset, refine disassociate.Refineme
 		runtime.ReadMemStats(&m)
 		peak = max(peak, m.HeapInuse)
 	}
-	if _, err := disassociate.Disassociate(e.ctx, d, cfg, rand.New(rand.NewPCG(seed, seed)), watch); err != nil {
+	if _, err := disassociate.Disassociate(e.ctx, d, cfg, rand.New(rand.NewPCG(seed, seed)),
+		watch); err != nil {
 		return 0, 0, err
 	}
 	var times []time.Duration
 	for range runs {
 		runtime.GC()
 		begin := time.Now()
-		if _, err := disassociate.Disassociate(e.ctx, d, cfg, rand.New(rand.NewPCG(seed, seed)), nil); err != nil {
+		if _, err := disassociate.Disassociate(e.ctx, d, cfg, rand.New(rand.NewPCG(seed, seed)),
+			nil); err != nil {
 			return 0, 0, err
 		}
 		times = append(times, time.Since(begin))

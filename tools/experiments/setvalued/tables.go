@@ -38,7 +38,8 @@ and with CBA ([Loukides2010]), run on the same data.
 - Suppressed: occurrences of codes that CBA removed, of %d. Disassociation
   suppresses nothing.
 
-`, e.nhds.Len(), len(e.nhds.Codes()), float64(e.nhds.Occurrences())/float64(e.nhds.Len()), len(sets), e.nhds.Occurrences())
+`, e.nhds.Len(), len(e.nhds.Codes()), float64(e.nhds.Occurrences())/float64(e.nhds.Len()),
+		len(sets), e.nhds.Occurrences())
 	return nil
 }
 
@@ -86,9 +87,12 @@ func (e *experiments) byK(p *page.Section) error {
 		}
 		p.Table(append(head, within...), rows)
 		if m == 2 {
-			p.Printf("Aimed at for k = 5: ARE at most 0.05 joint and 0.012 scoped, within 5 %% at least 96 %% scoped.\n\n")
+			p.Printf("Aimed at for k = 5: ARE at most 0.05 joint and 0.012 scoped, within 5 %% at least " +
+				"96 %% scoped.\n\n")
 		} else {
-			p.Printf("Clusters are small and have few frequent codes (2 to 3), so that sets of more than two codes rarely decide: to four digits the figures are those of m = 2. CBA is left out, as it would hold all sets of five codes in memory.\n\n")
+			p.Printf("Clusters are small and have few frequent codes (2 to 3), so that sets of more than " +
+				"two codes rarely decide: to four digits the figures are those of m = 2. CBA is left out, as " +
+				"it would hold all sets of five codes in memory.\n\n")
 		}
 		chart := &svgplot.Chart{
 			Title: fmt.Sprintf("ARE against k (level 1, m = %d)", m),
@@ -110,17 +114,26 @@ type policy struct {
 func (e *experiments) policies() ([]policy, error) {
 	var list []policy
 	for level := 1; level <= e.icd.Levels(); level++ {
-		list = append(list, policy{fmt.Sprintf("level %d", level), utility.LevelPolicy(e.nhds, e.icd, level)})
+		list = append(list, policy{
+			fmt.Sprintf("level %d", level),
+			utility.LevelPolicy(e.nhds, e.icd, level),
+		})
 	}
 	for _, size := range []int{5, 10, 25, 50} {
-		list = append(list, policy{fmt.Sprintf("similar, %d codes", size), utility.SimilarityPolicy(e.nhds, e.icd, size)})
+		list = append(list, policy{
+			fmt.Sprintf("similar, %d codes", size),
+			utility.SimilarityPolicy(e.nhds, e.icd, size),
+		})
 	}
 	for _, share := range []float64{0.0125, 0.025, 0.05} {
 		sets, err := e.workload(e.nhds, e.holders, share)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, policy{fmt.Sprintf("frequent, %.4g %%", 100*share), utility.FrequencyPolicy(e.nhds, sets)})
+		list = append(list, policy{
+			fmt.Sprintf("frequent, %.4g %%", 100*share),
+			utility.FrequencyPolicy(e.nhds, sets),
+		})
 	}
 	return list, nil
 }
@@ -141,14 +154,16 @@ func (e *experiments) byPolicy(p *page.Section) error {
 		}
 		head = append(head, fmt.Sprintf("%.4g %%", 100*share))
 	}
-	p.Printf("### Policies and workloads, k = 5, m = 2\n\nARE as none / joint / scoped / CBA, by the least support of the sets of the workload (")
+	p.Printf("### Policies and workloads, k = 5, m = 2\n\nARE as none / joint / scoped / CBA, by " +
+		"the least support of the sets of the workload (")
 	for i := range workloads {
 		if i > 0 {
 			p.Printf(", ")
 		}
 		p.Printf("%d", len(workloads[i]))
 	}
-	p.Printf(" sets). The last columns are the share of constraints within 5 %% and the occurrences that CBA suppressed.\n")
+	p.Printf(" sets). The last columns are the share of constraints within 5 %% and the occurrences " +
+		"that CBA suppressed.\n")
 	var rows [][]string
 	lines := make([]svgplot.Line, len(ways))
 	worse := 0
@@ -182,15 +197,18 @@ func (e *experiments) byPolicy(p *page.Section) error {
 			if j > 0 {
 				cell += " / "
 			}
-			cell += fmt.Sprintf("%.0f", 100*utility.ShareWithin(utility.MatchConstraints(policy.constraints, e.nhds, a.countAny), 5))
+			cell += fmt.Sprintf("%.0f", 100*utility.ShareWithin(utility.MatchConstraints(policy.constraints,
+				e.nhds, a.countAny), 5))
 		}
 		rows = append(rows, append(row, cell, fmt.Sprint(all[3].lost.Occurrences)))
 	}
 	p.Table(append(head, "within 5 %", "suppressed"), rows)
-	p.Printf("Cases in which a way of disassociation is no better than CBA: %d of %d.\n\n", worse, 3*len(list)*len(thresholds))
+	p.Printf("Cases in which a way of disassociation is no better than CBA: %d of %d.\n\n", worse,
+		3*len(list)*len(thresholds))
 	return p.Plot("setvalued-are-threshold", &svgplot.Chart{
 		Title: "ARE against the workload (level 1, k = 5, m = 2)",
-		X:     "least support of a set, % of the records", Y: "ARE (logarithmic)", LogY: true, Lines: lines,
+		X:     "least support of a set, % of the records", Y: "ARE (logarithmic)", LogY: true,
+		Lines: lines,
 	})
 }
 
@@ -201,7 +219,9 @@ func (e *experiments) byCluster(p *page.Section) error {
 		return err
 	}
 	p.Printf("### Size of clusters and what chunks give away, k = 5, m = 2, level 1, scoped\n\n")
-	p.Printf("A covered code never occurs in its chunk without some other code, which whoever has it has for certain; a certain code is in all records of its cluster. k^m-anonymity promises nothing here.\n")
+	p.Printf("A covered code never occurs in its chunk without some other code, which whoever has " +
+		"it has for certain; a certain code is in all records of its cluster. k^m-anonymity promises " +
+		"nothing here.\n")
 	var rows [][]string
 	for _, limit := range []int{10, 15, 20, 30, 50} {
 		cfg := disassociate.Default(5, 2)
@@ -218,7 +238,10 @@ func (e *experiments) byCluster(p *page.Section) error {
 			fmt.Sprint(c.CoveredPlacements), fmt.Sprint(c.CertainPlacements),
 		})
 	}
-	p.Table([]string{"clusters below", "clusters", "ARE", "codes with exact counts", "codes in chunks", "covered", "certain"}, rows)
+	p.Table([]string{
+		"clusters below", "clusters", "ARE", "codes with exact counts", "codes in chunks",
+		"covered", "certain",
+	}, rows)
 	return nil
 }
 
@@ -230,7 +253,8 @@ func (e *experiments) secondDataSet(p *page.Section) error {
 	if err != nil {
 		return err
 	}
-	p.Printf("### bms-webview-1 (%d sessions, %d products), no constraints\n\nARE over %d sets of at least %.4g %% of the sessions; the last column is from ten reconstructed data sets.\n",
+	p.Printf("### bms-webview-1 (%d sessions, %d products), no constraints\n\nARE over %d sets of "+
+		"at least %.4g %% of the sessions; the last column is from ten reconstructed data sets.\n",
 		e.bms.Len(), len(e.bms.Codes()), len(sets), 100*share)
 	var rows [][]string
 	for _, m := range []int{2, 5} {

@@ -65,7 +65,11 @@ func run(ctx context.Context, data, docs string) error {
 	p.Printf("%s", introduction)
 	var rows [][]string
 	lines := []svgplot.Line{
-		{Name: "cells, staged"}, {Name: "cells, at once"}, {Name: "full, staged"}, {Name: "full, at once"}, {Name: "local"},
+		{Name: "cells, staged"},
+		{Name: "cells, at once"},
+		{Name: "full, staged"},
+		{Name: "full, at once"},
+		{Name: "local"},
 	}
 	means := make([]float64, len(lines))
 	const least, most = 2, 15
@@ -87,13 +91,19 @@ func run(ctx context.Context, data, docs string) error {
 		mean = append(mean, fmt.Sprintf("%.2f", m))
 	}
 	rows = append(rows, mean)
-	head := []string{"k", "cells, staged", "cells, at once", "full-domain, staged", "full-domain, at once", "local"}
+	head := []string{
+		"k", "cells, staged", "cells, at once", "full-domain, staged",
+		"full-domain, at once", "local",
+	}
 	p.Table(head, rows)
 	fmt.Println(head)
 	for _, row := range rows {
 		fmt.Println(row)
 	}
-	if err := p.Plot("staged", &svgplot.Chart{Title: "Modification rate on Demodata", X: "k", Y: "MR, %", Lines: lines}); err != nil {
+	if err := p.Plot("staged", &svgplot.Chart{
+		Title: "Modification rate on Demodata", X: "k",
+		Y: "MR, %", Lines: lines,
+	}); err != nil {
 		return err
 	}
 	return p.Write()

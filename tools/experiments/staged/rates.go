@@ -41,11 +41,13 @@ func measure(ctx context.Context, table *anonymize.Table, k int) (Rates, error) 
 	if err != nil {
 		return r, err
 	}
-	once, err := anonymize.NewPartition(table).AtLevels([]int{0, 1, 2}, []int{1, 1, 1}, []anonymize.Requirement{anonymize.BlockK{K: k}})
+	once, err := anonymize.NewPartition(table).
+		AtLevels([]int{0, 1, 2}, []int{1, 1, 1}, []anonymize.Requirement{anonymize.BlockK{K: k}})
 	if err != nil {
 		return r, err
 	}
-	r.FullStaged, r.FullAtOnce = staged.Stages[len(staged.Stages)-1].Local.Modified, once.Modified([]int{0, 1, 2})
+	r.FullStaged, r.FullAtOnce = staged.Stages[len(staged.Stages)-1].Local.Modified,
+		once.Modified([]int{0, 1, 2})
 	local, err := tailored(ctx, table, k, ecg.Local)
 	if err != nil {
 		return r, err
@@ -56,14 +58,18 @@ func measure(ctx context.Context, table *anonymize.Table, k int) (Rates, error) 
 
 // tailored has the tailor work on the three stages: age, then the region, then
 // the income.
-func tailored(ctx context.Context, table *anonymize.Table, k int, recoding string) (*ecg.Assessment, error) {
+func tailored(
+	ctx context.Context, table *anonymize.Table, k int, recoding string,
+) (*ecg.Assessment, error) {
 	var uses []ecg.Use
 	for i, name := range attributes {
 		uses = append(uses, ecg.Use{Place: ecg.Place(i), Table: "Demodata", Attribute: name})
 	}
 	chain := &ecg.Chain{
-		Present: anonymize.NewPartition(table), Requirements: []anonymize.Requirement{anonymize.BlockK{K: k}},
-		Gate: ecg.HighestRisk(k), Recodings: []string{recoding}, Loss: ecg.ModificationRate, Work: 1 << 40,
+		Present:      anonymize.NewPartition(table),
+		Requirements: []anonymize.Requirement{anonymize.BlockK{K: k}},
+		Gate:         ecg.HighestRisk(k), Recodings: []string{recoding}, Loss: ecg.ModificationRate,
+		Work: 1 << 40,
 	}
 	return ecg.Tailor(ctx, chain, ecg.Compose([]string{"Demodata"}, uses, "")[0], chain.Gate, 0)
 }

@@ -46,17 +46,23 @@ func TestRatesAreThoseOfTheReconstruction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !near(r.CellStaged, expected.ModelB.Rule.HT[k], 0.0001) || !near(r.CellAtOnce, expected.ModelB.Rule.All[k], 0.0001) {
-			t.Errorf("k = %d, cells: %.4f and %.4f, want %.4f and %.4f %%", k, 100*r.CellStaged, 100*r.CellAtOnce,
+		if !near(r.CellStaged, expected.ModelB.Rule.HT[k], 0.0001) ||
+			!near(r.CellAtOnce, expected.ModelB.Rule.All[k], 0.0001) {
+			t.Errorf("k = %d, cells: %.4f and %.4f, want %.4f and %.4f %%", k, 100*r.CellStaged,
+				100*r.CellAtOnce,
 				expected.ModelB.Rule.HT[k], expected.ModelB.Rule.All[k])
 		}
-		if !near(r.FullStaged, expected.ModelA.MR.Fewest[k], 0.01) || !near(r.FullAtOnce, expected.ModelA.MR.All[k], 0.01) {
-			t.Errorf("k = %d, full-domain: %.2f and %.2f, want %.2f and %.2f %%", k, 100*r.FullStaged, 100*r.FullAtOnce,
+		if !near(r.FullStaged, expected.ModelA.MR.Fewest[k], 0.01) ||
+			!near(r.FullAtOnce, expected.ModelA.MR.All[k], 0.01) {
+			t.Errorf("k = %d, full-domain: %.2f and %.2f, want %.2f and %.2f %%", k, 100*r.FullStaged,
+				100*r.FullAtOnce,
 				expected.ModelA.MR.Fewest[k], expected.ModelA.MR.All[k])
 		}
 		staged, once = staged+r.CellStaged/14, once+r.CellAtOnce/14
 	}
-	if !near(staged, expected.ModelB.Rule.MeanHT, 0.0001) || !near(once, expected.ModelB.Rule.MeanOnce, 0.0001) {
-		t.Errorf("means %.4f and %.4f, want %.4f and %.4f %%", 100*staged, 100*once, expected.ModelB.Rule.MeanHT, expected.ModelB.Rule.MeanOnce)
+	if !near(staged, expected.ModelB.Rule.MeanHT, 0.0001) ||
+		!near(once, expected.ModelB.Rule.MeanOnce, 0.0001) {
+		t.Errorf("means %.4f and %.4f, want %.4f and %.4f %%", 100*staged, 100*once,
+			expected.ModelB.Rule.MeanHT, expected.ModelB.Rule.MeanOnce)
 	}
 }

@@ -49,7 +49,10 @@ func (c *column) position(value string) int {
 }
 
 func newDataset(name, title string, table *anonymize.Table, columns []column) *dataset {
-	d := &dataset{name: name, title: title, table: table, columns: columns, truth: make([][]int, len(columns))}
+	d := &dataset{
+		name: name, title: title, table: table, columns: columns,
+		truth: make([][]int, len(columns)),
+	}
 	for c := range columns {
 		for _, tuple := range table.TupleOfRow() {
 			d.truth[c] = append(d.truth[c], columns[c].span(anonymize.Node{Group: table.Leaf(c, tuple)})[0])
@@ -95,11 +98,17 @@ func demo() (*dataset, error) {
 		}
 		return anonymize.NewHierarchy(paths)
 	}
-	born, err := anonymize.Dates{Levels: []string{"month", "year", "decade"}, Lower: "1900-01-01", Upper: "2029-12-31"}.Build(values(0), false)
+	born, err := anonymize.Dates{
+		Levels: []string{"month", "year", "decade"}, Lower: "1900-01-01",
+		Upper: "2029-12-31",
+	}.Build(values(0), false)
 	if err != nil {
 		return nil, err
 	}
-	age, err := anonymize.Interval{Widths: []float64{5, 10, 20, 40}, Upper: 119, Integer: true}.Build(values(1), false)
+	age, err := anonymize.Interval{
+		Widths: []float64{5, 10, 20, 40}, Upper: 119,
+		Integer: true,
+	}.Build(values(1), false)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +124,13 @@ func demo() (*dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	columns := []column{{born, day, calendarYear}, {age, number, itself}, {Hierarchy: sex}, {Hierarchy: race}, {Hierarchy: zip}}
+	columns := []column{
+		{born, day, calendarYear},
+		{age, number, itself},
+		{Hierarchy: sex},
+		{Hierarchy: race},
+		{Hierarchy: zip},
+	}
 	var encoded []anonymize.Column
 	leaves := make([][]uint32, len(columns))
 	for c, name := range []string{"birth_date", "age", "sex", "race", "zip"} {

@@ -109,8 +109,10 @@ func report(ctx context.Context, p *page.Section, d *dataset) error {
 			if len(lines) <= i {
 				lines, head = append(lines, svgplot.Line{Name: r.name}), append(head, r.name)
 			}
-			lines[i].Points = append(lines[i].Points, [2]float64{float64(k), 100 * r.errors[mix].mean.middle})
-			row = append(row, fmt.Sprintf("%.1f / %.1f", 100*r.errors[mix].mean.middle, 100*r.errors[mix].ninety.middle))
+			lines[i].Points = append(lines[i].Points,
+				[2]float64{float64(k), 100 * r.errors[mix].mean.middle})
+			row = append(row, fmt.Sprintf("%.1f / %.1f", 100*r.errors[mix].mean.middle,
+				100*r.errors[mix].ninety.middle))
 		}
 		rows = append(rows, row)
 		if k == 5 {
@@ -123,7 +125,8 @@ func report(ctx context.Context, p *page.Section, d *dataset) error {
 		fmt.Println(row)
 	}
 	return p.Plot("values-"+d.name, &svgplot.Chart{
-		Title: "Relative error of counts of at least 50 people, " + d.title, X: "k", Y: "mean error, %", Lines: lines, LogY: true,
+		Title: "Relative error of counts of at least 50 people, " + d.title, X: "k", Y: "mean error, %",
+		Lines: lines, LogY: true,
 	})
 }
 

@@ -60,7 +60,9 @@ const mix = 2
 var kinds = []kind{
 	{"values", 400, 3, 1, false, fifty},
 	{"ranges", 400, 3, widest, false, fifty},
-	{"mix, ≥ 50", 1000, 4, widest, true, func(n, rows float64) bool { return fifty(n, rows) && selective(n, rows) }},
+	{"mix, ≥ 50", 1000, 4, widest, true, func(n, rows float64) bool {
+		return fifty(n, rows) && selective(n, rows)
+	}},
 	{"mix", 1000, 4, widest, true, selective},
 }
 

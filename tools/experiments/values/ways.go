@@ -18,7 +18,8 @@ const chances = 4
 
 // ways reads the releases of a table for k.
 func ways(ctx context.Context, d *dataset, k int) ([]way, *release, error) {
-	root, err := anonymize.Root(ctx, d.table, anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: k}}})
+	root, err := anonymize.Root(ctx, d.table,
+		anonymize.RootPlan{Requirements: []anonymize.Requirement{anonymize.BlockK{K: k}}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,7 +39,8 @@ func ways(ctx context.Context, d *dataset, k int) ([]way, *release, error) {
 		own.counts = append(own.counts, func(q query) float64 { return q.count(shuffled) })
 	}
 	one := func(name string, classes []class, part func(c int, span, bounds [2]int) float64) way {
-		return way{name, []func(query) float64{func(q query) float64 { return expected(classes, q, part) }}}
+		counted := func(q query) float64 { return expected(classes, q, part) }
+		return way{name, []func(query) float64{counted}}
 	}
 	even := func(_ int, span, bounds [2]int) float64 { return overlap(span, bounds) }
 	classes := r.classes()
@@ -120,7 +122,10 @@ func (r *release) drawn(k int, seed uint64) [][]int {
 		margins[c] = r.table.Margin(c, k, 0.5)
 	}
 	n := uint64(0)
-	drawn := r.sketch.DrawAll(margins, func() *rand.Rand { n++; return rand.New(rand.NewPCG(n, seed)) })
+	drawn := r.sketch.DrawAll(margins, func() *rand.Rand {
+		n++
+		return rand.New(rand.NewPCG(n, seed))
+	})
 	for c := range out {
 		values := drawn[c]
 		positions := make([]int, len(values.Texts))
@@ -149,7 +154,9 @@ func (r *release) shuffled(seed uint64) [][]int {
 	for c := range out {
 		out[c] = append(out[c], r.truth[c]...)
 		for _, m := range members {
-			random.Shuffle(len(m), func(i, j int) { out[c][m[i]], out[c][m[j]] = out[c][m[j]], out[c][m[i]] })
+			random.Shuffle(len(m), func(i, j int) {
+				out[c][m[i]], out[c][m[j]] = out[c][m[j]], out[c][m[i]]
+			})
 		}
 	}
 	return out

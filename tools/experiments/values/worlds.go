@@ -39,7 +39,9 @@ func (r *release) worlds(seed uint64) [][][]int {
 }
 
 // exchange hands over the leaves of a column, by row, in one world after the other.
-func (r *release) exchange(c int, members [][]int, random *rand.Rand, each func(world int, leaves []uint32)) {
+func (r *release) exchange(
+	c int, members [][]int, random *rand.Rand, each func(world int, leaves []uint32),
+) {
 	h := r.columns[c].Hierarchy
 	label := func(row int) anonymize.Node { return r.sketch.Labels[r.blockOf(row)][c] }
 	var leaves []uint32

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/hiatus-tailor/tailor/catalog"
+	"github.com/hiatus-tailor/tailor/internal/policyfile"
+)
+
+// jointly says what codes lose by being published together with quasi-identifiers of their
+// parent, if that is in the file.
+func (p *comparison) jointly(ctx context.Context, t *policyfile.Table, r *catalog.Relation) error {
+	if t.SetValued == nil || t.SetValued.Joint == nil {
+		return nil
+	}
+	codes, err := p.shaped(ctx, p.file, t, r)
+	if err != nil {
+		return err
+	}
+	codes.SetValued = &catalog.SetValued{
+		Column: t.SetValued.Column, M: t.SetValued.M, Constraints: t.SetValued.Constraints,
+		Joint: &catalog.Joint{Columns: t.SetValued.Joint.Columns, GroupSize: t.SetValued.Joint.GroupSize},
+	}
+	for i := range p.file.Tables {
+		of := &p.file.Tables[i]
+		if of.DataSet != nil {
+			continue
+		}
+		parent, err := findTable(ctx, p.tx, of)
+		if err != nil {
+			return err
+		}
+		var refers bool
+		err = p.tx.QueryRow(ctx,
+			`SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE contype = 'f' AND conrelid = $1
+				AND confrelid = $2)`,
+			r.OID, parent.OID).Scan(&refers)
+		if err != nil {
+			return err
+		}
+		if !refers || parent.OID == r.OID {
+			continue
+		}
+		shaped, err := p.shaped(ctx, p.file, of, parent)
+		if err != nil {
+			return err
+		}
+		lent := &catalog.Parent{
+			Schema: parent.Schema, Name: parent.Name, Subject: of.Subject,
+			InStep: true,
+		}
+		for _, c := range shaped.QuasiIdentifiers() {
+			if slices.Contains(t.SetValued.Joint.Columns, c.Name) {
+				lent.Columns = append(lent.Columns, *c)
+			}
+		}
+		if len(lent.Columns) < len(t.SetValued.Joint.Columns) {
+			continue
+		}
+		codes.Borrow(lent, of.K)
+		f, err := catalog.NewJointForecast(ctx, p.tx, codes)
+		if err != nil || f == nil {
+			return err
+		}
+		p.line("  published with %s of %s, in groups of %d: how many of %d subjects have two codes is "+
+			"off by %.1f %%, by %.1f %% without",
+			strings.Join(t.SetValued.Joint.Columns, ", "), of.Name, f.GroupSize, f.Subjects, 100*f.Joint,
+			100*f.Alone)
+		p.line("  (median of %d pairs of codes that %d subjects or more have)", f.Pairs,
+			catalog.LeastPair)
+		return nil
+	}
+	return nil
+}
+
+// forecast asks the engine about the policy of a table.
+func (p *comparison) forecast(
+	ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation,
+) (*catalog.Forecast, error) {
+	relation, err := p.shaped(ctx, f, t, r)
+	if err != nil {
+		return nil, err
+	}
+	return catalog.NewForecast(ctx, p.tx, relation)
+}
