@@ -6,22 +6,29 @@
 -- must do. It is asked where pg_backend_pid can be: never in a parallel worker, to which
 -- PostgreSQL since version 17 would give whatever is marked as safe there.
 CREATE OR REPLACE FUNCTION tailor.session() RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS $$
 BEGIN
-    RETURN (SELECT concat(pg_backend_pid(), ' ', encode(timestamptz_send(a.backend_start), 'hex')) FROM pg_stat_get_activity(pg_backend_pid()) a);
+    RETURN (SELECT concat(pg_backend_pid(), ' ', encode(timestamptz_send(a.backend_start), 'hex'))
+            FROM pg_stat_get_activity(pg_backend_pid()) a);
 END $$;
-COMMENT ON FUNCTION tailor.session IS 'number and start of the session''s process: what tickets are bound to';
+COMMENT ON FUNCTION tailor.session
+    IS 'number and start of the session''s process: what tickets are bound to';
 
 -- What tells whether a standby has what a proxy has read at the primary: a position in the
 -- write-ahead log says that on one timeline only, and the row is of the one that the primary
 -- wrote when it was last accepted.
 CREATE OR REPLACE FUNCTION tailor.replayed() RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS $$
 BEGIN
-    RETURN (SELECT concat_ws(' ', pg_last_wal_replay_lsn() - '0/0', (SELECT i.timeline FROM tailor.installation i))
+    RETURN (SELECT concat_ws(' ', pg_last_wal_replay_lsn() - '0/0', (SELECT i.timeline
+            FROM tailor.installation i))
             WHERE pg_is_in_recovery());
 END $$;
-COMMENT ON FUNCTION tailor.replayed IS 'how many bytes of the write-ahead log a standby has replayed, and the timeline of the installation; NULL where the server is none';
+COMMENT ON FUNCTION tailor.replayed
+    IS 'how many bytes of the write-ahead log a standby has replayed, and the timeline of the '
+        'installation; NULL where the server is none';
 
 -- Not what is on disk: a commit with synchronous_commit = off is seen before it is there. The
 -- next record of a page that has none would begin behind the page's header (40 bytes where the
@@ -52,7 +59,9 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_
 BEGIN
     RETURN tailor.session();
 END $$;
-COMMENT ON FUNCTION tailor.own_session IS 'tailor.session() as a constant of the plans that hold it: PL/pgSQL''s only; for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.own_session
+    IS 'tailor.session() as a constant of the plans that hold it: PL/pgSQL''s only; for Tailor''s '
+        'own routines only';
 
 -- The chains that the ticket at the end of a text is for; NULL where the proxy
 -- made none for this text in this session. The key is a column of a query here and no
@@ -67,11 +76,14 @@ DECLARE
     chains text := split_part(ticket, ' ', 1);
     session CONSTANT text := tailor.own_session();
 BEGIN
-    RETURN (SELECT chains FROM tailor.admission_key WHERE ticket = format('%s %s */', chains, encode(sha256(key || sha256(key || convert_to(
+    RETURN (SELECT chains FROM tailor.admission_key WHERE ticket = format('%s %s */', chains,
+            encode(sha256(key || sha256(key || convert_to(
         format(E'%s %s\n%s', session, chains, left(query, -size - length(lead))),
         pg_client_encoding()))), 'hex')));
 END $$;
-COMMENT ON FUNCTION tailor.ticket IS 'the chains that a text may read, by the ticket that the proxy has put behind it; for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.ticket
+    IS 'the chains that a text may read, by the ticket that the proxy has put behind it; for '
+        'Tailor''s own routines only';
 
 -- A release answers only statements that the proxy has planned and recorded:
 -- their text, as the client's session sent it, ends in a ticket that the proxy
@@ -91,13 +103,16 @@ DECLARE
     earlier record;
 BEGIN -- and with it the views of earlier versions, which are not read any more
     FOR earlier IN SELECT p.oid::regprocedure AS name FROM pg_proc p
-                   WHERE p.pronamespace = 'tailor'::regnamespace AND p.proname = 'admit' AND p.proargnames IS DISTINCT FROM ARRAY['chain', 'edition', 'layout']
+                   WHERE p.pronamespace = 'tailor'::regnamespace AND p.proname = 'admit'
+                       AND p.proargnames IS DISTINCT FROM ARRAY['chain', 'edition', 'layout']
     LOOP
         EXECUTE format('DROP FUNCTION %s CASCADE', earlier.name);
     END LOOP;
 END $$;
-CREATE OR REPLACE FUNCTION tailor.admit(chain integer, edition integer, layout integer) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION tailor.admit(chain integer, edition integer, layout integer)
+    RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS $$
 DECLARE
     seen   integer; -- the chain's edition, if it is in the view's layout
     holds  boolean;
@@ -106,7 +121,8 @@ DECLARE
 BEGIN
     -- In these encodings a byte that looks like a quote or a backslash can be half
     -- of a character, so that a text reads otherwise than it was planned.
-    IF pg_client_encoding() IN ('SJIS', 'SHIFT_JIS_2004', 'BIG5', 'GBK', 'UHC', 'GB18030', 'JOHAB') THEN
+    IF pg_client_encoding() IN ('SJIS', 'SHIFT_JIS_2004', 'BIG5', 'GBK', 'UHC', 'GB18030', 'JOHAB')
+        THEN
         RAISE EXCEPTION 'releases are not read in client encoding %', pg_client_encoding()
             USING ERRCODE = '0A000', HINT = 'SET client_encoding = ''UTF8''.';
     END IF;
@@ -116,18 +132,22 @@ BEGIN
     -- block begins is stamped later than the block, and than the cursors it opens there.
     -- A cursor of this very statement is what functions of PostgreSQL's own read SQL in a
     -- string by (ts_rewrite, ts_stat), whatever calls them: a domain's CHECK, a view.
-    SELECT (SELECT c.edition FROM tailor.chain c WHERE c.chain = abs(admit.chain) AND c.layout = abs(admit.layout)),
+    SELECT (SELECT c.edition FROM tailor.chain c WHERE c.chain = abs(admit.chain)
+            AND c.layout = abs(admit.layout)),
         EXISTS (SELECT FROM pg_cursor() c
-                WHERE c.creation_time >= statement_timestamp() OR c.is_holdable AND transaction_timestamp() <> statement_timestamp())
+                WHERE c.creation_time >= statement_timestamp() OR c.is_holdable
+                    AND transaction_timestamp() <> statement_timestamp())
         INTO seen, holds;
-    IF (seen >= edition) IS NOT TRUE THEN -- an earlier edition's is answered as it was planned, while it is there
+    -- an earlier edition's is answered as it was planned, while it is there
+    IF (seen >= edition) IS NOT TRUE THEN
         RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'
             USING ERRCODE = '40001', HINT = 'Start the transaction again.';
     END IF;
     chains := tailor.ticket(current_query());
     IF (strpos(',' || chains, format(',%s:', chain)) > 0) IS NOT TRUE THEN
         RAISE EXCEPTION 'a release is read through the proxy, in place of its table'
-            USING ERRCODE = '42501', HINT = 'Connect to the proxy and name the protected table itself.';
+            USING ERRCODE = '42501',
+                HINT = 'Connect to the proxy and name the protected table itself.';
     END IF;
     IF format('%s:%s', chain, edition) <> ALL (string_to_array(chains, ',')) THEN
         RAISE EXCEPTION 'the policy or the copy of a table has just changed'
@@ -139,13 +159,15 @@ BEGIN
     IF layout > 0 THEN
         GET DIAGNOSTICS stack = PG_CONTEXT;
         IF split_part(stack, E'\n', 2) !~ '^($|(unnamed portal|portal ".*") )' THEN
-            RAISE EXCEPTION 'a release is read by the statement itself, and by no function that it calls'
+            RAISE EXCEPTION 'a release is read by the statement itself, and by no function that it '
+                'calls'
                 USING ERRCODE = '42501', HINT = 'Name the protected table in the statement.';
         END IF;
     END IF;
     IF holds THEN
         IF EXISTS (SELECT FROM pg_cursor() c
-                   WHERE (c.creation_time >= statement_timestamp() OR c.is_holdable AND transaction_timestamp() <> statement_timestamp())
+                   WHERE (c.creation_time >= statement_timestamp() OR c.is_holdable
+                          AND transaction_timestamp() <> statement_timestamp())
                      AND tailor.ticket(c.statement) IS NULL) THEN
             RAISE EXCEPTION 'a release is not read through or beside a cursor over anything else'
                 USING ERRCODE = '42501', HINT = 'Close the cursor first.';
@@ -153,7 +175,8 @@ BEGIN
     END IF;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION tailor.admit(integer, integer, integer) IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
+COMMENT ON FUNCTION tailor.admit(integer, integer, integer)
+    IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
 
 -- Tells the proxies that names have changed: a view made a moment ago may read
 -- a protected table. Event triggers are for superusers; without one the proxies
@@ -163,7 +186,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF tg_tag LIKE 'DROP %' OR EXISTS (
         SELECT FROM pg_event_trigger_ddl_commands() c
-        WHERE coalesce(c.schema_name, '') NOT IN ('pg_temp', 'tailor', 'tailor_store', 'tailor_release')) THEN
+        WHERE coalesce(c.schema_name, '') NOT IN ('pg_temp', 'tailor', 'tailor_store',
+                                                  'tailor_release')) THEN
         PERFORM pg_notify('tailor', 'ddl');
     END IF;
 END $$;
@@ -178,16 +202,19 @@ END $$;
 -- PostgreSQL shows the values that it sampled to the operators of a query while
 -- it plans, before anything is admitted, and an operator can be a reader's own. (Not
 -- so of a table with row-level security, as that of a release.)
-CREATE OR REPLACE PROCEDURE tailor.keep_no_samples(stored regclass) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE PROCEDURE tailor.keep_no_samples(stored regclass) LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changes text := (SELECT string_agg(format('ALTER %I SET STATISTICS 0', a.attname), ', ')
-                     FROM pg_attribute a WHERE a.attrelid = stored AND a.attnum > 0 AND NOT a.attisdropped
+                     FROM pg_attribute a WHERE a.attrelid = stored AND a.attnum > 0
+                         AND NOT a.attisdropped
                        AND a.attname !~ '^tailor (row|tuple|person|key|nth|subject|block)$');
 BEGIN
     IF changes IS NOT NULL THEN
         EXECUTE format('ALTER TABLE %s %s', stored, changes);
     END IF;
 END $$;
-COMMENT ON PROCEDURE tailor.keep_no_samples IS 'lets ANALYZE sample no column of a copy; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.keep_no_samples
+    IS 'lets ANALYZE sample no column of a copy; for Tailor''s own routines only';
 
 DROP PROCEDURE IF EXISTS tailor.expect_few(regclass);

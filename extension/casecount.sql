@@ -17,13 +17,16 @@ DECLARE
     earlier regclass;
 BEGIN
     FOR earlier IN SELECT c.oid FROM pg_class c
-                   WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relname ~ '^place_[0-9]+$'
-                     AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'share') LOOP
+                   WHERE c.relnamespace = 'tailor_store'::regnamespace
+                       AND c.relname ~ '^place_[0-9]+$'
+                     AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid
+                                     AND a.attname = 'share') LOOP
         EXECUTE format('ALTER TABLE %s ADD COLUMN share double precision', earlier);
     END LOOP;
 END $$;
 
-CREATE OR REPLACE AGGREGATE tailor.product(double precision) (SFUNC = float8mul, STYPE = double precision, INITCOND = '1');
+CREATE OR REPLACE AGGREGATE tailor.product(double precision) (SFUNC = float8mul,
+        STYPE = double precision, INITCOND = '1');
 
 DROP FUNCTION IF EXISTS tailor.case_count(regclass, text[]); -- of earlier versions
 
@@ -32,12 +35,14 @@ DROP FUNCTION IF EXISTS tailor.case_count(regclass, text[]); -- of earlier versi
 -- and whether one may: the proxy has it in place of a condition on the parent's columns.
 CREATE OR REPLACE FUNCTION tailor.case_count(relation regclass, codes text[],
                                              condition double precision[] DEFAULT NULL,
-                                             OUT expected double precision, OUT lower bigint, OUT upper bigint)
+                                             OUT expected double precision, OUT lower bigint,
+                                                 OUT upper bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     -- The name as text: an older snapshot may not show the view in pg_class.
-    release integer := substring(relation::text FROM '^tailor_release\.chain_([0-9]+)(?:_g[0-9]+)?$')::integer;
+    release integer := substring(relation::text
+                                 FROM '^tailor_release\.chain_([0-9]+)(?:_g[0-9]+)?$')::integer;
     number  integer := (SELECT tailor.publication_of(c.relation) FROM tailor.chain c
         WHERE c.chain = release);
     wanted  integer[];
@@ -46,8 +51,10 @@ DECLARE
                                         true AS certain, true AS possible) m';
 BEGIN
     IF release IS NULL THEN
-        RAISE EXCEPTION 'tailor.case_count is answered through the proxy, for set-valued tables' USING ERRCODE = '42501',
-            HINT = 'Connect to the proxy as a reader and name the table in quotes: tailor.case_count(''schema.table'', ARRAY[...]).';
+        RAISE EXCEPTION 'tailor.case_count is answered through the proxy, for set-valued tables'
+            USING ERRCODE = '42501',
+            HINT = 'Connect to the proxy as a reader and name the table in quotes: '
+                'tailor.case_count(''schema.table'', ARRAY[...]).';
     END IF;
     -- As tailor.admit has it of whoever reads a release, which a layout below 0 leaves to
     -- this function.
@@ -80,32 +87,39 @@ BEGIN
         RETURN;
     END IF;
     IF cardinality(codes) = 0 THEN
-        SELECT u.records, u.records, u.records INTO expected, lower, upper FROM tailor.publication u WHERE u.epoch = number;
+        SELECT u.records, u.records, u.records INTO expected, lower, upper FROM tailor.publication u
+            WHERE u.epoch = number;
         RETURN;
     END IF;
     -- A text that stands n times means its first n occurrences in a record.
     EXECUTE format(
         'SELECT array_agg(i.item ORDER BY i.item)
          FROM (SELECT c, row_number() OVER (PARTITION BY c) AS nth FROM unnest($1) c) q
-         LEFT JOIN tailor_store.item_%s i ON i.code = q.c COLLATE "C" AND i.nth = q.nth', number) INTO wanted USING codes;
+         LEFT JOIN tailor_store.item_%s i ON i.code = q.c COLLATE "C" AND i.nth = q.nth', number)
+             INTO wanted USING codes;
     IF array_position(wanted, NULL) IS NOT NULL THEN
         SELECT 0, 0, 0 INTO expected, lower, upper;
         RETURN;
     END IF;
     EXECUTE format($q$
         WITH whole AS (
-            SELECT cluster FROM tailor_store.place_%1$s WHERE item = ANY ($1) GROUP BY cluster HAVING count(*) = cardinality($1)),
+            SELECT cluster FROM tailor_store.place_%1$s WHERE item = ANY ($1) GROUP BY cluster
+                HAVING count(*) = cardinality($1)),
         parts AS MATERIALIZED (
-            SELECT cluster, size, kind, chunk, slots, min(share) AS share, array_agg(item ORDER BY item) AS items
+            SELECT cluster, size, kind, chunk, slots, min(share) AS share, array_agg(item
+                    ORDER BY item) AS items
             FROM tailor_store.place_%1$s JOIN whole USING (cluster) WHERE item = ANY ($1)
             GROUP BY cluster, size, kind, chunk, slots),
         supports AS MATERIALIZED (
-            SELECT p.chunk, p.items, coalesce(sum(s.records) FILTER (WHERE s.items @> p.items), 0) AS n
-            FROM (SELECT DISTINCT chunk, items FROM parts WHERE kind <> 'i') p JOIN tailor_store.subrecord_%1$s s USING (chunk)
+            SELECT p.chunk, p.items, coalesce(sum(s.records) FILTER (WHERE s.items @> p.items), 0)
+                AS n
+            FROM (SELECT DISTINCT chunk, items FROM parts WHERE kind <> 'i') p
+                JOIN tailor_store.subrecord_%1$s s USING (chunk)
             GROUP BY p.chunk, p.items),
         counted AS (
             SELECT p.*, CASE kind WHEN 'i' THEN 1 ELSE s.n END AS n,
-                   CASE kind WHEN 'i' THEN 1 WHEN 's' THEN greatest(0, s.n - (slots - size)) ELSE s.n END AS least,
+                   CASE kind WHEN 'i' THEN 1 WHEN 's' THEN greatest(0, s.n - (slots - size))
+                       ELSE s.n END AS least,
                    CASE kind WHEN 'i' THEN size WHEN 's' THEN least(s.n, size) ELSE s.n END AS most
             FROM parts p LEFT JOIN supports s ON s.chunk = p.chunk AND s.items = p.items),
         clusters AS (
@@ -137,7 +151,8 @@ BEGIN
                         ELSE sum(expected * met) END,
                    greatest(0, min(n) - (min(slots) - sum(within))), least(min(n), sum(about))
             FROM under WHERE shared GROUP BY chunk)
-        SELECT coalesce(sum(expected), 0), coalesce(sum(lower), 0), coalesce(sum(upper), 0) FROM terms
+        SELECT coalesce(sum(expected), 0), coalesce(sum(lower), 0), coalesce(sum(upper), 0)
+            FROM terms
         $q$, number, met) INTO expected, lower, upper USING wanted, condition;
 EXCEPTION WHEN undefined_table THEN
     RAISE EXCEPTION 'a release is newer than the snapshot of this transaction'

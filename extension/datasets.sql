@@ -398,5 +398,6 @@ BEGIN
     CALL tailor.read_data_sets_anew(parent);
     CALL tailor.publish_shape(relation, number);
 END $$;
-COMMENT ON PROCEDURE tailor.attach IS 'puts the policy of a data set in force, with another copy of '
+COMMENT ON PROCEDURE tailor.attach
+    IS 'puts the policy of a data set in force, with another copy of '
     'its parent; for Tailor''s own routines only';

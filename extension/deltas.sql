@@ -114,7 +114,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         string_agg('x.a' || n, ', ' ORDER BY n), string_agg('v' || n, ', ' ORDER BY n))
     FROM qids HAVING count(*) > 0
 $$;
-COMMENT ON FUNCTION tailor.other_values IS 'a query for combinations of the values that a table has '
+COMMENT ON FUNCTION tailor.other_values
+    IS 'a query for combinations of the values that a table has '
     'in its quasi-identifiers, to go with those of a copy; for Tailor''s own routines only';
 
 -- Of the unchanged rows, too.

@@ -96,11 +96,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         'departures', nullif(p.departures, 'batch'), 'changes', nullif(p.changes, 'batch'),
         'cuts', nullif(p.cuts, 'by_models'),
         'indexes', CASE WHEN p.indexed || p.unindexed <> '{}'
-                        THEN jsonb_build_object('add', to_jsonb(p.indexed), 'drop', to_jsonb(p.unindexed)) END))
+                        THEN jsonb_build_object('add', to_jsonb(p.indexed), 'drop',
+                                                to_jsonb(p.unindexed)) END))
     FROM tailor.protection p WHERE p.relation = draft_effects.relation
 $$;
 COMMENT ON FUNCTION tailor.draft_effects IS
-    'what tailor.draft says of departures, changes, cuts and indexes that are not as they are by default';
+    'what tailor.draft says of departures, changes, cuts and indexes that are not as they are by '
+    'default';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_effects(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -111,7 +113,8 @@ BEGIN
                 'and each as it was when its cohort was published.';
     END IF;
     IF EXISTS (SELECT FROM jsonb_array_elements_text(policy #> '{indexes,add}') i
-               WHERE NOT policy -> 'columns' @? format('$[*] ? (@.name == %s && @.class != "direct_identifier")', to_json(i))::jsonpath) THEN
+               WHERE NOT policy -> 'columns' @? format('$[*] ? (@.name == %s && @.class != '
+                   '"direct_identifier")', to_json(i))::jsonpath) THEN
         RAISE EXCEPTION 'an index of table % is on a column that no release has', relation
             USING ERRCODE = '22023', HINT = 'CALL tailor.indexes for columns that are shown.';
     END IF;

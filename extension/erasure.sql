@@ -336,7 +336,8 @@ BEGIN
                                    WHERE e."tailor tuple" = t."tailor tuple")', copy, columns);
         END IF;
         IF partial THEN
-            UPDATE tailor.epoch e SET rows = e.rows - erased, subjects = e.subjects - least(erased, 1)
+            UPDATE tailor.epoch e SET rows = e.rows - erased, subjects = e.subjects - least(erased,
+                    1)
                 WHERE e.epoch = copy;
             CONTINUE;
         END IF;

@@ -30,11 +30,13 @@ DECLARE
     other regclass;
 BEGIN
     SELECT p.relation INTO other FROM tailor.protection p
-        JOIN pg_class o ON o.oid = p.relation JOIN pg_class c ON c.oid = assert_name_is_free.relation
+        JOIN pg_class o ON o.oid = p.relation
+            JOIN pg_class c ON c.oid = assert_name_is_free.relation
         WHERE p.active IS NOT NULL AND o.oid <> c.oid AND o.relname = c.relname LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'table % has the name of the protected table %', relation, other
-            USING ERRCODE = '42710', HINT = 'Rename it: the schema research can show one of them only.';
+            USING ERRCODE = '42710',
+                HINT = 'Rename it: the schema research can show one of them only.';
     END IF;
 END $$;
 COMMENT ON PROCEDURE tailor.assert_name_is_free IS

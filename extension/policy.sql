@@ -5,22 +5,26 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_column(relation, subject);
-    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind IN ('r', 'p', 'm')) THEN
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND c.relkind IN ('r', 'p', 'm'))
+        THEN
         RAISE EXCEPTION '% is not a table', relation USING ERRCODE = '42809';
     END IF;
     IF (SELECT c.relpersistence FROM pg_class c WHERE c.oid = relation) = 't' THEN
         RAISE EXCEPTION '% is a temporary table', relation USING ERRCODE = '42809';
     END IF;
     IF (SELECT c.relnamespace::regnamespace::text FROM pg_class c WHERE c.oid = relation)
-       IN ('tailor', 'tailor_store', 'tailor_release', 'research', 'pg_catalog', 'information_schema') THEN
+       IN ('tailor', 'tailor_store', 'tailor_release', 'research', 'pg_catalog',
+           'information_schema') THEN
         RAISE EXCEPTION '% is not a table of yours to protect', relation USING ERRCODE = '42501';
     END IF;
     IF k IS NULL OR k < 2 THEN
         RAISE EXCEPTION 'k must be at least 2' USING ERRCODE = '22023',
-            HINT = 'k is the least number of subjects that a reader cannot tell apart; 5 is common.';
+            HINT = 'k is the least number of subjects that a reader cannot tell apart; 5 is '
+                'common.';
     END IF;
     INSERT INTO tailor.protection (relation, subject, k) VALUES (relation, subject, k)
-        ON CONFLICT ON CONSTRAINT protection_pkey DO UPDATE SET subject = excluded.subject, k = excluded.k;
+        ON CONFLICT ON CONSTRAINT protection_pkey DO UPDATE SET subject = excluded.subject,
+            k = excluded.k;
 END $$;
 COMMENT ON PROCEDURE tailor.write_protection IS 'the part of tailor.protect that writes';
 
@@ -30,21 +34,25 @@ BEGIN
     IF (SELECT c.relkind FROM pg_class c WHERE c.oid = relation) = 'm'
        AND tailor.data_set_parent(relation) IS NULL THEN
         RAISE EXCEPTION '% is not a table', relation USING ERRCODE = '42809',
-            HINT = 'Have its query protected: tailor.define_dataset makes a materialized view of it.';
+            HINT = 'Have its query protected: tailor.define_dataset makes a materialized view of '
+                'it.';
     END IF;
     CALL tailor.write_protection(relation, subject, k);
     -- What others have, activation takes from them: the right is to be tailor_owner's own.
     IF NOT EXISTS (SELECT FROM pg_class c, aclexplode(c.relacl) a
                    WHERE c.oid = relation AND a.grantee = 'tailor_owner'::regrole
                      AND a.privilege_type = 'SELECT') THEN
-        -- VACUUM would wait for the grant with the lock that an activation in this transaction needs.
+        -- VACUUM would wait for the grant with the lock that an activation in this transaction
+        -- needs.
         EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
         EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);
     END IF;
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO tailor_owner',
-                   (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation));
+                   (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                    WHERE c.oid = relation));
 END $$;
-COMMENT ON PROCEDURE tailor.protect IS 'starts a policy: the column that identifies the subject, and k';
+COMMENT ON PROCEDURE tailor.protect
+    IS 'starts a policy: the column that identifies the subject, and k';
 
 CREATE OR REPLACE PROCEDURE tailor.write_hierarchy(name text, kind text, definition jsonb)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -55,19 +63,24 @@ BEGIN
         RAISE EXCEPTION 'a hierarchy needs a name' USING ERRCODE = '22023';
     END IF;
     IF starts_with(name, 'builtin.') THEN
-        RAISE EXCEPTION 'names of hierarchies that start with "builtin." are Tailor''s own' USING ERRCODE = '42939',
+        RAISE EXCEPTION 'names of hierarchies that start with "builtin." are Tailor''s own'
+            USING ERRCODE = '42939',
             HINT = 'Define one of another name.';
     END IF;
     -- Policies of others may use it. A role that is gone leaves it to superusers.
-    SELECT h.owner INTO owner FROM tailor.hierarchy h WHERE h.name = write_hierarchy.name FOR UPDATE;
+    SELECT h.owner INTO owner FROM tailor.hierarchy h
+        WHERE h.name = write_hierarchy.name FOR UPDATE;
     IF FOUND AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = session_user AND r.rolsuper)
-       AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = owner AND pg_has_role(session_user, r.oid, 'USAGE')) THEN
+       AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = owner
+                       AND pg_has_role(session_user, r.oid, 'USAGE')) THEN
         RAISE EXCEPTION 'must be owner of hierarchy "%"', name
-            USING ERRCODE = '42501', HINT = format('It belongs to %I. Define one of another name.', owner);
+            USING ERRCODE = '42501', HINT = format('It belongs to %I. Define one of another name.',
+                                                   owner);
     END IF;
     CALL tailor.assert_hierarchy(kind, definition);
     IF owner IS NOT NULL THEN
-        UPDATE tailor.hierarchy h SET kind = write_hierarchy.kind, definition = write_hierarchy.definition
+        UPDATE tailor.hierarchy h SET kind = write_hierarchy.kind,
+            definition = write_hierarchy.definition
             WHERE h.name = write_hierarchy.name;
     ELSE -- whoever is faster: the other one is told that it exists
         INSERT INTO tailor.hierarchy (name, kind, definition) VALUES (name, kind, definition);
@@ -84,18 +97,22 @@ DECLARE
     paths jsonb;
 BEGIN
     IF kind = 'table' AND definition ? 'source' THEN
-        IF jsonb_typeof(definition -> 'columns') IS DISTINCT FROM 'array' OR definition -> 'columns' = '[]' THEN
+        IF jsonb_typeof(definition -> 'columns') IS DISTINCT FROM 'array'
+            OR definition -> 'columns' = '[]' THEN
             RAISE EXCEPTION 'a source needs "columns"' USING ERRCODE = '22023',
                 HINT = 'The first holds the value, each further one the label one level up.';
         END IF;
         SELECT string_agg(format('%I::text', c), ', ') INTO path
             FROM jsonb_array_elements_text(definition -> 'columns') c;
-        EXECUTE format('SELECT jsonb_agg(jsonb_build_array(%s)) FROM %s', path, (definition ->> 'source')::regclass) INTO paths;
+        EXECUTE format('SELECT jsonb_agg(jsonb_build_array(%s)) FROM %s', path,
+                       (definition ->> 'source')::regclass) INTO paths;
         definition := definition || jsonb_build_object('paths', paths);
     END IF;
     CALL tailor.write_hierarchy(name, kind, definition);
 END $$;
-COMMENT ON PROCEDURE tailor.define_hierarchy IS 'names a generalization hierarchy for use in tailor.classify; only its owner may define it anew';
+COMMENT ON PROCEDURE tailor.define_hierarchy
+    IS 'names a generalization hierarchy for use in tailor.classify; only its owner may define it '
+        'anew';
 
 CREATE OR REPLACE PROCEDURE tailor.classify(relation regclass, column_name name, class text,
                                             hierarchy text DEFAULT NULL, action text DEFAULT 'hide')
@@ -104,19 +121,24 @@ BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
     CALL tailor.assert_column(relation, column_name);
-    IF class IS NULL OR class NOT IN ('direct_identifier', 'quasi_identifier', 'sensitive', 'non_sensitive') THEN
+    IF class IS NULL OR class NOT IN ('direct_identifier', 'quasi_identifier', 'sensitive',
+                                      'non_sensitive') THEN
         RAISE EXCEPTION 'unknown class "%"', class USING ERRCODE = '22023',
             HINT = 'Classes are direct_identifier, quasi_identifier, sensitive and non_sensitive.';
     END IF;
     IF (class = 'quasi_identifier') <> (hierarchy IS NOT NULL) THEN
-        RAISE EXCEPTION 'a hierarchy belongs to a quasi-identifier, and a quasi-identifier needs one'
-            USING ERRCODE = '22023', HINT = 'Define one with tailor.define_hierarchy and pass hierarchy => its name.';
+        RAISE EXCEPTION 'a hierarchy belongs to a quasi-identifier, and a quasi-identifier needs '
+            'one'
+            USING ERRCODE = '22023',
+                HINT = 'Define one with tailor.define_hierarchy and pass hierarchy => its name.';
     END IF;
-    IF hierarchy IS NOT NULL AND NOT EXISTS (SELECT FROM tailor.hierarchy h WHERE h.name = hierarchy) THEN
+    IF hierarchy IS NOT NULL AND NOT EXISTS (SELECT FROM tailor.hierarchy h
+                                             WHERE h.name = hierarchy) THEN
         RAISE EXCEPTION 'hierarchy "%" does not exist', hierarchy USING ERRCODE = '42704';
     END IF;
     IF action IS NULL OR action NOT IN ('hide', 'pseudonym') THEN
-        RAISE EXCEPTION 'unknown action "%"', action USING ERRCODE = '22023', HINT = 'Actions are hide and pseudonym.';
+        RAISE EXCEPTION 'unknown action "%"', action USING ERRCODE = '22023',
+            HINT = 'Actions are hide and pseudonym.';
     END IF;
     IF action = 'pseudonym' AND class <> 'direct_identifier' THEN
         RAISE EXCEPTION 'only a direct identifier can have a pseudonym' USING ERRCODE = '22023';
@@ -124,7 +146,8 @@ BEGIN
     INSERT INTO tailor.classification VALUES (relation, column_name, class, hierarchy, action)
         ON CONFLICT ON CONSTRAINT classification_pkey DO UPDATE
         SET class = excluded.class, hierarchy = excluded.hierarchy, action = excluded.action,
-            shared_fact = excluded.shared_fact, shown_as = excluded.shown_as, margins = excluded.margins;
+            shared_fact = excluded.shared_fact, shown_as = excluded.shown_as,
+            margins = excluded.margins;
 END $$;
 COMMENT ON PROCEDURE tailor.classify IS 'says what a column is; a column without a class is hidden';
 
@@ -265,7 +288,8 @@ BEGIN
             CASE WHEN likened THEN format(
                 'hashtextextended(coalesce(''='' || %s::text, ''''), 0)',
                 CASE WHEN (SELECT a.atttypid = 'numeric'::regtype FROM pg_attribute a
-                           WHERE (a.attrelid, a.attname) = (stored::regclass, required ->> 'column'))
+                           WHERE (a.attrelid, a.attname) = (stored::regclass,
+                                   required ->> 'column'))
                      THEN format('trim_scale(%s)', name) ELSE name END) ELSE name END,
             subjects, stored, condition,
             CASE WHEN policy ->> 'cuts' = 'blind' THEN name || ' IS NOT NULL' ELSE 'true' END);
@@ -284,7 +308,8 @@ BEGIN
     RETURN blocks;
 END $$;
 COMMENT ON FUNCTION tailor.failing_blocks IS 'the blocks of a release that do not meet a model of '
-    'the policy, by the rows that meet a condition; subjects counts those of some rows: where each has '
+    'the policy, by the rows that meet a condition; subjects counts those of some rows: where each '
+    'has '
     'one, rows are counted. For Tailor''s own routines only';
 
 DROP PROCEDURE IF EXISTS tailor.require(regclass, text, name, integer);
@@ -320,7 +345,9 @@ BEGIN
                    JOIN pg_am m ON m.oid = o.opcmethod AND m.amname = 'btree'
                    WHERE a.attrelid = relation AND a.attname = column_name AND o.opcdefault) THEN
         RAISE EXCEPTION 'values of column "%" cannot be told to be equal', column_name
-            USING ERRCODE = '0A000', HINT = 'Its type has no order: a model can be required of texts, numbers, dates, ….';
+            USING ERRCODE = '0A000',
+                HINT = 'Its type has no order: a model can be required of texts, numbers, dates, '
+                    '….';
     END IF;
     IF model IN ('l_diversity', 'recursive_l_diversity') AND parameter <> trunc(parameter) THEN
         RAISE EXCEPTION 'the parameter of % is a number of values', model
@@ -350,7 +377,8 @@ BEGIN
         ON CONFLICT ON CONSTRAINT requirement_pkey DO UPDATE
         SET parameter = excluded.parameter, c = excluded.c, distance = excluded.distance;
 END $$;
-COMMENT ON PROCEDURE tailor.require IS 'adds a privacy model that every block has to meet besides k';
+COMMENT ON PROCEDURE tailor.require
+    IS 'adds a privacy model that every block has to meet besides k';
 
 CREATE OR REPLACE PROCEDURE tailor.chain_scope(relation regclass, scope text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -359,12 +387,16 @@ BEGIN
     CALL tailor.assert_protected(relation);
     IF scope IS NULL OR scope NOT IN ('table', 'project') THEN
         RAISE EXCEPTION 'unknown scope "%"', scope USING ERRCODE = '22023', HINT = CASE
-            WHEN scope IN ('principal', 'role', 'everyone') THEN 'Readers share one root since version 0.3: table; or one for each project: project.'
+            WHEN scope IN ('principal', 'role', 'everyone')
+                THEN 'Readers share one root since version 0.3: table; or one for each project: '
+                    'project.'
             ELSE 'Scopes are table and project.' END;
     END IF;
-    UPDATE tailor.protection p SET scope = chain_scope.scope WHERE p.relation = chain_scope.relation;
+    UPDATE tailor.protection p SET scope = chain_scope.scope
+        WHERE p.relation = chain_scope.relation;
 END $$;
-COMMENT ON PROCEDURE tailor.chain_scope IS 'says who shares a root: all readers of the table, or those of a project';
+COMMENT ON PROCEDURE tailor.chain_scope
+    IS 'says who shares a root: all readers of the table, or those of a project';
 
 CREATE OR REPLACE PROCEDURE tailor.recode(relation regclass, recoding text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -377,7 +409,8 @@ BEGIN
     END IF;
     UPDATE tailor.protection p SET recoding = recode.recoding WHERE p.relation = recode.relation;
 END $$;
-COMMENT ON PROCEDURE tailor.recode IS 'says how quasi-identifiers are recoded: auto, local, full_domain or cell';
+COMMENT ON PROCEDURE tailor.recode
+    IS 'says how quasi-identifiers are recoded: auto, local, full_domain or cell';
 
 CREATE OR REPLACE PROCEDURE tailor.clear_draft(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -387,9 +420,13 @@ BEGIN
     DELETE FROM tailor.classification c WHERE c.relation = clear_draft.relation;
     DELETE FROM tailor.requirement r WHERE r.relation = clear_draft.relation;
     DELETE FROM tailor.set_valued s WHERE s.relation = clear_draft.relation;
-    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT, rows = DEFAULT, max_share = DEFAULT, cohort = NULL, departures = DEFAULT, changes = DEFAULT, cuts = DEFAULT, indexed = DEFAULT, unindexed = DEFAULT, gate = NULL, max_risk = NULL WHERE p.relation = clear_draft.relation;
+    UPDATE tailor.protection p SET recoding = DEFAULT, scope = DEFAULT, seed = DEFAULT,
+        rows = DEFAULT, max_share = DEFAULT, cohort = NULL, departures = DEFAULT, changes = DEFAULT,
+        cuts = DEFAULT, indexed = DEFAULT, unindexed = DEFAULT, gate = NULL, max_risk = NULL
+        WHERE p.relation = clear_draft.relation;
 END $$;
-COMMENT ON PROCEDURE tailor.clear_draft IS 'empties the draft of a policy but for subject and k; the policy in force stays';
+COMMENT ON PROCEDURE tailor.clear_draft
+    IS 'empties the draft of a policy but for subject and k; the policy in force stays';
 
 -- Belongs to the role that installed, for tailor_owner may not grant roles.
 CREATE OR REPLACE PROCEDURE tailor.grant_reader(role name)
@@ -401,18 +438,24 @@ BEGIN
         RAISE EXCEPTION 'role "%" does not exist', role USING ERRCODE = '42704';
     END IF;
     IF role IN ('tailor_owner', 'tailor_admin', 'tailor_reader') THEN
-        RAISE EXCEPTION 'role "%" is Tailor''s own and cannot be a reader', role USING ERRCODE = '42501';
+        RAISE EXCEPTION 'role "%" is Tailor''s own and cannot be a reader', role
+            USING ERRCODE = '42501';
     END IF;
     -- Whatever the role could become by SET ROLE counts, see tailor.ways; its
     -- members become readers with it, and it gets what tailor_reader has.
     FOR found IN
-        SELECT * FROM tailor.powers(ARRAY(SELECT tailor.members(grant_reader.role) UNION SELECT 'tailor_reader')) w
+        SELECT * FROM tailor.powers(ARRAY(SELECT tailor.members(grant_reader.role) UNION
+                                          SELECT 'tailor_reader')) w
         ORDER BY w.reader <> grant_reader.role LIMIT 1
     LOOP
-        RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', found.reader USING ERRCODE = '42501',
+        RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', found.reader
+            USING ERRCODE = '42501',
             DETAIL = format('It is or can become %I.', found.role),
-            HINT = CASE found.role WHEN found.reader THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;', found.reader)
-                        ELSE format('REVOKE %I FROM %I; or from the role between them.', found.role, found.reader) END;
+            HINT = CASE found.role WHEN found.reader
+            THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;',
+                        found.reader)
+                        ELSE format('REVOKE %I FROM %I; or from the role between them.', found.role,
+                                    found.reader) END;
     END LOOP;
     FOR found IN
         SELECT * FROM tailor.tools(ARRAY(
@@ -425,9 +468,11 @@ BEGIN
     FOR found IN
         SELECT p.relation, c.relowner::regrole AS owner FROM tailor.protection p
         CROSS JOIN tailor.family(p.relation) f JOIN pg_class c ON c.oid = f
-        WHERE pg_has_role(role, c.relowner, 'MEMBER') OR pg_get_userbyid(c.relowner) IN (SELECT tailor.members(role)) LIMIT 1
+        WHERE pg_has_role(role, c.relowner, 'MEMBER')
+            OR pg_get_userbyid(c.relowner) IN (SELECT tailor.members(role)) LIMIT 1
     LOOP
-        RAISE EXCEPTION 'role "%" is, has as a member or is a member of the owner of the protected table %', role, found.relation
+        RAISE EXCEPTION 'role "%" is, has as a member or is a member of the owner of the protected '
+            'table %', role, found.relation
             USING ERRCODE = '42501', DETAIL = format('Its owner is %s.', found.owner);
     END LOOP;
     FOR found IN
@@ -435,37 +480,51 @@ BEGIN
         CROSS JOIN tailor.ways(p.relation, ARRAY(SELECT tailor.members(role))) w
         WHERE p.active IS NOT NULL LIMIT 1
     LOOP
-        RAISE EXCEPTION 'role "%" can read the protected table % itself', role, found.relation USING ERRCODE = '42501',
-            HINT = format('REVOKE ALL ON %s FROM %I; from PUBLIC, and from the roles that it is a member of.', found.part, found.role);
+        RAISE EXCEPTION 'role "%" can read the protected table % itself', role, found.relation
+            USING ERRCODE = '42501',
+            HINT = format('REVOKE ALL ON %s FROM %I; from PUBLIC, and from the roles that it is a '
+                'member of.', found.part, found.role);
     END LOOP;
     FOR found IN
         SELECT p.relation, w.role, w.view FROM tailor.protection p
         CROSS JOIN tailor.view_ways(p.relation, ARRAY(SELECT tailor.members(role))) w
         WHERE p.active IS NOT NULL LIMIT 1
     LOOP
-        RAISE EXCEPTION 'role "%" can read the protected table % through the view %', role, found.relation, found.view USING ERRCODE = '42501',
-            HINT = format('REVOKE ALL ON %s FROM PUBLIC, %I; and from the roles that it is a member of.', found.view, found.role);
+        RAISE EXCEPTION 'role "%" can read the protected table % through the view %', role,
+            found.relation, found.view USING ERRCODE = '42501',
+            HINT = format('REVOKE ALL ON %s FROM PUBLIC, %I; and from the roles that it is a '
+                'member of.', found.view, found.role);
     END LOOP;
     IF NOT (SELECT r.rolinherit FROM pg_roles r WHERE r.rolname = role) THEN
-        RAISE EXCEPTION 'role "%" inherits no privileges and could not read any release', role USING ERRCODE = '42501',
+        RAISE EXCEPTION 'role "%" inherits no privileges and could not read any release', role
+            USING ERRCODE = '42501',
             HINT = format('ALTER ROLE %I INHERIT;', role);
     END IF;
     EXECUTE format('GRANT tailor_reader TO %I', role)
-        || CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN ' WITH INHERIT TRUE' ELSE '' END;
+        || CASE WHEN current_setting('server_version_num')::integer >= 160000
+        THEN ' WITH INHERIT TRUE' ELSE '' END;
     -- Tools that list what is in the path find the released shape first.
     IF NOT EXISTS (SELECT FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
-                   WHERE r.rolname = role AND array_to_string(s.setconfig, E'\n') ~ '(^|\n)search_path='
-                     AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))) THEN
+                   WHERE r.rolname = role AND array_to_string(s.setconfig, E'\n') ~
+                       '(^|\n)search_path='
+                     AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database d
+                                               WHERE d.datname = current_database()))) THEN
         BEGIN
-            EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = research, %s', role, current_database(),
-                           coalesce((SELECT substr(c, length('search_path=') + 1) FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) c
-                                     JOIN pg_database d ON d.oid = s.setdatabase AND d.datname = current_database()
-                                     WHERE s.setrole = 0 AND c LIKE 'search_path=%'), '"$user", public'));
+            EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = research, %s', role,
+                           current_database(),
+                           coalesce((SELECT substr(c, length('search_path=') + 1)
+                                     FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) c
+                                     JOIN pg_database d ON d.oid = s.setdatabase
+                                         AND d.datname = current_database()
+                                     WHERE s.setrole = 0 AND c LIKE 'search_path=%'),
+                                         '"$user", public'));
         EXCEPTION WHEN insufficient_privilege THEN
-            RAISE NOTICE 'role "%" keeps its search path: tools list released tables in the schema research', role;
+            RAISE NOTICE 'role "%" keeps its search path: tools list released tables in the schema '
+                'research', role;
         END;
     END IF;
     PERFORM pg_notify('tailor', 'readers');
 END $$;
-COMMENT ON PROCEDURE tailor.grant_reader IS 'makes a role a reader: protected tables reach it as releases only';
+COMMENT ON PROCEDURE tailor.grant_reader
+    IS 'makes a role a reader: protected tables reach it as releases only';
 

@@ -21,7 +21,8 @@ BEGIN
     END IF;
 END $$;
 
-COMMENT ON ROLE tailor_owner IS 'owns Tailor''s schemas, stored copies and releases; the proxy''s service account';
+COMMENT ON ROLE tailor_owner
+    IS 'owns Tailor''s schemas, stored copies and releases; the proxy''s service account';
 COMMENT ON ROLE tailor_reader IS 'members read protected tables through releases only';
 COMMENT ON ROLE tailor_admin IS 'members attach policies to the tables they own';
 
@@ -31,7 +32,8 @@ CREATE SCHEMA IF NOT EXISTS tailor_release AUTHORIZATION tailor_owner;
 CREATE SCHEMA IF NOT EXISTS research AUTHORIZATION tailor_owner;
 COMMENT ON SCHEMA research IS 'what readers are shown, in the shape of the tables';
 COMMENT ON SCHEMA tailor_release IS
-    'Tailor''s own: the releases that queries of tables are answered from; tools look into research';
+    'Tailor''s own: the releases that queries of tables are answered from; tools look into '
+    'research';
 COMMENT ON SCHEMA tailor_store IS 'Tailor''s own: stored copies, which no reader may read';
 COMMENT ON SCHEMA tailor IS 'policies and procedures, for administrators';
 GRANT USAGE ON SCHEMA tailor_release, research TO tailor_reader;

@@ -6,7 +6,8 @@ BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
     IF allowed IS NULL THEN
-        RAISE EXCEPTION 'rows are either shown or not' USING ERRCODE = '22004', HINT = 'Pass true or false.';
+        RAISE EXCEPTION 'rows are either shown or not' USING ERRCODE = '22004',
+            HINT = 'Pass true or false.';
     END IF;
     UPDATE tailor.protection p SET rows = allowed WHERE p.relation = rows.relation;
 END $$;
@@ -17,11 +18,13 @@ CREATE OR REPLACE PROCEDURE tailor.assert_rows(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF policy -> 'rows' = 'false' AND policy ? 'set_valued' THEN
-        RAISE EXCEPTION 'table % is set-valued and cannot answer with aggregates only', relation USING ERRCODE = '0A000',
+        RAISE EXCEPTION 'table % is set-valued and cannot answer with aggregates only', relation
+            USING ERRCODE = '0A000',
             HINT = 'Its publication is safe to be shown; leave rows at true.';
     END IF;
 END $$;
-COMMENT ON PROCEDURE tailor.assert_rows IS 'fails where a policy without rows cannot be kept, as far as that does not depend on data';
+COMMENT ON PROCEDURE tailor.assert_rows
+    IS 'fails where a policy without rows cannot be kept, as far as that does not depend on data';
 
 -- The release of such a table is safe to be read in full, like any other, and shows no
 -- payload as it is (docs/decisions/aggregates-only.md). A number is an average of its
@@ -250,7 +253,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         CASE WHEN to_regclass(stored || '_touched') IS NOT NULL
              THEN format(' WHERE r.%1$I IS NULL OR r.%1$I IN (SELECT cell FROM %3$s_touched
                                                               WHERE number = %2$s)',
-                         'tailor cell ' || (payload ->> 'number'), payload ->> 'number', stored) END,
+                         'tailor cell ' || (payload ->> 'number'), payload ->> 'number',
+                         stored) END,
         fewest, share,
         -- What is nearer to zero than floating-point numbers go is zero.
         CASE payload ->> 'type'

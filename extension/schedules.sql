@@ -15,13 +15,16 @@ COMMENT ON COLUMN tailor.schedule.on_change IS 'a refresh that is due waits unti
 COMMENT ON COLUMN tailor.schedule.seen IS 'tailor.change_sign before the last copy that the '
     'schedule has made';
 COMMENT ON TABLE tailor.schedule IS 'tables that a proxy refreshes by itself';
-COMMENT ON COLUMN tailor.schedule.failed IS 'how often in a row; failure has the reason of the last time';
+COMMENT ON COLUMN tailor.schedule.failed
+    IS 'how often in a row; failure has the reason of the last time';
 
 CREATE OR REPLACE VIEW tailor.schedules AS
     SELECT s.relation, s.every, s.due, s.tried, s.failed, s.failure, e.created AS refreshed,
         s.on_change
-    FROM tailor.schedule s JOIN tailor.protection p USING (relation) LEFT JOIN tailor.epoch e ON e.epoch = p.epoch;
-COMMENT ON VIEW tailor.schedules IS 'tables that a proxy refreshes by itself: how often, when next, and what went wrong';
+    FROM tailor.schedule s JOIN tailor.protection p USING (relation) LEFT
+        JOIN tailor.epoch e ON e.epoch = p.epoch;
+COMMENT ON VIEW tailor.schedules
+    IS 'tables that a proxy refreshes by itself: how often, when next, and what went wrong';
 
 DROP PROCEDURE IF EXISTS tailor.schedule(regclass, interval);
 CREATE OR REPLACE PROCEDURE tailor.schedule(
@@ -81,7 +84,8 @@ BEGIN
             tailor.family(tailor.lender(v.policy)) f
         WHERE p.relation = change_sign.relation AND v.policy ? 'parent'
       UNION -- what data sets read
-        SELECT f FROM (SELECT d.refobjid AS oid FROM tailor.data_sets(relation) s JOIN pg_rewrite w ON w.ev_class = s
+        SELECT f FROM (SELECT d.refobjid AS oid FROM tailor.data_sets(relation) s
+                       JOIN pg_rewrite w ON w.ev_class = s
         JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
             AND d.refclassid = 'pg_class'::regclass
             AND d.refobjid <> s) d, tailor.family(d.oid) f) q);
@@ -105,7 +109,8 @@ BEGIN
         SELECT relation
       UNION ALL
         SELECT tailor.lender(v.policy)
-        FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+        FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation
+            AND v.version = p.active
         WHERE p.relation = lock_scheduled.relation AND v.policy ? 'parent'
       UNION ALL
         SELECT tailor.data_sets(lock_scheduled.relation)
@@ -113,25 +118,30 @@ BEGIN
         CONTINUE WHEN part IS NULL;
         SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class c WHERE c.oid = part;
         IF NOT pg_has_role(current_user, owner, 'USAGE') THEN
-            RAISE EXCEPTION 'the role "%" that installed Tailor may not lock table %', current_user, part
+            RAISE EXCEPTION 'the role "%" that installed Tailor may not lock table %', current_user,
+                part
                 USING ERRCODE = '42501', HINT = format('GRANT %I TO %I;', owner, current_user);
         END IF;
         EXECUTE format(CASE WHEN tailor.data_set_parent(part) IS NULL
-            THEN 'LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE' ELSE 'REFRESH MATERIALIZED VIEW %s' END, part);
+            THEN 'LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE' ELSE 'REFRESH MATERIALIZED VIEW %s'
+            END, part);
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE tailor.lock_scheduled IS 'keeps a table as it is for a scheduled refresh; for the proxy only';
+COMMENT ON PROCEDURE tailor.lock_scheduled
+    IS 'keeps a table as it is for a scheduled refresh; for the proxy only';
 
 CREATE OR REPLACE FUNCTION tailor.due_schedules() RETURNS SETOF regclass
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN QUERY SELECT s.relation FROM tailor.schedule s JOIN tailor.protection p USING (relation) JOIN pg_class c ON c.oid = s.relation
+    RETURN QUERY SELECT s.relation FROM tailor.schedule s JOIN tailor.protection p USING (relation)
+        JOIN pg_class c ON c.oid = s.relation
         LEFT JOIN tailor.epoch e ON e.epoch = p.epoch
         WHERE s.due <= now() AND p.active IS NOT NULL AND NOT tailor.restored()
           AND (NOT s.on_change OR e.created <= now() - interval '1 day'
                OR s.seen IS DISTINCT FROM tailor.change_sign(s.relation)) ORDER BY s.due;
 END $$;
-COMMENT ON FUNCTION tailor.due_schedules IS 'tables that are to be refreshed now, the longest overdue first; for the proxy only';
+COMMENT ON FUNCTION tailor.due_schedules
+    IS 'tables that are to be refreshed now, the longest overdue first; for the proxy only';
 
 CREATE OR REPLACE PROCEDURE tailor.refresh_scheduled(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -145,16 +155,19 @@ BEGIN
         UPDATE tailor.schedule s SET seen = sign WHERE s.relation = refresh_scheduled.relation;
     END IF;
 END $$;
-COMMENT ON PROCEDURE tailor.refresh_scheduled IS 'what tailor.refresh does, where a schedule says so; for the proxy only';
+COMMENT ON PROCEDURE tailor.refresh_scheduled
+    IS 'what tailor.refresh does, where a schedule says so; for the proxy only';
 
 CREATE OR REPLACE PROCEDURE tailor.note_failure(relation regclass, reason text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE tailor.schedule s
-    SET tried = clock_timestamp(), failed = s.failed + 1, failure = reason, due = clock_timestamp() + least(s.every, interval '15 minutes')
+    SET tried = clock_timestamp(), failed = s.failed + 1, failure = reason, due = clock_timestamp()
+        + least(s.every, interval '15 minutes')
     WHERE s.relation = note_failure.relation;
 END $$;
-COMMENT ON PROCEDURE tailor.note_failure IS 'says why a scheduled refresh failed, to be tried again soon; for the proxy only';
+COMMENT ON PROCEDURE tailor.note_failure
+    IS 'says why a scheduled refresh failed, to be tried again soon; for the proxy only';
 
 -- Runs that were missed are made up for by one.
 CREATE OR REPLACE PROCEDURE tailor.settle(relation regclass)
@@ -162,11 +175,14 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE tailor.schedule s
     SET tried = now(), failed = 0, failure = NULL,
-        due = s.due + s.every * greatest(0, floor(extract(epoch FROM now() - s.due) / extract(epoch FROM s.every)) + 1)
+        due = s.due + s.every * greatest(0, floor(extract(epoch FROM now() - s.due) / extract(epoch
+                FROM s.every)) + 1)
     WHERE s.relation = settle.relation;
     CALL tailor.drop_unused(relation);
 END $$;
-COMMENT ON PROCEDURE tailor.settle IS 'what follows a new copy: the schedule counts on, old copies go; for Tailor''s own routines only';
+COMMENT ON PROCEDURE tailor.settle
+    IS 'what follows a new copy: the schedule counts on, old copies go; for Tailor''s own routines '
+        'only';
 
 -- A copy that has not been taken in when the next one is made never will be. Publications of
 -- codes have the number of the copy that they began with, and live on.
@@ -177,11 +193,13 @@ DECLARE
 BEGIN
     FOR old IN
         SELECT e.epoch FROM tailor.epoch e
-        WHERE e.relation = drop_unused.relation AND e.epoch <> (SELECT p.epoch FROM tailor.protection p WHERE p.relation = drop_unused.relation)
+        WHERE e.relation = drop_unused.relation AND e.epoch <> (SELECT p.epoch
+                FROM tailor.protection p WHERE p.relation = drop_unused.relation)
           AND NOT EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = e.epoch)
           AND to_regclass(format('tailor_store.epoch_%s', e.epoch)) IS NOT NULL
     LOOP
-        PERFORM tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', old), format('tailor_store.tuples_%s', old),
+        PERFORM tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', old),
+                                                       format('tailor_store.tuples_%s', old),
                                                        format('tailor_store.absent_%s', old)]);
     END LOOP;
 END $$;
@@ -192,29 +210,41 @@ CREATE OR REPLACE FUNCTION tailor.drop_copy(epoch integer) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (
-        SELECT FROM tailor.epoch e JOIN tailor.protection p USING (relation) JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+        SELECT FROM tailor.epoch e JOIN tailor.protection p USING (relation)
+            JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
         WHERE e.epoch = drop_copy.epoch AND p.epoch = e.epoch
           AND CASE v.policy ->> 'scope' WHEN 'project'
-              THEN EXISTS (SELECT FROM tailor.project j WHERE j.relation = p.relation AND NOT EXISTS (
-                  SELECT FROM tailor.chain c WHERE c.relation = p.relation AND c.audience = 'project ' || j.name AND c.epoch = e.epoch AND c.version = p.active))
+              THEN EXISTS (SELECT FROM tailor.project j WHERE j.relation = p.relation
+                           AND NOT EXISTS (
+                  SELECT FROM tailor.chain c WHERE c.relation = p.relation
+                      AND c.audience = 'project ' || j.name AND c.epoch = e.epoch
+                          AND c.version = p.active))
               ELSE false END) THEN
         RETURN false;
     END IF;
-    RETURN tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', epoch), format('tailor_store.tuples_%s', epoch),
+    RETURN tailor.drop_unless_used('TABLE', ARRAY[format('tailor_store.epoch_%s', epoch),
+                                                  format('tailor_store.tuples_%s', epoch),
                                                        format('tailor_store.absent_%s', epoch)]);
 END $$;
-COMMENT ON FUNCTION tailor.drop_copy IS 'drops a copy that all audiences are brought up to date with; for the proxy only';
+COMMENT ON FUNCTION tailor.drop_copy
+    IS 'drops a copy that all audiences are brought up to date with; for the proxy only';
 
 DROP VIEW IF EXISTS tailor.storage;
 CREATE OR REPLACE VIEW tailor.storage AS
     SELECT p.relation, pg_total_relation_size(p.relation) AS table_bytes,
            (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
-            WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r' AND c.relname NOT LIKE 'chain%'
-              AND substring(c.relname FROM '^[a-z]+_([0-9]+)$')::integer IN (SELECT e.epoch FROM tailor.epoch e WHERE e.relation = p.relation)) AS copy_bytes,
+            WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
+                AND c.relname NOT LIKE 'chain%'
+              AND substring(c.relname FROM '^[a-z]+_([0-9]+)$')::integer IN (SELECT e.epoch
+                      FROM tailor.epoch e WHERE e.relation = p.relation)) AS copy_bytes,
            (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
             WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
-              AND substring(c.relname FROM '^chain_([0-9]+)_')::integer IN (SELECT h.chain FROM tailor.chain h WHERE h.relation = p.relation)) AS chain_bytes,
-           (SELECT count(*) FROM tailor.chain h WHERE h.relation = p.relation AND h.epoch <> p.epoch) AS behind,
+              AND substring(c.relname FROM '^chain_([0-9]+)_')::integer IN (SELECT h.chain
+                      FROM tailor.chain h WHERE h.relation = p.relation)) AS chain_bytes,
+           (SELECT count(*) FROM tailor.chain h WHERE h.relation = p.relation
+            AND h.epoch <> p.epoch) AS behind,
            (SELECT count(*) FROM tailor.chain h WHERE h.relation = p.relation) AS chains
     FROM tailor.protection p JOIN pg_class t ON t.oid = p.relation WHERE p.epoch IS NOT NULL;
-COMMENT ON VIEW tailor.storage IS 'bytes on disk of each protected table, of its copies that are not taken in yet and publications, and of its chains; how many chains are behind the last copy';
+COMMENT ON VIEW tailor.storage
+    IS 'bytes on disk of each protected table, of its copies that are not taken in yet and '
+        'publications, and of its chains; how many chains are behind the last copy';

@@ -21,7 +21,8 @@ COMMENT ON COLUMN tailor.set_valued.joint IS
     'quasi-identifiers of the parent that codes are published together with; NULL for none';
 COMMENT ON COLUMN tailor.set_valued.group_size IS
     'how many subjects share their labels at least; NULL for 40 k';
-COMMENT ON TABLE tailor.set_valued IS 'draft: tables of which the codes of a subject form a set; k is that of tailor.protection';
+COMMENT ON TABLE tailor.set_valued
+    IS 'draft: tables of which the codes of a subject form a set; k is that of tailor.protection';
 
 CREATE TABLE IF NOT EXISTS tailor.publication (
     epoch       integer PRIMARY KEY REFERENCES tailor.epoch,
@@ -42,8 +43,10 @@ COMMENT ON COLUMN tailor.publication.clusters IS 'how many clusters were ever pu
 COMMENT ON TABLE tailor.publication IS 'what is published of a set-valued table: cohorts are '
     'added, and clusters taken out; safe to be shown in full';
 
-CREATE OR REPLACE PROCEDURE tailor.set_valued(relation regclass, column_name name, m integer DEFAULT 2,
-                                              constraints jsonb DEFAULT NULL, sensitive text[] DEFAULT NULL, diversity integer DEFAULT NULL)
+CREATE OR REPLACE PROCEDURE tailor.set_valued(relation regclass, column_name name, m integer
+                                              DEFAULT 2,
+                                              constraints jsonb DEFAULT NULL, sensitive text[]
+                                                  DEFAULT NULL, diversity integer DEFAULT NULL)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
@@ -54,25 +57,31 @@ BEGIN
     END IF;
     CALL tailor.assert_column(relation, column_name);
     IF m IS NULL OR m < 1 THEN
-        RAISE EXCEPTION 'm must be at least 1' USING ERRCODE = '22023', HINT = 'It is the number of codes of a subject that an attacker may know.';
+        RAISE EXCEPTION 'm must be at least 1' USING ERRCODE = '22023',
+            HINT = 'It is the number of codes of a subject that an attacker may know.';
     END IF;
     IF constraints IS NOT NULL AND NOT coalesce((
         SELECT bool_and(jsonb_typeof(c.value) = 'array' AND jsonb_array_length(c.value) > 0
                         AND NOT jsonb_path_exists(c.value, 'strict $[*] ? (@.type() != "string")'))
-        FROM jsonb_each(CASE jsonb_typeof(constraints) WHEN 'object' THEN constraints END) c), jsonb_typeof(constraints) = 'object') THEN
+        FROM jsonb_each(CASE jsonb_typeof(constraints) WHEN 'object' THEN constraints END) c),
+            jsonb_typeof(constraints) = 'object') THEN
         RAISE EXCEPTION 'constraints must be lists of codes by name'
             USING ERRCODE = '22023', HINT = 'For example, {"hypertension": ["401.1", "401.9"]}.';
     END IF;
-    IF EXISTS (SELECT FROM jsonb_each(constraints) c CROSS JOIN jsonb_array_elements_text(c.value) code
+    IF EXISTS (SELECT FROM jsonb_each(constraints) c CROSS
+               JOIN jsonb_array_elements_text(c.value) code
                GROUP BY code HAVING count(*) > 1) THEN
-        RAISE EXCEPTION 'a code stands twice in the constraints' USING ERRCODE = '22023', HINT = 'Constraints are disjoint.';
+        RAISE EXCEPTION 'a code stands twice in the constraints' USING ERRCODE = '22023',
+            HINT = 'Constraints are disjoint.';
     END IF;
     IF array_position(sensitive, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a sensitive code is NULL' USING ERRCODE = '22023';
     END IF;
     IF (coalesce(cardinality(sensitive), 0) > 0) <> (diversity IS NOT NULL) OR diversity < 2 THEN
-        RAISE EXCEPTION 'sensitive codes and a diversity of at least 2 belong together' USING ERRCODE = '22023',
-            HINT = 'A subject is linked to a sensitive code with a probability of at most 1/diversity.';
+        RAISE EXCEPTION 'sensitive codes and a diversity of at least 2 belong together'
+            USING ERRCODE = '22023',
+            HINT = 'A subject is linked to a sensitive code with a probability of at most '
+                '1/diversity.';
     END IF;
     INSERT INTO tailor.set_valued (relation, column_name, m, constraints, sensitive, diversity)
         VALUES (relation, column_name, m, constraints, sensitive, diversity)
@@ -81,7 +90,9 @@ BEGIN
             sensitive = excluded.sensitive, diversity = excluded.diversity;
     CALL tailor.classify(relation, column_name, 'sensitive');
 END $$;
-COMMENT ON PROCEDURE tailor.set_valued IS 'says that the codes of a column are a set for each subject, published once an epoch with k^m-anonymity; column_name => NULL takes it back';
+COMMENT ON PROCEDURE tailor.set_valued
+    IS 'says that the codes of a column are a set for each subject, published once an epoch with '
+        'k^m-anonymity; column_name => NULL takes it back';
 
 -- Codes together with quasi-identifiers of the parent: (k, k^m)-anonymity.
 CREATE OR REPLACE PROCEDURE tailor.joint(
@@ -90,7 +101,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
-    IF columns IS NOT NULL AND (cardinality(columns) = 0 OR array_position(columns, NULL) IS NOT NULL
+    IF columns IS NOT NULL AND (cardinality(columns) = 0 OR array_position(columns, NULL)
+                                IS NOT NULL
             OR cardinality(columns) > (SELECT count(DISTINCT c) FROM unnest(columns) c)) THEN
         RAISE EXCEPTION 'columns must be names, each once' USING ERRCODE = '22023',
             HINT = 'Name quasi-identifiers of the parent, the most important first; NULL for none.';
@@ -112,19 +124,25 @@ COMMENT ON PROCEDURE tailor.joint IS
 CREATE OR REPLACE FUNCTION tailor.draft_set_valued(relation regclass) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('set_valued', jsonb_strip_nulls(jsonb_build_object(
-        'column', s.column_name, 'm', s.m, 'constraints', s.constraints, 'sensitive', to_jsonb(s.sensitive), 'diversity', s.diversity,
-        'joint', CASE WHEN s.joint IS NOT NULL THEN jsonb_build_object('columns', to_jsonb(s.joint), 'group_size', s.group_size) END)))
+        'column', s.column_name, 'm', s.m, 'constraints', s.constraints, 'sensitive',
+        to_jsonb(s.sensitive), 'diversity', s.diversity,
+        'joint', CASE WHEN s.joint IS NOT NULL THEN jsonb_build_object('columns', to_jsonb(s.joint),
+                'group_size', s.group_size) END)))
     FROM tailor.set_valued s WHERE s.relation = draft_set_valued.relation
 $$;
-COMMENT ON FUNCTION tailor.draft_set_valued IS 'what tailor.draft says of a set-valued table; NULL for others';
+COMMENT ON FUNCTION tailor.draft_set_valued
+    IS 'what tailor.draft says of a set-valued table; NULL for others';
 
 -- What another publication would be made of, as far as the policy says.
 CREATE OR REPLACE FUNCTION tailor.publishes(policy jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN policy ? 'set_valued' THEN (policy -> 'set_valued') || jsonb_build_object('k', policy -> 'k', 'subject', policy -> 'subject')
-        || CASE WHEN policy @? '$.set_valued.joint' THEN jsonb_build_object('parent', policy -> 'parent') ELSE '{}' END END
+    SELECT CASE WHEN policy ? 'set_valued' THEN (policy -> 'set_valued') || jsonb_build_object('k',
+            policy -> 'k', 'subject', policy -> 'subject')
+        || CASE WHEN policy @? '$.set_valued.joint' THEN jsonb_build_object('parent',
+                policy -> 'parent') ELSE '{}' END END
 $$;
-COMMENT ON FUNCTION tailor.publishes IS 'the part of a policy that decides how a set-valued table is published; NULL for others';
+COMMENT ON FUNCTION tailor.publishes
+    IS 'the part of a policy that decides how a set-valued table is published; NULL for others';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_joint(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -137,8 +155,11 @@ BEGIN
         RETURN;
     END IF;
     IF parent IS NULL THEN
-        RAISE EXCEPTION 'table % has no parent that its codes could be published together with', relation
-            USING ERRCODE = '0A000', HINT = 'A foreign key from the subject to that of one active table of the same owner '
+        RAISE EXCEPTION 'table % has no parent that its codes could be published together with',
+            relation
+            USING ERRCODE = '0A000',
+                HINT = 'A foreign key from the subject to that of one active table of the same '
+                    'owner '
                 'with a row for each subject makes it the parent; activate it first.';
     END IF;
     SELECT string_agg(format('"%s"', j), ', ') INTO missing
@@ -146,36 +167,46 @@ BEGIN
         WHERE NOT policy #> '{parent,columns}' @> jsonb_build_array(jsonb_build_object('name', j));
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'column % is no quasi-identifier of table %', missing, parent
-            USING ERRCODE = '42703', HINT = 'Codes are published together with quasi-identifiers of the parent.';
+            USING ERRCODE = '42703',
+                HINT = 'Codes are published together with quasi-identifiers of the parent.';
     END IF;
     SELECT array_agg(a.atttypid::regtype) INTO types FROM pg_attribute a
-        WHERE (a.attrelid, a.attname) IN ((relation, policy ->> 'subject'), (parent, policy #>> '{parent,subject}'));
+        WHERE (a.attrelid, a.attname) IN ((relation, policy ->> 'subject'),
+                                          (parent, policy #>> '{parent,subject}'));
     IF types[1] <> types[2] OR types[1] NOT IN ('int4', 'int8', 'numeric', 'text') THEN
-        RAISE EXCEPTION 'the subjects of % and % are of types that cannot be random numbers', relation, parent
+        RAISE EXCEPTION 'the subjects of % and % are of types that cannot be random numbers',
+            relation, parent
             USING ERRCODE = '0A000', HINT = 'Both must be integer, bigint, numeric or text.';
     END IF;
-    IF NOT policy -> 'columns' @> jsonb_build_array(jsonb_build_object('name', policy ->> 'subject', 'action', 'pseudonym')) THEN
-        RAISE EXCEPTION 'the subject of table % must be shown as a pseudonym', relation USING ERRCODE = '0A000',
-            HINT = format('CALL tailor.classify(%L, %L, %L, action => %L);', relation, policy ->> 'subject', 'direct_identifier', 'pseudonym');
+    IF NOT policy -> 'columns' @> jsonb_build_array(jsonb_build_object('name', policy ->> 'subject',
+            'action', 'pseudonym')) THEN
+        RAISE EXCEPTION 'the subject of table % must be shown as a pseudonym', relation
+            USING ERRCODE = '0A000',
+            HINT = format('CALL tailor.classify(%L, %L, %L, action => %L);', relation,
+                          policy ->> 'subject', 'direct_identifier', 'pseudonym');
     END IF;
     IF policy @? '$.set_valued.sensitive' THEN
-        RAISE EXCEPTION 'sensitive codes cannot be published together with other columns' USING ERRCODE = '0A000',
+        RAISE EXCEPTION 'sensitive codes cannot be published together with other columns'
+            USING ERRCODE = '0A000',
             HINT = 'Leave out sensitive and diversity, or tailor.joint.';
     END IF;
     IF (policy #>> '{set_valued,joint,group_size}')::integer < (policy ->> 'k')::integer THEN
         RAISE EXCEPTION 'group_size of table % is below k', relation USING ERRCODE = '22023';
     END IF;
-    IF EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+    IF EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v
+               ON v.relation = p.relation AND v.version = p.active
                WHERE p.relation = parent AND v.policy -> 'rows' = 'false') THEN
         RAISE EXCEPTION 'table % answers with aggregates only', parent USING ERRCODE = '0A000',
             HINT = 'A joint publication shows a row for each of its subjects.';
     END IF;
     IF policy ->> 'scope' = 'project' OR policy #>> '{parent,scope}' = 'project' THEN
-        RAISE EXCEPTION 'codes of projects cannot be published together with other columns' USING ERRCODE = '0A000',
+        RAISE EXCEPTION 'codes of projects cannot be published together with other columns'
+            USING ERRCODE = '0A000',
             HINT = format('CALL tailor.chain_scope(%L, ''table'');', relation);
     END IF;
 END $$;
-COMMENT ON PROCEDURE tailor.assert_joint IS 'fails unless the joint publication of a draft can be made';
+COMMENT ON PROCEDURE tailor.assert_joint
+    IS 'fails unless the joint publication of a draft can be made';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_set_valued(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -191,8 +222,11 @@ BEGIN
             WHERE c.relation = assert_set_valued.relation
               AND tailor.publishes(v.policy) IS DISTINCT
                   FROM tailor.publishes(assert_set_valued.policy)) THEN
-        RAISE EXCEPTION 'table % has been published with another k, m or other constraints', relation
-            USING ERRCODE = '55000', HINT = 'Start all chains anew with tailor.forget_chains, which gives up the guarantee over what was shown before.';
+        RAISE EXCEPTION 'table % has been published with another k, m or other constraints',
+            relation
+            USING ERRCODE = '55000',
+                HINT = 'Start all chains anew with tailor.forget_chains, which gives up the '
+                    'guarantee over what was shown before.';
     END IF;
     IF spec IS NULL THEN
         RETURN;
@@ -200,39 +234,51 @@ BEGIN
     FOR found IN
         SELECT c ->> 'name' AS name, coalesce(c ->> 'class', '') AS class, a.atttypid AS type
         FROM jsonb_array_elements(policy -> 'columns') c
-        LEFT JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
+        LEFT JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name'
+            AND a.attnum > 0 AND NOT a.attisdropped
     LOOP
         IF found.name = spec ->> 'column' THEN
             IF found.class <> 'sensitive' OR found.name = policy ->> 'subject' THEN
-                RAISE EXCEPTION 'the set-valued column "%" must be classified as sensitive, and not be the subject', found.name USING ERRCODE = '0A000';
+                RAISE EXCEPTION 'the set-valued column "%" must be classified as sensitive, and '
+                    'not be the subject', found.name USING ERRCODE = '0A000';
             END IF;
-            IF found.type NOT IN ('text'::regtype, 'varchar'::regtype, 'bpchar'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype,
-                                  'text[]'::regtype, 'varchar[]'::regtype, 'bpchar[]'::regtype, 'int2[]'::regtype, 'int4[]'::regtype, 'int8[]'::regtype) THEN
-                RAISE EXCEPTION 'column "%" of type % cannot be set-valued', found.name, found.type::regtype
-                    USING ERRCODE = '42804', HINT = 'Codes are text or integers, or arrays of these.';
+            IF found.type NOT IN ('text'::regtype, 'varchar'::regtype, 'bpchar'::regtype,
+                                  'int2'::regtype, 'int4'::regtype, 'int8'::regtype,
+                                  'text[]'::regtype, 'varchar[]'::regtype, 'bpchar[]'::regtype,
+                                  'int2[]'::regtype, 'int4[]'::regtype, 'int8[]'::regtype) THEN
+                RAISE EXCEPTION 'column "%" of type % cannot be set-valued', found.name,
+                    found.type::regtype
+                    USING ERRCODE = '42804',
+                        HINT = 'Codes are text or integers, or arrays of these.';
             END IF;
         ELSIF found.class IN ('quasi_identifier', 'sensitive', 'non_sensitive') THEN
-            RAISE EXCEPTION 'column "%" cannot be shown beside the codes of the set-valued table %', found.name, relation USING ERRCODE = '0A000',
-                HINT = 'Classify it as direct_identifier, which hides it: it would link the codes of one subject again.';
+            RAISE EXCEPTION 'column "%" cannot be shown beside the codes of the set-valued table %',
+                found.name, relation USING ERRCODE = '0A000',
+                HINT = 'Classify it as direct_identifier, which hides it: it would link the codes '
+                    'of one subject again.';
         END IF;
     END LOOP;
     CALL tailor.assert_joint(relation, policy);
     IF jsonb_array_length(policy -> 'require') > 0 THEN
-        RAISE EXCEPTION 'the set-valued table % has no blocks that could meet %', relation, policy #>> '{require,0,model}' USING ERRCODE = '0A000',
+        RAISE EXCEPTION 'the set-valued table % has no blocks that could meet %', relation,
+            policy #>> '{require,0,model}' USING ERRCODE = '0A000',
             HINT = 'Pass sensitive => and diversity => to tailor.set_valued.';
     END IF;
     IF jsonb_typeof(policy -> 'gate') = 'object' THEN
-        RAISE EXCEPTION 'the set-valued table % has no stages that a gate could decide on', relation USING ERRCODE = '0A000',
+        RAISE EXCEPTION 'the set-valued table % has no stages that a gate could decide on', relation
+            USING ERRCODE = '0A000',
             HINT = 'Its risk is at most 1/k for whoever knows m codes of a subject.';
     END IF;
 END $$;
-COMMENT ON PROCEDURE tailor.assert_set_valued IS 'fails unless what a draft says of a set-valued table can be activated';
+COMMENT ON PROCEDURE tailor.assert_set_valued
+    IS 'fails unless what a draft says of a set-valued table can be activated';
 
 -- Stores what a publication is made from: the codes of each subject under a
 -- random number. The proxy drops it in the transaction that publishes, so that
 -- nobody can be published a second time. Until the first publication there is no table
 -- epoch_N that a release could read, only its shape.
-CREATE OR REPLACE FUNCTION tailor.build_records(relation regclass, version integer, policy jsonb) RETURNS integer
+CREATE OR REPLACE FUNCTION tailor.build_records(relation regclass, version integer, policy jsonb)
+    RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off AS $$
 DECLARE
     subject   name := policy ->> 'subject';
@@ -253,19 +299,24 @@ BEGIN
     SELECT t.typcategory = 'A' INTO arrays FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
         WHERE a.attrelid = relation AND a.attname = code AND a.attnum > 0 AND NOT a.attisdropped;
     SELECT s.reading INTO person
-        FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('b.%I', a.attname)) s
+        FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod,
+                format('b.%I', a.attname)) s
         WHERE a.attrelid = relation AND a.attname = subject AND a.attnum > 0 AND NOT a.attisdropped;
     SELECT format('NULL::%s AS %I, ', format_type(a.atttypid, NULL), a.attname) INTO pseudonym
         FROM jsonb_array_elements(policy -> 'columns') c
-        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0 AND NOT a.attisdropped
-        WHERE a.attname = subject AND c ->> 'class' = 'direct_identifier' AND c ->> 'action' = 'pseudonym'
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = c ->> 'name' AND a.attnum > 0
+            AND NOT a.attisdropped
+        WHERE a.attname = subject AND c ->> 'class' = 'direct_identifier'
+            AND c ->> 'action' = 'pseudonym'
           AND a.atttypid IN ('int4'::regtype, 'int8'::regtype, 'numeric'::regtype, 'text'::regtype);
     IF arrays THEN
-        EXECUTE format('SELECT count(*) - count(DISTINCT %I), count(*) FILTER (WHERE cardinality(array_remove(ARRAY(SELECT unnest(%I)), NULL)) = 0) FROM %s',
+        EXECUTE format('SELECT count(*) - count(DISTINCT %I), count(*) FILTER (WHERE '
+            'cardinality(array_remove(ARRAY(SELECT unnest(%I)), NULL)) = 0) FROM %s',
                        subject, code, relation) INTO total, left_out;
         IF total > 0 THEN
             RAISE EXCEPTION 'table % has several rows of one subject', relation
-                USING ERRCODE = '23505', HINT = 'A table with an array of codes has one row a subject.';
+                USING ERRCODE = '23505',
+                    HINT = 'A table with an array of codes has one row a subject.';
         END IF;
     ELSE
         EXECUTE format('SELECT count(*) FROM %s WHERE %I IS NULL', relation, code) INTO left_out;
@@ -275,30 +326,36 @@ BEGIN
     END IF;
 
     number := nextval(pg_get_serial_sequence('tailor.epoch', 'epoch'));
-    source := CASE WHEN arrays THEN 'SELECT %1$s AS subject, concat(b.%4$I) AS called, u.code::text AS code
+    source := CASE WHEN arrays THEN 'SELECT %1$s AS subject, concat(b.%4$I) AS called, '
+        'u.code::text AS code
                                      FROM %2$s b CROSS JOIN unnest(b.%3$I) u (code) WHERE true%5$s'
                    ELSE 'SELECT %1$s AS subject, concat(b.%4$I) AS called, b.%3$I::text AS code
                          FROM %2$s b WHERE true%5$s' END;
     IF policy @? '$.set_valued.joint' THEN
         -- All subjects of the parent, whether they have codes or not.
         parent := tailor.lender(policy);
-        SELECT string_agg(format('(%s)::text AS %I', s.reading, tailor.borrowed(c)), ', '), string_agg(quote_ident(tailor.borrowed(c)), ', ')
+        SELECT string_agg(format('(%s)::text AS %I', s.reading, tailor.borrowed(c)), ', '),
+            string_agg(quote_ident(tailor.borrowed(c)), ', ')
             INTO qids, names
             FROM jsonb_array_elements(policy #> '{parent,columns}') c
-            JOIN pg_attribute a ON a.attrelid = parent AND a.attname = c ->> 'name' AND NOT a.attisdropped
+            JOIN pg_attribute a ON a.attrelid = parent AND a.attname = c ->> 'name'
+                AND NOT a.attisdropped
             CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, format('b.%I', a.attname)) s;
         EXECUTE format(
             'CREATE TABLE tailor_store.demographics_%s AS
              SELECT (row_number() OVER (ORDER BY gen_random_uuid()))::integer AS "tailor subject",
-                    tailor.subject_digest(concat(b.%I), (SELECT k.key FROM tailor.subject_key k)) AS "tailor key", %s
+                    tailor.subject_digest(concat(b.%I), (SELECT k.key FROM tailor.subject_key k))
+                    AS "tailor key", %s
              FROM %s b WHERE true%s',
-            number, policy #>> '{parent,subject}', qids, parent, tailor.unless_erased(parent, (policy #>> '{parent,subject}')::name));
+            number, policy #>> '{parent,subject}', qids, parent, tailor.unless_erased(parent,
+                    (policy #>> '{parent,subject}')::name));
     END IF;
     EXECUTE format(
         'CREATE TABLE tailor_store.records_%s AS
          WITH codes AS MATERIALIZED (SELECT * FROM (%s) q WHERE code IS NOT NULL), subjects AS (
              SELECT subject, (row_number() OVER (ORDER BY gen_random_uuid()))::integer AS number,
-                    tailor.subject_digest(min(called), (SELECT k.key FROM tailor.subject_key k)) AS digest
+                    tailor.subject_digest(min(called), (SELECT k.key FROM tailor.subject_key k))
+                    AS digest
              FROM codes GROUP BY subject)
          SELECT s.number AS "tailor subject", c.code AS "tailor code", s.digest AS "tailor key"
          FROM codes c JOIN subjects s ON s.subject = c.subject ORDER BY 1',
@@ -306,7 +363,8 @@ BEGIN
         format(source, person, relation, code, subject, tailor.unless_erased(relation, subject)));
     EXECUTE format(
         'CREATE TABLE tailor_store.digest_%1$s AS
-         SELECT "tailor key", md5(array_agg("tailor code" ORDER BY "tailor code" COLLATE "C")::text)::uuid AS "tailor codes"
+         SELECT "tailor key", md5(array_agg("tailor code"
+             ORDER BY "tailor code" COLLATE "C")::text)::uuid AS "tailor codes"
          FROM tailor_store.records_%1$s GROUP BY "tailor key"', number);
     -- A publication of all tables would keep rows without a key from being changed.
     EXECUTE format('ALTER TABLE tailor_store.records_%s REPLICA IDENTITY FULL', number);
@@ -314,8 +372,10 @@ BEGIN
         EXECUTE format('ALTER TABLE tailor_store.demographics_%s REPLICA IDENTITY FULL', number);
         EXECUTE format('ALTER TABLE tailor_store.digest_%s RENAME TO of_codes_%1$s', number);
         EXECUTE format('CREATE TABLE tailor_store.digest_%1$s AS
-                        SELECT d."tailor key", md5(ROW(%2$s, c."tailor codes")::text)::uuid AS "tailor codes"
-                        FROM tailor_store.demographics_%1$s d LEFT JOIN tailor_store.of_codes_%1$s c USING ("tailor key")', number, names);
+                        SELECT d."tailor key", md5(ROW(%2$s, c."tailor codes")::text)::uuid
+                            AS "tailor codes"
+                        FROM tailor_store.demographics_%1$s d LEFT JOIN tailor_store.of_codes_%1$s c
+                            USING ("tailor key")', number, names);
         EXECUTE format('DROP TABLE tailor_store.of_codes_%s', number);
     END IF;
     EXECUTE format('ALTER TABLE tailor_store.digest_%s REPLICA IDENTITY FULL', number);
@@ -331,21 +391,28 @@ BEGIN
     END IF;
     EXECUTE format(
         'CREATE TABLE tailor_store.shape_%s AS
-         SELECT 0 AS "tailor row", 0 AS "tailor tuple", 0 AS "tailor subject", %s b.%I FROM %s b WITH NO DATA',
+         SELECT 0 AS "tailor row", 0 AS "tailor tuple", 0 AS "tailor subject", %s b.%I
+             FROM %s b WITH NO DATA',
         number, coalesce(pseudonym, ''), code, relation);
     CALL tailor.keep_no_samples(format('tailor_store.shape_%s', number)::regclass);
-    EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.records_%s', number) INTO total, subjects;
+    EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.records_%s',
+                   number) INTO total, subjects;
     IF parent IS NOT NULL THEN
         EXECUTE format('SELECT count(*) FROM tailor_store.demographics_%s', number) INTO subjects;
     END IF;
     INSERT INTO tailor.epoch (epoch, relation, version, rows, tuples, subjects)
-        OVERRIDING SYSTEM VALUE VALUES (number, build_records.relation, build_records.version, total, 1, subjects);
+        OVERRIDING SYSTEM VALUE VALUES (number, build_records.relation, build_records.version,
+                                        total, 1, subjects);
     -- A copy that was not taken in never will be.
-    FOR earlier IN SELECT e.epoch FROM tailor.epoch e WHERE e.relation = build_records.relation AND e.epoch < number LOOP
+    FOR earlier IN SELECT e.epoch FROM tailor.epoch e WHERE e.relation = build_records.relation
+        AND e.epoch < number LOOP
         CONTINUE WHEN EXISTS (SELECT FROM tailor.publication u WHERE u.epoch = earlier);
-        EXECUTE format('DROP TABLE IF EXISTS tailor_store.records_%1$s, tailor_store.shape_%1$s, tailor_store.digest_%1$s,
+        EXECUTE format('DROP TABLE IF EXISTS tailor_store.records_%1$s, tailor_store.shape_%1$s, '
+            'tailor_store.digest_%1$s,
                             tailor_store.demographics_%1$s, tailor_store.differs_%1$s', earlier);
     END LOOP;
     RETURN number;
 END $$;
-COMMENT ON FUNCTION tailor.build_records IS 'stores what the publication of a set-valued table is made from and returns the epoch''s number; for tailor.build_epoch only';
+COMMENT ON FUNCTION tailor.build_records
+    IS 'stores what the publication of a set-valued table is made from and returns the epoch''s '
+        'number; for tailor.build_epoch only';

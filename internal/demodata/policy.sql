@@ -1,9 +1,12 @@
 -- The demo's policy, as a database administrator would type it.
-CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
+CALL tailor.define_hierarchy('age', 'interval',
+    '{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
 CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [4, 3, 2, 1]}');
-CALL tailor.define_hierarchy('day', 'date', '{"levels": ["month", "year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}');
+CALL tailor.define_hierarchy('day', 'date',
+    '{"levels": ["month", "year", "decade"], "lower": "1900-01-01", "upper": "2029-12-31"}');
 CALL tailor.define_hierarchy('sex', 'table', '{"paths": [["female"], ["male"]]}');
-CALL tailor.define_hierarchy('race', 'table', '{"paths": [["asian"], ["black"], ["hispanic"], ["native"], ["white"]]}');
+CALL tailor.define_hierarchy('race', 'table',
+    '{"paths": [["asian"], ["black"], ["hispanic"], ["native"], ["white"]]}');
 
 CALL tailor.protect('public.patients', subject => 'id', k => 5);
 CALL tailor.classify('public.patients', 'id', 'direct_identifier');
