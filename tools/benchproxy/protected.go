@@ -46,6 +46,9 @@ func (s *stand) protected(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("hospital: %w", err)
 	}
+	if err := s.makeByHand(ctx); err != nil {
+		return fmt.Errorf("table by hand: %w", err)
+	}
 	var conns []*pgconn.PgConn
 	for _, w := range tailors {
 		through, err := s.reader(ctx, w.port)
@@ -54,16 +57,13 @@ func (s *stand) protected(ctx context.Context) error {
 		}
 		defer func() { _ = through.Close(ctx) }()
 		conns = append(conns, through)
-		for _, q := range questions { // twice: the first time refines, the second is the repetition
+		for _, q := range questions { // twice: the first plans
 			for range 2 {
 				if err := through.Exec(ctx, q.text).Close(); err != nil {
 					return fmt.Errorf("%s: %w", q.name, err)
 				}
 			}
 		}
-	}
-	if err := s.makeByHand(ctx); err != nil {
-		return fmt.Errorf("table by hand: %w", err)
 	}
 	direct, err := s.reader(ctx, s.ways[0].port)
 	if err != nil {
@@ -166,8 +166,8 @@ func (s *stand) startHospital(ctx context.Context) ([]way, error) {
 	return tailors, nil
 }
 
-// makeByHand makes the table that a database administrator could have made of what the
-// reader is shown, and lets the reader read the original as well.
+// makeByHand waits for the releases, makes the table that a database administrator could have
+// made of what the reader is shown, and lets the reader read the original as well.
 func (s *stand) makeByHand(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.cluster.SuperuserDSN("hospital"))
 	if err != nil {
