@@ -69,7 +69,7 @@ type Release struct {
 	Root     *ecg.Root // nil where the relation has no quasi-identifiers
 	// Since is when this proxy first heard of the tables that the release is stored in, zero
 	// if they were there when it started. A snapshot of the database that is older may not
-	// have their rows. A publication of codes looks for itself.
+	// have their rows.
 	Since time.Time
 	// Position is where the primary's log was then, or when the proxy started.
 	Position Position
@@ -288,9 +288,6 @@ func (c *Catalog) keep(
 	}
 	delete(c.unmade, key)
 	chain.heard = c.hearOf(chain.number, heard{chain.edition, time.Now(), position})
-	if r.SetValued != nil {
-		chain.heard.since = time.Time{}
-	}
 	c.chains[key] = chain
 	return chain, nil
 }

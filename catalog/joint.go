@@ -182,10 +182,13 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 					ident(d.HighColumn()), d.ReleaseType()))
 			}
 		}
-		err := execute(ctx, tx, fmt.Sprintf(`CREATE TABLE %s (%s integer PRIMARY KEY,
-			cluster integer NOT NULL, family integer NOT NULL, %s)`, table, rowColumn, commas(columns)),
-			fmt.Sprintf("CREATE TABLE tailor_store.family_%d (family integer PRIMARY KEY, %s)",
-				p.number, commas(slices.Concat(columns, known))))
+		err := execute(ctx, tx, fmt.Sprintf(`CREATE TABLE %s (%s %s NOT NULL,
+			cluster integer NOT NULL, family integer NOT NULL, %s)`, table, rowColumn,
+			r.Column(r.Subject).Type, commas(columns)),
+			fmt.Sprintf("CREATE TABLE tailor_store.family_%d (family integer NOT NULL, %s)",
+				p.number, commas(slices.Concat(columns, known))),
+			fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY FULL", table),
+			fmt.Sprintf("ALTER TABLE tailor_store.family_%d REPLICA IDENTITY FULL", p.number))
 		if err != nil {
 			return err
 		}
@@ -215,7 +218,7 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 			groups.Classes[i] = append(groups.Classes[i], groups.number(i, l.entry(g)))
 		}
 	}
-	err := copyInto(ctx, tx, table, func(w *copyWriter) {
+	err := p.fill(ctx, tx, "people", func(w *copyWriter) {
 		// In the order of the records, which is random.
 		type member struct{ group, nth int }
 		memberOf := make([]member, len(p.records))
@@ -265,7 +268,7 @@ func (p *publication) storeFamilies(
 	ctx context.Context, tx pgx.Tx, dimensions []*Column, of []labels, first, groups int,
 ) error {
 	table := fmt.Sprintf("tailor_store.family_%d", p.number)
-	err := copyInto(ctx, tx, table, func(w *copyWriter) {
+	err := p.fill(ctx, tx, "family", func(w *copyWriter) {
 		for g := range groups {
 			w.number(first + g)
 			for i := range dimensions {
@@ -333,9 +336,9 @@ func (c *Catalog) readGroups(ctx context.Context, r *Relation, chain *Chain) (*e
 	return ecg.NewRoot(shown, ecg.HighestRisk(r.K), ecg.Local, nil), nil
 }
 
-// createPeopleViews are the statements that define what a joint publication shows of the
+// createPeopleView is the statement that defines what a joint publication shows of the
 // parent: a row for each of its subjects, under the parent's own names.
-func (c *Chain) createPeopleViews(r *Relation) []string {
+func (c *Chain) createPeopleView(r *Relation) string {
 	subject := r.Column(r.Subject)
 	list := []string{
 		fmt.Sprintf("e.%s::%s AS %s", rowColumn, subject.Type, ident(r.Parent.Subject)),
@@ -348,13 +351,7 @@ func (c *Chain) createPeopleViews(r *Relation) []string {
 		labels = append(labels, fmt.Sprintf("e.%s AS %s", ident(r.borrowed[i].LabelColumn()),
 			ident(column.LabelColumn())))
 	}
-	views := c.publishedViews(ParentView(c.name()), append(list, labels...), "people",
-		parentAdmission(c.number))
-	// of other types than numbers the cast keeps an index from being used
-	if subject.Type == "bigint" {
-		views = append(views, c.indexed("people", fmt.Sprintf("(%s::bigint)", rowColumn)))
-	}
-	return views
+	return c.publishedView(ParentView(c.name()), append(list, labels...), "people")
 }
 
 // FamilyColumn is the number of the group that a subject of a joint publication is in. No
@@ -378,5 +375,5 @@ func (c *Chain) createFamiliesView(r *Relation) string {
 			add(own.HighColumn(), shown.HighColumn())
 		}
 	}
-	return c.fenced(LabelView(c.name()), list, "family", parentAdmission(c.number))
+	return c.publishedView(LabelView(c.name()), list, "family")
 }

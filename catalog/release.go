@@ -178,27 +178,11 @@ func publishTables(
 		statements = append(statements,
 			fmt.Sprintf("ALTER TABLE %s ALTER %s SET STATISTICS 0", row, ident(c.Name)))
 	}
-	// It is 0 or fails. Of a condition IS NOT NULL PostgreSQL expects nearly all rows to meet
-	// it, of a mere boolean half of them; and it looks at that before all others.
-	asked := fmt.Sprintf("SELECT CASE WHEN CASE WHEN %s THEN true ELSE %s END THEN 0::smallint END",
-		keeps, chain.admitted(chain.number))
-	admitted := fmt.Sprintf("(%s) IS NOT NULL", asked)
-	// Where an index finds no row, no row's condition is looked at. So the gate stands in
-	// every index: what it is compared with is asked before a scan of the index begins.
-	if len(indexed) > 0 {
-		admitted += fmt.Sprintf(" AND %s = (%s)", gateColumn, asked)
-	}
 	for _, column := range indexed {
 		statements = append(statements,
 			fmt.Sprintf("CREATE INDEX ON %s (%s, %s)", row, column, gateColumn))
 	}
-	statements = append(statements,
-		fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", row),
-		fmt.Sprintf("CREATE POLICY admitted ON %s FOR SELECT USING (%s)", row, admitted))
-	for _, may := range []string{"INSERT WITH CHECK", "UPDATE USING", "DELETE USING"} {
-		statements = append(statements, fmt.Sprintf("CREATE POLICY %s ON %s FOR %s ((SELECT %s))",
-			"kept_by_"+may[:6], row, may, keeps))
-	}
+	statements = append(statements, guard(row, chain.admitted(chain.number), len(indexed) > 0)...)
 	statements = append(statements, chain.createView(r, dictionaries))
 	if len(r.numbered()) > 0 {
 		statements = append(statements, chain.createLabelView(r, dictionaries))
@@ -213,6 +197,30 @@ func publishTables(
 		statements = append(statements, chain.grantStatement(r, readers))
 	}
 	return execute(ctx, tx, statements...)
+}
+
+// guard are the statements that make a table with a gate ask for admission before it shows a
+// row to anything, and let nobody but Tailor change it. From then on COPY does not write it.
+func guard(table, admitted string, indexed bool) []string {
+	// It is 0 or fails. Of a condition IS NOT NULL PostgreSQL expects nearly all rows to meet
+	// it, of a mere boolean half of them; and it looks at that before all others.
+	asked := fmt.Sprintf("SELECT CASE WHEN CASE WHEN %s THEN true ELSE %s END THEN 0::smallint END",
+		keeps, admitted)
+	condition := fmt.Sprintf("(%s) IS NOT NULL", asked)
+	// Where an index finds no row, no row's condition is looked at. So the gate stands in
+	// every index: what it is compared with is asked before a scan of the index begins.
+	if indexed {
+		condition += fmt.Sprintf(" AND %s = (%s)", gateColumn, asked)
+	}
+	statements := []string{
+		fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", table),
+		fmt.Sprintf("CREATE POLICY admitted ON %s FOR SELECT USING (%s)", table, condition),
+	}
+	for _, may := range []string{"INSERT WITH CHECK", "UPDATE USING", "DELETE USING"} {
+		statements = append(statements, fmt.Sprintf("CREATE POLICY %s ON %s FOR %s ((SELECT %s))",
+			"kept_by_"+may[:6], table, may, keeps))
+	}
+	return statements
 }
 
 // copyInto streams rows into a table.

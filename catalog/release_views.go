@@ -126,12 +126,6 @@ func (c *Chain) views(r *Relation) []string {
 	if r.inFamily() {
 		views = append(views, "tailor_release."+FamilyView(c.name()))
 	}
-	if r.SetValued != nil {
-		views = append(views, "tailor_release."+KeyedView(c.name()))
-	}
-	if r.IsJoint() {
-		views = append(views, "tailor_release."+KeyedView(ParentView(c.name())))
-	}
 	return views
 }
 

@@ -87,9 +87,12 @@ func (c *Catalog) showPublication(
 		if !first {
 			chain.edition = max(chain.edition, chain.generation-1) + 1
 		}
-		views := chain.createCodesViews(r)
+		if err := guardPublication(ctx, tx, r, chain.publication); err != nil {
+			return fmt.Errorf("guard publication: %w", err)
+		}
+		views := []string{chain.createCodesView(r)}
 		if r.IsJoint() {
-			views = append(append(views, chain.createPeopleViews(r)...), chain.createFamiliesView(r))
+			views = append(views, chain.createPeopleView(r), chain.createFamiliesView(r))
 		}
 		if r.Scope != "project" {
 			views = append(views, chain.grantStatement(r, readers))
@@ -118,50 +121,63 @@ func (c *Catalog) showPublication(
 		"SELECT pg_notify('tailor', 'policies')")
 }
 
-// createCodesViews are the statements that define a release of codes.
-func (c *Chain) createCodesViews(r *Relation) []string {
+// createCodesView is the statement that defines a release of codes.
+func (c *Chain) createCodesView(r *Relation) string {
 	list := c.shownList(r, nil, "")
 	if r.Parent != nil && !r.IsJoint() {
 		list = append(list, fmt.Sprintf("e.%s AS %s", rowColumn, RowColumn))
 	}
-	views := c.publishedViews(c.name(), list, "epoch", c.number)
-	if subject := r.Column(r.Subject); subject != nil && subject.Pseudonym {
-		views = append(views, c.indexed("epoch", ident(subject.Name)))
+	return c.publishedView(c.name(), list, "epoch")
+}
+
+// publishedView is the statement that defines a view of one of a publication's tables.
+// Admission is asked by the table, before it shows a row to anything (guardPublication).
+func (c *Chain) publishedView(name string, list []string, table string) string {
+	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM tailor_store.%s_%d e",
+		name, commas(list), table, c.publication)
+}
+
+// guardPublication makes the tables of a publication that views show ask for admission, if
+// they do not yet. Chains of several audiences read them, so the condition names none: it
+// asks for one that the statement's ticket names. They are found by their subjects.
+func guardPublication(ctx context.Context, tx pgx.Tx, r *Relation, publication int) error {
+	subject := r.Column(r.Subject)
+	var own string
+	if subject != nil && subject.Pseudonym {
+		own = ident(subject.Name)
 	}
-	return views
-}
-
-// indexed is the statement that makes a table of a publication, which other chains may read,
-// be found by its subjects.
-func (c *Chain) indexed(table, subject string) string {
-	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %[1]s_%[2]d_subject "+
-		"ON tailor_store.%[1]s_%[2]d (%[3]s)", table, c.publication, subject)
-}
-
-// KeyedView is the view that shows what another of a release of codes does, and lets
-// PostgreSQL find the rows of one subject by an index.
-func KeyedView(view string) string { return view + "_keyed" }
-
-// publishedViews are the statements that define a view of a publication's table in two forms.
-// Both ask for admission, which the table does not, before they show a row to anything. One
-// is read behind a fence, which no condition passes, but statistics do; the other is a
-// barrier, through which PostgreSQL sees no statistics, but which it asks for the rows of a
-// subject. So whole tables are joined by the one, and subqueries are asked of the other, once
-// for each row of the query around them (docs/decisions/joint.md).
-func (c *Chain) publishedViews(name string, list []string, table string, admission int) []string {
-	return []string{
-		c.fenced(name, list, table, admission),
-		fmt.Sprintf("CREATE VIEW tailor_release.%s WITH (security_barrier) AS SELECT %s "+
-			"FROM tailor_store.%s_%d e WHERE %s", KeyedView(name), commas(list), table,
-			c.publication, c.admitted(admission)),
+	if err := guardPart(ctx, tx, publication, "epoch", own); err != nil || !r.IsJoint() {
+		return err
 	}
+	err := guardPart(ctx, tx, publication, "people",
+		fmt.Sprintf("(%s::%s)", rowColumn, subject.Type))
+	if err != nil {
+		return err
+	}
+	return guardPart(ctx, tx, publication, "family", "")
 }
 
-// fenced is the statement that defines a view of a publication's table behind a fence.
-func (c *Chain) fenced(name string, list []string, table string, admission int) string {
-	return fmt.Sprintf("CREATE VIEW tailor_release.%s AS SELECT %s FROM "+
-		"(SELECT * FROM tailor_store.%s_%d WHERE %s%s) e", name, commas(list), table,
-		c.publication, c.admitted(admission), fence)
+// guardPart guards one of the tables, which is indexed by what stands for its subjects.
+func guardPart(
+	ctx context.Context, tx pgx.Tx, publication int, part, subject string,
+) error {
+	table := fmt.Sprintf("tailor_store.%s_%d", part, publication)
+	var guarded bool
+	err := tx.QueryRow(ctx, "SELECT relrowsecurity FROM pg_class WHERE oid = $1::text::regclass",
+		table).Scan(&guarded)
+	if err != nil || guarded {
+		return err
+	}
+	statements := []string{fmt.Sprintf("ALTER TABLE %s ADD %s smallint NOT NULL DEFAULT 0", table,
+		gateColumn)}
+	if subject != "" {
+		statements = append(statements,
+			fmt.Sprintf("CREATE INDEX ON %s (%s, %s)", table, subject, gateColumn))
+	}
+	admitted := fmt.Sprintf("(SELECT tailor.admit(a.chain, a.edition, a.layout) "+
+		"FROM tailor.asked(%d, %t) a)", publication, part != "epoch")
+	statements = append(statements, guard(table, admitted, subject != "")...)
+	return execute(ctx, tx, append(statements, fmt.Sprintf("ANALYZE %s (%s)", table, gateColumn))...)
 }
 
 // takeInCodes brings the publication of codes up to date with the relation's copy, and

@@ -86,7 +86,8 @@ func readCohorts(
 	people := fmt.Sprintf(`SELECT DISTINCT "tailor subject" FROM tailor_store.epoch_%d`,
 		publication)
 	if r.IsJoint() {
-		people = fmt.Sprintf(`SELECT %s FROM tailor_store.people_%d`, rowColumn, publication)
+		people = fmt.Sprintf(`SELECT %s::text::integer FROM tailor_store.people_%d`, rowColumn,
+			publication)
 		if b.groups, err = readPublishedGroups(ctx, tx, publication); err != nil {
 			return nil, err
 		}
@@ -124,7 +125,6 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	}
 	p.numberCodes()
 	for table, encode := range map[string]func(*copyWriter){
-		"epoch_%d":                          func(w *copyWriter) { p.writeRows(w, r) },
 		"item_%d":                           p.writeItems,
 		"place_%d":                          p.writePlaces,
 		"subrecord_%d":                      p.writeSubRecords,
@@ -134,6 +134,9 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 			encode); err != nil {
 			return fmt.Errorf("%s: %w", table, err)
 		}
+	}
+	if err := p.fill(ctx, tx, "epoch", func(w *copyWriter) { p.writeRows(w, r) }); err != nil {
+		return fmt.Errorf("rows: %w", err)
 	}
 	var statements []string
 	if first {
@@ -174,6 +177,29 @@ func (p *publication) store(ctx context.Context, tx pgx.Tx, r *Relation) error {
 		clusters = $4, form = $5 WHERE epoch = $1`,
 		p.number, len(p.records), len(form.Codes), len(form.Clusters), whole.String())
 	return err
+}
+
+// fill writes a cohort's rows to a table of its publication that is guarded once it has
+// some, which COPY does not write then.
+func (p *publication) fill(
+	ctx context.Context, tx pgx.Tx, part string, encode func(*copyWriter),
+) error {
+	table := fmt.Sprintf("tailor_store.%s_%d", part, p.number)
+	if p.before.form == nil {
+		return copyInto(ctx, tx, table, encode)
+	}
+	cohort := fmt.Sprintf("tailor_store.cohort_%d", p.number)
+	err := execute(ctx, tx,
+		fmt.Sprintf("CREATE TABLE %s AS SELECT * FROM %s WITH NO DATA", cohort, table),
+		fmt.Sprintf("ALTER TABLE %s DROP COLUMN IF EXISTS %s", cohort, gateColumn))
+	if err == nil {
+		err = copyInto(ctx, tx, cohort, encode)
+	}
+	if err != nil {
+		return err
+	}
+	return execute(ctx, tx, fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", table, cohort),
+		"DROP TABLE "+cohort)
 }
 
 // numberCodes numbers the codes of the cohort as the publication does, which new ones

@@ -574,7 +574,7 @@ BEGIN
         FOR chain IN SELECT c.chain AS number FROM tailor.chain c WHERE c.relation = child.relation
             ORDER BY 1 FOR UPDATE LOOP
             lent := ARRAY(SELECT v FROM unnest(tailor.views_of(chain.number)) v
-                          WHERE v ~ '_parent(_keyed)?$');
+                          WHERE v ~ '_parent$');
             CALL tailor.close_views(lent);
         END LOOP;
     END LOOP;

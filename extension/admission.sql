@@ -178,6 +178,31 @@ END $$;
 COMMENT ON FUNCTION tailor.admit(integer, integer, integer)
     IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
 
+-- Chains of several audiences read a publication of codes, or what it shows of the parent, and
+-- its tables ask whether a ticket names any of them: tailor.admit sees to the rest. A chain that
+-- the statement's snapshot does not show is nobody's yet, and told apart there.
+CREATE OR REPLACE FUNCTION tailor.asked(publication integer, parent boolean, OUT chain integer,
+                                        OUT edition integer, OUT layout integer)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS $$
+#variable_conflict use_column
+BEGIN
+    SELECT CASE WHEN parent THEN -c.chain ELSE c.chain END, split_part(t, ':', 2), c.layout
+    INTO chain, edition, layout
+    FROM unnest(string_to_array(tailor.ticket(current_query()), ',')) t
+    LEFT JOIN tailor.chain c ON c.chain = abs(split_part(t, ':', 1)::integer)
+    WHERE (t ~ '^-') = parent AND (c.relation IS NULL OR c.relation = (
+            SELECT e.relation FROM tailor.epoch e WHERE e.epoch = publication))
+    ORDER BY c.chain LIMIT 1;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'a release is read through the proxy, in place of its table'
+            USING ERRCODE = '42501',
+                HINT = 'Connect to the proxy and name the protected table itself.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION tailor.asked IS 'the chain of a publication that a statement''s ticket names, '
+    'for tailor.admit; fails where it names none';
+
 -- Tells the proxies that names have changed: a view made a moment ago may read
 -- a protected table. Event triggers are for superusers; without one the proxies
 -- look by themselves every few seconds.

@@ -45,8 +45,8 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION tailor.admit(integer, integer, integer), tailor.session(),
-    tailor.replayed(), tailor.unreachable(text),
+GRANT EXECUTE ON FUNCTION tailor.admit(integer, integer, integer),
+    tailor.asked(integer, boolean), tailor.session(), tailor.replayed(), tailor.unreachable(text),
     tailor.case_count(regclass, text[], double precision[]) TO tailor_reader;
 GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.progress,
     tailor.schedules, tailor.epochs, tailor.erasures, tailor.storage, tailor.unprotected,

@@ -394,7 +394,6 @@ BEGIN
          SELECT 0 AS "tailor row", 0 AS "tailor tuple", 0 AS "tailor subject", %s b.%I
              FROM %s b WITH NO DATA',
         number, coalesce(pseudonym, ''), code, relation);
-    CALL tailor.keep_no_samples(format('tailor_store.shape_%s', number)::regclass);
     EXECUTE format('SELECT count(*), count(DISTINCT "tailor subject") FROM tailor_store.records_%s',
                    number) INTO total, subjects;
     IF parent IS NOT NULL THEN

@@ -38,12 +38,11 @@ type binder struct {
 	derivations map[*catalog.Relation]map[string]string
 	// family are the relations whose subjects have numbers in the statement at hand.
 	family  map[*catalog.Relation]bool
-	byKey   map[*pg.RangeVar]bool // tables that are asked for one subject after the other
-	apart   bool                  // codes are not read together with their parent
-	forms   int                   // of subqueries, made so far
-	wish    string                // the data set that would answer the subquery being bound
-	at      int                   // offset of the reference being bound, -1 for none
-	exactly bool                  // what is being bound is compared with =
+	apart   bool   // codes are not read together with their parent
+	forms   int    // of subqueries, made so far
+	wish    string // the data set that would answer the subquery being bound
+	at      int    // offset of the reference being bound, -1 for none
+	exactly bool   // what is being bound is compared with =
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to

@@ -16,7 +16,6 @@ type edit struct {
 	parent     bool // what the release shows of the relation's parent
 	family     bool // the release with the numbers of its subjects
 	labels     bool // the labels of the release by their numbers
-	keyed      bool // the release of codes by the subject, see keyedTables
 	view       *source
 	text       string
 }

@@ -203,12 +203,6 @@ func (b *binder) subLink(s *pg.SubLink, sc *scope, place ecg.Place) error {
 	if query == nil {
 		return b.unsupported(s.Subselect)
 	}
-	switch s.SubLinkType {
-	case pg.SubLinkType_EXPR_SUBLINK, pg.SubLinkType_ARRAY_SUBLINK:
-		b.keyedTables(query, false)
-	case pg.SubLinkType_EXISTS_SUBLINK:
-		b.keyedTables(query, true)
-	}
 	_, err := b.selectStmt(query, sc, false)
 	return err
 }

@@ -140,9 +140,7 @@ func releaseEntry(r *catalog.Relation, rv *pg.RangeVar, alias, schema string) *e
 // replaceRelation edits the name of a protected relation into its release's,
 // under the name that the statement's columns refer to.
 func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias string) error {
-	return b.replaceName(rv, edit{
-		relation: r, family: b.family[r], keyed: r.SetValued != nil && b.byKey[rv],
-	}, alias)
+	return b.replaceName(rv, edit{relation: r, family: b.family[r]}, alias)
 }
 
 // replaceParent edits the name of a protected relation into that of what the release of
@@ -150,9 +148,7 @@ func (b *binder) replaceRelation(rv *pg.RangeVar, r *catalog.Relation, alias str
 func (b *binder) replaceParent(rv *pg.RangeVar, r, child *catalog.Relation, alias string) error {
 	b.plan.lends(r)
 	b.plan.joins(child)
-	return b.replaceName(rv, edit{
-		relation: child, parent: true, keyed: child.SetValued != nil && b.byKey[rv],
-	}, alias)
+	return b.replaceName(rv, edit{relation: child, parent: true}, alias)
 }
 
 // replaceName puts an edit in place of a relation's name.
@@ -185,7 +181,6 @@ func (b *binder) rangeSubselect(s *pg.RangeSubselect, sc *scope) error {
 	outer := sc.parent
 	if s.Lateral {
 		outer = sc
-		b.keyedTables(query, false)
 	}
 	// Names of WITH are visible inside a subquery, lateral or not.
 	bound, err := b.selectStmt(query, &scope{parent: outer, ctes: sc.ctes}, false)

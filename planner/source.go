@@ -121,14 +121,11 @@ func (s *source) write(out *strings.Builder, release func(*catalog.Relation) str
 func (e *edit) viewOf(release string) string {
 	switch {
 	case e.parent:
-		release = catalog.ParentView(release)
+		return catalog.ParentView(release)
 	case e.family:
-		release = catalog.FamilyView(release)
+		return catalog.FamilyView(release)
 	case e.labels:
-		release = catalog.LabelView(release)
-	}
-	if e.keyed {
-		release = catalog.KeyedView(release)
+		return catalog.LabelView(release)
 	}
 	return release
 }

@@ -120,8 +120,8 @@ func TestASnapshotOlderThanARewrittenReleaseGetsNoNULLs(t *testing.T) {
 	}
 }
 
-// TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo has one whose view an earlier
-// version has made.
+// TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo has one whose view and table an earlier
+// version has made: the table asked for nothing.
 func TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo(t *testing.T) {
 	s, _ := ownStand(t, "anew")
 	user, query := s.reader(t), "SELECT count(*) FROM diagnoses"
@@ -134,9 +134,21 @@ func TestAReleaseWithoutQuasiIdentifiersIsStoredAnewToo(t *testing.T) {
 	mustExec(t, direct, fmt.Sprintf("CREATE OR REPLACE VIEW %s AS SELECT * FROM (%s) x WHERE false",
 		view, strings.TrimSuffix(strings.TrimSpace(definition), ";")))
 	mustExec(t, direct, `UPDATE tailor.chain SET layout = 3 WHERE chain = $1`, chain)
+	stored := one[string](t, direct,
+		`SELECT 'tailor_store.epoch_' || max(epoch) FROM tailor.publication`)
+	for _, policy := range []string{"admitted", "kept_by_insert", "kept_by_update", "kept_by_delete"} {
+		mustExec(t, direct, fmt.Sprintf("DROP POLICY %s ON %s", policy, stored))
+	}
+	mustExec(t, direct, fmt.Sprintf(`ALTER TABLE %s NO FORCE ROW LEVEL SECURITY,
+		DISABLE ROW LEVEL SECURITY, DROP COLUMN "tailor gate"`, stored))
 	if after := one[int](t, connect(t, s.serve(t).dsn(user)), query); after != before || after == 0 {
 		t.Errorf("%d rows before, %d after", before, after)
 	}
+	past := connect(t, fmt.Sprintf("postgres://%s:%[1]s@%s/hospital?sslmode=disable", user,
+		s.cluster.Address()))
+	now := one[string](t, direct, `SELECT 'tailor_release.chain_' || chain || '_g' || edition
+		FROM tailor.chain WHERE chain = $1`, chain)
+	refusedAs(t, past, "SELECT count(*) FROM "+now, "42501")
 }
 
 // TestNumbersOfLabelsAreTheirRanks reads them where they are stored. Groups come in an
