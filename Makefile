@@ -14,7 +14,7 @@ RELEASES := Snapshot|Attacks|Admitted|Release|NoJoin|Joined|Joins|Lends|SetValue
 VERSIONS := 14 16 17 18
 ROWS     ?= 1000000
 
-.PHONY: dist demo test unit test-packages test-end-to-end test-versions lint house build bench bench-proxy scale compat soak prepare prepare-test
+.PHONY: dist demo test unit binaries bin/end-to-end test-packages test-end-to-end test-versions lint house build bench bench-proxy scale compat soak prepare prepare-test
 
 demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
 	./bin/tailor demo $(ARGS)
@@ -27,15 +27,27 @@ unit: ## the tests that need no server, in less than a minute
 
 test-end-to-end: $(END_TO_END:%=test-end-to-end-%)
 
-test-end-to-end-%: # proxies run with the race detector where sessions meet
-	$(GO) test -timeout 30m -run '^Test[$*]' ./tests
+# Proxies run with the race detector where sessions meet. The engine, whose own tests run with
+# it, takes ten times as long so.
+BINARIES ?= bin/tested
+binaries: ## what the tests of whole systems run, built once for all of their processes
+	$(GO) build -o $(BINARIES)/tailor ./cmd/tailor
+	$(GO) build -race -gcflags=github.com/hiatus-tailor/tailor/anonymize=-race=false \
+		-o $(BINARIES)/raced/tailor ./cmd/tailor
 
-test-packages:
+bin/end-to-end: binaries
+	$(GO) test -c -o $@ ./tests
+
+test-end-to-end-%: bin/end-to-end
+	cd tests && TAILOR_TEST_BINARIES=$(abspath $(BINARIES)) ../bin/end-to-end \
+		-test.timeout 30m -test.run '^Test[$*]'
+
+test-packages: bin/end-to-end # which compiles what both need, once
 	$(GO) test -run '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)
 	$(GO) test -race -timeout 30m -skip '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)
 
-test-versions: prepare ## the tests of releases on other versions of PostgreSQL, whose binaries come by npm; VERSIONS=18 for one, RELEASES=. for all tests
-	$(GO) run ./tools/versions -versions '$(VERSIONS)' -run '$(RELEASES)' -skip '$(SKIP)'
+test-versions: prepare binaries ## the tests of releases on other versions of PostgreSQL, whose binaries come by npm; VERSIONS=18 for one, RELEASES=. for all tests
+	TAILOR_TEST_BINARIES=$(abspath $(BINARIES)) $(GO) run ./tools/versions -versions '$(VERSIONS)' -run '$(RELEASES)' -skip '$(SKIP)'
 
 soak: prepare-test ## the tests that take longer
 	TAILOR_SOAK=1 $(GO) test -timeout 60m -run '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)

@@ -82,16 +82,8 @@ func run(m *testing.M) (int, error) {
 		" atexit_sleep_ms=0")); err != nil {
 		return 1, err
 	}
-	binary, raced = filepath.Join(dir, "tailor"), filepath.Join(dir, "raced", "tailor")
-	for _, arguments := range [][]string{
-		{"-o", binary},
-		// The engine, whose own tests run with the race detector, takes ten times as long with it.
-		{"-race", "-gcflags=github.com/hiatus-tailor/tailor/anonymize=-race=false", "-o", raced},
-	} {
-		build := exec.Command("go", append(append([]string{"build"}, arguments...), "../cmd/tailor")...)
-		if output, err := build.CombinedOutput(); err != nil {
-			return 1, fmt.Errorf("build: %w: %s", err, output)
-		}
+	if err := findBinaries(dir); err != nil {
+		return 1, err
 	}
 	if err := prepareStands(); err != nil {
 		return 1, err
@@ -101,6 +93,24 @@ func run(m *testing.M) (int, error) {
 	}
 	defer shared.cluster.Stop()
 	return m.Run(), nil
+}
+
+// findBinaries finds the two tailors that are tested, or builds them.
+func findBinaries(dir string) error {
+	built := os.Getenv("TAILOR_TEST_BINARIES") // by make, for several processes
+	if built != "" {
+		dir = built
+	}
+	binary, raced = filepath.Join(dir, "tailor"), filepath.Join(dir, "raced", "tailor")
+	if built != "" {
+		return nil
+	}
+	build := exec.Command("make", "--no-print-directory", "BINARIES="+dir, "binaries")
+	build.Dir = ".."
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build: %w: %s", err, output)
+	}
+	return nil
 }
 
 // prepareStands makes the cluster with the hospital that all stands are copies
