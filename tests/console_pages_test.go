@@ -362,6 +362,14 @@ func TestConsoleFoldsWhatToolsAsk(t *testing.T) {
 	if first[0] != "1" || first[1] != fmt.Sprintf("show catalog queries (%d)", left) {
 		t.Errorf("the first page says %q; %d are folded", first, left)
 	}
+	var axis []float64
+	look(t, ctx, chromedp.Evaluate(`import('./charts.js').then((charts) => [...charts.verdictChart(
+		[{ time: 0, released: 5, passed: 0, refused: 0, failed: 0 }])[0].querySelectorAll(
+		'text[text-anchor=end]')].map((mark) => Number(mark.textContent)))`, &axis,
+		awaited))
+	if want := []float64{0, 3, 6}; !slices.Equal(axis, want) {
+		t.Errorf("the lines of a chart of five statements are marked %v", axis)
+	}
 }
 
 func TestConsoleSearchIsInItsLink(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hiatus-tailor/tailor/internal/policyfile"
 )
@@ -177,7 +178,11 @@ func combinations(text json.RawMessage) string {
 	if json.Unmarshal(text, &seed) != nil || len(seed) == 0 {
 		return "all quasi-identifiers"
 	}
-	return fmt.Sprint(seed)
+	sets := make([]string, len(seed))
+	for i, set := range seed {
+		sets[i] = strings.Join(set, " with ")
+	}
+	return strings.Join(sets, "; ")
 }
 
 // orDefault is a setting that has a value of its own.

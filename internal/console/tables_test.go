@@ -55,11 +55,13 @@ func TestDifferencesOfSettingsShowNoValue(t *testing.T) {
 	}
 	before := read(`{"k": 5, "seed": [], "rows": true, "data_set_of": {"query": "canary"},
 		"set_valued": {"column": "code", "m": 2, "sensitive": ["canary"]}}`)
-	after := read(`{"k": 5, "seed": [["age", "zip"]], "rows": false, "cuts": "blind", "cohort": 50,
-		"gate": {"measure": "highest", "max_risk": 0.1}, "data_set_of": {"query": "canary2"},
+	after := read(`{"k": 5, "seed": [["age", "zip"], ["sex"]], "rows": false, "cuts": "blind",
+		"cohort": 50, "gate": {"measure": "highest", "max_risk": 0.1},
+		"data_set_of": {"query": "canary2"},
 		"set_valued": {"column": "code", "m": 3, "sensitive": ["canary3"]}}`)
 	want := []string{
-		"gate: none → highest risk of at most 0.1", "made for: all quasi-identifiers → [[age zip]]",
+		"gate: none → highest risk of at most 0.1",
+		"made for: all quasi-identifiers → age with zip; sex",
 		"rows are shown: true → false", "cohort: default → 50", "cuts: by_models → blind",
 		"m: 2 → 3", "the sensitive codes are others", "the query of the data set is another",
 	}

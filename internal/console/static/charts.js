@@ -19,8 +19,9 @@ function frame(label, most, show, buckets, marks) {
 }
 
 export function verdictChart(buckets) {
-  const most = Math.max(4, ...buckets.map((b) => verdicts.reduce((sum, v) => sum + b[v], 0)));
-  const chart = frame('Statements by verdict over time; the figures are in the table below', most, (v) => number(Math.round(v)), buckets, (y, step) =>
+  const highest = Math.max(4, ...buckets.map((b) => verdicts.reduce((sum, v) => sum + b[v], 0)));
+  const most = 2 * Math.ceil(highest / 2); // so that its half is a number of statements, too
+  const chart = frame('Statements by verdict over time; the figures are in the table below', most, number, buckets, (y, step) =>
     buckets.map((b, i) => {
       let sum = 0;
       return verdicts.filter((v) => b[v] > 0).map((v) => {
