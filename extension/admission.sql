@@ -179,8 +179,9 @@ COMMENT ON FUNCTION tailor.admit(integer, integer, integer)
     IS 'lets a statement read a release that the proxy has planned and recorded, and no other';
 
 -- Chains of several audiences read a publication of codes, or what it shows of the parent, and
--- its tables ask whether a ticket names any of them: tailor.admit sees to the rest. A chain that
--- the statement's snapshot does not show is nobody's yet, and told apart there.
+-- its tables ask whether a ticket names any of them: tailor.admit sees to the rest. Where the
+-- statement's snapshot does not show the chain yet, all is NULL but the edition, which
+-- tailor.admit refuses as a release that is newer than the snapshot (40001).
 CREATE OR REPLACE FUNCTION tailor.asked(publication integer, parent boolean, OUT chain integer,
                                         OUT edition integer, OUT layout integer)
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp

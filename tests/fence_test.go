@@ -145,7 +145,7 @@ func TestNoJoinShowsAReleaseBeforeItAdmits(t *testing.T) {
 	showsNothingInJoins(t, direct, "fences", 12, some)
 }
 
-// TestPostgreSQLReadsAReleaseInParallel and also where only aggregates are answered, and codes.
+// TestPostgreSQLReadsAReleaseInParallel also where only aggregates are answered, and codes.
 func TestPostgreSQLReadsAReleaseInParallel(t *testing.T) {
 	direct := makeDatabase(t, "parallel", fenced)
 	if err := shared.install(t.Context(), "parallel"); err != nil {
@@ -155,19 +155,18 @@ func TestPostgreSQLReadsAReleaseInParallel(t *testing.T) {
 	reader := connect(t, serveDatabase(t, "parallel").dsn("researcher"))
 	mustExec(t, direct,
 		`SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0`)
-	for sql, table := range map[string]string{
-		`SELECT age FROM people`:                   "people",
-		`SELECT avg(amount) FROM pay GROUP BY age`: "pay",
-		`SELECT code FROM codes`:                   "codes",
+	for _, read := range []struct{ sql, table, column string }{
+		{`SELECT age FROM people`, "people", "age"},
+		{`SELECT avg(amount) FROM pay GROUP BY age`, "pay", "age"},
+		{`SELECT code FROM codes`, "codes", "code"},
 	} {
-		mustExec(t, reader, sql)
+		mustExec(t, reader, read.sql)
 		view := one[string](t, direct,
 			`SELECT 'tailor_release.chain_' || chain FROM tailor.chain WHERE relation = $1::text::regclass`,
-			table)
-		column := map[bool]string{true: "code", false: "age"}[table == "codes"]
+			read.table)
 		if plan := strings.Join(rowsOf(t, direct, fmt.Sprintf("EXPLAIN SELECT %s, count(*) FROM %s "+
-			"GROUP BY 1", column, view)), "\n"); !strings.Contains(plan, "Gather") {
-			t.Errorf("%s is not read in parallel:\n%s", table, plan)
+			"GROUP BY 1", read.column, view)), "\n"); !strings.Contains(plan, "Gather") {
+			t.Errorf("%s is not read in parallel:\n%s", read.table, plan)
 		}
 	}
 }

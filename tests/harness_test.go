@@ -95,14 +95,14 @@ func run(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// findBinaries finds the two tailors that are tested, or builds them.
+// findBinaries finds the two tailors that are tested, or builds them in a folder.
 func findBinaries(dir string) error {
-	built := os.Getenv("TAILOR_TEST_BINARIES") // by make, for several processes
-	if built != "" {
+	built, found := os.LookupEnv("TAILOR_TEST_BINARIES") // by make, for several processes
+	if found {
 		dir = built
 	}
 	binary, raced = filepath.Join(dir, "tailor"), filepath.Join(dir, "raced", "tailor")
-	if built != "" {
+	if found {
 		return nil
 	}
 	build := exec.Command("make", "--no-print-directory", "BINARIES="+dir, "binaries")
