@@ -40,7 +40,9 @@ func newDraft(
 	if subject == "" {
 		return nil, &anonymize.ProblemError{
 			What:   "the table has no key that could be the subject",
-			Remedy: "name the column that says whom a row is about in --subject",
+			Remedy: "name the column that says whom a row is about in --subject; where none does and each " +
+				"row is about a person of its own, number the rows, in a database by ALTER TABLE … ADD " +
+				"person bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 		}
 	}
 	file := &policyfile.File{Remarks: []string{

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/internal/logqueue"
@@ -38,7 +40,9 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 	flags := newFlags("serve", "run the proxy", stderr)
 	flags.String("config", "", "`FILE` in YAML with a key for each flag, read again on SIGHUP")
 	flags.StringVar(&c.Listen, "listen", c.Listen, "`HOST:PORT` for clients")
-	flags.StringVar(&c.Upstream, "upstream", c.Upstream, "`HOST:PORT` of PostgreSQL")
+	c.Upstream = ""
+	flags.StringVar(&c.Upstream, "upstream", "",
+		"`HOST:PORT` of PostgreSQL, or the path of its socket; empty for where service-dsn leads")
 	flags.Func("upstream-readers",
 		"`HOST:PORT,…` of hot standbys at which readers' sessions are by turns",
 		func(s string) error {
@@ -118,8 +122,11 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 	return flags, o
 }
 
-// validate reports every fault.
+// validate completes the options and reports every fault.
 func (o *serveOptions) validate() error {
+	if o.proxy.Upstream == "" {
+		o.proxy.Upstream = serverOf(o.dsn)
+	}
 	faults := []error{o.proxy.Validate(), o.audit.Validate(), consoleFault(o.console)}
 	if o.dsn == "" {
 		faults = append(faults, errors.New("--service-dsn is missing"))
@@ -141,6 +148,19 @@ func (o *serveOptions) validate() error {
 		faults = append(faults, fmt.Errorf("log-format: %q is neither text nor json", o.logFormat))
 	}
 	return errors.Join(faults...)
+}
+
+// serverOf is HOST:PORT of the server that a connection string leads to, by TCP even where
+// the string names a socket: many servers ask for no password there.
+func serverOf(dsn string) string {
+	server, err := pgconn.ParseConfig(dsn)
+	if err != nil { // told by whoever connects
+		return proxy.DefaultConfig().Upstream
+	}
+	if strings.HasPrefix(server.Host, "/") {
+		server.Host = "127.0.0.1"
+	}
+	return net.JoinHostPort(server.Host, fmt.Sprint(server.Port))
 }
 
 // logger writes structured lines, and makes nobody wait for who reads them: close

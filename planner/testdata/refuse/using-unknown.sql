@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients p JOIN wards w USING (patient_id)
