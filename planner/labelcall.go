@@ -70,7 +70,7 @@ func (b *binder) labelCall(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		parts = o.listed(o.qid().ExactColumn(), "CASE WHEN "+o.number()+" OPERATOR(pg_catalog.=) 0 "+
 			"THEN true ELSE ", "["+o.number()+"] END")
 	case !o.qid().IsMeasured():
-		return refuse("of a column that is neither a number nor a date")
+		return refuse("of a column that is no date and no number by intervals")
 	default:
 		parts = o.listed(o.qid().LowColumn(), "CASE WHEN "+o.number()+
 			" OPERATOR(pg_catalog.>) 0 THEN ARRAY[", "["+o.number()+"], ")

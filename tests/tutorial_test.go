@@ -11,12 +11,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hiatus-tailor/tailor/internal/pgcluster"
+	"github.com/hiatus-tailor/tailor/internal/refdata"
 )
 
 var updateTutorial = flag.Bool("update-tutorial", false,
-	"write the transcript of the tutorial, and README.md's copy of it, anew")
+	"write the transcripts of tutorials, and README.md's copy of its own, anew")
 
 // people is the CSV file of the tutorial.
 func people() string {
@@ -32,36 +34,80 @@ func people() string {
 	return b.String()
 }
 
-// TestTheTutorialIsAsWritten runs the commands of testdata/tutorial.txt, which
-// follow "$ ", one after the other, and compares what they print. Where the
-// proxy listens is written as 127.0.0.1:6432. README.md's tutorial is this
+// TestTheTutorialIsAsWritten plays testdata/tutorial.txt. README.md's tutorial is this
 // transcript.
 func TestTheTutorialIsAsWritten(t *testing.T) {
 	const transcript = "testdata/tutorial.txt"
+	s, dir := guided(t, "tutorial", "clinic"), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "people.csv"), []byte(people()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := s.play(t, transcript, "clinic", dir)
+	if *updateTutorial {
+		readme, start, end := readmeTutorial(t)
+		if err := os.WriteFile("../README.md", []byte(readme[:start]+text+readme[end:]),
+			0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestStrangersTablesAreProtectedByTheTutorial plays what somebody who has the tutorial and
+// the reference of policies did with tables of others: a school's marks, a census and a
+// survey of the labour force, each from its file to answers for a reader.
+func TestStrangersTablesAreProtectedByTheTutorial(t *testing.T) {
+	s := guided(t, "strangers", "school", "census", "survey")
+	for _, table := range []struct{ database, file string }{
+		{"school", "pycanon/StudentsMath_Score.csv"},
+		{"census", "arx/ss13acs/ss13acs.csv"},
+		{"survey", "muargus/Demofree.asc"},
+	} {
+		t.Run(table.database, func(t *testing.T) {
+			from := refdata.Path(t, table.file)
+			dir := t.TempDir()
+			if err := os.Symlink(from, filepath.Join(dir, filepath.Base(from))); err != nil {
+				t.Fatal(err)
+			}
+			s.play(t, filepath.Join("testdata", "strangers", table.database+".txt"), table.database, dir)
+		})
+	}
+}
+
+// guided is a PostgreSQL of its own with empty databases.
+func guided(t *testing.T, name string, databases ...string) *testCluster {
+	t.Helper()
 	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &testCluster{dir: filepath.Join(stands, "tutorial")}
+	s := &testCluster{dir: filepath.Join(stands, name)}
 	if s.cluster, err = pgcluster.Start(t.Context(), s.dir, port, "fsync=off"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cluster.Stop)
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "people.csv"), []byte(people()), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	admin := connect(t, s.cluster.SuperuserDSN("postgres"))
-	mustExec(t, admin, `CREATE DATABASE clinic`)
+	for _, database := range databases {
+		mustExec(t, admin, "CREATE DATABASE "+database)
+	}
+	return s
+}
+
+// play runs the commands of a transcript, which follow "$ ", one after the other in a folder,
+// and compares what they print. Where the proxy listens is written as 127.0.0.1:6432. With
+// -update-tutorial it writes the transcript anew.
+func (s *testCluster) play(t *testing.T, transcript, database, dir string) string {
+	t.Helper()
 	raw, err := os.ReadFile(transcript)
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	environment := append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"),
 		"PGHOST="+s.dir,
-		fmt.Sprintf("PGPORT=%d", s.cluster.Port), "PGUSER=postgres", "PGDATABASE=clinic",
+		fmt.Sprintf("PGPORT=%d", s.cluster.Port), "PGUSER=postgres", "PGDATABASE="+database,
 		"PGSSLMODE=disable",
-		fmt.Sprintf("TAILOR_DSN=host=%s port=%d user=postgres dbname=clinic", s.dir, s.cluster.Port))
+		fmt.Sprintf("TAILOR_DSN=host=%s port=%d user=postgres dbname=%s", s.dir, s.cluster.Port,
+			database))
 	proxy := ""
 	var got strings.Builder
 	for _, line := range strings.Split(string(raw), "\n") {
@@ -74,7 +120,7 @@ func TestTheTutorialIsAsWritten(t *testing.T) {
 		}
 		got.WriteString(line + "\n")
 		if strings.HasPrefix(command, "tailor serve ") {
-			proxy = s.serve(t, "--service-dsn", s.cluster.ServiceDSN("clinic")).address
+			proxy = s.serve(t, "--service-dsn", s.cluster.ServiceDSN(database)).address
 			got.WriteString("listening on 127.0.0.1:6432\n")
 			continue
 		}
@@ -87,6 +133,9 @@ func TestTheTutorialIsAsWritten(t *testing.T) {
 		_ = cmd.Run() // what it says is in the transcript
 		got.Write(out.Bytes())
 	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("the commands took %v: nine minutes are for who reads and types", took)
+	}
 	text := strings.NewReplacer(dir, "$DIR", s.dir, "$HOST", proxy, "127.0.0.1:6432").
 		Replace(got.String())
 	text = regexp.MustCompile(`(?m) +$`).ReplaceAllString(text, "")
@@ -94,16 +143,10 @@ func TestTheTutorialIsAsWritten(t *testing.T) {
 		if err := os.WriteFile(transcript, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		readme, start, end := readmeTutorial(t)
-		if err := os.WriteFile("../README.md", []byte(readme[:start]+text+readme[end:]),
-			0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
+	} else if text != string(raw) {
+		t.Errorf("%s prints\n%s\nwritten is\n%s", transcript, text, raw)
 	}
-	if text != string(raw) {
-		t.Errorf("the tutorial prints\n%s\nwritten is\n%s", text, raw)
-	}
+	return text
 }
 
 // readmeTutorial is README.md, and where in it the block of the tutorial starts

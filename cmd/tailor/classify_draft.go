@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -39,7 +40,7 @@ func newDraft(
 	}
 	if subject == "" {
 		return nil, &anonymize.ProblemError{
-			What:   "the table has no key that could be the subject",
+			What: "the table has no key that could be the subject",
 			Remedy: "name the column that says whom a row is about in --subject; where none does and each " +
 				"row is about a person of its own, number the rows, in a database by ALTER TABLE … ADD " +
 				"person bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -161,6 +162,7 @@ func guessHierarchy(k *identify.Column, c *classified) *policyfile.Hierarchy {
 	e := &k.Evidence
 	base := k.BaseType()
 	switch {
+	case isCode(k) && listCodes(h, c):
 	case e.Range != nil:
 		h.Type = "interval"
 		h.Widths, h.Lower, h.Upper, h.Remark = humanIntervals(e.Range)
@@ -231,6 +233,38 @@ func proposeGroups(h *policyfile.Hierarchy, c *classified) {
 	case grouping.Ordered:
 		h.Remark = "values in their order; name the groups, add values that may come"
 	}
+}
+
+// codesAtMost is how many values whole numbers have that are taken for codes or small counts.
+const codesAtMost = 12
+
+// isCode says whether few whole numbers are shared by many rows each, as those of codes are:
+// ranges would have ends that nobody has, and tell too little of loss.
+func isCode(k *identify.Column) bool {
+	r := k.Evidence.Range
+	return r != nil && r.Whole && r.Low >= 0 && r.High < 100 && k.Distinct <= codesAtMost &&
+		k.Rows >= groupRows*k.Distinct
+}
+
+// listCodes makes a list of the values, with groups if there are enough of them. It is false
+// where not all rows were looked at.
+func listCodes(h *policyfile.Hierarchy, c *classified) bool {
+	if c.Cells.Share < 1 {
+		return false
+	}
+	if proposeGroups(h, c); h.Paths != nil {
+		return true
+	}
+	for _, value := range c.shown.Texts[slices.Index(c.shown.Names, h.Name)] {
+		if value != "" {
+			h.Paths = append(h.Paths, []string{value})
+		}
+	}
+	slices.SortFunc(h.Paths, func(a, b []string) int {
+		return cmp.Or(cmp.Compare(len(a[0]), len(b[0])), cmp.Compare(a[0], b[0]))
+	})
+	h.Type, h.Remark = "table", "few whole numbers: shown or withheld; add values that may come"
+	return true
 }
 
 // humanIntervals proposes three widths from the middle of the distribution,
