@@ -107,7 +107,8 @@ func (b *binder) side(sc *scope, name string, from, to, place int) (resolved, er
 			return resolved{}, b.hidden(&pg.ColumnRef{Location: int32(place)}, e, name)
 		}
 	}
-	if e := sc.entries[from]; to == from+1 && e.relation != nil { // PostgreSQL's own error has no place
+	if e := sc.entries[from]; to == from+1 && e.relation != nil {
+		// PostgreSQL's own error has no place in the text.
 		return b.columnOf(e, &pg.ColumnRef{Location: int32(place)}, name)
 	}
 	return resolved{}, nil

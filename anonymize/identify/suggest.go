@@ -47,7 +47,7 @@ var words = []struct {
 		"profession", "job", "nationality",
 		"citizenship", "country", "state", "county", "city", "town", "region", "district", "height",
 		"weight", "language",
-		"admission_date", "discharge_date", "death",
+		"date", "year", "month", "day", "time", "death", // of a diagnosis, too
 	}},
 	{Sensitive, []string{
 		"diagnosis", "diagnoses", "disease", "icd", "icd9", "icd10", "condition", "hiv", "salary",

@@ -53,6 +53,15 @@ func TestASensitiveNameIsNotEnoughForValuesThatSingleRowsOut(t *testing.T) {
 	}
 }
 
+func TestWhenSomethingSensitiveWasIsKnownToOutsiders(t *testing.T) {
+	years := repeated(300, "2002", "2012", "2019")
+	for _, name := range []string{"ms_diagnosis_date", "year of diagnosis", "treatment-month"} {
+		if s := suggest(name, years); s.Class != identify.QuasiIdentifier {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
 func TestContentTellsWhatAColumnIsWhateverItsName(t *testing.T) {
 	for claim, c := range map[string]struct {
 		cells []string

@@ -66,6 +66,27 @@ func lossOf(t *testing.T, sheet *anonymize.Sheet, columns []anonymize.Column) []
 	return loss
 }
 
+func TestFewWholeNumbersAreListed(t *testing.T) {
+	text := "id,sex,status,ward,age,grade\n"
+	for n := range 1200 {
+		text += fmt.Sprintf("%d,%d,%d,%d,%d,%d\n", n, 1+n%2, n*n%7, n%150, n*7%83, n%40/20*90)
+	}
+	draft := draftOf(t, "--csv", file(t, "people.csv", text), "--subject", "id")
+	for column, want := range map[string]string{
+		"sex": `[["1"],["2"]]`, "grade": `[["0"],["90"]]`,
+		"status": `[["0","0 to 1"],["1","0 to 1"],["2","2"],["4","4"]]`,
+	} {
+		if got := draft.Hierarchy(column).Definition(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", column, got)
+		}
+	}
+	for _, column := range []string{"ward", "age"} { // too many values for a list
+		if h := draft.Hierarchy(column); h.Type != "interval" {
+			t.Errorf("%s: %s", column, h.Definition())
+		}
+	}
+}
+
 func TestDraftsLoseLittleMoreThanHandMadeHierarchies(t *testing.T) {
 	for _, name := range []string{"adult", "ss13acs"} {
 		t.Run(name, func(t *testing.T) { losesLittleMore(t, name) })
