@@ -48,7 +48,9 @@ func known(t *testing.T, name string) string {
 	case ".asc":
 		return file(t, "survey.csv", laborSurvey+",weight,income,money,assets,debts\n"+string(raw))
 	case ".json":
-		var example struct{ Tables struct{ D struct{ Age, Sex []string } } }
+		var example struct {
+			Tables struct{ D struct{ Age, Sex []string } }
+		}
 		if err := json.Unmarshal(raw, &example); err != nil {
 			t.Fatal(err)
 		}
