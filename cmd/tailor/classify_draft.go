@@ -208,6 +208,9 @@ func guessPrefix(e *identify.Evidence) (keep []int, reason string) {
 	case e.All(identify.ICD9) || e.All(identify.ICD10):
 		return []int{3, 2, 1}, "codes of the ICD: category first"
 	}
+	if keep, kind := e.Prefixes(); keep != nil {
+		return keep, string(kind) + ": areas of fewer characters, one within the other"
+	}
 	return nil, "other text: shown or withheld"
 }
 

@@ -87,6 +87,19 @@ func TestFewWholeNumbersAreListed(t *testing.T) {
 	}
 }
 
+func TestPostcodesLeadToAreas(t *testing.T) {
+	text := "id,postcode,plaats\n"
+	for n := range 300 {
+		text += fmt.Sprintf("%d,M%d %dAB,%d XY\n", n, 1+n%30, n%10, 1000+n*7)
+	}
+	draft := draftOf(t, "--csv", file(t, "people.csv", text), "--subject", "id")
+	for column, want := range map[string]string{"postcode": "[4,2,1]", "plaats": "[4,3,2,1]"} {
+		if got := draft.Hierarchy(column).Definition(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", column, got)
+		}
+	}
+}
+
 func TestDraftsLoseLittleMoreThanHandMadeHierarchies(t *testing.T) {
 	for _, name := range []string{"adult", "ss13acs"} {
 		t.Run(name, func(t *testing.T) { losesLittleMore(t, name) })
