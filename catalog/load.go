@@ -108,9 +108,9 @@ SELECT n.nspname::text, c.relname::text,
        coalesce((SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_catalog.pg_attribute a
                  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), '{}'),
        coalesce((SELECT array_agg(a.attname::text) FROM pg_catalog.pg_attribute a
-                 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
                  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-                   AND (t.oid >= 16384 OR t.typname ~ 'timetz|timestamptz|tstz')), '{}'),
+                   AND (a.atttypid >= 16384 OR (SELECT t.typname ~ 'timetz|timestamptz|tstz'
+                        FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid))), '{}'),
        coalesce((SELECT min(relation::regclass::text) FROM reaching WHERE view = c.oid), ''),
        CASE WHEN c.relkind = 'v' AND c.oid IN (SELECT view FROM reaching)
        THEN pg_catalog.pg_get_viewdef(c.oid) ELSE '' END

@@ -79,7 +79,8 @@ COMMENT ON FUNCTION tailor.own_quasi_identifiers IS
 DROP PROCEDURE IF EXISTS tailor.keep_facts(uuid, regclass, jsonb, uuid[]);
 CREATE OR REPLACE PROCEDURE tailor.keep_facts(identity uuid, relation regclass, policy jsonb,
                                               digests uuid[], copy integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_mergejoin = off
+    AS $$
 DECLARE
     read  text;
     ranks text;
@@ -98,9 +99,7 @@ BEGIN
            string_agg(format(CASE kind
                WHEN 'number' THEN '(%1$L, v%2$s::text, r%2$s)'
                WHEN 'date' THEN '(%1$L, to_char(v%2$s, ''YYYY-MM-DD''), r%2$s)'
-               ELSE '(%1$L, CASE WHEN v%2$s COLLATE "C" ~ '
-                   '''^[+-]?[0-9]{1,100}([.][0-9]{1,100})?$'' THEN '
-                   'trim_scale(v%2$s::numeric)::text ELSE v%2$s END, v%2$s)' END,
+               ELSE '(%1$L, v%2$s, v%2$s)' END,
                name, number), ', ')
         INTO read, ranks, facts
         FROM (SELECT a.attname AS name, a.attnum AS number,
@@ -117,21 +116,31 @@ BEGIN
     IF facts IS NULL OR cardinality(digests) = 0 THEN
         RETURN;
     END IF;
-    -- Of a subject with many rows, eight are looked at.
+    -- Of a subject with many rows, eight are looked at. Most values are said by many.
     EXECUTE format(
-        'INSERT INTO tailor.shown_fact (protection, column_name, subjects, facts, coarse)
-         SELECT $1, v.name, array_agg(r.subject),
-             array_agg(tailor.subject_digest(''value '' || v.fact, k.key)),
-             array_agg(tailor.subject_digest(''value '' || v.coarse, k.key))
-         FROM (SELECT *%2$s
-               FROM (SELECT tailor.subject_digest(concat(b.%3$I), k.key) AS subject,
-                            row_number() OVER (PARTITION BY tailor.subject_digest(concat(b.%3$I),
-                            k.key) ORDER BY md5(b.ctid::text)) AS nth%1$s
-                     FROM %4$s b, tailor.subject_key k WHERE tailor.subject_digest(concat(b.%3$I),
-                         k.key) <= $2%6$s) q
-               WHERE nth <= 8) r
-         CROSS JOIN LATERAL (VALUES %5$s) v (name, fact, coarse) CROSS JOIN tailor.subject_key k
-         WHERE v.fact <> '''' GROUP BY v.name', read, ranks, policy ->> 'subject',
+        'WITH said AS MATERIALIZED (
+             SELECT r."tailor subject" AS subject, v.*
+             FROM (SELECT *%2$s
+                   FROM (SELECT b."tailor subject", row_number() OVER (
+                                    PARTITION BY b."tailor subject"
+                                    ORDER BY md5(b."tailor place"::text)) AS nth%1$s
+                         FROM (SELECT b.*, b.ctid AS "tailor place",
+                                      tailor.subject_digest(concat(b.%3$I), k.key)
+                                          AS "tailor subject"
+                               FROM %4$s b, tailor.subject_key k WHERE true%6$s OFFSET 0) b
+                         WHERE b."tailor subject" <= $2) q
+                   WHERE nth <= 8) r
+             CROSS JOIN LATERAL (VALUES %5$s) v (name, fact, coarse) WHERE v.fact <> ''''),
+         digests AS MATERIALIZED ( -- of a number in text, as that of a number
+             SELECT v, tailor.subject_digest(''value '' || v, k.key) AS coarse,
+                    tailor.subject_digest(''value '' || CASE
+                        WHEN v COLLATE "C" ~ ''^[+-]?[0-9]{1,100}([.][0-9]{1,100})?$''
+                        THEN trim_scale(v::numeric)::text ELSE v END, k.key) AS fact
+             FROM (SELECT fact FROM said UNION SELECT coarse FROM said) q (v), tailor.subject_key k)
+         INSERT INTO tailor.shown_fact (protection, column_name, subjects, facts, coarse)
+         SELECT $1, s.name, array_agg(s.subject), array_agg(f.fact), array_agg(c.coarse)
+         FROM said s JOIN digests f ON f.v = s.fact JOIN digests c ON c.v = s.coarse
+         GROUP BY s.name', read, ranks, policy ->> 'subject',
              coalesce('tailor_store.found_' || copy, relation::text), facts,
         tailor.unless_erased(relation, (policy ->> 'subject')::name))
         USING identity, digests[least(5000, cardinality(digests))];

@@ -6,7 +6,14 @@
 -- columns (docs/decisions/joins.md).
 
 CREATE OR REPLACE FUNCTION tailor.parents(relation regclass, subject name) RETURNS SETOF regclass
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_constraint f WHERE f.contype = 'f'
+                   AND f.conrelid = parents.relation) THEN
+        RETURN; -- most tables, which need no plan for the rest
+    END IF;
+    RETURN QUERY
     SELECT DISTINCT p.relation
     FROM pg_constraint f
     JOIN tailor.protection p ON p.relation = f.confrelid
@@ -20,8 +27,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
           AND there.attname = v.policy ->> 'subject'
       AND v.policy @? '$.columns[*] ? (@.class == "quasi_identifier")'
       -- Heirs of a table are rows that the key of the table does not cover.
-      AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid))
-$$;
+      AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid));
+END $$;
 COMMENT ON FUNCTION tailor.parents
     IS 'the active tables with quasi-identifiers whose subject the table refers to by a column, '
         'NULL for any';
@@ -29,8 +36,16 @@ COMMENT ON FUNCTION tailor.parents
 -- A pseudonym on a table with several rows a subject links them, which only a
 -- table without quasi-identifiers can bear: it borrows none.
 CREATE OR REPLACE FUNCTION tailor.parent_of(relation regclass, policy jsonb) RETURNS jsonb
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT jsonb_build_object(
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    found regclass[] := ARRAY(SELECT tailor.parents(parent_of.relation,
+                                                    (parent_of.policy ->> 'subject')::name));
+BEGIN
+    IF cardinality(found) <> 1 THEN
+        RETURN NULL;
+    END IF;
+    RETURN (SELECT jsonb_build_object(
         'schema', n.nspname, 'name', c.relname, 'subject', v.policy -> 'subject', 'scope',
         v.policy -> 'scope',
         'k', greatest((v.policy ->> 'k')::integer, CASE
@@ -47,12 +62,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                         WHERE q ->> 'class' = 'quasi_identifier'
                       AND (NOT parent_of.policy ? 'set_valued'
                            OR parent_of.policy #> '{set_valued,joint,columns}' ? (q ->> 'name'))))
-    FROM (SELECT array_agg(f) AS found
-          FROM tailor.parents(parent_of.relation, (parent_of.policy ->> 'subject')::name) f) p
-    JOIN tailor.protection o ON o.relation = p.found[1] AND cardinality(p.found) = 1
+    FROM tailor.protection o
     JOIN tailor.policy_version v ON v.relation = o.relation AND v.version = o.active
     JOIN pg_class c ON c.oid = o.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE v.policy ->> 'fingerprint' = tailor.fingerprint(o.relation)
+    WHERE o.relation = found[1]
+        AND v.policy ->> 'fingerprint' = tailor.fingerprint(o.relation)
         AND (NOT parent_of.policy ? 'set_valued' OR parent_of.policy @? '$.set_valued.joint')
       -- An earlier version showed the parent by means of blocks: labels over the
       -- child's blocks would tell parts of what those means are of.
@@ -63,8 +77,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                           AND m.policy @? '$.columns[*] ? (@.representative == "mean")')
       AND (parent_of.policy @? '$.columns[*] ? (@.class == "quasi_identifier")'
            OR parent_of.policy ? 'set_valued'
-               OR NOT parent_of.policy @? '$.columns[*] ? (@.action == "pseudonym")')
-$$;
+               OR NOT parent_of.policy @? '$.columns[*] ? (@.action == "pseudonym")'));
+END $$;
 COMMENT ON FUNCTION tailor.parent_of
     IS 'the table whose quasi-identifiers a policy borrows, with them; NULL for none, and while '
         'that table is out of step with its policy';
@@ -81,13 +95,15 @@ COMMENT ON FUNCTION tailor.lender
         'gone';
 
 CREATE OR REPLACE FUNCTION tailor.in_step(relation regclass) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT v.policy -> 'parent' IS NOT DISTINCT
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (SELECT v.policy -> 'parent' IS NOT DISTINCT
         FROM tailor.parent_of(p.relation, v.policy - 'parent')
     FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation
         AND v.version = p.active
-    WHERE p.relation = in_step.relation
-$$;
+    WHERE p.relation = in_step.relation);
+END $$;
 COMMENT ON FUNCTION tailor.in_step
     IS 'whether what an active table borrows is what its parent has; tailor.activate makes it so';
 

@@ -52,13 +52,16 @@ COMMENT ON PROCEDURE tailor.assert_protected
     IS 'fails unless tailor.protect has been called for the table';
 
 CREATE OR REPLACE FUNCTION tailor.family(relation regclass) RETURNS SETOF regclass
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     WITH RECURSIVE family (oid) AS (
         SELECT relation::oid
       UNION
         SELECT i.inhrelid FROM pg_inherits i JOIN family f ON f.oid = i.inhparent)
-    SELECT oid::regclass FROM family
-$$;
+    SELECT oid::regclass FROM family;
+END $$;
 COMMENT ON FUNCTION tailor.family
     IS 'a table and all its partitions and heirs: a read of the table reads them all, and each can '
         'be read by itself';
@@ -67,22 +70,28 @@ COMMENT ON FUNCTION tailor.family
 -- rows of the table, whatever he may do with the table itself. A part of the
 -- table can have further parents.
 CREATE OR REPLACE FUNCTION tailor.ancestors(relation regclass) RETURNS SETOF regclass
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     WITH RECURSIVE ancestors (oid) AS (
         SELECT f::oid FROM tailor.family(relation) f
       UNION
         SELECT i.inhparent FROM pg_inherits i JOIN ancestors a ON a.oid = i.inhrelid)
     SELECT oid::regclass FROM ancestors
-    EXCEPT SELECT f FROM tailor.family(relation) f
-$$;
+    EXCEPT SELECT f FROM tailor.family(relation) f;
+END $$;
 COMMENT ON FUNCTION tailor.ancestors
     IS 'what a table and its parts inherit from or are partitions of, outside the family: a read '
         'of it reads their rows too';
 
 CREATE OR REPLACE FUNCTION tailor.lineage(relation regclass) RETURNS SETOF regclass
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT tailor.family(relation) UNION ALL SELECT tailor.ancestors(relation)
-$$;
+LANGUAGE plpgsql STABLE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT tailor.family(relation) UNION ALL SELECT tailor.ancestors(relation);
+END $$;
 COMMENT ON FUNCTION tailor.lineage
     IS 'a table''s family and its ancestors: all that its rows can be read from by name';
 
@@ -295,8 +304,10 @@ COMMENT ON FUNCTION tailor.computed_columns
     IS 'generated columns of a table or a part of it, and what they are computed from';
 
 CREATE OR REPLACE FUNCTION tailor.fingerprint(relation regclass) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT md5(string_agg(format('%s %s %s %s', attnum, attname, atttypid, atttypmod), ','
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (SELECT md5(string_agg(format('%s %s %s %s', attnum, attname, atttypid, atttypmod), ','
                           ORDER BY attnum)
                || coalesce((SELECT ' of ' || string_agg(a::text, ',' ORDER BY a::text COLLATE "C")
                             FROM tailor.ancestors(relation) a), '')
@@ -306,8 +317,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                        FROM tailor.computed_columns(relation) g) END, '')
                || (SELECT CASE WHEN c.relrowsecurity THEN ' secured' ELSE '' END FROM pg_class c
                    WHERE c.oid = relation))
-    FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped
-$$;
+    FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped);
+END $$;
 COMMENT ON FUNCTION tailor.fingerprint
     IS 'changes when a column is added, dropped, renamed, retyped or computed from others, the '
         'table gets or loses a parent, or row-level security';
