@@ -119,9 +119,10 @@ var kinds = []kind{
 // prefixes are how many characters of codes lead to an area that takes in others, finest first.
 var prefixes = map[Kind][]int{
 	"British postcodes": {4, 2, 1}, "Canadian postal codes": {3, 2, 1},
-	"Dutch postcodes": {4, 3, 2, 1}, "Irish Eircodes": {3, 1}, "ZIP+4 codes": {5, 3, 2, 1}, "Polish postal codes": {4, 2, 1},
-	"Portuguese postal codes": {4, 3, 2, 1}, "Brazilian CEP": {5, 3, 2, 1},
-	"Japanese postal codes": {3, 2, 1}, "Swedish postal codes": {3, 2, 1},
+	"Dutch postcodes": {4, 3, 2, 1}, "Irish Eircodes": {3, 1}, "ZIP+4 codes": {5, 3, 2, 1},
+	"Polish postal codes": {4, 2, 1}, "Portuguese postal codes": {4, 3, 2, 1},
+	"Brazilian CEP": {5, 3, 2, 1}, "Japanese postal codes": {3, 2, 1},
+	"Swedish postal codes": {3, 2, 1},
 }
 
 // Prefixes are the lengths, finest first, of the prefixes of a column's codes that stand for
