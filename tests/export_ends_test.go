@@ -31,7 +31,8 @@ func filesIn(t *testing.T, dir string) (names []string) {
 // waits for the other, when it is ended. No file has its final name; but for one that was
 // killed, nothing is left at all, and the next export needs only to be started.
 func TestAnExportThatEndsHalfWayLeavesNothing(t *testing.T) {
-	for i, c := range []struct {
+	s, _ := ownStand(t, "halfway")
+	for _, c := range []struct {
 		claim string
 		end   func(t *testing.T, export *exec.Cmd, p *testProxy)
 		says  string
@@ -54,7 +55,6 @@ func TestAnExportThatEndsHalfWayLeavesNothing(t *testing.T) {
 		}, "57P01", ""},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			s, _ := ownStand(t, fmt.Sprint("halfway", i))
 			p := s.serve(t)
 			user := s.reader(t)
 			reader := connect(t, p.dsn(user))

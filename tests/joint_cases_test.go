@@ -43,7 +43,11 @@ func boundsCasesUnderConditions(t *testing.T, s *testCluster) {
 		('{C20}'), ('{C23}'), ('{C00,C01}'), ('{C00,C03}'), ('{C02,C09}'), ('{C00,C01,C02}'), ('{C99}'))`
 	tight, asked := 0, 0
 	var off []float64
-	for _, condition := range drawnConditions(200) {
+	conditions := 40
+	if soaks() {
+		conditions = 200
+	}
+	for _, condition := range drawnConditions(conditions) {
 		truth := answered(t, owner, fmt.Sprintf(`SELECT (SELECT count(*) FROM held u
 			WHERE (%s) AND s.codes <@ u.codes) FROM %s s (codes)`, condition, sets))
 		shown := answered(t, conn, fmt.Sprintf(`SELECT s.codes, c.expected, c.lower, c.upper

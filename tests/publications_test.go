@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,7 +80,8 @@ CALL tailor.protect('wards', 'id', 5); CALL tailor.classify('wards', 'ward', 'no
     CALL tailor.activate('wards')`)
 	ways := []string{
 		"FOR ALL TABLES", "FOR TABLE patients, visits, numbers", "FOR TABLE wards",
-		"FOR TABLE tailor_store.epoch_1, tailor.chain",
+		fmt.Sprintf("FOR TABLE tailor_store.epoch_%d, tailor.chain", one[int](t, super,
+			`SELECT epoch FROM tailor.protection WHERE relation = 'wards'::regclass`)),
 	}
 	if one[int](t, super, `SELECT current_setting('server_version_num')::integer`) >= 150000 {
 		ways = append(ways, "FOR TABLES IN SCHEMA public", "FOR TABLES IN SCHEMA tailor_store, tailor",

@@ -88,8 +88,9 @@ func TestRandomStatementsBreakNothingAndShowNothing(t *testing.T) {
 	if os.Getenv("TAILOR_SOAK") != "" {
 		statements = 20_000
 	}
-	p := shared.serve(t)
-	user := shared.reader(t)
+	s, _ := ownStand(t, "sqlsmith") // what other tests have made would be asked for as well
+	p := s.serve(t)
+	user := s.reader(t)
 	bystander := connect(t, p.dsn(user))
 	w := watch(t, p.address)
 	host, port, _ := net.SplitHostPort(w.Addr().String())
@@ -118,7 +119,6 @@ func TestRandomStatementsBreakNothingAndShowNothing(t *testing.T) {
 	}
 	t.Logf("%d statements in %v: %v; %d bytes to the client", statements, time.Since(started).
 		Round(time.Second), outcomes, w.bytes)
-	// What other tests have made is asked as well: of thousand statements about ten are released.
 	if outcomes["released"] < statements/200 || outcomes["refused"] < statements/200 {
 		t.Errorf("too few were released or refused: %v", outcomes)
 	}

@@ -57,12 +57,14 @@ func TestTheTutorialIsAsWritten(t *testing.T) {
 // survey of the labour force, each from its file to answers for a reader.
 func TestStrangersTablesAreProtectedByTheTutorial(t *testing.T) {
 	s := guided(t, "strangers", "school", "census", "survey")
-	for _, table := range []struct{ database, file string }{
+	tables := []struct{ database, file string }{
 		{"school", "pycanon/StudentsMath_Score.csv"},
 		{"census", "arx/ss13acs/ss13acs.csv"},
 		{"survey", "muargus/Demofree.asc"},
-	} {
+	}
+	for i, table := range tables {
 		t.Run(table.database, func(t *testing.T) {
+			oneIn(t, len(tables), i)
 			from := refdata.Path(t, table.file)
 			dir := t.TempDir()
 			if err := os.Symlink(from, filepath.Join(dir, filepath.Base(from))); err != nil {
