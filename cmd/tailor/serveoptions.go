@@ -124,10 +124,11 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 
 // validate completes the options and reports every fault.
 func (o *serveOptions) validate() error {
+	var faults []error
 	if o.proxy.Upstream == "" {
-		o.proxy.Upstream = serverOf(o.dsn)
+		faults = append(faults, o.followService())
 	}
-	faults := []error{o.proxy.Validate(), o.audit.Validate(), consoleFault(o.console)}
+	faults = append(faults, o.proxy.Validate(), o.audit.Validate(), consoleFault(o.console))
 	if o.dsn == "" {
 		faults = append(faults, errors.New("--service-dsn is missing"))
 	}
@@ -150,17 +151,32 @@ func (o *serveOptions) validate() error {
 	return errors.Join(faults...)
 }
 
-// serverOf is HOST:PORT of the server that a connection string leads to, by TCP even where
-// the string names a socket: many servers ask for no password there.
-func serverOf(dsn string) string {
-	server, err := pgconn.ParseConfig(dsn)
+// followService has sessions at the server that the connection string of tailor_owner leads
+// to, where no flag names another. That is by TCP even where the string names a socket: many
+// servers ask for no password there.
+func (o *serveOptions) followService() error {
+	o.proxy.Upstream = proxy.DefaultConfig().Upstream
+	service, err := pgconn.ParseConfig(o.dsn)
 	if err != nil { // told by whoever connects
-		return proxy.DefaultConfig().Upstream
+		return nil
 	}
-	if strings.HasPrefix(server.Host, "/") {
-		server.Host = "127.0.0.1"
+	encrypted := service.TLSConfig != nil
+	for _, other := range service.Fallbacks { // with other TLS, too
+		if other.Host != service.Host || other.Port != service.Port {
+			return errors.New("upstream: is missing, and service-dsn names several servers")
+		}
+		encrypted = encrypted && other.TLSConfig != nil
 	}
-	return net.JoinHostPort(server.Host, fmt.Sprint(server.Port))
+	if encrypted && o.proxy.UpstreamTLS.Mode == proxy.TLSDisable {
+		return errors.New("upstream-tls: is disable, and service-dsn has TLS to the same server; " +
+			"upstream names another")
+	}
+	host := service.Host
+	if strings.HasPrefix(host, "/") {
+		host = "127.0.0.1"
+	}
+	o.proxy.Upstream = net.JoinHostPort(host, fmt.Sprint(service.Port))
+	return nil
 }
 
 // logger writes structured lines, and makes nobody wait for who reads them: close
