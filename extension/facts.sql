@@ -116,10 +116,12 @@ BEGIN
     IF facts IS NULL OR cardinality(digests) = 0 THEN
         RETURN;
     END IF;
-    -- Of a subject with many rows, eight are looked at. Most values are said by many.
+    -- Of a subject with many rows, eight are looked at. Most values are said by many, and two are
+    -- one if their bytes are, whatever the collation of a column.
     EXECUTE format(
         'WITH said AS MATERIALIZED (
-             SELECT r."tailor subject" AS subject, v.*
+             SELECT r."tailor subject" AS subject, v.name, v.fact COLLATE "C" AS fact,
+                    v.coarse COLLATE "C" AS coarse, row_number() OVER () AS place
              FROM (SELECT *%2$s
                    FROM (SELECT b."tailor subject", row_number() OVER (
                                     PARTITION BY b."tailor subject"
@@ -130,15 +132,17 @@ BEGIN
                                FROM %4$s b, tailor.subject_key k WHERE true%6$s OFFSET 0) b
                          WHERE b."tailor subject" <= $2) q
                    WHERE nth <= 8) r
-             CROSS JOIN LATERAL (VALUES %5$s) v (name, fact, coarse) WHERE v.fact <> ''''),
+             CROSS JOIN LATERAL (VALUES %5$s) v (name, fact, coarse)
+             WHERE v.fact COLLATE "C" <> ''''),
          digests AS MATERIALIZED ( -- of a number in text, as that of a number
              SELECT v, tailor.subject_digest(''value '' || v, k.key) AS coarse,
                     tailor.subject_digest(''value '' || CASE
-                        WHEN v COLLATE "C" ~ ''^[+-]?[0-9]{1,100}([.][0-9]{1,100})?$''
+                        WHEN v ~ ''^[+-]?[0-9]{1,100}([.][0-9]{1,100})?$''
                         THEN trim_scale(v::numeric)::text ELSE v END, k.key) AS fact
              FROM (SELECT fact FROM said UNION SELECT coarse FROM said) q (v), tailor.subject_key k)
          INSERT INTO tailor.shown_fact (protection, column_name, subjects, facts, coarse)
-         SELECT $1, s.name, array_agg(s.subject), array_agg(f.fact), array_agg(c.coarse)
+         SELECT $1, s.name, array_agg(s.subject ORDER BY s.place),
+                array_agg(f.fact ORDER BY s.place), array_agg(c.coarse ORDER BY s.place)
          FROM said s JOIN digests f ON f.v = s.fact JOIN digests c ON c.v = s.coarse
          GROUP BY s.name', read, ranks, policy ->> 'subject',
              coalesce('tailor_store.found_' || copy, relation::text), facts,

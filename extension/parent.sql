@@ -3,7 +3,8 @@
 -- A table that refers by its subject column to the subject of another protected
 -- table borrows that table's quasi-identifiers: its copy holds them beside its
 -- own, so that a join along the key is the child's own relation with more
--- columns (docs/decisions/joins.md).
+-- columns (docs/decisions/joins.md). What each load of a proxy's catalog calls is PL/pgSQL,
+-- which keeps its plans for the session.
 
 CREATE OR REPLACE FUNCTION tailor.parents(relation regclass, subject name) RETURNS SETOF regclass
 LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
@@ -99,10 +100,10 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp A
 #variable_conflict use_column
 BEGIN
     RETURN (SELECT v.policy -> 'parent' IS NOT DISTINCT
-        FROM tailor.parent_of(p.relation, v.policy - 'parent')
-    FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation
-        AND v.version = p.active
-    WHERE p.relation = in_step.relation);
+                FROM tailor.parent_of(p.relation, v.policy - 'parent')
+            FROM tailor.protection p JOIN tailor.policy_version v ON v.relation = p.relation
+                AND v.version = p.active
+            WHERE p.relation = in_step.relation);
 END $$;
 COMMENT ON FUNCTION tailor.in_step
     IS 'whether what an active table borrows is what its parent has; tailor.activate makes it so';

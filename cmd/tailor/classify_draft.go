@@ -250,15 +250,16 @@ func isCode(k *identify.Column) bool {
 }
 
 // listCodes makes a list of the values, with groups if there are enough of them. It is false
-// where not all rows were looked at.
+// where not all rows were looked at, and where all say the same.
 func listCodes(h *policyfile.Hierarchy, c *classified) bool {
-	if c.Cells.Share < 1 {
+	column := slices.Index(c.shown.Names, h.Name)
+	if c.Cells.Share < 1 || column < 0 {
 		return false
 	}
 	if proposeGroups(h, c); h.Paths != nil {
 		return true
 	}
-	for _, value := range c.shown.Texts[slices.Index(c.shown.Names, h.Name)] {
+	for _, value := range c.shown.Texts[column] {
 		if value != "" {
 			h.Paths = append(h.Paths, []string{value})
 		}

@@ -67,9 +67,9 @@ func lossOf(t *testing.T, sheet *anonymize.Sheet, columns []anonymize.Column) []
 }
 
 func TestFewWholeNumbersAreListed(t *testing.T) {
-	text := "id,sex,status,ward,age,grade\n"
+	text := "id,sex,status,ward,age,grade,race\n" // all of one race
 	for n := range 1200 {
-		text += fmt.Sprintf("%d,%d,%d,%d,%d,%d\n", n, 1+n%2, n*n%7, n%150, n*7%83, n%40/20*90)
+		text += fmt.Sprintf("%d,%d,%d,%d,%d,%d,1\n", n, 1+n%2, n*n%7, n%150, n*7%83, n%40/20*90)
 	}
 	draft := draftOf(t, "--csv", file(t, "people.csv", text), "--subject", "id")
 	for column, want := range map[string]string{
@@ -80,7 +80,7 @@ func TestFewWholeNumbersAreListed(t *testing.T) {
 			t.Errorf("%s: %s", column, got)
 		}
 	}
-	for _, column := range []string{"ward", "age"} { // too many values for a list
+	for _, column := range []string{"ward", "age", "race"} { // too many values for a list, or one
 		if h := draft.Hierarchy(column); h.Type != "interval" {
 			t.Errorf("%s: %s", column, h.Definition())
 		}

@@ -40,7 +40,6 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 	flags := newFlags("serve", "run the proxy", stderr)
 	flags.String("config", "", "`FILE` in YAML with a key for each flag, read again on SIGHUP")
 	flags.StringVar(&c.Listen, "listen", c.Listen, "`HOST:PORT` for clients")
-	c.Upstream = ""
 	flags.StringVar(&c.Upstream, "upstream", "",
 		"`HOST:PORT` of PostgreSQL, or the path of its socket; empty for where service-dsn leads")
 	flags.Func("upstream-readers",
