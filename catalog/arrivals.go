@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 type placing struct {
 	cohort    int
 	of        *cohort
+	part      int                  // of a table that is partitioned in parts
 	partition *anonymize.Partition // nil: all are one block
 	first     int                  // the number of its first block
 }
@@ -101,7 +103,7 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 		placings = append(placings, p)
 	}
 	if len(placings) > 0 {
-		if err := t.admit(ctx, arriving, placings); err != nil {
+		if err := t.admit(ctx, arriving, all(placings...)); err != nil {
 			return err
 		}
 		err := execute(ctx, t.tx, fmt.Sprintf("DELETE FROM %s g USING tailor_store.epoch_%d e JOIN %s "+
@@ -119,6 +121,15 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 
 // begin shows the whole copy for the first time.
 func (t *takingIn) begin(ctx context.Context) error {
+	if t.division != nil {
+		if err := t.measure(ctx); err != nil {
+			return fmt.Errorf("measure risk: %w", err)
+		}
+		if err := t.admit(ctx, wholeCopy, t.placings(ctx)); err != nil {
+			return err
+		}
+		return execute(ctx, t.tx, "DROP TABLE "+t.division.table)
+	}
 	p, err := t.place(ctx, wholeCopy, newcomers)
 	if err != nil {
 		return err
@@ -129,7 +140,18 @@ func (t *takingIn) begin(ctx context.Context) error {
 				return slices.Contains(s.Attributes, setsName)
 			})
 	}
-	return t.admit(ctx, wholeCopy, []placing{p})
+	return t.admit(ctx, wholeCopy, all(p))
+}
+
+// all are placings that were found without a fault.
+func all(placings ...placing) iter.Seq2[placing, error] {
+	return func(yield func(placing, error) bool) {
+		for _, p := range placings {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
 }
 
 func numbersOf(placings []placing) string {
@@ -162,6 +184,11 @@ func (t *takingIn) place(ctx context.Context, arriving string, number int) (plac
 	if err != nil {
 		return placing{}, err
 	}
+	return t.placeCohort(ctx, of, number)
+}
+
+// placeCohort does so for one that has been read.
+func (t *takingIn) placeCohort(ctx context.Context, of *cohort, number int) (placing, error) {
 	p := placing{cohort: number, of: of}
 	if err := assertFeasible(t.r, of); err != nil {
 		return p, err
@@ -176,9 +203,14 @@ func (t *takingIn) place(ctx context.Context, arriving string, number int) (plac
 		return p, p.partition.Assert(requirements(t.r, of))
 	}
 	log.Info("making a root", "subjects", of.subjects)
-	if err := t.tell(ctx, makingBlocks, of.rows); err != nil {
+	total := of.rows
+	if t.division != nil {
+		total = t.division.rows
+	}
+	if err := t.tell(ctx, makingBlocks, total); err != nil {
 		return p, err
 	}
+	var err error
 	if p.partition, err = t.root(ctx, of); err != nil {
 		return p, err
 	}
@@ -244,68 +276,78 @@ func (t *takingIn) draw(ctx context.Context, p placing) ([]*anonymize.Values, er
 		if margins[i] == nil {
 			continue
 		}
-		if err := t.publishMargin(ctx, t.r.Epoch, d, p.of.table.Columns()[i].Hierarchy,
-			margins[i]); err != nil {
+		if err := t.publishMargin(ctx, cohortPart{t.r.Epoch, p.part}, d,
+			p.of.table.Columns()[i].Hierarchy, margins[i]); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// admit shows rows by the blocks that they are placed in.
-func (t *takingIn) admit(ctx context.Context, arriving string, placings []placing) error {
-	if err := t.tell(ctx, writingRelease, 0); err != nil {
-		return err
-	}
-	shown, values := make([][]labels, len(placings)), make([][]*anonymize.Values, len(placings))
-	fits := true
-	for i, p := range placings {
-		if p.partition != nil {
-			shown[i] = p.labels(t.dictionaries)
-			for n, d := range t.dictionaries {
-				fits = d.add(shown[i][n].distinct) && fits
-			}
-		}
-		var err error
-		if values[i], err = t.draw(ctx, p); err != nil {
-			return err
-		}
-	}
-	switch {
-	case arriving == wholeCopy:
-		if err := createTables(ctx, t.tx, t.r, t.chain, t.dictionaries); err != nil {
-			return err
-		}
-	case !fits:
-		if err := t.renew(ctx, t.r); err != nil {
-			return err
-		}
-	}
-	if err := storeEntries(ctx, t.tx, t.chain, t.dictionaries); err != nil {
-		return err
-	}
+// admit shows rows by the blocks that they are placed in. It holds one placing at a time.
+func (t *takingIn) admit(
+	ctx context.Context, arriving string, placings iter.Seq2[placing, error],
+) error {
 	placed := t.temporary("placed")
 	columns := []string{rowColumn + " integer", blockColumn + " integer"}
 	for i := range t.r.Requirements {
 		columns = append(columns, withheldColumn(i)+" boolean")
 	}
 	for _, d := range t.dictionaries {
-		columns = append(columns, d.own("number")+" "+d.numberType(),
+		columns = append(columns, d.own("number")+" integer",
 			d.own("value")+" "+d.column.ReleaseType())
 	}
-	if err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed,
-		commas(columns))); err != nil {
-		return err
-	}
-	err := copyInto(ctx, t.tx, placed, func(w *copyWriter) {
-		for i, p := range placings {
-			t.writePlaced(w, p, shown[i], values[i])
-		}
-	})
+	err := execute(ctx, t.tx, fmt.Sprintf("CREATE TABLE %s (%s)", placed, commas(columns)))
 	if err != nil {
 		return err
 	}
+	fits := true
+	for p, err := range placings {
+		if err != nil {
+			return err
+		}
+		does, err := t.writePlacing(ctx, placed, p)
+		if err != nil {
+			return err
+		}
+		fits = fits && does
+	}
+	if err := t.tell(ctx, writingRelease, 0); err != nil {
+		return err
+	}
+	switch {
+	case arriving == wholeCopy:
+		err = createTables(ctx, t.tx, t.r, t.chain, t.dictionaries)
+	case !fits:
+		err = t.renew(ctx, t.r)
+	}
+	if err != nil {
+		return err
+	}
+	if err := storeEntries(ctx, t.tx, t.chain, t.dictionaries); err != nil {
+		return err
+	}
 	return execute(ctx, t.tx, "ANALYZE "+placed, t.insertion(arriving, placed), "DROP TABLE "+placed)
+}
+
+// writePlacing writes the rows of a placing. It says whether the release as it is has room
+// for their labels.
+func (t *takingIn) writePlacing(ctx context.Context, placed string, p placing) (bool, error) {
+	var shown []labels
+	fits := true
+	if p.partition != nil {
+		shown = p.labels(t.dictionaries)
+		for n, d := range t.dictionaries {
+			fits = d.add(shown[n].distinct) && fits
+		}
+	}
+	values, err := t.draw(ctx, p)
+	if err != nil {
+		return false, err
+	}
+	return fits, copyInto(ctx, t.tx, placed, func(w *copyWriter) {
+		t.writePlaced(w, p, shown, values)
+	})
 }
 
 // writePlaced writes, for each row of a placing, its number in the copy, its block, and

@@ -22,6 +22,9 @@ type Catalog struct {
 	// Patience is how long a statement waits for a release that is being made. It is set
 	// before the first is asked for.
 	Patience time.Duration
+	// PartRows is how many rows of a table are partitioned at once, [MinPartRows] or more. It
+	// is set before the first release is made.
+	PartRows int
 
 	life     context.Context // ends with Close
 	end      context.CancelFunc
@@ -77,8 +80,9 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 		return nil, fmt.Errorf("service connection: %w", err)
 	}
 	c := &Catalog{
-		Patience: DefaultPatience, pool: pool, log: log, listener: config.ConnConfig.Copy(),
-		chains: make(map[chainKey]*Chain), seen: make(map[int]int),
+		Patience: DefaultPatience, PartRows: DefaultPartRows, pool: pool, log: log,
+		listener: config.ConnConfig.Copy(),
+		chains:   make(map[chainKey]*Chain), seen: make(map[int]int),
 		makings: make(map[chainKey]*making), makers: make(chan struct{}, makersAtOnce),
 		warming: make(map[uint32]bool), warmers: make(chan struct{}, makersAtOnce),
 		told: make(map[uint32]unmade), unmade: make(map[chainKey]notMade),

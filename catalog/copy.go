@@ -82,34 +82,43 @@ func (k *copied) cohort(
 	ctx context.Context, db querier, r *Relation, to references, arriving string, group int,
 ) (*cohort, error) {
 	of := &cohort{sensitive: make(map[string][]uint32), references: to}
-	tupleOfRow, err := readRows(ctx, db, r, of, arriving, group)
+	rows, err := db.Query(ctx, r.copyQuery(arriving, group))
+	if err != nil {
+		return nil, err
+	}
+	tuples, err := of.read(rows, r, 1)
 	if err != nil {
 		return nil, fmt.Errorf("read rows of copy %d: %w", r.Epoch, err)
-	}
-	if distinct(of.sets) < 2 {
-		of.sets = nil
 	}
 	if len(k.columns) == 0 || of.rows == 0 {
 		return of, nil
 	}
 	if of.sets == nil {
-		of.table, err = anonymize.NewTableOf(k.columns, k.leaves, tupleOfRow, of.subjectOfRow)
+		of.table, err = anonymize.NewTableOf(k.columns, k.leaves, tuples[0], of.subjectOfRow)
 		return of, err
 	}
 	of.leaves = make([][]uint32, len(k.columns))
 	for i := range of.leaves {
-		of.leaves[i] = make([]uint32, len(tupleOfRow))
-		for row, tuple := range tupleOfRow {
+		of.leaves[i] = make([]uint32, of.rows)
+		for row, tuple := range tuples[0] {
 			of.leaves[i][row] = k.leaves[i][tuple]
 		}
 	}
-	column, sets, err := setsColumn(of.sets)
-	if err != nil {
-		return nil, err
+	return of, of.encode(k.columns)
+}
+
+// encode makes the table of a cohort of its leaves.
+func (e *cohort) encode(columns []anonymize.Column) (err error) {
+	leaves := e.leaves
+	if e.sets != nil {
+		column, sets, err := setsColumn(e.sets)
+		if err != nil {
+			return err
+		}
+		columns, leaves = append(slices.Clip(columns), column), append(slices.Clip(leaves), sets)
 	}
-	of.table, err = anonymize.NewTable(
-		append(slices.Clip(k.columns), column), append(slices.Clip(of.leaves), sets), of.subjectOfRow)
-	return of, err
+	e.table, err = anonymize.NewTable(columns, leaves, e.subjectOfRow)
+	return err
 }
 
 // readTuples reads the values of every tuple, by column.
@@ -151,57 +160,98 @@ func readingsOf(ctx context.Context, db querier, r *Relation, qids []*Column) ([
 	return readings, err
 }
 
-// readRows reads tuple and subject of some rows, and the codes of the sensitive
-// columns that a requirement names.
-func readRows(
-	ctx context.Context, db querier, r *Relation, of *cohort, arriving string, group int,
-) (tupleOfRow []uint32, err error) {
-	list := []string{"e." + rowColumn, "e." + tupleColumn, "e." + personColumn}
-	names := r.required()
-	for _, name := range names {
-		list = append(list, r.sensitiveValue("e.", name))
+// rowReadings are expressions for what is read of each row but its values: its number, its
+// subject, a number of each sensitive value of which a requirement asks, and one of the data
+// sets that have it.
+func (r *Relation) rowReadings(of string) []string {
+	list := []string{of + rowColumn, of + personColumn}
+	for i, name := range r.required() {
+		list = append(list, r.sensitiveValue(of, name)+" AS "+sensitiveColumn(i))
 	}
-	members := r.memberColumns()
-	if len(members) > 0 {
-		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY concat_ws(' ', e.%s)) - 1",
-			strings.Join(members, ", e.")))
+	if members := r.memberColumns(); len(members) > 0 {
+		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY concat_ws(' ', %[1]s%[2]s)) - 1 AS "+
+			"%[3]s", of, strings.Join(members, ", "+of), setsColumnName))
 	}
+	return list
+}
+
+// storedReadings are the columns of a table in which these are stored.
+func (r *Relation) storedReadings() []string {
+	list := []string{rowColumn, personColumn}
+	for i := range r.required() {
+		list = append(list, sensitiveColumn(i))
+	}
+	if len(r.memberColumns()) > 0 {
+		list = append(list, setsColumnName)
+	}
+	return list
+}
+
+func sensitiveColumn(i int) string { return fmt.Sprintf(`"tailor sensitive %d"`, i) }
+
+const setsColumnName = `"tailor sets"`
+
+// copyQuery asks for the rows of the copy that a table of row numbers has in a group, or
+// for all, with the numbers of their tuples.
+func (r *Relation) copyQuery(arriving string, group int) string {
 	from := fmt.Sprintf("tailor_store.epoch_%d e", r.Epoch)
 	if arriving != wholeCopy {
 		from += fmt.Sprintf(" JOIN %s a USING (%s) WHERE a.\"tailor cohort\" = %d", arriving,
 			rowColumn, group)
 	}
-	rows, err := db.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(list, ", "),
-		from, rowColumn))
-	if err != nil {
-		return nil, err
-	}
-	values := make([]int64, len(list))
-	into := make([]any, len(list))
+	return fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", commas(append(r.rowReadings("e."),
+		"e."+tupleColumn)), from, rowColumn)
+}
+
+// read reads rows of [Relation.rowReadings] and further numbers, which it returns by column.
+func (e *cohort) read(rows pgx.Rows, r *Relation, further int) ([][]uint32, error) {
+	names, own := r.required(), len(r.storedReadings())
+	values := make([]int64, own+further)
+	into := make([]any, len(values))
 	for i := range values {
 		into[i] = &values[i]
 	}
-	further := make([]map[int64]uint32, len(names))
-	for i := range further {
-		further[i] = make(map[int64]uint32)
+	unknown := make([]map[int64]uint32, len(names))
+	for i := range unknown {
+		unknown[i] = make(map[int64]uint32)
 	}
 	var persons []int64
-	_, err = pgx.ForEachRow(rows, into, func() error {
-		of.numbers = append(of.numbers, uint32(values[0]))
-		tupleOfRow = append(tupleOfRow, uint32(values[1]))
-		persons = append(persons, values[2])
+	out := make([][]uint32, further)
+	_, err := pgx.ForEachRow(rows, into, func() error {
+		e.numbers = append(e.numbers, uint32(values[0]))
+		persons = append(persons, values[1])
 		for i, name := range names {
-			code := of.references.code(name, values[i+3], further[i])
-			of.sensitive[name] = append(of.sensitive[name], code)
+			code := e.references.code(name, values[i+2], unknown[i])
+			e.sensitive[name] = append(e.sensitive[name], code)
 		}
-		if len(members) > 0 {
-			of.sets = append(of.sets, uint32(values[len(names)+3]))
+		if own > len(names)+2 {
+			e.sets = append(e.sets, uint32(values[own-1]))
+		}
+		for i := range out {
+			out[i] = append(out[i], uint32(values[own+i]))
 		}
 		return nil
 	})
-	of.rows = len(tupleOfRow)
-	of.subjects, of.subjectOfRow = subjectsOf(persons)
-	return tupleOfRow, err
+	e.rows = len(e.numbers)
+	e.subjects, e.subjectOfRow = subjectsOf(persons)
+	e.sets = densely(e.sets)
+	return out, err
+}
+
+// densely numbers the codes that there are from 0, in order; nil where there are fewer
+// than two.
+func densely(codes []uint32) []uint32 {
+	sorted := slices.Clone(codes)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	if len(sorted) < 2 {
+		return nil
+	}
+	for row, code := range codes {
+		place, _ := slices.BinarySearch(sorted, code)
+		codes[row] = uint32(place)
+	}
+	return codes
 }
 
 // subjectsOf numbers persons densely; ofRow is nil where each has one row, so that rows

@@ -25,16 +25,21 @@ func newChance() *rand.Rand {
 	return rand.New(rand.NewChaCha8(seed))
 }
 
-// publishMargin stores the margin of a cohort, which is named by the copy that it came with.
+// cohortPart names what has margins of its own: a cohort by the copy that it came with, and
+// one of the parts that were partitioned by themselves.
+type cohortPart struct{ cohort, part int }
+
+// publishMargin stores the margin of a cohort, or of a part of it.
 func (t *takingIn) publishMargin(
-	ctx context.Context, cohort int, d *dictionary, h *anonymize.Hierarchy, m *anonymize.Margin,
+	ctx context.Context, of cohortPart, d *dictionary, h *anonymize.Hierarchy, m *anonymize.Margin,
 ) error {
 	return copyInto(ctx, t.tx,
-		"tailor.margin (chain, cohort, dimension, column_name, label, subjects, rows)",
+		"tailor.margin (chain, cohort, part, dimension, column_name, label, subjects, rows)",
 		func(w *copyWriter) {
 			for _, c := range m.Cells {
 				w.number(t.chain.number)
-				w.number(cohort)
+				w.number(of.cohort)
+				w.number(of.part)
 				w.number(d.column.Number)
 				w.text(d.column.Name)
 				e := entryOf(d.column, h, c.Node)
@@ -86,11 +91,11 @@ func (t *takingIn) poolMargins(ctx context.Context, was *Relation, changed []int
 		if slices.Contains(changed, i) {
 			continue
 		}
-		for cohort, m := range cohorts {
+		for of, m := range cohorts {
 			if m == nil {
 				continue
 			}
-			if err := t.publishMargin(ctx, cohort, d, h, m.Pool(h, t.r.K, t.r.MaxShare)); err != nil {
+			if err := t.publishMargin(ctx, of, d, h, m.Pool(h, t.r.K, t.r.MaxShare)); err != nil {
 				return err
 			}
 		}
@@ -98,40 +103,42 @@ func (t *takingIn) poolMargins(ctx context.Context, was *Relation, changed []int
 	return nil
 }
 
-// margins reads the margins of a column, by cohort; nil if it is not certain which nodes of
-// the present hierarchy the labels of its cells are, so that they cannot be joined.
+// margins reads the margins of a column, by cohort and part; nil if it is not certain which
+// nodes of the present hierarchy the labels of its cells are, so that they cannot be joined.
 func (t *takingIn) margins(
 	ctx context.Context, d *dictionary, h *anonymize.Hierarchy,
 	find func(string) (anonymize.Node, bool),
-) (map[int]*anonymize.Margin, error) {
-	rows, err := t.tx.Query(ctx, `SELECT cohort, label, subjects, rows FROM tailor.margin
-		WHERE chain = $1 AND dimension = $2 ORDER BY cohort, label`, t.chain.number, d.column.Number)
+) (map[cohortPart]*anonymize.Margin, error) {
+	rows, err := t.tx.Query(ctx, `SELECT cohort, part, label, subjects, rows FROM tailor.margin
+		WHERE chain = $1 AND dimension = $2 ORDER BY cohort, part, label`,
+		t.chain.number, d.column.Number)
 	if err != nil {
 		return nil, err
 	}
-	out, uncertain := make(map[int]*anonymize.Margin), make(map[int]bool)
-	var cohort int
+	out, uncertain := make(map[cohortPart]*anonymize.Margin), make(map[cohortPart]bool)
+	var of cohortPart
 	var label *string
 	var c anonymize.Cell
-	_, err = pgx.ForEachRow(rows, []any{&cohort, &label, &c.Subjects, &c.Rows}, func() error {
+	into := []any{&of.cohort, &of.part, &label, &c.Subjects, &c.Rows}
+	_, err = pgx.ForEachRow(rows, into, func() error {
 		found := false
 		if label != nil {
 			c.Node, found = find(*label)
 		} else if leaf, ok := h.NullCode(); ok {
 			c.Node, found = anonymize.Node{Group: leaf}, true
 		}
-		if out[cohort] == nil {
-			out[cohort] = &anonymize.Margin{SeveralRows: !t.oneRow}
+		if out[of] == nil {
+			out[of] = &anonymize.Margin{SeveralRows: !t.oneRow}
 		}
-		m := out[cohort]
+		m := out[of]
 		twice := slices.ContainsFunc(m.Cells, func(o anonymize.Cell) bool { return o.Node == c.Node })
-		uncertain[cohort] = uncertain[cohort] || !found || twice
+		uncertain[of] = uncertain[of] || !found || twice
 		m.Cells = append(m.Cells, c)
 		return nil
 	})
-	for cohort := range uncertain {
-		if uncertain[cohort] {
-			out[cohort] = nil
+	for of := range uncertain {
+		if uncertain[of] {
+			out[of] = nil
 		}
 	}
 	return out, err

@@ -26,6 +26,7 @@ type takingIn struct {
 	numbered     bool // rows are known by a number beside their subject
 	dictionaries []*dictionary
 	copied       *copied
+	division     *division        // nil where all rows are partitioned at once
 	references   references       // that blocks are held against
 	partial      bool             // the copy has what differs from the release, and no other rows
 	measured     []ecg.StoredRisk // of the table as it is; nil where that has not been looked at
@@ -58,10 +59,14 @@ func (t *takingIn) tell(ctx context.Context, phase, rows int) error {
 func (t *takingIn) tellShare(ctx context.Context, rows int) func(share float64) {
 	return func(share float64) {
 		if t.slot != nil {
+			done := share * float64(rows)
+			if t.division != nil {
+				done += float64(t.division.done)
+			}
 			_, _ = t.tx.Exec(ctx,
 				`SELECT setval(format('tailor.progress_%s_rows', $1::integer)::regclass,
 					greatest(1, $2::bigint))`,
-				*t.slot, int64(share*float64(rows)))
+				*t.slot, int64(done))
 		}
 	}
 }
@@ -82,6 +87,15 @@ func (t *takingIn) same(a, b string) string {
 // run brings the release up to date. first says that nothing of it is shown yet: then
 // all that there is is one cohort, and it is an error where that is too small.
 func (t *takingIn) run(ctx context.Context, first bool) (err error) {
+	if first {
+		rows, are, err := t.tooManyRows(ctx)
+		if err == nil && are {
+			err = t.divide(ctx, rows)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if t.copied == nil {
 		if t.copied, err = readCopy(ctx, t.tx, t.r); err != nil {
 			return err

@@ -30,6 +30,16 @@ func (s StoredRisk) exceeds(other StoredRisk) bool {
 	return slices.Compare(s.Attributes, other.Attributes) < 0
 }
 
+// StoredRiskOf is the risk of a combination by the subjects of each of its classes.
+func StoredRiskOf(attributes []string, subjects []uint32, k int) StoredRisk {
+	found := StoredRisk{Attributes: attributes, Risk: RiskOf(subjects, k)}
+	if found.Risk.Highest > 1/float64(k) {
+		s := sourceOf("", subjects, k)
+		found.Classes, found.Subjects, found.Smallest = s.Classes, s.Subjects, s.Smallest
+	}
+	return found
+}
+
 // measuredCells bounds the work of StoredRisks, in tuples times combinations.
 const measuredCells = 50_000_000
 
@@ -59,13 +69,7 @@ func StoredRisks(ctx context.Context, t *anonymize.Table, k int) []StoredRisk {
 				}
 				work += t.Tuples()
 				classes := part.classes.Exactly(c)
-				subjects := classes.Subjects()
-				found := StoredRisk{Attributes: names, Risk: RiskOf(subjects, k)}
-				if found.Risk.Highest > 1/float64(k) {
-					s := sourceOf("", subjects, k)
-					found.Classes, found.Subjects, found.Smallest = s.Classes, s.Subjects, s.Smallest
-				}
-				out = append(out, found)
+				out = append(out, StoredRiskOf(names, classes.Subjects(), k))
 				next = append(next, combination{c, names, classes})
 			}
 		}

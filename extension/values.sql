@@ -56,10 +56,13 @@ CREATE TABLE IF NOT EXISTS tailor.margin (
     subjects    bigint NOT NULL,
     rows        bigint NOT NULL
 );
+ALTER TABLE tailor.margin ADD COLUMN IF NOT EXISTS part integer NOT NULL DEFAULT 0;
 CREATE INDEX IF NOT EXISTS margin_chain ON tailor.margin (chain, dimension);
 COMMENT ON TABLE tailor.margin
     IS 'how many subjects of a cohort have which value of one quasi-identifier';
 COMMENT ON COLUMN tailor.margin.cohort IS 'the copy that the cohort came with';
+COMMENT ON COLUMN tailor.margin.part
+    IS 'of a table of many rows, which is partitioned in parts';
 COMMENT ON COLUMN tailor.margin.dimension
     IS 'the number of the column, as in the tables of the release';
 COMMENT ON COLUMN tailor.margin.label IS
@@ -80,11 +83,12 @@ COMMENT ON VIEW tailor.readable IS 'for Tailor''s own views only';
 
 -- A function of a reader's own is shown nothing of what another audience reads.
 CREATE OR REPLACE VIEW research.tailor_margins WITH (security_barrier = true) AS
-    SELECT r.table_schema, r.table_name, m.column_name, m.cohort, m.label, m.subjects, m.rows
+    SELECT r.table_schema, r.table_name, m.column_name, m.cohort, m.label, m.subjects, m.rows,
+           m.part
     FROM tailor.margin m JOIN tailor.readable r USING (chain);
 COMMENT ON VIEW research.tailor_margins IS
     'how many subjects have which value of a quasi-identifier: each counts under the narrowest '
-    'label listed that covers it';
+    'label listed for its cohort and part that covers it';
 
 CREATE OR REPLACE VIEW research.tailor_columns WITH (security_barrier = true) AS
     SELECT r.table_schema, r.table_name, c ->> 'name' AS column_name, c ->> 'type' AS data_type,

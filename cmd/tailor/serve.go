@@ -62,6 +62,7 @@ func serve(
 	}
 	defer policies.Close()
 	policies.Patience = o.patience
+	policies.PartRows = o.partRows
 	if err := assertTested(policies.ServerVersion(), o.untested); err != nil {
 		return err
 	}

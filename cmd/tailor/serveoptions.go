@@ -25,6 +25,7 @@ type serveOptions struct {
 	audit     *audit.Config
 	wait      time.Duration // for the database, at the start; 0 for not at all
 	patience  time.Duration // of a statement, for a release that is being made
+	partRows  int           // of a table, that are partitioned at once
 	untested  bool          // a major version of PostgreSQL will do
 	console   string        // HOST:PORT; empty for none
 	metrics   string        // HOST:PORT; empty for none
@@ -54,6 +55,8 @@ func serveFlags(stderr io.Writer) (*flag.FlagSet, *serveOptions) {
 		"`TIME` that serve waits at its start for a database that does not answer yet; 0 for none")
 	flags.DurationVar(&o.patience, "release-wait", catalog.DefaultPatience,
 		"`TIME` that a statement waits for a release that is being made; making it goes on")
+	flags.IntVar(&o.partRows, "part-rows", catalog.DefaultPartRows,
+		"`NUMBER` of rows of a table that are partitioned at once, 300 bytes each")
 	o.audit = auditFlags(flags)
 	flags.StringVar(&o.console, "console", "",
 		"`HOST:PORT` of the console, on this machine; none if not given")
@@ -136,6 +139,10 @@ func (o *serveOptions) validate() error {
 	}
 	if o.patience < 0 {
 		faults = append(faults, errors.New("release-wait: is negative"))
+	}
+	if o.partRows < catalog.MinPartRows {
+		faults = append(faults, fmt.Errorf("part-rows: %d is less than %d", o.partRows,
+			catalog.MinPartRows))
 	}
 	if o.metrics != "" {
 		if _, _, err := net.SplitHostPort(o.metrics); err != nil {

@@ -13,16 +13,21 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+
+	"github.com/hiatus-tailor/tailor/catalog"
 )
 
 func main() {
 	binary := flag.String("tailor", "bin/tailor", "the `TAILOR` under test")
 	sizes := flag.String("rows", "1000000", "numbers of `ROWS`, with blanks between them, in order")
 	dir := flag.String("dir", os.TempDir(), "`FOLDER` for the databases: 600 bytes a row")
+	partRows := flag.Int("part-rows", catalog.DefaultPartRows, "`NUMBER` for the proxy's flag")
+	only := flag.Bool("release-only", false, "make releases and measure nothing else")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *binary, *dir, strings.Fields(*sizes)); err != nil {
+	as := stand{binary: *binary, dir: *dir, partRows: *partRows, releaseOnly: *only}
+	if err := run(ctx, as, strings.Fields(*sizes)); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
@@ -48,7 +53,7 @@ func (f *figures) note(name, unit string, value float64) {
 	*f = append(*f, &figure{name, unit, []float64{value}})
 }
 
-func run(ctx context.Context, binary, dir string, sizes []string) error {
+func run(ctx context.Context, s stand, sizes []string) error {
 	var measured figures
 	var rows []float64
 	for _, text := range sizes {
@@ -57,7 +62,8 @@ func run(ctx context.Context, binary, dir string, sizes []string) error {
 			return err
 		}
 		fmt.Fprintln(os.Stderr, n, "rows")
-		if err := measure(ctx, binary, dir, n, &measured); err != nil {
+		s.rows, s.into = n, &measured
+		if err := measure(ctx, s); err != nil {
 			return fmt.Errorf("%d rows: %w", n, err)
 		}
 		rows = append(rows, float64(n))

@@ -63,6 +63,8 @@ CALL tailor.require('people', 'l_diversity', 'diagnosis', 3)`
 // stand is a PostgreSQL and a proxy.
 type stand struct {
 	binary, dir string
+	partRows    int
+	releaseOnly bool
 	rows        int
 	cluster     *pgcluster.Cluster
 	admin       *pgx.Conn
@@ -71,20 +73,23 @@ type stand struct {
 	into        *figures
 }
 
-func measure(ctx context.Context, binary, under string, rows int, into *figures) error {
-	dir, err := os.MkdirTemp(under, "tailor-scale-")
-	if err != nil {
+// measure measures one size in a folder of its own.
+func measure(ctx context.Context, as stand) error {
+	s := &as
+	var err error
+	if s.dir, err = os.MkdirTemp(s.dir, "tailor-scale-"); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil {
+	defer func() { _ = os.RemoveAll(s.dir) }()
+	if err := os.Chmod(s.dir, 0o755); err != nil {
 		return err
 	}
-	s := &stand{binary: binary, dir: dir, rows: rows, into: into}
 	defer s.stop()
-	for _, step := range []func(context.Context) error{
-		s.start, s.activate, s.statements, s.refresh, s.memory,
-	} {
+	steps := []func(context.Context) error{s.start, s.activate}
+	if !s.releaseOnly {
+		steps = append(steps, s.statements, s.refresh, s.memory)
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -131,7 +136,8 @@ func (s *stand) size(ctx context.Context, name, query string) error {
 func (s *stand) serve(ctx context.Context) error {
 	s.proxy = exec.CommandContext(ctx, s.binary, "serve", "--listen", "127.0.0.1:0",
 		"--upstream", s.cluster.Address(), "--service-dsn", s.cluster.ServiceDSN("postgres"),
-		"--log-level", "warn", "--audit-table=false", "--audit-log", filepath.Join(s.dir, "audit.jsonl"))
+		"--part-rows", strconv.Itoa(s.partRows), "--log-level", "warn", "--audit-table=false",
+		"--audit-log", filepath.Join(s.dir, "audit.jsonl"))
 	s.proxy.Stderr = os.Stderr
 	stdout, err := s.proxy.StdoutPipe()
 	if err != nil {
@@ -184,6 +190,12 @@ func (s *stand) activate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	loss, err := value[float64](ctx, s, `SELECT avg((c -> 'loss')::float8) FROM tailor.chain,
+		jsonb_path_query(columns, '$.*') c WHERE c ? 'loss'`)
+	if err != nil {
+		return err
+	}
+	s.into.note("loss of a quasi-identifier", "%", 100*loss)
 	s.into.note("a block", "subjects", float64(s.rows)/float64(blocks))
 	s.into.note("the smallest block", "subjects", float64(smallest))
 	if err := s.size(ctx, "release", "SELECT pg_table_size('"+release+"')"); err != nil {
