@@ -168,11 +168,20 @@ func (r *Relation) rowReadings(of string) []string {
 	for i, name := range r.required() {
 		list = append(list, r.sensitiveValue(of, name)+" AS "+sensitiveColumn(i))
 	}
-	if members := r.memberColumns(); len(members) > 0 {
-		list = append(list, fmt.Sprintf("dense_rank() OVER (ORDER BY concat_ws(' ', %[1]s%[2]s)) - 1 AS "+
-			"%[3]s", of, strings.Join(members, ", "+of), setsColumnName))
+	if sets := r.setsReading(of); sets != "" {
+		list = append(list, sets+" AS "+setsColumnName)
 	}
 	return list
+}
+
+// setsReading is the number of the data sets that have a row, "" where there are none.
+func (r *Relation) setsReading(of string) string {
+	members := r.memberColumns()
+	if len(members) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("(dense_rank() OVER (ORDER BY concat_ws(' ', %s%s)) - 1)", of,
+		strings.Join(members, ", "+of))
 }
 
 // storedReadings are the columns of a table in which these are stored.

@@ -11,10 +11,11 @@ import (
 // mostCells bounds the cells that there can be, most of them without a row.
 const mostCells = 1 << 16
 
-// gridCell is one that has rows. Its number has its buckets as digits, the first column's lowest.
+// gridCell is one that has rows. Its number has its buckets as digits, the first column's
+// lowest, and a kind of row as the last: a block is to be of one.
 type gridCell struct {
 	number, rows int
-	buckets      []int // by column
+	buckets      []int // by column, and the kind
 }
 
 // grid divides the values of each column, in the order of their hierarchy, into
@@ -67,13 +68,23 @@ func newGrid(rows [][]int) *grid {
 	return g
 }
 
+// cells is how many there can be of one kind.
+func (g *grid) cells() int {
+	n := 1
+	for _, size := range g.sizes {
+		n *= size
+	}
+	return n
+}
+
 // cell is that of a number.
 func (g *grid) cell(number, rows int) gridCell {
-	c := gridCell{number, rows, make([]int, len(g.sizes))}
+	c := gridCell{number, rows, make([]int, len(g.sizes)+1)}
 	for column, size := range g.sizes {
 		c.buckets[column] = number % size
 		number /= size
 	}
+	c.buckets[len(g.sizes)] = number
 	return c
 }
 
@@ -85,8 +96,8 @@ type tablePart struct {
 }
 
 // divide cuts cells until no part has more than so many rows, or has nothing to be cut
-// by: at the middle of the column that has the most buckets left, so that a part loses
-// least by what the cut keeps apart. It sorts the cells.
+// by: kinds from each other first, and then at the middle of the column that has the most
+// buckets left, so that a part loses least by what the cut keeps apart. It sorts the cells.
 func divide(cells []gridCell, most int) *tablePart {
 	p := &tablePart{cells: cells}
 	for i := range cells {
@@ -112,8 +123,8 @@ func divide(cells []gridCell, most int) *tablePart {
 	return p
 }
 
-// widest is the column with the most buckets that cells are in, -1 where all are in the
-// same ones.
+// widest is the column with the most buckets that cells are in, or that of their kinds
+// where these differ; -1 where all are in the same ones.
 func widest(cells []gridCell) int {
 	best, most := -1, 1
 	if len(cells) == 0 {
@@ -124,7 +135,7 @@ func widest(cells []gridCell) int {
 		for i := range cells {
 			seen[cells[i].buckets[column]] = true
 		}
-		if len(seen) > most {
+		if kinds := column == len(cells[0].buckets)-1; len(seen) > most || kinds && len(seen) > 1 {
 			best, most = column, len(seen)
 		}
 	}

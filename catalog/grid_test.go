@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -16,10 +17,7 @@ func TestPartsHoldEachCellOnce(t *testing.T) {
 		}
 	}
 	g := newGrid(counted)
-	cells := 1
-	for _, size := range g.sizes {
-		cells *= size
-	}
+	cells := g.cells()
 	if cells > mostCells || cells < mostCells/2 || g.sizes[0] != 2 || g.sizes[2] != 7 ||
 		g.sizes[4] != 1 {
 		t.Fatalf("buckets %v", g.sizes)
@@ -64,6 +62,22 @@ func TestPartsHoldEachCellOnce(t *testing.T) {
 	for number, part := range parts[0] {
 		if parts[1][number] != part {
 			t.Fatalf("cell %d is in parts %d and %d", number, part, parts[1][number])
+		}
+	}
+}
+
+// TestKindsAreDividedFirst has two kinds of rows, which are told apart before anything else.
+func TestKindsAreDividedFirst(t *testing.T) {
+	g := newGrid([][]int{slices.Repeat([]int{5}, 100)})
+	var cells []gridCell
+	for bucket := range g.cells() {
+		cells = append(cells, g.cell(bucket, 4), g.cell(g.cells()+bucket, 1))
+	}
+	for _, p := range divide(cells, 150).undivided() {
+		for _, c := range p.cells {
+			if c.buckets[1] != p.cells[0].buckets[1] {
+				t.Fatalf("cells %v and %v are in one part", p.cells[0], c)
+			}
 		}
 	}
 }

@@ -108,10 +108,14 @@ func (t *takingIn) storeLeaves(ctx context.Context) (*grid, error) {
 	coded := fmt.Sprintf("SELECT %s, %s AS %s FROM tailor_store.tuples_%d %s", commas(tuples),
 		strings.Join(cell, " + "), cellColumn, t.r.Epoch, strings.Join(joins, " "))
 	t.division = &division{table: t.temporary("parts")}
+	numbered := "c." + cellColumn
+	if sets := t.r.setsReading("e."); sets != "" { // blocks are of people whom the same ones have
+		numbered = fmt.Sprintf("%s * %d + %s", sets, g.cells(), numbered)
+	}
 	return g, execute(ctx, t.tx,
-		fmt.Sprintf("CREATE TABLE %s AS SELECT %s, %s FROM tailor_store.epoch_%d e JOIN (%s) c "+
-			"USING (%s) ORDER BY %[3]s", t.division.table,
-			commas(append(t.r.rowReadings("e."), leaves...)), cellColumn, t.r.Epoch, coded, tupleColumn),
+		fmt.Sprintf("CREATE TABLE %s AS SELECT %s, %s AS %s FROM tailor_store.epoch_%d e JOIN (%s) c "+
+			"USING (%s) ORDER BY %[4]s", t.division.table, commas(append(t.r.rowReadings("e."), leaves...)),
+			numbered, cellColumn, t.r.Epoch, coded, tupleColumn),
 		fmt.Sprintf("CREATE INDEX ON %s (%s)", t.division.table, cellColumn), "ANALYZE "+t.division.table,
 		"DROP TABLE "+commas(codes))
 }
