@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -84,7 +85,7 @@ func (k *copied) cohort(
 	of := &cohort{sensitive: make(map[string][]uint32), references: to}
 	rows, err := db.Query(ctx, r.copyQuery(arriving, group))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read rows of copy %d: %w", r.Epoch, err)
 	}
 	tuples, err := of.read(rows, r, 1)
 	if err != nil {
@@ -160,18 +161,19 @@ func readingsOf(ctx context.Context, db querier, r *Relation, qids []*Column) ([
 	return readings, err
 }
 
-// rowReadings are expressions for what is read of each row but its values: its number, its
-// subject, a number of each sensitive value of which a requirement asks, and one of the data
-// sets that have it.
-func (r *Relation) rowReadings(of string) []string {
-	list := []string{of + rowColumn, of + personColumn}
+// rowReadings are expressions for what is read of each row but its values, and the names of
+// the columns in which a table stores them: its number, its subject, a number of each sensitive
+// value of which a requirement asks, and one of the data sets that have it.
+func (r *Relation) rowReadings(of string) (expressions, names []string) {
+	expressions, names = []string{of + rowColumn, of + personColumn}, []string{rowColumn, personColumn}
 	for i, name := range r.required() {
-		list = append(list, r.sensitiveValue(of, name)+" AS "+sensitiveColumn(i))
+		expressions = append(expressions, r.sensitiveValue(of, name))
+		names = append(names, fmt.Sprintf(`"tailor sensitive %d"`, i))
 	}
 	if sets := r.setsReading(of); sets != "" {
-		list = append(list, sets+" AS "+setsColumnName)
+		expressions, names = append(expressions, sets), append(names, ident(setsName))
 	}
-	return list
+	return expressions, names
 }
 
 // setsReading is the number of the data sets that have a row, "" where there are none.
@@ -184,22 +186,6 @@ func (r *Relation) setsReading(of string) string {
 		strings.Join(members, ", "+of))
 }
 
-// storedReadings are the columns of a table in which these are stored.
-func (r *Relation) storedReadings() []string {
-	list := []string{rowColumn, personColumn}
-	for i := range r.required() {
-		list = append(list, sensitiveColumn(i))
-	}
-	if len(r.memberColumns()) > 0 {
-		list = append(list, setsColumnName)
-	}
-	return list
-}
-
-func sensitiveColumn(i int) string { return fmt.Sprintf(`"tailor sensitive %d"`, i) }
-
-const setsColumnName = `"tailor sets"`
-
 // copyQuery asks for the rows of the copy that a table of row numbers has in a group, or
 // for all, with the numbers of their tuples.
 func (r *Relation) copyQuery(arriving string, group int) string {
@@ -208,13 +194,15 @@ func (r *Relation) copyQuery(arriving string, group int) string {
 		from += fmt.Sprintf(" JOIN %s a USING (%s) WHERE a.\"tailor cohort\" = %d", arriving,
 			rowColumn, group)
 	}
-	return fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", commas(append(r.rowReadings("e."),
-		"e."+tupleColumn)), from, rowColumn)
+	list, _ := r.rowReadings("e.")
+	return fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", commas(append(list, "e."+tupleColumn)), from,
+		rowColumn)
 }
 
 // read reads rows of [Relation.rowReadings] and further numbers, which it returns by column.
 func (e *cohort) read(rows pgx.Rows, r *Relation, further int) ([][]uint32, error) {
-	names, own := r.required(), len(r.storedReadings())
+	_, columns := r.rowReadings("")
+	names, own := r.required(), len(columns)
 	values := make([]int64, own+further)
 	into := make([]any, len(values))
 	for i := range values {
@@ -250,34 +238,36 @@ func (e *cohort) read(rows pgx.Rows, r *Relation, further int) ([][]uint32, erro
 // densely numbers the codes that there are from 0, in order; nil where there are fewer
 // than two.
 func densely(codes []uint32) []uint32 {
-	sorted := slices.Clone(codes)
+	if sorted := distinctOf(codes); len(sorted) >= 2 {
+		return placesIn(sorted, codes)
+	}
+	return nil
+}
+
+func distinctOf[T cmp.Ordered](values []T) []T {
+	sorted := slices.Clone(values)
 	slices.Sort(sorted)
-	sorted = slices.Compact(sorted)
-	if len(sorted) < 2 {
-		return nil
+	return slices.Compact(sorted)
+}
+
+// placesIn are the places of values in an ordered list that has them all.
+func placesIn[T cmp.Ordered](sorted, values []T) []uint32 {
+	places := make([]uint32, len(values))
+	for i, value := range values {
+		place, _ := slices.BinarySearch(sorted, value)
+		places[i] = uint32(place)
 	}
-	for row, code := range codes {
-		place, _ := slices.BinarySearch(sorted, code)
-		codes[row] = uint32(place)
-	}
-	return codes
+	return places
 }
 
 // subjectsOf numbers persons densely; ofRow is nil where each has one row, so that rows
 // may be counted.
 func subjectsOf(persons []int64) (subjects int, ofRow []uint32) {
-	sorted := slices.Clone(persons)
-	slices.Sort(sorted)
-	sorted = slices.Compact(sorted)
+	sorted := distinctOf(persons)
 	if len(sorted) == len(persons) {
 		return len(sorted), nil
 	}
-	ofRow = make([]uint32, len(persons))
-	for row, person := range persons {
-		number, _ := slices.BinarySearch(sorted, person)
-		ofRow[row] = uint32(number)
-	}
-	return len(sorted), ofRow
+	return len(sorted), placesIn(sorted, persons)
 }
 
 // missing is the code of NULL among sensitive values.

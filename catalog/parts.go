@@ -41,17 +41,20 @@ const (
 // leafOf is the column of a dimension's leaves.
 func leafOf(dimension int) string { return fmt.Sprintf(`"tailor leaf %d"`, dimension) }
 
-// tooManyRows says whether the copy is to be partitioned part by part, and how many rows it
-// has. One level a column is chosen for all rows at once.
-func (t *takingIn) tooManyRows(ctx context.Context) (rows int, are bool, err error) {
-	err = t.tx.QueryRow(ctx, `SELECT rows FROM tailor.epoch WHERE epoch = $1`, t.r.Epoch).Scan(&rows)
-	return rows, err == nil && rows > t.PartRows && len(t.r.Dimensions()) > 0 &&
-		t.r.recoding() != ecg.FullDomain, err
+// tooManyRows says whether the copy is to be partitioned part by part. One level a column
+// is chosen for all rows at once.
+func (t *takingIn) tooManyRows(ctx context.Context) (are bool, err error) {
+	if len(t.r.Dimensions()) == 0 || t.r.recoding() == ecg.FullDomain {
+		return false, nil
+	}
+	err = t.tx.QueryRow(ctx, `SELECT rows > $2 FROM tailor.epoch WHERE epoch = $1`, t.r.Epoch,
+		t.PartRows).Scan(&are)
+	return are, err
 }
 
 // divide divides the copy into parts that can be shown by themselves. It finds the
 // hierarchies over all values on the way.
-func (t *takingIn) divide(ctx context.Context, rows int) error {
+func (t *takingIn) divide(ctx context.Context) error {
 	g, err := t.storeLeaves(ctx)
 	if err != nil {
 		return fmt.Errorf("rows of copy %d by cells: %w", t.r.Epoch, err)
@@ -60,13 +63,13 @@ func (t *takingIn) divide(ctx context.Context, rows int) error {
 	if err != nil {
 		return fmt.Errorf("count cells of copy %d: %w", t.r.Epoch, err)
 	}
-	t.division.rows = rows
 	whole := divide(cells, t.PartRows)
+	t.division.rows = whole.rows
 	if _, err := t.settle(ctx, whole); err != nil {
 		return err
 	}
 	t.division.list = whole.undivided()
-	t.log.Info("divided a table", "relation", t.r.String(), "copy", t.r.Epoch, "rows", rows,
+	t.log.Info("divided a table", "relation", t.r.String(), "copy", t.r.Epoch, "rows", whole.rows,
 		"parts", len(t.division.list))
 	return nil
 }
@@ -112,10 +115,12 @@ func (t *takingIn) storeLeaves(ctx context.Context) (*grid, error) {
 	if sets := t.r.setsReading("e."); sets != "" { // blocks are of people whom the same ones have
 		numbered = fmt.Sprintf("%s * %d + %s", sets, g.cells(), numbered)
 	}
+	read, names := t.r.rowReadings("e.")
+	names = append(append(names, leaves...), cellColumn)
 	return g, execute(ctx, t.tx,
-		fmt.Sprintf("CREATE TABLE %s AS SELECT %s, %s AS %s FROM tailor_store.epoch_%d e JOIN (%s) c "+
-			"USING (%s) ORDER BY %[4]s", t.division.table, commas(append(t.r.rowReadings("e."), leaves...)),
-			numbered, cellColumn, t.r.Epoch, coded, tupleColumn),
+		fmt.Sprintf("CREATE TABLE %s (%s) AS SELECT %s FROM tailor_store.epoch_%d e JOIN (%s) c "+
+			"USING (%s) ORDER BY %s", t.division.table, commas(names),
+			commas(append(append(read, leaves...), numbered)), t.r.Epoch, coded, tupleColumn, numbered),
 		fmt.Sprintf("CREATE INDEX ON %s (%s)", t.division.table, cellColumn), "ANALYZE "+t.division.table,
 		"DROP TABLE "+commas(codes))
 }
@@ -235,17 +240,17 @@ func (t *takingIn) partCohort(ctx context.Context, p *tablePart) (*cohort, error
 		numbers[i] = p.cells[i].number
 	}
 	of := &cohort{sensitive: make(map[string][]uint32), references: t.references}
-	var leaves []string
+	_, names := t.r.rowReadings("")
 	for i := range t.copied.columns {
-		leaves = append(leaves, leafOf(i))
+		names = append(names, leafOf(i))
 	}
-	question := fmt.Sprintf("SELECT %s FROM %s WHERE %s = ANY ($1) ORDER BY %s",
-		commas(append(t.r.storedReadings(), leaves...)), t.division.table, cellColumn, rowColumn)
+	question := fmt.Sprintf("SELECT %s FROM %s WHERE %s = ANY ($1) ORDER BY %s", commas(names),
+		t.division.table, cellColumn, rowColumn)
 	rows, err := t.tx.Query(ctx, question, numbers)
 	if err != nil {
 		return nil, err
 	}
-	if of.leaves, err = of.read(rows, t.r, len(leaves)); err != nil {
+	if of.leaves, err = of.read(rows, t.r, len(t.copied.columns)); err != nil {
 		return nil, fmt.Errorf("read a part of copy %d: %w", t.r.Epoch, err)
 	}
 	return of, of.encode(t.copied.columns)

@@ -88,9 +88,9 @@ func (t *takingIn) same(a, b string) string {
 // all that there is is one cohort, and it is an error where that is too small.
 func (t *takingIn) run(ctx context.Context, first bool) (err error) {
 	if first {
-		rows, are, err := t.tooManyRows(ctx)
+		are, err := t.tooManyRows(ctx)
 		if err == nil && are {
-			err = t.divide(ctx, rows)
+			err = t.divide(ctx)
 		}
 		if err != nil {
 			return err
