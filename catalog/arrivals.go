@@ -44,11 +44,11 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	err := execute(ctx, t.tx,
 		fmt.Sprintf(`CREATE TABLE %s AS SELECT e.%s, e.%s, e.%[10]s, CASE WHEN g.%[3]s IS NULL THEN 0
 				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s) END::integer
-				AS "tailor cohort"
+				AS %[12]s
 			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[6]s r ON %[7]s LEFT JOIN %[8]s g ON %[9]s
 				WHERE r.%[3]s IS NULL AND g.epoch IS DISTINCT FROM %[11]d`,
 			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"),
-			t.same("e", "r"), t.chain.table("gone"), t.same("e", "g"), nthColumn, forGood),
+			t.same("e", "r"), t.chain.table("gone"), t.same("e", "g"), nthColumn, forGood, cohortColumn),
 		"ANALYZE "+arriving)
 	if err != nil {
 		return err
@@ -74,6 +74,12 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	if err != nil {
 		return err
 	}
+	var g *grid
+	if t.division != nil {
+		if g, err = t.storeLeaves(ctx, arriving); err != nil {
+			return err
+		}
+	}
 	var cohorts, waiting []int
 	for _, number := range slices.Sorted(maps.Keys(sizes)) {
 		if number == newcomers && sizes[number] >= t.r.cohortSize() || back[number] {
@@ -88,7 +94,18 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	if err != nil {
 		return err
 	}
+	inParts := false
 	for _, number := range cohorts {
+		if t.division != nil && number == newcomers {
+			if inParts, err = t.divide(ctx, g, arriving); err != nil {
+				return err
+			}
+			if !inParts {
+				waiting = append(waiting, number)
+				t.waiting.arrivals += sizes[number]
+			}
+			continue
+		}
 		p, err := t.place(ctx, arriving, number)
 		if isUnmet(err) {
 			waiting = append(waiting, number)
@@ -102,8 +119,12 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 		next += p.blocks()
 		placings = append(placings, p)
 	}
-	if len(placings) > 0 {
-		if err := t.admit(ctx, arriving, all(placings...)); err != nil {
+	if len(placings) > 0 || inParts {
+		placed := all(placings...)
+		if inParts {
+			placed = both(placed, t.placings(ctx, arriving, next))
+		}
+		if err := t.admit(ctx, arriving, placed); err != nil {
 			return err
 		}
 		err := execute(ctx, t.tx, fmt.Sprintf("DELETE FROM %s g USING tailor_store.epoch_%d e JOIN %s "+
@@ -116,16 +137,23 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 	if err := t.noteArrivals(ctx, arriving, waiting); err != nil {
 		return err
 	}
-	return execute(ctx, t.tx, "DROP TABLE "+arriving)
+	return execute(ctx, t.tx, "DROP TABLE "+arriving, "DROP TABLE IF EXISTS "+t.temporary("parts"))
 }
 
 // begin shows the whole copy for the first time.
 func (t *takingIn) begin(ctx context.Context) error {
 	if t.division != nil {
-		if err := t.measure(ctx); err != nil {
+		g, err := t.storeLeaves(ctx, wholeCopy)
+		if err == nil {
+			_, err = t.divide(ctx, g, wholeCopy)
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.measureDivision(ctx); err != nil {
 			return fmt.Errorf("measure risk: %w", err)
 		}
-		if err := t.admit(ctx, wholeCopy, t.placings(ctx)); err != nil {
+		if err := t.admit(ctx, wholeCopy, t.placings(ctx, wholeCopy, 0)); err != nil {
 			return err
 		}
 		return execute(ctx, t.tx, "DROP TABLE "+t.division.table)
@@ -141,6 +169,18 @@ func (t *takingIn) begin(ctx context.Context) error {
 			})
 	}
 	return t.admit(ctx, wholeCopy, all(p))
+}
+
+// both are some placings and then others.
+func both(first, then iter.Seq2[placing, error]) iter.Seq2[placing, error] {
+	return func(yield func(placing, error) bool) {
+		for p, err := range first {
+			if !yield(p, err) {
+				return
+			}
+		}
+		then(yield)
+	}
 }
 
 // all are placings that were found without a fault.
@@ -180,7 +220,13 @@ func (p placing) blocks() int {
 // with. It fails with an [*anonymize.UnmetError] where not even all together can be
 // shown.
 func (t *takingIn) place(ctx context.Context, arriving string, number int) (placing, error) {
-	of, err := t.copied.cohort(ctx, t.tx, t.r, t.references, arriving, number)
+	var of *cohort
+	var err error
+	if t.division != nil {
+		of, err = t.divisionCohort(ctx, arriving, number, nil)
+	} else {
+		of, err = t.copied.cohort(ctx, t.tx, t.r, t.references, arriving, number)
+	}
 	if err != nil {
 		return placing{}, err
 	}

@@ -232,7 +232,25 @@ func (e *cohort) read(rows pgx.Rows, r *Relation, further int) ([][]uint32, erro
 	e.rows = len(e.numbers)
 	e.subjects, e.subjectOfRow = subjectsOf(persons)
 	e.sets = densely(e.sets)
+	e.recode()
 	return out, err
+}
+
+// recode numbers the sensitive values that the rows have from 1, where these are held against
+// no reference: there are as many codes as values, and [missing].
+func (e *cohort) recode() {
+	for name, codes := range e.sensitive {
+		if e.references[name] != nil {
+			continue
+		}
+		of := make(map[uint32]uint32)
+		for row, code := range codes {
+			if _, known := of[code]; !known && code != missing {
+				of[code] = uint32(len(of)) + missing + 1
+			}
+			codes[row] = of[code]
+		}
+	}
 }
 
 // densely numbers the codes that there are from 0, in order; nil where there are fewer

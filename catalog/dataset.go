@@ -183,6 +183,7 @@ func (e *cohort) part(columns []anonymize.Column, rows []int) (*cohort, error) {
 	for name, codes := range e.sensitive {
 		out.sensitive[name] = pick(codes)
 	}
+	out.recode()
 	leaves := make([][]uint32, len(columns))
 	for i := range columns {
 		leaves[i] = pick(e.leaves[i])

@@ -27,6 +27,7 @@ type dictionary struct {
 	entries []entry
 	numbers map[entry]uint32 // of what is shown
 	stored  int              // entries that the release has already
+	revised bool             // what is lost by one of these is more than it has
 }
 
 // entry is a label with the value that stands for it, if any, the ends of what it covers,
@@ -80,18 +81,25 @@ func newDictionaries(r *Relation) []*dictionary {
 	return out
 }
 
-// add numbers those entries that the dictionary has not. It says whether what there
-// is of the release has room for them.
+// add numbers those entries that the dictionary has not. Of those that it has, as much is
+// lost as by any node that is shown so. It says whether what there is of the release has
+// room for them.
 func (d *dictionary) add(entries []entry) bool {
 	fits := true
 	fresh := make(map[entry]entry)
 	for _, e := range entries {
-		if d.numbers[e.shown()] != 0 || e.isNull() {
+		if e.isNull() {
+			continue
+		}
+		if n := int(d.numbers[e.shown()]); n != 0 {
+			if known := &d.entries[n-1]; known.lost != mostOf(known.lost, e.lost) {
+				known.lost = mostOf(known.lost, e.lost)
+				d.revised = d.revised || n <= d.stored
+			}
 			continue
 		}
 		if known, twice := fresh[e.shown()]; twice {
-			e.lost = ecg.Label{Share: max(e.lost.Share, known.lost.Share), Exact: e.lost.Exact &&
-				known.lost.Exact}
+			e.lost = mostOf(known.lost, e.lost)
 		}
 		fresh[e.shown()] = e
 	}
@@ -111,6 +119,11 @@ func (d *dictionary) add(entries []entry) bool {
 		d.wide, fits = true, false
 	}
 	return fits
+}
+
+// mostOf is what is lost where a cell may show one label or another.
+func mostOf(x, y ecg.Label) ecg.Label {
+	return ecg.Label{Share: max(x.Share, y.Share), Exact: x.Exact && y.Exact}
 }
 
 // number is that of an entry, which the dictionary has.

@@ -11,11 +11,10 @@ import (
 // mostCells bounds the cells that there can be, most of them without a row.
 const mostCells = 1 << 16
 
-// gridCell is one that has rows. Its number has its buckets as digits, the first column's
-// lowest, and a kind of row as the last: a block is to be of one.
+// gridCell is one that has rows. Its number has its buckets as digits, the first column's lowest.
 type gridCell struct {
 	number, rows int
-	buckets      []int // by column, and the kind
+	buckets      []int // by column
 }
 
 // grid divides the values of each column, in the order of their hierarchy, into
@@ -68,23 +67,13 @@ func newGrid(rows [][]int) *grid {
 	return g
 }
 
-// cells is how many there can be of one kind.
-func (g *grid) cells() int {
-	n := 1
-	for _, size := range g.sizes {
-		n *= size
-	}
-	return n
-}
-
 // cell is that of a number.
 func (g *grid) cell(number, rows int) gridCell {
-	c := gridCell{number, rows, make([]int, len(g.sizes)+1)}
+	c := gridCell{number, rows, make([]int, len(g.sizes))}
 	for column, size := range g.sizes {
 		c.buckets[column] = number % size
 		number /= size
 	}
-	c.buckets[len(g.sizes)] = number
 	return c
 }
 
@@ -95,14 +84,19 @@ type tablePart struct {
 	halves []*tablePart
 }
 
-// divide cuts cells until no part has more than so many rows, or has nothing to be cut
-// by: kinds from each other first, and then at the middle of the column that has the most
-// buckets left, so that a part loses least by what the cut keeps apart. It sorts the cells.
-func divide(cells []gridCell, most int) *tablePart {
+func newPart(cells []gridCell) *tablePart {
 	p := &tablePart{cells: cells}
 	for i := range cells {
 		p.rows += cells[i].rows
 	}
+	return p
+}
+
+// divide cuts cells until no part has more than so many rows, or has nothing to be cut
+// by: at the middle of the column that has the most buckets left, so that a part loses
+// least by what the cut keeps apart. It sorts the cells.
+func divide(cells []gridCell, most int) *tablePart {
+	p := newPart(cells)
 	column := widest(cells)
 	if p.rows <= most || column < 0 {
 		return p
@@ -123,8 +117,8 @@ func divide(cells []gridCell, most int) *tablePart {
 	return p
 }
 
-// widest is the column with the most buckets that cells are in, or that of their kinds
-// where these differ; -1 where all are in the same ones.
+// widest is the column with the most buckets that cells are in, -1 where all are in the
+// same ones.
 func widest(cells []gridCell) int {
 	best, most := -1, 1
 	if len(cells) == 0 {
@@ -135,21 +129,53 @@ func widest(cells []gridCell) int {
 		for i := range cells {
 			seen[cells[i].buckets[column]] = true
 		}
-		if kinds := column == len(cells[0].buckets)-1; len(seen) > most || kinds && len(seen) > 1 {
+		if len(seen) > most {
 			best, most = column, len(seen)
 		}
 	}
 	return best
 }
 
-// undivided are the parts that a part is divided into in the end.
-func (p *tablePart) undivided() []*tablePart {
+// settle finds the parts into which one is divided in the end. Where one cannot be shown by
+// itself, it is put together with the smallest beside it, and with the next as long as that
+// is not enough. could says that all can be shown; else one part is left.
+func (p *tablePart) settle(can func(*tablePart) (bool, error)) (
+	parts []*tablePart, could bool, err error,
+) {
 	if p.halves == nil {
-		return []*tablePart{p}
+		could, err = can(p)
+		return []*tablePart{p}, could, err
 	}
-	var out []*tablePart
+	var failing []gridCell
 	for _, half := range p.halves {
-		out = append(out, half.undivided()...)
+		settled, could, err := half.settle(can)
+		if err != nil {
+			return nil, false, err
+		}
+		if could {
+			parts = append(parts, settled...)
+		} else {
+			failing = append(failing, settled[0].cells...)
+		}
 	}
-	return out
+	for len(failing) > 0 {
+		if len(parts) > 0 {
+			at := 0
+			for i := range parts {
+				if parts[i].rows < parts[at].rows {
+					at = i
+				}
+			}
+			failing = append(failing, parts[at].cells...)
+			parts = slices.Delete(parts, at, at+1)
+		}
+		together := newPart(failing)
+		if could, err = can(together); err != nil {
+			return nil, false, err
+		}
+		if could || len(parts) == 0 {
+			return append(parts, together), could, nil
+		}
+	}
+	return parts, true, nil
 }

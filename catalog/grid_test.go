@@ -17,7 +17,10 @@ func TestPartsHoldEachCellOnce(t *testing.T) {
 		}
 	}
 	g := newGrid(counted)
-	cells := g.cells()
+	cells := 1
+	for _, size := range g.sizes {
+		cells *= size
+	}
 	if cells > mostCells || cells < mostCells/2 || g.sizes[0] != 2 || g.sizes[2] != 7 ||
 		g.sizes[4] != 1 {
 		t.Fatalf("buckets %v", g.sizes)
@@ -42,7 +45,7 @@ func TestPartsHoldEachCellOnce(t *testing.T) {
 			list = append(list, g.cell(number, n))
 		}
 		parts[i] = make(map[int]int)
-		for n, p := range divide(list, most).undivided() {
+		for n, p := range settled(t, divide(list, most)) {
 			sum := 0
 			for _, c := range p.cells {
 				if _, twice := parts[i][c.number]; twice {
@@ -66,30 +69,66 @@ func TestPartsHoldEachCellOnce(t *testing.T) {
 	}
 }
 
-// TestKindsAreDividedFirst has two kinds of rows, which are told apart before anything else.
-func TestKindsAreDividedFirst(t *testing.T) {
-	g := newGrid([][]int{slices.Repeat([]int{5}, 100)})
+// TestPartsThatCannotBeShownJoinTheSmallest has parts that are refused: one is put together with
+// another, and the rest of what its sibling was divided into stays.
+func TestPartsThatCannotBeShownJoinTheSmallest(t *testing.T) {
+	g := newGrid([][]int{slices.Repeat([]int{5}, 64)})
 	var cells []gridCell
-	for bucket := range g.cells() {
-		cells = append(cells, g.cell(bucket, 4), g.cell(g.cells()+bucket, 1))
+	for bucket := range g.sizes[0] {
+		cells = append(cells, g.cell(bucket, 10+bucket%3))
 	}
-	for _, p := range divide(cells, 150).undivided() {
-		for _, c := range p.cells {
-			if c.buckets[1] != p.cells[0].buckets[1] {
-				t.Fatalf("cells %v and %v are in one part", p.cells[0], c)
+	all := newPart(cells).rows
+	sizes := func(can func(*tablePart) bool) (of []int, could bool) {
+		parts, could, err := divide(slices.Clone(cells), 100).settle(func(p *tablePart) (bool, error) {
+			return can(p), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, seen := 0, make(map[int]bool)
+		for _, p := range parts {
+			of, rows = append(of, p.rows), rows+p.rows
+			for _, c := range p.cells {
+				seen[c.number] = true
 			}
 		}
+		if rows != all || len(seen) != len(cells) {
+			t.Fatalf("parts %v of %d rows hold %d of %d cells", of, all, len(seen), len(cells))
+		}
+		return of, could
+	}
+	whole, _ := sizes(func(*tablePart) bool { return true })
+	has := func(p *tablePart, bucket int) bool {
+		return slices.ContainsFunc(p.cells, func(c gridCell) bool { return c.number == bucket })
+	}
+	one, could := sizes(func(p *tablePart) bool { return !has(p, 20) || p.rows > 100 })
+	if !could || len(one) != len(whole)-1 {
+		t.Errorf("parts of %v rows, of which one cannot be shown: %v", whole, one)
+	}
+	none, could := sizes(func(p *tablePart) bool { return !has(p, 20) })
+	if could || !slices.Equal(none, []int{all}) {
+		t.Errorf("of parts that never can be shown %v are left", none)
 	}
 }
 
 // TestAPartOfOneCellIsNotCut has more rows of one combination than a part may have.
 func TestAPartOfOneCellIsNotCut(t *testing.T) {
 	g := newGrid([][]int{{100, 1}, {101}})
-	p := divide([]gridCell{g.cell(0, 100), g.cell(1, 1)}, 10)
-	if parts := p.undivided(); len(parts) != 2 || parts[0].rows != 100 || parts[1].rows != 1 {
+	parts := settled(t, divide([]gridCell{g.cell(0, 100), g.cell(1, 1)}, 10))
+	if len(parts) != 2 || parts[0].rows != 100 || parts[1].rows != 1 {
 		t.Errorf("parts %v", parts)
 	}
-	if p := divide(nil, 10); len(p.undivided()) != 1 || p.rows != 0 {
+	if parts := settled(t, divide(nil, 10)); len(parts) != 1 || parts[0].rows != 0 {
 		t.Error("an empty table has parts")
 	}
+}
+
+// settled are the parts of one if each of them can be shown.
+func settled(t *testing.T, p *tablePart) []*tablePart {
+	t.Helper()
+	parts, could, err := p.settle(func(*tablePart) (bool, error) { return true, nil })
+	if err != nil || !could {
+		t.Fatal(could, err)
+	}
+	return parts
 }

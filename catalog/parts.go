@@ -20,15 +20,17 @@ const DefaultPartRows = 4 << 20
 // MinPartRows is the least that it may be.
 const MinPartRows = 1000
 
-// division is that of a copy which is shown for the first time and has more rows than are
-// partitioned at once. Each part is a cohort: it is cut along all quasi-identifiers by
-// itself, and has margins of its own. PostgreSQL holds the rows with the leaves of their values, by
-// cells, so that no more than a part is read at a time (docs/decisions/parts.md).
+// division is that of a copy of which more rows are to be shown than are partitioned at
+// once. Each part is a cohort: it is cut along all quasi-identifiers by itself, and has margins
+// of its own. PostgreSQL holds the rows with the leaves of their values, by cells, so that no
+// more than a part is read at a time (docs/decisions/parts.md).
 type division struct {
-	table string // of the rows
-	list  []*tablePart
-	rows  int // of all
-	done  int // rows of those that are placed
+	values  [][]string // of each dimension in the copy
+	counted [][]int    // rows of the copy by dimension and leaf
+	table   string     // of the rows that are to be shown
+	rows    int        // of those that nobody has been shown before
+	done    int        // of these that are placed
+	list    []*tablePart
 }
 
 // Names of the columns of the tables that parts are read from.
@@ -36,6 +38,9 @@ const (
 	cellColumn  = `"tailor cell"`
 	valueColumn = `"tailor value"`
 	leafColumn  = `"tailor leaf"`
+	rowsColumn  = `"tailor rows"` // how many of the copy's rows have a tuple
+	// cohortColumn is that of tables of arriving rows.
+	cohortColumn = `"tailor cohort"`
 )
 
 // leafOf is the column of a dimension's leaves.
@@ -47,54 +52,67 @@ func (t *takingIn) tooManyRows(ctx context.Context) (are bool, err error) {
 	if len(t.r.Dimensions()) == 0 || t.r.recoding() == ecg.FullDomain {
 		return false, nil
 	}
-	err = t.tx.QueryRow(ctx, `SELECT rows > $2 FROM tailor.epoch WHERE epoch = $1`, t.r.Epoch,
-		t.PartRows).Scan(&are)
+	// Of a copy of what differs, epoch.rows counts the rows of the table.
+	err = t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT rows > $2 AND EXISTS (
+			SELECT FROM tailor_store.epoch_%d OFFSET $2) FROM tailor.epoch WHERE epoch = $1`, t.r.Epoch),
+		t.r.Epoch, t.PartRows).Scan(&are)
 	return are, err
 }
 
-// divide divides the copy into parts that can be shown by themselves. It finds the
-// hierarchies over all values on the way.
-func (t *takingIn) divide(ctx context.Context) error {
-	g, err := t.storeLeaves(ctx)
+// beginDivision finds the hierarchies over all values of the copy.
+func (t *takingIn) beginDivision(ctx context.Context) error {
+	readings, err := t.divisionReadings(ctx)
 	if err != nil {
-		return fmt.Errorf("rows of copy %d by cells: %w", t.r.Epoch, err)
-	}
-	cells, err := t.countCells(ctx, g)
-	if err != nil {
-		return fmt.Errorf("count cells of copy %d: %w", t.r.Epoch, err)
-	}
-	whole := divide(cells, t.PartRows)
-	t.division.rows = whole.rows
-	if _, err := t.settle(ctx, whole); err != nil {
 		return err
 	}
-	t.division.list = whole.undivided()
-	t.log.Info("divided a table", "relation", t.r.String(), "copy", t.r.Epoch, "rows", whole.rows,
-		"parts", len(t.division.list))
+	t.copied, t.division = &copied{}, &division{table: t.temporary("parts")}
+	for i, q := range t.r.Dimensions() {
+		if err := t.encodeValues(ctx, q, readings[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// storeLeaves writes the rows of the copy with the leaves of their values, in the order of
-// the cells of a grid.
-func (t *takingIn) storeLeaves(ctx context.Context) (*grid, error) {
+// divisionReadings are expressions for the dimensions. Values are told apart by their bytes.
+func (t *takingIn) divisionReadings(ctx context.Context) ([]string, error) {
 	readings, err := readingsOf(ctx, t.tx, t.r, t.r.Dimensions())
+	for i := range readings {
+		readings[i] = "(" + readings[i] + `) COLLATE "C"`
+	}
+	return readings, err
+}
+
+// divide divides those rows that nobody has been shown before into parts that can be shown
+// by themselves. could says that there are such parts.
+func (t *takingIn) divide(ctx context.Context, g *grid, arriving string) (could bool, err error) {
+	cells, err := t.countCells(ctx, g, arriving)
+	if err != nil {
+		return false, fmt.Errorf("count cells of copy %d: %w", t.r.Epoch, err)
+	}
+	whole := divide(cells, t.PartRows)
+	t.division.rows = whole.rows
+	t.division.list, could, err = whole.settle(func(p *tablePart) (bool, error) {
+		return t.canBeShown(ctx, p, arriving)
+	})
+	t.log.Info("divided a table", "relation", t.r.String(), "copy", t.r.Epoch, "rows", whole.rows,
+		"parts", len(t.division.list))
+	return could, err
+}
+
+// storeLeaves writes the rows that are to be shown with the leaves of their values, in the
+// order of the cells of a grid.
+func (t *takingIn) storeLeaves(ctx context.Context, arriving string) (*grid, error) {
+	readings, err := t.divisionReadings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t.copied = &copied{}
-	values, counted := make([][]string, len(readings)), make([][]int, len(readings))
-	for i, q := range t.r.Dimensions() {
-		readings[i] = "(" + readings[i] + `) COLLATE "C"` // values are told apart by their bytes
-		if values[i], counted[i], err = t.encodeValues(ctx, q, readings[i]); err != nil {
-			return nil, err
-		}
-	}
-	g := newGrid(counted)
+	g := newGrid(t.division.counted)
 	tuples := []string{tupleColumn}
 	var leaves, cell, joins, codes []string
-	for i := range values {
+	for i, values := range t.division.values {
 		h, table := t.copied.columns[i].Hierarchy, t.temporary("codes_"+strconv.Itoa(i))
-		if err := t.writeCodes(ctx, table, h, values[i], g.place[i]); err != nil {
+		if err := t.writeCodes(ctx, table, h, values, g.place[i]); err != nil {
 			return nil, err
 		}
 		null, nullPlace := uint32(0), 0
@@ -110,58 +128,59 @@ func (t *takingIn) storeLeaves(ctx context.Context) (*grid, error) {
 	}
 	coded := fmt.Sprintf("SELECT %s, %s AS %s FROM tailor_store.tuples_%d %s", commas(tuples),
 		strings.Join(cell, " + "), cellColumn, t.r.Epoch, strings.Join(joins, " "))
-	t.division = &division{table: t.temporary("parts")}
-	numbered := "c." + cellColumn
-	if sets := t.r.setsReading("e."); sets != "" { // blocks are of people whom the same ones have
-		numbered = fmt.Sprintf("%s * %d + %s", sets, g.cells(), numbered)
-	}
 	read, names := t.r.rowReadings("e.")
-	names = append(append(names, leaves...), cellColumn)
+	further, from := append(leaves, cellColumn), fmt.Sprintf("tailor_store.epoch_%d e", t.r.Epoch)
+	if arriving != wholeCopy {
+		further = append(further, cohortColumn)
+		from += fmt.Sprintf(" JOIN %s a USING (%s)", arriving, rowColumn)
+	}
 	return g, execute(ctx, t.tx,
-		fmt.Sprintf("CREATE TABLE %s (%s) AS SELECT %s FROM tailor_store.epoch_%d e JOIN (%s) c "+
-			"USING (%s) ORDER BY %s", t.division.table, commas(names),
-			commas(append(append(read, leaves...), numbered)), t.r.Epoch, coded, tupleColumn, numbered),
+		fmt.Sprintf("CREATE TABLE %s (%s) AS SELECT %s FROM %s JOIN (%s) c USING (%s) ORDER BY %s",
+			t.division.table, commas(append(names, further...)), commas(append(read, further...)), from,
+			coded, tupleColumn, cellColumn),
 		fmt.Sprintf("CREATE INDEX ON %s (%s)", t.division.table, cellColumn), "ANALYZE "+t.division.table,
 		"DROP TABLE "+commas(codes))
 }
 
 // encodeValues finds the hierarchy of a dimension over its values in the copy, and how many
-// tuples have each: counted[leaf].
-func (t *takingIn) encodeValues(ctx context.Context, q *Column, reading string) (
-	values []string, counted []int, err error,
-) {
+// rows have each.
+func (t *takingIn) encodeValues(ctx context.Context, q *Column, reading string) error {
 	rows, err := t.tx.Query(ctx, fmt.Sprintf(
-		"SELECT %s, count(*) FROM tailor_store.tuples_%d GROUP BY 1", reading, t.r.Epoch))
+		"SELECT %s, sum(%s) FROM tailor_store.tuples_%d GROUP BY 1", reading, rowsColumn, t.r.Epoch))
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	var value *string
 	var n, nulls int
-	var tuples []int
+	var values []string
+	var of []int
+	missing := false
 	if _, err := pgx.ForEachRow(rows, []any{&value, &n}, func() error {
 		if value == nil {
-			nulls = n
+			missing, nulls = true, n
 			return nil
 		}
-		values, tuples = append(values, *value), append(tuples, n)
+		values, of = append(values, *value), append(of, n)
 		return nil
 	}); err != nil {
-		return nil, nil, err
+		return err
 	}
-	h, err := q.Hierarchy.Build(values, nulls > 0, q.Type)
+	h, err := q.Hierarchy.Build(values, missing, q.Type)
 	if err != nil {
-		return nil, nil, fmt.Errorf("column %q: %w", q.Name, err)
+		return fmt.Errorf("column %q: %w", q.Name, err)
 	}
-	t.copied.columns = append(t.copied.columns, anonymize.Column{Name: q.Name, Hierarchy: h})
-	counted = make([]int, h.Leaves())
+	counted := make([]int, h.Leaves())
 	for v, value := range values {
 		leaf, _ := h.Code(value)
-		counted[leaf] += tuples[v]
+		counted[leaf] += of[v]
 	}
 	if leaf, there := h.NullCode(); there {
 		counted[leaf] += nulls
 	}
-	return values, counted, nil
+	t.copied.columns = append(t.copied.columns, anonymize.Column{Name: q.Name, Hierarchy: h})
+	t.division.values = append(t.division.values, values)
+	t.division.counted = append(t.division.counted, counted)
+	return nil
 }
 
 // writeCodes makes a table of the leaves of values and of what these say of the cell.
@@ -189,10 +208,12 @@ func (t *takingIn) writeCodes(
 	return execute(ctx, t.tx, "ANALYZE "+table)
 }
 
-// countCells reads how many rows each cell has.
-func (t *takingIn) countCells(ctx context.Context, g *grid) (cells []gridCell, err error) {
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s, count(*) FROM %s GROUP BY 1", cellColumn,
-		t.division.table))
+// countCells reads how many of the rows that nobody has been shown before each cell has.
+func (t *takingIn) countCells(ctx context.Context, g *grid, arriving string) (
+	cells []gridCell, err error,
+) {
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s, count(*) FROM %s WHERE %s GROUP BY 1",
+		cellColumn, t.division.table, inCohort(arriving, newcomers)))
 	if err != nil {
 		return nil, err
 	}
@@ -204,49 +225,57 @@ func (t *takingIn) countCells(ctx context.Context, g *grid) (cells []gridCell, e
 	return cells, err
 }
 
-// settle puts those halves together of which one cannot be shown by itself, and says
-// whether what comes of that can.
-func (t *takingIn) settle(ctx context.Context, p *tablePart) (can bool, err error) {
-	can = true
-	for _, half := range p.halves {
-		does, err := t.settle(ctx, half)
-		if err != nil {
-			return false, err
-		}
-		can = can && does
+// inCohort is the condition that a row of a division is in a cohort of those that arrive.
+func inCohort(arriving string, number int) string {
+	if arriving == wholeCopy {
+		return "true"
 	}
-	if p.halves != nil && can {
+	return fmt.Sprintf("%s = %d", cohortColumn, number)
+}
+
+// canBeShown says whether a part can be a cohort of its own: it has subjects enough for one, and
+// meets the policy as one block. Parts of few rows would cost more than they save.
+func (t *takingIn) canBeShown(ctx context.Context, p *tablePart, arriving string) (bool, error) {
+	subjects := max(t.r.cohortSize(), t.needs().subjects)
+	if p.rows < max(subjects, t.PartRows/16) {
+		return false, nil
+	}
+	if t.oneRow && (len(t.r.Requirements) == 0 || t.r.BlindCuts) {
 		return true, nil
 	}
-	p.halves = nil
-	if t.oneRow && (len(t.r.Requirements) == 0 || t.r.BlindCuts) {
-		return p.rows >= t.r.K, nil
-	}
-	of, err := t.partCohort(ctx, p)
-	if err != nil {
+	of, err := t.divisionCohort(ctx, arriving, newcomers, p)
+	if err != nil || of.subjects < subjects {
 		return false, err
 	}
-	err = anonymize.NewPartition(of.table).Assert(requirements(t.r, of))
+	if err = assertFeasible(t.r, of); err == nil {
+		err = anonymize.NewPartition(of.table).Assert(requirements(t.r, of))
+	}
 	if isUnmet(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// partCohort reads a part.
-func (t *takingIn) partCohort(ctx context.Context, p *tablePart) (*cohort, error) {
-	numbers := make([]int, len(p.cells))
-	for i := range p.cells {
-		numbers[i] = p.cells[i].number
-	}
+// divisionCohort reads a cohort of those that arrive, or a part of it.
+func (t *takingIn) divisionCohort(
+	ctx context.Context, arriving string, number int, p *tablePart,
+) (*cohort, error) {
 	of := &cohort{sensitive: make(map[string][]uint32), references: t.references}
 	_, names := t.r.rowReadings("")
 	for i := range t.copied.columns {
 		names = append(names, leafOf(i))
 	}
-	question := fmt.Sprintf("SELECT %s FROM %s WHERE %s = ANY ($1) ORDER BY %s", commas(names),
-		t.division.table, cellColumn, rowColumn)
-	rows, err := t.tx.Query(ctx, question, numbers)
+	question := fmt.Sprintf("SELECT %s FROM %s WHERE %s", commas(names), t.division.table,
+		inCohort(arriving, number))
+	var args []any
+	if p != nil {
+		cells := make([]int, len(p.cells))
+		for i := range p.cells {
+			cells[i] = p.cells[i].number
+		}
+		question, args = question+fmt.Sprintf(" AND %s = ANY ($1)", cellColumn), []any{cells}
+	}
+	rows, err := t.tx.Query(ctx, question+" ORDER BY "+rowColumn, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -256,12 +285,13 @@ func (t *takingIn) partCohort(ctx context.Context, p *tablePart) (*cohort, error
 	return of, of.encode(t.copied.columns)
 }
 
-// placings finds the blocks of part after part.
-func (t *takingIn) placings(ctx context.Context) iter.Seq2[placing, error] {
+// placings finds the blocks of part after part. first is the number of the first.
+func (t *takingIn) placings(
+	ctx context.Context, arriving string, first int,
+) iter.Seq2[placing, error] {
 	return func(yield func(placing, error) bool) {
-		first := 0
 		for number, p := range t.division.list {
-			of, err := t.partCohort(ctx, p)
+			of, err := t.divisionCohort(ctx, arriving, newcomers, p)
 			var placed placing
 			if err == nil {
 				placed, err = t.placeCohort(ctx, of, newcomers)
@@ -276,8 +306,8 @@ func (t *takingIn) placings(ctx context.Context) iter.Seq2[placing, error] {
 	}
 }
 
-// measure measures the risk of each dimension as stored.
-func (t *takingIn) measure(ctx context.Context) error {
+// measureDivision measures the risk of each dimension as stored.
+func (t *takingIn) measureDivision(ctx context.Context) error {
 	count := "count(*)"
 	if !t.oneRow {
 		count = fmt.Sprintf("count(DISTINCT %s)", personColumn)

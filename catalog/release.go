@@ -239,6 +239,14 @@ func copyInto(ctx context.Context, tx pgx.Tx, table string, encode func(*copyWri
 func storeEntries(ctx context.Context, tx pgx.Tx, chain *Chain, dictionaries []*dictionary) error {
 	var more bool
 	for _, d := range dictionaries {
+		if d.revised && d.stored > 0 {
+			if _, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE dimension = $1",
+				chain.table("entry")), d.column.Number); err != nil {
+				return err
+			}
+			d.stored = 0
+		}
+		d.revised = false
 		more = more || d.stored < len(d.entries)
 	}
 	var lists int

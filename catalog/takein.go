@@ -87,17 +87,16 @@ func (t *takingIn) same(a, b string) string {
 // run brings the release up to date. first says that nothing of it is shown yet: then
 // all that there is is one cohort, and it is an error where that is too small.
 func (t *takingIn) run(ctx context.Context, first bool) (err error) {
-	if first {
+	if t.copied == nil {
 		are, err := t.tooManyRows(ctx)
-		if err == nil && are {
-			err = t.divide(ctx)
+		switch {
+		case err != nil:
+		case are:
+			err = t.beginDivision(ctx)
+		default:
+			t.copied, err = readCopy(ctx, t.tx, t.r)
 		}
 		if err != nil {
-			return err
-		}
-	}
-	if t.copied == nil {
-		if t.copied, err = readCopy(ctx, t.tx, t.r); err != nil {
 			return err
 		}
 	}

@@ -371,19 +371,21 @@ BEGIN
              ELSE 'WHERE ' || counting END);
     RAISE NOTICE 'table %: collecting the combinations of quasi-identifiers', relation;
     CALL tailor.note_progress(slot, relation, 3);
-    EXECUTE format(
-        'CREATE TABLE tailor_store.tuples_%1$s AS SELECT DISTINCT "tailor tuple"%2$s FROM '
-        'tailor_store.epoch_%1$s%3$s',
-        number, (SELECT coalesce(', ' || string_agg(format('%I AS %I',
-                'tailor qid ' || (c ->> 'number'), c ->> 'name'), ', '
-                ORDER BY (c ->> 'number')::int), '')
-                 FROM jsonb_array_elements(policy -> 'columns') c
-                     WHERE c ->> 'class' = 'quasi_identifier')
-             || (SELECT coalesce(string_agg(format(', %I', tailor.borrowed(c)), ''
-                                            ORDER BY (c ->> 'number')::int), '')
-                                                FROM jsonb_array_elements(policy
-                                                        #> '{parent,columns}') c),
-        others);
+    EXECUTE (SELECT format(
+        'CREATE TABLE tailor_store.tuples_%1$s AS
+         SELECT "tailor tuple", count(*)::integer AS "tailor rows"%2$s
+         FROM tailor_store.epoch_%1$s GROUP BY "tailor tuple"%3$s%4$s',
+        number, q.listed, q.grouped, others)
+    FROM (SELECT concat(', ' || string_agg(format('%I AS %I', q.reads, q.name), ', '
+                                           ORDER BY q.nth)),
+                 concat(', ' || string_agg(quote_ident(q.reads), ', ' ORDER BY q.nth))
+          FROM (SELECT 'tailor qid ' || (c ->> 'number'), c ->> 'name', (c ->> 'number')::int
+                FROM jsonb_array_elements(policy -> 'columns') c
+                WHERE c ->> 'class' = 'quasi_identifier'
+              UNION ALL
+                SELECT tailor.borrowed(c), tailor.borrowed(c), 10000 + (c ->> 'number')::int
+                FROM jsonb_array_elements(policy #> '{parent,columns}') c) q (reads, name, nth)
+         ) q (listed, grouped));
     CALL tailor.note_progress(slot, relation, 4);
     CALL tailor.assert_whole(relation, policy, number);
     CALL tailor.assert_covers(policy, number);

@@ -98,7 +98,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             format('%s.%I', CASE WHEN q.borrowed THEN 'p' ELSE 'b' END, a.attname)) s
         JOIN pg_type t ON t.oid = s.stored)
     SELECT format(
-        'SELECT ((SELECT count(*) FROM tailor_store.epoch_%s) + i - 1)::integer, %s
+        'SELECT ((SELECT count(*) FROM tailor_store.epoch_%s) + i - 1)::integer, 0, %s
          FROM (SELECT %s OFFSET 0) x, unnest(%s) WITH ORDINALITY u(%s, i)',
         copy, string_agg(format(
             '(CASE WHEN i <= cardinality(a%1$s) THEN v%1$s ELSE a%1$s[1] END)%2$s',

@@ -325,7 +325,8 @@ BEGIN
         SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO columns
             FROM pg_attribute a
             WHERE a.attrelid = format('tailor_store.tuples_%s', copy)::regclass
-              AND a.attnum > 0 AND NOT a.attisdropped AND a.attname <> 'tailor tuple';
+              AND a.attnum > 0 AND NOT a.attisdropped
+              AND a.attname NOT IN ('tailor tuple', 'tailor rows');
         IF columns IS NOT NULL THEN
             EXECUTE format(
                 'UPDATE tailor_store.tuples_%1$s t

@@ -36,16 +36,21 @@ func TestTablesOfManyRowsArePartitionedInParts(t *testing.T) {
 	for _, c := range []struct {
 		name, model, unsafe string
 		parts               []int // at least, and at most
+		arrived             int   // parts of 4000 people who come later, at least
 	}{
 		{
-			"diverse", "CALL tailor.require('many', 'l_diversity', 'diagnosis', 3)",
-			"count(DISTINCT diagnosis) < 3",
+			"diverse", `CALL tailor.require('many', 'l_diversity', 'diagnosis', 3);
+				CALL tailor.classify('many', 'token', 'sensitive');
+				CALL tailor.require('many', 'l_diversity', 'token', 3)`,
+			"count(DISTINCT diagnosis) < 3 OR count(DISTINCT token) < 3",
 			[]int{9, 20},
+			4,
 		},
 		{
 			"close", "CALL tailor.require('many', 't_closeness', 'diagnosis', 0.12)",
 			"false",
 			[]int{1, 4},
+			1,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,13 +88,23 @@ func TestTablesOfManyRowsArePartitionedInParts(t *testing.T) {
 				pgx.QueryExecModeSimpleProtocol)
 			waitFor(t, func() bool { return one[int](t, conn, "SELECT count(*) FROM many") == 9600 })
 			assertShown(9600, 5)
+			mustExec(t, direct, `INSERT INTO many SELECT 20000 + id, token + 200000, age, zip, born, sex,
+				diagnosis FROM many WHERE id <= 4000; CALL tailor.refresh('many')`,
+				pgx.QueryExecModeSimpleProtocol)
+			waitFor(t, func() bool { return one[int](t, conn, "SELECT count(*) FROM many") == 13600 })
+			assertShown(13600, 5)
+			if n := one[int](t, conn, `SELECT count(DISTINCT part) FROM research.tailor_margins
+					WHERE table_name = 'many' AND cohort = (SELECT max(cohort)
+						FROM research.tailor_margins)`); n < c.arrived {
+				t.Errorf("those who came are in %d parts", n)
+			}
 			mustExec(t, direct, `CALL tailor.protect('many', subject => 'id', k => 12);
 				CALL tailor.activate('many')`, pgx.QueryExecModeSimpleProtocol)
 			waitFor(t, func() bool {
 				return one[int](t, super, `SELECT min(min_block) FROM tailor.chain
 					WHERE relation = 'many'::regclass`) >= 12
 			})
-			assertShown(9600, 12)
+			assertShown(13600, 12)
 		})
 	}
 }
