@@ -13,6 +13,9 @@ type Sketch struct {
 	Hierarchies []*Hierarchy
 	Rows        []int    // of each block
 	Labels      [][]Node // [block][column]
+	Large       bool     // blocks have many times k rows, and are cut along few columns
+
+	masses [][]float64 // [column] of [cellIndex.masses], where blocks are large
 }
 
 // Sketch is what a partition shows.
@@ -124,7 +127,10 @@ func (s *Sketch) groups(x *cellIndex, beside *companion) []labelled {
 	ofLabel := make(map[Node][]share)
 	var out []labelled
 	shares := 0
-	taken := newTaken(s, x.column)
+	taken := newTaken(s, x)
+	if s.masses != nil {
+		taken.byDensity(s, x)
+	}
 	for _, block := range taken.order {
 		label := s.Labels[block][x.column]
 		for _, part := range beside.parts(block, s.Rows[block]) {
@@ -141,7 +147,7 @@ func (s *Sketch) groups(x *cellIndex, beside *companion) []labelled {
 				at[key] = g
 				own := slices.Clone(ofLabel[label])
 				if key.taken != "" {
-					x.without(own, taken.nodes[key.taken])
+					taken.weigh(key.taken, own)
 				}
 				if beside != nil && label.Level > 0 && key.beside == part.node {
 					beside.weigh(own, part.node)

@@ -22,6 +22,13 @@ import (
 func (s *Sketch) DrawAll(margins map[int]*Margin, random func() *rand.Rand) map[int]*Values {
 	indexes := make(map[int]*cellIndex, len(margins))
 	chance := make(map[int]*rand.Rand, len(margins))
+	s.masses = nil
+	if s.Large {
+		s.masses = make([][]float64, len(s.Hierarchies))
+		for column := range s.masses {
+			s.masses[column] = s.index(column, margins[column]).masses()
+		}
+	}
 	out := make(map[int]*Values, len(margins))
 	columns := make([]int, 0, len(margins))
 	for column := range s.Hierarchies {

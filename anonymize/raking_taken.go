@@ -17,13 +17,16 @@ type taken struct {
 	order []int             // blocks, by their labels in all other columns
 	of    []string          // [block] -> key of its nodes
 	nodes map[string][]Node // by first leaf; none holds another
+	weigh func(key string, shares []share)
 }
 
-func newTaken(s *Sketch, column int) *taken {
+func newTaken(s *Sketch, x *cellIndex) *taken {
+	column := x.column
 	t := &taken{
 		order: make([]int, len(s.Rows)), of: make([]string, len(s.Rows)),
 		nodes: make(map[string][]Node),
 	}
+	t.weigh = func(key string, shares []share) { x.without(shares, t.nodes[key]) }
 	for block := range t.order {
 		t.order[block] = block
 	}

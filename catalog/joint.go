@@ -200,6 +200,7 @@ func (p *publication) storePeople(ctx context.Context, tx pgx.Tx, r *Relation, o
 		}
 	}
 	sketch, shown := of.partition.Sketch(), newDictionaries(r)
+	sketch.Large = true
 	labels, margins := make([]labels, len(dimensions)), make(map[int]*anonymize.Margin)
 	for i, d := range dimensions {
 		switch {
