@@ -237,7 +237,7 @@ func inCohort(arriving string, number int) string {
 // meets the policy as one block. Parts of few rows would cost more than they save.
 func (t *takingIn) canBeShown(ctx context.Context, p *tablePart, arriving string) (bool, error) {
 	subjects := max(t.r.cohortSize(), t.needs().subjects)
-	if p.rows < max(subjects, t.PartRows/16) {
+	if p.rows < max(subjects, min(t.PartRows/16, t.division.rows)) {
 		return false, nil
 	}
 	if t.oneRow && (len(t.r.Requirements) == 0 || t.r.BlindCuts) {
