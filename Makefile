@@ -14,7 +14,7 @@ RELEASES := Snapshot|Attacks|Admitted|Release|NoJoin|Joined|Joins|Lends|SetValue
 VERSIONS := 14 16 17 18
 ROWS     ?= 1000000
 
-.PHONY: dist demo test unit binaries bin/end-to-end test-packages test-end-to-end test-versions lint house build bench bench-proxy scale compat soak prepare prepare-test
+.PHONY: dist demo test unit binaries bin/end-to-end test-packages test-end-to-end test-versions lint house build fuzz bench bench-proxy scale compat soak prepare prepare-test
 
 demo: prepare build ## a private PostgreSQL with a synthetic hospital behind the proxy
 	./bin/tailor demo $(ARGS)
@@ -52,6 +52,10 @@ test-versions: prepare binaries ## the tests of releases on other versions of Po
 soak: prepare-test ## the tests that take longer
 	TAILOR_SOAK=1 $(GO) test -timeout 60m -run '$(SEARCHES)' $$($(GO) list ./... | grep -v /tests$$)
 	TAILOR_SOAK=1 $(GO) test -race -timeout 170m ./...
+	scripts/fuzz
+
+fuzz: ## input that parsers and decoders have not seen, for FUZZTIME=20s each
+	scripts/fuzz
 
 bench: prepare ## benchmarks, each with its comparison in the same run
 	$(GO) test -run '^$$' -bench . -benchmem ./...
