@@ -299,13 +299,13 @@ func TestValuesFollowFromLabelsAndMargins(t *testing.T) {
 		leaves[0], leaves[1], leaves[2] = append(leaves[0], age), append(leaves[1], 39-age),
 			append(leaves[2], i%2)
 	}
-	draw := func() (of []*anonymize.Values) {
+	draw := func(large bool) (of []*anonymize.Values) {
 		table, err := anonymize.NewTable(columns, leaves, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// By decade and site: the labels of two tables are the same.
-		s := &anonymize.Sketch{Rows: make([]int, 8)}
+		s := &anonymize.Sketch{Rows: make([]int, 8), Large: large}
 		margins := make(map[int]*anonymize.Margin)
 		for c := range columns {
 			s.Hierarchies = append(s.Hierarchies, columns[c].Hierarchy)
@@ -327,20 +327,21 @@ func TestValuesFollowFromLabelsAndMargins(t *testing.T) {
 		}
 		return of
 	}
-	before := draw()
+	before := [][]*anonymize.Values{draw(false), draw(true)}
 	for range 4000 { // two people of a decade exchange their ages, or what is told of their birth
 		c, i, j := random.IntN(2), random.IntN(400), random.IntN(400)
 		if leaves[c][i]/10 == leaves[c][j]/10 {
 			leaves[c][i], leaves[c][j] = leaves[c][j], leaves[c][i]
 		}
 	}
-	after := draw()
-	for c := range columns {
-		if !slices.Equal(before[c].Texts, after[c].Texts) ||
-			!slices.EqualFunc(before[c].Of, after[c].Of, func(x, y []uint32) bool {
-				return slices.Equal(x, y)
-			}) {
-			t.Errorf("values of %s depend on more than labels, margins and chance", columns[c].Name)
+	for i, after := range [][]*anonymize.Values{draw(false), draw(true)} {
+		for c := range columns {
+			if !slices.Equal(before[i][c].Texts, after[c].Texts) ||
+				!slices.EqualFunc(before[i][c].Of, after[c].Of, func(x, y []uint32) bool {
+					return slices.Equal(x, y)
+				}) {
+				t.Errorf("values of %s depend on more than labels, margins and chance", columns[c].Name)
+			}
 		}
 	}
 }
