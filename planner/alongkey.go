@@ -277,11 +277,17 @@ func (c *subjectCounter) from(s *pg.SelectStmt) bool {
 }
 
 // split parts the conjuncts of the conditions: those of the parent alone, and all others but
-// the equation of the keys.
+// the equation of the keys. They are looked at once a subject, and again in each subquery: what
+// may be another thing each time it is asked fails.
 func (c *subjectCounter) split(where *pg.Node) (inside, outside []*pg.Node) {
 	for _, condition := range append(slices.Clone(c.joined), where) {
 		for _, n := range conjuncts(condition) {
 			child, parent := c.uses(n)
+			visit(n, func(f *pg.FuncCall) {
+				known := slices.ContainsFunc([][]string{steadyFunctions, plainFunctions, stableFunctions},
+					func(list []string) bool { return slices.Contains(list, last(f.Funcname)) })
+				c.failed = c.failed || !known || foreign(f.Funcname)
+			})
 			e := equation(n)
 			switch {
 			case e != nil && c.isKey(e.Lexpr) && c.isKey(e.Rexpr) && child && parent:
@@ -382,6 +388,9 @@ func (c *subjectCounter) recount(m protoreflect.Message) {
 		return true
 	})
 }
+
+// stableFunctions say the same for all of a statement.
+var stableFunctions = []string{"now", "age", "date", "to_char", "to_date", "to_timestamp"}
 
 // plainFunctions are some that are no aggregates.
 var plainFunctions = []string{

@@ -312,6 +312,10 @@ func TestDifferentKeysAreCountedAsSubjects(t *testing.T) {
 		"SELECT count(DISTINCT p.id) FILTER (WHERE e.ward = 'x') FROM patients p JOIN encounters e ON " +
 			"e.patient = p.id": "",
 		"SELECT count(DISTINCT e.patient) FROM encounters e WHERE e.ward = 'elsewhere'": "",
+		"SELECT count(DISTINCT p.id) FROM patients p JOIN encounters e ON e.patient = p.id WHERE " +
+			"random() < 0.5": "",
+		"SELECT count(DISTINCT p.id) FROM patients p JOIN encounters e ON e.patient = p.id WHERE " +
+			"p.age > 100 * random()": "",
 	} {
 		plan, err := planner.Make(sql, session, snapshot)
 		switch {

@@ -317,6 +317,38 @@ func TestADraftHasAPlaceForMissingAndEmptyTexts(t *testing.T) {
 	}
 }
 
+// TestDraftsCountThePeopleThatRowsAreAbout has several rows of one person, by a foreign key: the
+// key of the table counts rows. A list that many rows refer to is nobody.
+func TestDraftsCountThePeopleThatRowsAreAbout(t *testing.T) {
+	conn := shared.superuser(t)
+	mustExec(t, conn, `CREATE TABLE persons (id integer PRIMARY KEY, born date);
+		CREATE TABLE places (id integer PRIMARY KEY);
+		INSERT INTO persons SELECT n, DATE '1950-01-01' + n FROM generate_series(1, 800) n;
+		INSERT INTO places SELECT generate_series(1, 4);
+		CREATE TABLE stays (id integer PRIMARY KEY, person integer NOT NULL REFERENCES persons,
+			place integer NOT NULL REFERENCES places, fee integer);
+		CREATE TABLE beds (id integer PRIMARY KEY, place integer NOT NULL REFERENCES places);
+		INSERT INTO stays SELECT n, 1 + n % 800, 1 + n % 4, n % 90 FROM generate_series(1, 2000) n;
+		INSERT INTO beds SELECT n, 1 + n % 4 FROM generate_series(1, 2000) n`)
+	t.Cleanup(func() { dropAfter(t, `DROP TABLE stays, beds, places, persons`) })
+	dsn := shared.cluster.SuperuserDSN("hospital")
+	for table, subject := range map[string]string{"stays": "person", "beds": "id", "persons": "id"} {
+		file := filepath.Join(t.TempDir(), table+".yaml")
+		code, _, stderr := tool(t, "classify", "--dsn", dsn, "--table", table, "--write", file)
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(raw), "subject: "+subject+"\n") ||
+			strings.Contains(string(raw), "refers to public.persons") != (table == "stays") {
+			t.Errorf("the draft of %s:\n%s", table, raw)
+		}
+	}
+}
+
 func TestClassifyRefusesWrongUsage(t *testing.T) {
 	dsn := shared.cluster.SuperuserDSN("hospital")
 	for _, c := range []struct {

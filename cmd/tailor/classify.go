@@ -115,6 +115,7 @@ type classified struct {
 	shown        *identify.Rows // cells of the columns that may be shown
 	combinations *identify.Combinations
 	dependencies []identify.Dependency
+	refers       []string // what columns refer to, in words
 	// allPairs says that every pair was looked at for a dependency.
 	allPairs bool
 	// named is how many rows a value has at least that labels name, draftK if it is less.
@@ -215,7 +216,32 @@ func measureTable(ctx context.Context, dsn, name string) (*classified, error) {
 			return err
 		}
 		c = &classified{table: quoteTable(relation), Identification: measured}
-		return nil
+		return c.findSubject(ctx, tx)
 	})
 	return c, err
 }
+
+// findSubject takes a column that refers to another table as the subject, as policy init does,
+// where several rows may be of one whom they are about. One that many rows have refers to a list.
+func (c *classified) findSubject(ctx context.Context, tx pgx.Tx) error {
+	t := &surveyedTable{name: c.table}
+	for _, k := range c.Columns {
+		t.columns = append(t.columns, &surveyedColumn{Column: k})
+	}
+	s := &survey{refers: make(map[tableColumn]tableColumn), tables: []*surveyedTable{t}}
+	if err := s.readKeys(ctx, tx); err != nil {
+		return fmt.Errorf("read the foreign keys: %w", err)
+	}
+	for _, key := range t.keys {
+		c.refers = append(c.refers, fmt.Sprintf("%s refers to %s", key.column, key.to.table))
+	}
+	if name := t.suggestSubject(c.Subject); name != "" && name != c.Subject {
+		if k := t.column(name); k.Distinct*mostRowsOfSubject >= k.Rows {
+			c.Subject = name
+		}
+	}
+	return nil
+}
+
+// mostRowsOfSubject is how many rows each has on average whom a column may refer to as a subject.
+const mostRowsOfSubject = 100

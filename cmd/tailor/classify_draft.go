@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 	"github.com/hiatus-tailor/tailor/anonymize/identify"
@@ -53,6 +54,10 @@ func newDraft(
 		"Columns that are not listed are hidden. Bounds and widths of hierarchies are guesses: widen " +
 			"and round them.",
 	}}
+	if len(c.refers) > 0 {
+		file.Remarks = append(file.Remarks, fmt.Sprintf("The subject is whom a row is about: k counts "+
+			"those. Here it is %s; %s.", subject, strings.Join(c.refers, ", ")))
+	}
 	var classed []classedColumn
 	for _, k := range columns {
 		suggestion := k.Suggest(o.thresholds, slices.Contains(splitNames(o.direct), k.Name) ||
