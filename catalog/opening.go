@@ -252,6 +252,9 @@ func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
 		return err
 	}
 	if past != t.r {
+		if err := t.assertNoneReturns(ctx, past); err != nil {
+			return err
+		}
 		if t.copied, err = readCopy(ctx, t.tx, t.r); err != nil {
 			return err
 		}

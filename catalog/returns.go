@@ -10,16 +10,17 @@ import (
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
-// together are the cohorts of arriving rows of people who may be shown again: all of
-// those who had one trajectory when they left are back, or enough of them are and
+// together are the cohorts of arriving rows of people who may be shown again: all rows
+// of those who had one trajectory when they left are back, or enough of them are and
 // enough are not; and the copy has the same of all of them, compared with what was
 // shown.
 func (t *takingIn) together(ctx context.Context, arriving string) (map[int]bool, error) {
 	out := make(map[int]bool)
 	rows, err := t.tx.Query(ctx, fmt.Sprintf(
-		`SELECT "tailor cohort", back, (SELECT count(DISTINCT o.%[1]s) FROM %[2]s o
-			WHERE o.%[3]s = c.%[3]s)::integer - back
-		FROM (SELECT a."tailor cohort", g.%[3]s, count(DISTINCT g.%[1]s)::integer AS back FROM %[4]s a
+		`SELECT "tailor cohort", back, (SELECT count(*) FROM %[2]s o
+			WHERE o.%[3]s = c.%[3]s)::integer - rows
+		FROM (SELECT a."tailor cohort", g.%[3]s, count(DISTINCT g.%[1]s)::integer AS back,
+				count(*)::integer AS rows FROM %[4]s a
 			JOIN tailor_store.epoch_%[5]d e USING (%[6]s) JOIN %[2]s g ON %[7]s
 			WHERE a."tailor cohort" <> %[8]d GROUP BY 1, 2) c`,
 		personColumn, t.chain.table("gone"), classColumn, arriving, t.r.Epoch, rowColumn,

@@ -302,8 +302,9 @@ BEGIN
     SELECT bool_and(c.keyed) INTO keyed FROM tailor.chain c WHERE c.relation = build_epoch.relation;
     keyed := coalesce(keyed, CASE WHEN single OR own_key IS NOT NULL THEN true END);
     IF NOT single AND own_key IS NULL THEN
-        EXECUTE format('SELECT count(DISTINCT concat(b.%I)) FROM %s b', policy ->> 'subject',
-                       relation) INTO subjects;
+        EXECUTE format('SELECT count(DISTINCT %s) FROM %s b',
+                       tailor.called(relation, (policy ->> 'subject')::name), relation)
+            INTO subjects;
         IF keyed AND total > subjects THEN
             RAISE EXCEPTION 'table % has several rows for a subject and no primary key, and had '
                 'one row for each, or a key, so far', relation USING ERRCODE = '55000',
@@ -323,9 +324,9 @@ BEGIN
     key := format('(hashtext(%s)::bigint << 32) | (hashtext(%s)::bigint & 4294967295)', hashed,
                   situated);
     -- A join, and no subquery, for which PostgreSQL would have no other process digest rows.
-    reading := format('tailor.person_digest(concat(b.%I), k.key) AS "tailor person", %s FROM %s '
+    reading := format('tailor.person_digest(%s, k.key) AS "tailor person", %s FROM %s '
         'JOIN tailor.subject_key k ON k.single',
-                      policy ->> 'subject', fetched, source);
+                      tailor.called(relation, (policy ->> 'subject')::name), fetched, source);
     IF shown.chain IS NULL THEN
         RAISE NOTICE 'table %: copying the rows in random order', relation;
         counting := tailor.step(slot, relation, total, true);

@@ -45,15 +45,19 @@ COMMENT ON FUNCTION tailor.left_out_of_copies IS
     'digests of the people whom no copy of a table may have; for Tailor''s own routines only';
 
 -- Nothing if nobody is to be left out: else each subject is hashed once more.
-CREATE OR REPLACE FUNCTION tailor.unless_erased(relation regclass, subject name) RETURNS text
+DROP FUNCTION IF EXISTS tailor.unless_erased(regclass, name);
+CREATE OR REPLACE FUNCTION tailor.unless_erased(
+    relation regclass, subject name, rows regclass DEFAULT NULL) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN EXISTS (SELECT FROM tailor.left_out_of_copies(relation)) THEN format(
-        ' AND tailor.subject_digest(concat(b.%I), (SELECT k.key FROM tailor.subject_key k))
-              NOT IN (SELECT o FROM tailor.left_out_of_copies(%L) o)', subject, relation)
+        ' AND tailor.subject_digest(%s, (SELECT k.key FROM tailor.subject_key k))
+              NOT IN (SELECT o FROM tailor.left_out_of_copies(%L) o)',
+        tailor.called(coalesce(rows, relation), subject), relation)
         ELSE '' END
 $$;
-COMMENT ON FUNCTION tailor.unless_erased IS 'a further condition, on rows b of a table, that '
-    'leaves out whom no copy may have; for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.unless_erased IS 'a further condition, on rows b of a table or of '
+    'another one, that leaves out whom no copy of the table may have; for Tailor''s own routines '
+    'only';
 
 -- Digests under the key of another installation find nobody.
 CREATE OR REPLACE PROCEDURE tailor.assert_erased_known(relation regclass)
@@ -122,7 +126,13 @@ BEGIN
            INTERSECT
              SELECT "tailor block"
              FROM (SELECT "tailor block", count(*) AS n FROM others GROUP BY 1, "tailor person") o
-             GROUP BY 1 HAVING max(n) <= greatest(1, %3$s * sum(n)))
+             GROUP BY 1 HAVING max(n) <= greatest(1, %3$s * sum(n))
+           -- Whoever knows earlier answers tells classes of a block apart.
+           EXCEPT
+             SELECT "tailor block" FROM others
+             WHERE "tailor class" IN (SELECT "tailor class" FROM tailor_store.%1$I
+                                      WHERE "tailor block" = ANY ($1) AND "tailor person" = $2)
+             GROUP BY 1, "tailor class" HAVING count(DISTINCT "tailor person") < %2$s)
          SELECT ARRAY(SELECT unnest($1) EXCEPT SELECT "tailor block" FROM kept)',
         release || '_row', least, coalesce((policy ->> 'max_share')::float8, 0.5))
         INTO short USING blocks, person;
@@ -603,6 +613,8 @@ BEGIN
     END IF;
     FOR about IN
         SELECT t.part, t.subject, format_type(s.stored, s.stored_modifier) AS type,
+               tailor.text_of(s.stored, s.stored_modifier,
+                              format('$1::%s', format_type(s.stored, s.stored_modifier))) AS called,
                o.rolsuper AS inert
         FROM tailor.tables_about(erase.relation) t JOIN pg_attribute a
             ON a.attrelid = t.part AND a.attname = t.subject AND a.attnum > 0 AND NOT a.attisdropped
@@ -617,15 +629,16 @@ BEGIN
                 HINT = 'Reading a value of it may run functions of the type.';
         END IF;
         BEGIN
-            EXECUTE format('SELECT concat($1::%s)', about.type) INTO called USING erase.subject;
+            EXECUTE 'SELECT ' || about.called INTO called USING erase.subject;
         EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
             RAISE EXCEPTION 'the key is no value of column "%" of table %, whose type is %',
                 about.subject, about.part, about.type
                 USING ERRCODE = '22023', HINT = 'Pass the key as text, as the column has it.';
         END;
         IF about.part = erase.relation THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM %s b WHERE concat(b.%I) = $1)',
-                           about.part, about.subject) INTO there USING called;
+            EXECUTE format('SELECT EXISTS (SELECT FROM %s b WHERE %s = $1)',
+                           about.part, tailor.called(about.part, about.subject))
+                INTO there USING called;
         END IF;
         relations := relations || about.part;
         subjects := subjects || called;

@@ -127,7 +127,7 @@ BEGIN
                                     PARTITION BY b."tailor subject"
                                     ORDER BY md5(b."tailor place"::text)) AS nth%1$s
                          FROM (SELECT b.*, b.ctid AS "tailor place",
-                                      tailor.subject_digest(concat(b.%3$I), k.key)
+                                      tailor.subject_digest(%3$s, k.key)
                                           AS "tailor subject"
                                FROM %4$s b, tailor.subject_key k WHERE true%6$s OFFSET 0) b
                          WHERE b."tailor subject" <= $2) q
@@ -144,7 +144,7 @@ BEGIN
          SELECT $1, s.name, array_agg(s.subject ORDER BY s.place),
                 array_agg(f.fact ORDER BY s.place), array_agg(c.coarse ORDER BY s.place)
          FROM said s JOIN digests f ON f.v = s.fact JOIN digests c ON c.v = s.coarse
-         GROUP BY s.name', read, ranks, policy ->> 'subject',
+         GROUP BY s.name', read, ranks, tailor.called(relation, (policy ->> 'subject')::name),
              coalesce('tailor_store.found_' || copy, relation::text), facts,
         tailor.unless_erased(relation, (policy ->> 'subject')::name))
         USING identity, digests[least(5000, cardinality(digests))];
@@ -162,9 +162,10 @@ DECLARE
     digests uuid[];
 BEGIN
     EXECUTE format('SELECT coalesce(array_agg(d), ''{}'') FROM (
-                        SELECT DISTINCT tailor.subject_digest(concat(b.%I), k.key) AS d
+                        SELECT DISTINCT tailor.subject_digest(%s, k.key) AS d
                         FROM %s b, tailor.subject_key k ORDER BY d LIMIT tailor.most_digests()) q',
-                   policy ->> 'subject', relation) INTO digests;
+                   tailor.called(relation, (policy ->> 'subject')::name), relation)
+        INTO digests;
     INSERT INTO tailor.shown_family AS f (protection, names, owner, key, subjects, exact)
         SELECT p.identity, ARRAY[format('%I.%I', n.nspname, c.relname)],
                pg_get_userbyid(c.relowner), tailor.subject_digest('', k.key), digests,

@@ -138,7 +138,7 @@ DECLARE
     comers  uuid[];
     highest uuid; -- of those that are kept
     looked  text := 'SELECT coalesce(array_agg(d), ''{}'') FROM (
-                        SELECT DISTINCT tailor.subject_digest(concat(b.%I), k.key) AS d
+                        SELECT DISTINCT tailor.subject_digest(%s, k.key) AS d
                             FROM %s b, tailor.subject_key k
                         ORDER BY d LIMIT tailor.most_digests()) q';
     other   record;
@@ -148,7 +148,8 @@ BEGIN
     SELECT * INTO own FROM tailor.protection p WHERE p.relation = follow_subjects.relation;
     SELECT format('%I.%I', n.nspname, c.relname), c.relowner INTO called, holder
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
-    EXECUTE format(looked, policy ->> 'subject', coalesce('tailor_store.found_' || copy,
+    EXECUTE format(looked, tailor.called(relation, (policy ->> 'subject')::name),
+                   coalesce('tailor_store.found_' || copy,
             relation::text)) INTO digests;
     SELECT * INTO kept FROM tailor.shown_family f WHERE f.protection = own.identity;
     highest := kept.subjects[tailor.most_digests()];
@@ -184,7 +185,8 @@ BEGIN
             SELECT c.common INTO common FROM tailor.digests_in_common(comers, other.subjects) c;
             CONTINUE WHEN common = 0;
             IF copy IS NOT NULL THEN
-                EXECUTE format(looked, policy ->> 'subject', relation) INTO digests;
+                EXECUTE format(looked, tailor.called(relation, (policy ->> 'subject')::name),
+                               relation) INTO digests;
             END IF;
             sizes := tailor.digests_in_common(digests, other.subjects);
             CONTINUE WHEN common < CASE WHEN other.owned THEN sizes.smaller / 10.0

@@ -368,6 +368,25 @@ COMMENT ON FUNCTION tailor.stored_type
     IS 'the type that copies and releases have for one of a table, and the expression that reads '
         'it from an expression of the table''s';
 
+-- Values that are equal have one text: of 1.0 and 1.00, and of characters that blanks fill up.
+CREATE OR REPLACE FUNCTION tailor.text_of(type oid, modifier integer, expression text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE s.stored WHEN 'numeric'::regtype THEN format('trim_scale(%s)::text', s.reading)
+                         WHEN 'bpchar'::regtype THEN format('(%s)::text', s.reading)
+                         ELSE format('concat(%s)', expression) END
+    FROM tailor.stored_type(type, modifier, expression) s
+$$;
+COMMENT ON FUNCTION tailor.text_of IS 'an expression for the text of a subject, by which it is '
+    'digested; for Tailor''s own routines only';
+
+CREATE OR REPLACE FUNCTION tailor.called(relation regclass, subject name) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT tailor.text_of(a.atttypid, a.atttypmod, format('b.%I', a.attname)) FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = subject AND a.attnum > 0 AND NOT a.attisdropped
+$$;
+COMMENT ON FUNCTION tailor.called IS 'the same of a column of rows b of a table; for Tailor''s own '
+    'routines only';
+
 CREATE OR REPLACE FUNCTION tailor.is_key(relation regclass, column_name name) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (

@@ -293,6 +293,7 @@ DECLARE
     left_out  bigint;
     earlier   integer;
     parent    regclass; -- of a joint publication
+    lent      name; -- its subject
     qids      text;     -- its columns there, as text
     names     text;     -- as they are stored
 BEGIN
@@ -326,14 +327,15 @@ BEGIN
     END IF;
 
     number := nextval(pg_get_serial_sequence('tailor.epoch', 'epoch'));
-    source := CASE WHEN arrays THEN 'SELECT %1$s AS subject, concat(b.%4$I) AS called, '
+    source := CASE WHEN arrays THEN 'SELECT %1$s AS subject, %4$s AS called, '
         'u.code::text AS code
                                      FROM %2$s b CROSS JOIN unnest(b.%3$I) u (code) WHERE true%5$s'
-                   ELSE 'SELECT %1$s AS subject, concat(b.%4$I) AS called, b.%3$I::text AS code
+                   ELSE 'SELECT %1$s AS subject, %4$s AS called, b.%3$I::text AS code
                          FROM %2$s b WHERE true%5$s' END;
     IF policy @? '$.set_valued.joint' THEN
         -- All subjects of the parent, whether they have codes or not.
         parent := tailor.lender(policy);
+        lent := policy #>> '{parent,subject}';
         SELECT string_agg(format('(%s)::text AS %I', s.reading, tailor.borrowed(c)), ', '),
             string_agg(quote_ident(tailor.borrowed(c)), ', ')
             INTO qids, names
@@ -344,11 +346,11 @@ BEGIN
         EXECUTE format(
             'CREATE TABLE tailor_store.demographics_%s AS
              SELECT (row_number() OVER (ORDER BY gen_random_uuid()))::integer AS "tailor subject",
-                    tailor.subject_digest(concat(b.%I), (SELECT k.key FROM tailor.subject_key k))
+                    tailor.subject_digest(%s, (SELECT k.key FROM tailor.subject_key k))
                     AS "tailor key", %s
-             FROM %s b WHERE true%s',
-            number, policy #>> '{parent,subject}', qids, parent, tailor.unless_erased(parent,
-                    (policy #>> '{parent,subject}')::name));
+             FROM %s b WHERE true%s%s',
+            number, tailor.called(parent, lent), qids, parent, tailor.unless_erased(parent, lent),
+            tailor.unless_erased(relation, lent, parent));
     END IF;
     EXECUTE format(
         'CREATE TABLE tailor_store.records_%s AS
@@ -360,7 +362,8 @@ BEGIN
          SELECT s.number AS "tailor subject", c.code AS "tailor code", s.digest AS "tailor key"
          FROM codes c JOIN subjects s ON s.subject = c.subject ORDER BY 1',
         number,
-        format(source, person, relation, code, subject, tailor.unless_erased(relation, subject)));
+        format(source, person, relation, code, tailor.called(relation, subject),
+               tailor.unless_erased(relation, subject)));
     EXECUTE format(
         'CREATE TABLE tailor_store.digest_%1$s AS
          SELECT "tailor key", md5(array_agg("tailor code"

@@ -1,0 +1,204 @@
+package tests
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each of these is an attack that has succeeded once.
+
+// TestRowsComeBackTogether has all rows of a block leave, and all but one row of somebody with two
+// come back: whose is not back would be told.
+func TestRowsComeBackTogether(t *testing.T) {
+	r := openOffice(t, "rows_come_back").register(t, 800)
+	visits := "visits_" + r.table
+	mustExec(t, r.direct, fmt.Sprintf(`CREATE TABLE %[1]s (id int PRIMARY KEY,
+			person int NOT NULL REFERENCES %[2]s ON DELETE CASCADE,
+			day date NOT NULL, mark text NOT NULL, fee int);
+		INSERT INTO %[1]s SELECT 10 * p.id + n, p.id,
+			date '2024-01-01' + (p.id %% 1000 * 7919 + n * 104729) %% 700, 'v' || 10 * p.id + n,
+			(p.id %% 1000 * 31 + n * 17) %% 977
+			FROM %[2]s p, generate_series(1, 1 + p.id %% 3) n;
+		CALL tailor.protect('%[1]s', subject => 'person', k => 5);
+		CALL tailor.classify('%[1]s', 'person', 'direct_identifier');
+		CALL tailor.classify('%[1]s', 'day', 'quasi_identifier', hierarchy => 'day');
+		CALL tailor.classify('%[1]s', 'mark', 'non_sensitive');
+		CALL tailor.classify('%[1]s', 'fee', 'sensitive');
+		CALL tailor.activate('%[1]s')`, visits, r.table))
+	answeredSoon(t, r.reader, "SELECT day FROM "+visits)
+	awaitTakenIn(t, r.direct, visits, r.reader)
+	store := one[string](t, r.direct, `SELECT tailor.rows_of(c) FROM tailor.chain c
+		WHERE relation = $1::text::regclass`, visits)
+	mustExec(t, r.direct, fmt.Sprintf(`CREATE TABLE cell AS SELECT v.* FROM %[1]s v WHERE v.mark IN (
+		SELECT mark FROM %[2]s WHERE "tailor block" = (
+			SELECT "tailor block" FROM (
+				SELECT "tailor block", "tailor person", count(*) n FROM %[2]s GROUP BY 1, 2) q
+			GROUP BY 1 HAVING max(n) > 1 ORDER BY sum(n) LIMIT 1))`, visits, store))
+	shown := func(rows string) int {
+		t.Helper()
+		mustExec(t, r.direct, rows+fmt.Sprintf("; CALL tailor.refresh('%s')", visits))
+		awaitTakenIn(t, r.direct, visits, r.reader)
+		var marks []string
+		for _, mark := range rowsOf(t, r.direct, "SELECT mark FROM cell") {
+			marks = append(marks, "'"+mark+"'")
+		}
+		return one[int](t, r.reader, "SELECT count(*) FROM "+visits+" WHERE mark IN ("+
+			strings.Join(marks, ", ")+")")
+	}
+	cell := one[int](t, r.direct, "SELECT count(*) FROM cell")
+	if n := shown("DELETE FROM " + visits + " WHERE id IN (SELECT id FROM cell)"); n != 0 {
+		t.Fatalf("%d of %d rows of those who left are shown", n, cell)
+	}
+	last := `(SELECT max(id) FROM cell WHERE person = (SELECT person FROM cell GROUP BY 1
+		HAVING count(*) > 1 LIMIT 1))`
+	if n := shown("INSERT INTO " + visits + " SELECT * FROM cell WHERE id <> " + last); n != 0 {
+		t.Errorf("%d of %d rows are shown, of which one is not back", n, cell)
+	}
+	if n := shown("INSERT INTO " + visits + " SELECT * FROM cell WHERE id = " + last); n != cell {
+		t.Errorf("%d of %d rows are shown, which are all back", n, cell)
+	}
+}
+
+// settled waits until the register is shown by the policy in force.
+func (r *register) settled() {
+	r.t.Helper()
+	awaitTakenIn(r.t, r.direct, r.table, r.reader)
+	waitFor(r.t, func() bool {
+		return one[bool](r.t, r.direct, `SELECT bool_and(c.version = p.active) FROM tailor.chain c
+			JOIN tailor.protection p USING (relation) WHERE relation = $1::text::regclass`, r.table)
+	})
+}
+
+// TestPoliciesTellNobodysChange has a change of one person wait, and the column get a wider
+// type, or be hidden and shown again.
+func TestPoliciesTellNobodysChange(t *testing.T) {
+	office := openOffice(t, "policies_change")
+	t.Run("wider", func(t *testing.T) {
+		r := office.register(t, 600)
+		r.t = t
+		r.exec(`ALTER TABLE $ ADD ward varchar(20) DEFAULT 'w'; CALL tailor.classify('$', 'ward',
+			'sensitive'); CALL tailor.activate('$')`)
+		r.settled()
+		answeredSoon(t, r.reader, "SELECT ward FROM "+r.table)
+		who := r.strangers(1)[0]
+		r.exec("UPDATE $ SET ward = 'oncology', cost = 77777 WHERE token = '" + who + "'")
+		r.refresh()
+		for _, change := range []string{
+			"ALTER ward TYPE varchar(40)", "ALTER ward TYPE text, ALTER cost TYPE bigint",
+		} {
+			r.exec("ALTER TABLE $ " + change + "; CALL tailor.activate('$')")
+			r.settled()
+			reader := connect(t, r.reader.Config().ConnString()) // which has prepared nothing
+			asked := "SELECT count(*) FROM " + r.table + " WHERE ward = 'oncology' OR cost = 77777"
+			answeredSoon(t, reader, asked)
+			if n := one[int](t, reader, asked); n != 0 {
+				t.Errorf("%s: the change of one person is shown", change)
+			}
+		}
+	})
+	t.Run("hidden meanwhile", func(t *testing.T) {
+		r := office.register(t, 600)
+		r.t = t
+		r.exec(`CALL tailor.classify('$', 'diagnosis', 'direct_identifier'); CALL tailor.activate('$')`)
+		r.settled()
+		who := r.strangers(1)[0]
+		r.set(who, "fracture", r.people[who].cost)
+		r.exec(`CALL tailor.classify('$', 'diagnosis', 'sensitive'); CALL tailor.activate('$')`)
+		waitFor(t, func() bool {
+			_, err := r.reader.Exec(t.Context(), "SELECT diagnosis FROM "+r.table)
+			return err != nil && strings.Contains(err.Error(), "was shown before")
+		})
+		r.exec("CALL tailor.forget_chains('$')")
+		answeredSoon(t, r.reader, "SELECT diagnosis FROM "+r.table)
+	})
+}
+
+// TestSubjectsAreToldApartAsKeysAre has one person's key written in six ways, which are equal.
+func TestSubjectsAreToldApartAsKeysAre(t *testing.T) {
+	direct := makeDatabase(t, "equal_subjects", "")
+	if err := shared.install(t.Context(), "equal_subjects"); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, direct, `CALL tailor.grant_reader('researcher');
+		CALL tailor.define_hierarchy('age', 'interval',
+			'{"widths": [5, 10, 20, 40], "lower": 0, "upper": 119}');
+		CREATE TABLE people (id numeric PRIMARY KEY, age int NOT NULL);
+		INSERT INTO people SELECT i, 20 + i % 50 FROM generate_series(1, 400) i;
+		INSERT INTO people VALUES (1000, 110);
+		CREATE TABLE visits (id int PRIMARY KEY, person numeric NOT NULL REFERENCES people,
+			age int NOT NULL, fee int);
+		INSERT INTO visits SELECT i, i, 20 + i % 50, i FROM generate_series(1, 400) i;
+		INSERT INTO visits SELECT 1000 + n, round(1000.0, n), 110, 9000 + n
+			FROM generate_series(0, 5) n;
+		CALL tailor.protect('people', subject => 'id', k => 5);
+		CALL tailor.classify('people', 'id', 'direct_identifier');
+		CALL tailor.classify('people', 'age', 'quasi_identifier', hierarchy => 'age');
+		CALL tailor.activate('people');
+		CALL tailor.protect('visits', subject => 'person', k => 5);
+		CALL tailor.classify('visits', 'person', 'direct_identifier');
+		CALL tailor.classify('visits', 'age', 'quasi_identifier', hierarchy => 'age');
+		CALL tailor.classify('visits', 'fee', 'sensitive');
+		CALL tailor.activate('visits')`)
+	reader := connect(t, serveDatabase(t, "equal_subjects").dsn("researcher"))
+	answeredSoon(t, reader, "SELECT age FROM visits")
+	if n := one[int](t, reader, "SELECT count(*) FROM visits WHERE fee >= 9000 AND "+
+		"(tailor.bounds(age))[1]::int > 90"); n > 0 {
+		t.Errorf("%d rows of one person are a block", n)
+	}
+	mustExec(t, direct, `CALL tailor.erase('people', '1000.00');
+		CALL tailor.forget_chains('visits'); CALL tailor.activate('visits')`)
+	answeredSoon(t, reader, "SELECT age FROM visits")
+	if n := one[int](t, reader, "SELECT count(*) FROM visits WHERE fee >= 9000"); n > 0 {
+		t.Errorf("%d rows of somebody who was erased are shown", n)
+	}
+}
+
+// TestWhoeverIsErasedFromCodesIsNoNewcomer has the parent go on having him.
+func TestWhoeverIsErasedFromCodesIsNoNewcomer(t *testing.T) {
+	s, err := newStand(filepath.Join(stands, "erased_codes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.cluster.Stop)
+	owner, super := s.as(t, "dba"), s.superuser(t)
+	c := enroll(t, owner, "zj", 700)
+	c.jointly(t, owner)
+	conn := connect(t, s.serve(t).dsn(s.reader(t)))
+	answeredSoon(t, conn, "SELECT code FROM zj_codes")
+	victim := one[int64](t, owner, "SELECT min(person) FROM zj_codes")
+	publication := one[int](t, super, "SELECT tailor.publication_of('zj_codes'::regclass)")
+	records := func() int {
+		return one[int](t, super, "SELECT records FROM tailor.publication WHERE epoch = $1", publication)
+	}
+	mustExec(t, owner, fmt.Sprintf("CALL tailor.erase('zj_codes', '%d')", victim))
+	left := records()
+	mustExec(t, owner, `INSERT INTO zj SELECT 900000000 + n, n % 90, 'male', '10000', n
+			FROM generate_series(1, 150) n;
+		INSERT INTO zj_codes SELECT 900000000 + n, 'C0' || n % 5 FROM generate_series(1, 150) n;
+		CALL tailor.refresh('zj_codes')`)
+	awaitTakenIn(t, super, "zj_codes", conn)
+	if n := records(); left >= 700 || n != left+150 {
+		t.Errorf("%d records after an erasure, and %d with 150 newcomers", left, n)
+	}
+}
+
+// TestEraseAtOnceHeedsClasses erases somebody of five whom earlier labels tell from the others of
+// their block.
+func TestEraseAtOnceHeedsClasses(t *testing.T) {
+	r := openOffice(t, "erase_classes").register(t, 600)
+	r.restrict(12)
+	r.settled()
+	store := one[string](t, r.direct, `SELECT tailor.rows_of(c) FROM tailor.chain c
+		WHERE relation = $1::text::regclass`, r.table)
+	token := one[string](t, r.direct, `SELECT min(token) FROM `+store+` WHERE "tailor block" IN (
+			SELECT "tailor block" FROM `+store+` GROUP BY 1 HAVING count(*) > 13)
+		GROUP BY "tailor class" HAVING count(*) = 5 ORDER BY 1 LIMIT 1`)
+	r.exec(fmt.Sprintf(`CALL tailor.erase('$', '%d', departures => 'at_once')`, r.people[token].id))
+	least := one[int](t, r.direct, `SELECT min(n) FROM (SELECT count(*) AS n FROM `+store+`
+		GROUP BY "tailor class") c`)
+	if least < 5 {
+		t.Errorf("a class has %d people", least)
+	}
+}
