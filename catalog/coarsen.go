@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -246,69 +245,6 @@ func (t *takingIn) showing(
 		s.node, s.found = anonymize.Node{Group: leaf}, true
 	}
 	return s
-}
-
-// label finds the nodes of blocks again in the dimensions whose hierarchies have
-// changed, which it returns: those that cover the values that the copy has of the
-// blocks' people.
-func (t *takingIn) label(
-	ctx context.Context, was *Relation, parts []*part,
-) (changed []int, err error) {
-	for i, q := range t.r.Dimensions() {
-		if !reflect.DeepEqual(q.Hierarchy, was.Dimensions()[i].Hierarchy) {
-			changed = append(changed, i)
-		}
-	}
-	if len(changed) == 0 {
-		return nil, nil
-	}
-	covered, err := t.covered(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range parts {
-		for _, i := range changed {
-			h := t.copied.columns[i].Hierarchy
-			if values := covered[p.number]; values != nil {
-				p.shown[i].becomes(h.Cover(values[i].lo, values[i].hi))
-			} else { // nobody of the block is left to tell
-				p.shown[i].becomes(h.Root())
-			}
-		}
-	}
-	return changed, nil
-}
-
-// span is the lowest and the highest leaf of some values.
-type span struct{ lo, hi uint32 }
-
-// covered are the values that the copy has of the people of each block, by dimension.
-func (t *takingIn) covered(ctx context.Context) (map[int][]span, error) {
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT DISTINCT r.%s, e.%s FROM %s r JOIN "+
-		"tailor_store.epoch_%d e ON %s",
-		blockColumn, tupleColumn, t.chain.table("row"), t.r.Epoch, t.same("e", "r")))
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[int][]span)
-	var number int
-	var tuple uint32
-	_, err = pgx.ForEachRow(rows, []any{&number, &tuple}, func() error {
-		values, known := out[number]
-		if !known {
-			values = make([]span, len(t.copied.columns))
-			out[number] = values
-		}
-		for i := range values {
-			leaf := t.copied.leaves[i][tuple]
-			if !known {
-				values[i] = span{leaf, leaf}
-			}
-			values[i].lo, values[i].hi = min(values[i].lo, leaf), max(values[i].hi, leaf)
-		}
-		return nil
-	})
-	return out, err
 }
 
 // level shows each dimension at the level of the widest label.

@@ -202,3 +202,42 @@ func TestEraseAtOnceHeedsClasses(t *testing.T) {
 		t.Errorf("a class has %d people", least)
 	}
 }
+
+// TestLabelsCoverWhoeverWaitsToLeave has the oldest of each small block leave, and ages get another
+// hierarchy: the labels of those who are shown still are true, and what they make certain.
+func TestLabelsCoverWhoeverWaitsToLeave(t *testing.T) {
+	r := openOffice(t, "labels_of_absent").register(t, 600)
+	var oldest []string
+	for _, cell := range r.cells(5, 9) {
+		of := cell[0]
+		for _, token := range cell {
+			if r.people[token].age > r.people[of].age {
+				of = token
+			}
+		}
+		oldest = append(oldest, of)
+	}
+	r.leave(oldest)
+	r.refresh()
+	r.exec(`CALL tailor.define_hierarchy('other_age', 'interval',
+			'{"widths": [2, 10, 20, 40], "lower": 0, "upper": 119}');
+		CALL tailor.classify('$', 'age', 'quasi_identifier', hierarchy => 'other_age');
+		CALL tailor.activate('$')`)
+	r.settled()
+	asked := "SELECT token, (tailor.bounds(age))[1]::int, (tailor.bounds(age))[2]::int FROM " + r.table
+	answeredSoon(t, r.reader, asked)
+	shown, narrow := 0, 0
+	for _, row := range rowsOf(t, r.reader, asked) {
+		f := strings.Split(row, "|")
+		age := r.people[f[0]].age
+		if low, high := int(figure(f[1])), int(figure(f[2])); age < low || age > high {
+			t.Errorf("age %d is shown as %d to %d", age, low, high)
+		} else if high-low < 40 {
+			narrow++
+		}
+		shown++
+	}
+	if shown != 600 || narrow < 400 {
+		t.Errorf("%d of 600 people are shown, %d by less than 40 years", shown, narrow)
+	}
+}
