@@ -47,8 +47,16 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 			into, commas(append(stored, then...)), from)
 	}
 	var mine, theirs []string
+	fresh := false
 	for _, name := range t.r.payload() {
-		if t.stays(was, name) && name != t.pseudonym() {
+		switch {
+		case !t.stays(was, name):
+			fresh = true
+		case name == t.pseudonym():
+		case t.keyed && t.withheldOf(name): // it is shown as NULL, whatever the copy has
+			mine = append(mine, "r."+name)
+			theirs = append(theirs, fmt.Sprintf("CASE WHEN r.%[1]s IS NOT NULL THEN e.%[1]s END", name))
+		default:
 			mine, theirs = append(mine, "r."+name), append(theirs, "e."+name)
 		}
 	}
@@ -57,10 +65,16 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 	}
 	r, e := from+" r", fmt.Sprintf("tailor_store.epoch_%d e", t.r.Epoch)
 	changed := fmt.Sprintf("%s IS DISTINCT FROM %s", alike(mine), alike(theirs))
+	whole := fmt.Sprintf("bool_and(e.%s IS NOT NULL AND NOT (%s)) OVER (PARTITION BY r.%s)",
+		personColumn, changed, blockColumn)
+	differs := changed
+	if fresh { // rows that lack what is new are shown it with a change, when rule 4 allows that
+		differs += " OR NOT " + whole
+	}
 	key := fmt.Sprintf(
 		`CASE WHEN e.%[1]s IS NULL THEN r.%[2]s ELSE (CASE WHEN %[3]s THEN ~e.%[2]s
 			ELSE e.%[2]s END & ~4294967295) | (r.%[2]s & 4294967295) END`,
-		personColumn, keyColumn, changed)
+		personColumn, keyColumn, differs)
 	nth, match := "r."+nthColumn, t.same("e", "r")
 	if !t.keyed {
 		place := fmt.Sprintf(
@@ -73,7 +87,7 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 				AND e.%[4]s & 4294967295 = r.%[4]s & 4294967295
 				AND e."tailor place" = r."tailor place"`,
 			personColumn, alike(theirs), alike(mine), keyColumn)
-		changed, key, nth = "false", fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", keyColumn),
+		key, nth = fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", keyColumn),
 			fmt.Sprintf("coalesce(e.%[1]s, r.%[1]s)", nthColumn)
 	}
 	list := []string{"r." + personColumn, key, nth, "r." + blockColumn, "r." + classColumn}
@@ -83,8 +97,7 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 	for _, name := range t.r.payload() {
 		value := "r." + name
 		if !t.stays(was, name) {
-			value = fmt.Sprintf("CASE WHEN bool_and(e.%s IS NOT NULL AND NOT (%s)) OVER (PARTITION BY "+
-				"r.%s) THEN e.%s END", personColumn, changed, blockColumn, name)
+			value = fmt.Sprintf("CASE WHEN %s THEN e.%s END", whole, name)
 		} else if now := t.r.stored(name); now.Type != was.stored(name).Type {
 			value = fmt.Sprintf("(%s)::%s", value, now.Type)
 		}
@@ -98,6 +111,13 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 	}
 	return fmt.Sprintf("%s SELECT %s FROM %s LEFT JOIN %s ON %s ORDER BY gen_random_uuid()",
 		into, commas(list), r, e, match)
+}
+
+// withheldOf says whether values of a column of the payload, by its quoted name, may be withheld.
+func (t *takingIn) withheldOf(name string) bool {
+	return t.r.BlindCuts && slices.ContainsFunc(t.r.Requirements, func(q Requirement) bool {
+		return ident(q.Column) == name
+	})
 }
 
 // stays says whether a column of the payload, by its quoted name, was shown by an

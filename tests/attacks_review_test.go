@@ -241,3 +241,44 @@ func TestLabelsCoverWhoeverWaitsToLeave(t *testing.T) {
 		t.Errorf("%d of 600 people are shown, %d by less than 40 years", shown, narrow)
 	}
 }
+
+// TestWhatIsNewIsShownWhenEverybodyIsBack has one of each small block wait to leave when a column
+// and a data set are declared: they show nothing of the block, which is counted, until he is back.
+func TestWhatIsNewIsShownWhenEverybodyIsBack(t *testing.T) {
+	r := openOffice(t, "new_columns").register(t, 600)
+	var out []string
+	for _, cell := range r.cells(5, 9) {
+		out = append(out, cell[0])
+	}
+	r.exec("ALTER TABLE $ ADD extra int DEFAULT 1; CALL tailor.activate('$')")
+	r.settled()
+	r.leave(out)
+	r.refresh()
+	r.exec(`CALL tailor.classify('$', 'extra', 'non_sensitive'); CALL tailor.activate('$');
+		CALL tailor.define_dataset('public.set_$', 'SELECT id, cost AS total FROM public.$',
+			subject => 'id');
+		CALL tailor.classify('set_$', 'id', 'direct_identifier');
+		CALL tailor.classify('set_$', 'total', 'non_sensitive');
+		CALL tailor.activate('set_$')`)
+	r.settled()
+	shown := func() (rows, extra, set, waiting int) {
+		t.Helper()
+		answeredSoon(t, r.reader, "SELECT total FROM set_"+r.table)
+		row := strings.Split(rowsOf(t, r.reader, fmt.Sprintf("SELECT count(*), count(extra), "+
+			"(SELECT count(*) FROM set_%[1]s) FROM %[1]s", r.table))[0], "|")
+		waiting = one[int](t, r.direct, "SELECT changes FROM tailor.epochs WHERE relation = "+
+			"$1::text::regclass", r.table)
+		return int(figure(row[0])), int(figure(row[1])), int(figure(row[2])), waiting
+	}
+	rows, extra, set, waiting := shown()
+	if rows != 600 || extra > 300 || set > 300 || waiting < 200 {
+		t.Errorf("%d people, %d with what is new, %d in the data set, %d wait", rows, extra, set, waiting)
+	}
+	r.back(out)
+	r.refresh()
+	r.settled()
+	if rows, extra, set, waiting = shown(); rows != 600 || extra != 600 || set != 600 || waiting != 0 {
+		t.Errorf("all are back: %d people, %d with what is new, %d in the data set, %d wait", rows, extra,
+			set, waiting)
+	}
+}
