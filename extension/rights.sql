@@ -371,9 +371,9 @@ COMMENT ON FUNCTION tailor.stored_type
 -- Values that are equal have one text: of 1.0 and 1.00, and of characters that blanks fill up.
 CREATE OR REPLACE FUNCTION tailor.text_of(type oid, modifier integer, expression text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE s.stored WHEN 'numeric'::regtype THEN format('trim_scale(%s)::text', s.reading)
-                         WHEN 'bpchar'::regtype THEN format('(%s)::text', s.reading)
-                         ELSE format('concat(%s)', expression) END
+    SELECT format('concat(%s)', CASE s.stored
+        WHEN 'numeric'::regtype THEN format('trim_scale(%s)', s.reading)
+        WHEN 'bpchar'::regtype THEN format('(%s)::text', s.reading) ELSE expression END)
     FROM tailor.stored_type(type, modifier, expression) s
 $$;
 COMMENT ON FUNCTION tailor.text_of IS 'an expression for the text of a subject, by which it is '
