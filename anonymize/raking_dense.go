@@ -1,8 +1,8 @@
 package anonymize
 
 import (
-	"encoding/binary"
 	"slices"
+	"strconv"
 )
 
 // mostCompared bounds the pairs of blocks that are looked at for what is taken.
@@ -46,8 +46,7 @@ func (t *taken) byDensity(s *Sketch, x *cellIndex) {
 		Node
 		density float64
 	}
-	parts := make(map[string][]part)
-	of := func(labels []Node) (key []byte, taken []part) {
+	takenFrom := func(labels []Node) (out []part) {
 		for i, block := range boxes {
 			other := s.Labels[block]
 			if other[x.column] == labels[x.column] || !x.h.contains(labels[x.column], other[x.column]) {
@@ -64,19 +63,23 @@ func (t *taken) byDensity(s *Sketch, x *cellIndex) {
 				}
 			}
 			if p.density > 0 {
-				key, taken = binary.AppendUvarint(key, uint64(i)), append(taken, p)
+				out = append(out, p)
 			}
 		}
-		return key, taken
+		return out
 	}
+	// How much is taken depends on all labels of a block: each box is drawn for by itself.
+	parts := make(map[string][]part)
 	for i, block := range t.order {
 		if i > 0 && slices.Equal(s.Labels[block], s.Labels[t.order[i-1]]) {
 			t.of[block] = t.of[t.order[i-1]]
 			continue
 		}
-		key, taken := of(s.Labels[block])
-		t.of[block] = string(key)
-		parts[t.of[block]] = taken
+		t.of[block] = ""
+		if taken := takenFrom(s.Labels[block]); taken != nil {
+			t.of[block] = strconv.Itoa(block)
+			parts[t.of[block]] = taken
+		}
 	}
 	t.weigh = func(key string, shares []share) {
 		for i := range shares {

@@ -130,8 +130,12 @@ func within(h *anonymize.Hierarchy, n anonymize.Node, leaf uint32) bool {
 }
 
 // hasAll says whether a node has all values of an entry of another hierarchy: by the ends of
-// both, or by the characters that both keep of a code; false where that does not tell.
+// both, or by the characters that both keep of a code; false where that does not tell. What covers
+// everything may be NULL, which no node below the root has beside values.
 func hasAll(h *anonymize.Hierarchy, n anonymize.Node, of entry) bool {
+	if of.label == h.Label(h.Root()) {
+		return false
+	}
 	if leaf, known := h.Code(of.label); known && of.lost.Exact {
 		return within(h, n, leaf)
 	}
