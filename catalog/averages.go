@@ -32,7 +32,7 @@ func (c *Column) cellColumn() string { return fmt.Sprintf(`"tailor cell %d"`, c.
 func (t *takingIn) carried(was *Relation) (now, then []string) {
 	for _, c := range t.r.averaged() {
 		past := was.Column(c.Name)
-		averaged := c.IsAveraged() && past != nil && past.IsAveraged() && t.stays(was, ident(c.Name))
+		averaged := c.IsAveraged() && past != nil && past.IsAveraged() && stays(was, ident(c.Name))
 		if !was.AggregateOnly || was != t.r && !averaged {
 			continue
 		}

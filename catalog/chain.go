@@ -168,6 +168,9 @@ func classified(err error) error {
 			"the policy or the copy of a table is being changed").
 			WithHint("Send the statement again.").Wrap(err)
 	}
+	if said != nil && said.Code == string(sqlstate.PolicyStale) {
+		return sqlstate.New(sqlstate.PolicyStale, "%s", said.Message).WithHint("%s", said.Hint).Wrap(err)
+	}
 	var few *disassociate.TooFewError
 	if errors.As(err, &few) {
 		return sqlstate.New(sqlstate.RiskTooHigh, "risk cannot be brought below the threshold").

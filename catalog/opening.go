@@ -252,7 +252,8 @@ func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
 		return err
 	}
 	if past != t.r {
-		if err := t.assertNoneReturns(ctx, past); err != nil {
+		if _, err := t.tx.Exec(ctx, "CALL tailor.assert_goes_on($1::oid::regclass, $2)", t.r.OID,
+			t.r.Version); err != nil {
 			return err
 		}
 		if t.copied, err = readCopy(ctx, t.tx, t.r); err != nil {

@@ -4,12 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-
-	"github.com/jackc/pgx/v5"
-
-	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
 
 // renew stores the release in tables of their own, with the rows of those that there
@@ -50,7 +44,7 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 	fresh := false
 	for _, name := range t.r.payload() {
 		switch {
-		case !t.stays(was, name):
+		case !stays(was, name):
 			fresh = true
 		case name == t.pseudonym():
 		case t.keyed && t.withheldOf(name): // it is shown as NULL, whatever the copy has
@@ -96,7 +90,7 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 	}
 	for _, name := range t.r.payload() {
 		value := "r." + name
-		if !t.stays(was, name) {
+		if !stays(was, name) {
 			value = fmt.Sprintf("CASE WHEN %s THEN e.%s END", whole, name)
 		} else if now := t.r.stored(name); now.Type != was.stored(name).Type {
 			value = fmt.Sprintf("(%s)::%s", value, now.Type)
@@ -121,61 +115,8 @@ func (t *takingIn) withheldOf(name string) bool {
 }
 
 // stays says whether a column of the payload, by its quoted name, was shown by an
-// earlier policy as it is now. One that has only become wider was: what it shows afresh
-// would tell whose value has changed.
-func (t *takingIn) stays(was *Relation, name string) bool {
-	now, then := t.r.stored(name), was.stored(name)
-	return then != nil && then.Visible() && then.Class != QuasiIdentifier &&
-		(then.Type == now.Type || widened(then.Type, now.Type))
-}
-
-// assertNoneReturns refuses to show a column again that the chain has shown, be it with another
-// type, and that was hidden or another one since: whoever has seen it before would see whose value
-// has changed.
-func (t *takingIn) assertNoneReturns(ctx context.Context, was *Relation) error {
-	rows, err := t.tx.Query(ctx, `SELECT v.version FROM tailor.policy_version v
-		JOIN tailor.chain c ON c.chain = $1 AND c.relation = v.relation
-		WHERE v.version <= $2 AND v.version >= (SELECT coalesce(max(f.version), 0)
-			FROM tailor.policy_version f WHERE f.relation = c.relation AND f.created <= c.created)`,
-		t.chain.number, was.Version)
-	if err != nil {
-		return err
-	}
-	versions, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	if err != nil {
-		return err
-	}
-	for _, version := range versions {
-		earlier, err := loadPast(ctx, t.tx, t.r, version)
-		if err != nil {
-			return err
-		}
-		for _, name := range t.r.payload() {
-			if then := earlier.stored(name); !t.stays(was, name) && then != nil && then.Visible() &&
-				then.Class != QuasiIdentifier {
-				return sqlstate.New(sqlstate.PolicyStale, "column %s of table %q was shown before, and "+
-					"hidden or of another type since", name, t.r.Name).
-					WithHint("Shown again, it would tell whose value has changed. Hide it; or "+
-						"tailor.forget_chains('%s') gives up the guarantee over what was shown before.", t.r)
-			}
-		}
-	}
-	return nil
-}
-
-// widened says whether a type has all values of another one, and writes them alike.
-func widened(from, to string) bool {
-	for _, family := range [][]string{
-		{"smallint", "integer", "bigint"}, {"character varying", "text"},
-	} {
-		base, modifier, bounded := strings.Cut(from, "(")
-		wide, most, limited := strings.Cut(to, "(")
-		i, j := slices.Index(family, base), slices.Index(family, wide)
-		if i >= 0 && j >= i {
-			least, _ := strconv.Atoi(strings.TrimSuffix(modifier, ")"))
-			room, _ := strconv.Atoi(strings.TrimSuffix(most, ")"))
-			return !limited || bounded && room >= least
-		}
-	}
-	return false
+// earlier policy, be it with a narrower type.
+func stays(was *Relation, name string) bool {
+	then := was.stored(name)
+	return then != nil && then.Visible() && then.Class != QuasiIdentifier
 }

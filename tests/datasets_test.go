@@ -227,7 +227,8 @@ func TestDataSetsGoOutOfForce(t *testing.T) {
 		return codeIn(err) == "0A000" || codeIn(err) == "42501"
 	})
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
-	mustExec(t, direct, `DROP MATERIALIZED VIEW stays_of;`+staysOf)
+	mustExec(t, direct, `DROP MATERIALIZED VIEW stays_of;
+		CALL tailor.forget_chains('people');`+staysOf)
 	answeredSoon(t, conn, "SELECT count(*) FROM stays_of")
 	if n := answered(t, conn, "SELECT count(*) FROM stays_of")[0][0].(int64); n != 3000 {
 		t.Errorf("%d people in a data set that was defined again", n)
@@ -450,6 +451,7 @@ func TestARefusalsDataSetAnswers(t *testing.T) {
 		if n, truth := answered(t, conn, without)[0][0], answered(t, direct, without)[0][0]; n != truth {
 			t.Errorf("%v have no stay, in truth %v", n, truth)
 		}
-		mustExec(t, direct, `CALL tailor.unprotect('people_stays'); DROP MATERIALIZED VIEW people_stays`)
+		mustExec(t, direct, `CALL tailor.unprotect('people_stays'); DROP MATERIALIZED VIEW people_stays;
+			CALL tailor.forget_chains('people')`)
 	}
 }

@@ -357,6 +357,7 @@ CALL tailor.protect('town.plain', 'id', 5);
 	}
 	// In force again after something else was.
 	mustExec(t, mayor, `CALL tailor.clear_draft('town.people'); `+
+		`CALL tailor.forget_chains('town.people'); `+
 		`CALL tailor.classify('town.people', 'age', 'sensitive'); CALL tailor.activate('town.people')`)
 	if export() == first {
 		t.Error("the export shows an older policy")
