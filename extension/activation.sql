@@ -682,6 +682,14 @@ BEGIN
             HINT = format('CALL tailor.protect(%L, subject => ..., k => %s);', relation,
                           policy ->> 'k');
     END IF;
+    IF NOT tailor.tells_people(relation, (policy ->> 'subject')::name) THEN
+        RAISE EXCEPTION 'the subject column "%" of table % has a type or a collation by which '
+            'values that are equal can differ', policy ->> 'subject', relation
+            USING ERRCODE = '0A000',
+            DETAIL = 'People are told apart by the text of their keys.',
+            HINT = 'Have it an integer, numeric, text, uuid or an enum, with a collation that is '
+                'deterministic.';
+    END IF;
     FOR problem IN
         SELECT r ->> 'column' AS name, r ->> 'model' AS model
             FROM jsonb_array_elements(policy -> 'require') r

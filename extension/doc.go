@@ -21,7 +21,8 @@ var parts = []string{
 	"workload.sql", "effects.sql", "progress.sql", "schedules.sql", "waiting.sql", "parent.sql",
 	"datasets.sql", "families.sql", "facts.sql", "values.sql", "deltas.sql", "telling.sql",
 	"handover.sql", "lasting.sql", "activation.sql", "erasure.sql", "unprotect.sql",
-	"reports.sql", "fidelity.sql", "logins.sql", "admission.sql", "casecount.sql", "installation.sql", "privileges.sql",
+	"reports.sql", "fidelity.sql", "logins.sql", "admission.sql", "casecount.sql", "installation.sql",
+	"privileges.sql",
 }
 
 // Script creates or upgrades the SQL side. It is idempotent and runs as one

@@ -387,6 +387,18 @@ $$;
 COMMENT ON FUNCTION tailor.called IS 'the same of a column of rows b of a table; for Tailor''s own '
     'routines only';
 
+CREATE OR REPLACE FUNCTION tailor.tells_people(relation regclass, subject name) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT s.stored = ANY (ARRAY['smallint', 'integer', 'bigint', 'oid', 'numeric', 'text',
+                                 'varchar', 'bpchar', 'name', 'uuid']::regtype[])
+       AND NOT EXISTS (SELECT FROM pg_collation l
+                       WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
+    FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod, '') s
+    WHERE a.attrelid = relation AND a.attname = subject AND a.attnum > 0 AND NOT a.attisdropped
+$$;
+COMMENT ON FUNCTION tailor.tells_people IS 'whether values of a column are equal where their texts '
+    'are, and only there; for Tailor''s own routines only';
+
 CREATE OR REPLACE FUNCTION tailor.is_key(relation regclass, column_name name) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (

@@ -180,6 +180,31 @@ func TestSubjectsAreToldApartAsKeysAre(t *testing.T) {
 	}
 }
 
+// TestSubjectsWhoseTextsTellNobodyApartAreRefused has keys that are equal, and differ.
+func TestSubjectsWhoseTextsTellNobodyApartAreRefused(t *testing.T) {
+	direct := makeDatabase(t, "unequal_subjects", "")
+	if err := shared.install(t.Context(), "unequal_subjects"); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, direct, `CREATE EXTENSION citext;
+		CREATE COLLATION careless (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+		CREATE TYPE place AS ENUM ('here', 'there'); CREATE DOMAIN code AS varchar(10)`)
+	for kind, refused := range map[string]bool{
+		"citext": true, "text COLLATE careless": true, "double precision": true, "timestamptz": true,
+		"interval": true, "numeric(12)": false, "code": false, "place": false, "char(4)": false,
+		"uuid": false,
+	} {
+		mustExec(t, direct, fmt.Sprintf(`DROP TABLE IF EXISTS people;
+			CREATE TABLE people (id %s, age int);
+			CALL tailor.protect('people', subject => 'id', k => 5);
+			CALL tailor.classify('people', 'id', 'direct_identifier')`, kind))
+		_, err := direct.Exec(t.Context(), "CALL tailor.activate('people')")
+		if told := codeIn(err) == "0A000"; told != refused {
+			t.Errorf("a subject of type %s: %v", kind, err)
+		}
+	}
+}
+
 // TestWhoeverIsErasedFromCodesIsNoNewcomer has the parent go on having him.
 func TestWhoeverIsErasedFromCodesIsNoNewcomer(t *testing.T) {
 	s, err := newStand(filepath.Join(stands, "erased_codes"))
