@@ -53,7 +53,8 @@ func (c *Catalog) warm(ctx context.Context, r *Relation) {
 	}
 }
 
-// prepareOrTell prepares a relation, and logs once why it cannot.
+// prepareOrTell prepares a relation, and says once why it cannot, to the log and to the
+// table's owner.
 func (c *Catalog) prepareOrTell(ctx context.Context, r *Relation) {
 	state := unmade{r.Version, r.Epoch}
 	c.mu.Lock()
@@ -67,6 +68,14 @@ func (c *Catalog) prepareOrTell(ctx context.Context, r *Relation) {
 		return
 	}
 	c.log.Warn("release not brought up to date", "relation", r.String(), "error", withoutValues(err))
+	why := sqlstate.From(classified(err))
+	if why.Code == sqlstate.CannotConnectNow {
+		why = &sqlstate.Error{Message: withoutValues(err), Hint: "The log of the proxy has more."}
+	}
+	if _, err := c.pool.Exec(ctx, "CALL tailor.note_unmade($1, $2, $3, $4, $5)",
+		r.OID, r.Version, r.Epoch, why.Message, why.Hint); err != nil {
+		return // the next one to look at it tells
+	}
 	c.mu.Lock()
 	c.told[r.OID] = state
 	c.mu.Unlock()

@@ -435,6 +435,10 @@ BEGIN
         RAISE NOTICE 'table %: stored % rows of % subjects, % combinations of quasi-identifiers',
             relation, total, subjects,
             CASE WHEN qids IS NULL THEN 0 ELSE tuples END;
+        IF subjects < (policy ->> 'k')::integer THEN
+            RAISE WARNING 'table %: readers are shown nothing before it has % subjects', relation,
+                policy ->> 'k';
+        END IF;
     END IF;
     RETURN number;
 END $$;
@@ -975,6 +979,8 @@ BEGIN
     END IF;
     -- The policy's row first: a proxy that is making a chain holds it.
     UPDATE tailor.protection p SET starts_anew = true WHERE p.relation = begin_anew.relation;
+    DELETE FROM tailor.unmade u WHERE u.relation = begin_anew.relation
+        OR u.relation IN (SELECT tailor.data_sets(begin_anew.relation));
     FOR chain IN
         SELECT c.chain AS number FROM tailor.chain c
         WHERE c.relation = begin_anew.relation

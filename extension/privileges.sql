@@ -50,7 +50,7 @@ GRANT EXECUTE ON FUNCTION tailor.admit(integer, integer, integer),
     tailor.asked(integer, boolean), tailor.session(), tailor.replayed(), tailor.unreachable(text),
     tailor.case_count(regclass, text[], double precision[]) TO tailor_reader;
 GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.progress,
-    tailor.schedules, tailor.epochs, tailor.erasures, tailor.storage, tailor.unprotected,
-    tailor.audit, tailor.audit_lines,
+    tailor.schedules, tailor.epochs, tailor.failures, tailor.erasures, tailor.storage,
+    tailor.unprotected, tailor.audit, tailor.audit_lines,
     tailor.policy_history, tailor.copies, tailor.released_columns, tailor.projects,
     tailor.audit_heads TO tailor_admin;

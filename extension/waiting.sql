@@ -91,3 +91,38 @@ COMMENT ON VIEW tailor.epochs IS 'what is shown of each of one''s own tables: ho
     'time (copied), how many subjects, and how many wait since when: to be shown (arrivals), to '
     'go (departures), to be shown with what has changed (changes); which share is of people who '
     'have left (stale), and what comes next';
+
+-- What a proxy could not show, and would find out no better by trying again.
+CREATE TABLE IF NOT EXISTS tailor.unmade (
+    relation    regclass PRIMARY KEY REFERENCES tailor.protection ON DELETE CASCADE,
+    version     integer NOT NULL,
+    epoch       integer NOT NULL,
+    reason      text NOT NULL,
+    hint        text NOT NULL,
+    tried       timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE tailor.unmade IS 'why a proxy could not bring a release up to date with a version '
+    'of the policy and a copy';
+
+CREATE OR REPLACE PROCEDURE tailor.note_unmade(relation oid, version integer, epoch integer,
+    reason text, hint text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO tailor.unmade (relation, version, epoch, reason, hint)
+        SELECT p.relation, note_unmade.version, note_unmade.epoch, note_unmade.reason,
+               note_unmade.hint
+        FROM tailor.protection p WHERE p.relation = note_unmade.relation
+        ON CONFLICT ON CONSTRAINT unmade_pkey DO UPDATE
+        SET (version, epoch, reason, hint, tried) = (excluded.version, excluded.epoch,
+            excluded.reason, excluded.hint, excluded.tried);
+$$;
+COMMENT ON PROCEDURE tailor.note_unmade
+    IS 'says why a release could not be brought up to date; for the proxy only';
+
+CREATE OR REPLACE VIEW tailor.failures WITH (security_barrier = true) AS
+    SELECT u.relation, u.reason, u.hint, u.tried
+    FROM tailor.unmade u JOIN tailor.protection p USING (relation)
+    WHERE u.version = p.active AND u.epoch = p.epoch AND tailor.owns(u.relation)
+      AND EXISTS (SELECT FROM (SELECT) one LEFT JOIN tailor.chain c ON c.relation = u.relation
+                  WHERE c.version IS DISTINCT FROM p.active OR c.epoch IS DISTINCT FROM p.epoch);
+COMMENT ON VIEW tailor.failures IS 'which of one''s own tables no proxy could bring up to date as '
+    'they are now, and why';

@@ -140,3 +140,34 @@ func TestATableOfFewerThanKIsRefusedAlike(t *testing.T) {
 		})
 	}
 }
+
+// TestARefreshSaysWhyNothingIsShown has a proxy find out what the owner waits for.
+func TestARefreshSaysWhyNothingIsShown(t *testing.T) {
+	p := shared.serve(t)
+	dsn := p.dsn("dba")
+	owner := connect(t, dsn)
+	mustExec(t, owner, `CREATE TABLE never_shown (id int, age int, illness text);
+		INSERT INTO never_shown SELECT n, n % 50, 'the same' FROM generate_series(1, 100) n;
+		CALL tailor.protect('never_shown', subject => 'id', k => 5);
+		CALL tailor.classify('never_shown', 'illness', 'sensitive');
+		CALL tailor.require('never_shown', 'l_diversity', 'illness', 2);
+		CALL tailor.activate('never_shown')`)
+	const why = "risk cannot be brought below the threshold"
+	code, _, stderr := tool(t, "refresh", "--dsn", dsn, "--table", "never_shown", "--timeout", "20s")
+	if code == 0 || !strings.Contains(stderr, "not shown: "+why) ||
+		!strings.Contains(stderr, "The table as a whole does not meet") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	_, found, _ := tool(t, "doctor", "--dsn", shared.cluster.SuperuserDSN("hospital"))
+	if !strings.Contains(found, "never_shown: what is shown of it is not brought up to date: "+why) {
+		t.Errorf("the doctor says %s", found)
+	}
+	mustExec(t, owner, `UPDATE never_shown SET illness = 'another' WHERE id % 2 = 0`)
+	code, stdout, stderr := tool(t, "refresh", "--dsn", dsn, "--table", "never_shown")
+	if code != 0 || !strings.Contains(stdout, "100 subjects are shown") {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+	if n := one[int](t, owner, `SELECT count(*) FROM tailor.failures`); n > 0 {
+		t.Errorf("%d failures", n)
+	}
+}

@@ -90,10 +90,7 @@ func bringUpToDate(ctx context.Context, conn *pgx.Conn, dsn string, tables []str
 		}
 		var refused *sqlstate.Error
 		if err := c.BringUpToDate(ctx, number); errors.As(err, &refused) {
-			return &policyError{
-				table + " is copied, and not shown: " + refused.Message,
-				strings.TrimSuffix(refused.Hint, "."),
-			}
+			return notShown(table, refused.Message, refused.Hint)
 		} else if err != nil {
 			return databaseFault(ctx, "bring the release of "+table+" up to date", err)
 		}
@@ -101,8 +98,12 @@ func bringUpToDate(ctx context.Context, conn *pgx.Conn, dsn string, tables []str
 	return nil
 }
 
+func notShown(table, reason, hint string) error {
+	return &policyError{table + " is copied, and not shown: " + reason, strings.TrimSuffix(hint, ".")}
+}
+
 // awaitUpToDate waits until all releases of a table are up to date, and says what is
-// shown.
+// shown, or until a proxy says why they cannot be.
 func awaitUpToDate(ctx context.Context, conn *pgx.Conn, table string, stdout io.Writer) error {
 	for {
 		var behind bool
@@ -120,8 +121,16 @@ func awaitUpToDate(ctx context.Context, conn *pgx.Conn, table string, stdout io.
 					"tailor_owner",
 			}
 		}
+		var reason, hint string
+		if err == nil && behind {
+			err = conn.QueryRow(ctx, `SELECT coalesce(max(reason), ''), coalesce(max(hint), '')
+				FROM tailor.failures WHERE relation = $1::text::regclass`, table).Scan(&reason, &hint)
+		}
 		if err != nil {
 			return databaseFault(ctx, "look at "+table, err)
+		}
+		if reason != "" {
+			return notShown(table, reason, hint)
 		}
 		if !behind {
 			_, err := fmt.Fprintf(stdout, "%s: %d subjects are shown; waiting: %d to be shown, %d to go, "+

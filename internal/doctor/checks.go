@@ -256,6 +256,10 @@ SELECT 'warning', p.relation::text, format('its stored copy is %s days old', ext
     FROM now() - e.created)::integer), format('CALL tailor.refresh(%L);', p.relation::text)
 FROM tailor.protection p JOIN tailor.epoch e ON e.epoch = p.epoch
 WHERE e.created < now() - interval '30 days'`},
+	{"releases", `
+SELECT 'serious', f.relation::text, format('what is shown of it is not brought up to date: %s',
+    f.reason), f.hint
+FROM tailor.failures f`},
 	{"schedules", `
 SELECT 'warning', s.relation::text,
     format('its scheduled refresh has failed %s times in a row: %s', s.failed, s.failure),
