@@ -101,6 +101,7 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 				return err
 			}
 			if !inParts {
+				t.next.Unmet = true
 				waiting = append(waiting, number)
 				t.waiting.arrivals += sizes[number]
 			}
@@ -108,6 +109,7 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 		}
 		p, err := t.place(ctx, arriving, number)
 		if isUnmet(err) {
+			t.next.Unmet = t.next.Unmet || number == newcomers
 			waiting = append(waiting, number)
 			t.waiting.arrivals += p.of.subjects
 			continue

@@ -448,7 +448,8 @@ func (t *takingIn) noteDataSet(ctx context.Context, d *derivation) error {
 	_, err = t.tx.Exec(ctx,
 		fmt.Sprintf(`UPDATE tailor.chain m SET epoch = $2, generation = m.generation + 1,
 			edition = $3, version = $4, layout = $5,
-			changed = now(), columns = $6, stored = n.stored, departures = n.departures, changes = n.changes,
+			changed = now(), columns = $6, stored = n.stored, next = '{"of": true}',
+			departures = n.departures, changes = n.changes,
 			arrivals = (SELECT count(*) FROM %[3]s WHERE %[2]s) - (SELECT count(*) FROM %[1]s),
 			rows = (SELECT count(*) FROM %[1]s), subjects = (SELECT count(*) FROM %[1]s),
 			(blocks, min_block) = (SELECT count(*), coalesce(min(people), 0) FROM (

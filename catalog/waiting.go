@@ -14,10 +14,11 @@ const (
 
 // nextRelease is what those who wait wait for, as tailor.epochs words it.
 type nextRelease struct {
-	Cohort   int `json:"cohort"`
-	Leaving  int `json:"leaving"`  // blocks of which some have left who are shown
-	Lacking  int `json:"lacking"`  // who have to leave in addition of that where fewest do
-	Changing int `json:"changing"` // blocks of which changes are not shown
+	Cohort   int  `json:"cohort"`
+	Unmet    bool `json:"unmet"`    // enough newcomers wait, and do not meet the policy by themselves
+	Leaving  int  `json:"leaving"`  // blocks of which some have left who are shown
+	Lacking  int  `json:"lacking"`  // who have to leave in addition of that where fewest do
+	Changing int  `json:"changing"` // blocks of which changes are not shown
 }
 
 // wait adds the people of a block to those who wait, after it was decided what happens.

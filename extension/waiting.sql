@@ -61,8 +61,12 @@ CREATE OR REPLACE VIEW tailor.all_epochs AS
            c.rows, c.subjects, c.blocks, c.min_block, c.arrivals, c.departures, c.changes,
            w.arrivals_since, w.departures_since, w.changes_since,
            c.departures::float8 / nullif(c.subjects, 0) AS stale,
-           concat_ws('; ',
-               CASE WHEN c.arrivals > 0
+           CASE WHEN c.arrivals + c.departures + c.changes > 0 AND c.next ? 'of' THEN
+               'who waits is shown, or goes, with the table whose data set it is'
+           ELSE concat_ws('; ',
+               CASE WHEN c.arrivals > 0 AND (c.next ->> 'unmet')::boolean
+                    THEN 'newcomers are shown when more have come with whom they meet the policy'
+                    WHEN c.arrivals > 0
                     THEN format('newcomers are shown with a cohort of %s', c.next ->> 'cohort') END,
                CASE WHEN c.departures > 0 AND c.next ? 'codes'
                     THEN format('who left goes when all of a cluster have: %s clusters, '
@@ -75,7 +79,7 @@ CREATE OR REPLACE VIEW tailor.all_epochs AS
                CASE WHEN c.changes > 0 AND c.next ? 'codes' THEN 'codes stay as they were published'
                     WHEN c.changes > 0
                     THEN format('changes are shown when enough of a block have changed: %s blocks',
-                                c.next ->> 'changing') END) AS next
+                                c.next ->> 'changing') END) END AS next
     FROM tailor.chain c JOIN tailor.protection p USING (relation)
     JOIN tailor.epoch e ON e.epoch = c.epoch
     LEFT JOIN LATERAL (
