@@ -5,8 +5,9 @@ package catalog
 //
 // Attacker: knows everybody's quasi-identifiers, and not who leaves, comes back or gets
 // another payload when. Precondition: nobody but the table's owner knows that. Property:
-// what appears, vanishes or changes is of somebody of a block that is enough subjects
-// and meets the models before and after. Test: TestAtOnce….
+// what vanishes is of somebody of a class, which earlier labels may tell, that is enough
+// subjects and meets the models before and after; what changes is of somebody of a block
+// that does, and of a class that meets the models. Test: TestAtOnce….
 //
 // A block that is not enough without those who leave goes as a whole. Rows that go where
 // the rules for everybody would have them wait go for good: of one that came back alone,
@@ -16,15 +17,25 @@ package catalog
 const forGood = 0
 
 // goAtOnce takes those out of a block who leave, unless that is allowed anyway, and the
-// others as well where they cannot be shown by themselves. next is a free number.
+// others as well where they cannot be shown by themselves, be it in the class that earlier
+// labels tell. next is a free number.
 func (b *block) goAtOnce(n needs, next int) ([]act, int) {
-	var leaving, staying []member
-	var rest class
+	leaves, rests := make(map[int]bool), make(map[int]*class)
 	columns := 0
 	for i := range b.members {
-		m := b.members[i]
+		m := &b.members[i]
 		columns = max(columns, len(m.changes))
-		if m.leaves {
+		if rests[m.class] == nil {
+			rests[m.class] = &class{}
+		}
+		if leaves[m.class] = leaves[m.class] || m.leaves; !m.leaves {
+			rests[m.class].add(m.person, m.shown)
+		}
+	}
+	var leaving, staying []member
+	var rest class
+	for _, m := range b.members {
+		if m.leaves || leaves[m.class] && !n.meets(rests[m.class]) {
 			leaving = append(leaving, m)
 			continue
 		}
@@ -50,10 +61,25 @@ func (b *block) goAtOnce(n needs, next int) ([]act, int) {
 func (b *block) changeAtOnce(h happening, n needs) happening {
 	shows := func(columns []bool) bool {
 		var after class
+		within, changing := make(map[int]*class), make(map[int]map[int]bool)
 		for i := range b.members {
 			m := &b.members[i]
-			if !m.leaves || !h.leaves {
-				after.add(m.person, m.then(columns, n))
+			if m.leaves && h.leaves {
+				continue
+			}
+			if within[m.class] == nil {
+				within[m.class], changing[m.class] = &class{}, make(map[int]bool)
+			}
+			for _, c := range []*class{&after, within[m.class]} {
+				c.add(m.person, m.then(columns, n))
+			}
+			for column, what := range m.changes {
+				changing[m.class][column] = changing[m.class][column] || what != unchanged && columns[column]
+			}
+		}
+		for number, c := range within {
+			if !n.meetsModels(c, func(column int) bool { return changing[number][column] }) {
+				return false
 			}
 		}
 		return n.meets(&after)

@@ -2,6 +2,9 @@ package catalog
 
 import (
 	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -13,7 +16,9 @@ import (
 // Property: what is shown of quasi-identifiers is a function of quasi-identifiers alone, and
 // exchanging the payloads of two people of a block changes no answer but for the order of
 // rows. A block whose values are withheld has values that do not meet the model: so much is
-// told. Tests: TestBlindCuts….
+// told. What was withheld stays so, under later policies as well, and who was shown without does
+// not come back: that a block meets its model after a single change would tell what everybody else
+// in it had. Tests: TestBlindCuts….
 
 // withheld says, for each column of which a model asks, of which blocks of a placing the
 // values are not shown; nil where no model asks.
@@ -61,6 +66,21 @@ func withheldShare(r *Relation, of *cohort, p *anonymize.Partition) map[string]f
 		}
 	}
 	return shares
+}
+
+// readWithholdable finds the columns whose values the release may withhold.
+func (t *takingIn) readWithholdable(ctx context.Context) error {
+	rows, err := t.tx.Query(ctx, "SELECT tailor.withholdable($1)", t.chain.number)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, name := range names {
+		if slices.Contains(t.followed(), ident(name)) {
+			t.withholdable = append(t.withholdable, ident(name))
+		}
+	}
+	return err
 }
 
 // nothing is the hash of NULL ([hashOf]), which a withheld value is shown as.

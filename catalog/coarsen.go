@@ -179,7 +179,7 @@ func (t *takingIn) parts(ctx context.Context) ([]*part, error) {
 		columns = append(columns, d.own("number"))
 	}
 	for _, q := range t.r.Requirements {
-		columns = append(columns, t.r.sensitiveHash("", q.Column))
+		columns = append(columns, t.r.hashOf("", ident(q.Column)))
 	}
 	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY 1", commas(columns),
 		t.chain.table("row")))

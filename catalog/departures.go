@@ -175,8 +175,8 @@ func (t *takingIn) happen(ctx context.Context, acts []act) error {
 	var before, beforeChange []string
 	for i, name := range followed {
 		number := t.r.stored(name).Number
-		before = append(before, fmt.Sprintf("(%d, %s, true)", number, hashOf("c."+name)))
-		beforeChange = append(beforeChange, fmt.Sprintf("(%d, %s, c.%s)", number, hashOf("c."+name),
+		before = append(before, fmt.Sprintf("(%d, %s, true)", number, t.r.hashOf("c.", name)))
+		beforeChange = append(beforeChange, fmt.Sprintf("(%d, %s, c.%s)", number, t.r.hashOf("c.", name),
 			changesColumn(i)))
 	}
 	remember := func(values []string, which string) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -159,9 +160,14 @@ func (n needs) meets(c *class) bool {
 			return false
 		}
 	}
+	return n.meetsModels(c, func(int) bool { return true })
+}
+
+// meetsModels says so of the models of some columns, by their places in the payload.
+func (n needs) meetsModels(c *class, asked func(column int) bool) bool {
 	withheld := func(value int64) bool { return n.blind && value == n.nothing }
 	for i, model := range n.models {
-		if !c.values[i].meets(model, n.codes[i], withheld) {
+		if asked(n.columns[i]) && !c.values[i].meets(model, n.codes[i], withheld) {
 			return false
 		}
 	}
@@ -172,9 +178,13 @@ func (n needs) meets(c *class) bool {
 // he came and went, and sees what of the payload changes when, can tell apart those to
 // whom another thing happens: each such class meets what a block meets, by the values
 // that were shown and by those that will be. The same holds within each class that
-// could be told apart before, but for one to all of which the same happens.
+// could be told apart before. One to all of which the same happens may be few, but what
+// becomes visible of it meets the models, too.
 func (b *block) allows(h happening, n needs) bool {
-	type told struct{ before, after class }
+	type told struct {
+		before, after class
+		like          *member // one of them
+	}
 	all, within := make(map[outcome]*told), make(map[int]map[outcome]*told)
 	for i := range b.members {
 		m := &b.members[i]
@@ -188,7 +198,7 @@ func (b *block) allows(h happening, n needs) bool {
 		}
 		for _, of := range []map[outcome]*told{all, within[m.class]} {
 			if of[o] == nil {
-				of[o] = &told{}
+				of[o] = &told{like: m}
 			}
 			of[o].before.add(m.person, m.shown)
 			of[o].after.add(m.person, then)
@@ -205,6 +215,14 @@ func (b *block) allows(h happening, n needs) bool {
 	for _, of := range within {
 		if len(of) > 1 && !safe(of) {
 			return false
+		}
+		for o, c := range of {
+			becomesVisible := func(column int) bool {
+				return column >= 0 && h.columns[column] && c.like.changes[column] != unchanged
+			}
+			if !o.gone && !n.meetsModels(&c.after, becomesVisible) {
+				return false
+			}
 		}
 	}
 	return safe(all)
@@ -250,9 +268,20 @@ func (b *block) decide(n needs) happening {
 	return h
 }
 
-// hashOf is an expression for a hash of a column's value.
-func hashOf(column string) string {
-	return fmt.Sprintf("hashtextextended(coalesce('=' || %s::text, ''), 0)", column)
+// hashOf is an expression for a hash of a value.
+func hashOf(value string) string {
+	return fmt.Sprintf("hashtextextended(coalesce('=' || %s::text, ''), 0)", value)
+}
+
+// hashOf is an expression for a hash of what a column of the payload, by its quoted name, says:
+// numbers that are equal are one value, however many zeros they end in.
+func (r *Relation) hashOf(of, name string) string {
+	value := of + name
+	c := r.stored(name)
+	if c != nil && strings.HasPrefix(c.Type, "numeric") && !strings.HasSuffix(c.Type, "[]") {
+		value = fmt.Sprintf("trim_scale(%s)", value)
+	}
+	return hashOf(value)
 }
 
 // affected reads the blocks of which some rows leave or change.
@@ -270,13 +299,18 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 		t.chain.table("row"), t.temporary("pending"), personColumn, keyColumn, nthColumn, t.r.Epoch,
 		t.same("e", "r"))
 	for _, q := range t.r.Requirements {
-		list = append(list, t.r.sensitiveHash("r.", q.Column),
-			fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", t.r.sensitiveHash("e.", q.Column)))
+		list = append(list, t.r.hashOf("r.", ident(q.Column)),
+			fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", t.r.hashOf("e.", ident(q.Column))))
 	}
 	followed := t.followed()
+	for _, column := range t.withholdable {
+		list = append(list, fmt.Sprintf("bool_and(r.%s IS NULL) OVER (PARTITION BY r.%s)::integer",
+			column, classColumn))
+	}
 	for _, column := range followed {
 		for _, of := range []string{"r.", "e."} {
-			list = append(list, fmt.Sprintf("CASE WHEN NOT w.leaves THEN %s ELSE 0 END", hashOf(of+column)))
+			list = append(list, fmt.Sprintf("CASE WHEN NOT w.leaves THEN %s ELSE 0 END",
+				t.r.hashOf(of, column)))
 		}
 	}
 	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE r.%[3]s IN (SELECT %[3]s FROM "+
@@ -307,9 +341,21 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 			}
 			rest = rest[2:]
 		}
-		for column := range followed {
+		var stay []string
+		for i, column := range t.withholdable {
+			if rest[i] == 1 {
+				stay = append(stay, column)
+			}
+		}
+		for i, q := range t.r.Requirements {
+			if slices.Contains(stay, ident(q.Column)) {
+				m.now[i] = m.shown[i]
+			}
+		}
+		rest = rest[len(t.withholdable):]
+		for column, name := range followed {
 			m.changes = append(m.changes, unchanged)
-			if values[5] == 2 && rest[0] != rest[1] {
+			if values[5] == 2 && rest[0] != rest[1] && !slices.Contains(stay, name) {
 				m.changes[column] = past.shownAs(rowKey{m.person, m.nth}, column, rest[1])
 			}
 			rest = rest[2:]
@@ -340,6 +386,14 @@ func (past history) shownAs(row rowKey, column int, value int64) int {
 		}
 	}
 	return unseen
+}
+
+// last is what was shown last before, 0 if nothing was.
+func (past history) last(row rowKey, column int) int64 {
+	if of := past[row]; of != nil && len(of[column]) > 0 {
+		return of[column][len(of[column])-1]
+	}
+	return 0
 }
 
 // followed are the columns of the payload that a row may show otherwise in another

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/hiatus-tailor/tailor/anonymize"
 )
@@ -78,16 +77,6 @@ func (r *Relation) likened() []string {
 			return q.Column == name && q.ofLikeness()
 		})
 	})
-}
-
-// sensitiveHash is an expression for a hash of a value that a requirement looks at: numbers
-// that are equal are one value, however many zeros they end in.
-func (r *Relation) sensitiveHash(of, name string) string {
-	column := of + ident(name)
-	if c := r.stored(ident(name)); c != nil && strings.HasPrefix(c.Type, "numeric") {
-		column = fmt.Sprintf("trim_scale(%s)", column)
-	}
-	return hashOf(column)
 }
 
 // counted are the subjects with each value, by subject: whoever has one in several rows

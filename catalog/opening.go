@@ -251,6 +251,9 @@ func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
 	if t.dictionaries, err = readDictionaries(ctx, t.tx, t.r, t.chain); err != nil {
 		return err
 	}
+	if err := t.readWithholdable(ctx); err != nil {
+		return err
+	}
 	if past != t.r {
 		if _, err := t.tx.Exec(ctx, "CALL tailor.assert_goes_on($1::oid::regclass, $2)", t.r.OID,
 			t.r.Version); err != nil {
@@ -435,7 +438,7 @@ func errEarlier(r *Relation) error {
 // another.
 func sameDimensions(now, past *Relation) bool {
 	return slices.EqualFunc(now.Dimensions(), past.Dimensions(), func(x, y *Column) bool {
-		return x.Name == y.Name && x.Type == y.Type
+		return x.Name == y.Name && x.Number == y.Number && x.Type == y.Type
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 // cuts missing values stand for nothing and are no part of it.
 type reference struct {
 	of *anonymize.Reference
-	// codes are of hashes of values ([Relation.sensitiveHash]): [missing] for NULL, the others
+	// codes are of hashes of values ([Relation.hashOf]): [missing] for NULL, the others
 	// from 1 in the order of the column's type.
 	codes map[int64]uint32
 	next  uint32 // above all codes
@@ -47,7 +47,7 @@ func (t *takingIn) refer(ctx context.Context, first bool) error {
 					ELSE row_number() OVER (PARTITION BY value IS NULL ORDER BY value, hash) END,
 				n / sum(n) OVER ()
 			FROM (SELECT %s AS value, %s AS hash, %s::float8 AS n FROM %s WHERE %s GROUP BY 1, 2) v`,
-			missing, ident(name), t.r.sensitiveHash("", name), count, from, which), t.chain.number, name)
+			missing, ident(name), t.r.hashOf("", ident(name)), count, from, which), t.chain.number, name)
 		if err != nil {
 			return fmt.Errorf("measure the reference of a column: %w", err)
 		}
@@ -94,7 +94,7 @@ func (t *takingIn) readReferences(ctx context.Context) error {
 // code: its hash, where there is a reference.
 func (r *Relation) sensitiveValue(of, name string) string {
 	if slices.Contains(r.likened(), name) {
-		return r.sensitiveHash(of, name)
+		return r.hashOf(of, ident(name))
 	}
 	return sensitiveCode(of + ident(name))
 }

@@ -25,8 +25,23 @@ func (t *takingIn) renew(ctx context.Context, was *Relation) error {
 	return execute(ctx, t.tx, t.renewal(was, from),
 		fmt.Sprintf("ALTER TABLE IF EXISTS %s_touched RENAME TO %s_row_touched", from, t.chain.name()),
 		fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", t.chain.table("gone"), gone),
-		fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", t.chain.table("past"), past),
+		t.remember(was, past),
 		"ANALYZE "+t.chain.table("row"))
+}
+
+// remember is the statement that copies what was shown before, of columns that are there
+// still: one that was dropped and added again has another number.
+func (t *takingIn) remember(was *Relation, from string) string {
+	numbers := []string{"(0, 0)"}
+	for _, name := range t.followed() {
+		if stays(was, name) {
+			numbers = append(numbers, fmt.Sprintf("(%d, %d)", was.stored(name).Number,
+				t.r.stored(name).Number))
+		}
+	}
+	return fmt.Sprintf("INSERT INTO %s SELECT p.%s, p.%s, n.present, p.hash, p.epoch FROM %s p "+
+		"JOIN (VALUES %s) n (earlier, present) ON p.number = n.earlier",
+		t.chain.table("past"), personColumn, nthColumn, from, commas(numbers))
 }
 
 // renewal is the statement that copies rows. Rows of the copy are found by what both
@@ -47,7 +62,7 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 		case !stays(was, name):
 			fresh = true
 		case name == t.pseudonym():
-		case t.keyed && t.withheldOf(name): // it is shown as NULL, whatever the copy has
+		case slices.Contains(t.withholdable, name): // it is shown as NULL, whatever the copy has
 			mine = append(mine, "r."+name)
 			theirs = append(theirs, fmt.Sprintf("CASE WHEN r.%[1]s IS NOT NULL THEN e.%[1]s END", name))
 		default:
@@ -105,13 +120,6 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 	}
 	return fmt.Sprintf("%s SELECT %s FROM %s LEFT JOIN %s ON %s ORDER BY gen_random_uuid()",
 		into, commas(list), r, e, match)
-}
-
-// withheldOf says whether values of a column of the payload, by its quoted name, may be withheld.
-func (t *takingIn) withheldOf(name string) bool {
-	return t.r.BlindCuts && slices.ContainsFunc(t.r.Requirements, func(q Requirement) bool {
-		return ident(q.Column) == name
-	})
 }
 
 // stays says whether a column of the payload, by its quoted name, was shown by an

@@ -13,7 +13,7 @@ import (
 // together are the cohorts of arriving rows of people who may be shown again: all rows
 // of those who had one trajectory when they left are back, or enough of them are and
 // enough are not; and the copy has the same of all of them, compared with what was
-// shown.
+// shown. Whose values were withheld stays away.
 func (t *takingIn) together(ctx context.Context, arriving string) (map[int]bool, error) {
 	out := make(map[int]bool)
 	rows, err := t.tx.Query(ctx, fmt.Sprintf(
@@ -45,7 +45,7 @@ func (t *takingIn) together(ctx context.Context, arriving string) (map[int]bool,
 	followed := t.followed()
 	list := []string{"a.\"tailor cohort\"", "a." + personColumn, "a." + nthColumn}
 	for _, column := range followed {
-		list = append(list, hashOf("e."+column))
+		list = append(list, t.r.hashOf("e.", column))
 	}
 	rows, err = t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s a JOIN tailor_store.epoch_%d e USING "+
 		"(%s) WHERE a.\"tailor cohort\" <> %d",
@@ -63,7 +63,11 @@ func (t *takingIn) together(ctx context.Context, arriving string) (map[int]bool,
 		cohort := int(values[0])
 		shown := make([]int, len(followed))
 		for i := range followed {
-			shown[i] = past.shownAs(rowKey{values[1], values[2]}, i, values[3+i])
+			row := rowKey{values[1], values[2]}
+			shown[i] = past.shownAs(row, i, values[3+i])
+			if slices.Contains(t.withholdable, followed[i]) && past.last(row, i) == t.hashOfNull {
+				out[cohort] = false
+			}
 		}
 		if same[cohort] == nil {
 			same[cohort] = shown

@@ -33,8 +33,9 @@ type takingIn struct {
 	waiting      waiting
 	next         nextRelease
 	sums         sums
-	hashOfNull   int64 // as payloads are hashed
-	slot         *int  // of tailor.progress; nil where all are taken
+	hashOfNull   int64    // as payloads are hashed
+	withholdable []string // columns of which values may be withheld, quoted
+	slot         *int     // of tailor.progress; nil where all are taken
 }
 
 // waiting counts the subjects of whom the copy says something else than is shown.

@@ -204,7 +204,7 @@ BEGIN
     -- Texts are told apart by their bytes: that is fastest.
     SELECT string_agg(concat(s.reading, CASE WHEN t.typcollation <> 0 THEN ' COLLATE "C"' END), ', '
                       ORDER BY a.attnum),
-           string_agg(format(', b.%I AS %I', a.attname, 'tailor qid ' || a.attnum), ''
+           string_agg(format(', b.%I AS %I', a.attname, 'tailor qid ' || (c ->> 'number')), ''
                       ORDER BY a.attnum),
            string_agg(format('b.%I', a.attname), ', ' ORDER BY a.attnum)
            INTO qids, originals, situated

@@ -33,6 +33,31 @@ $$;
 COMMENT ON FUNCTION tailor.widens
     IS 'whether a type has all values of another one, and writes them alike';
 
+-- The versions of a policy that a chain has been shown by, and those that have been stored since.
+CREATE OR REPLACE FUNCTION tailor.versions_since(chain integer)
+RETURNS SETOF tailor.policy_version
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT v FROM tailor.chain c JOIN tailor.policy_version v USING (relation)
+    WHERE c.chain = versions_since.chain AND v.version >= (
+        SELECT coalesce(max(f.version), 0) FROM tailor.policy_version f
+        WHERE f.relation = c.relation AND f.created <= c.created)
+$$;
+COMMENT ON FUNCTION tailor.versions_since IS 'by what versions of its policy a chain may be shown; '
+    'for Tailor''s own routines only';
+
+CREATE OR REPLACE FUNCTION tailor.withholdable(chain integer) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT DISTINCT q ->> 'column'
+    FROM tailor.versions_since(chain) v
+    CROSS JOIN LATERAL (SELECT jsonb_array_elements(v.policy -> 'require')
+                      UNION ALL
+                        SELECT jsonb_array_elements(s -> 'require')
+                        FROM jsonb_array_elements(v.policy -> 'data_sets') s) r (q)
+    WHERE v.policy ->> 'cuts' = 'blind'
+$$;
+COMMENT ON FUNCTION tailor.withholdable
+    IS 'columns whose values a chain may have withheld; for the proxy only';
+
 -- A change of one person waits by comparison with what is shown of him. Of a column that is
 -- shown no more nothing is left to compare: under its name or another one, whatever is shown
 -- as new may be what it was, and would tell whose value has changed.
@@ -42,15 +67,24 @@ DECLARE
     fresh text;
     gone  text;
 BEGIN
+    IF (SELECT v.policy ->> 'cuts' FROM tailor.policy_version v
+        WHERE v.relation = assert_goes_on.relation AND v.version = assert_goes_on.version)
+            IS DISTINCT FROM 'blind'
+        AND EXISTS (SELECT FROM tailor.chain c CROSS JOIN tailor.withholdable(c.chain)
+                    WHERE c.relation = assert_goes_on.relation)
+    THEN
+        RAISE EXCEPTION 'readers of table % have been shown it with values withheld, and its cuts '
+            'would not be blind', relation USING ERRCODE = 'KA004',
+            DETAIL = 'What was withheld stays so, and no model holds with it.',
+            HINT = format('CALL tailor.cuts(%1$L, ''blind''); or CALL tailor.forget_chains(%1$L), '
+                'which has the table shown anew, and gives up the guarantee over what was shown '
+                'before.', relation);
+    END IF;
     WITH chains AS (
-        SELECT c.chain, c.version AS last, (
-            SELECT coalesce(max(f.version), 0) FROM tailor.policy_version f
-            WHERE f.relation = c.relation AND f.created <= c.created) AS first
-        FROM tailor.chain c WHERE c.relation = assert_goes_on.relation),
+        SELECT c.chain, c.version FROM tailor.chain c WHERE c.relation = assert_goes_on.relation),
     shown AS (
-        SELECT c.chain, v.version = c.last AS still, s.*
-        FROM chains c JOIN tailor.policy_version v ON v.relation = assert_goes_on.relation
-            AND v.version BETWEEN c.first AND c.last
+        SELECT c.chain, v.version = c.version AS still, s.*
+        FROM chains c JOIN tailor.versions_since(c.chain) v ON v.version <= c.version
         CROSS JOIN tailor.shown_as_is(v.policy) s),
     present AS (
         SELECT s.* FROM tailor.policy_version v CROSS JOIN tailor.shown_as_is(v.policy) s

@@ -66,7 +66,7 @@ func TestActivationThroughTheProxyReturnsWhenReadersAreShownTheTable(t *testing.
 		mustExec(t, admin, "CALL tailor.activate('few')")
 		mustExec(t, admin, "CALL tailor.activate($1)", "few")
 	}
-	if len(warnings) != 4 || !strings.Contains(warnings[3], "few") {
+	if len(warnings) != 8 || !strings.Contains(warnings[7], "few") {
 		t.Errorf("of a table with three subjects: %q", warnings)
 	}
 	refusedAs(t, reader, "SELECT count(*) FROM few", "KA001")

@@ -67,9 +67,10 @@ func TestModelsHoldThroughChangesAtRandom(t *testing.T) {
 			follows("stricter",
 				`CALL tailor.require('cases', 'alpha', 'diagnosis', 0.4); `+
 					`CALL tailor.protect('cases', 'id', 8); CALL tailor.activate('cases')`, 0.4)
-			c.cuts = map[string]string{"blind": "by_models", "by_models": "blind"}[c.cuts]
-			follows("the other cuts", fmt.Sprintf(
-				`CALL tailor.cuts('cases', '%s'); CALL tailor.activate('cases')`, c.cuts), 0.4)
+			if c.cuts == "by_models" {
+				c.cuts = "blind"
+				follows("blind cuts", `CALL tailor.cuts('cases', 'blind'); CALL tailor.activate('cases')`, 0.4)
+			}
 		})
 	}
 }
