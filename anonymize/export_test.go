@@ -20,3 +20,8 @@ func (a Antichain) CoversDown(v []uint8) bool { return a.down.covers(v) }
 
 // Elements counts what is stored in either direction.
 func (a Antichain) Elements() (up, down int) { return a.up.elements, a.down.mirrored.elements }
+
+// Pairs counts the pairs of columns whose values are drawn together.
+func (s *Sketch) Pairs(columns []int, margins map[int]*Margin) int {
+	return len(s.pairs(columns, margins))
+}

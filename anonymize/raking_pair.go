@@ -141,6 +141,7 @@ func (c *companion) weigh(shares []share, n Node) {
 const (
 	mostCellPairs   = 1 << 20
 	mostGroups      = 32      // of a level by which columns are compared
+	leastKnown      = 0.1     // of all rows, by which columns are compared
 	determined      = 0.5     // of the entropy of a column, by the other one
 	expectations    = 30      // iterations of the expectation-maximization algorithm,
 	mostExpected    = 1 << 27 // pairs of cells that all of them look at, about
@@ -307,7 +308,12 @@ func (s *Sketch) likeness(first, second int) float64 {
 	}
 	n, groups := sumAndNonzero(ofFirst[:])
 	_, others := sumAndNonzero(ofSecond[:])
-	if groups < 2 || others < 2 {
+	all := 0
+	for _, own := range s.Rows {
+		all += own
+	}
+	// What a few rows are like says nothing of those whose labels are wide.
+	if groups < 2 || others < 2 || n < leastKnown*float64(all) {
 		return 0
 	}
 	x, y := entropyOf(ofFirst[:], n), entropyOf(ofSecond[:], n)

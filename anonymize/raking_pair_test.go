@@ -114,6 +114,40 @@ func TestPairsAgree(t *testing.T) {
 	}
 }
 
+// TestFewRowsMakeNoPair has two blocks of ten rows in which births and sites tell one another,
+// among many of which the births are not known.
+func TestFewRowsMakeNoPair(t *testing.T) {
+	table := births(t)
+	margins := map[int]*anonymize.Margin{0: table.Margin(0, 5, 0.5), 2: table.Margin(2, 5, 0.5)}
+	s := &anonymize.Sketch{}
+	for _, c := range table.Columns() {
+		s.Hierarchies = append(s.Hierarchies, c.Hierarchy)
+	}
+	born, site := s.Hierarchies[0], s.Hierarchies[2]
+	show := func(rows int, born anonymize.Node, of string) {
+		s.Rows = append(s.Rows, rows)
+		s.Labels = append(s.Labels, []anonymize.Node{
+			born, s.Hierarchies[1].Root(), {Group: leafOf(t, site, of)},
+		})
+	}
+	year := func(of string) anonymize.Node {
+		return anonymize.Node{Level: 2, Group: born.Generalize(leafOf(t, born, of), 2)}
+	}
+	show(5, year("1950"), "0")
+	show(5, year("1990"), "1")
+	for range 30 {
+		show(100, born.Root(), "0")
+		show(100, born.Root(), "1")
+	}
+	if n := s.Pairs([]int{0, 2}, margins); n > 0 {
+		t.Errorf("%d pairs", n)
+	}
+	s.Rows[0], s.Rows[1] = 500, 500
+	if n := s.Pairs([]int{0, 2}, margins); n != 1 {
+		t.Errorf("%d pairs where the two blocks have a seventh of the rows", n)
+	}
+}
+
 // TestPairsComeInRandomOrder draws ages and births of a block many times: no row has the
 // lesser ones more often than others.
 func TestPairsComeInRandomOrder(t *testing.T) {

@@ -123,6 +123,10 @@ BEGIN
     END IF;
     IF called IS NOT NULL THEN
         CALL tailor.assert_owner(relation);
+        IF EXISTS (SELECT FROM tailor.protection p
+                   WHERE p.relation = tailor.data_set_parent(remove_policy.relation)) THEN
+            CALL tailor.take_turn(tailor.data_set_parent(relation));
+        END IF;
         CALL tailor.take_turn(relation);
     ELSIF NOT (pg_has_role(session_user, 'tailor_owner', 'MEMBER') OR EXISTS (
         SELECT FROM tailor.protection p LEFT JOIN tailor.policy_version v ON v.relation = p.relation

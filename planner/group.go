@@ -17,6 +17,11 @@ func (b *binder) groupClause(s *pg.SelectStmt, sc *scope, bound *boundQuery) err
 		if err := b.expression(node, sc, ecg.Group); err != nil {
 			return err
 		}
+		for _, item := range setItems(node) {
+			if err := b.groupedBy(item, s, sc, bound); err != nil {
+				return err
+			}
+		}
 		for _, item := range unpacked(node) {
 			o, written, err := b.grouped(item, sc, bound)
 			if err != nil {
@@ -63,7 +68,9 @@ func (b *binder) groupedBy(item *pg.Node, s *pg.SelectStmt, sc *scope, bound *bo
 			return
 		}
 		r, err := b.resolve(sc, ref)
-		failed = err
+		if err != nil {
+			failed = err
+		}
 		for _, o := range r.all() {
 			if o.qid() != nil {
 				b.useExactly(o, ecg.Group)
@@ -71,6 +78,25 @@ func (b *binder) groupedBy(item *pg.Node, s *pg.SelectStmt, sc *scope, bound *bo
 		}
 	})
 	return failed
+}
+
+// setItems lists the expressions of GROUPING SETS, ROLLUP and CUBE.
+func setItems(node *pg.Node) []*pg.Node {
+	set := node.GetGroupingSet()
+	if set == nil {
+		return nil
+	}
+	var out []*pg.Node
+	for _, n := range set.Content {
+		for _, item := range unpacked(n) {
+			if item.GetGroupingSet() != nil {
+				out = append(out, setItems(item)...)
+			} else {
+				out = append(out, item)
+			}
+		}
+	}
+	return out
 }
 
 // unpacked lists the expressions of a grouping item: (a, b) groups by both.

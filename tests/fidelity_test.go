@@ -132,7 +132,7 @@ func TestFidelityComparesReleasesWithTables(t *testing.T) {
 	if people != patients {
 		t.Errorf("releases %+v", r.Releases)
 	}
-	if o := r.Summary.Outcomes; r.Summary.Queries != 12 || o["compared"] != 10 || o["refused"] != 2 ||
+	if o := r.Summary.Outcomes; r.Summary.Queries != 13 || o["compared"] != 10 || o["refused"] != 3 ||
 		o["failed"] != 0 {
 		t.Errorf("%d queries: %v", r.Summary.Queries, o)
 	}

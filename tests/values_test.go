@@ -406,6 +406,8 @@ func TestNoticesSayWhatIsEstimated(t *testing.T) {
 		{"SELECT age, count(*) FROM patients GROUP BY age", true},
 		{"SELECT age / 10, count(*) FROM patients GROUP BY 1", true},
 		{"SELECT age / 10 AS decade, count(*) FROM patients GROUP BY decade", true},
+		{"SELECT age / 10, sex, count(*) FROM patients GROUP BY CUBE (1, 2)", true},
+		{"SELECT age / 10 d, sex, count(*) FROM patients GROUP BY GROUPING SETS ((d), (sex))", true},
 		{"SELECT count(*) FROM patients JOIN zip_city USING (zip)", true},
 		{"SELECT avg(age), max(cost) FROM patients WHERE age BETWEEN 20 AND 39", false},
 	} {

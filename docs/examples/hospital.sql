@@ -36,6 +36,10 @@ SELECT age, sex, zip, count(*) AS people FROM patients GROUP BY age, sex, zip;
 SELECT p.sex, count(*) AS visits, avg(v.cost) AS cost
 FROM visits v JOIN patients p ON p.id = v.patient_id GROUP BY p.sex;
 
+-- Visits by ward and quarter
+SELECT ward, date_trunc('quarter', day)::date AS quarter, count(*) AS visits
+FROM visits GROUP BY ward, quarter;
+
 -- Refused: names are direct identifiers
 SELECT name, count(*) AS people FROM patients GROUP BY name;
 
