@@ -60,12 +60,14 @@ func (s *session) queryAhead(ctx context.Context, e *pendingReply, plan *planner
 	d, err := s.measuredDecision(ctx, plan, e.record, func(d *decision) {
 		asked = true
 		e.over(plan, d)
+		s.tickets = append(s.tickets, ticket{nil, e.statement, d})
 		sending = s.prepareAhead(e, d, shared)
 	})
 	if sending != nil {
 		return sending
 	}
 	if err == nil {
+		s.useTickets(nil)
 		s.settle(&statementInfo{text: e.statement}, true)
 		e.kind, e.ahead = 'E', shared
 		s.expect.add(&pendingReply{kind: 'D', prelude: d.notice})

@@ -144,11 +144,20 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	name = cutName(name)
 	most := binary.BigEndian.Uint32(rest)
 	p := s.names.portals[string(name)]
-	if s.loopSession != nil && p != nil && !s.principal.Reader && p.activates() {
+	var runs *prepared
+	if p != nil {
+		runs = p.prepared
+	}
+	if s.loopSession != nil && (p != nil && !s.principal.Reader && p.activates() ||
+		s.owesRecords(runs)) {
 		return errWaits
 	}
 	e := s.expect.blank()
 	e.kind, e.started, e.most = 'E', s.arrived(), most
+	if err := s.recordTickets(ctx, runs); err != nil {
+		e.record = s.record("")
+		return s.refuseStep(e, err)
+	}
 	if s.principal.Reader && (own(name) ||
 		p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {
 		// An unknown portal may be a cursor over releases that is no longer known.
@@ -177,6 +186,7 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 			if err := s.recordFetch(ctx, d, e.record); err != nil {
 				return s.refuseStep(e, err)
 			}
+			s.useTickets(runs)
 		}
 		e.lent = !e.released
 		s.expect.add(e)
@@ -196,6 +206,7 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 			return s.refuseStep(e, err)
 		}
 		p.decided, p.record = true, e.record
+		s.useTickets(runs)
 		s.settle(p.statementInfo, true)
 		e.prelude = p.bound.notice
 		s.declare(p.plan, p.bound)

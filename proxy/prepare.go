@@ -49,7 +49,7 @@ func (s *session) parse(ctx context.Context, frame []byte) error {
 		text, err = s.explained(ctx, plan, nil)
 	case plan.Passes():
 		made.plan = passing
-		text, err = s.preparePassing(made)
+		text, err = s.preparePassing(ctx, made)
 		e.lent = err == nil
 	case plan.Prepares != "":
 		parameters = nil
@@ -96,7 +96,7 @@ func (s *session) assertFree(name string) error {
 
 // preparePassing returns what the server gets for a text that names no protected
 // table.
-func (s *session) preparePassing(made *prepared) (string, error) {
+func (s *session) preparePassing(ctx context.Context, made *prepared) (string, error) {
 	call, err := s.assertPassing(made.statementInfo)
 	if err != nil {
 		return "", err
@@ -106,7 +106,7 @@ func (s *session) preparePassing(made *prepared) (string, error) {
 		if shows {
 			made.fetches = d
 		}
-		return s.admissionToken(made.text, d), nil
+		return s.admissionToken(made.text, d), s.giveTicket(ctx, ticket{made, made.text, d})
 	}
 	text := s.inPlace(made.text, call)
 	if text != made.text {
@@ -128,7 +128,7 @@ func (s *session) prepareReleases(
 	}
 	e.over(made.plan, d)
 	made.decision = d
-	return s.admissionToken(e.rewritten.SQL, d), nil
+	return s.admissionToken(e.rewritten.SQL, d), s.giveTicket(ctx, ticket{made, made.text, d})
 }
 
 // assertPassing refuses a text that names no protected table where it would do

@@ -65,8 +65,9 @@ type session struct {
 	questions, replies atomic.Int64
 
 	// The rest belongs to the goroutine that forwards statements.
-	names names
-	state protocol.State // behind the messages that have been handled
+	names   names
+	tickets []ticket
+	state   protocol.State // behind the messages that have been handled
 	// generation counts connections to the server, of which each has to be told
 	// the prepared statements.
 	generation int64

@@ -204,6 +204,9 @@ func (s *session) prepareAgain(ctx context.Context, p *prepared) error {
 		e.over(p.plan, d)
 		p.decision = d
 		text = s.admissionToken(e.rewritten.SQL, d)
+		if err := s.giveTicket(ctx, ticket{p, p.text, d}); err != nil {
+			return err
+		}
 	}
 	p.generation.Store(s.generation)
 	// A text that was to make the server forget it may have failed.
