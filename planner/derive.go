@@ -36,6 +36,7 @@ func (b *binder) derived(s *pg.SubLink, sc *scope) (bool, error) {
 	if form.unsure && form.outer.entry.nullable {
 		return false, nil
 	}
+	has := false
 	for _, set := range b.snapshot.DataSets(root) {
 		columns := b.derivedColumns(set, root)
 		text := columns[form.text]
@@ -45,12 +46,15 @@ func (b *binder) derived(s *pg.SubLink, sc *scope) (bool, error) {
 				text += " AND " + count + form.having
 			}
 		}
+		has = has || text != ""
 		if text == "" || form.outer.entry == nil || !b.family[form.outer.entry.relation] {
 			continue
 		}
 		return true, b.replaceSubLink(s, form, set, text)
 	}
-	b.wish = b.wished(root, form)
+	if !has {
+		b.wish = b.wished(root, form)
+	}
 	return false, nil
 }
 
@@ -264,12 +268,14 @@ func (b *binder) wished(root *catalog.Relation, form *canonical) string {
 		return "" // the condition is not the client's
 	}
 	child := form.children[0]
-	column := child.Name
+	column, then := child.Name, thenAnswered
 	switch {
 	case form.exists:
 		column = "any_" + child.Name
 	case !form.counts:
 		column = child.Name + "_value"
+		then += fmt.Sprintf(" If it is much the same as what %q shows, activation asks the owner for "+
+			"tailor.shared_fact.", child.Name)
 	}
 	return "It is read from a data set, which the owner of the tables declares: " +
 		b.declaration(
@@ -279,5 +285,5 @@ func (b *binder) wished(root *catalog.Relation, form *canonical) string {
 			child.Name,
 			column,
 			form.text,
-		) + thenAnswered
+		) + then
 }

@@ -61,20 +61,16 @@ func lends(child, parent *catalog.Relation) *sqlstate.Error {
 }
 
 // dataSet says what data set tells of each of a parent's subjects how many rows the child
-// has, as their owner would declare it.
+// has, as their owner would declare it, or that there is one, and that others take others.
 func (b *binder) dataSet(child, parent *catalog.Relation) string {
-	return b.counting(child, parent.Schema, parent.Name, parent.Subject)
-}
-
-// lentDataSet is the same of the parent that a child borrows from.
-func (b *binder) lentDataSet(child *catalog.Relation) string {
-	return b.counting(child, child.Parent.Schema, child.Parent.Name, child.Parent.Subject)
-}
-
-func (b *binder) counting(child *catalog.Relation, schema, name, subject string) string {
-	return "What is computed of each subject is read from a data set, which the owner of the tables " +
-		"declares: " +
-		b.declaration(schema, name, subject, child.Name, child.Name, countOf(child, subject))
+	const read = "What is computed of each subject is read from a data set"
+	if set, _ := b.countColumn(child, parent); set != nil {
+		return fmt.Sprintf("%s: %q has how many rows of %q each has, and answers subqueries that say no "+
+			"more; the owner of the tables declares another one for what else is asked of each.",
+			read, set.Name, child.Name)
+	}
+	return read + ", which the owner of the tables declares: " + b.declaration(parent.Schema,
+		parent.Name, parent.Subject, child.Name, child.Name, countOf(child, parent.Subject))
 }
 
 // declaration is what makes, protects and shows a data set of a relation's subjects with one

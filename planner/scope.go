@@ -159,7 +159,10 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 				"with its table's name."
 		}
 		if r.Parent != nil && !r.OneRow && r.SetValued == nil {
-			hint += " " + b.lentDataSet(r)
+			lender := b.snapshot.Protected(catalog.Name{Schema: r.Parent.Schema, Name: r.Parent.Name})
+			if lender != nil {
+				hint += " " + b.dataSet(r, lender)
+			}
 		}
 		return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q",
 			name, r.Name).
@@ -181,6 +184,11 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 func (b *binder) wholeRow(ref *pg.ColumnRef, e *entry) error {
 	out := sqlstate.New(sqlstate.FeatureNotSupported, "the whole row of %q cannot be used as a value",
 		e.alias).At(b.statement, int(ref.Location))
+	if e.query == nil && isStar(ref) {
+		return out.WithHint("Name the columns: count(*) counts rows, and count(%s.column) those that an "+
+			"outer join finds. The row of a subquery can be used: FROM (SELECT * FROM ...) AS %[1]s.",
+			e.alias)
+	}
 	if e.query == nil {
 		return out.WithHint("Name the columns, or use %s.*; the row of a subquery can be used: FROM "+
 			"(SELECT * FROM ...) AS %[1]s.", e.alias)

@@ -466,6 +466,10 @@ func TestARefusalsDataSetAnswers(t *testing.T) {
 		call, _, _ = strings.Cut(call, " Then ")
 		mustExec(t, direct, call) // it activates, too
 		answeredSoon(t, conn, "SELECT count(*) FROM people_stays")
+		if _, err := conn.Exec(t.Context(), sql); errors.As(err, &answer) && // no more to be had
+			strings.Contains(call, "count(*)") && strings.Contains(answer.Hint, "define_dataset") {
+			t.Errorf("%s: the hint leads to %s", sql, answer.Hint)
+		}
 		without := "SELECT count(*) FROM people_stays WHERE stays = 0"
 		if strings.Contains(call, "any_stays") {
 			without = "SELECT count(*) FROM people_stays WHERE NOT any_stays"
