@@ -57,12 +57,16 @@ func (s *session) queryAhead(ctx context.Context, e *pendingReply, plan *planner
 	shared := &pipelinedQuery{}
 	var sending error
 	asked := false
-	d, err := s.measuredDecision(ctx, plan, e.record, func(d *decision) {
-		asked = true
-		e.over(plan, d)
-		s.tickets = append(s.tickets, ticket{nil, e.statement, d})
-		sending = s.prepareAhead(e, d, shared)
-	})
+	var d *decision
+	err := s.limitTickets(ctx)
+	if err == nil {
+		d, err = s.measuredDecision(ctx, plan, e.record, func(d *decision) {
+			asked = true
+			e.over(plan, d)
+			s.tickets = append(s.tickets, ticket{nil, e.statement, d})
+			sending = s.prepareAhead(e, d, shared)
+		})
+	}
 	if sending != nil {
 		return sending
 	}

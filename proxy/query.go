@@ -19,11 +19,8 @@ func (s *session) query(ctx context.Context, frame []byte) error {
 	s.note(q.String)
 	started := s.arrived()
 	runs, resolved, plan, err := s.planned(ctx, &statementInfo{text: q.String})
-	if err == errWaits || s.loopSession != nil && s.owesRecords(nil) {
-		return errWaits
-	}
-	if err == nil {
-		err = s.recordTickets(ctx, nil)
+	if err == errWaits {
+		return err
 	}
 	e := s.expect.blank()
 	e.kind, e.statement, e.sent, e.resolved, e.started = 'Q', runs.text, q.String, resolved, started

@@ -9,8 +9,9 @@ import (
 
 // A text over releases gets its ticket when the server prepares it, and is recorded when it is
 // run. In between, SQL that the proxy does not see could run it: a DO block opens a cursor on what
-// pg_prepared_statements shows, and Execute names that. So nothing else is run before each text
-// that has a ticket is recorded. Test: TestWhateverHasATicketIsRecorded.
+// pg_prepared_statements shows, and Execute names that. So no other portal is run before each text
+// that has a ticket is recorded. (A simple query has its own text only, whatever runs inside.)
+// Test: TestWhateverHasATicketIsRecorded.
 
 // ticket is one that a text has got without a record.
 type ticket struct {
@@ -24,13 +25,18 @@ const mostTickets = 64
 
 // giveTicket notes that a text gets one.
 func (s *session) giveTicket(ctx context.Context, t ticket) error {
-	if len(s.tickets) >= mostTickets {
-		if err := s.recordTickets(ctx, nil); err != nil {
-			return err
-		}
+	if err := s.limitTickets(ctx); err != nil {
+		return err
 	}
 	s.tickets = append(s.tickets, t)
 	return nil
+}
+
+func (s *session) limitTickets(ctx context.Context) error {
+	if len(s.tickets) < mostTickets {
+		return nil
+	}
+	return s.recordTickets(ctx, nil)
 }
 
 // owesRecords says whether texts have tickets and no record, but for one that is about to be
