@@ -54,7 +54,7 @@ func (a *pipelinedQuery) code() string {
 // client's own Parse and Bind have as much done before there is a record. What the
 // server has planned already is sent at once, when it is recorded.
 func (s *session) queryAhead(ctx context.Context, e *pendingReply, plan *planner.Plan) error {
-	shared := &pipelinedQuery{}
+	shared, of := &pipelinedQuery{}, &prepared{}
 	var sending error
 	asked := false
 	var d *decision
@@ -63,7 +63,7 @@ func (s *session) queryAhead(ctx context.Context, e *pendingReply, plan *planner
 		d, err = s.measuredDecision(ctx, plan, e.record, func(d *decision) {
 			asked = true
 			e.over(plan, d)
-			s.tickets = append(s.tickets, ticket{nil, e.statement, d})
+			s.tickets = append(s.tickets, ticket{of, e.statement, d})
 			sending = s.prepareAhead(e, d, shared)
 		})
 	}
@@ -71,7 +71,7 @@ func (s *session) queryAhead(ctx context.Context, e *pendingReply, plan *planner
 		return sending
 	}
 	if err == nil {
-		s.useTickets(nil)
+		s.useTickets(of)
 		s.settle(&statementInfo{text: e.statement}, true)
 		e.kind, e.ahead = 'E', shared
 		s.expect.add(&pendingReply{kind: 'D', prelude: d.notice})

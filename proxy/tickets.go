@@ -15,7 +15,7 @@ import (
 
 // ticket is one that a text has got without a record.
 type ticket struct {
-	of       *prepared // nil for a simple query
+	of       *prepared // of a simple query one of its own
 	text     string    // the client's own
 	decision *decision
 }
@@ -42,13 +42,13 @@ func (s *session) limitTickets(ctx context.Context) error {
 // owesRecords says whether texts have tickets and no record, but for one that is about to be
 // recorded itself; nil for none.
 func (s *session) owesRecords(but *prepared) bool {
-	return slices.ContainsFunc(s.tickets, func(t ticket) bool { return but == nil || t.of != but })
+	return slices.ContainsFunc(s.tickets, func(t ticket) bool { return t.of != but })
 }
 
 // recordTickets makes such records durable.
 func (s *session) recordTickets(ctx context.Context, but *prepared) error {
 	for s.owesRecords(but) {
-		i := slices.IndexFunc(s.tickets, func(t ticket) bool { return but == nil || t.of != but })
+		i := slices.IndexFunc(s.tickets, func(t ticket) bool { return t.of != but })
 		record := s.record(s.tickets[i].text)
 		record.Verdict = audit.Released
 		s.tickets[i].decision.describe(record)
@@ -60,7 +60,7 @@ func (s *session) recordTickets(ctx context.Context, but *prepared) error {
 	return nil
 }
 
-// useTickets forgets those of a statement that has been recorded, nil for a simple query.
+// useTickets forgets those of a statement that has been recorded.
 func (s *session) useTickets(of *prepared) {
 	s.tickets = slices.DeleteFunc(s.tickets, func(t ticket) bool { return t.of == of })
 }
