@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
@@ -198,11 +199,17 @@ func (c *Catalog) Watch(ctx context.Context) {
 	}
 }
 
-// listen holds one connection, reloads on each notification, and returns when
-// the connection fails.
+// reloadEvery is how often the snapshot is read at most: whoever may log in may notify.
+const reloadEvery = 20 * time.Millisecond
+
+// listen holds one connection, reloads after notifications, however many there are, and
+// returns when the connection fails.
 func (c *Catalog) listen(ctx context.Context) error {
+	told := false
+	config := c.listener.Copy()
+	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { told = true }
 	// A connection of its own: the pool may be busy with what the news are about.
-	conn, err := pgx.ConnectConfig(ctx, c.listener)
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -211,23 +218,31 @@ func (c *Catalog) listen(ctx context.Context) error {
 		return err
 	}
 	for {
+		told = false
+		next := time.After(reloadEvery)
 		if err := c.reload(ctx, conn); err != nil {
 			return err
 		}
 		c.warmUp(ctx)
-		if err := c.await(ctx, conn); err != nil {
-			return err
+		if !told {
+			if err := await(ctx, conn); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
 		}
 	}
 }
 
 // await returns when the snapshot is to be read again.
-func (c *Catalog) await(ctx context.Context, conn *pgx.Conn) error {
+func await(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, snapshotAge)
 	defer cancel()
-	if _, err := conn.WaitForNotification(ctx); err != nil &&
-		!errors.Is(err, context.DeadlineExceeded) {
-		return err
+	err := conn.PgConn().WaitForNotification(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
 	}
-	return nil
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Each of these is an attack that has succeeded once.
@@ -330,5 +331,24 @@ func TestWhatIsNewIsShownWhenEverybodyIsBack(t *testing.T) {
 	if rows, extra, set, waiting = shown(); rows != 600 || extra != 600 || set != 600 || waiting != 0 {
 		t.Errorf("all are back: %d people, %d with what is new, %d in the data set, %d wait", rows, extra,
 			set, waiting)
+	}
+}
+
+// TestAFloodOfNotificationsIsReadTogether has a reader send very many: the proxy has the policies
+// read by then, and not once for each of them.
+func TestAFloodOfNotificationsIsReadTogether(t *testing.T) {
+	r := openOffice(t, "flood").register(t, 200)
+	for range 200 {
+		mustExec(t, r.reader,
+			"SELECT count(pg_notify('tailor', 'x' || g)) FROM generate_series(1, 500) g")
+	}
+	committed := func() int {
+		time.Sleep(2 * time.Second) // the server's counters come late
+		return one[int](t, shared.superuser(t),
+			"SELECT xact_commit FROM pg_stat_database WHERE datname = 'flood'")
+	}
+	before := committed()
+	if n := committed() - before; n > 40 {
+		t.Errorf("%d transactions while nobody asks for anything", n)
 	}
 }
