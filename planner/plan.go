@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 	"github.com/pganalyze/pg_query_go/v5/parser"
@@ -68,6 +69,11 @@ func (p *Plan) Passes() bool { return len(p.Relations) == 0 && p.Explain == "" }
 func Make(statement string, session Session, snapshot *catalog.Snapshot) (*Plan, error) {
 	if !snapshot.MayConcern(statement) {
 		return &Plan{text: &source{statement: statement}}, nil
+	}
+	if !utf8.ValidString(statement) {
+		return nil, sqlstate.New(sqlstate.FeatureNotSupported,
+			"a text about a protected table is not in UTF-8").
+			WithHint("SET client_encoding = 'UTF8', or leave characters beyond ASCII out of it.")
 	}
 	text, tokens, err := scanBounded(statement)
 	if err != nil {

@@ -25,14 +25,14 @@ type prepared struct {
 	fetches *decision
 	// decision is what the text reads that the server has; nil where it passes.
 	decision *decision
-	// failed says that the server has refused to do this, or has passed over it, done
-	// that it has done it; before is what the name stood for until then.
-	failed, done atomic.Bool
-	closed       bool // it is no statement, but the closing of one
-	cut          bool // the text is only the beginning of what the server got
-	before       *prepared
-	types        []uint32 // of parameters, as the client gave them
-	sent         string   // what the server got in place of a text that passes; empty for the text
+	// failed says that the server has refused to do this, or has passed over it, which
+	// passedOver says, and done that it has done it; before is what the name stood for until then.
+	failed, passedOver, done atomic.Bool
+	closed                   bool // it is no statement, but the closing of one
+	cut                      bool // the text is only the beginning of what the server got
+	before                   *prepared
+	types                    []uint32 // of parameters, as the client gave them
+	sent                     string   // what the server got for a text that passes; empty for the text
 	// generation is the session's connection that knows it, -1 where it is to be
 	// prepared again.
 	generation atomic.Int64
@@ -166,6 +166,10 @@ func (n *names) latest(client string) *prepared {
 	last := n.statements[client]
 	p := last
 	for p != nil && p.failed.Load() {
+		if client == "" && !p.passedOver.Load() { // the server has forgotten what there was
+			p = nil
+			break
+		}
 		p = p.before
 	}
 	if p != nil && p.done.Load() {
@@ -186,9 +190,7 @@ func (n *names) latest(client string) *prepared {
 // prepare notes what a name stands for once the server has answered. Both it and close
 // return what the expectation of that answer decides about.
 func (n *names) prepare(client string, p *prepared) *prepared {
-	if client != "" { // the server forgets an unnamed one before it looks at another
-		p.before = n.latest(client)
-	}
+	p.before = n.latest(client)
 	n.statements[client] = p
 	return p
 }

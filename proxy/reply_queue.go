@@ -241,6 +241,9 @@ func (q *replyQueue) shift() *pendingReply {
 }
 
 func (q *replyQueue) drop(e *pendingReply) {
+	if e.prepares != nil {
+		e.prepares.passedOver.Store(true)
+	}
 	e.undo()
 	if e.internal != nil {
 		e.internal.done <- errNotAnswered

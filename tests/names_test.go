@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,8 +150,32 @@ func TestAnUnnamedStatementReplacedByAnotherIsGone(t *testing.T) {
 	ask(1, run...)
 	ask(patients, append(
 		[]pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SELECT sex FROM patients"}}, run...)...)
+	// The server passes over another one, and refuses one, by which it forgets what there was.
+	if rows, codes := talk(t, f, &pgproto3.Execute{Portal: "none"}, &pgproto3.Parse{Query: "SELECT 3"},
+		sync); rows > 0 || len(codes) != 1 {
+		t.Errorf("%d rows, %v", rows, codes)
+	}
+	ask(patients, run...)
+	if rows, codes := talk(t, f, append([]pgproto3.FrontendMessage{
+		&pgproto3.Parse{Query: "SELECT none"}, sync,
+	}, run[:2]...)...); rows > 0 || len(codes) != 1 {
+		t.Errorf("%d rows, %v", rows, codes)
+	}
+	if rows, codes := talk(t, f, sync); rows > 0 || !slices.Equal(codes, []string{"26000"}) {
+		t.Errorf("%d rows, %v", rows, codes)
+	}
 	exists, codes := talk(t, f, &pgproto3.Query{String: "SELECT name FROM pg_prepared_statements"})
 	if exists > 1 || codes != nil {
 		t.Errorf("%d statements are left at the server, %v", exists, codes)
+	}
+}
+
+// TestOtherEncodingsAreToldApart has a Latin-1 letter beside a protected table, and beside none.
+func TestOtherEncodingsAreToldApart(t *testing.T) {
+	conn := connect(t, shared.serve(t).dsn(shared.reader(t)))
+	mustExec(t, conn, "SET client_encoding = 'LATIN1'")
+	refusedAs(t, conn, "SELECT count(*), '\xe9' FROM patients", "0A000")
+	if got := rowsOf(t, conn, "SELECT '\xe9' AS letter"); len(got) != 1 {
+		t.Errorf("%q", got)
 	}
 }
