@@ -31,6 +31,7 @@ type prepared struct {
 	closed                   bool // it is no statement, but the closing of one
 	cut                      bool // the text is only the beginning of what the server got
 	before                   *prepared
+	nth                      int // of unnamed ones, one before the other
 	types                    []uint32 // of parameters, as the client gave them
 	sent                     string   // what the server got for a text that passes; empty for the text
 	// generation is the session's connection that knows it, -1 where it is to be
@@ -191,9 +192,18 @@ func (n *names) latest(client string) *prepared {
 // return what the expectation of that answer decides about.
 func (n *names) prepare(client string, p *prepared) *prepared {
 	p.before = n.latest(client)
+	if client == "" && p.before != nil {
+		if p.nth = p.before.nth + 1; p.nth > maxUnnamed {
+			p.before, p.nth = nil, 0
+		}
+	}
 	n.statements[client] = p
 	return p
 }
+
+// maxUnnamed bounds how many unnamed statements are kept in a pipeline, one behind the other: the
+// last that a failure leaves may be any of them.
+const maxUnnamed = 16
 
 // close notes that a statement is to be closed; nil for one that is not known.
 func (n *names) close(client string) *prepared {

@@ -145,18 +145,21 @@ func (s *session) execute(ctx context.Context, frame []byte) error {
 	most := binary.BigEndian.Uint32(rest)
 	p := s.names.portals[string(name)]
 	var runs *prepared
+	known := string(name)
 	if p != nil {
-		runs = p.prepared
+		runs, known = p.prepared, p.name
 	}
 	if s.loopSession != nil && (p != nil && !s.principal.Reader && p.activates() ||
-		s.owesRecords(runs)) {
+		known != "" && s.owesRecords(runs)) {
 		return errWaits
 	}
 	e := s.expect.blank()
 	e.kind, e.started, e.most = 'E', s.arrived(), most
-	if err := s.recordTickets(ctx, runs); err != nil {
-		e.record = s.record("")
-		return s.refuseStep(e, err)
+	if known != "" { // SQL can put another portal in its place
+		if err := s.recordTickets(ctx, runs); err != nil {
+			e.record = s.record("")
+			return s.refuseStep(e, err)
+		}
 	}
 	if s.principal.Reader && (own(name) ||
 		p == nil && s.names.declared && s.names.cursors[string(name)] == nil) {

@@ -9,8 +9,10 @@ import (
 
 // A text over releases gets its ticket when the server prepares it, and is recorded when it is
 // run. In between, SQL that the proxy does not see could run it: a DO block opens a cursor on what
-// pg_prepared_statements shows, and Execute names that. So no other portal is run before each text
-// that has a ticket is recorded. (A simple query has its own text only, whatever runs inside.)
+// pg_prepared_statements shows, and Execute names that. So no other portal that has a name is run
+// before each text that has a ticket is recorded. (SQL can make no portal without a name, and a
+// simple query has its own text only, whatever runs inside.)
+//
 // Test: TestWhateverHasATicketIsRecorded.
 
 // ticket is one that a text has got without a record.

@@ -3,6 +3,7 @@ package tests
 import (
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -453,6 +454,19 @@ func TestFortyLinkedQuestions(t *testing.T) {
 		)
 	} else {
 		t.Log(m[0])
+	}
+	text, err := os.ReadFile(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := strings.Replace(string(text), "[sex, age, zip]", "[sex, diagnosis]", 1)
+	if err := os.WriteFile(plan, []byte(none), 0o600); err != nil || none == string(text) {
+		t.Fatal(err, string(text))
+	}
+	said, stderr, code := tailor(t, "policy", "plan", "--dsn", dsn, plan)
+	if want := "diagnosis is no quasi-identifier of public.patients"; code == 0 ||
+		!strings.Contains(said, want) {
+		t.Errorf("exit %d, and the plan does not say %q:\n%s%s", code, want, said, stderr)
 	}
 	// How many have all of some codes comes with bounds that hold for certain.
 	for _, codes := range []string{"'250.00'", "'250.00', '401.9'"} {

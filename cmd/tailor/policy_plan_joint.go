@@ -57,7 +57,12 @@ func (p *comparison) jointly(ctx context.Context, t *policyfile.Table, r *catalo
 			}
 		}
 		if len(lent.Columns) < len(t.SetValued.Joint.Columns) {
-			continue
+			lacks := slices.DeleteFunc(slices.Clone(t.SetValued.Joint.Columns), func(name string) bool {
+				return slices.ContainsFunc(lent.Columns, func(c catalog.Column) bool { return c.Name == name })
+			})
+			p.obstacle("set_valued.joint: %s is no quasi-identifier of %s", strings.Join(lacks, ", "),
+				of.Name)
+			return nil
 		}
 		codes.Borrow(lent, of.K)
 		f, err := catalog.NewJointForecast(ctx, p.tx, codes)
