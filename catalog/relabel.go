@@ -2,9 +2,11 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -35,13 +37,18 @@ func (t *takingIn) label(
 	if err != nil {
 		return nil, err
 	}
+	then, now := make(map[int]codeList), make(map[int]codeList)
+	for _, i := range changed {
+		then[i] = codesOf(was.Dimensions()[i].Hierarchy)
+		now[i] = codesOf(t.r.Dimensions()[i].Hierarchy)
+	}
 	for _, p := range parts {
 		for _, i := range changed {
 			h := t.copied.columns[i].Hierarchy
 			if values := covered[p.number]; values != nil {
 				node := h.Cover(values[i].lo, values[i].hi)
 				if differs[p.number] {
-					node = t.over(i, node, p.shown[i].label)
+					node = t.over(i, node, p.shown[i].label, then[i], now[i])
 				}
 				p.shown[i].becomes(node)
 			} else { // nobody of the block is left to tell
@@ -103,16 +110,35 @@ func (t *takingIn) differing(ctx context.Context) (map[int]bool, error) {
 	return out, err
 }
 
+// codeList says which values each label of a hierarchy of the kind table stands for.
+type codeList map[string][]string
+
+func codesOf(spec *HierarchySpec) codeList {
+	out := make(codeList)
+	var list tableDefinition
+	if spec.Kind != "table" || json.Unmarshal(spec.Definition, &list) != nil {
+		return out
+	}
+	for _, path := range list.Paths {
+		for _, label := range slices.Compact(slices.Sorted(slices.Values(path))) {
+			out[label] = append(out[label], path[0])
+		}
+	}
+	return out
+}
+
 // over is the lowest node over another one that has all that an earlier label had, by its
 // number; the root where that cannot be told.
-func (t *takingIn) over(dimension int, node anonymize.Node, label int) anonymize.Node {
+func (t *takingIn) over(
+	dimension int, node anonymize.Node, label int, then, now codeList,
+) anonymize.Node {
 	h := t.copied.columns[dimension].Hierarchy
 	for ; node.Level < h.Height()-1; node = above(h, node) {
 		if label == 0 {
 			if null, there := h.NullCode(); there && within(h, node, null) {
 				break
 			}
-		} else if hasAll(h, node, t.dictionaries[dimension].entries[label-1]) {
+		} else if hasAll(h, node, t.dictionaries[dimension].entries[label-1], then, now) {
 			break
 		}
 	}
@@ -130,11 +156,19 @@ func within(h *anonymize.Hierarchy, n anonymize.Node, leaf uint32) bool {
 }
 
 // hasAll says whether a node has all values of an entry of another hierarchy: by the ends of
-// both, or by the characters that both keep of a code; false where that does not tell. What covers
-// everything may be NULL, which no node below the root has beside values.
-func hasAll(h *anonymize.Hierarchy, n anonymize.Node, of entry) bool {
+// both, by the characters that both keep of a code, or by the list of them; false where that does
+// not tell. What covers everything may be NULL, which no node below the root has beside values.
+func hasAll(h *anonymize.Hierarchy, n anonymize.Node, of entry, then, now codeList) bool {
 	if of.label == h.Label(h.Root()) {
 		return false
+	}
+	if values := then[of.label]; len(values) > 0 {
+		return !slices.ContainsFunc(values, func(value string) bool {
+			if leaf, known := h.Code(value); known {
+				return !within(h, n, leaf)
+			}
+			return !slices.Contains(now[h.Label(n)], value) // nobody has it now
+		})
 	}
 	if leaf, known := h.Code(of.label); known && of.lost.Exact {
 		return within(h, n, leaf)

@@ -293,6 +293,73 @@ func TestLabelsCoverWhoeverWaitsToLeave(t *testing.T) {
 	}
 }
 
+// TestLabelsOfCodesCoverWhoeverWaitsToLeave has a list of wards by floors become one by houses.
+func TestLabelsOfCodesCoverWhoeverWaitsToLeave(t *testing.T) {
+	list := func(name string, groups ...int) string {
+		var paths []string
+		for ward := range 24 {
+			path := []string{fmt.Sprintf("w%02d", ward)}
+			for _, n := range groups {
+				path = append(path, fmt.Sprintf("%s %d of %d", name, ward/n, n))
+			}
+			paths = append(paths, fmt.Sprintf(`["%s"]`, strings.Join(path, `", "`)))
+		}
+		return fmt.Sprintf(`CALL tailor.define_hierarchy('%s', 'table', '{"paths": [%s]}')`, name,
+			strings.Join(paths, ", "))
+	}
+	r := openOffice(t, "codes_of_absent").register(t, 600,
+		`ALTER TABLE $ ADD ward text; UPDATE $ SET ward = 'w' || lpad((id % 24)::text, 2, '0')`,
+		list("floor", 4, 12), `UPDATE $ SET zip = '10000'`,
+		`CALL tailor.classify('$', 'ward', 'quasi_identifier', hierarchy => 'floor')`)
+	asked := "SELECT token, ward FROM " + r.table
+	answeredSoon(t, r.reader, asked)
+	wards, cells := make(map[string]int), make(map[string][]string)
+	for _, row := range rowsOf(t, r.direct, "SELECT token, substr(ward, 2) FROM "+r.table) {
+		token, ward, _ := strings.Cut(row, "|")
+		wards[token] = int(figure(ward))
+	}
+	known := 0
+	for _, row := range rowsOf(t, r.reader, "SET tailor.representation = 'label'",
+		"SELECT token, age, sex, ward FROM "+r.table) {
+		token, cell, _ := strings.Cut(row, "|")
+		cells[cell] = append(cells[cell], token)
+		if !strings.HasSuffix(cell, "*") {
+			known++
+		}
+	}
+	var out []string
+	for _, cell := range cells {
+		out = append(out, cell[0])
+	}
+	r.leave(out)
+	r.exec("CALL tailor.refresh('$')")
+	awaitTakenIn(t, r.direct, r.table, r.reader)
+	r.exec(list("house", 6, 12) + `;
+		CALL tailor.classify('$', 'ward', 'quasi_identifier', hierarchy => 'house');
+		CALL tailor.activate('$')`)
+	r.settled()
+	answeredSoon(t, r.reader, asked)
+	still := 0
+	for _, row := range rowsOf(t, r.reader, asked) {
+		token, label, _ := strings.Cut(row, "|")
+		var house, of int
+		switch {
+		case label == "*":
+			continue
+		case label == fmt.Sprintf("w%02d", wards[token]):
+		default:
+			if _, err := fmt.Sscanf(label, "house %d of %d", &house, &of); err != nil ||
+				wards[token]/of != house {
+				t.Errorf("ward %d is shown as %s", wards[token], label)
+			}
+		}
+		still++
+	}
+	if t.Logf("%d, then %d", known, still); still < known*9/10 {
+		t.Errorf("the ward of %d people was told, and is of %d", known, still)
+	}
+}
+
 // TestWhatIsNewIsShownWhenEverybodyIsBack has one of each small block wait to leave when a column
 // and a data set are declared: they show nothing of the block, which is counted, until he is back.
 func TestWhatIsNewIsShownWhenEverybodyIsBack(t *testing.T) {
