@@ -31,7 +31,7 @@ type prepared struct {
 	closed                   bool // it is no statement, but the closing of one
 	cut                      bool // the text is only the beginning of what the server got
 	before                   *prepared
-	nth                      int // of unnamed ones, one before the other
+	nth                      int      // of unnamed ones, one before the other
 	types                    []uint32 // of parameters, as the client gave them
 	sent                     string   // what the server got for a text that passes; empty for the text
 	// generation is the session's connection that knows it, -1 where it is to be

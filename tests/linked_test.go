@@ -447,11 +447,7 @@ func TestFortyLinkedQuestions(t *testing.T) {
 	}
 	said, stderr, _ := tailor(t, "policy", "plan", "--dsn", dsn, plan)
 	if m := jointCost.FindStringSubmatch(said); m == nil || figure(m[1]) < figure(m[2]) {
-		t.Errorf(
-			"the plan does not say what the joint publication costs the codes:\n%s%s",
-			said,
-			stderr,
-		)
+		t.Errorf("the plan does not say what the joint publication costs the codes:\n%s%s", said, stderr)
 	} else {
 		t.Log(m[0])
 	}
