@@ -193,7 +193,16 @@ BEGIN
                 ELSE sizes.larger / 2.0 END
                        OR tailor.unlike(own.identity, other.protection);
         END IF;
-        IF NOT own.starts_anew AND other.named THEN
+        IF NOT own.starts_anew AND other.named
+            AND EXISTS (SELECT FROM tailor.unprotected u
+                        WHERE u.relation = follow_subjects.relation)
+        THEN
+            RAISE EXCEPTION 'readers have been shown table % under the policy that was taken away',
+                relation USING ERRCODE = '55000',
+                DETAIL = 'What they were shown of it may be combined with what they will be shown.',
+                HINT = format('CALL tailor.forget_chains(%L) gives up the guarantee over that, and '
+                    'starts anew.', relation);
+        ELSIF NOT own.starts_anew AND other.named THEN
             RAISE EXCEPTION 'readers have been shown another table by the name of %', relation
                 USING ERRCODE = '55000',
                 DETAIL = 'What they were shown of it may be combined with what they will be shown.',

@@ -451,9 +451,11 @@ BEGIN
         RAISE EXCEPTION 'role "%" bypasses privileges and cannot be a reader', found.reader
             USING ERRCODE = '42501',
             DETAIL = format('It is or can become %I.', found.role),
-            HINT = CASE found.role WHEN found.reader
-            THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;',
-                        found.reader)
+            HINT = CASE
+            WHEN (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = found.reader)
+            THEN 'A superuser reads everything: make a role of its own for reading.'
+            WHEN found.role = found.reader
+            THEN format('ALTER ROLE %I NOBYPASSRLS NOREPLICATION NOCREATEROLE;', found.reader)
                         ELSE format('REVOKE %I FROM %I; or from the role between them.', found.role,
                                     found.reader) END;
     END LOOP;

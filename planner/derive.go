@@ -268,8 +268,10 @@ func (b *binder) wished(root *catalog.Relation, form *canonical) string {
 		return "" // the condition is not the client's
 	}
 	child := form.children[0]
-	column, then := child.Name, thenAnswered
+	column, text, then := child.Name, form.text, thenAnswered
 	switch {
+	case form.exists && form.having != "" && form.counting != "":
+		text = form.counting
 	case form.exists:
 		column = "any_" + child.Name
 	case !form.counts:
@@ -284,6 +286,6 @@ func (b *binder) wished(root *catalog.Relation, form *canonical) string {
 			root.Subject,
 			child.Name,
 			column,
-			form.text,
+			text,
 		) + then
 }

@@ -154,6 +154,11 @@ SELECT relation, 'table', epoch, 1, 50, 7 FROM tailor.protection
 			"DELETE FROM tailor.chain WHERE relation = 'wards'::regclass",
 		},
 		{
+			"a table of the same people",
+			`CREATE TABLE letters (patient int REFERENCES patients); GRANT SELECT ON letters TO clerk`,
+			"tables beside", "warning", "public.letters", "",
+		},
+		{
 			"a draft that protects nothing",
 			`CREATE TABLE draft (id integer); CALL tailor.protect('draft', 'id', 5)`, "drafts", "warning",
 			"public.draft", "",

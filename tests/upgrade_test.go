@@ -178,6 +178,16 @@ func TestAnOlderDumpIsServedOnlyOnceItIsAccepted(t *testing.T) {
 	name := s.reader(t)
 	p := s.serve(t)
 	answer := one[int](t, connect(t, p.dsn(name)), `SELECT count(*) FROM patients WHERE age >= 30`)
+	// A dump has types by other numbers, and no column that was dropped.
+	mustExec(t, s.superuser(t), `CREATE TYPE blood AS ENUM ('a', 'b');
+		CREATE TABLE donors (gone int, id int PRIMARY KEY, kind blood);
+		ALTER TABLE donors DROP COLUMN gone;
+		INSERT INTO donors SELECT n, CASE n % 2 WHEN 0 THEN 'a' ELSE 'b' END::blood
+			FROM generate_series(1, 100) n;
+		CALL tailor.protect('donors', subject => 'id', k => 5);
+		CALL tailor.classify('donors', 'id', 'direct_identifier');
+		CALL tailor.classify('donors', 'kind', 'sensitive'); CALL tailor.activate('donors')`)
+	answeredSoon(t, connect(t, p.dsn(name)), "SELECT count(*) FROM donors")
 	p.stop(t)
 	before := one[string](t, s.superuser(t), releasesAndChains)
 	dump := client(t, nil, "pg_dump", "-h", s.dir, "-p", fmt.Sprint(s.cluster.Port), "-U", "postgres",
@@ -219,6 +229,10 @@ func TestAnOlderDumpIsServedOnlyOnceItIsAccepted(t *testing.T) {
 	if again := one[int](t, connect(t, p.dsn(name)),
 		`SELECT count(*) FROM patients WHERE age >= 30`); again != answer {
 		t.Errorf("the chain that was restored answers %d, before %d", again, answer)
+	}
+	if n := one[int](t, connect(t, p.dsn(name)),
+		`SELECT count(*) FROM donors WHERE kind = 'a'`); n != 50 {
+		t.Errorf("%d donors of 50", n)
 	}
 }
 

@@ -62,7 +62,7 @@ func runAudit(ctx context.Context, args []string, _ io.Reader, stdout, stderr io
 	if fault := o.fault(); fault != "" {
 		return complainUsage(flags, stderr, fault)
 	}
-	if err := auditing(ctx, o, stdout); err != nil {
+	if err := auditing(ctx, o, stdout, stderr); err != nil {
 		return complain("audit", stderr, err)
 	}
 	return exitSuccess
@@ -143,7 +143,7 @@ func (o auditOptions) fault() string {
 }
 
 // auditing does what the flags say.
-func auditing(ctx context.Context, o auditOptions, stdout io.Writer) error {
+func auditing(ctx context.Context, o auditOptions, stdout, notices io.Writer) error {
 	var conn *pgx.Conn
 	if o.dsn != "" {
 		var err error
@@ -175,7 +175,11 @@ func auditing(ctx context.Context, o auditOptions, stdout io.Writer) error {
 		return show(stdout, e)
 	}
 	if !o.follow {
-		return lastEntries(ctx, o, conn, do)
+		err := lastEntries(ctx, o, conn, do)
+		if err == nil && last == nil {
+			_, err = fmt.Fprintln(notices, "no statement is on record that the flags ask for")
+		}
+		return err
 	}
 	// The end is looked for first, so that nothing comes in between.
 	if conn == nil {

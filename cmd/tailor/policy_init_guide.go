@@ -198,6 +198,11 @@ func (t *surveyedTable) whyLeft() string {
 	case t.open:
 		return "everybody may read it"
 	case t.subject == "":
+		for _, k := range t.keys {
+			if c := t.column(k.column); c.Missing > 0 {
+				return fmt.Sprintf("%s, which would tell whom a row is about, is missing in some rows", c.Name)
+			}
+		}
 		return "nothing tells whom a row is about"
 	}
 	return "as answered"

@@ -125,7 +125,7 @@ SELECT c.oid::oid, c.relname::text,
             WHEN c.relkind = 'f' THEN 'a foreign table; protect it where it is stored'
             WHEN c.relispartition OR EXISTS (
                 SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid)
-                THEN 'a part of another table, with which it is protected'
+                THEN 'a part of another table, and protected where that is'
             WHEN EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = c.oid
                 AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype = 'e')
                 THEN 'it belongs to an extension'

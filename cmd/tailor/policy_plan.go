@@ -438,8 +438,20 @@ func (p *comparison) readers(ctx context.Context) error {
 				continue
 			}
 			named = append(named, name)
-			if !slices.Contains(present, name) {
-				p.line("readers: + %s", name)
+			if slices.Contains(present, name) {
+				continue
+			}
+			p.line("readers: + %s", name)
+			var there, super bool
+			err := p.tx.QueryRow(ctx, `SELECT count(*) > 0, coalesce(bool_or(rolsuper), false)
+				FROM pg_catalog.pg_roles WHERE rolname = $1`, name).Scan(&there, &super)
+			if err != nil {
+				return err
+			}
+			if !there {
+				p.obstacle("readers: role %s does not exist", name)
+			} else if super {
+				p.obstacle("readers: %s is a superuser, who reads everything", name)
 			}
 		}
 	}

@@ -103,9 +103,10 @@ SELECT 'serious', p.rolname::text,
        WHERE d.datname = current_database())
             THEN format('ALTER DATABASE %I OWNER TO %I;', current_database(), (SELECT o.rolname
             FROM pg_roles o WHERE o.oid = 10))
+            WHEN p.rolsuper THEN format('REVOKE tailor_reader FROM %I; and make a role of its own '
+            'for reading', p.rolname)
             WHEN r.oid = p.oid
-            THEN format('ALTER ROLE %I NOSUPERUSER NOBYPASSRLS NOREPLICATION NOCREATEROLE;',
-            r.rolname)
+            THEN format('ALTER ROLE %I NOBYPASSRLS NOREPLICATION NOCREATEROLE;', r.rolname)
             ELSE format('REVOKE %I FROM %s;', r.rolname,
             (SELECT string_agg(DISTINCT m.member::regrole::text, ', ') FROM pg_auth_members m
                                                           WHERE m.roleid = r.oid
@@ -176,6 +177,16 @@ WHERE v.relnamespace NOT IN ('tailor'::regnamespace, 'tailor_release'::regnamesp
   AND has_any_column_privilege(r.oid, v.oid, 'SELECT')
   AND NOT coalesce('security_invoker=true' = ANY (v.reloptions)
   OR 'security_invoker=on' = ANY (v.reloptions), false)`},
+	{"tables beside", protectedParts + `
+SELECT DISTINCT ON (k.conrelid) 'warning', k.conrelid::regclass::text,
+       format('reader %I can read it as it is, and it is of the subjects of %s: it should have a '
+       'policy, too, or no reader', r.rolname, t.relation),
+       format('REVOKE SELECT ON %s FROM PUBLIC, %I;', k.conrelid::regclass, r.rolname)
+FROM pg_constraint k JOIN protected t ON t.part = k.confrelid CROSS JOIN readers r
+WHERE k.contype = 'f' AND k.conparentid = 0
+  AND NOT EXISTS (SELECT FROM protected p WHERE p.part = k.conrelid)
+  AND has_any_column_privilege(r.oid, k.conrelid, 'SELECT')
+ORDER BY k.conrelid, r.rolname`},
 	{"connections", protectedParts + `
 SELECT CASE WHEN h.auth_method = 'trust' THEN 'serious'
     ELSE 'warning' END, format('pg_hba.conf line %s', h.line_number),
