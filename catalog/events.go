@@ -22,6 +22,7 @@ type member struct {
 	// changes says, for each column of the payload, what the copy has in place of what is
 	// shown: unchanged, unseen, or which of the values that were shown before.
 	changes []int
+	blank   []bool // of all of its class NULL is shown in the column
 	// The sensitive values that models look at, as hashes: as they are shown, and as
 	// the copy has them.
 	shown, now []int64
@@ -257,15 +258,45 @@ func (b *block) decide(n needs) happening {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(changed[y], changed[x]) })
-	leave()
-	for _, column := range order {
-		if changed[column] > 0 {
-			h.columns[column] = true
-			h.columns[column] = b.allows(h, n)
+	show := func(blank bool) {
+		for _, column := range order {
+			if changed[column] > 0 && b.isBlank(column) == blank {
+				h.columns[column] = true
+				h.columns[column] = b.allows(h, n)
+			}
 		}
 	}
 	leave()
+	show(false)
+	leave()
+	if !b.waits(h) { // what is new may say the same as a column of which a change waits
+		show(true)
+	}
 	return h
+}
+
+// isBlank says whether nothing is shown of a column.
+func (b *block) isBlank(column int) bool {
+	return !slices.ContainsFunc(b.members, func(m member) bool {
+		return len(m.blank) == 0 || !m.blank[column]
+	})
+}
+
+// waits says whether somebody's departure, or change of a column of which something is shown,
+// does not happen.
+func (b *block) waits(h happening) bool {
+	for i := range b.members {
+		m := &b.members[i]
+		if m.leaves && !h.leaves {
+			return true
+		}
+		for column, what := range m.changes {
+			if what != unchanged && !h.columns[column] && !b.isBlank(column) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hashOf is an expression for a hash of a value.
@@ -303,7 +334,7 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 			fmt.Sprintf("CASE WHEN w.leaves THEN 0 ELSE %s END", t.r.hashOf("e.", ident(q.Column))))
 	}
 	followed := t.followed()
-	for _, column := range t.withholdable {
+	for _, column := range followed {
 		list = append(list, fmt.Sprintf("bool_and(r.%s IS NULL) OVER (PARTITION BY r.%s)::integer",
 			column, classColumn))
 	}
@@ -342,8 +373,9 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 			rest = rest[2:]
 		}
 		var stay []string
-		for i, column := range t.withholdable {
-			if rest[i] == 1 {
+		for i, column := range followed {
+			m.blank = append(m.blank, rest[i] == 1)
+			if rest[i] == 1 && slices.Contains(t.withholdable, column) {
 				stay = append(stay, column)
 			}
 		}
@@ -352,7 +384,7 @@ func (t *takingIn) affected(ctx context.Context) ([]*block, error) {
 				m.now[i] = m.shown[i]
 			}
 		}
-		rest = rest[len(t.withholdable):]
+		rest = rest[len(followed):]
 		for column, name := range followed {
 			m.changes = append(m.changes, unchanged)
 			if values[5] == 2 && rest[0] != rest[1] && !slices.Contains(stay, name) {

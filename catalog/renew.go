@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // renew stores the release in tables of their own, with the rows of those that there
@@ -55,7 +56,7 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 		return fmt.Sprintf("%s SELECT %s FROM %s ORDER BY gen_random_uuid()",
 			into, commas(append(stored, then...)), from)
 	}
-	var mine, theirs []string
+	var mine, theirs, blank []string
 	fresh := false
 	for _, name := range t.r.payload() {
 		switch {
@@ -64,7 +65,9 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 		case name == t.pseudonym():
 		case slices.Contains(t.withholdable, name): // it is shown as NULL, whatever the copy has
 			mine = append(mine, "r."+name)
-			theirs = append(theirs, fmt.Sprintf("CASE WHEN r.%[1]s IS NOT NULL THEN e.%[1]s END", name))
+			theirs = append(theirs, fmt.Sprintf("CASE WHEN NOT r.%s THEN e.%s END", blankColumn(name), name))
+			blank = append(blank, fmt.Sprintf("bool_and(%s IS NULL) OVER (PARTITION BY %s) AS %s", name,
+				classColumn, blankColumn(name)))
 		default:
 			mine, theirs = append(mine, "r."+name), append(theirs, "e."+name)
 		}
@@ -73,6 +76,9 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 		return fmt.Sprintf(`ROW(%s)::text COLLATE "C"`, commas(list))
 	}
 	r, e := from+" r", fmt.Sprintf("tailor_store.epoch_%d e", t.r.Epoch)
+	if len(blank) > 0 {
+		r = fmt.Sprintf("(SELECT *, %s FROM %s) r", commas(blank), r)
+	}
 	changed := fmt.Sprintf("%s IS DISTINCT FROM %s", alike(mine), alike(theirs))
 	whole := fmt.Sprintf("bool_and(e.%s IS NOT NULL AND NOT (%s)) OVER (PARTITION BY r.%s)",
 		personColumn, changed, blockColumn)
@@ -120,6 +126,11 @@ func (t *takingIn) renewal(was *Relation, from string) string {
 	}
 	return fmt.Sprintf("%s SELECT %s FROM %s LEFT JOIN %s ON %s ORDER BY gen_random_uuid()",
 		into, commas(list), r, e, match)
+}
+
+// blankColumn says of a row whether all of its class show nothing in a column of the payload.
+func blankColumn(name string) string {
+	return ident("tailor blank " + strings.Trim(name, `"`))
 }
 
 // stays says whether a column of the payload, by its quoted name, was shown by an

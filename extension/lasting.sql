@@ -28,6 +28,9 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
         OR earlier ~ '^character varying(\(\d+\))?$' AND (present IN ('text', 'character varying')
             OR present ~ '^character varying\(\d+\)$' AND substring(earlier FROM '\d+')::integer
                                                        < substring(present FROM '\d+')::integer)
+        OR earlier ~ '^numeric\(' AND (present = 'numeric' OR present ~ '^numeric\('
+            AND substring(earlier FROM ',\d+') = substring(present FROM ',\d+')
+            AND substring(earlier FROM '\d+')::integer < substring(present FROM '\d+')::integer)
     FROM (VALUES (ARRAY['smallint', 'integer', 'bigint'])) widths (w)
 $$;
 COMMENT ON FUNCTION tailor.widens
@@ -80,6 +83,26 @@ BEGIN
                 'which has the table shown anew, and gives up the guarantee over what was shown '
                 'before.', relation);
     END IF;
+    -- Rows without a key are found by what they say, and those whose values are withheld by the
+    -- hash of what they said.
+    IF EXISTS (
+        SELECT FROM tailor.chain c JOIN tailor.policy_version v USING (relation, version)
+        JOIN tailor.policy_version n ON n.relation = c.relation
+            AND n.version = assert_goes_on.version
+        WHERE c.relation = assert_goes_on.relation AND NOT c.keyed
+          AND EXISTS (SELECT FROM tailor.withholdable(c.chain))
+          AND (SELECT array_agg((s.name, s.type) ORDER BY s.name)
+               FROM tailor.shown_as_is(v.policy) s)
+            IS DISTINCT FROM (SELECT array_agg((s.name, s.type) ORDER BY s.name)
+                              FROM tailor.shown_as_is(n.policy) s))
+    THEN
+        RAISE EXCEPTION 'table % has rows without a key, of which values are withheld, and would '
+            'have other columns', relation USING ERRCODE = 'KA004',
+            DETAIL = 'Which row is which could not be told.',
+            HINT = format('Give it a primary key, and CALL tailor.forget_chains(%L), which has the '
+                'table shown anew, and gives up the guarantee over what was shown before.',
+                relation);
+    END IF;
     WITH chains AS (
         SELECT c.chain, c.version FROM tailor.chain c WHERE c.relation = assert_goes_on.relation),
     shown AS (
@@ -99,8 +122,8 @@ BEGIN
                        AND tailor.widens(e.type, s.type)))
     ORDER BY n.name = e.name DESC, 1, 2 LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'readers of table % have been shown %, which is not shown now as it was, '
-            'and % would be new', relation, gone, fresh USING ERRCODE = 'KA004',
+        RAISE EXCEPTION 'readers of table % may have been shown %, which is not shown now as it '
+            'was, and % would be new', relation, gone, fresh USING ERRCODE = 'KA004',
             DETAIL = 'Compared with what they know, what is new may tell whose value has changed.',
             HINT = format('Show the one, or hide the other. CALL tailor.forget_chains(%L) has the '
                 'table shown anew, and gives up the guarantee over what was shown before.',

@@ -30,6 +30,8 @@ COMMENT ON PROCEDURE tailor.write_protection IS 'the part of tailor.protect that
 
 CREATE OR REPLACE PROCEDURE tailor.protect(relation regclass, subject name, k integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    lacking name;
 BEGIN
     IF (SELECT c.relkind FROM pg_class c WHERE c.oid = relation) = 'm'
        AND tailor.data_set_parent(relation) IS NULL THEN
@@ -47,9 +49,16 @@ BEGIN
         EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
         EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);
     END IF;
-    EXECUTE format('GRANT USAGE ON SCHEMA %I TO tailor_owner',
-                   (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                    WHERE c.oid = relation));
+    FOR lacking IN
+        SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = relation AND NOT EXISTS (
+            SELECT FROM aclexplode(n.nspacl) a
+            WHERE a.grantee = 'tailor_owner'::regrole AND a.privilege_type = 'USAGE')
+          AND (pg_has_role(n.nspowner, 'USAGE')
+               OR NOT has_schema_privilege('tailor_owner', n.oid, 'USAGE'))
+    LOOP
+        EXECUTE format('GRANT USAGE ON SCHEMA %I TO tailor_owner', lacking);
+    END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.protect
     IS 'starts a policy: the column that identifies the subject, and k';

@@ -93,6 +93,7 @@ BEGIN
     CALL tailor.close_views(closed);
     FOR orphan IN SELECT o AS name, c.relkind FROM tailor.orphans() o JOIN pg_class c ON c.oid = o
         ORDER BY c.relkind DESC, c.oid LOOP
+        CONTINUE WHEN orphan.name::text ~ '^[0-9]+$'; -- somebody else has just dropped it
         -- Views first: they are over the tables.
         stay := stay + (NOT tailor.drop_unless_used(
             CASE orphan.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END,

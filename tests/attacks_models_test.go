@@ -147,3 +147,50 @@ func TestANumberWithMoreZerosIsTheSame(t *testing.T) {
 		t.Error("the change of one person is shown")
 	}
 }
+
+// TestWhatIsNewTellsNoChangeThatWaits has a column declared that says the same as another one, of
+// which a single change waits.
+func TestWhatIsNewTellsNoChangeThatWaits(t *testing.T) {
+	r := openOffice(t, "new_tells").register(t, 600)
+	who := r.strangers(1)[0]
+	r.set(who, "gangrene", r.people[who].cost)
+	r.refresh()
+	r.exec(`ALTER TABLE $ ADD code text; UPDATE $ SET code = 'code of ' || diagnosis;
+		CALL tailor.classify('$', 'code', 'sensitive'); CALL tailor.activate('$')`)
+	r.settled()
+	asked := "SELECT count(*) FROM " + r.table + " WHERE code "
+	answeredSoon(t, r.reader, asked+"IS NULL")
+	if n := one[int](t, r.reader, asked+"= 'code of gangrene'"); n > 0 {
+		t.Error("the change of one person is told by another column")
+	}
+	if n := one[int](t, r.reader, asked+"IS NOT NULL"); n < 500 {
+		t.Errorf("%d codes of 600 are shown", n)
+	}
+	r.set(who, "", r.people[who].cost)
+	r.exec("UPDATE $ SET diagnosis = 'as before', code = 'none'")
+	r.refresh() // and of all of the block
+	if n := one[int](t, r.reader, asked+"= 'none'"); n != 600 {
+		t.Errorf("%d codes of 600 are shown when nothing waits", n)
+	}
+}
+
+// TestRowsWithoutAKeyKeepTheirColumnsWhereValuesAreWithheld: nothing else tells which is which.
+func TestRowsWithoutAKeyKeepTheirColumnsWhereValuesAreWithheld(t *testing.T) {
+	direct := openOffice(t, "no_key_blind").direct
+	mustExec(t, direct, `CREATE TABLE rows AS SELECT g AS id, 1 + (g - 1) / 5 AS age, g % 7 AS cost, n,
+			CASE WHEN g <= 50 THEN 'hiv' ELSE (ARRAY['flu', 'gout', 'ms'])[1 + g % 3] END AS diagnosis
+			FROM generate_series(1, 200) g, generate_series(1, 2) n;
+		CALL tailor.protect('rows', subject => 'id', k => 5);
+		CALL tailor.classify('rows', 'id', 'direct_identifier');
+		CALL tailor.classify('rows', 'age', 'quasi_identifier', hierarchy => 'age');
+		CALL tailor.classify('rows', 'diagnosis', 'sensitive');
+		CALL tailor.classify('rows', 'cost', 'non_sensitive');
+		CALL tailor.require('rows', 'l_diversity', 'diagnosis', 2); CALL tailor.cuts('rows', 'blind');
+		CALL tailor.activate('rows')`)
+	reader := connect(t, serveDatabase(t, "no_key_blind").dsn("researcher"))
+	answeredSoon(t, reader, "SELECT cost FROM rows")
+	mustExec(t, direct, "CALL tailor.classify('rows', 'n', 'non_sensitive')")
+	refusedAs(t, direct, "CALL tailor.activate('rows')", "KA004")
+	mustExec(t, direct, "CALL tailor.forget_chains('rows'); CALL tailor.activate('rows')")
+	answeredSoon(t, reader, "SELECT n FROM rows")
+}
