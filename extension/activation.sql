@@ -931,6 +931,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     number integer;
     built  integer;
+    policy jsonb;
+    gone   text;
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -939,6 +941,22 @@ BEGIN
     IF number IS NULL THEN
         RAISE EXCEPTION 'the policy of table % is not active', relation
             USING ERRCODE = '55000', HINT = format('CALL tailor.activate(%L);', relation);
+    END IF;
+    SELECT v.policy INTO policy FROM tailor.policy_version v
+        WHERE (v.relation, v.version) = (renew_copy.relation, number);
+    IF policy ->> 'fingerprint' IS DISTINCT FROM tailor.fingerprint(relation) THEN
+        SELECT c ->> 'name' INTO gone FROM jsonb_array_elements(policy -> 'columns') c
+            WHERE c ->> 'class' IS NOT NULL AND NOT EXISTS (
+                SELECT FROM pg_attribute a WHERE a.attrelid = relation
+                    AND a.attname = c ->> 'name' AND NOT a.attisdropped);
+        IF FOUND THEN
+            RAISE EXCEPTION 'table % has no column "%" any more', relation, gone
+                USING ERRCODE = 'KA004',
+                HINT = format('Classify what is in its place, and CALL tailor.activate(%L).',
+                              relation);
+        END IF;
+        RAISE WARNING 'table % has changed shape: readers are refused until tailor.activate',
+            relation;
     END IF;
     built := tailor.build_epoch(relation, number);
     UPDATE tailor.protection p SET epoch = built

@@ -170,4 +170,9 @@ func TestARefreshSaysWhyNothingIsShown(t *testing.T) {
 	if n := one[int](t, owner, `SELECT count(*) FROM tailor.failures`); n > 0 {
 		t.Errorf("%d failures", n)
 	}
+	mustExec(t, owner, `ALTER TABLE never_shown RENAME illness TO ailment`)
+	code, _, stderr = tool(t, "refresh", "--dsn", dsn, "--table", "never_shown")
+	if code == 0 || !strings.Contains(stderr, `has no column "illness" any more`) {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
 }
