@@ -199,8 +199,12 @@ func (c *Catalog) Watch(ctx context.Context) {
 	}
 }
 
-// reloadEvery is how often the snapshot is read at most: whoever may log in may notify.
-const reloadEvery = 20 * time.Millisecond
+// Whoever may log in may notify: the snapshot is read reloadBurst times at once at most, and then
+// every reloadEvery.
+const (
+	reloadEvery = 20 * time.Millisecond
+	reloadBurst = 20
+)
 
 // listen holds one connection, reloads after notifications, however many there are, and
 // returns when the connection fails.
@@ -217,9 +221,10 @@ func (c *Catalog) listen(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN tailor"); err != nil {
 		return err
 	}
+	may := reloadBurst
 	for {
 		told = false
-		next := time.After(reloadEvery)
+		started := time.Now()
 		if err := c.reload(ctx, conn); err != nil {
 			return err
 		}
@@ -229,9 +234,12 @@ func (c *Catalog) listen(ctx context.Context) error {
 				return err
 			}
 		}
-		select {
-		case <-next:
-		case <-ctx.Done():
+		may = min(reloadBurst, may-1+int(time.Since(started)/reloadEvery))
+		if may <= 0 {
+			select {
+			case <-time.After(reloadEvery):
+			case <-ctx.Done():
+			}
 		}
 	}
 }

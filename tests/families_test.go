@@ -258,6 +258,7 @@ func TestSubqueriesAreAnsweredByDataSetsThatSayTheSame(t *testing.T) {
 	)
 	conn := connect(t, p.program("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
+	answeredSoon(t, conn, "SELECT count(*) FROM stays")
 	declared := 0
 	for _, sql := range derivedQuestions {
 		for before := declared; ; {
