@@ -90,3 +90,33 @@ func (p *comparison) forecast(
 	}
 	return catalog.NewForecast(ctx, p.tx, relation)
 }
+
+// borrowing says that figures are without the quasi-identifiers that a table borrows from a parent
+// in the file: its subject refers to that one's.
+func (p *comparison) borrowing(
+	ctx context.Context, t *policyfile.Table, r *catalog.Relation,
+) error {
+	for i := range p.file.Tables {
+		of := &p.file.Tables[i]
+		if of.DataSet != nil || of == t {
+			continue
+		}
+		parent, err := findTable(ctx, p.tx, of)
+		if err != nil {
+			return err
+		}
+		var refers bool
+		err = p.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+				JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND k.conkey = ARRAY[a.attnum]
+				WHERE k.contype = 'f' AND k.conrelid = $1 AND k.confrelid = $2 AND a.attname = $3)`,
+			r.OID, parent.OID, t.Subject).Scan(&refers)
+		if err != nil {
+			return err
+		}
+		if refers {
+			p.line("  without the quasi-identifiers that it borrows from %s: with these it is coarser",
+				of.Name)
+		}
+	}
+	return nil
+}

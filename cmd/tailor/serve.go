@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/audit"
 	"github.com/hiatus-tailor/tailor/proxy"
@@ -53,7 +55,7 @@ func serve(
 	// catalog then does not open.
 	records, err := audit.Open(ctx, o.dsn, *o.audit, log)
 	if err != nil {
-		return err
+		return serviceFault(err)
 	}
 	defer records.Close()
 	policies, err := catalog.Open(ctx, o.dsn, log)
@@ -111,4 +113,18 @@ func onHangUp(ctx context.Context, do func()) {
 			do()
 		}
 	}
+}
+
+// serviceFault names what is in the way of the first look at the database, which is that of the
+// audit log.
+func serviceFault(err error) error {
+	var refused *pgconn.ConnectError
+	var answer *pgconn.PgError
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Errorf("service connection: %w", refused)
+	case errors.As(err, &answer) && (answer.Code == "42P01" || answer.Code == "3F000"):
+		return fmt.Errorf("the database has no SQL side of Tailor; run tailor install first: %w", err)
+	}
+	return err
 }
