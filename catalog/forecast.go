@@ -72,7 +72,7 @@ func (f *Forecast) read(
 	if f.Rows > most {
 		f.Share = float64(most) / float64(f.Rows)
 	}
-	qids := r.QuasiIdentifiers()
+	qids := r.Dimensions()
 	read, e, subjectOfRow, err := readTable(ctx, tx, r, f, name, "")
 	if err != nil {
 		return nil, fmt.Errorf("read the table: %w", err)
@@ -115,11 +115,13 @@ func (f *Forecast) measure(ctx context.Context, r *Relation, e *cohort) error {
 		return err
 	}
 	f.Risk, f.Withheld = 1/float64(p.MinBlock()), withheldShare(r, e, p)
-	all := everyColumn(e.table)
-	for _, i := range all {
+	own := everyColumn(e.table)[:len(r.QuasiIdentifiers())]
+	for _, i := range own {
 		f.Losses = append(f.Losses, p.Loss([]int{i}))
 	}
-	f.Loss = p.Loss(all)
+	if len(own) > 0 {
+		f.Loss = p.Loss(own)
+	}
 	return nil
 }
 
@@ -146,7 +148,7 @@ func smallestTuple(t *anonymize.Table) int {
 func readTable(
 	ctx context.Context, tx pgx.Tx, r *Relation, f *Forecast, name, order string,
 ) ([]*texts, *cohort, []uint32, error) {
-	qids := r.QuasiIdentifiers()
+	qids, own := r.Dimensions(), len(r.QuasiIdentifiers())
 	list := []string{fmt.Sprintf("dense_rank() OVER (ORDER BY b.%s) - 1", ident(r.Subject))}
 	e := &cohort{sensitive: make(map[string][]uint32)}
 	for _, name := range r.required() {
@@ -158,9 +160,19 @@ func readTable(
 	for i := range numbers {
 		into = append(into, &numbers[i])
 	}
+	from := name + " b"
 	for i, q := range qids {
-		list = append(list, textOf("b."+ident(q.Name), q.Type))
+		value := "b." + ident(q.Name)
+		if i >= own {
+			value = "p." + ident(r.Parent.Columns[i-own].Name)
+		}
+		list = append(list, textOf(value, q.Type))
 		into = append(into, &values[i])
+	}
+	if len(qids) > own {
+		from += fmt.Sprintf(" LEFT JOIN %s p ON p.%s = b.%s",
+			pgx.Identifier{r.Parent.Schema, r.Parent.Name}.Sanitize(), ident(r.Parent.Subject),
+			ident(r.Subject))
 	}
 	where := fmt.Sprintf("WHERE b.%s IS NOT NULL", ident(r.Subject))
 	if f.Share < 1 {
@@ -168,7 +180,7 @@ func readTable(
 			ident(r.Subject), int(1e6*f.Share))
 	}
 	rows, err := tx.Query(ctx,
-		fmt.Sprintf("SELECT %s FROM %s b %s %s", strings.Join(list, ", "), name, where, order))
+		fmt.Sprintf("SELECT %s FROM %s %s %s", strings.Join(list, ", "), from, where, order))
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -265,9 +265,6 @@ func (p *comparison) figures(
 	for _, column := range slices.Sorted(maps.Keys(then.Withheld)) {
 		p.line("  %s is withheld in %.1f %% of the rows then", column, 100*then.Withheld[column])
 	}
-	if err := p.borrowing(ctx, t, r); err != nil {
-		return err
-	}
 	if err := p.telling(ctx, t, r); err != nil {
 		return err
 	}

@@ -88,22 +88,36 @@ func (p *comparison) forecast(
 	if err != nil {
 		return nil, err
 	}
+	of, parent, err := p.lender(ctx, f, t, r)
+	if err == nil && of == nil && f != p.present { // one that is in force, and not in the file
+		of, parent, err = p.lender(ctx, p.present, t, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if of != nil && t.SetValued == nil && len(parent.QuasiIdentifiers()) > 0 {
+		lent := &catalog.Parent{Schema: parent.Schema, Name: parent.Name, Subject: of.Subject}
+		for _, c := range parent.QuasiIdentifiers() {
+			lent.Columns = append(lent.Columns, *c)
+		}
+		relation.Borrow(lent, of.K)
+	}
 	return catalog.NewForecast(ctx, p.tx, relation)
 }
 
-// borrowing says that figures are without the quasi-identifiers that a table borrows from a parent
-// in the file: its subject refers to that one's.
-func (p *comparison) borrowing(
-	ctx context.Context, t *policyfile.Table, r *catalog.Relation,
-) error {
-	for i := range p.file.Tables {
-		of := &p.file.Tables[i]
-		if of.DataSet != nil || of == t {
+// lender is the table of a file that a table borrows quasi-identifiers from: its subject refers to
+// that one's. nil for none.
+func (p *comparison) lender(
+	ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation,
+) (*policyfile.Table, *catalog.Relation, error) {
+	for i := range f.Tables {
+		of := &f.Tables[i]
+		if of.DataSet != nil || of.Name == t.Name {
 			continue
 		}
 		parent, err := findTable(ctx, p.tx, of)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		var refers bool
 		err = p.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint k
@@ -111,12 +125,12 @@ func (p *comparison) borrowing(
 				WHERE k.contype = 'f' AND k.conrelid = $1 AND k.confrelid = $2 AND a.attname = $3)`,
 			r.OID, parent.OID, t.Subject).Scan(&refers)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		if refers {
-			p.line("  without the quasi-identifiers that it borrows from %s: with these it is coarser",
-				of.Name)
+			shaped, err := p.shaped(ctx, f, of, parent)
+			return of, shaped, err
 		}
 	}
-	return nil
+	return nil, nil, nil
 }
