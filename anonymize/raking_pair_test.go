@@ -114,7 +114,7 @@ func TestPairsAgree(t *testing.T) {
 	}
 }
 
-// TestFewRowsMakeNoPair has two blocks of ten rows in which births and sites tell one another,
+// TestFewRowsMakeNoPair has two blocks, of ten rows together, in which births and sites tell one another,
 // among many of which the births are not known.
 func TestFewRowsMakeNoPair(t *testing.T) {
 	table := births(t)

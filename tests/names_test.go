@@ -37,6 +37,21 @@ func talk(
 	}
 }
 
+// frontend is a session of which each message is the test's own.
+func frontend(t *testing.T, dsn string) *pgproto3.Frontend {
+	t.Helper()
+	conn, err := pgconn.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hijacked, err := conn.Hijack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = hijacked.Conn.Close() })
+	return hijacked.Frontend
+}
+
 // TestNamesOfMessagesAreNoWayPastTheRecord runs what was prepared over a
 // protected table under every name by which it might still be reached, after
 // the proxy has been led to believe that it is gone. No row comes.
@@ -99,17 +114,9 @@ func TestNamesOfMessagesAreNoWayPastTheRecord(t *testing.T) {
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {
-			conn, err := pgconn.Connect(t.Context(), p.dsn(user))
-			if err != nil {
-				t.Fatal(err)
-			}
-			hijacked, err := conn.Hijack()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = hijacked.Conn.Close() }()
+			f := frontend(t, p.dsn(user))
 			for i, messages := range turns {
-				rows, codes := talk(t, hijacked.Frontend, messages...)
+				rows, codes := talk(t, f, messages...)
 				if rows > 0 {
 					t.Errorf("turn %d showed %d rows", i+1, rows)
 				}
@@ -125,17 +132,8 @@ func TestNamesOfMessagesAreNoWayPastTheRecord(t *testing.T) {
 // stands for by now.
 func TestAnUnnamedStatementReplacedByAnotherIsGone(t *testing.T) {
 	p := shared.serve(t)
-	conn, err := pgconn.Connect(t.Context(), p.dsn(shared.reader(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	hijacked, err := conn.Hijack()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = hijacked.Conn.Close() }()
 	sync := &pgproto3.Sync{}
-	f := hijacked.Frontend
+	f := frontend(t, p.dsn(shared.reader(t)))
 	ask := func(want int, messages ...pgproto3.FrontendMessage) {
 		t.Helper()
 		if rows, codes := talk(t, f, messages...); rows != want || codes != nil {

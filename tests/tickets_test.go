@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
@@ -54,21 +53,13 @@ func TestWhateverHasATicketIsRecorded(t *testing.T) {
 		}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			conn, err := pgconn.Connect(t.Context(), p.dsn(user))
-			if err != nil {
-				t.Fatal(err)
-			}
-			hijacked, err := conn.Hijack()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = hijacked.Conn.Close() }()
+			f := frontend(t, p.dsn(user))
 			before, rows := len(p.records(t)), 0
 			if i < 3 {
-				talk(t, hijacked.Frontend, parse("s1", fmt.Sprintf(secret, i)), sync)
+				talk(t, f, parse("s1", fmt.Sprintf(secret, i)), sync)
 			}
 			for _, messages := range c.turns {
-				rows, _ = talk(t, hijacked.Frontend, messages...)
+				rows, _ = talk(t, f, messages...)
 			}
 			t.Logf("%d rows", rows)
 			waitFor(t, func() bool { return len(p.records(t)) > before })
