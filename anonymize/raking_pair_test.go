@@ -114,8 +114,8 @@ func TestPairsAgree(t *testing.T) {
 	}
 }
 
-// TestFewRowsMakeNoPair has two blocks, of ten rows together, in which births and sites tell one another,
-// among many of which the births are not known.
+// TestFewRowsMakeNoPair has two blocks, of ten rows together, in which births and sites tell one
+// another, among many of which the births are not known.
 func TestFewRowsMakeNoPair(t *testing.T) {
 	table := births(t)
 	margins := map[int]*anonymize.Margin{0: table.Margin(0, 5, 0.5), 2: table.Margin(2, 5, 0.5)}
