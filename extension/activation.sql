@@ -47,7 +47,7 @@ COMMENT ON FUNCTION tailor.draft
 -- The lock, taken by the caller, keeps all this as it is until the transaction
 -- ends; without one the check would prove nothing.
 CREATE OR REPLACE PROCEDURE tailor.assert_inert(relation regclass, columns name[])
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     found record;
 BEGIN
@@ -461,7 +461,7 @@ COMMENT ON FUNCTION tailor.unreachable IS 'fails: the released shape of a table 
 -- The released shape, empty, for tools that list tables and columns.
 DROP PROCEDURE IF EXISTS tailor.publish_shape(regclass, jsonb);
 CREATE OR REPLACE PROCEDURE tailor.publish_shape(relation regclass, version integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     policy     jsonb := (SELECT v.policy FROM tailor.policy_version v
                          WHERE v.relation = publish_shape.relation
@@ -524,7 +524,7 @@ COMMENT ON FUNCTION tailor.views_of
         'Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.close_views(names name[])
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     granted record;
 BEGIN
@@ -544,7 +544,7 @@ COMMENT ON PROCEDURE tailor.close_views
 -- A release shows the columns that were visible when it was made, until the
 -- chain is next used and the proxy makes it anew, for whoever uses it then.
 CREATE OR REPLACE PROCEDURE tailor.close_releases(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     chain record;
     views name[];
@@ -562,7 +562,7 @@ COMMENT ON PROCEDURE tailor.close_releases
 -- A proxy that has not heard of the parent's new policy would still join. The
 -- child by itself is shown as before.
 CREATE OR REPLACE PROCEDURE tailor.close_joins(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     child record;
     chain record;
@@ -605,7 +605,7 @@ COMMENT ON FUNCTION tailor.has_bounds
     IS 'whether a type of numbers has both ends of a hierarchy''s intervals';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_valid(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     problem record;
 BEGIN
@@ -746,7 +746,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.assert_valid IS 'fails unless a draft can be activated';
 
 CREATE OR REPLACE PROCEDURE tailor.write_version(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     number  integer;
     built   integer;
@@ -793,7 +793,7 @@ COMMENT ON PROCEDURE tailor.write_version
     IS 'puts a policy in force, with a copy; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_no_ways(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     way record;
 BEGIN
@@ -851,7 +851,7 @@ COMMENT ON PROCEDURE tailor.assert_no_ways IS 'fails if a reader can read a tabl
     'releases; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     policy jsonb;
     parent regclass := tailor.data_set_parent(relation);
@@ -876,7 +876,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.put_in_force IS 'the part of tailor.activate that writes';
 
 CREATE OR REPLACE PROCEDURE tailor.take_privileges(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     part    record;
     readers text;
@@ -915,7 +915,7 @@ COMMENT ON PROCEDURE tailor.take_privileges IS 'takes direct privileges on a tab
     'with the rights of its owner';
 
 CREATE OR REPLACE PROCEDURE tailor.activate(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.hold(relation);
@@ -927,7 +927,7 @@ COMMENT ON PROCEDURE tailor.activate
         'readers and builds the stored copy';
 
 CREATE OR REPLACE PROCEDURE tailor.renew_copy(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     number integer;
     built  integer;
@@ -969,7 +969,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.renew_copy IS 'the part of tailor.refresh that writes';
 
 CREATE OR REPLACE PROCEDURE tailor.refresh(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.hold(relation);
@@ -984,7 +984,7 @@ COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table, to which
     'carries what readers are shown; of a table that was dropped and made anew, too';
 
 CREATE OR REPLACE PROCEDURE tailor.begin_anew(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     chain record;
     views name[];
@@ -1031,7 +1031,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.begin_anew IS 'the part of tailor.forget_chains that writes';
 
 CREATE OR REPLACE PROCEDURE tailor.forget_chains(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.hold(relation);

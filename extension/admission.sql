@@ -208,7 +208,7 @@ COMMENT ON FUNCTION tailor.asked IS 'the chain of a publication that a statement
 -- a protected table. Event triggers are for superusers; without one the proxies
 -- look by themselves every few seconds.
 CREATE OR REPLACE FUNCTION tailor.announce_ddl() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF tg_tag LIKE 'DROP %' OR EXISTS (
         SELECT FROM pg_event_trigger_ddl_commands() c

@@ -3,7 +3,7 @@
 -- Writes lines in their order. A line that is there already stays as it is, so
 -- that what a crash has taken can be written again.
 CREATE OR REPLACE FUNCTION tailor.record(lines text[]) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     INSERT INTO tailor.audit_log (id, log, sequence, record)

@@ -105,7 +105,7 @@ COMMENT ON FUNCTION tailor.read_subjects_of IS 'the protected tables of one''s o
 
 CREATE OR REPLACE PROCEDURE tailor.write_data_set(
     relation regclass, query text, subject name, parent regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     parents regclass[] := ARRAY[parent];
     least   integer;
@@ -159,7 +159,7 @@ COMMENT ON PROCEDURE tailor.define_dataset IS 'makes a materialized view of a qu
     'tailor.classify for its columns, and tailor.activate';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_has_data_sets(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF policy ->> 'scope' = 'project' OR policy -> 'rows' = 'false' OR policy ? 'set_valued'
        OR policy ? 'parent' OR NOT tailor.is_key(relation, (policy ->> 'subject')::name) THEN
@@ -173,7 +173,7 @@ COMMENT ON PROCEDURE tailor.assert_has_data_sets IS 'fails unless data sets can 
 
 -- What a data set may be, and of what. Its labels are the parent's.
 CREATE OR REPLACE PROCEDURE tailor.assert_data_set(relation regclass, policy jsonb, parent regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     found record;
     root  jsonb := (SELECT v.policy FROM tailor.protection p JOIN tailor.policy_version v
@@ -281,7 +281,7 @@ COMMENT ON FUNCTION tailor.reading_data_sets IS 'joins and columns by which a co
     'reads its data sets; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_reads_data_sets(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     dataset record;
     read    name[];
@@ -328,7 +328,7 @@ COMMENT ON PROCEDURE tailor.assert_reads_data_sets IS 'fails unless the data set
 
 -- A data set shows the rest of a block, if at all, when it is next read off the release.
 CREATE OR REPLACE PROCEDURE tailor.erase_from_data_sets(chain integer, release text, person bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     dataset record;
     stored  regclass;
@@ -361,7 +361,7 @@ COMMENT ON PROCEDURE tailor.erase_from_data_sets IS 'takes the block of a person
 
 -- The parent's policy stays as it is but for what it says of its data sets.
 CREATE OR REPLACE PROCEDURE tailor.read_data_sets_anew(parent regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     policy jsonb;
 BEGIN
@@ -378,7 +378,7 @@ COMMENT ON PROCEDURE tailor.read_data_sets_anew IS 'puts the policy of a table i
     'its data sets as they are; the caller has locked both';
 
 CREATE OR REPLACE PROCEDURE tailor.attach(relation regclass, policy jsonb, parent regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     number integer;
     read   name[] := ARRAY(

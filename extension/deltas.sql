@@ -121,7 +121,7 @@ COMMENT ON FUNCTION tailor.other_values
 -- Of the unchanged rows, too.
 CREATE OR REPLACE PROCEDURE tailor.count_differences(
     shown tailor.chain, copy integer, single boolean, OUT total bigint, OUT subjects bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     copied bigint;
     gone   bigint;

@@ -31,7 +31,7 @@ COMMENT ON COLUMN tailor.protection.unindexed IS
 
 CREATE OR REPLACE PROCEDURE tailor.indexes(
     relation regclass, add name[] DEFAULT '{}', "drop" name[] DEFAULT '{}')
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     column_name name;
 BEGIN
@@ -52,7 +52,7 @@ COMMENT ON PROCEDURE tailor.indexes IS
 
 CREATE OR REPLACE PROCEDURE tailor.write_setting(
     relation regclass, setting name, value text, allowed text[])
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -67,7 +67,7 @@ COMMENT ON PROCEDURE tailor.write_setting IS
     'writes a setting of a draft that has one of some values; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.departures(relation regclass, effect text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.write_setting(relation, 'departures', effect, '{batch,at_once}');
 END $$;
@@ -75,7 +75,7 @@ COMMENT ON PROCEDURE tailor.departures IS
     'says when who leaves is not shown any more: with enough of the block (batch), or at once';
 
 CREATE OR REPLACE PROCEDURE tailor.changes(relation regclass, effect text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.write_setting(relation, 'changes', effect, '{batch,at_once}');
 END $$;
@@ -83,7 +83,7 @@ COMMENT ON PROCEDURE tailor.changes IS
     'says when changed payloads are shown: with enough of the block (batch), or at once';
 
 CREATE OR REPLACE PROCEDURE tailor.cuts(relation regclass, cuts text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.write_setting(relation, 'cuts', cuts, '{by_models,blind}');
 END $$;
@@ -105,7 +105,7 @@ COMMENT ON FUNCTION tailor.draft_effects IS
     'default';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_effects(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF policy ? 'set_valued' AND policy ?| ARRAY['departures', 'changes'] THEN
         RAISE EXCEPTION 'the set-valued table % shows no departures or changes at once', relation

@@ -61,7 +61,7 @@ COMMENT ON FUNCTION tailor.unless_erased IS 'a further condition, on rows b of a
 
 -- Digests under the key of another installation find nobody.
 CREATE OR REPLACE PROCEDURE tailor.assert_erased_known(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF EXISTS (
         SELECT FROM tailor.erased e JOIN tailor.protection p ON p.identity = e.protection,
@@ -156,7 +156,7 @@ COMMENT ON FUNCTION tailor.is_stored IS 'whether a table of a copy or a release 
 
 -- Earlier editions are read by statements that were planned a moment ago.
 CREATE OR REPLACE PROCEDURE tailor.erase_from_earlier(chain integer, person bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     earlier record;
 BEGIN
@@ -184,7 +184,7 @@ COMMENT ON PROCEDURE tailor.erase_from_earlier IS 'takes a person''s blocks out 
 
 CREATE OR REPLACE PROCEDURE tailor.erase_from_release(
     chain integer, release text, person bigint, whole integer[], departures text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     rows CONSTANT text := format('tailor_store.%I', release || '_row');
     gone CONSTANT text := format('tailor_store.%I', release || '_gone');
@@ -235,7 +235,7 @@ COMMENT ON PROCEDURE tailor.erase_from_release IS 'takes a person out of a relea
 
 CREATE OR REPLACE FUNCTION tailor.erase_from_releases(
     relation regclass, person bigint, departures text, acting boolean) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     chain   record;
     release text;
@@ -302,7 +302,7 @@ COMMENT ON FUNCTION tailor.erase_from_releases IS 'says what goes with a person,
 -- Numbers of combinations have no gaps: one that only this person had becomes another's. So
 -- do those of a copy of what differs that no row has: a value of theirs may be this person's.
 CREATE OR REPLACE PROCEDURE tailor.erase_from_copies(relation regclass, person bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     copy    integer;
     partial boolean; -- it has what differs from a release
@@ -365,7 +365,7 @@ COMMENT ON PROCEDURE tailor.erase_from_copies IS 'takes a person out of the copi
 -- without the person.
 CREATE OR REPLACE FUNCTION tailor.erase_from_publications(
     relation regclass, digest uuid, departures text, acting boolean) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     shown   CONSTANT integer := tailor.publication_of(relation);
     known   CONSTANT boolean := tailor.is_stored('member_' || shown);
@@ -498,7 +498,7 @@ COMMENT ON FUNCTION tailor.follows IS 'whether a table has, or has had, somebody
 -- Under an older snapshot, rows that were shown since would stay; and a refresh with an
 -- older one than this has to fail.
 CREATE OR REPLACE PROCEDURE tailor.begin_erasure(relations regclass[])
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     nothing CONSTANT uuid := (SELECT tailor.subject_digest('', k.key) FROM tailor.subject_key k);
     part    regclass;
@@ -529,7 +529,7 @@ COMMENT ON PROCEDURE tailor.begin_erasure IS 'fails unless the caller may erase 
 -- has it now, in whatever copy or none.
 CREATE OR REPLACE PROCEDURE tailor.write_erasure(
     relations regclass[], subjects text[], departures text, there boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     own_key CONSTANT bytea := (SELECT k.key FROM tailor.subject_key k);
     digests CONSTANT uuid[] := ARRAY(SELECT tailor.subject_digest(s, own_key)
@@ -587,7 +587,7 @@ COMMENT ON PROCEDURE tailor.write_erasure IS 'the part of tailor.erase that writ
 -- Settings are those of tailor.build_epoch: a key is followed by how it is written.
 CREATE OR REPLACE PROCEDURE tailor.erase(
     relation regclass, subject text, departures text DEFAULT 'with_block')
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD'
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO, YMD'
 SET extra_float_digits = 1 SET timezone = 'UTC' SET intervalstyle = 'iso_8601'
 SET bytea_output = 'hex' AS $$
 DECLARE

@@ -31,7 +31,7 @@ COMMENT ON COLUMN tailor.shown_fact.coarse
 
 CREATE OR REPLACE PROCEDURE tailor.shared_fact(relation regclass, column_name name,
                                                shared_fact text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -337,7 +337,7 @@ $$;
 -- what is looked for goes three quarters of the way to certainty.
 CREATE OR REPLACE PROCEDURE tailor.assert_tells_no_identifier(relation regclass, policy jsonb,
         parent regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     telling record;
 BEGIN
@@ -370,7 +370,7 @@ COMMENT ON PROCEDURE tailor.assert_tells_no_identifier
         'routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_no_shared_facts(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     other record;
     found record;

@@ -12,7 +12,7 @@ COMMENT ON TABLE tailor.fidelity IS 'what tailor fidelity --keep has measured of
 COMMENT ON COLUMN tailor.fidelity.version IS 'the policy''s that was in force';
 
 CREATE OR REPLACE PROCEDURE tailor.keep_fidelity(relation regclass, summary jsonb)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     version integer;
 BEGIN

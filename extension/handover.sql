@@ -25,7 +25,7 @@ COMMENT ON FUNCTION tailor.made_anew IS 'the table that is gone, whose policy a 
 
 -- The schema research has a view under the bare name.
 CREATE OR REPLACE PROCEDURE tailor.assert_name_is_free(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     other regclass;
 BEGIN
@@ -45,7 +45,7 @@ COMMENT ON PROCEDURE tailor.assert_name_is_free IS
 -- Whatever names the table that is gone names the new one. Its columns may be others: then
 -- the policy is stale, as after any change of them.
 CREATE OR REPLACE PROCEDURE tailor.hand_over(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     gone    CONSTANT oid := tailor.made_anew(relation);
     columns text;

@@ -1,7 +1,7 @@
 -- What makes a hierarchy -----------------------------------------------------
 
 CREATE OR REPLACE PROCEDURE tailor.assert_numbers(value jsonb, name text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF jsonb_typeof(value) IS DISTINCT FROM 'array'
        OR EXISTS (SELECT FROM jsonb_array_elements(value) e WHERE jsonb_typeof(e) <> 'number') THEN
@@ -12,7 +12,7 @@ COMMENT ON PROCEDURE tailor.assert_numbers
     IS 'fails unless a key of a definition holds a list of numbers';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_interval(definition jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     width  numeric;
     before numeric;
@@ -45,7 +45,7 @@ COMMENT ON PROCEDURE tailor.assert_interval
     IS 'fails unless a definition makes a hierarchy of kind interval';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_prefix(definition jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     kept   numeric;
     before numeric;
@@ -64,7 +64,7 @@ COMMENT ON PROCEDURE tailor.assert_prefix
     IS 'fails unless a definition makes a hierarchy of kind prefix';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_dates(definition jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     units  CONSTANT text[] := ARRAY['hour', 'day', 'week', 'month', 'quarter', 'year', 'decade',
                                     'century'];
@@ -102,7 +102,7 @@ COMMENT ON PROCEDURE tailor.assert_dates
     IS 'fails unless a definition makes a hierarchy of kind date';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_paths(definition jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     height integer;
     level  integer;
@@ -136,7 +136,7 @@ COMMENT ON PROCEDURE tailor.assert_paths
     IS 'fails unless a definition makes a hierarchy of kind table';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_hierarchy(kind text, definition jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     known text[] := CASE kind WHEN 'interval' THEN ARRAY['widths', 'lower', 'upper'] WHEN 'prefix'
         THEN ARRAY['keep']
@@ -195,7 +195,8 @@ COMMENT ON FUNCTION tailor.borrowed
     IS 'the name, in a copy, of a quasi-identifier of the table''s parent';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_covers(policy jsonb, epoch integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off
+    SET timezone = 'UTC' AS $$
 DECLARE
     qid     record;
     outside text;

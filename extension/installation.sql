@@ -26,7 +26,7 @@ COMMENT ON FUNCTION tailor.restored
         'are the latest';
 
 CREATE OR REPLACE PROCEDURE tailor.count_as_restored()
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     UPDATE tailor.installation SET written = '';
     PERFORM nextval('tailor.catalog_version');
@@ -40,7 +40,7 @@ COMMENT ON PROCEDURE tailor.count_as_restored
 -- there may also have been forgotten since: only of lines that are the next ones
 -- for the database (recent) is it known to be lost.
 CREATE OR REPLACE FUNCTION tailor.note_loss(lines text[], recent boolean) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF NOT EXISTS (
         SELECT FROM unnest(note_loss.lines) line, jsonb_each_text(line::jsonb -> 'generations')
@@ -67,7 +67,7 @@ COMMENT ON FUNCTION tailor.protocol
     IS 'the newest version 3.x of the wire protocol that this server speaks, and so the proxy';
 
 CREATE OR REPLACE PROCEDURE tailor.write_installation(version text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     accepted timestamptz;
 BEGIN
@@ -82,7 +82,7 @@ COMMENT ON PROCEDURE tailor.write_installation
     IS 'says that this is the place and the version; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.accept_restore()
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     latest text := (SELECT i.version FROM tailor.installation i ORDER BY i.installed DESC LIMIT 1);
 BEGIN

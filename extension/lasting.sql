@@ -65,7 +65,7 @@ COMMENT ON FUNCTION tailor.withholdable
 -- shown no more nothing is left to compare: under its name or another one, whatever is shown
 -- as new may be what it was, and would tell whose value has changed.
 CREATE OR REPLACE PROCEDURE tailor.assert_goes_on(relation regclass, version integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     fresh text;
     gone  text;

@@ -15,7 +15,7 @@ COMMENT ON TABLE tailor.lock_name
         'transaction, for which others wait';
 
 CREATE OR REPLACE FUNCTION tailor.apply_alone() RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     LOCK TABLE tailor.lock_apply IN EXCLUSIVE MODE NOWAIT;
     RETURN true;

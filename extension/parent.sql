@@ -120,7 +120,7 @@ COMMENT ON FUNCTION tailor.with_parent
     IS 'a draft with what it borrows; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_lends(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     parent  regclass := tailor.lender(policy);
     columns name[] := ARRAY(SELECT (c ->> 'name')::name
@@ -140,7 +140,7 @@ COMMENT ON PROCEDURE tailor.assert_lends
 -- subject; along anything else a join would be of another relation, which no
 -- chain has a partition of.
 CREATE OR REPLACE PROCEDURE tailor.assert_links(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     found record;
 BEGIN
@@ -189,7 +189,7 @@ COMMENT ON PROCEDURE tailor.assert_links
 -- Called with the caller's rights: only an owner can lock. Whatever is not his
 -- lends nothing.
 CREATE OR REPLACE PROCEDURE tailor.hold(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     root   regclass := coalesce(tailor.data_set_parent(relation), relation);
     parent regclass;
@@ -211,7 +211,7 @@ COMMENT ON PROCEDURE tailor.hold
         'transaction ends, and fills its data sets';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_whole(relation regclass, policy jsonb, epoch integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     missing bigint;
 BEGIN

@@ -1,7 +1,7 @@
 -- Procedures that write the draft of a policy -------------------------------
 
 CREATE OR REPLACE PROCEDURE tailor.write_protection(relation regclass, subject name, k integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_column(relation, subject);
@@ -29,7 +29,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.write_protection IS 'the part of tailor.protect that writes';
 
 CREATE OR REPLACE PROCEDURE tailor.protect(relation regclass, subject name, k integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     lacking name;
 BEGIN
@@ -64,7 +64,7 @@ COMMENT ON PROCEDURE tailor.protect
     IS 'starts a policy: the column that identifies the subject, and k';
 
 CREATE OR REPLACE PROCEDURE tailor.write_hierarchy(name text, kind text, definition jsonb)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     owner name;
 BEGIN
@@ -100,7 +100,7 @@ COMMENT ON PROCEDURE tailor.write_hierarchy IS 'the part of tailor.define_hierar
 -- The source table is read here, with the caller's rights: tailor_owner can
 -- read every protected table.
 CREATE OR REPLACE PROCEDURE tailor.define_hierarchy(name text, kind text, definition jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     path  text;
     paths jsonb;
@@ -125,7 +125,7 @@ COMMENT ON PROCEDURE tailor.define_hierarchy
 
 CREATE OR REPLACE PROCEDURE tailor.classify(relation regclass, column_name name, class text,
                                             hierarchy text DEFAULT NULL, action text DEFAULT 'hide')
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -326,7 +326,7 @@ DROP PROCEDURE IF EXISTS tailor.require(regclass, text, name, float8);
 CREATE OR REPLACE PROCEDURE tailor.require(
     relation regclass, model text, column_name name, parameter float8, c float8 DEFAULT NULL,
     distance text DEFAULT NULL)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     known record;
 BEGIN
@@ -390,7 +390,7 @@ COMMENT ON PROCEDURE tailor.require
     IS 'adds a privacy model that every block has to meet besides k';
 
 CREATE OR REPLACE PROCEDURE tailor.chain_scope(relation regclass, scope text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -408,7 +408,7 @@ COMMENT ON PROCEDURE tailor.chain_scope
     IS 'says who shares a root: all readers of the table, or those of a project';
 
 CREATE OR REPLACE PROCEDURE tailor.recode(relation regclass, recoding text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -422,7 +422,7 @@ COMMENT ON PROCEDURE tailor.recode
     IS 'says how quasi-identifiers are recoded: auto, local, full_domain or cell';
 
 CREATE OR REPLACE PROCEDURE tailor.clear_draft(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -439,7 +439,7 @@ COMMENT ON PROCEDURE tailor.clear_draft
 
 -- Belongs to the role that installed, for tailor_owner may not grant roles.
 CREATE OR REPLACE PROCEDURE tailor.grant_reader(role name)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     found record;
 BEGIN

@@ -37,7 +37,7 @@ $$;
 COMMENT ON FUNCTION tailor.phases IS 'what tailor.progress calls the phases of a copy';
 
 CREATE OR REPLACE FUNCTION tailor.start_progress(relation regclass) RETURNS integer
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     FOR slot IN 1 .. 4 LOOP
         BEGIN
@@ -60,7 +60,7 @@ COMMENT ON FUNCTION tailor.start_progress
 
 CREATE OR REPLACE PROCEDURE tailor.note_progress(slot integer, relation regclass, phase integer,
                                                  total bigint DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF slot IS NULL THEN
         RETURN;

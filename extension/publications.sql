@@ -18,7 +18,7 @@ COMMENT ON FUNCTION tailor.publication_of IS 'the publication of a set-valued ta
 -- Of a copy stays what is not published: newcomers in records_N, and in differs_N who is
 -- published and has left, or has other codes or columns now.
 CREATE OR REPLACE PROCEDURE tailor.keep_unpublished(relation regclass, copy integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     shown CONSTANT integer := tailor.publication_of(relation);
     part  text;
@@ -55,7 +55,7 @@ COMMENT ON PROCEDURE tailor.keep_unpublished IS 'leaves of a copy of codes what 
 -- People who have got other keys would be published twice. Many newcomers have what only
 -- somebody had who is gone; or half of all are gone at once, and newcomers have the same.
 CREATE OR REPLACE PROCEDURE tailor.assert_old_keys(relation regclass, copy integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     shown CONSTANT integer := tailor.publication_of(relation);
     k     CONSTANT integer := (SELECT u.k FROM tailor.publication u WHERE u.epoch = shown);
@@ -98,7 +98,7 @@ COMMENT ON PROCEDURE tailor.assert_old_keys IS 'fails if many newcomers seem to 
 -- A shared chunk stays, since its sub-records are not of single clusters: what it says of
 -- those that are left is bounded as before (tailor.case_count).
 CREATE OR REPLACE PROCEDURE tailor.withdraw_clusters(publication integer, clusters integer[])
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     cleared CONSTANT jsonb := '{"record_chunks": [], "item_chunk": []}';
     gone    bigint;
@@ -138,7 +138,7 @@ COMMENT ON PROCEDURE tailor.withdraw_clusters IS 'takes clusters out of a public
 
 -- Newcomers are in digest_N of a copy, others who differ in differs_N.
 CREATE OR REPLACE PROCEDURE tailor.note_unpublished(relation regclass, copy integer, cohort integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     shown  CONSTANT integer := tailor.publication_of(relation);
     number integer;
@@ -176,7 +176,7 @@ COMMENT ON PROCEDURE tailor.note_unpublished IS 'notes who waits after a copy of
 
 -- What is published, and who waits, is the same for all audiences.
 CREATE OR REPLACE PROCEDURE tailor.count_published(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     shown CONSTANT integer := tailor.publication_of(relation);
     first CONSTANT integer := (SELECT min(c.chain) FROM tailor.chain c

@@ -1,7 +1,7 @@
 -- Tables that answer with aggregates only --------------------------------------
 
 CREATE OR REPLACE PROCEDURE tailor.rows(relation regclass, allowed boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -15,7 +15,7 @@ COMMENT ON PROCEDURE tailor.rows IS 'says whether a release shows the payload of
     'averages of at least k subjects, and what else there is in no row of its own';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_rows(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF policy -> 'rows' = 'false' AND policy ? 'set_valued' THEN
         RAISE EXCEPTION 'table % is set-valued and cannot answer with aggregates only', relation
@@ -61,7 +61,7 @@ COMMENT ON FUNCTION tailor.amount_of IS 'an expression for the amount of a colum
 -- The dimensions of a release, those with few labels first: blocks that come next to each other
 -- in their order have most of these labels in common.
 CREATE OR REPLACE FUNCTION tailor.order_of_blocks(stored regclass) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     counts text := (SELECT string_agg(format('(%L, (SELECT count(DISTINCT %1$I) FROM %s))',
                                              a.attname, stored), ', ')
@@ -82,7 +82,7 @@ COMMENT ON FUNCTION tailor.order_of_blocks IS 'what the blocks of a release are 
 -- for a cell. What is left over joins the cells before, until it is enough.
 CREATE OR REPLACE FUNCTION tailor.join_units(units text, fewest bigint, share float8)
 RETURNS TABLE (unit integer, cell integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     next     record;
     all_of   integer[] := '{}';
@@ -143,7 +143,7 @@ COMMENT ON FUNCTION tailor.units_of IS 'a query for the units that cells are joi
 CREATE OR REPLACE FUNCTION tailor.join_cells(
     stored regclass, payload jsonb, fewest bigint, share float8, sorted_by text)
 RETURNS TABLE (block integer, cell integer)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     cells  CONSTANT text := 'tailor cell ' || (payload ->> 'number');
     partly integer[]; -- blocks of which some rows have one
@@ -166,7 +166,7 @@ COMMENT ON FUNCTION tailor.join_cells IS 'the cells of those blocks of a release
 -- their difference, of blocks that are not enough by themselves. So would one that has been
 -- shown and is then joined by one that has not.
 CREATE OR REPLACE PROCEDURE tailor.renew_cells(stored regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     payload jsonb;
     cells   text;
@@ -273,7 +273,7 @@ COMMENT ON FUNCTION tailor.averages_of IS 'a query for what rows are to show of 
 -- A copy that is taken in changes few cells: those are noted before their rows do, and the
 -- others stay as they are. Without such notes all are computed.
 CREATE OR REPLACE PROCEDURE tailor.touch_cells(stored regclass, policy jsonb, condition text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     payload jsonb;
 BEGIN

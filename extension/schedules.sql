@@ -29,7 +29,7 @@ COMMENT ON VIEW tailor.schedules
 DROP PROCEDURE IF EXISTS tailor.schedule(regclass, interval);
 CREATE OR REPLACE PROCEDURE tailor.schedule(
     relation regclass, every interval DEFAULT '0 minutes', on_change boolean DEFAULT false)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -96,7 +96,7 @@ COMMENT ON FUNCTION tailor.change_sign IS 'what is another once a table, or what
 -- Who asks is tailor_owner, who may read the table and not lock it. Belongs to
 -- the role that installed: a superuser, or a member of the owners of tables.
 CREATE OR REPLACE PROCEDURE tailor.lock_scheduled(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     part  regclass;
     owner name;
@@ -144,7 +144,7 @@ COMMENT ON FUNCTION tailor.due_schedules
     IS 'tables that are to be refreshed now, the longest overdue first; for the proxy only';
 
 CREATE OR REPLACE PROCEDURE tailor.refresh_scheduled(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     sign CONSTANT text := tailor.change_sign(relation);
 BEGIN
@@ -159,7 +159,7 @@ COMMENT ON PROCEDURE tailor.refresh_scheduled
     IS 'what tailor.refresh does, where a schedule says so; for the proxy only';
 
 CREATE OR REPLACE PROCEDURE tailor.note_failure(relation regclass, reason text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     UPDATE tailor.schedule s
     SET tried = clock_timestamp(), failed = s.failed + 1, failure = reason, due = clock_timestamp()
@@ -171,7 +171,7 @@ COMMENT ON PROCEDURE tailor.note_failure
 
 -- Runs that were missed are made up for by one.
 CREATE OR REPLACE PROCEDURE tailor.settle(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     UPDATE tailor.schedule s
     SET tried = now(), failed = 0, failure = NULL,
@@ -187,7 +187,7 @@ COMMENT ON PROCEDURE tailor.settle
 -- A copy that has not been taken in when the next one is made never will be. Publications of
 -- codes have the number of the copy that they began with, and live on.
 CREATE OR REPLACE PROCEDURE tailor.drop_unused(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     old integer;
 BEGIN
@@ -207,7 +207,7 @@ COMMENT ON PROCEDURE tailor.drop_unused IS 'drops copies that no proxy will take
     'Tailor''s own routines only';
 
 CREATE OR REPLACE FUNCTION tailor.drop_copy(epoch integer) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF EXISTS (
         SELECT FROM tailor.epoch e JOIN tailor.protection p USING (relation)

@@ -47,7 +47,7 @@ CREATE OR REPLACE PROCEDURE tailor.set_valued(relation regclass, column_name nam
                                               DEFAULT 2,
                                               constraints jsonb DEFAULT NULL, sensitive text[]
                                                   DEFAULT NULL, diversity integer DEFAULT NULL)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -97,7 +97,7 @@ COMMENT ON PROCEDURE tailor.set_valued
 -- Codes together with quasi-identifiers of the parent: (k, k^m)-anonymity.
 CREATE OR REPLACE PROCEDURE tailor.joint(
     relation regclass, columns name[], group_size integer DEFAULT NULL)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -145,7 +145,7 @@ COMMENT ON FUNCTION tailor.publishes
     IS 'the part of a policy that decides how a set-valued table is published; NULL for others';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_joint(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     parent  regclass := tailor.lender(policy);
     missing text;
@@ -209,7 +209,7 @@ COMMENT ON PROCEDURE tailor.assert_joint
     IS 'fails unless the joint publication of a draft can be made';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_set_valued(relation regclass, policy jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     spec  jsonb := policy -> 'set_valued';
     found record;

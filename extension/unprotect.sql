@@ -60,7 +60,7 @@ COMMENT ON FUNCTION tailor.orphans
     IS 'copies, releases and shapes that belong to no chain or policy any more';
 
 CREATE OR REPLACE FUNCTION tailor.drop_earlier(chain integer) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     earlier record;
     gone    boolean := true;
@@ -83,7 +83,7 @@ COMMENT ON FUNCTION tailor.drop_earlier
 
 -- What is in use stays, closed to everybody, to be dropped another time.
 CREATE OR REPLACE PROCEDURE tailor.drop_orphans()
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     orphan record;
     stay   integer := 0;
@@ -110,7 +110,7 @@ COMMENT ON PROCEDURE tailor.drop_orphans
         'nobody uses';
 
 CREATE OR REPLACE PROCEDURE tailor.remove_policy(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     called text := (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c
                     JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation);
@@ -189,7 +189,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.remove_policy IS 'the part of tailor.unprotect that writes';
 
 CREATE OR REPLACE PROCEDURE tailor.unprotect(relation regclass)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     parent regclass := tailor.data_set_parent(relation);
     copied boolean := relation IN (SELECT tailor.data_sets(parent))

@@ -16,7 +16,7 @@ DROP PROCEDURE IF EXISTS tailor.represent(regclass, name, text);
 CREATE OR REPLACE PROCEDURE tailor.represent(
     relation regclass, column_name name, representative text DEFAULT 'raked', margins boolean
         DEFAULT true)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);

@@ -38,7 +38,7 @@ COMMENT ON PROCEDURE tailor.note_waiting IS 'notes who waits; for the proxy only
 
 -- Who was erased, or whose block went with somebody who was, waits no more.
 CREATE OR REPLACE PROCEDURE tailor.forget_waiting(chain integer, person bigint, rows text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     EXECUTE format(
         'DELETE FROM tailor.waiting w

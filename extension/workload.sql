@@ -1,7 +1,7 @@
 -- What roots are made for, and which risk decides ------------------------
 
 CREATE OR REPLACE PROCEDURE tailor.assert_combinations(relation regclass, combinations jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     combination jsonb;
     member      jsonb;
@@ -31,7 +31,7 @@ COMMENT ON PROCEDURE tailor.assert_combinations
     IS 'fails unless a workload names quasi-identifiers only';
 
 CREATE OR REPLACE PROCEDURE tailor.seed(relation regclass, combinations jsonb)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -43,7 +43,7 @@ COMMENT ON PROCEDURE tailor.seed
         'next activation on';
 
 CREATE OR REPLACE PROCEDURE tailor.project(name text, relation regclass, combinations jsonb)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -71,7 +71,7 @@ COMMENT ON PROCEDURE tailor.project
 
 -- A project is its owner's: who reads for it reads all of its tables.
 CREATE OR REPLACE PROCEDURE tailor.assert_project(name text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     other regclass;
 BEGIN
@@ -94,7 +94,7 @@ COMMENT ON PROCEDURE tailor.assert_project
 -- Two roots of the same people, laid beside each other, tell more than either: a
 -- role reads for one project. Roles are kept by number.
 CREATE OR REPLACE PROCEDURE tailor.join_project(name text, reader name)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     number oid := (SELECT r.oid FROM pg_roles r WHERE r.rolname = join_project.reader);
     other  text;
@@ -119,7 +119,7 @@ COMMENT ON PROCEDURE tailor.join_project
     IS 'lets a role, and who is a member of it, read for a project';
 
 CREATE OR REPLACE PROCEDURE tailor.leave_project(name text, reader name)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_project(name);
     DELETE FROM tailor.project_reader p USING pg_roles r
@@ -131,7 +131,7 @@ END $$;
 COMMENT ON PROCEDURE tailor.leave_project IS 'ends that a role reads for a project';
 
 CREATE OR REPLACE PROCEDURE tailor.max_share(relation regclass, share double precision)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -146,7 +146,7 @@ COMMENT ON PROCEDURE tailor.max_share
         'several; 0.5 without it';
 
 CREATE OR REPLACE PROCEDURE tailor.cohort(relation regclass, subjects integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
@@ -162,7 +162,7 @@ COMMENT ON PROCEDURE tailor.cohort
         'larger of 100 and 20 k';
 
 CREATE OR REPLACE PROCEDURE tailor.gate(relation regclass, measure text, max_risk double precision)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     CALL tailor.assert_owner(relation);
     CALL tailor.assert_protected(relation);
