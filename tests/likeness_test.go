@@ -417,8 +417,13 @@ func TestModelsOfLikenessArePartOfPolicies(t *testing.T) {
 	}
 	file := policyFile(t, exported)
 	code, planned, _ := tool(t, "policy", "plan", "--dsn", dsn, file)
+	if code != 0 || !strings.Contains(planned, "1 as they are") {
+		t.Errorf("exit %d, %s", code, planned)
+	}
+	larger := policyFile(t, strings.Replace(exported, "    k: 5\n", "    k: 6\n", 1))
+	code, planned, _ = tool(t, "policy", "plan", "--dsn", dsn, larger)
 	for _, line := range []string{
-		"1 as they are", "models, each alone beside k",
+		"1 to change", "models, each alone beside k",
 		"recursive_l_diversity of 3 with c = 2 on diagnosis loses ",
 		"%, asked for\n    recursive_l_diversity of 4 with c = 2 on diagnosis loses ",
 		"%, the next stricter one",

@@ -166,7 +166,7 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 	if err := p.ends(ctx, t, r); err != nil {
 		return err
 	}
-	if err := p.figures(ctx, t, now, r); err != nil {
+	if err := p.figures(ctx, t, now, r, inForce); err != nil {
 		return err
 	}
 	return p.jointly(ctx, t, r)
@@ -210,9 +210,10 @@ func orNever(period string) string {
 }
 
 // figures shows what a chain that is refined along all quasi-identifiers would
-// show, under the policy in force and under that of the file.
+// show, under the policy in force and under that of the file, which may be the same. Then
+// no other models are tried out.
 func (p *comparison) figures(
-	ctx context.Context, t, now *policyfile.Table, r *catalog.Relation,
+	ctx context.Context, t, now *policyfile.Table, r *catalog.Relation, same bool,
 ) error {
 	var missing int
 	name := pgx.Identifier{r.Schema, r.Name}.Sanitize()
@@ -238,7 +239,11 @@ func (p *comparison) figures(
 		p.line("  %d rows, %d subjects", then.Rows, then.Subjects)
 		return nil
 	}
-	before, err := p.before(ctx, now, r)
+	var is *catalog.Forecast // of the policy in force, unless it has to be made
+	if same {
+		is = then
+	}
+	before, err := p.before(ctx, now, r, is)
 	if err != nil {
 		return err
 	}
@@ -265,7 +270,7 @@ func (p *comparison) figures(
 	for _, column := range slices.Sorted(maps.Keys(then.Withheld)) {
 		p.line("  %s is withheld in %.1f %% of the rows then", column, 100*then.Withheld[column])
 	}
-	if err := p.telling(ctx, t, r); err != nil {
+	if err := p.telling(ctx, t, r); err != nil || same {
 		return err
 	}
 	return p.models(ctx, t, r)
@@ -341,16 +346,18 @@ func (p *comparison) models(ctx context.Context, t *policyfile.Table, r *catalog
 }
 
 // before returns what writes a figure of the policy in force, where there is
-// one.
+// one; f is its forecast, nil where that has not been made.
 func (p *comparison) before(
-	ctx context.Context, now *policyfile.Table, r *catalog.Relation,
+	ctx context.Context, now *policyfile.Table, r *catalog.Relation, f *catalog.Forecast,
 ) (func(figure func(*catalog.Forecast) string) string, error) {
 	if now == nil {
 		return func(func(*catalog.Forecast) string) string { return "" }, nil
 	}
-	f, err := p.forecast(ctx, p.present, now, r)
-	if err != nil {
-		return nil, err
+	if f == nil {
+		var err error
+		if f, err = p.forecast(ctx, p.present, now, r); err != nil {
+			return nil, err
+		}
 	}
 	return func(figure func(*catalog.Forecast) string) string {
 		if len(f.Losses) == 0 {
