@@ -3,7 +3,7 @@ SHELL := /bin/bash
 GO    ?= go
 
 # Too slow under the race detector.
-SEARCHES := PublishedOptima|BestFirstStopped|LosesNoMore|LoseNoMore|EveryBlockMeets|CountsByValues|BlindCutsWithhold|SearchAgrees|CommonRefinement|LatticesBeyond|WorkloadsAsChains|DeepestTexts|UtilityOf|DisassociationLoses|ReferenceDataIsPublished|LocalRecoding|RareSets|OnePartitionOverAll|LowerBounds|ReconstructionsAverage|RandomChainsMeet|RatesAreThose|BoundsHoldFor|ALineOfAGigabyte|AHundredThousandColumns|SearchEndsHowever
+SEARCHES := PairsComeInRandomOrder|PairsAgree|SuggestionsAgainst|DraftsLoseLittle|VerifyTrustsNo|PublishedOptima|BestFirstStopped|LosesNoMore|LoseNoMore|EveryBlockMeets|CountsByValues|BlindCutsWithhold|SearchAgrees|CommonRefinement|LatticesBeyond|WorkloadsAsChains|DeepestTexts|UtilityOf|DisassociationLoses|ReferenceDataIsPublished|LocalRecoding|RareSets|OnePartitionOverAll|LowerBounds|ReconstructionsAverage|RandomChainsMeet|RatesAreThose|BoundsHoldFor|ALineOfAGigabyte|AHundredThousandColumns|SearchEndsHowever
 
 # The tests of whole systems wait more than they compute: several processes run at once, each
 # the tests that begin with its letters.

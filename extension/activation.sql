@@ -757,6 +757,7 @@ BEGIN
     INSERT INTO tailor.policy_version (relation, version, policy)
         VALUES (write_version.relation, number, policy);
     CALL tailor.assert_goes_on(relation, number);
+    CALL tailor.warn_of_dimensions(relation, policy);
     built := tailor.build_epoch(relation, number);
     CALL tailor.publish_shape(relation, number);
     -- In the order of the proxies: the policy's row, then the chains'.

@@ -132,3 +132,41 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_goes_on IS 'fails where a policy shows a column that is new, '
     'and not all that readers have been shown; for Tailor''s own routines only';
+
+CREATE OR REPLACE FUNCTION tailor.dimensions(policy jsonb) RETURNS text[]
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT array_agg(format('%s %s', c ->> 'name', c ->> 'type')
+                     ORDER BY borrowed, (c ->> 'number')::integer)
+    FROM (SELECT false AS borrowed, jsonb_array_elements(policy -> 'columns') AS c
+          UNION ALL
+          SELECT true, jsonb_array_elements(policy #> '{parent,columns}')) q
+    WHERE borrowed OR c ->> 'class' = 'quasi_identifier'
+$$;
+COMMENT ON FUNCTION tailor.dimensions IS 'the quasi-identifiers that a policy cuts by, with types: '
+    'those of the table, then those of its parent; for Tailor''s own routines only';
+
+CREATE OR REPLACE FUNCTION tailor.shown_by(relation regclass) RETURNS SETOF text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT DISTINCT tailor.dimensions(v.policy)
+    FROM tailor.chain c JOIN tailor.policy_version v USING (relation, version)
+    WHERE c.relation = shown_by.relation
+$$;
+COMMENT ON FUNCTION tailor.shown_by IS 'the quasi-identifiers, with types, by which readers have '
+    'been shown a table: its own, then those of its parent';
+
+-- A proxy refuses to cut by others what has been shown (KA004).
+CREATE OR REPLACE PROCEDURE tailor.warn_of_dimensions(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    IF EXISTS (SELECT FROM tailor.shown_by(relation) s
+               WHERE s IS DISTINCT FROM tailor.dimensions(policy)) THEN
+        RAISE WARNING 'table % is refused to readers from now on (KA004): its quasi-identifiers% '
+            'are not those by which they have been shown it', relation,
+            CASE WHEN policy ? 'parent'
+                 THEN format(', with those of table %s,', tailor.lender(policy)) ELSE '' END
+            USING HINT = format('CALL tailor.forget_chains(%L) has it shown anew, and gives up the '
+                'guarantee over what was shown before.', relation);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.warn_of_dimensions IS 'warns where a policy cuts by other '
+    'quasi-identifiers than have been shown; for Tailor''s own routines only';

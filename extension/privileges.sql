@@ -40,8 +40,8 @@ BEGIN
             'computed_columns', 'telling_columns', 'stored_type', 'phases', 'key_columns',
             'write_protection', 'write_hierarchy', 'put_in_force', 'renew_copy', 'begin_anew',
             'apply_alone',
-            'owns', 'assert_owner', 'parents', 'in_step', 'hold', 'family', 'ancestors', 'lineage',
-            'members', 'reader_roles', 'ways', 'unreachable') THEN
+            'owns', 'assert_owner', 'parents', 'in_step', 'shown_by', 'hold', 'family', 'ancestors',
+            'lineage', 'members', 'reader_roles', 'ways', 'unreachable') THEN
             EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_admin', object.name);
         END IF;
     END LOOP;

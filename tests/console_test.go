@@ -211,14 +211,18 @@ func TestConsoleShowsAStatementLiveWithItsGraph(t *testing.T) {
 			[]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 		accessible(t, ctx, "statement in "+scheme)
 		picture(t, ctx, "statement-"+scheme)
-		for _, section := range sections {
+		visited := sections
+		if scheme == "dark" && !soaks() {
+			visited = sections[:1]
+		}
+		for _, section := range visited {
 			look(t, ctx, chromedp.Evaluate(fmt.Sprintf("location.hash = '#%s'", section), nil),
 				until(fmt.Sprintf(`document.querySelector('#tabs a[aria-current]')?.hash === '#%s'`, section)))
 			accessible(t, ctx, section+" in "+scheme)
 			picture(t, ctx, section+"-"+scheme)
 		}
 		look(t, ctx, chromedp.Evaluate("history.back()", nil))
-		for range len(sections) - 1 {
+		for range len(visited) - 1 {
 			look(t, ctx, chromedp.Evaluate("history.back()", nil))
 		}
 		look(t, ctx, until(`document.querySelectorAll('svg .stage').length >= 3`))

@@ -177,6 +177,7 @@ func TestDataSetsInTimeTellNobodyApart(t *testing.T) {
 		}
 	})
 	t.Run("a root that knows nothing of them", func(t *testing.T) {
+		soakOnly(t)
 		attackInTime(t, "datasets_earlier", "")
 	})
 }

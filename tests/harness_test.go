@@ -146,7 +146,11 @@ func startStand(ctx context.Context, dir string) (*testCluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := pgcluster.Start(ctx, dir, port, "fsync=off", "max_connections=200")
+	settings := []string{"fsync=off", "max_connections=200"}
+	if !soaks() {
+		settings = append(settings, "jit=off") // it takes longer than queries of tables this small
+	}
+	cluster, err := pgcluster.Start(ctx, dir, port, settings...)
 	if err != nil {
 		return nil, err
 	}

@@ -303,7 +303,7 @@ func TestASessionTakesAtMostFourMegabytes(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", strconv.Itoa(peakBytes))
 	for i, f := range floods() {
 		t.Run(f.claim, func(t *testing.T) {
-			oneIn(t, 4, i)
+			oneIn(t, 6, i)
 			if f.encrypted {
 				certificate, key := newAuthority(t).sign(t, "proxy", false)
 				f.flags = append(f.flags, "--tls-certificate", certificate, "--tls-key", key)

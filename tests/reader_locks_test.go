@@ -37,7 +37,7 @@ var holdingReaders = []struct{ claim, sql string }{
 func TestActivationAndRefreshWaitForNoReader(t *testing.T) {
 	for i, held := range holdingReaders {
 		t.Run(held.claim, func(t *testing.T) {
-			oneIn(t, 2, i)
+			oneIn(t, 3, i)
 			s, err := newStand(filepath.Join(stands, fmt.Sprintf("holding%d", i)))
 			if err != nil {
 				t.Fatal(err)
@@ -97,7 +97,7 @@ func TestActivationAndRefreshWaitForNoReader(t *testing.T) {
 func TestAfterARefreshReadersWaitForNoReader(t *testing.T) {
 	for i, held := range holdingReaders {
 		t.Run(held.claim, func(t *testing.T) {
-			oneIn(t, 2, i)
+			oneIn(t, 3, i+1)
 			s, err := newStand(filepath.Join(stands, fmt.Sprintf("waiting%d", i)))
 			if err != nil {
 				t.Fatal(err)

@@ -187,12 +187,13 @@ func TestReadersAreAtStandbys(t *testing.T) {
 // TestAStandbyShowsNothingOlder: a statement waits until its standby has what is in force at the
 // primary; one that cannot wait is to be sent again.
 func TestAStandbyShowsNothingOlder(t *testing.T) {
-	for _, flags := range [][]string{nil, {"--pool", "transaction", "--max-upstream", "10"}} {
+	for i, flags := range [][]string{nil, {"--pool", "transaction", "--max-upstream", "10"}} {
 		name := "fresh"
 		if flags != nil {
 			name = "pooledfresh"
 		}
 		t.Run(name, func(t *testing.T) {
+			oneIn(t, 2, i)
 			r := newReplicated(t, name, 1)
 			mustExec(t, r.admin, `CREATE TABLE open AS
 				SELECT n AS id, n % 50 AS age FROM generate_series(1, 500) n;

@@ -143,22 +143,33 @@ func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, er
 			return nil, refusal(ctx, t.Name, err)
 		}
 	}
-	return inStep(ctx, tx, f, activated)
+	return inStep(ctx, &comparison{tx: tx, file: f, present: present}, activated)
 }
 
 // inStep activates tables that do not hold what their parents lend by now. What
-// belongs to somebody else is lent to nobody here.
-func inStep(
-	ctx context.Context, tx pgx.Tx, f *policyfile.File, activated []string,
-) ([]string, error) {
-	for i := range f.Tables {
-		name := f.Tables[i].Name
+// belongs to somebody else is lent to nobody here, and what has been shown without goes on so.
+func inStep(ctx context.Context, p *comparison, activated []string) ([]string, error) {
+	tx := p.tx
+	for i := range p.file.Tables {
+		t := &p.file.Tables[i]
+		name := t.Name
 		var behind bool
 		if err := tx.QueryRow(ctx,
 			`SELECT coalesce(NOT tailor.in_step(r), false) AND NOT EXISTS (SELECT
 				FROM tailor.parents(r, NULL) f WHERE NOT tailor.owns(f))
 			FROM (SELECT $1::text::regclass AS r) t`, name).Scan(&behind); err != nil {
 			return nil, err
+		}
+		if behind && t.DataSet == nil && !slices.Contains(activated, name) {
+			r, err := findTable(ctx, tx, t)
+			if err != nil {
+				return nil, err
+			}
+			other, _, err := p.otherwise(ctx, t, r)
+			if err != nil {
+				return nil, err
+			}
+			behind = !other
 		}
 		if !behind {
 			continue

@@ -62,6 +62,7 @@ type comparison struct {
 	tx            pgx.Tx
 	file, present *policyfile.File
 	out           *strings.Builder
+	alone         []string // tables that borrow nothing, though there is a parent
 
 	protect, change, same, obstacles int
 }
@@ -160,6 +161,9 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 		p.line("  shown by the blocks of %s: risk and loss are those", t.DataSet.Of)
 		return nil
 	}
+	if err := p.goesOn(ctx, t, r, inForce); err != nil {
+		return err
+	}
 	if err := p.sharedNames(ctx, t); err != nil {
 		return err
 	}
@@ -170,6 +174,28 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 		return err
 	}
 	return p.jointly(ctx, t, r)
+}
+
+// goesOn says of a table that has been shown whether it can go on with the quasi-identifiers of
+// the file.
+func (p *comparison) goesOn(
+	ctx context.Context, t *policyfile.Table, r *catalog.Relation, inForce bool,
+) error {
+	other, lender, err := p.otherwise(ctx, t, r)
+	if err != nil || !other {
+		return err
+	}
+	forget := fmt.Sprintf("tailor.forget_chains('%s'), which has it shown anew and gives up the "+
+		"guarantee over what was shown before", t.Name)
+	if inForce && lender != "" {
+		p.alone = append(p.alone, t.Name)
+		p.line("  ? readers have been shown it without the quasi-identifiers of %s: it goes on so, and "+
+			"joins of both by the key are refused, until it is activated and %s", lender, forget)
+		return nil
+	}
+	p.line("  ? readers have been shown it by other quasi-identifiers: it is refused to them (KA004) "+
+		"until %s", forget)
+	return nil
 }
 
 // ends says which ends the hierarchies of dates have that the file gives none, and which

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/policyfile"
 )
@@ -84,9 +86,20 @@ func (p *comparison) jointly(ctx context.Context, t *policyfile.Table, r *catalo
 func (p *comparison) forecast(
 	ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation,
 ) (*catalog.Forecast, error) {
-	relation, err := p.shaped(ctx, f, t, r)
+	relation, err := p.lent(ctx, f, t, r)
 	if err != nil {
 		return nil, err
+	}
+	return catalog.NewForecast(ctx, p.tx, relation)
+}
+
+// lent is a table as its policy in a file would have it, with what it borrows.
+func (p *comparison) lent(
+	ctx context.Context, f *policyfile.File, t *policyfile.Table, r *catalog.Relation,
+) (*catalog.Relation, error) {
+	relation, err := p.shaped(ctx, f, t, r)
+	if err != nil || slices.Contains(p.alone, t.Name) {
+		return relation, err
 	}
 	of, parent, err := p.lender(ctx, f, t, r)
 	if err == nil && of == nil && f != p.present { // one that is in force, and not in the file
@@ -102,7 +115,31 @@ func (p *comparison) forecast(
 		}
 		relation.Borrow(lent, of.K)
 	}
-	return catalog.NewForecast(ctx, p.tx, relation)
+	return relation, nil
+}
+
+// otherwise says of a table whether readers have been shown it by other quasi-identifiers than
+// its policy in the file would have, and which table lends it some of those.
+func (p *comparison) otherwise(
+	ctx context.Context, t *policyfile.Table, r *catalog.Relation,
+) (otherwise bool, lender string, err error) {
+	relation, err := p.lent(ctx, p.file, t, r)
+	if err != nil {
+		return false, "", err
+	}
+	would := make([]string, 0, len(relation.Columns))
+	for _, c := range relation.QuasiIdentifiers() {
+		would = append(would, c.Name+" "+c.Type)
+	}
+	if relation.Parent != nil {
+		lender = quoteTable(pgx.Identifier{relation.Parent.Schema, relation.Parent.Name})
+		for _, c := range relation.Parent.Columns {
+			would = append(would, c.Name+" "+c.Type)
+		}
+	}
+	err = p.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tailor.shown_by($1::oid::regclass) s
+		WHERE coalesce(s, '{}') <> $2)`, r.OID, would).Scan(&otherwise)
+	return otherwise, lender, err
 }
 
 // lender is the table of a file that a table borrows quasi-identifiers from: its subject refers to
