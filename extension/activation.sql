@@ -998,6 +998,11 @@ BEGIN
     END IF;
     -- The policy's row first: a proxy that is making a chain holds it.
     UPDATE tailor.protection p SET starts_anew = true WHERE p.relation = begin_anew.relation;
+    UPDATE tailor.protection p SET forgotten = p.forgotten + 1, forgotten_last = now()
+        WHERE p.relation = begin_anew.relation AND EXISTS (
+            SELECT FROM tailor.chain c WHERE c.relation = p.relation UNION ALL
+            SELECT FROM tailor.publication u JOIN tailor.epoch e USING (epoch)
+            WHERE e.relation = p.relation);
     DELETE FROM tailor.unmade u WHERE u.relation = begin_anew.relation
         OR u.relation IN (SELECT tailor.data_sets(begin_anew.relation));
     FOR chain IN

@@ -48,8 +48,21 @@ ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS starts_anew boolean NOT N
 COMMENT ON COLUMN tailor.protection.identity
     IS 'what no other policy has or will have: by it tailor.shown_family knows whether what was '
         'shown goes on';
+ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS forgotten integer NOT NULL DEFAULT 0;
+ALTER TABLE tailor.protection ADD COLUMN IF NOT EXISTS forgotten_last timestamptz;
 COMMENT ON COLUMN tailor.protection.starts_anew
     IS 'whether the administrator has said so, for the next copy';
+COMMENT ON COLUMN tailor.protection.forgotten
+    IS 'how often tailor.forget_chains had readers shown it anew';
+COMMENT ON COLUMN tailor.protection.forgotten_last IS 'when that was last';
+
+CREATE OR REPLACE VIEW tailor.fresh_starts AS
+    SELECT relation, forgotten AS times, forgotten_last AS latest
+        FROM tailor.protection WHERE forgotten > 0
+  UNION ALL SELECT NULL, NULL, accepted FROM tailor.installation WHERE accepted IS NOT NULL;
+COMMENT ON VIEW tailor.fresh_starts IS 'where the guarantee over what was shown before was given '
+    'up, how often and when last: by tailor.forget_chains, and for all tables, as NULL, by '
+    'accepting a restore';
 
 -- No foreign key: a row outlives the policy that it is about, by design.
 CREATE TABLE IF NOT EXISTS tailor.shown_family (

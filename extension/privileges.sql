@@ -41,7 +41,7 @@ BEGIN
             'write_protection', 'write_hierarchy', 'put_in_force', 'renew_copy', 'begin_anew',
             'apply_alone',
             'owns', 'assert_owner', 'parents', 'in_step', 'shown_by', 'hold', 'family', 'ancestors',
-            'lineage', 'members', 'reader_roles', 'ways', 'unreachable') THEN
+            'lineage', 'members', 'reader_roles', 'ways', 'view_ways', 'unreachable') THEN
             EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO tailor_admin', object.name);
         END IF;
     END LOOP;
@@ -49,8 +49,9 @@ END $$;
 GRANT EXECUTE ON FUNCTION tailor.admit(integer, integer, integer),
     tailor.asked(integer, boolean), tailor.session(), tailor.replayed(), tailor.unreachable(text),
     tailor.case_count(regclass, text[], double precision[]) TO tailor_reader;
-GRANT SELECT ON tailor.policies, tailor.hierarchies, tailor.chains, tailor.graphs, tailor.progress,
-    tailor.schedules, tailor.epochs, tailor.failures, tailor.erasures, tailor.storage,
+GRANT SELECT ON tailor.policies, tailor.fresh_starts, tailor.hierarchies, tailor.chains,
+    tailor.graphs, tailor.progress, tailor.schedules, tailor.epochs, tailor.failures,
+    tailor.erasures, tailor.storage,
     tailor.unprotected, tailor.audit, tailor.audit_lines,
     tailor.policy_history, tailor.copies, tailor.released_columns, tailor.projects,
     tailor.audit_heads TO tailor_admin;

@@ -269,6 +269,13 @@ func plansWhatIsApplied(t *testing.T, s *testCluster, dsn string) {
 			}
 		}
 	}
+	mayor := s.as(t, "mayor")
+	mustExec(t, mayor, `GRANT SELECT ON town.elders TO townreader`)
+	if code, stdout, _ := tool(t, "policy", "plan", "--dsn", dsn, file); code != 1 ||
+		!strings.Contains(stdout, "! reader townreader can read it through the view town.elders") {
+		t.Errorf("exit %d, %s", code, stdout)
+	}
+	mustExec(t, mayor, `REVOKE SELECT ON town.elders FROM townreader`)
 	plan(file, "town.people: to be protected", "+ k: 5", "readers: + townreader",
 		"without a class, hidden: since, gender", "200 rows, 200 subjects",
 		"1/1 as stored", "1 tables to protect, 0 to change")

@@ -164,6 +164,11 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 	if err := p.goesOn(ctx, t, r, inForce); err != nil {
 		return err
 	}
+	if !inForce {
+		if err := p.views(ctx, r); err != nil {
+			return err
+		}
+	}
 	if err := p.sharedNames(ctx, t); err != nil {
 		return err
 	}
@@ -174,28 +179,6 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 		return err
 	}
 	return p.jointly(ctx, t, r)
-}
-
-// goesOn says of a table that has been shown whether it can go on with the quasi-identifiers of
-// the file.
-func (p *comparison) goesOn(
-	ctx context.Context, t *policyfile.Table, r *catalog.Relation, inForce bool,
-) error {
-	other, lender, err := p.otherwise(ctx, t, r)
-	if err != nil || !other {
-		return err
-	}
-	forget := fmt.Sprintf("tailor.forget_chains('%s'), which has it shown anew and gives up the "+
-		"guarantee over what was shown before", t.Name)
-	if inForce && lender != "" {
-		p.alone = append(p.alone, t.Name)
-		p.line("  ? readers have been shown it without the quasi-identifiers of %s: it goes on so, and "+
-			"joins of both by the key are refused, until it is activated and %s", lender, forget)
-		return nil
-	}
-	p.line("  ? readers have been shown it by other quasi-identifiers: it is refused to them (KA004) "+
-		"until %s", forget)
-	return nil
 }
 
 // ends says which ends the hierarchies of dates have that the file gives none, and which
@@ -456,43 +439,4 @@ func (p *comparison) definition(
 		return nil, refusal(ctx, fmt.Sprintf("hierarchy %q", h.Name), err)
 	}
 	return json.Marshal(map[string]json.RawMessage{"paths": paths})
-}
-
-// readers says who would become a reader, and who is one without being named.
-func (p *comparison) readers(ctx context.Context) error {
-	present, err := readerRoles(ctx, p.tx)
-	if err != nil {
-		return err
-	}
-	var named []string
-	for _, t := range p.file.Tables {
-		for _, name := range t.Readers {
-			if slices.Contains(named, name) {
-				continue
-			}
-			named = append(named, name)
-			if slices.Contains(present, name) {
-				continue
-			}
-			p.line("readers: + %s", name)
-			var there, super bool
-			err := p.tx.QueryRow(ctx, `SELECT count(*) > 0, coalesce(bool_or(rolsuper), false)
-				FROM pg_catalog.pg_roles WHERE rolname = $1`, name).Scan(&there, &super)
-			if err != nil {
-				return err
-			}
-			if !there {
-				p.obstacle("readers: role %s does not exist", name)
-			} else if super {
-				p.obstacle("readers: %s is a superuser, who reads everything", name)
-			}
-		}
-	}
-	for _, name := range present {
-		if named != nil && !slices.Contains(named, name) {
-			p.line("readers: %s is one and not in this file; REVOKE tailor_reader FROM %s; would end that",
-				name, pgx.Identifier{name}.Sanitize())
-		}
-	}
-	return nil
 }

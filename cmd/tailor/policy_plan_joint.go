@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/policyfile"
 )
@@ -116,30 +114,6 @@ func (p *comparison) lent(
 		relation.Borrow(lent, of.K)
 	}
 	return relation, nil
-}
-
-// otherwise says of a table whether readers have been shown it by other quasi-identifiers than
-// its policy in the file would have, and which table lends it some of those.
-func (p *comparison) otherwise(
-	ctx context.Context, t *policyfile.Table, r *catalog.Relation,
-) (otherwise bool, lender string, err error) {
-	relation, err := p.lent(ctx, p.file, t, r)
-	if err != nil {
-		return false, "", err
-	}
-	would := make([]string, 0, len(relation.Columns))
-	for _, c := range relation.QuasiIdentifiers() {
-		would = append(would, c.Name+" "+c.Type)
-	}
-	if relation.Parent != nil {
-		lender = quoteTable(pgx.Identifier{relation.Parent.Schema, relation.Parent.Name})
-		for _, c := range relation.Parent.Columns {
-			would = append(would, c.Name+" "+c.Type)
-		}
-	}
-	err = p.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tailor.shown_by($1::oid::regclass) s
-		WHERE coalesce(s, '{}') <> $2)`, r.OID, would).Scan(&otherwise)
-	return otherwise, lender, err
 }
 
 // lender is the table of a file that a table borrows quasi-identifiers from: its subject refers to

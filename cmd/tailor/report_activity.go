@@ -134,6 +134,14 @@ func (r *report) readHistory(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	r.Erasures, err = pgx.CollectRows(rows, pgx.RowToStructByPos[erasureCount])
+	if r.Erasures, err = pgx.CollectRows(rows, pgx.RowToStructByPos[erasureCount]); err != nil {
+		return err
+	}
+	rows, err = tx.Query(ctx, `SELECT coalesce(relation::text, ''), coalesce(times, 1), latest
+		FROM tailor.fresh_starts ORDER BY 1`)
+	if err != nil {
+		return err
+	}
+	r.FreshStarts, err = pgx.CollectRows(rows, pgx.RowToStructByPos[freshStart])
 	return err
 }

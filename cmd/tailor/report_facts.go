@@ -29,6 +29,8 @@ type report struct {
 	Tables   []reportedTable   `json:"tables"`
 	Readers  []reportedReader  `json:"readers"`
 	Projects []reportedProject `json:"projects"`
+	// FreshStarts are where the guarantee over what was shown before was given up.
+	FreshStarts []freshStart `json:"fresh_starts"`
 	// Exceptions say, one sentence each, what weakens the guarantee by intent.
 	Exceptions []string `json:"exceptions"`
 
@@ -97,6 +99,14 @@ type releasedColumn struct {
 	Name  string  `json:"name"`
 	Exact float64 `json:"exact"` // the share of rows with the table's own value
 	Loss  float64 `json:"loss"`  // the mean share of the domain that a label covers
+}
+
+// freshStart is a table of which, or that of all, under no name, what was shown before is
+// forgotten.
+type freshStart struct {
+	Table  string    `json:"table"`
+	Times  int       `json:"times"`
+	Latest time.Time `json:"latest"`
 }
 
 // reportedReader is a role that may read releases.
@@ -371,6 +381,16 @@ func (r *report) exceptions() []string {
 			say("%s: readers who can read the table itself, past Tailor: %s.", t.Name,
 				strings.Join(t.Bypasses, ", "))
 		}
+	}
+	for _, s := range r.FreshStarts {
+		if s.Table == "" {
+			say("all tables: a restored database was accepted on %s. What was shown between the dump "+
+				"and that, and what is shown since, can be put together.", day(s.Latest))
+			continue
+		}
+		say("%s: readers were shown it anew, %s so far, on %s last (tailor.forget_chains). What was "+
+			"shown before and what is shown since can be put together, and tell more than one of them.",
+			s.Table, counted(s.Times, "time", "times"), day(s.Latest))
 	}
 	for _, e := range r.Erasures {
 		if e.Departures == "at_once" {
