@@ -419,7 +419,7 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 	if !t.oneRow {
 		subjects = fmt.Sprintf("count(DISTINCT %s)", personColumn)
 	}
-	row, people := t.chain.table("row"), "true"
+	row, people, blocks := t.chain.table("row"), "true", "true"
 	var unsafe int
 	err := t.tx.QueryRow(ctx,
 		fmt.Sprintf(`SELECT count(*), coalesce(min(n), 0), coalesce(sum(r), 0),
@@ -435,11 +435,15 @@ func (t *takingIn) assertSafe(ctx context.Context) error {
 	if t.partial { // nothing has been written of anybody else, but that he has gone
 		people = fmt.Sprintf("%[1]s IN (SELECT %[1]s FROM tailor_store.epoch_%[2]d)", personColumn,
 			t.r.Epoch)
+		blocks = fmt.Sprintf("%[1]s IN (SELECT %[1]s FROM %[2]s WHERE %[3]s UNION ALL "+
+			"SELECT %[1]s FROM %[4]s WHERE epoch = %[5]d)", blockColumn, row, people,
+			t.chain.table("gone"), t.r.Epoch)
 	}
 	checks := []string{
 		fmt.Sprintf(`SELECT FROM tailor.policy_version v,
-				unnest(tailor.failing_blocks('%s', v.policy, %d, 'true', '%s'))
-			WHERE (v.relation, v.version) = (%d, %d)`, row, t.chain.number, subjects, t.r.OID, t.r.Version),
+				unnest(tailor.failing_blocks('%s', v.policy, %d, '%s', '%s'))
+			WHERE (v.relation, v.version) = (%d, %d)`, row, t.chain.number, blocks, subjects, t.r.OID,
+			t.r.Version),
 		fmt.Sprintf("SELECT FROM %s WHERE epoch = %d GROUP BY %s HAVING count(DISTINCT %s) < %d",
 			t.chain.table("gone"), t.r.Epoch, blockColumn, personColumn, t.r.K),
 		fmt.Sprintf("SELECT FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM %[1]s WHERE %[4]s) GROUP BY "+
