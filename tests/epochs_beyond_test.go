@@ -199,3 +199,42 @@ func TestEpochsOfAChild(t *testing.T) {
 	ks := slices.Repeat([]int{r.k}, len(answers))
 	newTimelines(answers, func(mark string) string { return owner[mark] }).assertSound(t, ks)
 }
+
+// TestWhatARefreshWritesIsCheckedByItself has rows become others on their way into a release: the
+// check that is the last step of a refresh finds blocks that are too small, or fail their model.
+func TestWhatARefreshWritesIsCheckedByItself(t *testing.T) {
+	direct := makeDatabase(t, "epochs_checked", `CREATE TABLE people AS SELECT n AS id,
+			n * 7919 % 80 AS age, 'd' || n * 31 % 7 AS diagnosis FROM generate_series(1, 400) n;
+		ALTER TABLE people ADD PRIMARY KEY (id)`)
+	if err := shared.install(t.Context(), "epochs_checked"); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, direct, `CALL tailor.define_hierarchy('age', 'interval', '{"widths": [10, 20, 40],
+			"lower": 0, "upper": 119}');
+		CALL tailor.protect('people', subject => 'id', k => 5);
+		CALL tailor.classify('people', 'age', 'quasi_identifier', hierarchy => 'age');
+		CALL tailor.classify('people', 'diagnosis', 'sensitive');
+		CALL tailor.require('people', 'l_diversity', 'diagnosis', 2); CALL tailor.activate('people')`)
+	conn := connect(t, serveDatabase(t, "epochs_checked").dsn("researcher"))
+	answeredSoon(t, conn, "SELECT count(*) FROM people")
+	row := one[string](t, direct, `SELECT format('tailor_store.chain_%s_row', chain) FROM tailor.chain`)
+	for i, becomes := range []string{
+		`NEW.diagnosis := 'd1'`, `NEW."tailor block" := 1000000 + (random() * 1000000)::integer`,
+	} {
+		mustExec(t, direct, fmt.Sprintf(`CREATE OR REPLACE FUNCTION becomes() RETURNS trigger
+				LANGUAGE plpgsql AS $$ BEGIN %s; RETURN NEW; END $$;
+			CREATE OR REPLACE TRIGGER becomes BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION becomes()`,
+			becomes, row))
+		mustExec(t, direct, fmt.Sprintf(`INSERT INTO people SELECT n, n * 7919 %% 80, 'd' || n * 31 %% 7
+			FROM generate_series(%d, %[1]d + 199) n; CALL tailor.refresh('people')`, 1000*(i+1)))
+		waitFor(t, func() bool {
+			return one[bool](t, direct, `SELECT EXISTS (SELECT FROM tailor.failures
+				WHERE reason LIKE '%do not meet its policy')`)
+		})
+		if n := one[int](t, conn, "SELECT count(*) FROM people"); n != 400 {
+			t.Errorf("%s: %d people are shown", becomes, n)
+		}
+	}
+	mustExec(t, direct, fmt.Sprintf(`DROP TRIGGER becomes ON %s; CALL tailor.refresh('people')`, row))
+	waitFor(t, func() bool { return one[int](t, conn, "SELECT count(*) FROM people") == 800 })
+}
