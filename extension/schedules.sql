@@ -231,7 +231,9 @@ COMMENT ON FUNCTION tailor.drop_copy
 
 DROP VIEW IF EXISTS tailor.storage;
 CREATE OR REPLACE VIEW tailor.storage AS
-    SELECT p.relation, pg_total_relation_size(p.relation) AS table_bytes,
+    SELECT p.relation,
+           (SELECT sum(pg_total_relation_size(f))::bigint FROM tailor.family(p.relation) f)
+               AS table_bytes,
            (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
             WHERE c.relnamespace = 'tailor_store'::regnamespace AND c.relkind = 'r'
                 AND c.relname NOT LIKE 'chain%'

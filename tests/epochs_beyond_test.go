@@ -217,16 +217,20 @@ func TestWhatARefreshWritesIsCheckedByItself(t *testing.T) {
 		CALL tailor.require('people', 'l_diversity', 'diagnosis', 2); CALL tailor.activate('people')`)
 	conn := connect(t, serveDatabase(t, "epochs_checked").dsn("researcher"))
 	answeredSoon(t, conn, "SELECT count(*) FROM people")
-	row := one[string](t, direct, `SELECT format('tailor_store.chain_%s_row', chain) FROM tailor.chain`)
+	row := one[string](t, direct,
+		`SELECT format('tailor_store.chain_%s_row', chain) FROM tailor.chain`)
 	for i, becomes := range []string{
 		`NEW.diagnosis := 'd1'`, `NEW."tailor block" := 1000000 + (random() * 1000000)::integer`,
 	} {
-		mustExec(t, direct, fmt.Sprintf(`CREATE OR REPLACE FUNCTION becomes() RETURNS trigger
+		mustExec(t, direct, fmt.Sprintf(`
+			CREATE OR REPLACE FUNCTION becomes() RETURNS trigger
 				LANGUAGE plpgsql AS $$ BEGIN %s; RETURN NEW; END $$;
-			CREATE OR REPLACE TRIGGER becomes BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION becomes()`,
+			CREATE OR REPLACE TRIGGER becomes BEFORE INSERT ON %s
+				FOR EACH ROW EXECUTE FUNCTION becomes()`,
 			becomes, row))
 		mustExec(t, direct, fmt.Sprintf(`INSERT INTO people SELECT n, n * 7919 %% 80, 'd' || n * 31 %% 7
-			FROM generate_series(%d, %[1]d + 199) n; CALL tailor.refresh('people')`, 1000*(i+1)))
+			FROM generate_series(%d, %[1]d + 199) n;
+			CALL tailor.refresh('people')`, 1000*(i+1)))
 		waitFor(t, func() bool {
 			return one[bool](t, direct, `SELECT EXISTS (SELECT FROM tailor.failures
 				WHERE reason LIKE '%do not meet its policy')`)
