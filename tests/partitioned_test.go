@@ -38,6 +38,10 @@ CALL tailor.activate('taken')`, pgx.QueryExecModeSimpleProtocol)
 	}
 	byYear := "SELECT extract(year FROM day), count(*), sum(value) FROM taken GROUP BY 1 ORDER BY 1"
 	asInTheTable(byYear)
+	if bytes := one[int](t, owner, `SELECT table_bytes FROM tailor.storage
+		WHERE relation = 'taken'::regclass`); bytes == 0 {
+		t.Error("the table is said to have no bytes")
+	}
 	for _, part := range []string{"taken_2024", "taken_2025"} {
 		_, err := reader.Exec(t.Context(), "SELECT count(*) FROM "+part)
 		assertState(t, err, "0A000", "taken")
