@@ -26,6 +26,7 @@ type canonical struct {
 	otherwise string
 	unsure    bool
 	outer     *outerTable
+	of        string              // a quasi-identifier of the subject that it looks at, "" for none
 	children  []*catalog.Relation // protected, in order of appearance
 }
 
@@ -412,6 +413,9 @@ func (c *canonicalizer) reference(ref *pg.ColumnRef) {
 		outer.entry != nil && outer.entry.relation != outer.root {
 		c.failed = true
 		return
+	}
+	if column.Class == catalog.QuasiIdentifier {
+		c.form.of = name
 	}
 	c.qualify(ref, subjectAlias, false)
 }
