@@ -454,7 +454,8 @@ BEGIN
     RAISE EXCEPTION 'table % is read through the proxy', relation
         USING ERRCODE = '42501',
             HINT = 'Connect to the proxy, which answers with the release that is meant for you. '
-                'Ask again where it has not heard of a new policy yet.';
+                'Ask again where it has not heard of a new policy yet. What stands in DO or in a '
+                'function does not pass it: ask in a statement of its own.';
 END $$;
 COMMENT ON FUNCTION tailor.unreachable IS 'fails: the released shape of a table holds no rows';
 

@@ -126,6 +126,14 @@ func (l *fromList) assertLinked() error {
 				y.linked != nil && y.linked.relation == x.relation {
 				continue // as in a self-join
 			}
+			if set, child := l.besideDataSet(x.relation, y.relation); set != nil {
+				return sqlstate.New(sqlstate.FeatureNotSupported,
+					"rows of %q are not shown beside those of data set %q", child.Name, set.Name).
+					WithHint("Both are of the same people, whose rows in %q no release links to what else is "+
+						"shown of them. What is computed from these rows can be a column of a data set; or ask "+
+						"each in a subquery of its own.", child.Name).
+					At(l.b.statement, int(x.rv.Location))
+			}
 			return sqlstate.New(sqlstate.FeatureNotSupported,
 				"the protected tables %q and %q are not joined along the key of their subject", y.relation.Name,
 				x.relation.Name).
@@ -135,6 +143,20 @@ func (l *fromList) assertLinked() error {
 		}
 	}
 	return nil
+}
+
+// besideDataSet says of two relations whether one is a data set and the other has rows of the
+// same subjects; nil if not.
+func (l *fromList) besideDataSet(x, y *catalog.Relation) (set, child *catalog.Relation) {
+	for range 2 {
+		if x.DataSetOf != 0 {
+			if root := l.b.snapshot.Rooted(x); root != nil && l.b.snapshot.Referred(y) == root {
+				return x, y
+			}
+		}
+		x, y = y, x
+	}
+	return nil, nil
 }
 
 // lentEntry is a parent in a join along the key: of its columns, those that the
