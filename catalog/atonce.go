@@ -57,8 +57,15 @@ func (b *block) goAtOnce(n needs, next int) ([]act, int) {
 }
 
 // changeAtOnce has all changes shown of a block's rows that stay, or those columns of
-// them with which the block still meets the models.
+// them with which the block still meets the models. A row whose departure waits has no changes:
+// while others of its class changed, it would be seen to be left.
 func (b *block) changeAtOnce(h happening, n needs) happening {
+	waits := make(map[int]bool) // classes of which somebody's departure does
+	for i := range b.members {
+		if m := &b.members[i]; m.leaves && !h.leaves {
+			waits[m.class] = true
+		}
+	}
 	shows := func(columns []bool) bool {
 		var after class
 		within, changing := make(map[int]*class), make(map[int]map[int]bool)
@@ -72,6 +79,9 @@ func (b *block) changeAtOnce(h happening, n needs) happening {
 			}
 			for _, c := range []*class{&after, within[m.class]} {
 				c.add(m.person, m.then(columns, n))
+			}
+			if waits[m.class] && m.changed(happening{columns: columns}) {
+				return false
 			}
 			for column, what := range m.changes {
 				changing[m.class][column] = changing[m.class][column] || what != unchanged && columns[column]

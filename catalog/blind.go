@@ -68,7 +68,7 @@ func withheldShare(r *Relation, of *cohort, p *anonymize.Partition) map[string]f
 	return shares
 }
 
-// readWithholdable finds the columns whose values the release may withhold.
+// readWithholdable finds the columns whose values the release may withhold, or hold back.
 func (t *takingIn) readWithholdable(ctx context.Context) error {
 	rows, err := t.tx.Query(ctx, "SELECT tailor.withholdable($1)", t.chain.number)
 	if err != nil {
@@ -80,6 +80,13 @@ func (t *takingIn) readWithholdable(ctx context.Context) error {
 			t.withholdable = append(t.withholdable, ident(name))
 		}
 	}
+	if err != nil {
+		return err
+	}
+	if rows, err = t.tx.Query(ctx, "SELECT tailor.late_columns($1)", t.chain.number); err != nil {
+		return err
+	}
+	t.late, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	return err
 }
 

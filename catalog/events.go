@@ -103,15 +103,19 @@ type needs struct {
 	models   []anonymize.ValueModel
 	codes    []func(hash int64) uint32 // of each model: by which it calls values
 	columns  []int                     // of each model: its column's place in the payload
-	// blind says that values can be withheld, which nothing then stands for.
+	// blind says that values can be withheld, which nothing then stands for, and late of a model
+	// that those of its column can be held back from all of a block.
 	blind   bool
+	late    map[int]bool
 	nothing int64
 }
 
 // needs of a relation. A gate that looks at an average is kept where no class is
 // smaller than the average may be.
 func (t *takingIn) needs() needs {
-	n := needs{subjects: t.r.K, share: 1, blind: t.r.BlindCuts, nothing: t.hashOfNull}
+	n := needs{
+		subjects: t.r.K, share: 1, blind: t.r.BlindCuts, late: make(map[int]bool), nothing: t.hashOfNull,
+	}
 	if t.r.Gate == "average" && t.r.MaxRisk > 0 {
 		n.subjects = max(n.subjects, int(math.Ceil(1/t.r.MaxRisk)))
 	}
@@ -122,6 +126,7 @@ func (t *takingIn) needs() needs {
 		n.models = append(n.models, q.model(anonymize.Sensitive{}, t.references[q.Column]))
 		n.codes = append(n.codes, t.references.ofHash(q.Column))
 		n.columns = append(n.columns, slices.Index(t.followed(), ident(q.Column)))
+		n.late[len(n.columns)-1] = slices.Contains(t.late, q.Column)
 	}
 	return n
 }
@@ -166,13 +171,20 @@ func (n needs) meets(c *class) bool {
 
 // meetsModels says so of the models of some columns, by their places in the payload.
 func (n needs) meetsModels(c *class, asked func(column int) bool) bool {
-	withheld := func(value int64) bool { return n.blind && value == n.nothing }
-	for i, model := range n.models {
-		if asked(n.columns[i]) && !c.values[i].meets(model, n.codes[i], withheld) {
+	for i := range n.models {
+		if asked(n.columns[i]) && !n.meetsModel(c, i) {
 			return false
 		}
 	}
 	return true
+}
+
+// meetsModel says so of one of the models.
+func (n needs) meetsModel(c *class, i int) bool {
+	without := n.blind || len(c.values[i]) == 1 && n.late[i]
+	return c.values[i].meets(n.models[i], n.codes[i], func(value int64) bool {
+		return without && value == n.nothing
+	})
 }
 
 // allows says whether something may happen to a block. Whoever knows of everybody when

@@ -64,3 +64,17 @@ func (t *takingIn) past(ctx context.Context, of string) (history, error) {
 	})
 	return out, err
 }
+
+// sameSubject says whether two policies tell people apart by one column, under whichever name.
+func sameSubject(now, past *Relation) bool {
+	x, y := now.Column(now.Subject), past.Column(past.Subject)
+	return now.Subject == past.Subject || x != nil && y != nil && x.Number == y.Number
+}
+
+// sameDimensions says whether what was shown under one policy can be carried to
+// another.
+func sameDimensions(now, past *Relation) bool {
+	return slices.EqualFunc(now.Dimensions(), past.Dimensions(), func(x, y *Column) bool {
+		return x.Name == y.Name && x.Number == y.Number && x.Type == y.Type
+	})
+}

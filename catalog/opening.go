@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -241,6 +240,13 @@ func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
 		if past, err = loadPast(ctx, t.tx, t.r, was.version); err != nil {
 			return err
 		}
+		if !sameSubject(t.r, past) {
+			return sqlstate.New(sqlstate.PolicyStale,
+				"the subject of table %q was column %q when this audience was shown it", t.r.Name,
+				past.Subject).
+				WithHint("Its people would be shown in a second partition. Restore it, or start all chains " +
+					"anew with tailor.forget_chains, which gives up the guarantee over what was shown before.")
+		}
 		if !sameDimensions(t.r, past) {
 			return sqlstate.New(sqlstate.PolicyStale,
 				"the quasi-identifiers of table %q have changed since this audience was shown it", t.r.Name).
@@ -279,6 +285,9 @@ func (t *takingIn) goOn(ctx context.Context, was stored) (err error) {
 		return err
 	}
 	if past != t.r {
+		if err := t.holdBack(ctx, past); err != nil {
+			return fmt.Errorf("new columns: %w", err)
+		}
 		if err := t.coarsen(ctx, past); err != nil {
 			return fmt.Errorf("coarsen: %w", err)
 		}
@@ -432,14 +441,6 @@ func errEarlier(r *Relation) error {
 		"which followed nobody from one copy to the next", r.Name).
 		WithHint("A database administrator decides: tailor.forget_chains('%s') gives up the guarantee "+
 			"over what was shown before.", r)
-}
-
-// sameDimensions says whether what was shown under one policy can be carried to
-// another.
-func sameDimensions(now, past *Relation) bool {
-	return slices.EqualFunc(now.Dimensions(), past.Dimensions(), func(x, y *Column) bool {
-		return x.Name == y.Name && x.Number == y.Number && x.Type == y.Type
-	})
 }
 
 // errByMeans refuses what an earlier version showed by means of groups of blocks.

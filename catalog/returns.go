@@ -135,8 +135,8 @@ func (t *takingIn) rename(ctx context.Context, which, alike string) error {
 }
 
 // assertNewKeys fails where people seem to have got other keys: of those whom nobody has
-// seen before, many say what people say who are gone, and nobody else says. They
-// would be shown in two blocks.
+// seen before, many say what people say who are gone, now or for long, and nobody else says.
+// They would be shown in two blocks.
 func (t *takingIn) assertNewKeys(ctx context.Context, arriving string, newcomersThere int) error {
 	if !t.keyed || newcomersThere < t.r.K {
 		return nil
@@ -145,15 +145,16 @@ func (t *takingIn) assertNewKeys(ctx context.Context, arriving string, newcomers
 	err := t.tx.QueryRow(ctx, fmt.Sprintf(`WITH coming AS MATERIALIZED (
 				SELECT e.%[1]s FROM %[5]s a JOIN tailor_store.epoch_%[4]d e USING (%[6]s)
 				WHERE a."tailor cohort" = %[7]d GROUP BY 1 HAVING count(*) = 1),
-			alike AS MATERIALIZED (SELECT DISTINCT %[1]s FROM %[8]s JOIN coming USING (%[1]s)),
-			told AS MATERIALIZED (SELECT %[1]s, min(%[2]s) AS %[2]s FROM %[3]s
-				WHERE %[1]s IN (SELECT %[1]s FROM alike) GROUP BY 1 HAVING count(*) = 1)
+			known AS MATERIALIZED (SELECT %[1]s, %[2]s FROM %[3]s JOIN coming USING (%[1]s)
+				UNION ALL SELECT %[1]s, %[2]s FROM %[10]s JOIN coming USING (%[1]s)),
+			told AS MATERIALIZED (SELECT %[1]s, min(%[2]s) AS %[2]s FROM known
+				GROUP BY 1 HAVING count(*) = 1)
 		SELECT count(*) FROM told t
 		WHERE NOT EXISTS (SELECT FROM tailor_store.epoch_%[4]d e WHERE e.%[2]s = t.%[2]s)
 		  AND t.%[2]s NOT IN (SELECT r.%[2]s FROM %[3]s r WHERE r.%[2]s IN (SELECT %[2]s FROM told)
 			AND NOT EXISTS (SELECT FROM %[8]s a WHERE %[9]s))`,
 		keyColumn, personColumn, t.chain.table("row"), t.r.Epoch, arriving, rowColumn, newcomers,
-		t.absent(), t.same("a", "r"))).Scan(&twice)
+		t.absent(), t.same("a", "r"), t.chain.table("gone"))).Scan(&twice)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type takingIn struct {
 	sums         sums
 	hashOfNull   int64    // as payloads are hashed
 	withholdable []string // columns of which values may be withheld, quoted
+	late         []string // and that may be held back ([takingIn.holdBack])
 	slot         *int     // of tailor.progress; nil where all are taken
 }
 

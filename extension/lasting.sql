@@ -61,6 +61,23 @@ $$;
 COMMENT ON FUNCTION tailor.withholdable
     IS 'columns whose values a chain may have withheld; for the proxy only';
 
+-- Where a class fails the model of a column that was not shown when a chain began, nothing is
+-- shown of the column in its block (catalog/fresh.go).
+CREATE OR REPLACE FUNCTION tailor.late_columns(chain integer) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH v AS MATERIALIZED (SELECT * FROM tailor.versions_since(chain))
+    SELECT DISTINCT q ->> 'column'
+    FROM v
+    CROSS JOIN LATERAL (SELECT jsonb_array_elements(v.policy -> 'require')
+                      UNION ALL
+                        SELECT jsonb_array_elements(s -> 'require')
+                        FROM jsonb_array_elements(v.policy -> 'data_sets') s) r (q)
+    WHERE q ->> 'column' NOT IN (SELECT s.name FROM v f CROSS JOIN tailor.shown_as_is(f.policy) s
+                                 WHERE f.version = (SELECT min(version) FROM v))
+$$;
+COMMENT ON FUNCTION tailor.late_columns IS 'columns with models that readers were not shown when a '
+    'chain began, which all of a block may lack; for Tailor''s own routines only';
+
 -- A change of one person waits by comparison with what is shown of him. Of a column that is
 -- shown no more nothing is left to compare: under its name or another one, whatever is shown
 -- as new may be what it was, and would tell whose value has changed.

@@ -301,7 +301,11 @@ BEGIN
                                    required ->> 'column'))
                      THEN format('trim_scale(%s)', name) ELSE name END) ELSE name END,
             subjects, stored, condition,
-            CASE WHEN policy ->> 'cuts' = 'blind' THEN name || ' IS NOT NULL' ELSE 'true' END);
+            CASE WHEN policy ->> 'cuts' = 'blind' THEN name || ' IS NOT NULL'
+                 WHEN required ->> 'column' IN (SELECT tailor.late_columns(chain))
+                     THEN format('"tailor block" IN (SELECT "tailor block" FROM %s WHERE (%s)
+                                  AND %s IS NOT NULL)', stored, condition, name)
+                 ELSE 'true' END);
         IF likened THEN
             failing := tailor.unlike_blocks(counted, chain, required);
         ELSE

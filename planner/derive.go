@@ -268,8 +268,8 @@ func (b *binder) wished(root *catalog.Relation, form *canonical) string {
 		return "" // the condition is not the client's
 	}
 	if form.of != "" {
-		return fmt.Sprintf("Write the condition on %q outside of the subquery: as a column of a data set "+
-			"it would tell more of it than labels do.", form.of)
+		return fmt.Sprintf("Write the condition on %q outside of the subquery: as a column of a data "+
+			"set it would tell more of it than labels do.", form.of)
 	}
 	child := form.children[0]
 	column, text, then := child.Name, form.text, thenAnswered
