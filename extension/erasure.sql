@@ -49,15 +49,28 @@ DROP FUNCTION IF EXISTS tailor.unless_erased(regclass, name);
 CREATE OR REPLACE FUNCTION tailor.unless_erased(
     relation regclass, subject name, rows regclass DEFAULT NULL) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN EXISTS (SELECT FROM tailor.left_out_of_copies(relation)) THEN format(
+    WITH RECURSIVE about (relation, subject) AS (
+        SELECT unless_erased.relation, unless_erased.subject COLLATE "C"
+      UNION
+        SELECT p.relation, p.subject
+        FROM about a
+        JOIN pg_constraint f
+            ON f.contype = 'f' AND f.conrelid = a.relation AND cardinality(f.conkey) = 1
+        JOIN tailor.protection p ON p.relation = f.confrelid
+        JOIN pg_attribute here ON here.attrelid = f.conrelid AND here.attnum = f.conkey[1]
+            AND here.attname = a.subject
+        JOIN pg_attribute there ON there.attrelid = f.confrelid AND there.attnum = f.confkey[1]
+            AND there.attname = p.subject)
+    SELECT coalesce(string_agg(format(
         ' AND tailor.subject_digest(%s, (SELECT k.key FROM tailor.subject_key k))
               NOT IN (SELECT o FROM tailor.left_out_of_copies(%L) o)',
-        tailor.called(coalesce(rows, relation), subject), relation)
-        ELSE '' END
+        tailor.called(coalesce(rows, unless_erased.relation), unless_erased.subject), a.relation),
+        ''), '')
+    FROM about a WHERE EXISTS (SELECT FROM tailor.left_out_of_copies(a.relation))
 $$;
 COMMENT ON FUNCTION tailor.unless_erased IS 'a further condition, on rows b of a table or of '
-    'another one, that leaves out whom no copy of the table may have; for Tailor''s own routines '
-    'only';
+    'another one, that leaves out whom no copy of the table, or of one that its subject refers to, '
+    'may have; for Tailor''s own routines only';
 
 -- Digests under the key of another installation find nobody.
 CREATE OR REPLACE PROCEDURE tailor.assert_erased_known(relation regclass)
@@ -114,7 +127,10 @@ CREATE OR REPLACE FUNCTION tailor.blocks_short_of(
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     least  CONSTANT bigint := tailor.least_subjects(policy);
+    stored CONSTANT text := format('tailor_store.%I', release || '_row');
+    chain  CONSTANT integer := substring(release FROM '^chain_([0-9]+)')::integer;
     short  integer[];
+    failed integer[];
 BEGIN
     EXECUTE format(
         'WITH others AS MATERIALIZED (
@@ -136,9 +152,16 @@ BEGIN
          SELECT ARRAY(SELECT unnest($1) EXCEPT SELECT "tailor block" FROM kept)',
         release || '_row', least, coalesce((policy ->> 'max_share')::float8, 0.5))
         INTO short USING blocks, person;
-    RETURN short || tailor.failing_blocks(
-        format('tailor_store.%I', release || '_row'), policy,
-        substring(release FROM '^chain_([0-9]+)')::integer,
+    EXECUTE format('SELECT ARRAY(SELECT DISTINCT "tailor block" FROM %s
+                                 WHERE "tailor class" = ANY ($1))', stored)
+        INTO failed USING tailor.failing_blocks(
+            stored, policy, chain,
+            format('"tailor person" <> %1$s AND "tailor class" IN (SELECT "tailor class" FROM %2$s
+                       WHERE "tailor block" = ANY (%3$L) AND "tailor person" = %1$s)',
+                   person, stored, blocks),
+            told_apart_by => '"tailor class"');
+    RETURN short || failed || tailor.failing_blocks(
+        stored, policy, chain,
         format('"tailor block" = ANY (%L) AND "tailor person" <> %s', blocks, person));
 END $$;
 COMMENT ON FUNCTION tailor.blocks_short_of IS 'those blocks that do not meet the policy without '

@@ -272,9 +272,11 @@ COMMENT ON FUNCTION tailor.unlike_blocks IS 'the blocks that fail a model of lik
 -- Models look at how many subjects of a block have each value. NULL is a value, unless it
 -- stands for values that are withheld (cuts: blind).
 DROP FUNCTION IF EXISTS tailor.failing_blocks(text, jsonb, text, text);
+DROP FUNCTION IF EXISTS tailor.failing_blocks(text, jsonb, integer, text, text);
 CREATE OR REPLACE FUNCTION tailor.failing_blocks(
     stored text, policy jsonb, chain integer, condition text,
-    subjects text DEFAULT 'count(DISTINCT "tailor person")') RETURNS integer[]
+    subjects text DEFAULT 'count(DISTINCT "tailor person")',
+    told_apart_by text DEFAULT '"tailor block"') RETURNS integer[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     required jsonb;
@@ -292,7 +294,7 @@ BEGIN
         likened := required ->> 'model'
             IN ('t_closeness', 'beta_likeness', 'enhanced_beta_likeness', 'delta_disclosure');
         counted := format(
-            'SELECT "tailor block" AS block, %1$s AS value, %2$s::float8 AS n
+            'SELECT %6$s AS block, %1$s AS value, %2$s::float8 AS n
              FROM %3$s WHERE (%4$s) AND %5$s GROUP BY 1, 2',
             CASE WHEN likened THEN format(
                 'hashtextextended(coalesce(''='' || %s::text, ''''), 0)',
@@ -305,7 +307,7 @@ BEGIN
                  WHEN required ->> 'column' IN (SELECT tailor.late_columns(chain))
                      THEN format('"tailor block" IN (SELECT "tailor block" FROM %s WHERE (%s)
                                   AND %s IS NOT NULL)', stored, condition, name)
-                 ELSE 'true' END);
+                 ELSE 'true' END, told_apart_by);
         IF likened THEN
             failing := tailor.unlike_blocks(counted, chain, required);
         ELSE
@@ -323,7 +325,7 @@ END $$;
 COMMENT ON FUNCTION tailor.failing_blocks IS 'the blocks of a release that do not meet a model of '
     'the policy, by the rows that meet a condition; subjects counts those of some rows: where each '
     'has '
-    'one, rows are counted. For Tailor''s own routines only';
+    'one, rows are counted. told_apart_by has it look at classes. For Tailor''s own routines only';
 
 DROP PROCEDURE IF EXISTS tailor.require(regclass, text, name, integer);
 DROP PROCEDURE IF EXISTS tailor.require(regclass, text, name, float8);

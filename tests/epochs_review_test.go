@@ -151,3 +151,65 @@ func TestOtherKeysOfEverybodyAreNoOtherPeople(t *testing.T) {
 		})
 	}
 }
+
+// TestErasedFromATableAreNotShownByItsChildren that are protected later, with codes or without.
+func TestErasedFromATableAreNotShownByItsChildren(t *testing.T) {
+	direct, reader := reviewed(t, "erased_before", "name text",
+		`SELECT i, i % 100, 10000 + i, 'p' || i FROM generate_series(0, 199) i`, "")
+	mustExec(t, direct, `
+		CREATE TABLE visits (id int PRIMARY KEY, person int REFERENCES people, ward text);
+		INSERT INTO visits SELECT i, i % 200, 'w' || i % 200 FROM generate_series(0, 399) i;
+		CREATE TABLE codes (person int REFERENCES people, code text);
+		INSERT INTO codes SELECT i % 200, 'c' || i % 20 FROM generate_series(0, 399) i;
+		INSERT INTO codes VALUES (42, 'only');
+		CALL tailor.erase('people', '42'); CALL tailor.refresh('people');
+		CALL tailor.protect('visits', subject => 'person', k => 5);
+		CALL tailor.classify('visits', 'ward', 'sensitive'); CALL tailor.activate('visits');
+		CALL tailor.protect('codes', subject => 'person', k => 5);
+		CALL tailor.set_valued('codes', 'code', m => 2); CALL tailor.activate('codes')`)
+	answeredSoon(t, reader, "SELECT ward FROM visits")
+	answeredSoon(t, reader, "SELECT code FROM codes")
+	for _, sql := range []string{
+		"SELECT count(*) FROM visits WHERE ward = 'w42'",
+		"SELECT count(*) FROM codes WHERE code = 'only'",
+	} {
+		if n := one[int](t, reader, sql); n > 0 {
+			t.Errorf("%s: %d", sql, n)
+		}
+	}
+}
+
+// TestEraseAtOnceAsksModelsOfClasses that earlier labels tell: of one in which the others have one
+// value nothing stays.
+func TestEraseAtOnceAsksModelsOfClasses(t *testing.T) {
+	direct, reader := reviewed(t, "erased_class", "hiv text, ward text",
+		`SELECT i, i % 100, 10000 + i * 7, CASE WHEN i % 5 = 0 AND i < 100 THEN 'pos' ELSE 'neg' END,
+			'w' || i % 100 / 5 % 2 FROM generate_series(0, 199) i`,
+		`CALL tailor.classify('people', 'hiv', 'sensitive');
+		CALL tailor.require('people', 'l_diversity', 'hiv', 2);
+		CALL tailor.classify('people', 'ward', 'non_sensitive');`)
+	before := make(map[string]string)
+	for _, row := range rowsOf(t, reader, "SELECT cost, tailor.label(age) FROM people") {
+		cost, label, _ := strings.Cut(row, "|")
+		before[cost] = label
+	}
+	mustExec(t, direct, `CALL tailor.require('people', 'l_diversity', 'ward', 2);
+		CALL tailor.activate('people')`)
+	waitFor(t, func() bool {
+		return one[bool](t, direct, `SELECT version = 2 FROM tailor.chain`)
+	})
+	mustExec(t, direct, `CALL tailor.erase('people', '20', 'at_once')`)
+	values := make(map[string]map[string]bool)
+	for _, row := range rowsOf(t, reader, "SELECT cost, hiv FROM people") {
+		cost, value, _ := strings.Cut(row, "|")
+		if values[before[cost]] == nil {
+			values[before[cost]] = make(map[string]bool)
+		}
+		values[before[cost]][value] = true
+	}
+	for label, of := range values {
+		if len(of) < 2 {
+			t.Errorf("all of %s are %v", label, of)
+		}
+	}
+}
