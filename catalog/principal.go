@@ -62,6 +62,7 @@ SELECT coalesce(tailor.verifier($1::text::name), ''), ` + serverState + `,
        EXISTS (SELECT FROM me JOIN readers USING (oid)),
        coalesce((SELECT pg_has_role(me.oid, 'tailor_reader', 'USAGE') FROM me), false),
        array_to_json(ARRAY(SELECT DISTINCT p.project FROM tailor.project_reader p
+           JOIN pg_roles r ON (r.oid, r.rolname) = (p.reader, p.name)
            WHERE p.reader IN (SELECT oid FROM me UNION ALL SELECT roleid FROM above)
            ORDER BY 1))::text,
        md5(concat(pg_conf_load_time(), (SELECT attributes FROM me),

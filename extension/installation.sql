@@ -85,7 +85,12 @@ CREATE OR REPLACE PROCEDURE tailor.accept_restore()
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     latest text := (SELECT i.version FROM tailor.installation i ORDER BY i.installed DESC LIMIT 1);
+    known  tailor.project_reader[] := ARRAY(SELECT p FROM tailor.project_reader p);
 BEGIN
+    -- Roles have other numbers in another cluster.
+    DELETE FROM tailor.project_reader;
+    INSERT INTO tailor.project_reader (reader, project, name)
+        SELECT r.oid, k.project, k.name FROM unnest(known) k JOIN pg_roles r ON r.rolname = k.name;
     -- A dump has columns without those that were dropped, and types by other numbers.
     IF tailor.restored() THEN
         UPDATE tailor.policy_version v

@@ -33,7 +33,8 @@ COMMENT ON VIEW tailor.released_columns IS 'how exact the columns of one''s own 
 
 CREATE OR REPLACE VIEW tailor.projects WITH (security_barrier = true) AS
     SELECT p.name AS project, p.relation, p.combinations,
-           ARRAY(SELECT r.rolname FROM tailor.project_reader m JOIN pg_roles r ON r.oid = m.reader
+           ARRAY(SELECT r.rolname FROM tailor.project_reader m JOIN pg_roles r
+                     ON (r.oid, r.rolname) = (m.reader, m.name)
                  WHERE m.project = p.name ORDER BY 1) AS readers
     FROM tailor.project p
     WHERE tailor.owns(p.relation) OR pg_has_role(session_user, 'tailor_owner', 'MEMBER');

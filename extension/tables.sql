@@ -172,8 +172,13 @@ CREATE TABLE IF NOT EXISTS tailor.project_reader (
     reader      oid PRIMARY KEY,
     project     text NOT NULL
 );
+ALTER TABLE tailor.project_reader ADD COLUMN IF NOT EXISTS name name;
+UPDATE tailor.project_reader p SET name = r.rolname FROM pg_roles r
+    WHERE r.oid = p.reader AND p.name IS NULL;
 COMMENT ON TABLE tailor.project_reader
     IS 'the project that a role, and who is a member of it, reads for';
+COMMENT ON COLUMN tailor.project_reader.name IS 'the role''s name then: in a dump numbers mean '
+    'other roles, and a role with another name reads for no project';
 
 -- Earlier versions could show columns by means of blocks. Such a policy counts as
 -- stale until it is activated anew; tailor.parent_of and the proxy know by the

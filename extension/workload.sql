@@ -111,7 +111,8 @@ BEGIN
                 'other. CALL tailor.leave_project(...) first, if what was shown to it is '
                 'forgotten.';
     END IF;
-    INSERT INTO tailor.project_reader VALUES (number, name) ON CONFLICT DO NOTHING;
+    INSERT INTO tailor.project_reader AS p VALUES (number, name, reader)
+        ON CONFLICT ON CONSTRAINT project_reader_pkey DO UPDATE SET name = excluded.name;
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
 END $$;

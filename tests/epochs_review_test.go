@@ -37,12 +37,14 @@ func TestWhatIsNewMeetsItsModelInWhatWasShown(t *testing.T) {
 	for name, more := range map[string]struct{ policy, asks, of string }{
 		"column": {column, "SELECT cost, hiv FROM people", ""},
 		"blind":  {column, "SELECT cost, hiv FROM people", "CALL tailor.cuts('people', 'blind');"},
-		"dataset": {`CALL tailor.define_dataset('people_hiv', 'SELECT id, age, hiv FROM people',
+		"dataset": {
+			`CALL tailor.define_dataset('people_hiv', 'SELECT id, age, hiv FROM people',
 				subject => 'id'); CALL tailor.classify('people_hiv', 'id', 'direct_identifier');
 			CALL tailor.classify('people_hiv', 'age', 'quasi_identifier', hierarchy => 'age');
 			CALL tailor.classify('people_hiv', 'hiv', 'sensitive');
 			CALL tailor.require('people_hiv', 'l_diversity', 'hiv', 2); CALL tailor.activate('people_hiv')`,
-			"SELECT cost, hiv FROM people JOIN people_hiv USING (id)", ""},
+			"SELECT cost, hiv FROM people JOIN people_hiv USING (id)", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Of people from 20 to 29 all have it; of those from 60 to 79 one in two; else nobody.

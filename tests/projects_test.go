@@ -101,4 +101,23 @@ func TestProjectsHaveRootsOfTheirOwn(t *testing.T) {
 	} {
 		refusedAs(t, direct, call, "42501")
 	}
+
+	// Restored into another cluster, numbers are those of other roles.
+	const exchanged = `ALTER ROLE lungs_group RENAME TO was_lungs;
+		ALTER ROLE hearts_group RENAME TO lungs_group; ALTER ROLE was_lungs RENAME TO hearts_group`
+	const reading = `SELECT string_agg(project || readers::text, ' ' ORDER BY project)
+		FROM tailor.projects`
+	mustExec(t, direct, `RESET SESSION AUTHORIZATION`)
+	before := one[string](t, direct, reading)
+	mustExec(t, direct, exchanged)
+	if of := one[string](t, direct, reading); of != "hearts{} lungs{}" {
+		t.Errorf("roles by the numbers of others read for projects: %s", of)
+	}
+	_, err := connect(t, p.dsn("bob")).Exec(t.Context(), "SELECT age FROM people")
+	assertState(t, err, "42501", "project")
+	mustExec(t, direct, `CALL tailor.accept_restore()`)
+	if of := one[string](t, direct, reading); of != before {
+		t.Errorf("after a restore %s, before %s", of, before)
+	}
+	mustExec(t, direct, exchanged)
 }
