@@ -196,9 +196,6 @@ BEGIN
     IF shown.chain IS NULL THEN
         CALL tailor.follow_subjects(relation, policy);
         CALL tailor.assert_erased_known(relation);
-    END IF;
-    IF version IS DISTINCT FROM (SELECT p.active FROM tailor.protection p
-                                 WHERE p.relation = build_epoch.relation) THEN
         CALL tailor.assert_no_shared_facts(relation, policy);
     END IF;
     -- Texts are told apart by their bytes: that is fastest.
@@ -343,6 +340,7 @@ BEGIN
                                      format('hashtext(%s)::bigint', hashed), place, CASE WHEN keyed
                                      THEN '0' ELSE key END);
         CALL tailor.follow_subjects(relation, policy, number);
+        CALL tailor.assert_no_shared_facts(relation, policy);
         CALL tailor.assert_erased_known(relation);
         others := ' UNION ALL ' || tailor.other_values(policy, relation, source, number);
         source := format('tailor_store.found_%s b', number);

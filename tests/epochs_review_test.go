@@ -215,3 +215,22 @@ func TestEraseAtOnceAsksModelsOfClasses(t *testing.T) {
 		}
 	}
 }
+
+// TestAFactThatARefreshBringsIsLookedFor: a column is empty when it is activated, and is filled
+// with what another table shows of the same people.
+func TestAFactThatARefreshBringsIsLookedFor(t *testing.T) {
+	direct, reader := reviewed(t, "facts_late", "bill int",
+		`SELECT i, abs(hashint4(i)) % 100, NULL, NULL FROM generate_series(0, 399) i`,
+		`CALL tailor.classify('people', 'bill', 'non_sensitive');`)
+	mustExec(t, direct, `
+		CREATE TABLE bills (id int PRIMARY KEY, person int NOT NULL REFERENCES people, amount int);
+		INSERT INTO bills SELECT i, i, 5000 + i * 3 FROM generate_series(0, 399) i;
+		CALL tailor.protect('bills', subject => 'person', k => 5);
+		CALL tailor.classify('bills', 'amount', 'non_sensitive'); CALL tailor.activate('bills')`)
+	answeredSoon(t, reader, "SELECT amount FROM bills")
+	mustExec(t, direct, `UPDATE people SET bill = (SELECT amount FROM bills
+		WHERE person = people.id)`)
+	refusedWith(t, direct, "0A000", `CALL tailor.refresh('people')`)
+	mustExec(t, direct, `CALL tailor.shared_fact('people', 'bill', 'accepted');
+		CALL tailor.activate('people')`)
+}
