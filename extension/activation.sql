@@ -990,6 +990,7 @@ DECLARE
     views name[];
 BEGIN
     CALL tailor.assert_owner(relation);
+    CALL tailor.assert_protected(relation);
     IF tailor.data_set_parent(relation) IS NOT NULL THEN
         RAISE EXCEPTION 'data set % goes on with table %', relation,
             tailor.data_set_parent(relation)

@@ -213,16 +213,19 @@ BEGIN
             RAISE EXCEPTION 'readers have been shown table % under the policy that was taken away',
                 relation USING ERRCODE = '55000',
                 DETAIL = 'What they were shown of it may be combined with what they will be shown.',
-                HINT = format('CALL tailor.forget_chains(%L) gives up the guarantee over that, and '
-                    'starts anew.', relation);
+                HINT = format('CALL tailor.forget_chains(%1$L) gives up the guarantee over '
+                    'that, and starts anew. Where the table has no draft, CALL tailor.protect('
+                    '%1$L, subject => %2$L, k => %3$s) comes first.', relation,
+                    policy ->> 'subject', policy ->> 'k');
         ELSIF NOT own.starts_anew AND other.named THEN
             RAISE EXCEPTION 'readers have been shown another table by the name of %', relation
                 USING ERRCODE = '55000',
                 DETAIL = 'What they were shown of it may be combined with what they will be shown.',
                 HINT = format('To load a table anew, TRUNCATE it, or DROP it and make it anew, and '
                     'CALL tailor.refresh before a policy is written for it: that keeps the '
-                    'guarantee. CALL tailor.forget_chains(%L) gives it up, and starts anew.',
-                    relation);
+                    'guarantee. CALL tailor.forget_chains(%1$L) gives it up, and starts anew; '
+                    'where the table has no draft, CALL tailor.protect(%1$L, subject => %2$L, '
+                    'k => %3$s) comes first.', relation, policy ->> 'subject', policy ->> 'k');
         ELSIF NOT own.starts_anew THEN
             RAISE EXCEPTION 'readers have been shown subjects of table % in table %, which is gone',
                 relation, other.names[cardinality(other.names)]

@@ -102,4 +102,14 @@ ALTER TABLE visits ADD PRIMARY KEY (id), ADD FOREIGN KEY (person) REFERENCES peo
 	refusedSoon(t, conn, "SELECT day FROM visits", "KA004")
 	mustExec(t, admin, `CALL tailor.forget_chains('visits')`)
 	answeredSoon(t, conn, joined)
+
+	// A column in force that is gone from table and file.
+	exported = run("policy", "export", "--dsn", dsn, "-")
+	mustExec(t, admin, `ALTER TABLE people ADD note text;
+		CALL tailor.classify('people', 'note', 'non_sensitive'); CALL tailor.activate('people');
+		ALTER TABLE people DROP COLUMN note`)
+	if said := run("policy", "plan", "--dsn", dsn, policyFile(t, exported)); !strings.Contains(said,
+		"public.people: to be changed") {
+		t.Error(said)
+	}
 }

@@ -145,7 +145,9 @@ func TestATableProtectedAgainDoesNotStartAnewInSilence(t *testing.T) {
 		`CALL tailor.classify('patients', 'age', 'quasi_identifier', 'age')`
 	mustExec(t, dba, protect)
 	fails(t, dba, `CALL tailor.activate('patients')`, "55000", "tailor.forget_chains")
-	mustExec(t, dba, `CALL tailor.unprotect('patients');`+protect) // neither does this forget
+	mustExec(t, dba, `CALL tailor.unprotect('patients')`)
+	fails(t, dba, `CALL tailor.forget_chains('patients')`, "55000", "tailor.protect")
+	mustExec(t, dba, protect) // neither does this forget
 	fails(t, dba, `CALL tailor.activate('patients')`, "55000", "tailor.forget_chains")
 	mustExec(t, dba, `CALL tailor.forget_chains('patients'); CALL tailor.activate('patients')`)
 	waitFor(t, func() bool {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/hiatus-tailor/tailor/catalog"
 	"github.com/hiatus-tailor/tailor/internal/policyfile"
@@ -126,7 +129,10 @@ func (p *comparison) lender(
 		if of.DataSet != nil || of.Name == t.Name {
 			continue
 		}
-		parent, err := findTable(ctx, p.tx, of)
+		parent, err := catalog.LoadColumns(ctx, p.tx, of.Name) // a policy in force may name others
+		if errors.Is(err, pgx.ErrNoRows) {
+			continue
+		}
 		if err != nil {
 			return nil, nil, err
 		}
