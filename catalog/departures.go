@@ -51,10 +51,11 @@ func (t *takingIn) part(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	needs := t.needs()
+	ofBlocks := t.needs()
 	departures, changes := make(map[int64]bool), make(map[int64]bool) // who waits
 	var acts []act
 	for _, b := range blocks {
+		needs := ofBlocks.in(b)
 		if t.r.DeparturesAtOnce {
 			var gone []act
 			gone, next = b.goAtOnce(needs, next)

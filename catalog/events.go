@@ -104,7 +104,7 @@ type needs struct {
 	codes    []func(hash int64) uint32 // of each model: by which it calls values
 	columns  []int                     // of each model: its column's place in the payload
 	// blind says that values can be withheld, which nothing then stands for, and late of a model
-	// that those of its column can be held back from all of a block.
+	// that those of its column can be held back from all of a block ([takingIn.holdBack]).
 	blind   bool
 	late    map[int]bool
 	nothing int64
@@ -128,6 +128,17 @@ func (t *takingIn) needs() needs {
 		n.columns = append(n.columns, slices.Index(t.followed(), ident(q.Column)))
 		n.late[len(n.columns)-1] = slices.Contains(t.late, q.Column)
 	}
+	return n
+}
+
+// in is what is needed of what happens in a block: where something is shown of a column, that
+// nothing is shown of those who are left would tell that they have nothing.
+func (n needs) in(b *block) needs {
+	late := make(map[int]bool)
+	for i, column := range n.columns {
+		late[i] = n.late[i] && column >= 0 && b.isBlank(column)
+	}
+	n.late = late
 	return n
 }
 

@@ -217,3 +217,33 @@ func TestWithheldValuesMeetModels(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldBackValuesMeetModels where nothing is shown of a block: else those of whom nothing is
+// shown once the others have left are known to have nothing.
+func TestHeldBackValuesMeetModels(t *testing.T) {
+	const nothing = 7
+	late := needs{
+		subjects: 3, share: 1, models: []anonymize.ValueModel{anonymize.BlockDistinctL{L: 2}},
+		codes: []func(int64) uint32{byCode}, columns: []int{0}, late: map[int]bool{0: true},
+		nothing: nothing,
+	}
+	of := func(blank bool, value func(i int) int64) *block {
+		b := &block{}
+		for i := range 6 {
+			v := []int64{value(i)}
+			b.members = append(b.members, member{
+				person: int64(i), leaves: i < 3, changes: []int{unchanged}, blank: []bool{blank}, shown: v,
+				now: v,
+			})
+		}
+		return b
+	}
+	held := of(true, func(int) int64 { return nothing })
+	if !held.decide(late.in(held)).leaves {
+		t.Error("three of a block of which nothing is shown may not leave")
+	}
+	rest := of(false, func(i int) int64 { return []int64{1, 2, nothing, nothing, nothing, nothing}[i] })
+	if rest.decide(late.in(rest)).leaves {
+		t.Error("those who are left are known to have nothing")
+	}
+}

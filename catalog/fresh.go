@@ -10,9 +10,9 @@ import (
 )
 
 // holdBack takes columns that have not been shown before, and that a model is asked of, out of
-// blocks that have a class which fails it. The block may join another one yet, as all do that
-// fall short of a policy: but whoever remembers the labels of before knows whose the values of
-// the class are. They wait as changes do, which are asked the same (block.allows).
+// blocks that have a class which fails it: to join another block would not help, since whoever
+// remembers the labels of before knows whose the values of the class are. They wait as changes
+// do, which are asked the same ([block.allows]).
 func (t *takingIn) holdBack(ctx context.Context, past *Relation) error {
 	isFresh := func(q Requirement) bool { return !stays(past, ident(q.Column)) }
 	if !slices.ContainsFunc(t.r.Requirements, isFresh) {

@@ -305,8 +305,8 @@ BEGIN
             subjects, stored, condition,
             CASE WHEN policy ->> 'cuts' = 'blind' THEN name || ' IS NOT NULL'
                  WHEN required ->> 'column' IN (SELECT tailor.late_columns(chain))
-                     THEN format('"tailor block" IN (SELECT "tailor block" FROM %s WHERE (%s)
-                                  AND %s IS NOT NULL)', stored, condition, name)
+                     THEN format('%1$s IN (SELECT %1$s FROM %2$s WHERE %3$s IS NOT NULL)',
+                                 told_apart_by, stored, name)
                  ELSE 'true' END, told_apart_by);
         IF likened THEN
             failing := tailor.unlike_blocks(counted, chain, required);

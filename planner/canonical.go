@@ -26,7 +26,7 @@ type canonical struct {
 	otherwise string
 	unsure    bool
 	outer     *outerTable
-	of        string              // a quasi-identifier of the subject that it looks at, "" for none
+	outerQID  string              // a quasi-identifier of outer that it looks at, "" for none
 	children  []*catalog.Relation // protected, in order of appearance
 }
 
@@ -415,7 +415,7 @@ func (c *canonicalizer) reference(ref *pg.ColumnRef) {
 		return
 	}
 	if column.Class == catalog.QuasiIdentifier {
-		c.form.of = name
+		c.form.outerQID = name
 	}
 	c.qualify(ref, subjectAlias, false)
 }

@@ -267,9 +267,9 @@ func (b *binder) wished(root *catalog.Relation, form *canonical) string {
 	if b.views > 0 {
 		return "" // the condition is not the client's
 	}
-	if form.of != "" {
+	if form.outerQID != "" {
 		return fmt.Sprintf("Write the condition on %q outside of the subquery: as a column of a data "+
-			"set it would tell more of it than labels do.", form.of)
+			"set it would tell more of it than labels do.", form.outerQID)
 	}
 	child := form.children[0]
 	column, text, then := child.Name, form.text, thenAnswered

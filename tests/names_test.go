@@ -37,21 +37,6 @@ func talk(
 	}
 }
 
-// frontend is a session of which each message is the test's own.
-func frontend(t *testing.T, dsn string) *pgproto3.Frontend {
-	t.Helper()
-	conn, err := pgconn.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hijacked, err := conn.Hijack()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = hijacked.Conn.Close() })
-	return hijacked.Frontend
-}
-
 // TestNamesOfMessagesAreNoWayPastTheRecord runs what was prepared over a
 // protected table under every name by which it might still be reached, after
 // the proxy has been led to believe that it is gone. No row comes.
@@ -114,7 +99,7 @@ func TestNamesOfMessagesAreNoWayPastTheRecord(t *testing.T) {
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {
-			f := frontend(t, p.dsn(user))
+			f := dial(t, p.dsn(user)).Frontend
 			for i, messages := range turns {
 				rows, codes := talk(t, f, messages...)
 				if rows > 0 {
@@ -133,7 +118,7 @@ func TestNamesOfMessagesAreNoWayPastTheRecord(t *testing.T) {
 func TestAnUnnamedStatementReplacedByAnotherIsGone(t *testing.T) {
 	p := shared.serve(t)
 	sync := &pgproto3.Sync{}
-	f := frontend(t, p.dsn(shared.reader(t)))
+	f := dial(t, p.dsn(shared.reader(t))).Frontend
 	ask := func(want int, messages ...pgproto3.FrontendMessage) {
 		t.Helper()
 		if rows, codes := talk(t, f, messages...); rows != want || codes != nil {

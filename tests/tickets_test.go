@@ -53,7 +53,7 @@ func TestWhateverHasATicketIsRecorded(t *testing.T) {
 		}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			f := frontend(t, p.dsn(user))
+			f := dial(t, p.dsn(user)).Frontend
 			before, rows := len(p.records(t)), 0
 			if i < 3 {
 				talk(t, f, parse("s1", fmt.Sprintf(secret, i)), sync)
