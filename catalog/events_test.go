@@ -242,7 +242,9 @@ func TestHeldBackValuesMeetModels(t *testing.T) {
 	if !held.decide(late.in(held)).leaves {
 		t.Error("three of a block of which nothing is shown may not leave")
 	}
-	rest := of(false, func(i int) int64 { return []int64{1, 2, nothing, nothing, nothing, nothing}[i] })
+	rest := of(false, func(i int) int64 {
+		return []int64{1, 2, nothing, nothing, nothing, nothing}[i]
+	})
 	if rest.decide(late.in(rest)).leaves {
 		t.Error("those who are left are known to have nothing")
 	}
