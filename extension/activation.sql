@@ -131,6 +131,32 @@ END $$;
 COMMENT ON PROCEDURE tailor.assert_inert
     IS 'fails unless reading the columns of the table runs nobody''s code';
 
+CREATE OR REPLACE FUNCTION tailor.copied_columns(relation regclass, policy jsonb) RETURNS name[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT ARRAY(
+        SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
+        WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
+            OR c ->> 'name' = policy ->> 'subject'
+      UNION
+        SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+            AND a.attnum = ANY (i.indkey)
+        WHERE i.indrelid = relation AND i.indisprimary AND NOT policy ? 'set_valued')
+$$;
+COMMENT ON FUNCTION tailor.copied_columns
+    IS 'the columns that a copy of a table is made of; for Tailor''s own routines only';
+
+CREATE OR REPLACE PROCEDURE tailor.assert_readable(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    CALL tailor.assert_apart(relation);
+    CALL tailor.assert_inert(relation, tailor.copied_columns(relation, policy));
+    IF policy ? 'parent' THEN
+        CALL tailor.assert_lends(relation, policy);
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_readable IS 'fails unless a table, and what it borrows from, '
+    'can be read as it is; the caller has locked them; for Tailor''s own routines only';
+
 -- Builds the copy of a relation under a policy, from which a proxy brings the
 -- releases up to date (catalog/takein.go) and which it drops then. Rows get numbers in
 -- random order; quasi-identifiers are replaced by the number of their tuple,
@@ -150,7 +176,7 @@ DECLARE
     policy   jsonb := (SELECT v.policy FROM tailor.policy_version v
                        WHERE v.relation = build_epoch.relation AND v.version = build_epoch.version);
     number   integer;
-    copied   name[];
+    copied   CONSTANT name[] := tailor.copied_columns(relation, policy);
     qids     text;
     originals text;
     payload  text;
@@ -182,16 +208,7 @@ BEGIN
         RAISE EXCEPTION 'the policy of table % has no version %', relation, version
             USING ERRCODE = '42704';
     END IF;
-    CALL tailor.assert_apart(relation);
-    copied := ARRAY(
-        SELECT (c ->> 'name')::name FROM jsonb_array_elements(policy -> 'columns') c
-        WHERE c ->> 'class' IN ('quasi_identifier', 'sensitive', 'non_sensitive')
-            OR c ->> 'name' = policy ->> 'subject'
-      UNION
-        SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
-            AND a.attnum = ANY (i.indkey)
-        WHERE i.indrelid = relation AND i.indisprimary AND NOT policy ? 'set_valued');
-    CALL tailor.assert_inert(relation, copied);
+    CALL tailor.assert_readable(relation, policy);
     shown := tailor.differs_from(relation, version);
     IF shown.chain IS NULL THEN
         CALL tailor.follow_subjects(relation, policy);
@@ -221,7 +238,6 @@ BEGIN
     -- The parent's are read in the statement that reads the table: both are of
     -- one moment.
     IF policy ? 'parent' THEN
-        CALL tailor.assert_lends(relation, policy);
         SELECT s.reading INTO lender
             FROM pg_attribute a CROSS JOIN tailor.stored_type(a.atttypid, a.atttypmod,
                     format('p.%I', a.attname)) s
@@ -744,19 +760,29 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.assert_valid IS 'fails unless a draft can be activated';
 
+CREATE OR REPLACE FUNCTION tailor.add_version(relation regclass, policy jsonb) RETURNS integer
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    number integer;
+BEGIN
+    SELECT coalesce(max(version), 0) + 1 INTO number FROM tailor.policy_version v
+        WHERE v.relation = add_version.relation;
+    INSERT INTO tailor.policy_version (relation, version, policy)
+        VALUES (add_version.relation, number, policy);
+    CALL tailor.assert_goes_on(relation, number);
+    CALL tailor.warn_of_dimensions(relation, policy);
+    RETURN number;
+END $$;
+COMMENT ON FUNCTION tailor.add_version IS 'stores a policy as the next version of a table''s; fails '
+    'where what has been shown cannot go on by it; for Tailor''s own routines only';
+
 CREATE OR REPLACE PROCEDURE tailor.write_version(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    number  integer;
+    number  CONSTANT integer := tailor.add_version(relation, policy);
     built   integer;
     dataset regclass;
 BEGIN
-    SELECT coalesce(max(version), 0) + 1 INTO number FROM tailor.policy_version v
-        WHERE v.relation = write_version.relation;
-    INSERT INTO tailor.policy_version (relation, version, policy)
-        VALUES (write_version.relation, number, policy);
-    CALL tailor.assert_goes_on(relation, number);
-    CALL tailor.warn_of_dimensions(relation, policy);
     built := tailor.build_epoch(relation, number);
     CALL tailor.publish_shape(relation, number);
     -- In the order of the proxies: the policy's row, then the chains'.
@@ -850,8 +876,8 @@ END $$;
 COMMENT ON PROCEDURE tailor.assert_no_ways IS 'fails if a reader can read a table past its '
     'releases; for Tailor''s own routines only';
 
-CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+CREATE OR REPLACE FUNCTION tailor.accepted_draft(relation regclass) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     policy jsonb;
     parent regclass := tailor.data_set_parent(relation);
@@ -867,10 +893,22 @@ BEGIN
         CALL tailor.assert_has_data_sets(relation, policy);
     END IF;
     CALL tailor.assert_no_ways(relation);
+    RETURN CASE WHEN parent IS NULL THEN tailor.with_data_sets(relation, policy)
+                ELSE tailor.labelled_as(policy, parent) END;
+END $$;
+COMMENT ON FUNCTION tailor.accepted_draft IS 'the draft of a table as it is put in force; fails '
+    'where it cannot be, whatever the rows say; for Tailor''s own routines only';
+
+CREATE OR REPLACE PROCEDURE tailor.put_in_force(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    policy jsonb := tailor.accepted_draft(relation);
+    parent regclass := tailor.data_set_parent(relation);
+BEGIN
     IF parent IS NULL THEN
-        CALL tailor.write_version(relation, tailor.with_data_sets(relation, policy));
+        CALL tailor.write_version(relation, policy);
     ELSE
-        CALL tailor.attach(relation, tailor.labelled_as(policy, parent), parent);
+        CALL tailor.attach(relation, policy, parent);
     END IF;
 END $$;
 COMMENT ON PROCEDURE tailor.put_in_force IS 'the part of tailor.activate that writes';
@@ -983,7 +1021,8 @@ END $$;
 COMMENT ON PROCEDURE tailor.refresh IS 'stores a new copy of the table, to which the proxy '
     'carries what readers are shown; of a table that was dropped and made anew, too';
 
-CREATE OR REPLACE PROCEDURE tailor.begin_anew(relation regclass)
+DROP PROCEDURE IF EXISTS tailor.begin_anew(regclass);
+CREATE OR REPLACE PROCEDURE tailor.begin_anew(relation regclass, renewed boolean DEFAULT true)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     chain record;
@@ -1020,7 +1059,8 @@ BEGIN
     CALL tailor.drop_orphans();
     RAISE WARNING 'what was shown of % before may be combined with what will be shown: the '
         'guarantee starts anew', relation;
-    IF EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v
+    IF renewed AND EXISTS (
+        SELECT FROM tailor.protection p JOIN tailor.policy_version v
                ON v.relation = p.relation AND v.version = p.active
                WHERE p.relation = begin_anew.relation
                    AND v.policy ->> 'fingerprint' = tailor.fingerprint(p.relation)) THEN
@@ -1034,7 +1074,8 @@ BEGIN
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
 END $$;
-COMMENT ON PROCEDURE tailor.begin_anew IS 'the part of tailor.forget_chains that writes';
+COMMENT ON PROCEDURE tailor.begin_anew IS 'the part of tailor.forget_chains that writes; not '
+    'renewed, the table waits for tailor.activate';
 
 CREATE OR REPLACE PROCEDURE tailor.forget_chains(relation regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$

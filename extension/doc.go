@@ -20,7 +20,7 @@ var parts = []string{
 	"policy.sql", "setvalued.sql", "publications.sql", "rows.sql",
 	"workload.sql", "effects.sql", "progress.sql", "schedules.sql", "waiting.sql", "parent.sql",
 	"datasets.sql", "families.sql", "facts.sql", "values.sql", "deltas.sql", "telling.sql",
-	"handover.sql", "lasting.sql", "activation.sql", "erasure.sql", "unprotect.sql",
+	"handover.sql", "lasting.sql", "activation.sql", "rehearsal.sql", "erasure.sql", "unprotect.sql",
 	"reports.sql", "fidelity.sql", "logins.sql", "admission.sql", "casecount.sql", "installation.sql",
 	"privileges.sql",
 }

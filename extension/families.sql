@@ -132,6 +132,42 @@ $$;
 COMMENT ON FUNCTION tailor.same_subjects
     IS 'whether two families have a tenth of the smaller one in common';
 
+-- Readers do not ask which table it is that has a name.
+CREATE OR REPLACE PROCEDURE tailor.assert_goes_on_by_name(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM tailor.protection p JOIN pg_class c ON c.oid = p.relation
+        JOIN pg_namespace n ON n.oid = c.relnamespace JOIN tailor.shown_family f
+            ON f.protection <> p.identity AND format('%I.%I', n.nspname, c.relname) = ANY (f.names)
+        WHERE p.relation = assert_goes_on_by_name.relation AND NOT p.starts_anew
+          AND NOT EXISTS (SELECT FROM tailor.shown_family o WHERE o.protection = p.identity))
+    THEN
+        RETURN;
+    ELSIF EXISTS (SELECT FROM tailor.unprotected u
+                  WHERE u.relation = assert_goes_on_by_name.relation) THEN
+        RAISE EXCEPTION 'readers have been shown table % under the policy that was taken away',
+            relation USING ERRCODE = '55000',
+            DETAIL = 'What they were shown of it may be combined with what they will be shown.',
+            HINT = format('CALL tailor.forget_chains(%1$L) gives up the guarantee over '
+                'that, and starts anew, as tailor policy apply --forget-chains does. Where the '
+                'table has no draft, CALL tailor.protect(%1$L, subject => %2$L, k => %3$s) comes '
+                'first.', relation, policy ->> 'subject', policy ->> 'k');
+    END IF;
+    RAISE EXCEPTION 'readers have been shown another table by the name of %', relation
+        USING ERRCODE = '55000',
+        DETAIL = 'What they were shown of it may be combined with what they will be shown.',
+        HINT = format('To load a table anew, TRUNCATE it, or DROP it and make it anew, and '
+            'CALL tailor.refresh before a policy is written for it: that keeps the '
+            'guarantee. CALL tailor.forget_chains(%1$L), or tailor policy apply --forget-chains, '
+            'gives it up, and starts anew; '
+            'where the table has no draft, CALL tailor.protect(%1$L, subject => %2$L, '
+            'k => %3$s) comes first.', relation, policy ->> 'subject', policy ->> 'k');
+END $$;
+COMMENT ON PROCEDURE tailor.assert_goes_on_by_name IS 'fails where readers have been shown a table '
+    'under another policy, or another table by its name, and the administrator has not said that '
+    'it starts anew; for Tailor''s own routines only';
+
 -- Called with each copy, when the table is locked and known to run nobody's code. Who
 -- has been in the table before is shown on as before; newcomers are asked about. A
 -- tenth of the smaller family is too many. Of tables whose owner the owner of this
@@ -158,6 +194,7 @@ DECLARE
     common  bigint;
     sizes   record;
 BEGIN
+    CALL tailor.assert_goes_on_by_name(relation, policy);
     SELECT * INTO own FROM tailor.protection p WHERE p.relation = follow_subjects.relation;
     SELECT format('%I.%I', n.nspname, c.relname), c.relowner INTO called, holder
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
@@ -206,27 +243,7 @@ BEGIN
                 ELSE sizes.larger / 2.0 END
                        OR tailor.unlike(own.identity, other.protection);
         END IF;
-        IF NOT own.starts_anew AND other.named
-            AND EXISTS (SELECT FROM tailor.unprotected u
-                        WHERE u.relation = follow_subjects.relation)
-        THEN
-            RAISE EXCEPTION 'readers have been shown table % under the policy that was taken away',
-                relation USING ERRCODE = '55000',
-                DETAIL = 'What they were shown of it may be combined with what they will be shown.',
-                HINT = format('CALL tailor.forget_chains(%1$L) gives up the guarantee over '
-                    'that, and starts anew. Where the table has no draft, CALL tailor.protect('
-                    '%1$L, subject => %2$L, k => %3$s) comes first.', relation,
-                    policy ->> 'subject', policy ->> 'k');
-        ELSIF NOT own.starts_anew AND other.named THEN
-            RAISE EXCEPTION 'readers have been shown another table by the name of %', relation
-                USING ERRCODE = '55000',
-                DETAIL = 'What they were shown of it may be combined with what they will be shown.',
-                HINT = format('To load a table anew, TRUNCATE it, or DROP it and make it anew, and '
-                    'CALL tailor.refresh before a policy is written for it: that keeps the '
-                    'guarantee. CALL tailor.forget_chains(%1$L) gives it up, and starts anew; '
-                    'where the table has no draft, CALL tailor.protect(%1$L, subject => %2$L, '
-                    'k => %3$s) comes first.', relation, policy ->> 'subject', policy ->> 'k');
-        ELSIF NOT own.starts_anew THEN
+        IF NOT own.starts_anew AND NOT other.named THEN
             RAISE EXCEPTION 'readers have been shown subjects of table % in table %, which is gone',
                 relation, other.names[cardinality(other.names)]
                 USING ERRCODE = '55000',

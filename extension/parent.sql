@@ -188,7 +188,8 @@ COMMENT ON PROCEDURE tailor.assert_links
 
 -- Called with the caller's rights: only an owner can lock. Whatever is not his
 -- lends nothing.
-CREATE OR REPLACE PROCEDURE tailor.hold(relation regclass)
+DROP PROCEDURE IF EXISTS tailor.hold(regclass);
+CREATE OR REPLACE PROCEDURE tailor.hold(relation regclass, filled boolean DEFAULT true)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     root   regclass := coalesce(tailor.data_set_parent(relation), relation);
@@ -198,6 +199,9 @@ BEGIN
     FOR parent IN SELECT f FROM tailor.parents(root, NULL) f WHERE tailor.owns(f) ORDER BY 1 LOOP
         EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
     END LOOP;
+    IF NOT filled THEN
+        RETURN;
+    END IF;
     -- PostgreSQL fills them with their owners' rights. That locks them, too.
     FOR parent IN SELECT s FROM tailor.data_sets(root) s WHERE s <> relation LOOP
         EXECUTE format('REFRESH MATERIALIZED VIEW %s', parent);
@@ -208,7 +212,7 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.hold
     IS 'locks a table, and what it borrows from, against changes of their making until the '
-        'transaction ends, and fills its data sets';
+        'transaction ends, and fills its data sets unless told otherwise';
 
 CREATE OR REPLACE PROCEDURE tailor.assert_whole(relation regclass, policy jsonb, epoch integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$

@@ -34,7 +34,7 @@ BEGIN
             'erase', 'write_erasure', 'tables_about', 'text_of', 'called', 'gate', 'recode', 'rows',
             'represent',
             'shared_fact', 'schedule', 'clear_draft',
-            'draft', 'grant_reader', 'activate', 'take_privileges', 'made_anew', 'hand_over',
+            'draft', 'grant_reader', 'activate', 'rehearse', 'write_rehearsal', 'take_privileges', 'made_anew', 'hand_over',
                 'unprotect', 'keep_fidelity', 'remove_policy', 'orphans', 'drop_orphans', 'refresh',
                 'forget_chains', 'restored', 'fingerprint',
             'computed_columns', 'telling_columns', 'stored_type', 'phases', 'key_columns',

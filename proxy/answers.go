@@ -80,12 +80,17 @@ func (s *session) passBack(frame []byte, inside bool) (rests bool, err error) {
 // answer forwards one message and keeps the queue of replies in step
 // (PostgreSQL, chapter "Message Flow").
 func (s *session) answer(frame []byte) error {
-	switch frame[0] {
+	kind, e := frame[0], s.giving
+	s.giving = nil
+	switch kind {
 	case 'D', 'd': // rows: the bulk of all traffic
-		e := s.expect.head()
-		if e == nil || !protocol.Fits(e.kind, frame[0]) {
+		if e == nil {
+			e = s.expect.head()
+		}
+		if e == nil || !protocol.Fits(e.kind, kind) {
 			return errDesync
 		}
+		s.giving = e
 		if e.internal != nil {
 			s.swallows = true
 			return e.internal.keep(frame)

@@ -53,7 +53,8 @@ type session struct {
 
 	loopRejoin loopRejoin
 	expect     replyQueue
-	swallows   bool // the pieces of the server's message: the goroutine that forwards answers looks
+	swallows   bool          // the pieces of the server's message: the goroutine that forwards answers looks
+	giving     *pendingReply // what the row before belonged to: it is asked for once a run of rows
 	work       interrupts
 	stats      *statementStats
 	together   bool          // the statistics are not the session's alone

@@ -40,6 +40,8 @@ type policyOptions struct {
 	project   string // of seed
 	path      string // of seed: schemas
 	notices   io.Writer
+	// forgetChains are the tables of plan and apply that are shown anew.
+	forgetChains []string
 	initOptions
 }
 
@@ -76,6 +78,13 @@ func runPolicy(ctx context.Context, args []string, stdin io.Reader, stdout, stde
 			flags.StringVar(&o.path, "search-path", "public",
 				"`schemas` in which unqualified names are looked up, separated by commas")
 		}
+		if v.name == "plan" || v.name == "apply" {
+			flags.Func("forget-chains", "show this `table` of the file anew, which gives up the guarantee "+
+				"over what was shown of it before; may be given again", func(table string) error {
+				o.forgetChains = append(o.forgetChains, table)
+				return nil
+			})
+		}
 		if v.name == "init" {
 			o.addFlags(flags)
 		}
@@ -104,7 +113,10 @@ func runPolicy(ctx context.Context, args []string, stdin io.Reader, stdout, stde
 }
 
 // valued are the flags that take the argument behind them.
-var valued = []string{"dsn", "project", "search-path", "name", "delimiter", "schema", "out", "k"}
+var valued = []string{
+	"dsn", "project", "search-path", "name", "delimiter", "schema", "out", "k",
+	"forget-chains",
+}
 
 // splitArguments tells flags, which may stand before or behind it, from the
 // file.
@@ -134,6 +146,9 @@ func (f faultyFile) Error() string { return fmt.Sprintf("%d faults", len(f)) }
 type policyError struct{ what, remedy string }
 
 func (e *policyError) Error() string { return e.what }
+
+// nothingChanged is the remedy of an error for which there is no other.
+const nothingChanged = "nothing was changed"
 
 // complainPolicy reports the outcome of a subcommand.
 func complainPolicy(name, file string, stderr io.Writer, err error) int {
@@ -211,7 +226,7 @@ func refusal(ctx context.Context, about string, err error) error {
 	if own && server.Detail != "" {
 		what += " (" + strings.TrimSuffix(server.Detail, ".") + ")"
 	}
-	remedy := "nothing was changed"
+	remedy := nothingChanged
 	if own && server.Hint != "" {
 		remedy = strings.TrimSuffix(server.Hint, ".")
 	} else if server.Code == "42501" {

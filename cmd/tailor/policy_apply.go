@@ -26,25 +26,21 @@ func applyPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error 
 		return err
 	}
 	defer closeQuietly(conn)
-	var activated []string
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if err := assertInstalled(ctx, tx); err != nil {
-			return err
-		}
-		if err := applyAlone(ctx, tx); err != nil {
-			return err
-		}
-		activated, err = applyFile(ctx, tx, f)
-		return err
-	})
+	a := &application{file: f, anew: o.forgetChains}
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return a.run(ctx, tx) })
 	if err != nil {
 		return refusal(ctx, "apply the policy", err)
 	}
-	if err := bringUpToDate(ctx, conn, o.dsn, activated); err != nil {
+	if err := bringUpToDate(ctx, conn, o.dsn, a.activated); err != nil {
 		fmt.Fprintln(o.notices, err) // the policy is in force all the same
 	}
-	_, err = fmt.Fprintf(stdout, "applied: %d of %d tables activated%s\n", len(activated),
-		len(f.Tables), listAfterColon(activated))
+	for _, s := range a.scheduled {
+		if _, err := fmt.Fprintln(stdout, s); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(stdout, "applied: %d of %d tables activated%s\n", len(a.activated),
+		len(f.Tables), listAfterColon(a.activated))
 	return err
 }
 
@@ -75,113 +71,228 @@ func applyAlone(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// applyFile returns the tables that were activated.
-func applyFile(ctx context.Context, tx pgx.Tx, f *policyfile.File) ([]string, error) {
-	var changed, scheduled []*policyfile.Table
-	present, err := inForce(ctx, tx)
-	if err != nil {
-		return nil, err
+// application puts a file in force, or rehearses that.
+type application struct {
+	file    *policyfile.File
+	anew    []string                // tables whose chains are forgotten
+	refused map[string]*policyError // of a rehearsal: by table, hierarchy or reader; else nil
+
+	tx        pgx.Tx
+	present   *policyfile.File
+	changed   []*policyfile.Table
+	activated []string
+	scheduled []string // in words
+}
+
+func (a *application) run(ctx context.Context, tx pgx.Tx) (err error) {
+	a.tx = tx
+	if err := assertInstalled(ctx, tx); err != nil {
+		return err
 	}
-	for _, t := range tablesFirst(f) {
-		if err := assertQuery(ctx, tx, t); err != nil {
-			return nil, err
+	if err := applyAlone(ctx, tx); err != nil {
+		return err
+	}
+	if a.present, err = inForce(ctx, tx); err != nil {
+		return err
+	}
+	if err := a.compare(ctx); err != nil {
+		return err
+	}
+	for _, h := range a.file.Hierarchies {
+		if !usedBy(a.changed, h.Name) {
+			continue
 		}
-		r, err := findTable(ctx, tx, t)
+		if err := a.step(ctx, fmt.Sprintf("hierarchy %q", h.Name), func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `CALL tailor.define_hierarchy($1, $2, $3::jsonb)`, h.Name, h.Type,
+				h.Definition())
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	for _, t := range a.changed {
+		if err := a.step(ctx, t.Name, func(tx pgx.Tx) error { return a.draft(ctx, tx, t) }); err != nil {
+			return err
+		}
+	}
+	if err := a.grantReaders(ctx); err != nil {
+		return err
+	}
+	for _, t := range a.changed {
+		if err := a.activate(ctx, t.Name); err != nil {
+			return err
+		}
+	}
+	for i := range a.file.Tables { // a schedule is no part of a version: it needs no new copy
+		if err := a.schedule(ctx, &a.file.Tables[i]); err != nil {
+			return err
+		}
+	}
+	return a.inStep(ctx)
+}
+
+// step does what may be refused. A rehearsal goes on with what else there is.
+func (a *application) step(ctx context.Context, about string, do func(tx pgx.Tx) error) error {
+	if a.refused == nil {
+		return refusal(ctx, about, do(a.tx))
+	}
+	if a.refused[about] != nil {
+		return nil
+	}
+	err := refusal(ctx, "", pgx.BeginFunc(ctx, a.tx, do))
+	var refused *policyError
+	if errors.As(err, &refused) {
+		a.refused[about] = refused
+		return nil
+	}
+	return err
+}
+
+// compare finds what is not in force as the file has it.
+func (a *application) compare(ctx context.Context) error {
+	for _, t := range tablesFirst(a.file) {
+		if err := assertQuery(ctx, a.tx, t); err != nil {
+			return err
+		}
+		r, err := findTable(ctx, a.tx, t)
 		if isToBeDefined(t, err) {
-			changed = append(changed, t)
+			a.changed = append(a.changed, t)
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		same, err := isInForce(ctx, tx, f, t, present, r)
+		same, err := isInForce(ctx, a.tx, a.file, t, a.present, r)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if !same {
-			changed = append(changed, t)
-		}
-		if now := tableOf(present, r); now == nil && t.Refresh > 0 || now != nil &&
-			now.Period() != t.Period() {
-			scheduled = append(scheduled, t)
+		if !same || slices.Contains(a.anew, t.Name) {
+			a.changed = append(a.changed, t)
 		}
 	}
-	for _, h := range f.Hierarchies {
-		if !usedBy(changed, h.Name) {
-			continue
-		}
-		if _, err := tx.Exec(ctx, `CALL tailor.define_hierarchy($1, $2, $3::jsonb)`, h.Name, h.Type,
-			h.Definition()); err != nil {
-			return nil, refusal(ctx, fmt.Sprintf("hierarchy %q", h.Name), err)
-		}
-	}
-	for _, t := range changed {
-		if err := defineDataSet(ctx, tx, t); err != nil {
-			return nil, err
-		}
-		if err := writeDraftPolicy(ctx, tx, t); err != nil {
-			return nil, refusal(ctx, t.Name, err)
+	for _, name := range a.anew {
+		if !slices.ContainsFunc(a.changed, func(t *policyfile.Table) bool { return t.Name == name }) {
+			return &policyError{
+				fmt.Sprintf("--forget-chains: there is no table %s in the file", name),
+				"name it as the file does; nothing was changed",
+			}
 		}
 	}
-	if err := grantReaders(ctx, tx, f); err != nil {
-		return nil, err
-	}
-	var activated []string
-	for _, t := range changed {
-		if _, err := tx.Exec(ctx, `CALL tailor.activate($1::text::regclass)`, t.Name); err != nil {
-			return nil, refusal(ctx, t.Name, err)
+	return nil
+}
+
+// draft writes the draft of a table anew, and forgets its chains if that was asked for.
+func (a *application) draft(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error {
+	if a.refused != nil && t.DataSet != nil { // its query is not run for that
+		if _, err := findTable(ctx, tx, t); isToBeDefined(t, err) {
+			return nil
 		}
-		activated = append(activated, t.Name)
 	}
-	for _, t := range scheduled { // a schedule is no part of a version: it needs no new copy
-		var seconds *float64
-		if s := t.Refresh.Seconds(); s > 0 {
-			seconds = &s
+	if err := defineDataSet(ctx, tx, t); err != nil {
+		return err
+	}
+	if err := writeDraftPolicy(ctx, tx, t); err != nil {
+		return err
+	}
+	if !slices.Contains(a.anew, t.Name) {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `CALL tailor.begin_anew($1::text::regclass, renewed => false)`, t.Name)
+	return err
+}
+
+func (a *application) activate(ctx context.Context, table string) error {
+	call := `CALL tailor.activate($1::text::regclass)`
+	if a.refused != nil {
+		call = `CALL tailor.rehearse($1::text::regclass)`
+	}
+	return a.step(ctx, table, func(tx pgx.Tx) error {
+		if a.refused != nil {
+			var there bool
+			if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, table).
+				Scan(&there); err != nil || !there {
+				return err // a data set to be
+			}
 		}
+		if _, err := tx.Exec(ctx, call, table); err != nil {
+			return err
+		}
+		a.activated = append(a.activated, table)
+		return nil
+	})
+}
+
+// schedule has a table refreshed as the file says, which may be never.
+func (a *application) schedule(ctx context.Context, t *policyfile.Table) error {
+	r, err := findTable(ctx, a.tx, t)
+	if isToBeDefined(t, err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	was, is := periodOf(tableOf(a.present, r)), t.Period()
+	if was == is {
+		return nil
+	}
+	var seconds *float64
+	if s := t.Refresh.Seconds(); s > 0 {
+		seconds = &s
+	}
+	return a.step(ctx, t.Name, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `CALL tailor.schedule($1::text::regclass, make_interval(secs =>
 			$2), $3)`, t.Name, seconds, t.OnChange); err != nil {
-			return nil, refusal(ctx, t.Name, err)
+			return err
 		}
+		a.scheduled = append(a.scheduled, fmt.Sprintf("%s: refresh: %s -> %s", t.Name, orNever(was),
+			orNever(is)))
+		return nil
+	})
+}
+
+// periodOf is how often a table is refreshed, "" for never.
+func periodOf(t *policyfile.Table) string {
+	if t == nil {
+		return ""
 	}
-	return inStep(ctx, &comparison{tx: tx, file: f, present: present}, activated)
+	return t.Period()
 }
 
 // inStep activates tables that do not hold what their parents lend by now. What
 // belongs to somebody else is lent to nobody here, and what has been shown without goes on so.
-func inStep(ctx context.Context, p *comparison, activated []string) ([]string, error) {
-	tx := p.tx
-	for i := range p.file.Tables {
-		t := &p.file.Tables[i]
-		name := t.Name
+func (a *application) inStep(ctx context.Context) error {
+	p := &comparison{tx: a.tx, file: a.file, present: a.present}
+	for i := range a.file.Tables {
+		t := &a.file.Tables[i]
+		if t.DataSet != nil || slices.Contains(a.activated, t.Name) {
+			continue
+		}
 		var behind bool
-		if err := tx.QueryRow(ctx,
+		if err := a.tx.QueryRow(ctx,
 			`SELECT coalesce(NOT tailor.in_step(r), false) AND NOT EXISTS (SELECT
 				FROM tailor.parents(r, NULL) f WHERE NOT tailor.owns(f))
-			FROM (SELECT $1::text::regclass AS r) t`, name).Scan(&behind); err != nil {
-			return nil, err
-		}
-		if behind && t.DataSet == nil && !slices.Contains(activated, name) {
-			r, err := findTable(ctx, tx, t)
-			if err != nil {
-				return nil, err
-			}
-			other, _, err := p.otherwise(ctx, t, r)
-			if err != nil {
-				return nil, err
-			}
-			behind = !other
+			FROM (SELECT $1::text::regclass AS r) t`, t.Name).Scan(&behind); err != nil {
+			return err
 		}
 		if !behind {
 			continue
 		}
-		if _, err := tx.Exec(ctx, `CALL tailor.activate($1::text::regclass)`, name); err != nil {
-			return nil, refusal(ctx, name, err)
+		r, err := findTable(ctx, a.tx, t)
+		if err != nil {
+			return err
 		}
-		if !slices.Contains(activated, name) {
-			activated = append(activated, name)
+		other, _, err := p.otherwise(ctx, t, r)
+		if err != nil {
+			return err
+		}
+		if other {
+			continue
+		}
+		if err := a.activate(ctx, t.Name); err != nil {
+			return err
 		}
 	}
-	return activated, nil
+	return nil
 }
 
 func usedBy(tables []*policyfile.Table, hierarchy string) bool {
@@ -389,18 +500,21 @@ func writeSetValued(ctx context.Context, tx pgx.Tx, table string, s *policyfile.
 
 // grantReaders makes readers of the roles that are none yet. Nobody is removed:
 // a reader who is not in this file may be in another.
-func grantReaders(ctx context.Context, tx pgx.Tx, f *policyfile.File) error {
-	present, err := readerRoles(ctx, tx)
+func (a *application) grantReaders(ctx context.Context) error {
+	present, err := readerRoles(ctx, a.tx)
 	if err != nil {
 		return err
 	}
-	for _, t := range f.Tables {
+	for _, t := range a.file.Tables {
 		for _, name := range t.Readers {
 			if slices.Contains(present, name) {
 				continue
 			}
-			if _, err := tx.Exec(ctx, `CALL tailor.grant_reader($1)`, name); err != nil {
-				return refusal(ctx, fmt.Sprintf("reader %q", name), err)
+			if err := a.step(ctx, fmt.Sprintf("reader %q", name), func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, `CALL tailor.grant_reader($1)`, name)
+				return err
+			}); err != nil {
+				return err
 			}
 			present = append(present, name)
 		}

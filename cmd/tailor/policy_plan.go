@@ -24,6 +24,10 @@ func planPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	tried, err := tryOut(ctx, o, &application{file: f, anew: o.forgetChains})
+	if err != nil {
+		return err
+	}
 	var text strings.Builder
 	var obstacles int
 	err = inSnapshot(ctx, o.dsn, func(tx pgx.Tx) error {
@@ -34,7 +38,9 @@ func planPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
 		if err != nil {
 			return refusal(ctx, "read the policies", err)
 		}
-		p := &comparison{tx: tx, file: f, present: present, out: &text}
+		p := &comparison{
+			tx: tx, file: f, present: present, anew: o.forgetChains, tried: tried, out: &text,
+		}
 		if err := p.plan(ctx); err != nil {
 			return refusal(ctx, "plan", err)
 		}
@@ -62,7 +68,9 @@ type comparison struct {
 	tx            pgx.Tx
 	file, present *policyfile.File
 	out           *strings.Builder
-	alone         []string // tables that borrow nothing, though there is a parent
+	anew          []string     // tables whose chains would be forgotten
+	tried         *application // rehearsed, nil on a server that is read-only
+	alone         []string     // tables that borrow nothing, though there is a parent
 
 	protect, change, same, obstacles int
 }
@@ -72,6 +80,19 @@ func (p *comparison) line(format string, args ...any) { fmt.Fprintf(p.out, forma
 func (p *comparison) obstacle(format string, args ...any) {
 	p.obstacles++
 	p.line("  ! "+format, args...)
+}
+
+// refused names what a rehearsal was refused.
+func (p *comparison) refused(about string) {
+	if p.tried == nil || p.tried.refused[about] == nil {
+		return
+	}
+	r := p.tried.refused[about]
+	if r.remedy == nothingChanged {
+		p.obstacle("%s", r.what)
+		return
+	}
+	p.obstacle("%s; %s", r.what, r.remedy)
 }
 
 func (p *comparison) plan(ctx context.Context) error {
@@ -94,8 +115,14 @@ func (p *comparison) plan(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, h := range p.file.Hierarchies {
+		p.refused(fmt.Sprintf("hierarchy %q", h.Name))
+	}
 	if err := p.readers(ctx); err != nil {
 		return err
+	}
+	if p.tried == nil {
+		p.line("? the server is read-only: what activation refuses was not tried out")
 	}
 	for _, t := range p.present.Tables {
 		if !slices.Contains(named, t.Name) {
@@ -113,30 +140,37 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 	if err != nil {
 		return err
 	}
+	anew := slices.Contains(p.anew, t.Name)
+	along := p.tried != nil && slices.Contains(p.tried.activated, t.Name)
+	was, is := periodOf(now), t.Period()
 	switch {
 	case now == nil:
 		p.protect++
 		p.line("%s: to be protected", t.Name)
-	case inForce:
+	case inForce && !along && !anew && was == is:
 		p.same++
 		p.line("%s: as it is", t.Name)
 	default:
 		p.change++
 		p.line("%s: to be changed", t.Name)
-		if len(changes) == 0 {
+		switch {
+		case anew || len(changes) > 0:
+		case along && inForce:
+			p.line("  ~ what it borrows from its parent has changed")
+		case !inForce:
 			p.line("  ~ the table has another shape than when its policy was activated")
 		}
 	}
 	for _, c := range changes {
 		p.line("  %s", c)
 	}
-	was := ""
-	if now != nil {
-		was = now.Period()
+	if anew {
+		p.line("  ~ shown anew: the guarantee over what was shown before is given up")
 	}
-	if is := t.Period(); is != was {
+	if is != was {
 		p.line("  refresh: %s -> %s", orNever(was), orNever(is))
 	}
+	p.refused(t.Name)
 	var hidden []string
 	for _, c := range r.Columns {
 		if t.Column(c.Name) == nil {
@@ -161,11 +195,8 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 		p.line("  shown by the blocks of %s: risk and loss are those", t.DataSet.Of)
 		return nil
 	}
-	if err := p.goesOn(ctx, t, r, inForce); err != nil {
-		return err
-	}
-	if !inForce {
-		if err := p.views(ctx, r); err != nil {
+	if !anew {
+		if err := p.goesOn(ctx, t, r, inForce); err != nil {
 			return err
 		}
 	}

@@ -28,17 +28,7 @@ func (p *comparison) readers(ctx context.Context) error {
 				continue
 			}
 			p.line("readers: + %s", name)
-			var there, super bool
-			err := p.tx.QueryRow(ctx, `SELECT count(*) > 0, coalesce(bool_or(rolsuper), false)
-				FROM pg_catalog.pg_roles WHERE rolname = $1`, name).Scan(&there, &super)
-			if err != nil {
-				return err
-			}
-			if !there {
-				p.obstacle("readers: role %s does not exist", name)
-			} else if super {
-				p.obstacle("readers: %s is a superuser, who reads everything", name)
-			}
+			p.refused(fmt.Sprintf("reader %q", name))
 		}
 	}
 	for _, name := range present {
@@ -48,29 +38,6 @@ func (p *comparison) readers(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// views names views through which readers, those of the file too, can read a table past its
-// releases: it is not activated then.
-func (p *comparison) views(ctx context.Context, r *catalog.Relation) error {
-	var named []string
-	for _, t := range p.file.Tables {
-		named = append(named, t.Readers...)
-	}
-	rows, err := p.tx.Query(ctx, `
-		SELECT DISTINCT ON (w.view) w.reader::text, w.role::text, w.view::text
-		FROM tailor.view_ways($1::oid::regclass, ARRAY(SELECT tailor.reader_roles() UNION
-			SELECT rolname FROM pg_catalog.pg_roles WHERE rolname = ANY ($2))) w`, r.OID, named)
-	if err != nil {
-		return err
-	}
-	var reader, role, view string
-	_, err = pgx.ForEachRow(rows, []any{&reader, &role, &view}, func() error {
-		p.obstacle("reader %s can read it through the view %s: REVOKE ALL ON %s FROM PUBLIC, %s; "+
-			"or drop the view", reader, view, view, pgx.Identifier{role}.Sanitize())
-		return nil
-	})
-	return err
 }
 
 // goesOn says of a table that has been shown whether it can go on with the quasi-identifiers of

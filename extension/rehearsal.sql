@@ -1,0 +1,47 @@
+-- Rehearsals -------------------------------------------------------------------
+--
+-- `tailor policy plan` asks what `tailor policy apply` would be told by running all of it but
+-- the copies, in a transaction that it rolls back, and that nobody can commit.
+
+CREATE TABLE IF NOT EXISTS tailor.rehearsal (relation oid NOT NULL);
+COMMENT ON TABLE tailor.rehearsal IS 'empty: what is rehearsed is rolled back';
+
+CREATE OR REPLACE FUNCTION tailor.refuse_rehearsal() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'what was rehearsed cannot be committed' USING ERRCODE = '55000',
+        HINT = 'ROLLBACK; to put a policy in force, call tailor.activate.';
+END $$;
+COMMENT ON FUNCTION tailor.refuse_rehearsal IS 'keeps a rehearsal from being committed';
+
+DROP TRIGGER IF EXISTS uncommitted ON tailor.rehearsal;
+CREATE CONSTRAINT TRIGGER uncommitted AFTER INSERT ON tailor.rehearsal
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tailor.refuse_rehearsal();
+
+CREATE OR REPLACE PROCEDURE tailor.write_rehearsal(relation regclass)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    policy jsonb := tailor.accepted_draft(relation);
+    number integer;
+BEGIN
+    INSERT INTO tailor.rehearsal VALUES (relation);
+    IF tailor.data_set_parent(relation) IS NULL THEN
+        CALL tailor.assert_readable(relation, policy);
+        CALL tailor.assert_goes_on_by_name(relation, policy);
+        number := tailor.add_version(relation, policy);
+        UPDATE tailor.protection p SET active = number
+            WHERE p.relation = write_rehearsal.relation;
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.write_rehearsal IS 'the part of tailor.rehearse that writes';
+
+CREATE OR REPLACE PROCEDURE tailor.rehearse(relation regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    CALL tailor.assert_owner(relation);
+    CALL tailor.hold(relation, filled => false);
+    CALL tailor.take_privileges(relation);
+    CALL tailor.write_rehearsal(relation);
+END $$;
+COMMENT ON PROCEDURE tailor.rehearse IS 'fails where tailor.activate would, but for what depends '
+    'on the rows; makes no copy, and its transaction can only be rolled back';
