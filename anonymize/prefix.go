@@ -21,21 +21,31 @@ func (p Prefix) Build(values []string, withNull bool) (*Hierarchy, error) {
 				"level, not below 0"}
 		}
 	}
-	sorted := slices.Clone(values)
-	slices.SortFunc(sorted, p.compare)
-	all := make([]placed, len(sorted))
-	for i, v := range sorted {
-		all[i] = placed{text: v, at: float64(i), nodes: make([]span, len(p.Keep))}
+	type code struct {
+		text   string
+		labels []string // of the levels
 	}
-	for l, keep := range p.Keep {
-		for i := 0; i < len(sorted); {
-			label, j := mask(sorted[i], keep), i
-			for j < len(sorted) && mask(sorted[j], keep) == label {
-				j++
+	sorted := make([]code, len(values))
+	for i, v := range values {
+		sorted[i] = code{v, make([]string, len(p.Keep))}
+		for l, keep := range p.Keep {
+			sorted[i].labels[l] = mask(v, keep)
+		}
+	}
+	// The groups of every level are contiguous: by the label of the widest level first.
+	slices.SortFunc(sorted, func(a, b code) int {
+		for l := len(p.Keep) - 1; l >= 0; l-- {
+			if c := strings.Compare(a.labels[l], b.labels[l]); c != 0 {
+				return c
 			}
-			for ; i < j; i++ {
-				all[i].nodes[l] = span{label: label, representative: label}
-			}
+		}
+		return strings.Compare(a.text, b.text)
+	})
+	all := make([]placed, len(sorted))
+	for i, c := range sorted {
+		all[i] = placed{text: c.text, at: float64(i), nodes: make([]span, len(p.Keep))}
+		for l, label := range c.labels {
+			all[i].nodes[l] = span{label: label, representative: label}
 		}
 	}
 	h, err := newComputed(all, len(p.Keep),
@@ -46,17 +56,6 @@ func (p Prefix) Build(values []string, withNull bool) (*Hierarchy, error) {
 	h.units = false // codes have no measure: leaves are counted
 	h.countShares()
 	return h, nil
-}
-
-// compare orders codes so that the groups of every level are contiguous: by
-// the label of the widest level first.
-func (p Prefix) compare(a, b string) int {
-	for l := len(p.Keep) - 1; l >= 0; l-- {
-		if c := strings.Compare(mask(a, p.Keep[l]), mask(b, p.Keep[l])); c != 0 {
-			return c
-		}
-	}
-	return strings.Compare(a, b)
 }
 
 // mask keeps the first characters of a code and replaces each other by "*".

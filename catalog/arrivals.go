@@ -41,14 +41,18 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 		return t.begin(ctx)
 	}
 	arriving := t.temporary("arriving")
+	isShown := fmt.Sprintf("EXISTS (SELECT FROM %s r WHERE %s)", t.chain.table("row"), t.same("e", "r"))
+	if t.partial && !t.numbered { // the copy has compared them
+		isShown = `e."tailor shown"`
+	}
 	err := execute(ctx, t.tx,
-		fmt.Sprintf(`CREATE TABLE %s AS SELECT e.%s, e.%s, e.%[10]s, CASE WHEN g.%[3]s IS NULL THEN 0
+		fmt.Sprintf(`CREATE TABLE %s AS SELECT e.%s, e.%s, e.%[9]s, CASE WHEN g.%[3]s IS NULL THEN 0
 				ELSE dense_rank() OVER (PARTITION BY g.%[3]s IS NULL ORDER BY g.%[4]s) END::integer
-				AS %[12]s
-			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[6]s r ON %[7]s LEFT JOIN %[8]s g ON %[9]s
-				WHERE r.%[3]s IS NULL AND g.epoch IS DISTINCT FROM %[11]d`,
-			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, t.chain.table("row"),
-			t.same("e", "r"), t.chain.table("gone"), t.same("e", "g"), nthColumn, forGood, cohortColumn),
+				AS %[11]s
+			FROM tailor_store.epoch_%[5]d e LEFT JOIN %[7]s g ON %[8]s
+				WHERE NOT %[6]s AND g.epoch IS DISTINCT FROM %[10]d`,
+			arriving, rowColumn, personColumn, classColumn, t.r.Epoch, isShown,
+			t.chain.table("gone"), t.same("e", "g"), nthColumn, forGood, cohortColumn),
 		"ANALYZE "+arriving)
 	if err != nil {
 		return err

@@ -72,6 +72,7 @@ func (t *takingIn) part(ctx context.Context) error {
 			acts = append(acts, more...)
 		}
 	}
+	t.freeBlock = &next
 	t.waiting.departures, t.waiting.changes = len(departures), len(changes)
 	if err := t.noteWaiting(ctx, departed, slices.Collect(maps.Keys(departures))); err != nil {
 		return err

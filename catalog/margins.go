@@ -225,19 +225,34 @@ type columnStatistics struct {
 // may be withheld, by its number.
 func (t *takingIn) statistics(ctx context.Context) ([]byte, error) {
 	of := make(map[int]columnStatistics)
+	var numbers, sets []string
+	dimension := "CASE"
 	for _, d := range t.dictionaries {
-		var s columnStatistics
-		err := t.tx.QueryRow(ctx, fmt.Sprintf(
-			`SELECT coalesce(sum(n) FILTER (WHERE coalesce(e.exact, true)) / sum(n), 0)::float8,
+		number := d.own("number")
+		numbers, sets = append(numbers, number), append(sets, "("+number+")")
+		dimension += fmt.Sprintf(" WHEN GROUPING(%s) = 0 THEN %d", number, d.column.Number)
+		of[d.column.Number] = columnStatistics{}
+	}
+	if len(numbers) > 0 {
+		rows, err := t.tx.Query(ctx, fmt.Sprintf( // one scan for all
+			`SELECT dimension,
+				coalesce(sum(n) FILTER (WHERE coalesce(e.exact, true)) / sum(n), 0)::float8,
 				coalesce(sum(n * e.share) / sum(n), 0)::float8
-			FROM (SELECT %[1]s AS number, count(*) AS n FROM %[2]s GROUP BY 1) r LEFT JOIN %[3]s e
-				ON e.dimension = %[4]d AND e.number = r.number`,
-			d.own("number"), t.chain.table("row"), t.chain.table("entry"), d.column.Number)).
-			Scan(&s.Exact, &s.Loss)
+			FROM (SELECT %s END AS dimension, coalesce(%s) AS number, count(*) AS n FROM %s
+				GROUP BY GROUPING SETS (%s)) r LEFT JOIN %s e USING (dimension, number) GROUP BY 1`,
+			dimension, commas(numbers), t.chain.table("row"), commas(sets), t.chain.table("entry")))
 		if err != nil {
 			return nil, err
 		}
-		of[d.column.Number] = s
+		var column int
+		var s columnStatistics
+		_, err = pgx.ForEachRow(rows, []any{&column, &s.Exact, &s.Loss}, func() error {
+			of[column] = s
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	if t.r.BlindCuts {
 		for _, q := range t.r.Requirements {

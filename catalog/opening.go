@@ -319,9 +319,10 @@ func (t *takingIn) note(ctx context.Context, first bool) error {
 			return err
 		}
 	}
-	row, subjects := c.table("row"), fmt.Sprintf("count(DISTINCT %s)", personColumn)
+	row := c.table("row")
+	subjects := fmt.Sprintf("(SELECT count(DISTINCT %s) FROM %s)", personColumn, row)
 	if t.keyed && !first && !t.numbered {
-		subjects = "count(*)"
+		subjects = "$13"
 	}
 	columns, err := t.statistics(ctx)
 	if err != nil {
@@ -332,12 +333,12 @@ func (t *takingIn) note(ctx context.Context, first bool) error {
 			layout = $6, changed = now(),
 			arrivals = $7, departures = $8, changes = $9, columns = $11, stored = CASE
 			WHEN $10::jsonb = '[]' THEN stored ELSE $10 END,
-			blocks = $12, min_block = $13, rows = $14, subjects = (SELECT %s FROM %s)
+			blocks = $12, min_block = $14, rows = $13, subjects = %s
 		WHERE chain = $1 RETURNING subjects, min_block, arrivals, (SELECT e.created
-			FROM tailor.epoch e WHERE e.epoch = $2)`, subjects, row),
+			FROM tailor.epoch e WHERE e.epoch = $2)`, subjects),
 		c.number, t.r.Epoch, c.generation, c.edition, t.r.Version, releaseLayout, t.waiting.arrivals,
 		t.waiting.departures, t.waiting.changes, stored, columns,
-		t.sums.blocks, t.sums.minBlock, t.sums.rows).
+		t.sums.blocks, t.sums.rows, t.sums.minBlock).
 		Scan(&c.subjects, &c.minBlock, &c.arrivals, &c.copied)
 	if err != nil {
 		return fmt.Errorf("note what the chain has become: %w", err)

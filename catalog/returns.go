@@ -141,20 +141,28 @@ func (t *takingIn) assertNewKeys(ctx context.Context, arriving string, newcomers
 	if !t.keyed || newcomersThere < t.r.K {
 		return nil
 	}
+	row, gone := t.chain.table("row"), t.chain.table("gone")
+	list := commas([]string{personColumn, keyColumn, nthColumn})
+	// Of whom the table has another row; where there is one of each, those are known.
+	of, which := row, fmt.Sprintf("r.%[1]s IN (SELECT %[1]s FROM told)", personColumn)
+	if t.oneRow {
+		of, which = "known", "r.shown"
+	}
+	there := fmt.Sprintf("SELECT r.%s FROM %s r WHERE %s AND NOT EXISTS (SELECT FROM %s a WHERE %s)",
+		personColumn, of, which, t.absent(), t.same("a", "r"))
 	var twice int
 	err := t.tx.QueryRow(ctx, fmt.Sprintf(`WITH coming AS MATERIALIZED (
 				SELECT e.%[1]s FROM %[5]s a JOIN tailor_store.epoch_%[4]d e USING (%[6]s)
 				WHERE a."tailor cohort" = %[7]d GROUP BY 1 HAVING count(*) = 1),
-			known AS MATERIALIZED (SELECT %[1]s, %[2]s FROM %[3]s JOIN coming USING (%[1]s)
-				UNION ALL SELECT %[1]s, %[2]s FROM %[10]s JOIN coming USING (%[1]s)),
+			known AS MATERIALIZED (SELECT %[8]s, true AS shown FROM %[3]s JOIN coming USING (%[1]s)
+				UNION ALL SELECT %[8]s, false FROM %[9]s JOIN coming USING (%[1]s)),
 			told AS MATERIALIZED (SELECT %[1]s, min(%[2]s) AS %[2]s FROM known
 				GROUP BY 1 HAVING count(*) = 1)
 		SELECT count(*) FROM told t
 		WHERE NOT EXISTS (SELECT FROM tailor_store.epoch_%[4]d e WHERE e.%[2]s = t.%[2]s)
-		  AND t.%[2]s NOT IN (SELECT r.%[2]s FROM %[3]s r WHERE r.%[2]s IN (SELECT %[2]s FROM told)
-			AND NOT EXISTS (SELECT FROM %[8]s a WHERE %[9]s))`,
-		keyColumn, personColumn, t.chain.table("row"), t.r.Epoch, arriving, rowColumn, newcomers,
-		t.absent(), t.same("a", "r"), t.chain.table("gone"))).Scan(&twice)
+		  AND t.%[2]s NOT IN (%[10]s)`,
+		keyColumn, personColumn, row, t.r.Epoch, arriving, rowColumn, newcomers, list, gone, there)).
+		Scan(&twice)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ type takingIn struct {
 	division     *division        // nil where all rows are partitioned at once
 	references   references       // that blocks are held against
 	partial      bool             // the copy has what differs from the release, and no other rows
+	freeBlock    *int             // what nextBlock is; nil where that has not been looked at
 	measured     []ecg.StoredRisk // of the table as it is; nil where that has not been looked at
 	waiting      waiting
 	next         nextRelease
@@ -141,10 +142,15 @@ func (t *takingIn) pseudonym() string {
 }
 
 // nextBlock is a number above those of all blocks and classes that there are and were.
-func (t *takingIn) nextBlock(ctx context.Context) (next int, err error) {
-	err = t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(max(b) + 1, 0) FROM (
+func (t *takingIn) nextBlock(ctx context.Context) (int, error) {
+	if t.freeBlock != nil {
+		return *t.freeBlock, nil
+	}
+	var next int
+	err := t.tx.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(max(b) + 1, 0) FROM (
 			SELECT max(greatest(%[1]s, %[2]s)) AS b FROM %[3]s UNION ALL
 				SELECT max(greatest(%[1]s, %[2]s)) FROM %[4]s) q`,
 		blockColumn, classColumn, t.chain.table("row"), t.chain.table("gone"))).Scan(&next)
+	t.freeBlock = &next
 	return next, err
 }

@@ -336,9 +336,8 @@ BEGIN
                   ELSE format('hashtextextended(ROW(%s)::text COLLATE "C", 0)', own_key) END;
     key := format('(hashtext(%s)::bigint << 32) | (hashtext(%s)::bigint & 4294967295)', hashed,
                   situated);
-    -- A join, and no subquery, for which PostgreSQL would have no other process digest rows.
-    reading := format('tailor.person_digest(%s, k.key) AS "tailor person", %s FROM %s '
-        'JOIN tailor.subject_key k ON k.single',
+    reading := format('tailor.person_digest(%s, (SELECT k.key FROM tailor.subject_key k)) '
+        'AS "tailor person", %s FROM %s',
                       tailor.called(relation, (policy ->> 'subject')::name), fetched, source);
     IF shown.chain IS NULL THEN
         RAISE NOTICE 'table %: copying the rows in random order', relation;
@@ -371,7 +370,7 @@ BEGIN
     EXECUTE format(
         'CREATE TABLE tailor_store.epoch_%1$s AS
          SELECT ("tailor row" - 1)::integer AS "tailor row", %2$s
-             AS "tailor tuple", "tailor person", %3$s AS "tailor key", %4$s AS "tailor nth"%5$s %6$s
+             AS "tailor tuple", "tailor person", %3$s AS "tailor key", %4$s AS "tailor nth"%5$s%10$s %6$s
          FROM (SELECT row_number() OVER (ORDER BY "tailor random") AS "tailor row", %7$s d.*
              FROM (%8$s) d) b %9$s',
         number, CASE WHEN shown.chain IS NULL THEN '"tailor tuple"'
@@ -383,7 +382,9 @@ BEGIN
             'AS "tailor pseudonym"
                    FROM %2$s GROUP BY 1) s ON s."tailor subject" = b.%3$I
              WHERE %4$s ORDER BY "tailor row"', person, source, policy ->> 'subject', counting)
-             ELSE 'WHERE ' || counting END);
+             ELSE 'WHERE ' || counting END,
+        CASE WHEN shown.chain IS NOT NULL
+             THEN ', "tailor shown person" IS NOT NULL AS "tailor shown"' END);
     RAISE NOTICE 'table %: collecting the combinations of quasi-identifiers', relation;
     CALL tailor.note_progress(slot, relation, 3);
     EXECUTE (SELECT format(

@@ -40,7 +40,8 @@ COMMENT ON FUNCTION tailor.differs_from IS 'the chain that a copy of a table has
 -- rows is a query for all rows of the table, with the digest of each one's person. said is
 -- the hash of a row's payload, nth its place, key what else it is known by where it has no
 -- key. Beside the rows that differ, found_N gets those of 6000 subjects, which are what
--- tailor.keep_facts looks at. A digest costs far more than PostgreSQL believes.
+-- tailor.keep_facts looks at. A digest costs far more than PostgreSQL believes; what is computed of
+-- rows is so within one subquery, since all but the first would be left to one process.
 CREATE OR REPLACE PROCEDURE tailor.find_differences(
     shown tailor.chain, copy integer, rows text, said text, nth text, key text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -53,7 +54,7 @@ BEGIN
                 r."tailor person" IS NULL OR "tailor said" <> r."tailor key" >> 32
                     AS "tailor differs"
          FROM (SELECT b.*, %3$s AS "tailor said", %4$s AS "tailor nth", %5$s AS "tailor key"
-               FROM (%2$s OFFSET 0) b OFFSET 0) b
+               FROM (%2$s) b OFFSET 0) b
          FULL JOIN (SELECT "tailor person", "tailor key", "tailor nth" FROM %6$s) r
              ON (b."tailor person", b."tailor nth") = (r."tailor person", r."tailor nth")%7$s
          WHERE b."tailor person" IS NULL OR r."tailor person" IS NULL
