@@ -33,13 +33,15 @@ func (t *takingIn) findAbsent(ctx context.Context) error {
 func (t *takingIn) part(ctx context.Context) error {
 	pending := t.temporary("pending")
 	list := qualified("r.", []string{personColumn, keyColumn, nthColumn, blockColumn})
-	statement := fmt.Sprintf("CREATE TABLE %s AS SELECT %s, true AS leaves FROM %s r JOIN %s a ON %s",
-		pending, list, t.chain.table("row"), t.absent(), t.same("a", "r"))
+	compared := fmt.Sprintf("SELECT %s, true AS leaves FROM %s",
+		commas([]string{personColumn, keyColumn, nthColumn}), t.absent())
 	if t.keyed {
-		statement += fmt.Sprintf(` UNION ALL SELECT %s, false FROM %s r JOIN tailor_store.epoch_%d e ON %s
-			WHERE (e.%[5]s >> 32) <> (r.%[5]s >> 32)`,
-			list, t.chain.table("row"), t.r.Epoch, t.same("e", "r"), keyColumn)
+		compared += fmt.Sprintf(" UNION ALL SELECT %s, false FROM tailor_store.epoch_%d",
+			commas([]string{personColumn, keyColumn, nthColumn}), t.r.Epoch)
 	}
+	statement := fmt.Sprintf("CREATE TABLE %s AS SELECT %s, a.leaves FROM %s r JOIN (%s) a ON %s "+
+		"WHERE a.leaves OR (a.%[6]s >> 32) <> (r.%[6]s >> 32)",
+		pending, list, t.chain.table("row"), compared, t.same("a", "r"), keyColumn)
 	if err := execute(ctx, t.tx, statement, "ANALYZE "+pending); err != nil {
 		return err
 	}
