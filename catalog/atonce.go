@@ -67,6 +67,7 @@ func (b *block) changeAtOnce(h happening, n needs) happening {
 		}
 	}
 	shows := func(columns []bool) bool {
+		unveiled, fresh := n.unveiled(b, columns)
 		var after class
 		within, changing := make(map[int]*class), make(map[int]map[int]bool)
 		for i := range b.members {
@@ -88,11 +89,12 @@ func (b *block) changeAtOnce(h happening, n needs) happening {
 			}
 		}
 		for number, c := range within {
-			if !n.meetsModels(c, func(column int) bool { return changing[number][column] }) {
+			changes := func(column int) bool { return changing[number][column] }
+			if !n.meetsModels(c, changes) || !unveiled.meetsModels(c, fresh) {
 				return false
 			}
 		}
-		return n.meets(&after)
+		return unveiled.meets(&after)
 	}
 	all := make([]bool, len(h.columns))
 	for i := range all {

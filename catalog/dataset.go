@@ -306,8 +306,8 @@ func (t *takingIn) derive(ctx context.Context, d *derivation, edition bool) erro
 	switch {
 	case fresh:
 		err = t.tx.QueryRow(ctx, `INSERT INTO tailor.chain
-				(relation, audience, epoch, version, keyed, blocks, min_block, layout)
-			VALUES ($1, $2, $3, $4, true, 0, 0, $5) RETURNING chain`,
+				(relation, audience, epoch, version, first_version, keyed, blocks, min_block, layout)
+			VALUES ($1, $2, $3, $4, $4, true, 0, 0, $5) RETURNING chain`,
 			d.r.OID, t.audience, t.r.Epoch, d.r.Version, releaseLayout).Scan(&d.chain.number)
 	case err == nil && (edition || version != d.r.Version):
 		fresh = true

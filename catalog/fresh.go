@@ -23,23 +23,27 @@ func (t *takingIn) holdBack(ctx context.Context, past *Relation) error {
 	for _, q := range t.r.Requirements {
 		list = append(list, t.r.hashOf("", ident(q.Column)))
 	}
-	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY 1", commas(list), row))
+	rows, err := t.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY 2, 1", commas(list), row))
 	if err != nil {
 		return err
 	}
 	failing := make(map[string]map[int64]bool) // blocks, by column
-	var c class
-	var number, block int64
+	classes := make(map[int64]*class)          // of one block
+	var block int64
 	judge := func() {
 		for i, q := range t.r.Requirements {
-			if c.all > 0 && isFresh(q) && !n.meetsModel(&c, i) {
-				if failing[q.Column] == nil {
-					failing[q.Column] = make(map[int64]bool)
+			of := n
+			of.late = map[int]bool{i: n.late[i] && isNothing(classes, i, n.nothing)}
+			for _, c := range classes {
+				if isFresh(q) && !of.meetsModel(c, i) {
+					if failing[q.Column] == nil {
+						failing[q.Column] = make(map[int64]bool)
+					}
+					failing[q.Column][block] = true
 				}
-				failing[q.Column][block] = true
 			}
 		}
-		c = class{}
+		clear(classes)
 	}
 	values := make([]int64, len(list))
 	into := make([]any, len(list))
@@ -47,11 +51,14 @@ func (t *takingIn) holdBack(ctx context.Context, past *Relation) error {
 		into[i] = &values[i]
 	}
 	_, err = pgx.ForEachRow(rows, into, func() error {
-		if values[0] != number {
+		if values[1] != block {
 			judge()
 		}
-		number, block = values[0], values[1]
-		c.add(values[2], slices.Clone(values[3:]))
+		block = values[1]
+		if classes[values[0]] == nil {
+			classes[values[0]] = &class{}
+		}
+		classes[values[0]].add(values[2], slices.Clone(values[3:]))
 		return nil
 	})
 	if err != nil {
@@ -73,4 +80,14 @@ func (t *takingIn) holdBack(ctx context.Context, past *Relation) error {
 		}
 	}
 	return nil
+}
+
+// isNothing says whether nothing stands for the i-th sensitive value in all of a block.
+func isNothing(classes map[int64]*class, i int, nothing int64) bool {
+	for _, c := range classes {
+		if len(c.values[i]) > 1 || c.values[i][nothing] == nil {
+			return false
+		}
+	}
+	return true
 }

@@ -203,8 +203,9 @@ func (c *Catalog) takeIn(
 	}
 	if first {
 		err := tx.QueryRow(ctx,
-			`INSERT INTO tailor.chain (relation, audience, epoch, version, keyed, blocks, min_block, layout)
-			VALUES ($1, $2, $3, $4, $5, 0, 0, $6) RETURNING chain`, r.OID, audience, r.Epoch, r.Version,
+			`INSERT INTO tailor.chain
+				(relation, audience, epoch, version, first_version, keyed, blocks, min_block, layout)
+			VALUES ($1, $2, $3, $4, $4, $5, 0, 0, $6) RETURNING chain`, r.OID, audience, r.Epoch, r.Version,
 			t.keyed, releaseLayout).Scan(&chain.number)
 		if err != nil {
 			return fmt.Errorf("create chain: %w", err)

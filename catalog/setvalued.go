@@ -74,9 +74,9 @@ func (c *Catalog) showPublication(
 	first := chain.number == 0
 	if first {
 		err := tx.QueryRow(ctx,
-			`INSERT INTO tailor.chain (relation, audience, epoch, blocks, min_block)
-				VALUES ($1, $2, $3, 1, $4) RETURNING chain`,
-			r.OID, audience, r.Epoch, r.K).Scan(&chain.number)
+			`INSERT INTO tailor.chain (relation, audience, epoch, blocks, min_block, first_version)
+				VALUES ($1, $2, $3, 1, $4, $5) RETURNING chain`,
+			r.OID, audience, r.Epoch, r.K, r.Version).Scan(&chain.number)
 		if err != nil {
 			return fmt.Errorf("create chain: %w", err)
 		}

@@ -351,7 +351,10 @@ BEGIN
         source := relation || ' b';
     ELSE
         RAISE NOTICE 'table %: looking for rows that are not shown as they are', relation;
-        CALL tailor.find_differences(shown, number, 'SELECT ' || reading,
+        -- Whoever was erased and is shown is absent.
+        CALL tailor.find_differences(shown, number, concat('SELECT ', reading, ' WHERE true',
+                                                           tailor.unless_erased(relation,
+                                                               (policy ->> 'subject')::name)),
                                      format('hashtext(%s)::bigint', hashed), place, CASE WHEN keyed
                                      THEN '0' ELSE key END);
         CALL tailor.follow_subjects(relation, policy, number);
@@ -360,7 +363,7 @@ BEGIN
         others := ' UNION ALL ' || tailor.other_values(policy, relation, source, number);
         source := format('tailor_store.found_%s b', number);
         copying := format('SELECT gen_random_uuid() AS "tailor random", b.* FROM %s WHERE "tailor '
-            'differs"%s', source, tailor.unless_erased(relation, (policy ->> 'subject')::name));
+            'differs"', source);
         place := 'b."tailor nth"';
         person := format('b.%I', policy ->> 'subject');
     END IF;
@@ -921,6 +924,7 @@ DECLARE
     readers text;
     losing  text;
 BEGIN
+    CALL tailor.hold_readers();
     SELECT string_agg(quote_ident(r), ', ') INTO readers FROM tailor.reader_roles() r;
     FOR part IN
         SELECT f AS name, pg_get_userbyid(c.relowner) AS owner

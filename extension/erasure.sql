@@ -634,6 +634,8 @@ BEGIN
             tailor.data_set_parent(relation) USING ERRCODE = '0A000', HINT = format(
                 'CALL tailor.erase(%L, ...);', tailor.data_set_parent(relation));
     END IF;
+    -- A table whose subject refers to this one's, and which is being activated, is then known.
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
     FOR about IN
         SELECT t.part, t.subject, format_type(s.stored, s.stored_modifier) AS type,
                tailor.text_of(s.stored, s.stored_modifier,

@@ -369,7 +369,7 @@ COMMENT ON PROCEDURE tailor.assert_tells_no_identifier
     IS 'fails where a data set shows as it is what its parent shows by labels; for Tailor''s own '
         'routines only';
 
-CREATE OR REPLACE PROCEDURE tailor.assert_no_shared_facts(relation regclass, policy jsonb)
+CREATE OR REPLACE PROCEDURE tailor.compare_with_others(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     other record;
@@ -377,12 +377,12 @@ DECLARE
 BEGIN
     FOR other IN
         SELECT p.relation, p.identity, own.identity AS here, v.policy, tailor.root_of(p.relation) IN
-            (SELECT tailor.root_kin(assert_no_shared_facts.relation)) AS tied,
+            (SELECT tailor.root_kin(compare_with_others.relation)) AS tied,
                pg_has_role(c.relowner, o.relowner, 'USAGE') AS owned
         FROM tailor.protection own CROSS JOIN tailor.protection p JOIN tailor.policy_version v
             ON v.relation = p.relation AND v.version = p.active
         JOIN pg_class c ON c.oid = own.relation JOIN pg_class o ON o.oid = p.relation
-        WHERE own.relation = assert_no_shared_facts.relation
+        WHERE own.relation = compare_with_others.relation
             AND tailor.root_of(p.relation) <> tailor.root_of(own.relation)
         ORDER BY p.relation
     LOOP
@@ -424,9 +424,47 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE tailor.assert_no_shared_facts
+COMMENT ON PROCEDURE tailor.compare_with_others
     IS 'fails where another table of the same subjects shows exact what a table is to show exact, '
-        'unless a policy accepts that';
+        'unless a policy accepts that; for Tailor''s own routines only';
+
+CREATE OR REPLACE PROCEDURE tailor.assert_no_shared_facts(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    INSERT INTO tailor.lock_facts
+        SELECT assert_no_shared_facts.relation, l.seen FROM tailor.lock_facts l
+        WHERE l.relation = 0
+        ON CONFLICT ON CONSTRAINT lock_facts_pkey DO UPDATE SET seen = excluded.seen;
+    CALL tailor.compare_with_others(relation, policy);
+END $$;
+COMMENT ON PROCEDURE tailor.assert_no_shared_facts
+    IS 'does so now and, where facts of another table are committed meanwhile, again when the '
+        'transaction is; for Tailor''s own routines only';
+
+-- The first row is locked by one transaction at a time, which is about to end.
+CREATE OR REPLACE FUNCTION tailor.compare_again() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    before bigint;
+    policy jsonb;
+BEGIN
+    UPDATE tailor.lock_facts l SET seen = l.seen + 1 WHERE l.relation = 0
+        RETURNING l.seen - 1 INTO before;
+    SELECT v.policy INTO policy FROM tailor.protection p
+        JOIN tailor.policy_version v ON v.relation = p.relation AND v.version = p.active
+        WHERE p.relation = NEW.relation;
+    IF before > NEW.seen AND policy IS NOT NULL THEN
+        CALL tailor.compare_with_others(NEW.relation, policy);
+    END IF;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION tailor.compare_again IS 'lets no two tables be committed at once that show the '
+    'same fact';
+
+DROP TRIGGER IF EXISTS comparing ON tailor.lock_facts;
+CREATE CONSTRAINT TRIGGER comparing AFTER INSERT OR UPDATE ON tailor.lock_facts
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.relation <> 0)
+    EXECUTE FUNCTION tailor.compare_again();
 
 CREATE OR REPLACE FUNCTION tailor.key_columns(relation regclass, subject name)
     RETURNS TABLE (relation regclass, number smallint)

@@ -41,9 +41,7 @@ CREATE OR REPLACE FUNCTION tailor.versions_since(chain integer)
 RETURNS SETOF tailor.policy_version
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT v FROM tailor.chain c JOIN tailor.policy_version v USING (relation)
-    WHERE c.chain = versions_since.chain AND v.version >= (
-        SELECT coalesce(max(f.version), 0) FROM tailor.policy_version f
-        WHERE f.relation = c.relation AND f.created <= c.created)
+    WHERE c.chain = versions_since.chain AND v.version >= c.first_version
 $$;
 COMMENT ON FUNCTION tailor.versions_since IS 'by what versions of its policy a chain may be shown; '
     'for Tailor''s own routines only';
@@ -61,22 +59,26 @@ $$;
 COMMENT ON FUNCTION tailor.withholdable
     IS 'columns whose values a chain may have withheld; for the proxy only';
 
--- Where a class fails the model of a column that was not shown when a chain began, nothing is
--- shown of the column in its block (catalog/fresh.go).
+-- Where a class fails the model of a column that was not shown when a chain began, nor later
+-- without a model, nothing is shown of the column in its block (catalog/fresh.go).
 CREATE OR REPLACE FUNCTION tailor.late_columns(chain integer) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    WITH v AS MATERIALIZED (SELECT * FROM tailor.versions_since(chain))
-    SELECT DISTINCT q ->> 'column'
-    FROM v
-    CROSS JOIN LATERAL (SELECT jsonb_array_elements(v.policy -> 'require')
-                      UNION ALL
-                        SELECT jsonb_array_elements(s -> 'require')
-                        FROM jsonb_array_elements(v.policy -> 'data_sets') s) r (q)
-    WHERE q ->> 'column' NOT IN (SELECT s.name FROM v f CROSS JOIN tailor.shown_as_is(f.policy) s
-                                 WHERE f.version = (SELECT min(version) FROM v))
+    WITH v AS MATERIALIZED (SELECT * FROM tailor.versions_since(chain)),
+    required AS (
+        SELECT v.version, q ->> 'column' AS name
+        FROM v CROSS JOIN LATERAL (SELECT jsonb_array_elements(v.policy -> 'require')
+                                 UNION ALL
+                                   SELECT jsonb_array_elements(s -> 'require')
+                                   FROM jsonb_array_elements(v.policy -> 'data_sets') s) r (q))
+    SELECT DISTINCT name FROM required
+    WHERE NOT EXISTS (
+        SELECT FROM v CROSS JOIN tailor.shown_as_is(v.policy) s
+        WHERE s.name = required.name
+          AND (v.version = (SELECT min(version) FROM v)
+               OR (v.version, s.name) NOT IN (SELECT version, name FROM required)))
 $$;
 COMMENT ON FUNCTION tailor.late_columns IS 'columns with models that readers were not shown when a '
-    'chain began, which all of a block may lack; for Tailor''s own routines only';
+    'chain began, nor without a model, which all of a block may lack; for Tailor''s own routines only';
 
 -- A change of one person waits by comparison with what is shown of him. Of a column that is
 -- shown no more nothing is left to compare: under its name or another one, whatever is shown

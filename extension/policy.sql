@@ -305,8 +305,8 @@ BEGIN
             subjects, stored, condition,
             CASE WHEN policy ->> 'cuts' = 'blind' THEN name || ' IS NOT NULL'
                  WHEN required ->> 'column' IN (SELECT tailor.late_columns(chain))
-                     THEN format('%1$s IN (SELECT %1$s FROM %2$s WHERE %3$s IS NOT NULL)',
-                                 told_apart_by, stored, name)
+                     THEN format('"tailor block" IN (SELECT "tailor block" FROM %s '
+                                 'WHERE %s IS NOT NULL)', stored, name)
                  ELSE 'true' END, told_apart_by);
         IF likened THEN
             failing := tailor.unlike_blocks(counted, chain, required);
@@ -449,6 +449,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit 
 DECLARE
     found record;
 BEGIN
+    CALL tailor.let_nobody_activate();
     IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role) THEN
         RAISE EXCEPTION 'role "%" does not exist', role USING ERRCODE = '42704';
     END IF;

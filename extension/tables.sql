@@ -130,7 +130,15 @@ ALTER TABLE tailor.chain DROP COLUMN IF EXISTS partition,
         IF NOT EXISTS departures bigint NOT NULL DEFAULT 0,
     ADD COLUMN IF NOT EXISTS changes bigint NOT NULL DEFAULT 0, ADD COLUMN
         IF NOT EXISTS stored jsonb NOT NULL DEFAULT '[]',
-    ADD COLUMN IF NOT EXISTS columns jsonb NOT NULL DEFAULT '{}';
+    ADD COLUMN IF NOT EXISTS columns jsonb NOT NULL DEFAULT '{}',
+    ADD COLUMN IF NOT EXISTS first_version integer;
+-- By numbers, not by times: an activation may end long after its transaction began.
+UPDATE tailor.chain c SET first_version = (
+        SELECT coalesce(max(v.version), 0) FROM tailor.policy_version v
+        WHERE v.relation = c.relation AND v.created <= c.created)
+    WHERE first_version IS NULL;
+COMMENT ON COLUMN tailor.chain.first_version
+    IS 'the version of the policy by which the chain was first shown';
 COMMENT ON COLUMN tailor.chain.columns
     IS 'of each dimension, the share of rows that are exact, and the loss';
 ALTER TABLE tailor.epoch ADD COLUMN IF NOT EXISTS keyed boolean NOT NULL DEFAULT true;
