@@ -41,7 +41,8 @@ func (t *takingIn) join(ctx context.Context, first bool) error {
 		return t.begin(ctx)
 	}
 	arriving := t.temporary("arriving")
-	isShown := fmt.Sprintf("EXISTS (SELECT FROM %s r WHERE %s)", t.chain.table("row"), t.same("e", "r"))
+	isShown := fmt.Sprintf("EXISTS (SELECT FROM %s r WHERE %s)", t.chain.table("row"),
+		t.same("e", "r"))
 	if t.partial && !t.numbered { // the copy has compared them
 		isShown = `e."tailor shown"`
 	}

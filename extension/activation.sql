@@ -373,7 +373,8 @@ BEGIN
     EXECUTE format(
         'CREATE TABLE tailor_store.epoch_%1$s AS
          SELECT ("tailor row" - 1)::integer AS "tailor row", %2$s
-             AS "tailor tuple", "tailor person", %3$s AS "tailor key", %4$s AS "tailor nth"%5$s%10$s %6$s
+             AS "tailor tuple", "tailor person", %3$s AS "tailor key", %4$s
+             AS "tailor nth"%5$s%10$s %6$s
          FROM (SELECT row_number() OVER (ORDER BY "tailor random") AS "tailor row", %7$s d.*
              FROM (%8$s) d) b %9$s',
         number, CASE WHEN shown.chain IS NULL THEN '"tailor tuple"'
@@ -777,8 +778,8 @@ BEGIN
     CALL tailor.warn_of_dimensions(relation, policy);
     RETURN number;
 END $$;
-COMMENT ON FUNCTION tailor.add_version IS 'stores a policy as the next version of a table''s; fails '
-    'where what has been shown cannot go on by it; for Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.add_version IS 'stores a policy as the next version of a table''s; '
+    'fails where what has been shown cannot go on by it; for Tailor''s own routines only';
 
 CREATE OR REPLACE PROCEDURE tailor.write_version(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$

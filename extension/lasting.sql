@@ -78,7 +78,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                OR (v.version, s.name) NOT IN (SELECT version, name FROM required)))
 $$;
 COMMENT ON FUNCTION tailor.late_columns IS 'columns with models that readers were not shown when a '
-    'chain began, nor without a model, which all of a block may lack; for Tailor''s own routines only';
+    'chain began, nor without a model, which all of a block may lack; for Tailor''s own routines '
+    'only';
 
 -- A change of one person waits by comparison with what is shown of him. Of a column that is
 -- shown no more nothing is left to compare: under its name or another one, whatever is shown

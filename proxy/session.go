@@ -53,12 +53,14 @@ type session struct {
 
 	loopRejoin loopRejoin
 	expect     replyQueue
-	swallows   bool          // the pieces of the server's message: the goroutine that forwards answers looks
-	giving     *pendingReply // what the row before belonged to: it is asked for once a run of rows
-	work       interrupts
-	stats      *statementStats
-	together   bool          // the statistics are not the session's alone
-	status     atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
+	// swallows says so of the pieces of the server's message: the goroutine that forwards answers
+	// looks.
+	swallows bool
+	giving   *pendingReply // what the row before belonged to: it is asked for once a run of rows
+	work     interrupts
+	stats    *statementStats
+	together bool          // the statistics are not the session's alone
+	status   atomic.Uint32 // of the last ReadyForQuery: 'I', 'T' or 'E'
 	// activated is the text that has called tailor.activate since then, nil for none.
 	activated atomic.Pointer[string]
 	// questions counts what was sent that ReadyForQuery answers, whatever is expected,

@@ -13,7 +13,8 @@ import (
 // lateHierarchies are those of tables that the tests of this file make.
 const lateHierarchies = `
 	CALL tailor.define_hierarchy('zip', 'prefix', '{"keep": [4, 3, 2, 1]}');
-	CALL tailor.define_hierarchy('age', 'interval', '{"widths": [5, 10, 20], "lower": 0, "upper": 119}')`
+	CALL tailor.define_hierarchy('age', 'interval',
+		'{"widths": [5, 10, 20], "lower": 0, "upper": 119}')`
 
 // lately makes a database for tables that are protected by age, and their cost shown.
 func lately(t *testing.T, name string) (direct, reader *pgx.Conn) {
@@ -33,7 +34,9 @@ func drafted(table string) string {
 		CALL tailor.classify('$', 'cost', 'sensitive');`, "$", table)
 }
 
-func activated(table string) string { return drafted(table) + "CALL tailor.activate('" + table + "')" }
+func activated(table string) string {
+	return drafted(table) + "CALL tailor.activate('" + table + "')"
+}
 
 // TestWhatIsMissingMeetsModels: that somebody has no value of a column is a value. Where something
 // is shown of a block that was held back, it is told of all of them.

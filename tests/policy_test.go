@@ -272,7 +272,8 @@ func plansWhatIsApplied(t *testing.T, s *testCluster, dsn string) {
 	mayor := s.as(t, "mayor")
 	mustExec(t, mayor, `GRANT SELECT ON town.elders TO townreader`)
 	if code, stdout, _ := tool(t, "policy", "plan", "--dsn", dsn, file); code != 1 ||
-		!strings.Contains(stdout, `! reader "townreader" can still read table town.people through the view town.elders`) {
+		!strings.Contains(stdout, `! reader "townreader" can still read table town.people `+
+			"through the view town.elders") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	mustExec(t, mayor, `REVOKE SELECT ON town.elders FROM townreader`)
