@@ -250,6 +250,12 @@ func (s *testCluster) following() []string {
 // receives the rest.
 func (s *testCluster) standby(t *testing.T, name string) *testCluster {
 	t.Helper()
+	return s.standbyFrom(t, name, filepath.Join(stands, "prepared", "data"))
+}
+
+// standbyFrom is standby with a copy of the files that the server has begun with.
+func (s *testCluster) standbyFrom(t *testing.T, name, base string) *testCluster {
+	t.Helper()
 	rules, err := os.OpenFile(filepath.Join(s.dir, "data", "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -258,14 +264,14 @@ func (s *testCluster) standby(t *testing.T, name string) *testCluster {
 		rules.Close() != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, s.superuser(t), `SELECT pg_reload_conf()`)
+	mustExec(t, connect(t, s.cluster.SuperuserDSN("postgres")), `SELECT pg_reload_conf()`)
 	dir := filepath.Join(stands, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	f := &losing{}
 	data := filepath.Join(dir, "data")
-	f.run(t, "cp", "-a", filepath.Join(stands, "prepared", "data"), dir)
+	f.run(t, "cp", "-a", base, data)
 	f.run(t, "cp", "-a", filepath.Join(data, "PG_VERSION"), filepath.Join(data, "standby.signal"))
 	port, err := freePort()
 	if err != nil {
