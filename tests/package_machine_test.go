@@ -262,7 +262,7 @@ func (o *operated) upgraded() *testCluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Stop)
-	server("vacuumdb", "--host", dir, "--port", fmt.Sprint(cluster.Port), "--username", "postgres", "--all",
-		"--analyze-in-stages")
+	server("vacuumdb", "--host", dir, "--port", fmt.Sprint(cluster.Port), "--username", "postgres",
+		"--all", "--analyze-in-stages")
 	return &testCluster{dir: dir, cluster: cluster}
 }

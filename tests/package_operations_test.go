@@ -49,7 +49,7 @@ var operatedQueries = []string{
 	"SELECT age, zip, sex, diagnosis, cost FROM patients ORDER BY 1, 2, 3, 4, 5",
 	"SET tailor.representation = 'label'",
 	"SELECT age, zip, sex, diagnosis, cost FROM patients ORDER BY 1, 2, 3, 4, 5",
-	"SELECT sex, count(*), round(avg(cost), 2) FROM patients WHERE age >= 30 GROUP BY sex ORDER BY sex",
+	"SELECT sex, count(*), round(avg(cost), 2) FROM patients WHERE age >= 30 GROUP BY 1 ORDER BY 1",
 }
 
 // healthy asserts that tailor doctor finds one thing at most, besides how the test's own server
