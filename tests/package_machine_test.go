@@ -104,7 +104,7 @@ func (o *operated) run(stdin string, code int, words ...string) string {
 func (o *operated) install() {
 	o.t.Helper()
 	if o.root != "" {
-		o.run("", 0, "dpkg-deb", "--extract", o.deb, o.root)
+		o.run("", 0, "dpkg-deb", "--extract", o.deb, "/")
 		return
 	}
 	o.run("", 0, "dpkg", "--install", o.deb)

@@ -215,6 +215,10 @@ func TestFromThePackageToItsRemoval(t *testing.T) {
 	if tag, err := busy.Exec(t.Context(), "COMMIT"); err != nil || tag.String() != "COMMIT" {
 		t.Errorf("the end of a transaction: %v, %v", tag, err)
 	}
+	waitFor(t, func() bool {
+		_, err := busy.Exec(t.Context(), "SELECT 1")
+		return codeIn(err) == "57P01"
+	})
 	if err := first.command.Wait(); err != nil {
 		t.Errorf("the proxy ended with %v: %s", err, first.log)
 	}
