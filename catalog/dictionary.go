@@ -70,6 +70,17 @@ func entryOf(q *Column, h *anonymize.Hierarchy, node anonymize.Node) entry {
 	return e
 }
 
+// ends is what is lost by an entry, with the ends of what it covers.
+func (e entry) ends() ecg.Label {
+	l := e.lost
+	low, known := ecg.Coordinate(e.low)
+	high, bounded := ecg.Coordinate(e.high)
+	if e.bounded && known && bounded {
+		l.Low, l.High, l.Bounded = low, high, true
+	}
+	return l
+}
+
 // newDictionaries are empty ones of a relation's dimensions.
 func newDictionaries(r *Relation) []*dictionary {
 	own := len(r.QuasiIdentifiers())

@@ -384,7 +384,7 @@ func (c *Catalog) readRoot(ctx context.Context, r *Relation, chain *Chain) (*ecg
 			shown.Attributes = append(shown.Attributes, d.column.Name)
 			labels := []ecg.Label{{Exact: true}}
 			for _, e := range d.entries {
-				labels = append(labels, e.lost)
+				labels = append(labels, e.ends())
 			}
 			shown.Labels = append(shown.Labels, labels)
 			numbers = append(numbers, d.own("number"))

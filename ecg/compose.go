@@ -32,8 +32,9 @@ type Use struct {
 	// literals.
 	Condition string
 	// Exactly says that the value itself is needed: it is compared with =, joined or
-	// grouped by. A range of values or an average needs less.
+	// grouped by. An average needs less, and a range that no label lies on both ends of.
 	Exactly bool
+	Bounds  []Bound // of ranges that it is compared with
 }
 
 // Compose orders the uses of each table into stages, in the order of the
@@ -77,6 +78,7 @@ func Compose(tables []string, uses []Use, follows string) [][]Stage {
 		}
 		if n := len(branches[i]); n > 0 {
 			branches[i][n-1].Exactly = exactly(table, uses)
+			branches[i][n-1].Bounds = boundsOf(table, uses)
 		}
 	}
 	return branches
@@ -88,6 +90,20 @@ func exactly(table string, uses []Use) []string {
 	for _, u := range uses {
 		if u.Table == table && u.Exactly && !slices.Contains(out, u.Attribute) {
 			out = append(out, u.Attribute)
+		}
+	}
+	return out
+}
+
+// boundsOf are those of the attributes of a table.
+func boundsOf(table string, uses []Use) map[string][]Bound {
+	var out map[string][]Bound
+	for _, u := range uses {
+		if u.Table == table && len(u.Bounds) > 0 {
+			if out == nil {
+				out = make(map[string][]Bound)
+			}
+			out[u.Attribute] = append(out[u.Attribute], u.Bounds...)
 		}
 	}
 	return out

@@ -91,6 +91,9 @@ type Shown struct {
 type Label struct {
 	Share float64 // of the domain, in [0, 1]
 	Exact bool    // it is the value
+	// Low and High are its ends, as of [Coordinate], where it is Bounded.
+	Low, High float64
+	Bounded   bool
 }
 
 // loss is the mean share of their domains that the cells of some attributes cover,
@@ -145,6 +148,8 @@ type Root struct {
 	oneRow bool
 	mu     sync.Mutex
 	shown  map[string]Values // combination -> what it is shown by
+	// labelled are the rows of each label, by attribute, where that has been asked for.
+	labelled [][]float64
 }
 
 // NewRoot is a root for queries to be assessed on. Of the table as it is, the risk of
@@ -170,7 +175,7 @@ func NewRoot(s *Shown, gate Gate, recoding string, stored []StoredRisk) *Root {
 func (r *Root) Assess(stages []Stage) (*Assessment, error) {
 	a := &Assessment{
 		Stages: stages, Recoding: "none", Gate: r.Gate, LossOf: make(map[string]float64),
-		CoarseOf: make(map[string]float64),
+		CoarseOf: make(map[string]float64), EstimatedOf: make(map[string]float64),
 	}
 	everything := r.values(r.all())
 	for i := range stages {
@@ -199,10 +204,17 @@ func (r *Root) Assess(stages []Stage) (*Assessment, error) {
 	if len(stages) > 0 {
 		last := stages[len(stages)-1]
 		for _, name := range last.Attributes {
-			of := r.values([]int{slices.Index(r.Shown.Attributes, name)})
+			at := slices.Index(r.Shown.Attributes, name)
+			of := r.values([]int{at})
 			a.LossOf[name], a.CoarseOf[name] = of.Loss, of.Modified
-			if of.Modified > 0 && slices.Contains(last.Exactly, name) {
-				a.Estimated = append(a.Estimated, name)
+			placed := 0.0
+			if slices.Contains(last.Exactly, name) {
+				placed = of.Modified
+			} else if bounds := last.Bounds[name]; of.Modified > 0 && bounds != nil {
+				placed = r.placed(at, bounds)
+			}
+			if placed > 0 {
+				a.Estimated, a.EstimatedOf[name] = append(a.Estimated, name), placed
 			}
 		}
 	}

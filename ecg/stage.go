@@ -13,6 +13,8 @@ type Stage struct {
 	// Exactly are, at the last stage of a branch, the attributes that the query compares
 	// with =, joins or groups by.
 	Exactly []string `json:"-"`
+	// Bounds are, at the last stage of a branch, where ranges cut the others.
+	Bounds map[string][]Bound `json:"-"`
 
 	// Action says what was done: "none" where the combination could be shown
 	// as it is, "kept" where the chain has been refined for it before,

@@ -29,10 +29,11 @@ type Assessment struct {
 	LossOf    map[string]float64
 	LossOfAll float64
 	// CoarseOf is the share of the rows whose value of an attribute is not the table's,
-	// and Estimated are the attributes with such rows that the query compares with =, joins
-	// or groups by: an estimate places those rows.
-	CoarseOf  map[string]float64
-	Estimated []string
+	// and Estimated are the attributes that the query compares, joins or groups by, where an
+	// estimate places rows: EstimatedOf them, which are fewer where a range takes whole labels.
+	CoarseOf    map[string]float64
+	Estimated   []string
+	EstimatedOf map[string]float64
 	// Score is the running sum of local risks after the last stage.
 	Score float64
 }

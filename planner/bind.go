@@ -37,12 +37,13 @@ type binder struct {
 	// derivations are what columns of data sets say, see derivedColumns.
 	derivations map[*catalog.Relation]map[string]string
 	// family are the relations whose subjects have numbers in the statement at hand.
-	family  map[*catalog.Relation]bool
-	apart   bool   // codes are not read together with their parent
-	forms   int    // of subqueries, made so far
-	wish    string // the data set that would answer the subquery being bound
-	at      int    // offset of the reference being bound, -1 for none
-	exactly bool   // what is being bound is compared with =
+	family map[*catalog.Relation]bool
+	apart  bool   // codes are not read together with their parent
+	forms  int    // of subqueries, made so far
+	wish   string // the data set that would answer the subquery being bound
+	at     int    // offset of the reference being bound, -1 for none
+	deciding
+	gathered *[]base // of the output column being bound, nil for none
 }
 
 // boundQuery is a SELECT after binding: its visible output columns, and how to
@@ -77,6 +78,9 @@ func (b *binder) selectStmt(s *pg.SelectStmt, outer *scope, top bool) (*boundQue
 	if err := b.refuseClauses(s); err != nil {
 		return nil, err
 	}
+	around, gathered := b.deciding, b.gathered
+	b.deciding, b.gathered = deciding{}, nil
+	defer func() { b.deciding, b.gathered = around, gathered }()
 	sc := &scope{parent: outer, ctes: make(map[string]*boundQuery)}
 	if err := b.withClause(s.WithClause, sc); err != nil {
 		return nil, err
@@ -100,6 +104,9 @@ func (b *binder) selectStmt(s *pg.SelectStmt, outer *scope, top bool) (*boundQue
 		if !bound.shows(o) {
 			b.useExactly(o, ecg.Group)
 		}
+	}
+	if len(s.DistinctClause) > 0 {
+		b.decidesAll(bound)
 	}
 	return bound, nil
 }
@@ -263,39 +270,41 @@ func (b *binder) refuseClauses(s *pg.SelectStmt) error {
 	return nil
 }
 
-// use notes that a quasi-identifier can influence the answer.
+// use notes that a quasi-identifier can influence the answer. A subquery's column was noted
+// where the relation was read.
 func (b *binder) use(o origin, place ecg.Place) {
+	d := b.deciding
+	d.exactly = d.exactly || place == ecg.Join
 	if o.entry.relation == nil {
-		return // a subquery's column: noted where the relation was read
+		b.plan.decides(o.entry.columns[o.at].bases, d)
+		return
 	}
 	condition := ""
 	if b.at >= 0 {
 		condition = b.conditionText(b.at)
 	}
-	table, attribute := o.entry.relation, o.qid().Name
-	if child := o.entry.via; child != nil {
-		table, attribute = child, child.Parent.Lends(attribute)
-	}
+	table, attribute := o.asked()
 	b.plan.note(ecg.Use{
-		Place: place, Table: table.String(), Attribute: attribute,
-		Condition: condition, Exactly: b.exactly || place == ecg.Join,
+		Place: place, Table: table, Attribute: attribute,
+		Condition: condition, Exactly: d.exactly, Bounds: d.bounds,
 	})
 }
 
 // useExactly notes that the values of a quasi-identifier themselves matter.
 func (b *binder) useExactly(o origin, place ecg.Place) {
-	was := b.exactly
-	b.exactly = true
-	b.use(o, place)
-	b.exactly = was
+	_ = b.while(deciding{exactly: true}, func() error {
+		b.use(o, place)
+		return nil
+	})
 }
 
-// useAll notes those of some columns that are quasi-identifiers.
+// useAll notes those of some columns that are quasi-identifiers, or may be computed from some.
 func (b *binder) useAll(columns []origin, place ecg.Place) {
 	for _, o := range columns {
-		if o.qid() != nil {
+		if o.qid() != nil || o.entry.relation == nil {
 			b.use(o, place)
 		}
+		b.gather(o)
 	}
 }
 
@@ -314,15 +323,22 @@ func (b *binder) targetList(s *pg.SelectStmt, sc *scope) (*boundQuery, error) {
 		if err != nil {
 			return nil, err
 		}
+		var bases []base
 		if !counted {
-			if err := b.expression(target.Val, sc, ecg.Projection); err != nil {
+			b.gathered = &bases
+			err := b.expression(target.Val, sc, ecg.Projection)
+			b.gathered = nil
+			if err != nil {
 				return nil, err
 			}
+		}
+		if target.Val.GetColumnRef() == nil {
+			bases = computed(bases)
 		}
 		if err := b.nameLabelCall(target); err != nil {
 			return nil, err
 		}
-		c := column{name: target.Name, provenance: provenance{kind: Computed}}
+		c := column{name: target.Name, provenance: provenance{kind: Computed}, bases: bases}
 		if c.name == "" {
 			c.name = outputName(target.Val)
 		}

@@ -32,11 +32,9 @@ func (b *binder) expression(node *pg.Node, sc *scope, place ecg.Place) error {
 		if err := b.ownOperator(n.AExpr.Name, int(n.AExpr.Location)); err != nil {
 			return err
 		}
-		was := b.exactly
-		b.exactly = was || comparesExactly(n.AExpr)
-		err := b.all(sc, place, n.AExpr.Lexpr, n.AExpr.Rexpr)
-		b.exactly = was
-		return err
+		return b.while(decidedBy(n.AExpr), func() error {
+			return b.all(sc, place, n.AExpr.Lexpr, n.AExpr.Rexpr)
+		})
 	case *pg.Node_BoolExpr:
 		return b.all(sc, place, n.BoolExpr.Args...)
 	case *pg.Node_TypeCast:
@@ -121,7 +119,10 @@ func (b *binder) window(w *pg.WindowDef, sc *scope, place ecg.Place) error {
 	if w == nil {
 		return nil
 	}
-	if err := b.all(sc, place, w.PartitionClause...); err != nil {
+	err := b.while(deciding{exactly: true}, func() error {
+		return b.all(sc, place, w.PartitionClause...)
+	})
+	if err != nil {
 		return err
 	}
 	if err := b.all(sc, place, w.OrderClause...); err != nil {
@@ -154,10 +155,14 @@ func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		}
 		return b.all(sc, place, f.AggFilter)
 	}
-	was := b.averaged
+	averaged, around, gathered := b.averaged, b.deciding, b.gathered
 	b.averaged = averagedColumn(f)
+	if summarizes(f) {
+		b.deciding, b.gathered = deciding{}, nil
+	}
+	b.exactly = b.exactly || f.AggDistinct
 	err := b.all(sc, place, f.Args...)
-	b.averaged = was
+	b.averaged, b.deciding, b.gathered = averaged, around, gathered
 	if err != nil {
 		return err
 	}
@@ -196,15 +201,28 @@ func (b *binder) subLink(s *pg.SubLink, sc *scope, place ecg.Place) error {
 	if err := b.semiJoin(s, sc); err != nil {
 		return err
 	}
-	if err := b.expression(s.Testexpr, sc, place); err != nil {
+	among := s.Testexpr != nil // IN, or another comparison with all rows
+	err := b.while(deciding{exactly: among}, func() error {
+		return b.expression(s.Testexpr, sc, place)
+	})
+	if err != nil {
 		return err
 	}
 	query := s.Subselect.GetSelectStmt()
 	if query == nil {
 		return b.unsupported(s.Subselect)
 	}
-	_, err := b.selectStmt(query, sc, false)
-	return err
+	bound, err := b.selectStmt(query, sc, false)
+	if err != nil || s.SubLinkType == pg.SubLinkType_EXISTS_SUBLINK {
+		return err
+	}
+	for _, c := range bound.columns {
+		b.plan.decides(c.bases, deciding{exactly: among || b.exactly || b.bounds != nil})
+		if b.gathered != nil {
+			*b.gathered = append(*b.gathered, c.bases...)
+		}
+	}
+	return nil
 }
 
 // reference binds a column reference and notes a quasi-identifier's use.

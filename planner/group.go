@@ -72,7 +72,7 @@ func (b *binder) groupedBy(item *pg.Node, s *pg.SelectStmt, sc *scope, bound *bo
 			failed = err
 		}
 		for _, o := range r.all() {
-			if o.qid() != nil {
+			if o.qid() != nil || o.entry.relation == nil {
 				b.useExactly(o, ecg.Group)
 			}
 		}

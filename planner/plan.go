@@ -251,8 +251,9 @@ func (b *binder) statementPlan(s *pg.RawStmt, found nodeCollector, changed bool)
 	if err != nil {
 		return err
 	}
-	if c.kept {
+	if c.kept { // what is asked of the rows later is not seen
 		bound.forgetLabels()
+		b.decidesAll(bound)
 	}
 	if !c.explains {
 		b.plan.classify(bound)
@@ -355,6 +356,7 @@ func (p *Plan) note(use ecg.Use) {
 			known.Condition = strings.TrimPrefix(known.Condition+"; "+use.Condition, "; ")
 		}
 		known.Exactly = known.Exactly || use.Exactly
+		known.Bounds = withBounds(known.Bounds, use.Bounds)
 		return
 	}
 	p.Uses = append(p.Uses, use)

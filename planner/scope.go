@@ -21,6 +21,8 @@ type column struct {
 	// payload is set for a column that a release shows of the payload, whatever a list of
 	// names behind the alias calls it.
 	payload *catalog.Column
+	// bases are the quasi-identifiers that its values are computed from, of a query's column.
+	bases []base
 	// guessed is set where the entry may have another column instead.
 	guessed bool
 }

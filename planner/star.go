@@ -75,14 +75,16 @@ func (b *binder) tableToken(from []*pg.Node) int {
 
 // starColumn adds one of the columns that a star stands for.
 func (b *binder) starColumn(r resolved, name string, star *pg.ColumnRef, bound *boundQuery) error {
+	c, label := column{name: name, provenance: r.provenance()}, origin{}
+	b.gathered = &c.bases
 	b.useAll(r.all(), ecg.Projection)
+	b.gathered = nil
 	for _, o := range r.all() {
 		o.entry.mention(o.at)
 		if err := b.payload(o, star); err != nil {
 			return err
 		}
 	}
-	c, label := column{name: name, provenance: r.provenance()}, origin{}
 	if r.qid() != nil && bound.known {
 		c.qid, label = r.qid(), r.origin
 	}

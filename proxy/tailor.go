@@ -384,7 +384,9 @@ func (d *decision) wording(program bool) (message, detail, hint string) {
 		var attributes, estimated []string
 		for _, name := range a.Stages[len(a.Stages)-1].Attributes {
 			document.Columns = append(document.Columns,
-				noticedColumn{name, a.LossOf[name], a.CoarseOf[name], slices.Contains(a.Estimated, name)})
+				noticedColumn{
+					name, a.LossOf[name], a.CoarseOf[name], a.EstimatedOf[name] > 0, a.EstimatedOf[name],
+				})
 			if a.CoarseOf[name] == 0 {
 				attributes = append(attributes, name+" exact")
 			} else {
@@ -392,16 +394,23 @@ func (d *decision) wording(program bool) (message, detail, hint string) {
 					percent(a.LossOf[name]), percent(a.CoarseOf[name])))
 			}
 		}
+		someExact := false
 		for _, name := range a.Estimated {
 			estimated = append(estimated, fmt.Sprintf("%s of its rows by %s",
-				percent(a.CoarseOf[name]), name))
+				percent(a.EstimatedOf[name]), name))
+			someExact = someExact || a.CoarseOf[name] < 1
 		}
 		part := fmt.Sprintf("%s: generalized by %s of at least %d subjects, information loss %s (%s)",
 			name, blocks, smallest, percent(a.Loss), strings.Join(attributes, "; "))
 		if len(estimated) > 0 {
 			part += "; an estimate places " + strings.Join(estimated, ", ")
-			hint = "Small counts may be far off where columns are compared with =, joined or grouped by: " +
-				"tailor.exact(column) tells which rows are certain."
+			hint = "Small counts may be far off. What differs between groups, but for their sizes, shows " +
+				"smaller by up to these shares, however large they are: "
+			if someExact {
+				hint += "tailor.exact(column) tells which rows are certain."
+			} else {
+				hint += "tailor.count_bounds(condition) tells how many rows a range has for certain."
+			}
 		}
 		if document.Waiting > 0 {
 			part += fmt.Sprintf("; %d newcomers are not shown yet", document.Waiting)
@@ -431,7 +440,8 @@ type noticedColumn struct {
 	Name      string  `json:"name"`
 	Loss      float64 `json:"loss"`
 	Coarse    float64 `json:"coarse"`    // the share of rows whose value is not the table's
-	Estimated bool    `json:"estimated"` // such rows are compared with =, joined or grouped by
+	Estimated bool    `json:"estimated"` // it is compared, joined or grouped by, by an estimate
+	Placed    float64 `json:"placed"`    // which places this share of the rows
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
