@@ -53,6 +53,7 @@ type boundQuery struct {
 	columns []column
 	known   bool          // whether columns is complete
 	arms    []*boundQuery // of a set operation
+	starred []*entry      // whose columns "*" stands for
 	// labels say, for each column, whose label is its own; no entry for none.
 	labels []origin
 	// carried says which labels are asked for.

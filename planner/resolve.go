@@ -175,6 +175,8 @@ func (b *binder) columnOf(e *entry, ref *pg.ColumnRef, name string) (resolved, e
 			name, e.relation.Name).
 			WithHint("Its columns are %s.", strings.Join(names(e.columns), ", ")).
 			At(b.statement, int(ref.Location))
+	case e.query != nil && e.query.keyOf(name) != nil:
+		return resolved{}, b.keyOfSubquery(ref, e.query.keyOf(name), name)
 	case e.known && hasLabels(e.columns):
 		// PostgreSQL would try a function of that name on the whole row.
 		return resolved{}, sqlstate.New(sqlstate.UndefinedColumn, "column %q of %q does not exist", name,
@@ -183,4 +185,28 @@ func (b *binder) columnOf(e *entry, ref *pg.ColumnRef, name string) (resolved, e
 			At(b.statement, int(ref.Location))
 	}
 	return resolved{}, nil
+}
+
+// keyOf is the relation whose key a query would hand on by "*" if releases had one.
+func (q *boundQuery) keyOf(name string) *catalog.Relation {
+	for _, e := range q.starred {
+		if e.relation != nil && e.relation.Subject == name {
+			return e.relation
+		}
+		if e.query != nil {
+			if r := e.query.keyOf(name); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+func (b *binder) keyOfSubquery(ref *pg.ColumnRef, r *catalog.Relation, name string) error {
+	return sqlstate.New(sqlstate.InsufficientPrivilege, "permission denied for column %q of table %q",
+		name, r.Name).
+		WithHint("It says whom a row is about, and a subquery cannot hand it on. Join table %[1]s "+
+			"itself, as in FROM a JOIN %[1]s ON a.key = %[1]s.%[2]s, and write the conditions of the "+
+			"subquery beside that.", quoted(r.Name), quoted(name)).
+		At(b.statement, int(ref.Location))
 }

@@ -158,7 +158,7 @@ func (b *binder) hidden(ref *pg.ColumnRef, e *entry, name string) error {
 			"row, over any of a table that is read alone.", name)
 		if b.snapshot.Linked(r) {
 			hint += " Two tables in one FROM list are joined by an equation of their keys, each written " +
-				"with its table's name."
+				"with its table's name. A subquery hands no key on: join the tables themselves."
 		}
 		if r.Parent != nil && !r.OneRow && r.SetValued == nil {
 			lender := b.snapshot.Protected(catalog.Name{Schema: r.Parent.Schema, Name: r.Parent.Name})
