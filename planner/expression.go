@@ -155,6 +155,12 @@ func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		}
 		return b.all(sc, place, f.AggFilter)
 	}
+	if t := keptChild(countedColumn(f), sc); t != nil { // rows that an outer join has found
+		if err := b.keyReference(countedColumn(f), t); err != nil {
+			return err
+		}
+		return b.all(sc, place, f.AggFilter)
+	}
 	averaged, around, gathered := b.averaged, b.deciding, b.gathered
 	b.averaged = averagedColumn(f)
 	if summarizes(f) {
@@ -173,6 +179,15 @@ func (b *binder) call(f *pg.FuncCall, sc *scope, place ecg.Place) error {
 		return err
 	}
 	return b.window(f.Over, sc, place)
+}
+
+// countedColumn is the column of a plain count(column), nil for any other call.
+func countedColumn(f *pg.FuncCall) *pg.ColumnRef {
+	if last(f.Funcname) != "count" || len(f.Args) != 1 || f.AggDistinct || f.Over != nil ||
+		len(f.AggOrder) > 0 {
+		return nil
+	}
+	return f.Args[0].GetColumnRef()
 }
 
 // countsSubjects says whether a call is count(DISTINCT key) over a protected

@@ -147,6 +147,14 @@ var linkedHospital = []linkedQuestion{
 		false,
 	},
 	{
+		"number of visits, of people without any too",
+		"SELECT p.sex, count(v.patient_id) FROM patients p LEFT JOIN visits v ON p.id = v.patient_id " +
+			"GROUP BY 1",
+		1,
+		0.05,
+		false,
+	},
+	{
 		"visits by ward and sex",
 		"SELECT v.ward, p.sex, count(*) FROM visits v JOIN patients p ON p.id = v.patient_id GROUP " +
 			"BY 1, 2",
