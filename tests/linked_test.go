@@ -445,7 +445,7 @@ func TestFortyLinkedQuestions(t *testing.T) {
 		t.Logf("%-34s off by %4.1f %% together, by %4.1f %% at most %s", q.name,
 			100*missed/max(all, 1), 100*worst, at)
 	}
-	if asked != 40 || three < 12 || answers < 36 {
+	if asked < 40 || three < 12 || answers < 36 {
 		t.Errorf("%d questions, %d over three tables, %d answered at once", asked, three, answers)
 	}
 	plan := filepath.Join(t.TempDir(), "policy.yaml")
