@@ -86,12 +86,20 @@ func (t *takingIn) rekey(ctx context.Context) error {
 	if !t.keyed {
 		return nil
 	}
-	err := t.tx.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT FROM %[1]s WHERE %[3]s <> 0) OR "+
-		"EXISTS (SELECT FROM tailor_store.epoch_%[2]d WHERE %[3]s <> 0)",
-		t.chain.table("row"), t.r.Epoch, nthColumn)).Scan(&t.numbered)
-	if err != nil || !t.numbered {
+	numbered := func(shown string) (are *bool, err error) {
+		err = t.tx.QueryRow(ctx, fmt.Sprintf("SELECT bool_or(%[1]s <> 0) FROM (SELECT %[1]s FROM %[2]s "+
+			"UNION ALL SELECT %[1]s FROM tailor_store.epoch_%[3]d) q", nthColumn, shown, t.r.Epoch)).
+			Scan(&are)
+		return are, err
+	}
+	are, err := numbered(t.absent()) // of rows that are not the same, all are or none
+	if err == nil && are == nil {
+		are, err = numbered(t.chain.table("row"))
+	}
+	if err != nil || are == nil || !*are {
 		return err
 	}
+	t.numbered = true
 	if err := t.rename(ctx, "true", "s."+keyColumn); err != nil {
 		return err
 	}

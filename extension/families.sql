@@ -74,6 +74,7 @@ CREATE TABLE IF NOT EXISTS tailor.shown_family (
     exact       name[],
     changed     timestamptz NOT NULL DEFAULT now()
 );
+ALTER TABLE tailor.shown_family ALTER COLUMN subjects SET STORAGE EXTERNAL; -- cannot be compressed
 COMMENT ON TABLE tailor.shown_family
     IS 'of whom each policy has had copies: outlives the table and its policy';
 COMMENT ON COLUMN tailor.shown_family.key
