@@ -399,16 +399,8 @@ func TestFortyLinkedQuestions(t *testing.T) {
 				break
 			}
 			// That codes become known to whoever knows no codes is the owner's decision.
-			mustExec(
-				t,
-				direct,
-				strings.Replace(
-					script,
-					"CALL tailor.activate",
-					acceptedAll(script)+"CALL tailor.activate",
-					1,
-				),
-			)
+			mustExec(t, direct, strings.Replace(script, "CALL tailor.activate",
+				acceptedAll(script)+"CALL tailor.activate", 1))
 			answeredAfter(t, conn, q.sql, err)
 			_, err = conn.Exec(t.Context(), q.sql)
 		}
