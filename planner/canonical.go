@@ -329,6 +329,7 @@ func (c *canonicalizer) message(m protoreflect.Message) {
 		return
 	case *pg.A_Expr: // || is none of them: of dates, its text follows DateStyle
 		c.failed = c.failed || !isSteady(n.Name)
+		c.comparedDay(n)
 	case *pg.SortBy:
 		c.failed = c.failed || len(n.UseOp) > 0
 	case *pg.TypeCast:

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 	"strings"
+	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 )
@@ -62,4 +63,30 @@ func orderOf(node *pg.Node) string {
 		return "1" + text
 	}
 	return "0" + text
+}
+
+// comparedDay writes the comparison of a date with a day in one way: without a cast of the day,
+// and with the day after in place of "later than" and "until".
+func (c *canonicalizer) comparedDay(e *pg.A_Expr) {
+	if e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 {
+		return
+	}
+	column, day, turned := e.Lexpr, &e.Rexpr, map[string]string{">": ">=", "<=": "<"}
+	if column.GetColumnRef() == nil {
+		column, day, turned = e.Rexpr, &e.Lexpr, map[string]string{"<": "<=", ">=": ">"}
+	}
+	if c.typeOf(column.GetColumnRef()) != "date" {
+		return
+	}
+	if cast := (*day).GetTypeCast(); cast != nil && last(cast.TypeName.GetNames()) == "date" &&
+		len(cast.TypeName.GetArrayBounds()) == 0 && cast.Arg.GetAConst() != nil {
+		*day = cast.Arg
+	}
+	at, err := time.Parse(time.DateOnly, (*day).GetAConst().GetSval().GetSval())
+	name, later := turned[last(e.Name)]
+	if err != nil || !later {
+		return
+	}
+	e.Name = []*pg.Node{pg.MakeStrNode(name)}
+	*day = pg.MakeAConstStrNode(at.AddDate(0, 0, 1).Format(time.DateOnly), -1)
 }

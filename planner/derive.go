@@ -30,6 +30,10 @@ func (b *binder) derived(s *pg.SubLink, sc *scope) (bool, error) {
 		func(qualifier, name string) *outerTable { return b.outerSubject(sc, qualifier, name) },
 	)
 	if !ok {
+		visit(s.Subselect, func(*pg.ParamRef) {
+			b.wish = "Data sets answer conditions with the values that they were declared for: write the " +
+				"value itself in place of its parameter."
+		})
 		return false, nil
 	}
 	root := form.outer.root

@@ -157,6 +157,21 @@ func TestSubqueriesAreReadFromColumnsThatSayTheSame(t *testing.T) {
 			"(SELECT count(*) FROM encounters WHERE patient = p.id AND day >= '2020-03-01')",
 			`(SELECT tailor_own_set."late"`,
 		},
+		// A day is written in many ways.
+		{
+			"(SELECT count(*) FROM encounters WHERE patient = p.id AND day > '2020-02-29')",
+			`(SELECT tailor_own_set."late"`,
+		},
+		{
+			"(SELECT count(*) FROM encounters WHERE patient = p.id AND date '2020-02-29' < day)",
+			`(SELECT tailor_own_set."late"`,
+		},
+		{
+			"(SELECT count(*) FROM encounters WHERE patient = p.id AND day >= '2020-03-01'::date)",
+			`(SELECT tailor_own_set."late"`,
+		},
+		{"(SELECT count(*) FROM encounters WHERE patient = p.id AND day > '2020-03-01')", ""},
+		{"(SELECT count(*) FROM encounters WHERE patient = p.id AND day <= '2020-03-01')", ""},
 		{
 			"(SELECT count(*) FROM encounters WHERE patient = p.id AND ward = 'x' HAVING count(*) > 1)",
 			`OPERATOR(pg_catalog.=) "p"."id") END)`,
