@@ -82,9 +82,9 @@ func (b *binder) uncertain(f *pg.FuncCall, at int) error {
 	name := last(f.Funcname)
 	return sqlstate.New(sqlstate.FeatureNotSupported, "tailor.%s cannot judge this condition", name).
 		WithHint("It takes comparisons of quasi-identifiers of one protected table with constants by "+
-			"=, <>, <, <=, >, >=, BETWEEN, IN, IS NULL, LIKE 'prefix%%', and conditions on its other "+
-			"columns, with AND, OR and NOT; texts and codes by =, <>, IN and IS NULL, those of code "+
-			"lists with literals.").
+			"=, <>, <, <=, >, >=, BETWEEN, IN, IS NULL, LIKE 'prefix%%', or of date_trunc(unit, day), "+
+			"extract(year FROM day) and left(code, n) by =, and conditions on its other columns, with AND, "+
+			"OR and NOT; texts and codes by =, <>, IN and IS NULL, those of code lists with literals.").
 		At(b.statement, at)
 }
 
@@ -142,6 +142,12 @@ func (j judge) condition(node *pg.Node, not bool) (judged, error) {
 		}
 		return o.equals("true", "true", not), nil
 	case node.GetAExpr() != nil:
+		if period, err := j.period(node.GetAExpr()); period != nil || err != nil {
+			if err != nil {
+				return judged{}, err
+			}
+			return j.condition(period, not)
+		}
 		return j.comparison(node, not)
 	}
 	return j.refuse(node)
