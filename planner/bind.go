@@ -51,9 +51,9 @@ type binder struct {
 type boundQuery struct {
 	text    *source // that the query stands in
 	columns []column
-	known   bool          // whether columns is complete
-	arms    []*boundQuery // of a set operation
-	starred []*entry      // whose columns "*" stands for
+	known   bool                // whether columns is complete
+	arms    []*boundQuery       // of a set operation
+	keyed   []*catalog.Relation // whose keys "*" would hand on
 	// labels say, for each column, whose label is its own; no entry for none.
 	labels []origin
 	// carried says which labels are asked for.

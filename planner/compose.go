@@ -29,8 +29,14 @@ func (b *binder) withClause(w *pg.WithClause, sc *scope) error {
 						"that one's result in a temporary table.").
 					At(b.statement, int(cte.Location))
 			}
-			// more is not known
-			sc.ctes[cte.Ctename] = &boundQuery{columns: renamed(nil, false, cte.Aliascolnames)}
+			// What it returns is not known, nor what those behind it do that it mentions.
+			for _, later := range w.Ctes[i:] {
+				c := later.GetCommonTableExpr()
+				sc.ctes[c.Ctename] = &boundQuery{columns: renamed(nil, false, c.Aliascolnames)}
+			}
+			if _, err := b.selectStmt(query, sc, false); err != nil {
+				return err
+			}
 			continue
 		}
 		bound, err := b.selectStmt(query, sc, false)

@@ -50,11 +50,18 @@ func (b *binder) gather(o origin) {
 	if b.gathered == nil {
 		return
 	}
-	for _, of := range basesOf(o) {
-		if !slices.Contains(*b.gathered, of) {
-			*b.gathered = append(*b.gathered, of)
+	*b.gathered = union(*b.gathered, basesOf(o))
+}
+
+// union shares what the one has already.
+func union(one, other []base) []base {
+	out := one
+	for _, of := range other {
+		if !slices.Contains(out, of) {
+			out = append(slices.Clip(out), of)
 		}
 	}
+	return out
 }
 
 // computed are bases of what an expression makes of them.

@@ -234,7 +234,7 @@ func (b *binder) subLink(s *pg.SubLink, sc *scope, place ecg.Place) error {
 	for _, c := range bound.columns {
 		b.plan.decides(c.bases, deciding{exactly: among || b.exactly || b.bounds != nil})
 		if b.gathered != nil {
-			*b.gathered = append(*b.gathered, c.bases...)
+			*b.gathered = union(*b.gathered, c.bases)
 		}
 	}
 	return nil

@@ -189,17 +189,27 @@ func (b *binder) columnOf(e *entry, ref *pg.ColumnRef, name string) (resolved, e
 
 // keyOf is the relation whose key a query would hand on by "*" if releases had one.
 func (q *boundQuery) keyOf(name string) *catalog.Relation {
-	for _, e := range q.starred {
-		if e.relation != nil && e.relation.Subject == name {
-			return e.relation
-		}
+	at := slices.IndexFunc(q.keyed, func(r *catalog.Relation) bool { return r.Subject == name })
+	if at < 0 {
+		return nil
+	}
+	return q.keyed[at]
+}
+
+// starred are the relations whose key "*" over some entries would hand on, each once.
+func starred(known []*catalog.Relation, entries []*entry) []*catalog.Relation {
+	for _, e := range entries {
+		of := []*catalog.Relation{e.relation}
 		if e.query != nil {
-			if r := e.query.keyOf(name); r != nil {
-				return r
+			of = e.query.keyed
+		}
+		for _, r := range of {
+			if r != nil && !slices.Contains(known, r) {
+				known = append(known, r)
 			}
 		}
 	}
-	return nil
+	return known
 }
 
 func (b *binder) keyOfSubquery(ref *pg.ColumnRef, r *catalog.Relation, name string) error {

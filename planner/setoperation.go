@@ -1,10 +1,6 @@
 package planner
 
-import (
-	"slices"
-
-	pg "github.com/pganalyze/pg_query_go/v5"
-)
+import pg "github.com/pganalyze/pg_query_go/v5"
 
 // setOperation binds both arms; a column stays a quasi-identifier where it is
 // one in each arm. UNION ALL alone shows labels: the others compare values.
@@ -25,7 +21,7 @@ func (b *binder) setOperation(s *pg.SelectStmt, sc *scope, top bool) (*boundQuer
 		}
 		if i < len(right.columns) {
 			c.provenance = more(c.provenance, right.columns[i].provenance)
-			c.bases = slices.Concat(c.bases, right.columns[i].bases)
+			c.bases = union(c.bases, right.columns[i].bases)
 		}
 		bound.add(c, origin{})
 	}

@@ -49,7 +49,7 @@ func (b *binder) star(ref *pg.ColumnRef, from []*pg.Node, sc *scope, bound *boun
 		star.entries = sc.entries
 	}
 	b.stars = append(b.stars, star)
-	bound.starred = append(bound.starred, star.entries...)
+	bound.keyed = starred(bound.keyed, star.entries)
 	if len(refNames(ref)) == 0 && len(sc.merges) > 0 {
 		return b.mergedStar(ref, sc, bound, star)
 	}

@@ -95,6 +95,9 @@ func (s *session) answer(frame []byte) error {
 			s.swallows = true
 			return e.internal.keep(frame)
 		}
+		if err := s.goBefore(e); err != nil {
+			return err
+		}
 	case 'S':
 		s.server.setParameter(frame)
 	case 'N': // at any time, as is the next
@@ -145,11 +148,8 @@ func (s *session) answerStep(frame []byte) error {
 		s.expect.complete()
 		return nil
 	}
-	if e.prelude != nil {
-		if _, err := s.out.Write(e.prelude); err != nil {
-			return err
-		}
-		e.prelude = nil
+	if err := s.goBefore(e); err != nil {
+		return err
 	}
 	switch frame[0] {
 	case 'C':
@@ -177,6 +177,15 @@ func (s *session) answerStep(frame []byte) error {
 		s.expect.complete()
 	}
 	return s.out.pass(frame)
+}
+
+// goBefore writes what goes to the client before the first message of an answer.
+func (s *session) goBefore(e *pendingReply) (err error) {
+	if e.prelude != nil {
+		_, err = s.out.Write(e.prelude)
+		e.prelude = nil
+	}
+	return err
 }
 
 // rowsOf reads the number of rows from a command tag such as "SELECT 42".

@@ -1,11 +1,13 @@
 package tests
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // TestNoticesSayWhatIsEstimated reads what psql and programs are told beside an answer.
@@ -91,5 +93,40 @@ func TestNoticesSayWhatIsEstimated(t *testing.T) {
 		"SELECT count(*) FROM patients WHERE age = 40"); !strings.Contains(n.Message,
 		"of its rows by age") {
 		t.Errorf("to a terminal: %s", n.Message)
+	}
+}
+
+// TestTheNoticeComesBeforeRows also where a program asks for no description.
+func TestTheNoticeComesBeforeRows(t *testing.T) {
+	conn, err := pgconn.Connect(t.Context(), shared.serve(t).program("researcher"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := conn.Hijack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = raw.Conn.Close() })
+	for _, message := range []pgproto3.FrontendMessage{
+		&pgproto3.Parse{Query: "SELECT age FROM patients LIMIT 3"}, &pgproto3.Bind{},
+		&pgproto3.Execute{}, &pgproto3.Sync{},
+	} {
+		raw.Frontend.Send(message)
+	}
+	if err := raw.Frontend.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	order := ""
+	for !strings.HasSuffix(order, "Z") {
+		message, err := raw.Frontend.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		order += map[string]string{
+			"*pgproto3.NoticeResponse": "N", "*pgproto3.DataRow": "D", "*pgproto3.ReadyForQuery": "Z",
+		}[fmt.Sprintf("%T", message)]
+	}
+	if order != "NDDDZ" {
+		t.Errorf("messages come as %s", order)
 	}
 }

@@ -1,0 +1,1 @@
+SELECT r.a, count(*) FROM patients p, LATERAL (WITH RECURSIVE r AS (SELECT p.sex AS a UNION ALL SELECT a FROM r WHERE false) SELECT a FROM r) r GROUP BY 1
