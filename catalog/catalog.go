@@ -65,6 +65,12 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*Catalog, error) {
 	config.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
 	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD" // as PrintValues
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	// Hashes of rows are compared with those that tailor.build_epoch makes.
+	config.ConnConfig.RuntimeParams["intervalstyle"] = "iso_8601"
+	config.ConnConfig.RuntimeParams["bytea_output"] = "hex"
+	config.ConnConfig.RuntimeParams["extra_float_digits"] = "1"
+	// What is decided after a wait is decided by what the other one has committed.
+	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = "read committed"
 	// What has been shown must outlive the server, whatever others may lose.
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
 	// Making a release may take hours, of which the session sleeps while blocks are made.

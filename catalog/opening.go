@@ -426,15 +426,17 @@ func errUnsafe(r *Relation, classes int) error {
 func assertNoneBefore(ctx context.Context, tx pgx.Tx, r *Relation) error {
 	var earlier int
 	err := tx.QueryRow(ctx,
-		`SELECT count(*) FROM tailor.chain WHERE relation = $1 AND audience <> 'table'
-			AND NOT starts_with(audience, 'project ')`,
-		r.OID).Scan(&earlier)
+		`SELECT count(*) FROM tailor.chain WHERE relation = $1
+			AND (audience = 'table') IS DISTINCT FROM ($2 <> 'project')
+			OR relation = $1 AND audience <> 'table' AND NOT starts_with(audience, 'project ')`,
+		r.OID, r.Scope).Scan(&earlier)
 	if err != nil {
 		return fmt.Errorf("look for chains of earlier versions: %w", err)
 	}
 	if earlier > 0 {
 		return sqlstate.New(sqlstate.PolicyStale,
-			"table %q was shown by an earlier version to %d audiences, each its own way", r.Name, earlier).
+			"table %q was shown by an earlier version, or in another scope, to %d audiences", r.Name,
+			earlier).
 			WithHint("A database administrator decides: tailor.forget_chains('%s') gives up the guarantee "+
 				"over what was shown before.", r)
 	}

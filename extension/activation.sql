@@ -209,10 +209,11 @@ BEGIN
             USING ERRCODE = '42704';
     END IF;
     CALL tailor.assert_readable(relation, policy);
+    CALL tailor.erase_again(relation, policy);
     shown := tailor.differs_from(relation, version);
     IF shown.chain IS NULL THEN
         CALL tailor.follow_subjects(relation, policy);
-        CALL tailor.assert_erased_known(relation);
+        CALL tailor.erase_again(relation, policy); -- of a table that was dropped, people go on
         CALL tailor.assert_no_shared_facts(relation, policy);
     END IF;
     -- Texts are told apart by their bytes: that is fastest.
@@ -359,7 +360,6 @@ BEGIN
                                      THEN '0' ELSE key END);
         CALL tailor.follow_subjects(relation, policy, number);
         CALL tailor.assert_no_shared_facts(relation, policy);
-        CALL tailor.assert_erased_known(relation);
         others := ' UNION ALL ' || tailor.other_values(policy, relation, source, number);
         source := format('tailor_store.found_%s b', number);
         copying := format('SELECT gen_random_uuid() AS "tailor random", b.* FROM %s WHERE "tailor '
@@ -749,6 +749,16 @@ BEGIN
             HINT = 'Rename it, or leave it without a class, which hides it.';
     END LOOP;
     CALL tailor.assert_name_is_free(relation);
+    IF EXISTS (SELECT FROM tailor.left_out_of_copies(relation))
+       AND EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v
+                       ON v.relation = p.relation AND v.version = p.active
+                   WHERE p.relation = assert_valid.relation
+                     AND v.policy ->> 'subject' <> assert_valid.policy ->> 'subject') THEN
+        RAISE EXCEPTION 'people were erased from table % by another subject column', relation
+            USING ERRCODE = '55000', DETAIL = 'By this one they would not be found, and be shown.',
+            HINT = 'Keep the subject column; or take their rows out of the table, and delete them '
+                'from tailor.erased.';
+    END IF;
     -- Under another scope the same people would be shown a second, independent
     -- partition.
     IF EXISTS (
@@ -991,10 +1001,12 @@ BEGIN
     IF policy ->> 'fingerprint' IS DISTINCT FROM tailor.fingerprint(relation) THEN
         SELECT c ->> 'name' INTO gone FROM jsonb_array_elements(policy -> 'columns') c
             WHERE c ->> 'class' IS NOT NULL AND NOT EXISTS (
-                SELECT FROM pg_attribute a WHERE a.attrelid = relation
+                SELECT FROM pg_attribute a
+                WHERE a.attrelid = relation AND a.attnum = (c ->> 'number')::integer
                     AND a.attname = c ->> 'name' AND NOT a.attisdropped);
         IF FOUND THEN
-            RAISE EXCEPTION 'table % has no column "%" any more', relation, gone
+            RAISE EXCEPTION 'table % has no column "%" any more, or another one by its name',
+                relation, gone
                 USING ERRCODE = 'KA004',
                 HINT = format('Classify what is in its place, and CALL tailor.activate(%L).',
                               relation);
@@ -1021,6 +1033,8 @@ BEGIN
         CALL tailor.take_privileges(relation);
         EXECUTE format('GRANT SELECT ON %s TO tailor_owner', relation);
         CALL tailor.hand_over(relation);
+    ELSIF EXISTS (SELECT FROM tailor.ways(relation, ARRAY(SELECT tailor.reader_roles()))) THEN
+        CALL tailor.take_privileges(relation); -- of a partition that is new
     END IF;
     CALL tailor.renew_copy(coalesce(tailor.data_set_parent(relation), relation));
 END $$;

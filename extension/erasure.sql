@@ -49,28 +49,51 @@ DROP FUNCTION IF EXISTS tailor.unless_erased(regclass, name);
 CREATE OR REPLACE FUNCTION tailor.unless_erased(
     relation regclass, subject name, rows regclass DEFAULT NULL) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    WITH RECURSIVE about (relation, subject) AS (
-        SELECT unless_erased.relation, unless_erased.subject COLLATE "C"
+    SELECT CASE WHEN EXISTS (SELECT FROM tailor.left_out_of_copies(relation)) THEN format(
+        ' AND tailor.subject_digest(%s, (SELECT k.key FROM tailor.subject_key k))
+              NOT IN (SELECT o FROM tailor.left_out_of_copies(%L) o)',
+        tailor.called(coalesce(rows, relation), subject), relation) ELSE '' END
+$$;
+COMMENT ON FUNCTION tailor.unless_erased IS 'a further condition, on rows b of a table or of '
+    'another one, that leaves out whom no copy of the table may have; for Tailor''s own routines '
+    'only';
+
+-- Whoever was erased from a table before one that refers to it had a policy is erased from both.
+-- That is kept, since keys, policies and tables that it is seen by can go.
+CREATE OR REPLACE PROCEDURE tailor.inherit_erasures(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    WITH RECURSIVE in_force (relation, subject, identity) AS (
+        SELECT p.relation, coalesce((v.policy ->> 'subject')::name, p.subject) COLLATE "C",
+            p.identity
+        FROM tailor.protection p LEFT JOIN tailor.policy_version v
+            ON v.relation = p.relation AND v.version = p.active),
+    about (relation, subject) AS (
+        SELECT inherit_erasures.relation,
+            (inherit_erasures.policy ->> 'subject')::name COLLATE "C"
       UNION
         SELECT p.relation, p.subject
         FROM about a
         JOIN pg_constraint f
             ON f.contype = 'f' AND f.conrelid = a.relation AND cardinality(f.conkey) = 1
-        JOIN tailor.protection p ON p.relation = f.confrelid
+        JOIN in_force p ON p.relation = f.confrelid
         JOIN pg_attribute here ON here.attrelid = f.conrelid AND here.attnum = f.conkey[1]
             AND here.attname = a.subject
         JOIN pg_attribute there ON there.attrelid = f.confrelid AND there.attnum = f.confkey[1]
             AND there.attname = p.subject)
-    SELECT coalesce(string_agg(format(
-        ' AND tailor.subject_digest(%s, (SELECT k.key FROM tailor.subject_key k))
-              NOT IN (SELECT o FROM tailor.left_out_of_copies(%L) o)',
-        tailor.called(coalesce(rows, unless_erased.relation), unless_erased.subject), a.relation),
-        ''), '')
-    FROM about a WHERE EXISTS (SELECT FROM tailor.left_out_of_copies(a.relation))
-$$;
-COMMENT ON FUNCTION tailor.unless_erased IS 'a further condition, on rows b of a table or of '
-    'another one, that leaves out whom no copy of the table, or of one that its subject refers to, '
-    'may have; for Tailor''s own routines only';
+    INSERT INTO tailor.erased (protection, name, key, subject, departures, others, author, created)
+        SELECT DISTINCT ON (e.key, e.subject) own.identity, format('%I.%I', n.nspname, c.relname),
+            e.key, e.subject, e.departures, 0, e.author, e.created
+        FROM about a JOIN in_force p USING (relation) JOIN tailor.erased e
+            ON e.protection = p.identity, tailor.protection own
+        JOIN pg_class c ON c.oid = own.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE own.relation = inherit_erasures.relation AND p.identity <> own.identity
+          AND NOT EXISTS (SELECT FROM tailor.erased k
+                          WHERE (k.protection, k.key, k.subject) = (own.identity, e.key, e.subject))
+        ORDER BY e.key, e.subject, e.erasure;
+END $$;
+COMMENT ON PROCEDURE tailor.inherit_erasures IS 'erases from a table whoever was erased from one '
+    'that its subject refers to; for Tailor''s own routines only';
 
 -- Digests under the key of another installation find nobody.
 CREATE OR REPLACE PROCEDURE tailor.assert_erased_known(relation regclass)
@@ -526,10 +549,6 @@ DECLARE
     nothing CONSTANT uuid := (SELECT tailor.subject_digest('', k.key) FROM tailor.subject_key k);
     part    regclass;
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'an erasure needs a transaction that is READ COMMITTED'
-            USING ERRCODE = '25001';
-    END IF;
     FOR part IN SELECT r FROM unnest(relations) r ORDER BY 1 LOOP
         CALL tailor.assert_owner(part);
         CALL tailor.assert_protected(part);
@@ -604,6 +623,47 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.write_erasure IS 'the part of tailor.erase that writes';
 
+CREATE OR REPLACE FUNCTION tailor.is_shown(relation regclass, person bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    stored text;
+    there  boolean;
+BEGIN
+    FOR stored IN SELECT tailor.rows_of(c) FROM tailor.chain c
+                  WHERE c.relation = is_shown.relation
+                      AND to_regclass(tailor.rows_of(c)) IS NOT NULL
+    LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE "tailor person" = $1)', stored)
+            INTO there USING person;
+        IF there THEN
+            RETURN true;
+        END IF;
+    END LOOP;
+    RETURN false;
+END $$;
+COMMENT ON FUNCTION tailor.is_shown IS 'whether a release of a table has rows of a person; for '
+    'Tailor''s own routines only';
+
+-- A table that was not known to be about the erased is seen to when it is next copied.
+CREATE OR REPLACE PROCEDURE tailor.erase_again(relation regclass, policy jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    digest uuid;
+BEGIN
+    CALL tailor.inherit_erasures(relation, policy);
+    CALL tailor.assert_erased_known(relation);
+    FOR digest IN SELECT tailor.left_out_of_copies(relation) LOOP
+        IF policy ? 'set_valued' THEN
+            PERFORM tailor.erase_from_publications(relation, digest, 'with_block', true);
+        ELSIF tailor.is_shown(relation, tailor.person_of(digest)) THEN
+            PERFORM tailor.erase_from_releases(relation, tailor.person_of(digest), 'with_block',
+                                               true);
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.erase_again IS 'takes out of what is shown of a table whom no copy of '
+    'it may have; for Tailor''s own routines only';
+
 -- The key is read as the type that copies have for the column's, and the table asked, with
 -- the caller's rights: a domain of whoever owns a table that refers to this one would run
 -- its constraints with them.
@@ -634,8 +694,17 @@ BEGIN
             tailor.data_set_parent(relation) USING ERRCODE = '0A000', HINT = format(
                 'CALL tailor.erase(%L, ...);', tailor.data_set_parent(relation));
     END IF;
-    -- A table whose subject refers to this one's, and which is being activated, is then known.
-    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+    -- A table that refers to this one, and which is being activated, is then known.
+    FOR about IN
+        WITH RECURSIVE referring (oid) AS (
+            SELECT erase.relation::oid
+          UNION
+            SELECT f.conrelid FROM pg_constraint f JOIN referring r
+                ON f.contype = 'f' AND f.confrelid = r.oid)
+        SELECT r.oid::regclass AS part FROM referring r WHERE tailor.owns(r.oid) ORDER BY 1
+    LOOP
+        EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', about.part);
+    END LOOP;
     FOR about IN
         SELECT t.part, t.subject, format_type(s.stored, s.stored_modifier) AS type,
                tailor.text_of(s.stored, s.stored_modifier,

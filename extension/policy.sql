@@ -449,6 +449,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit 
 DECLARE
     found record;
 BEGIN
+    CALL tailor.assert_read_committed();
     CALL tailor.let_nobody_activate();
     IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = role) THEN
         RAISE EXCEPTION 'role "%" does not exist', role USING ERRCODE = '42704';

@@ -15,9 +15,24 @@ $$;
 COMMENT ON FUNCTION tailor.owns
     IS 'whether the one who logged in has the rights of the table''s owner';
 
+-- Whatever is decided after a wait for a lock is decided by what the other one has committed.
+CREATE OR REPLACE PROCEDURE tailor.assert_read_committed() LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'this needs a transaction that is READ COMMITTED' USING ERRCODE = '25001',
+            DETAIL = format('It is %s, and would be decided by what was so when it began.',
+                            upper(current_setting('transaction_isolation'))),
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED; or set default_transaction_isolation.';
+    END IF;
+END $$;
+COMMENT ON PROCEDURE tailor.assert_read_committed
+    IS 'fails in transactions that see an older snapshot after they have waited';
+
 CREATE OR REPLACE PROCEDURE tailor.assert_owner(relation regclass) LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    CALL tailor.assert_read_committed();
     -- The proxy, which refreshes by schedule, logs in as tailor_owner.
     IF session_user <> 'tailor_owner' AND NOT tailor.owns(relation) THEN
         RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = '42501';

@@ -35,7 +35,8 @@ func TestLongUnionsTakeLittleMemory(t *testing.T) {
 	snapshot := hospitalSnapshot()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, _ = planner.Make("TABLE patients"+strings.Repeat(" UNION TABLE patients", 2600), session, snapshot)
+	text := "TABLE patients" + strings.Repeat(" UNION TABLE patients", 2600)
+	_, _ = planner.Make(text, session, snapshot)
 	runtime.ReadMemStats(&after)
 	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 200 {
 		t.Errorf("%d MB are allocated", mb)

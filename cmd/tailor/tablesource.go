@@ -76,6 +76,9 @@ func connectTo(ctx context.Context, dsn string, notices func(message string)) (*
 		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notices(n.Message) }
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
+	if err == nil { // the SQL side decides under locks, and refuses anything else
+		_, err = conn.Exec(ctx, "SET default_transaction_isolation = 'read committed'")
+	}
 	return conn, databaseFault(ctx, "connect", err)
 }
 
