@@ -207,7 +207,7 @@ BEGIN
         RAISE NOTICE 'table % is as any other: readers get back no privilege on it, and what they '
             'were shown stays known', relation;
     END IF;
-    IF copied AND EXISTS (SELECT FROM tailor.chain c WHERE c.relation = parent) THEN
+    IF copied AND EXISTS (SELECT FROM tailor.chains c WHERE c.relation = parent) THEN
         RAISE NOTICE 'table %: no column or data set that is new can be shown from here on', parent
             USING HINT = format('What is new might be what data set %s was, and tell whose value '
                 'has changed. CALL tailor.forget_chains(%L) when one is needed: it gives up the '

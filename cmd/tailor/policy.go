@@ -216,6 +216,9 @@ func refusal(ctx context.Context, about string, err error) error {
 		"42501", "42P01", "42703", "42704", "42883", "3F000", "55P03",
 		"40P01",
 	}, server.Code)
+	if text, remedy := busy(server.Code); text != "" && !own {
+		return &policyError{strings.TrimPrefix(about+": "+text, ": "), remedy}
+	}
 	if !own && !names {
 		return databaseFault(ctx, about, err)
 	}
@@ -236,6 +239,21 @@ func refusal(ctx context.Context, about string, err error) error {
 	}
 	return &policyError{strings.Join(strings.Fields(what), " "), strings.Join(strings.Fields(remedy),
 		" ")}
+}
+
+// busy says what keeps a server from doing what it is asked for, and what to do.
+func busy(code string) (text, remedy string) {
+	switch code {
+	case "55P03":
+		return "somebody else is at work on it, such as a refresh", "try again when that is done: " +
+			"pg_blocking_pids says who it is"
+	case "57014":
+		return "it was cancelled, or took longer than statement_timeout",
+			"raise that for the role of --dsn"
+	case "25006":
+		return "the server is read-only", "connect to the primary"
+	}
+	return "", ""
 }
 
 // assertInstalled fails where the database has no SQL side, or one of another

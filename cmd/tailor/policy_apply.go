@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -28,7 +30,12 @@ func applyPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error 
 	a := &application{file: f, anew: o.forgetChains}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return a.run(ctx, tx) })
 	if err != nil {
-		return refusal(ctx, "apply the policy", err)
+		err = refusal(ctx, "apply the policy", err)
+		var refused *policyError
+		if errors.As(err, &refused) && !strings.Contains(refused.remedy, nothingChanged) {
+			err = &policyError{refused.what, refused.remedy + "; " + nothingChanged}
+		}
+		return err
 	}
 	if err := bringUpToDate(ctx, conn, o.dsn, a.activated); err != nil {
 		fmt.Fprintln(o.notices, err) // the policy is in force all the same
@@ -52,22 +59,27 @@ func listAfterColon(names []string) string {
 }
 
 // applyAlone keeps two administrators from applying at once: what one of them
-// planned would not be what is in force after the other.
-func applyAlone(ctx context.Context, tx pgx.Tx) error {
-	var alone bool
+// planned would not be what is in force after the other. Plans are short, and are waited for.
+func applyAlone(ctx context.Context, tx pgx.Tx, patience time.Duration) error {
 	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '20s'`); err != nil {
 		return err
 	}
-	if err := tx.QueryRow(ctx, `SELECT tailor.apply_alone()`).Scan(&alone); err != nil {
-		return err
-	}
-	if !alone {
-		return &policyError{
-			"another policy is being applied to this database",
-			"plan again when it is done",
+	for started := time.Now(); ; {
+		var alone bool
+		err := tx.QueryRow(ctx, `SELECT tailor.apply_alone()`).Scan(&alone)
+		if err != nil || alone {
+			return err
+		}
+		if time.Since(started) >= patience {
+			return &policyError{
+				"another policy is being applied to this database",
+				"plan again when it is done",
+			}
+		}
+		if _, err := tx.Exec(ctx, `SELECT pg_catalog.pg_sleep(0.1)`); err != nil {
+			return err
 		}
 	}
-	return nil
 }
 
 // application puts a file in force, or rehearses that.
@@ -81,6 +93,7 @@ type application struct {
 	changed   []*policyfile.Table
 	activated []string
 	scheduled []string // in words
+	taken     []string // of a rehearsal: privileges of readers, in words
 }
 
 func (a *application) run(ctx context.Context, tx pgx.Tx) (err error) {
@@ -88,7 +101,11 @@ func (a *application) run(ctx context.Context, tx pgx.Tx) (err error) {
 	if err := assertInstalled(ctx, tx); err != nil {
 		return err
 	}
-	if err := applyAlone(ctx, tx); err != nil {
+	patience := time.Duration(0)
+	if a.refused != nil {
+		patience = 20 * time.Second
+	}
+	if err := applyAlone(ctx, tx, patience); err != nil {
 		return err
 	}
 	if a.present, err = inForce(ctx, tx); err != nil {

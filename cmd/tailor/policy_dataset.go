@@ -78,7 +78,7 @@ func assertQuery(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error {
 	return &policyError{
 		fmt.Sprintf("line %d: %s was made of another query", t.Line, t.Name),
 		fmt.Sprintf("CALL tailor.unprotect('%s'); and drop the materialized view, to have it made "+
-			"anew; nothing was changed", t.Name),
+			"anew, with --forget-chains %s; nothing was changed", t.Name, t.DataSet.Of),
 	}
 }
 

@@ -55,8 +55,8 @@ func planPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
 	}
 	if obstacles > 0 {
 		return &policyError{
-			fmt.Sprintf(
-				"the policy cannot be applied as it is: %d obstacles, marked with !", obstacles),
+			fmt.Sprintf("the policy cannot be applied as it is, or would have readers refused: "+
+				"obstacles: %d, marked with !", obstacles),
 			"mend them in the file or in the table",
 		}
 	}
@@ -122,7 +122,11 @@ func (p *comparison) plan(ctx context.Context) error {
 		return err
 	}
 	if p.tried == nil {
-		p.line("? the server is read-only: what activation refuses was not tried out")
+		p.line("? transactions are read-only here: what activation refuses was not tried out")
+	} else {
+		for _, taken := range p.tried.taken {
+			p.line("privileges: %s", taken)
+		}
 	}
 	for _, t := range p.present.Tables {
 		if !slices.Contains(named, t.Name) {
@@ -206,7 +210,7 @@ func (p *comparison) table(ctx context.Context, t *policyfile.Table, r *catalog.
 	if err := p.ends(ctx, t, r); err != nil {
 		return err
 	}
-	if err := p.figures(ctx, t, now, r, inForce); err != nil {
+	if err := p.figures(ctx, t, now, r, inForce && !along); err != nil {
 		return err
 	}
 	return p.jointly(ctx, t, r)
@@ -310,11 +314,17 @@ func (p *comparison) figures(
 	for _, column := range slices.Sorted(maps.Keys(then.Withheld)) {
 		p.line("  %s is withheld in %.1f %% of the rows then", column, 100*then.Withheld[column])
 	}
-	if err := p.telling(ctx, t, r); err != nil || same {
+	if same {
+		return nil
+	}
+	if err := p.telling(ctx, t, r); err != nil {
 		return err
 	}
 	return p.models(ctx, t, r)
 }
+
+// mostPairs are those of columns that a plan compares: some 2 ms each.
+const mostPairs = 3000
 
 // telling names the columns that would be shown as they are, with no model, and determine a
 // sensitive one or follow from it.
@@ -327,6 +337,11 @@ func (p *comparison) telling(ctx context.Context, t *policyfile.Table, r *catalo
 		case "non_sensitive":
 			shown = append(shown, c.Name)
 		}
+	}
+	if n := len(sensitive) * len(shown); n > mostPairs {
+		p.line("  ? whether columns that are shown as they are tell sensitive ones was not looked at: "+
+			"there are %d pairs", n)
+		return nil
 	}
 	rows, err := p.tx.Query(ctx, `SELECT teller, told, exceptions
 		FROM tailor.telling_columns($1::oid::regclass, $2, $3)`, r.OID, sensitive, shown)

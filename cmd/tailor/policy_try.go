@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -13,7 +14,11 @@ var errRehearsed = errors.New("rehearsed")
 // tryOut does what applying the file does, but for copies and what they say of rows, and takes
 // it back. It returns nil where the server is read-only.
 func tryOut(ctx context.Context, o *policyOptions, a *application) (*application, error) {
-	conn, err := connectTo(ctx, o.dsn, nil)
+	conn, err := connectTo(ctx, o.dsn, func(message string) {
+		if strings.Contains(message, "taking direct privileges") {
+			a.taken = append(a.taken, message)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
