@@ -152,17 +152,12 @@ func TestACopyOfAnotherStateIsNotTakenIn(t *testing.T) {
 	r.proxy.kill()
 	many := r.arrive(150)
 	r.exec(`CALL tailor.refresh('$')`)
-	past := connect(t, shared.cluster.SuperuserDSN(r.proxy.database))
-	mustExec(t, past, "BEGIN ISOLATION LEVEL REPEATABLE READ")
-	if rows := one[int](t, past, "SELECT count(*) FROM "+r.table); rows != 1350 {
-		t.Fatalf("%d rows", rows)
-	}
 	restart()
 	awaitTakenIn(t, r.direct, r.table, r.reader)
 	r.look()
 	r.shows(many, true)
 	r.proxy.kill()
-	mustExec(t, past, fmt.Sprintf("CALL tailor.refresh('%s'); COMMIT", r.table))
+	r.exec(`CALL tailor.refresh('$'); UPDATE tailor.chain SET generation = generation + 1`)
 	restart()
 	answeredSoon(t, r.reader, "SELECT age FROM "+r.table)
 	deadline := time.Now().Add(20 * time.Second)

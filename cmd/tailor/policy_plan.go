@@ -314,10 +314,7 @@ func (p *comparison) figures(
 	for _, column := range slices.Sorted(maps.Keys(then.Withheld)) {
 		p.line("  %s is withheld in %.1f %% of the rows then", column, 100*then.Withheld[column])
 	}
-	if same {
-		return nil
-	}
-	if err := p.telling(ctx, t, r); err != nil {
+	if err := p.telling(ctx, t, r); err != nil || same {
 		return err
 	}
 	return p.models(ctx, t, r)
