@@ -623,39 +623,50 @@ BEGIN
 END $$;
 COMMENT ON PROCEDURE tailor.write_erasure IS 'the part of tailor.erase that writes';
 
-CREATE OR REPLACE FUNCTION tailor.is_shown(relation regclass, person bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION tailor.shown_of(relation regclass, digests uuid[]) RETURNS uuid[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     stored text;
-    there  boolean;
+    more   uuid[];
+    shown  uuid[] := '{}';
 BEGIN
     FOR stored IN SELECT tailor.rows_of(c) FROM tailor.chain c
-                  WHERE c.relation = is_shown.relation
+                  WHERE c.relation = shown_of.relation
                       AND to_regclass(tailor.rows_of(c)) IS NOT NULL
     LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE "tailor person" = $1)', stored)
-            INTO there USING person;
-        IF there THEN
-            RETURN true;
-        END IF;
+        EXECUTE format('SELECT ARRAY(SELECT o FROM unnest($1) o WHERE tailor.person_of(o) IN (
+                            SELECT "tailor person" FROM %s))', stored) INTO more USING digests;
+        shown := shown || more;
     END LOOP;
-    RETURN false;
+    stored := 'member_' || tailor.publication_of(relation);
+    IF tailor.is_stored(stored) THEN
+        EXECUTE format('SELECT ARRAY(SELECT "tailor key" FROM tailor_store.%I
+                                     WHERE "tailor key" = ANY ($1))', stored)
+            INTO more USING digests;
+        shown := shown || more;
+    END IF;
+    RETURN ARRAY(SELECT DISTINCT unnest(shown));
 END $$;
-COMMENT ON FUNCTION tailor.is_shown IS 'whether a release of a table has rows of a person; for '
-    'Tailor''s own routines only';
+COMMENT ON FUNCTION tailor.shown_of IS 'those of some people of whom a table shows rows or codes; '
+    'for Tailor''s own routines only';
 
 -- A table that was not known to be about the erased is seen to when it is next copied.
 CREATE OR REPLACE PROCEDURE tailor.erase_again(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
+    erased uuid[];
     digest uuid;
 BEGIN
     CALL tailor.inherit_erasures(relation, policy);
     CALL tailor.assert_erased_known(relation);
-    FOR digest IN SELECT tailor.left_out_of_copies(relation) LOOP
+    erased := ARRAY(SELECT tailor.left_out_of_copies(relation));
+    IF cardinality(erased) = 0 THEN
+        RETURN;
+    END IF;
+    FOREACH digest IN ARRAY tailor.shown_of(relation, erased) LOOP
         IF policy ? 'set_valued' THEN
             PERFORM tailor.erase_from_publications(relation, digest, 'with_block', true);
-        ELSIF tailor.is_shown(relation, tailor.person_of(digest)) THEN
+        ELSE
             PERFORM tailor.erase_from_releases(relation, tailor.person_of(digest), 'with_block',
                                                true);
         END IF;
