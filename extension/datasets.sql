@@ -131,13 +131,15 @@ END $$;
 COMMENT ON PROCEDURE tailor.write_data_set IS 'the part of tailor.define_dataset that writes';
 
 -- With the caller's rights and search path: the query is the caller's.
+DROP PROCEDURE IF EXISTS tailor.define_dataset(text, text, name, regclass);
 CREATE OR REPLACE PROCEDURE tailor.define_dataset(
-    name text, query text, subject name, parent regclass DEFAULT NULL)
+    name text, query text, subject name, parent regclass DEFAULT NULL, filled boolean DEFAULT true)
 LANGUAGE plpgsql AS $$
 DECLARE
     relation pg_catalog.regclass;
 BEGIN
-    EXECUTE pg_catalog.format('CREATE MATERIALIZED VIEW %s AS %s', name, query);
+    EXECUTE pg_catalog.format('CREATE MATERIALIZED VIEW %s AS %s%s', name,
+        pg_catalog.rtrim(query, E' \t\r\n;'), CASE WHEN NOT filled THEN E'\nWITH NO DATA' END);
     relation := name::pg_catalog.regclass;
     CALL tailor.assert_column(relation, subject);
     CALL tailor.write_data_set(relation, query, subject, parent);

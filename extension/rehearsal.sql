@@ -21,14 +21,28 @@ CREATE CONSTRAINT TRIGGER uncommitted AFTER INSERT ON tailor.rehearsal
 CREATE OR REPLACE PROCEDURE tailor.write_rehearsal(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    policy jsonb := tailor.accepted_draft(relation);
+    draft  jsonb := tailor.accepted_draft(relation);
+    parent regclass := tailor.data_set_parent(relation);
     number integer;
 BEGIN
     INSERT INTO tailor.rehearsal VALUES (relation);
-    IF tailor.data_set_parent(relation) IS NULL THEN
-        CALL tailor.assert_readable(relation, policy);
-        CALL tailor.assert_goes_on_by_name(relation, policy);
-        number := tailor.add_version(relation, policy);
+    IF parent IS NOT NULL THEN
+        number := 1 + coalesce((SELECT max(v.version) FROM tailor.policy_version v
+                                WHERE v.relation = write_rehearsal.relation), 0);
+        INSERT INTO tailor.policy_version (relation, version, policy)
+            VALUES (write_rehearsal.relation, number, draft);
+        UPDATE tailor.protection p SET active = number
+            WHERE p.relation = write_rehearsal.relation;
+        SELECT tailor.with_data_sets(parent, v.policy) INTO draft
+            FROM tailor.protection p JOIN tailor.policy_version v
+                ON v.relation = p.relation AND v.version = p.active
+            WHERE p.relation = parent;
+        number := tailor.add_version(parent, draft);
+        UPDATE tailor.protection p SET active = number WHERE p.relation = parent;
+    ELSE
+        CALL tailor.assert_readable(relation, draft);
+        CALL tailor.assert_goes_on_by_name(relation, draft);
+        number := tailor.add_version(relation, draft);
         UPDATE tailor.protection p SET active = number
             WHERE p.relation = write_rehearsal.relation;
     END IF;

@@ -49,8 +49,8 @@ func lends(child, parent *catalog.Relation) *sqlstate.Error {
 	case !child.Parent.Is(parent) || !child.Parent.InStep:
 		return sqlstate.New(sqlstate.PolicyStale,
 			"table %q does not hold the quasi-identifiers of %q as they are now", child.Name, parent.Name).
-			WithHint("The owner of both puts '%[1]s' in force again, after '%[2]s'. Where readers have been "+
-				"shown it by other quasi-identifiers of '%[2]s', it is then refused to all of them until "+
+			WithHint("The owner of both puts '%[1]s' in force again, after '%[2]s'. Where readers have "+
+				"been shown it by other quasi-identifiers of '%[2]s', it is refused to all of them until "+
 				"tailor.forget_chains('%[1]s'): tailor policy plan says so.", child, parent)
 	case child.Parent.Narrow:
 		return sqlstate.New(sqlstate.FeatureNotSupported,

@@ -155,13 +155,13 @@ func (a *application) step(ctx context.Context, about string, do func(tx pgx.Tx)
 	if a.refused[about] != nil {
 		return nil
 	}
-	err := refusal(ctx, "", pgx.BeginFunc(ctx, a.tx, do))
+	err := pgx.BeginFunc(ctx, a.tx, do)
 	var refused *policyError
-	if errors.As(err, &refused) {
+	if errors.As(refusal(ctx, "", err), &refused) {
 		a.refused[about] = refused
 		return nil
 	}
-	return err
+	return refusal(ctx, about, err)
 }
 
 // compare finds what is not in force as the file has it.
@@ -199,12 +199,8 @@ func (a *application) compare(ctx context.Context) error {
 
 // draft writes the draft of a table anew, and forgets its chains if that was asked for.
 func (a *application) draft(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error {
-	if a.refused != nil && t.DataSet != nil { // its query is not run for that
-		if _, err := findTable(ctx, tx, t); isToBeDefined(t, err) {
-			return nil
-		}
-	}
-	if err := defineDataSet(ctx, tx, t); err != nil {
+	// In a rehearsal its query is not run.
+	if err := defineDataSet(ctx, tx, t, a.refused == nil); err != nil {
 		return err
 	}
 	if err := writeDraftPolicy(ctx, tx, t); err != nil {

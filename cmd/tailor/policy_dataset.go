@@ -83,7 +83,7 @@ func assertQuery(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error {
 }
 
 // defineDataSet makes a data set of its query, unless there is one.
-func defineDataSet(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error {
+func defineDataSet(ctx context.Context, tx pgx.Tx, t *policyfile.Table, filled bool) error {
 	if t.DataSet == nil {
 		return nil
 	}
@@ -92,8 +92,8 @@ func defineDataSet(ctx context.Context, tx pgx.Tx, t *policyfile.Table) error {
 		Scan(&exists); err != nil || exists {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `CALL tailor.define_dataset($1, $2, $3, $4::text::regclass)`, t.Name,
-		t.DataSet.Query, t.Subject, t.DataSet.Of); err != nil {
+	if _, err := tx.Exec(ctx, `CALL tailor.define_dataset($1, $2, $3, $4::text::regclass,
+			filled => $5)`, t.Name, t.DataSet.Query, t.Subject, t.DataSet.Of, filled); err != nil {
 		return refusal(ctx, t.Name, err)
 	}
 	_, err := findTable(ctx, tx, t) // has it the columns?

@@ -105,6 +105,7 @@ func (p *comparison) plan(ctx context.Context) error {
 		r, err := findTable(ctx, p.tx, t)
 		if isToBeDefined(t, err) {
 			p.toBeDefined(t)
+			p.refused(t.Name)
 			continue
 		}
 		if err != nil {
