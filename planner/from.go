@@ -76,6 +76,13 @@ func (b *binder) rangeVar(rv *pg.RangeVar, sc *scope) error {
 			At(b.statement, int(rv.Location))
 	}
 	codes, child := b.joint[r], b.keyed.parents[rv]
+	if len(rv.Alias.GetColnames()) > 0 && (codes != nil || child != nil) {
+		// It has other columns then, and names would reach those of labels.
+		return sqlstate.New(sqlstate.FeatureNotSupported,
+			"columns of %q cannot be renamed where it is joined along its key", alias).
+			WithHint("Leave the list behind the alias out, and name columns in SELECT with AS.").
+			At(b.statement, int(rv.Location))
+	}
 	switch {
 	case codes != nil:
 		jointEntry(e, codes)

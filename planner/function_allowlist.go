@@ -1,10 +1,12 @@
 package planner
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/hiatus-tailor/tailor/internal/sqlstate"
 )
@@ -19,6 +21,7 @@ var runSQL = []string{
 	"schema_to_xml", "schema_to_xmlschema", "schema_to_xml_and_xmlschema",
 	"database_to_xml", "database_to_xmlschema", "database_to_xml_and_xmlschema",
 	"ts_stat", "ts_rewrite", "crosstab", "connectby", "xpath_table",
+	"pg_input_is_valid", "pg_input_error_info", // of a type that is named by a string
 }
 
 // signals are functions that end in a warning, in the server's log as well,
@@ -51,6 +54,57 @@ func (b *binder) assertAllowedFunction(f *pg.FuncCall) error {
 		At(b.statement, int(f.Location))
 }
 
+// assertNothingElseRuns does so of all that a text over protected relations has anywhere, in
+// statements and clauses that are not bound, too: all of it has one ticket. A function may be
+// written as a column of its argument, (argument).function.
+func (b *binder) assertNothingElseRuns(stmts []*pg.RawStmt) error {
+	if len(b.plan.Relations) == 0 {
+		return nil
+	}
+	var refused *sqlstate.Error // the first in the text: trees are walked in any order
+	check := func(err error) {
+		var one *sqlstate.Error
+		if errors.As(err, &one) && (refused == nil || one.Position < refused.Position) {
+			refused = one
+		}
+	}
+	asColumn := func(name string, at int32) {
+		check(b.assertAllowedFunction(&pg.FuncCall{
+			Funcname: []*pg.Node{pg.MakeStrNode(name)}, Location: at,
+		}))
+	}
+	for _, s := range stmts {
+		walk(s.ProtoReflect(), func(m proto.Message) {
+			switch n := m.(type) {
+			case *pg.FuncCall:
+				if !b.isLabelCall(n) {
+					check(b.assertAllowedFunction(n))
+				}
+			case *pg.A_Expr:
+				check(b.ownOperator(n.Name, int(n.Location)))
+			case *pg.SubLink:
+				check(b.ownOperator(n.OperName, int(n.Location)))
+			case *pg.SortBy:
+				check(b.ownOperator(n.UseOp, int(n.Location)))
+			case *pg.TypeName:
+				check(b.ownType(n))
+			case *pg.ColumnRef:
+				if names := refNames(n); len(names) > 1 {
+					asColumn(names[len(names)-1], n.Location)
+				}
+			case *pg.A_Indirection:
+				for _, part := range n.Indirection {
+					asColumn(part.GetString_().GetSval(), int32(max(start(n.Arg), 0)))
+				}
+			}
+		})
+	}
+	if refused == nil {
+		return nil
+	}
+	return refused
+}
+
 // ownOperator refuses an operator that is named with a schema other than
 // pg_catalog: behind it stands a function, as behind a name.
 func (b *binder) ownOperator(names []*pg.Node, at int) error {
@@ -67,7 +121,10 @@ func (b *binder) ownOperator(names []*pg.Node, at int) error {
 // ownType refuses a type that is named with a schema other than pg_catalog:
 // a cast to it may call a function, and its constraints may.
 func (b *binder) ownType(t *pg.TypeName) error {
-	if !foreign(t.GetNames()) {
+	plain := !slices.ContainsFunc(t.GetTypmods(), func(n *pg.Node) bool {
+		return n.GetAConst() == nil && n.GetColumnRef() == nil
+	})
+	if !foreign(t.GetNames()) && plain {
 		return nil
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege,

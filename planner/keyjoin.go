@@ -236,9 +236,11 @@ func refers(child, parent *standing) bool {
 	return slices.Contains(child.relation.References, parent.relation.OID)
 }
 
-// isKey says whether a column is the table's subject, as it is in no release.
+// isKey says whether a column is the table's subject, as it is in no release. Behind an alias
+// with a list of names it may be another one.
 func (t *standing) isKey(name string) bool {
-	return t.relation != nil && t.relation.Subject == name
+	return t.relation != nil && t.relation.Subject == name &&
+		(t.rv == nil || len(t.rv.Alias.GetColnames()) == 0)
 }
 
 // has says whether the table has a column of a name, hidden or not.

@@ -156,6 +156,9 @@ func bind(
 	if err := b.assertAlone(tree.Stmts); err != nil {
 		return nil, err
 	}
+	if err := b.assertNothingElseRuns(tree.Stmts); err != nil {
+		return nil, err
+	}
 	if err := b.addLabels(); err != nil {
 		return nil, err
 	}

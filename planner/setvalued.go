@@ -152,6 +152,11 @@ func lowerASCII(name string) string {
 
 // caseCount binds a call of tailor.case_count.
 func (b *binder) caseCount(f *pg.FuncCall, sc *scope, place ecg.Place) error {
+	if f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggOrder != nil || f.AggWithinGroup {
+		return sqlstate.New(sqlstate.FeatureNotSupported, "tailor.case_count is no aggregate function").
+			WithHint("It takes its arguments, and nothing behind or among them.").
+			At(b.statement, int(f.Location))
+	}
 	r, literal, err := b.countedRelation(f)
 	if err != nil {
 		return err

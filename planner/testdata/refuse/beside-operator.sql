@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients; SELECT 1 OPERATOR(public.=) 1

@@ -1,0 +1,1 @@
+SELECT count(*) FROM patients; COPY (SELECT 1::pg_temp.d) TO STDOUT

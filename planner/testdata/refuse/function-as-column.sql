@@ -1,0 +1,1 @@
+SELECT (age).pg_terminate_backend FROM patients
