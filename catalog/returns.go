@@ -153,7 +153,7 @@ func (t *takingIn) assertNewKeys(ctx context.Context, arriving string, newcomers
 	list := commas([]string{personColumn, keyColumn, nthColumn})
 	// Of whom the table has another row; where there is one of each, those are known.
 	of, which := row, fmt.Sprintf("r.%[1]s IN (SELECT %[1]s FROM told)", personColumn)
-	if t.oneRow {
+	if t.oneRow && !t.numbered {
 		of, which = "known", "r.shown"
 	}
 	there := fmt.Sprintf("SELECT r.%s FROM %s r WHERE %s AND NOT EXISTS (SELECT FROM %s a WHERE %s)",

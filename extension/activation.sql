@@ -749,16 +749,6 @@ BEGIN
             HINT = 'Rename it, or leave it without a class, which hides it.';
     END LOOP;
     CALL tailor.assert_name_is_free(relation);
-    IF EXISTS (SELECT FROM tailor.left_out_of_copies(relation))
-       AND EXISTS (SELECT FROM tailor.protection p JOIN tailor.policy_version v
-                       ON v.relation = p.relation AND v.version = p.active
-                   WHERE p.relation = assert_valid.relation
-                     AND v.policy ->> 'subject' <> assert_valid.policy ->> 'subject') THEN
-        RAISE EXCEPTION 'people were erased from table % by another subject column', relation
-            USING ERRCODE = '55000', DETAIL = 'By this one they would not be found, and be shown.',
-            HINT = 'Keep the subject column; or take their rows out of the table, and delete them '
-                'from tailor.erased.';
-    END IF;
     -- Under another scope the same people would be shown a second, independent
     -- partition.
     IF EXISTS (

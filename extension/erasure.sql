@@ -21,6 +21,8 @@ CREATE TABLE IF NOT EXISTS tailor.erased (
     author      name NOT NULL DEFAULT session_user,
     created     timestamptz NOT NULL DEFAULT now()
 );
+ALTER TABLE tailor.erased ADD COLUMN IF NOT EXISTS subject_column name;
+COMMENT ON COLUMN tailor.erased.subject_column IS 'by which the table told people apart then';
 COMMENT ON TABLE tailor.erased IS
     'append-only: people who were erased on request, by digest; copies leave them out';
 COMMENT ON COLUMN tailor.erased.protection IS
@@ -81,9 +83,11 @@ BEGIN
             AND here.attname = a.subject
         JOIN pg_attribute there ON there.attrelid = f.confrelid AND there.attnum = f.confkey[1]
             AND there.attname = p.subject)
-    INSERT INTO tailor.erased (protection, name, key, subject, departures, others, author, created)
+    INSERT INTO tailor.erased (protection, name, key, subject, departures, others, author, created,
+                               subject_column)
         SELECT DISTINCT ON (e.key, e.subject) own.identity, format('%I.%I', n.nspname, c.relname),
-            e.key, e.subject, e.departures, 0, e.author, e.created
+            e.key, e.subject, e.departures, 0, e.author, e.created,
+            inherit_erasures.policy ->> 'subject'
         FROM about a JOIN in_force p USING (relation) JOIN tailor.erased e
             ON e.protection = p.identity, tailor.protection own
         JOIN pg_class c ON c.oid = own.relation JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -96,9 +100,18 @@ COMMENT ON PROCEDURE tailor.inherit_erasures IS 'erases from a table whoever was
     'that its subject refers to; for Tailor''s own routines only';
 
 -- Digests under the key of another installation find nobody.
-CREATE OR REPLACE PROCEDURE tailor.assert_erased_known(relation regclass)
+DROP PROCEDURE IF EXISTS tailor.assert_erased_known(regclass);
+CREATE OR REPLACE PROCEDURE tailor.assert_erased_known(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
+    IF EXISTS (SELECT FROM tailor.erased e JOIN tailor.protection p ON p.identity = e.protection
+               WHERE p.relation = assert_erased_known.relation
+                 AND e.subject_column <> (policy ->> 'subject')::name) THEN
+        RAISE EXCEPTION 'people were erased from table % by another subject column', relation
+            USING ERRCODE = '55000', DETAIL = 'By this one they would not be found, and be shown.',
+            HINT = 'Keep the subject column; or take their rows out of the table, and delete them '
+                'from tailor.erased.';
+    END IF;
     IF EXISTS (
         SELECT FROM tailor.erased e JOIN tailor.protection p ON p.identity = e.protection,
             tailor.subject_key k
@@ -590,6 +603,7 @@ BEGIN
     -- First what would happen is said of all tables, then it happens.
     FOR about IN
         SELECT u.relation, u.digest, acting, v.policy ? 'set_valued' AS codes, p.identity,
+               v.policy ->> 'subject' AS subject,
                format('%I.%I', n.nspname, c.relname) AS name
         FROM unnest(relations, digests) WITH ORDINALITY u (relation, digest, nth)
         JOIN tailor.protection p ON p.relation = u.relation
@@ -614,9 +628,10 @@ BEGIN
                 FROM unnest(f.subjects, f.facts, f.coarse) u (subject, fact, coarse)
                 WHERE u.subject <> about.digest)
             WHERE f.protection = about.identity AND about.digest = ANY (f.subjects);
-        INSERT INTO tailor.erased (protection, name, key, subject, departures, others)
+        INSERT INTO tailor.erased (protection, name, key, subject, departures, others,
+                                   subject_column)
             VALUES (about.identity, about.name, tailor.subject_digest('', own_key), about.digest,
-                    departures, along);
+                    departures, along, about.subject);
     END LOOP;
     PERFORM nextval('tailor.catalog_version');
     PERFORM pg_notify('tailor', 'policies');
@@ -655,21 +670,32 @@ CREATE OR REPLACE PROCEDURE tailor.erase_again(relation regclass, policy jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     erased uuid[];
-    digest uuid;
+    person record;
+    along  bigint;
 BEGIN
     CALL tailor.inherit_erasures(relation, policy);
-    CALL tailor.assert_erased_known(relation);
+    CALL tailor.assert_erased_known(relation, policy);
     erased := ARRAY(SELECT tailor.left_out_of_copies(relation));
     IF cardinality(erased) = 0 THEN
         RETURN;
     END IF;
-    FOREACH digest IN ARRAY tailor.shown_of(relation, erased) LOOP
+    FOR person IN
+        SELECT DISTINCT ON (e.subject) e.erasure, e.subject AS digest, e.departures
+        FROM tailor.erased e JOIN tailor.protection p ON p.identity = e.protection
+        WHERE p.relation = erase_again.relation
+          AND e.subject = ANY (tailor.shown_of(erase_again.relation, erased))
+        ORDER BY e.subject, e.erasure
+    LOOP
         IF policy ? 'set_valued' THEN
-            PERFORM tailor.erase_from_publications(relation, digest, 'with_block', true);
+            along := tailor.erase_from_publications(relation, person.digest, person.departures,
+                                                    true);
         ELSE
-            PERFORM tailor.erase_from_releases(relation, tailor.person_of(digest), 'with_block',
-                                               true);
+            along := tailor.erase_from_releases(relation, tailor.person_of(person.digest),
+                                                person.departures, true);
         END IF;
+        UPDATE tailor.erased e SET others = along WHERE e.erasure = person.erasure;
+        RAISE WARNING 'table % showed somebody who has been erased: taken out, with % other people',
+            relation, along USING DETAIL = 'It was not known to be about the person then.';
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE tailor.erase_again IS 'takes out of what is shown of a table whom no copy of '
@@ -683,7 +709,7 @@ CREATE OR REPLACE PROCEDURE tailor.erase(
     relation regclass, subject text, departures text DEFAULT 'with_block')
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO, YMD'
 SET extra_float_digits = 1 SET timezone = 'UTC' SET intervalstyle = 'iso_8601'
-SET bytea_output = 'hex' AS $$
+SET bytea_output = 'hex' SET lock_timeout = '1min' AS $$
 DECLARE
     about     record;
     called    text;
@@ -706,16 +732,7 @@ BEGIN
                 'CALL tailor.erase(%L, ...);', tailor.data_set_parent(relation));
     END IF;
     -- A table that refers to this one, and which is being activated, is then known.
-    FOR about IN
-        WITH RECURSIVE referring (oid) AS (
-            SELECT erase.relation::oid
-          UNION
-            SELECT f.conrelid FROM pg_constraint f JOIN referring r
-                ON f.contype = 'f' AND f.confrelid = r.oid)
-        SELECT r.oid::regclass AS part FROM referring r WHERE tailor.owns(r.oid) ORDER BY 1
-    LOOP
-        EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', about.part);
-    END LOOP;
+    CALL tailor.hold_in_order(ARRAY[relation], referring => true);
     FOR about IN
         SELECT t.part, t.subject, format_type(s.stored, s.stored_modifier) AS type,
                tailor.text_of(s.stored, s.stored_modifier,

@@ -443,7 +443,8 @@ COMMENT ON PROCEDURE tailor.assert_no_shared_facts
 
 -- The first row is locked by one transaction at a time, which is about to end.
 CREATE OR REPLACE FUNCTION tailor.compare_again() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
+SET lock_timeout = '1min' AS $$
 DECLARE
     before bigint;
     policy jsonb;
@@ -465,6 +466,7 @@ DROP TRIGGER IF EXISTS comparing ON tailor.lock_facts;
 CREATE CONSTRAINT TRIGGER comparing AFTER INSERT OR UPDATE ON tailor.lock_facts
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.relation <> 0)
     EXECUTE FUNCTION tailor.compare_again();
+ALTER TABLE tailor.lock_facts ENABLE ALWAYS TRIGGER comparing;
 
 CREATE OR REPLACE FUNCTION tailor.key_columns(relation regclass, subject name)
     RETURNS TABLE (relation regclass, number smallint)

@@ -186,6 +186,32 @@ COMMENT ON PROCEDURE tailor.assert_links
     IS 'fails where a foreign key links two tables with quasi-identifiers by anything but their '
         'subjects';
 
+-- Tables are locked in the order of their numbers, wherever several are: an erasure, a refresh
+-- and an activation of tables that refer to each other wait, and no two for each other.
+CREATE OR REPLACE PROCEDURE tailor.hold_in_order(
+    relations regclass[], referring boolean DEFAULT false)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    part regclass;
+BEGIN
+    FOR part IN
+        WITH RECURSIVE held (oid) AS (
+            SELECT r::oid FROM unnest(relations) r
+          UNION
+            SELECT f.conrelid FROM pg_constraint f JOIN held h
+                ON referring AND f.contype = 'f' AND f.confrelid = h.oid)
+        SELECT h.oid::regclass FROM held h WHERE tailor.owns(h.oid)
+            OR h.oid = ANY (relations::oid[])
+      UNION
+        SELECT f FROM unnest(relations) r CROSS JOIN tailor.parents(r, NULL) f
+        WHERE NOT referring AND tailor.owns(f) ORDER BY 1
+    LOOP
+        EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', part);
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE tailor.hold_in_order IS 'locks tables, with those that they borrow from, or '
+    'else those that refer to them, against changes of their making';
+
 -- Called with the caller's rights: only an owner can lock. Whatever is not his
 -- lends nothing.
 DROP PROCEDURE IF EXISTS tailor.hold(regclass);
@@ -195,10 +221,7 @@ DECLARE
     root   regclass := coalesce(tailor.data_set_parent(relation), relation);
     parent regclass;
 BEGIN
-    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', root);
-    FOR parent IN SELECT f FROM tailor.parents(root, NULL) f WHERE tailor.owns(f) ORDER BY 1 LOOP
-        EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
-    END LOOP;
+    CALL tailor.hold_in_order(ARRAY[root]);
     IF NOT filled THEN
         RETURN;
     END IF;

@@ -35,7 +35,7 @@ BEGIN
             'represent',
             'shared_fact', 'schedule', 'clear_draft',
             'draft', 'grant_reader', 'activate', 'rehearse', 'write_rehearsal', 'take_privileges',
-                'hold_readers', 'assert_read_committed', 'made_anew', 'hand_over',
+                'hold_readers', 'hold_in_order', 'assert_read_committed', 'made_anew', 'hand_over',
                 'unprotect', 'keep_fidelity', 'remove_policy', 'orphans', 'drop_orphans', 'refresh',
                 'forget_chains', 'restored', 'fingerprint',
             'computed_columns', 'telling_columns', 'stored_type', 'phases', 'key_columns',

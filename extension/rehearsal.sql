@@ -18,6 +18,8 @@ DROP TRIGGER IF EXISTS uncommitted ON tailor.rehearsal;
 CREATE CONSTRAINT TRIGGER uncommitted AFTER INSERT ON tailor.rehearsal
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tailor.refuse_rehearsal();
 
+ALTER TABLE tailor.rehearsal ENABLE ALWAYS TRIGGER uncommitted;
+
 CREATE OR REPLACE PROCEDURE tailor.write_rehearsal(relation regclass)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
@@ -41,6 +43,7 @@ BEGIN
         UPDATE tailor.protection p SET active = number WHERE p.relation = parent;
     ELSE
         CALL tailor.assert_readable(relation, draft);
+        CALL tailor.assert_erased_known(relation, draft);
         CALL tailor.assert_goes_on_by_name(relation, draft);
         number := tailor.add_version(relation, draft);
         UPDATE tailor.protection p SET active = number

@@ -117,6 +117,28 @@ func TestWhoeverWasErasedStaysSo(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("another one when the policy was taken away", func(t *testing.T) {
+		key := family(t, "p7", "v7", "")
+		mustExec(t, direct, "CALL tailor.erase('p7', '"+key+`', 'at_once');
+			CALL tailor.unprotect('p7'); CALL tailor.protect('p7', subject => 'mrn', k => 5);
+			CALL tailor.classify('p7', 'cost', 'sensitive'); CALL tailor.forget_chains('p7')`)
+		var refused *pgconn.PgError
+		if _, err := direct.Exec(t.Context(), "CALL tailor.activate('p7')"); !errors.As(err, &refused) ||
+			!strings.Contains(refused.Message, "by another subject column") {
+			t.Error(err)
+		}
+	})
+	t.Run("alone, as was asked for", func(t *testing.T) {
+		key := family(t, "p8", "v8", "CALL tailor.activate('v8'); "+
+			"ALTER TABLE v8 DROP CONSTRAINT v8_id_fkey;")
+		answeredSoon(t, reader, "SELECT count(*) FROM v8")
+		mustExec(t, direct, "CALL tailor.erase('p8', '"+key+`', 'at_once');
+			ALTER TABLE v8 ADD FOREIGN KEY (id) REFERENCES p8; CALL tailor.refresh('v8')`)
+		assertGone(t, "v8")
+		if n := one[int](t, reader, "SELECT count(*) FROM v8"); n < 390 {
+			t.Errorf("%d rows are left", n)
+		}
+	})
 	t.Run("the child is made anew meanwhile", func(t *testing.T) {
 		key := family(t, "p4", "v4", "CALL tailor.activate('v4');")
 		answeredSoon(t, reader, "SELECT count(*) FROM v4")
@@ -184,4 +206,69 @@ func TestCopiesAreOfTheColumnsThatWereMeant(t *testing.T) {
 	if one[bool](t, direct, "SELECT has_table_privilege('researcher', 'parted_1', 'SELECT')") {
 		t.Error("a reader has a privilege on a partition")
 	}
+}
+
+// TestTablesThatReferToEachOtherAreLockedInOneOrder: a refresh of the one, an erasure of both and a
+// refresh of the other wait for each other, and none fails.
+func TestTablesThatReferToEachOtherAreLockedInOneOrder(t *testing.T) {
+	const name = "one_order"
+	direct, _ := lately(t, name)
+	mustExec(t, direct, `CREATE TABLE dp AS SELECT i AS id, 20 + i % 40 AS age, i AS cost
+			FROM generate_series(1, 200) i;
+		ALTER TABLE dp ADD PRIMARY KEY (id);
+		CREATE TABLE dv AS SELECT i AS visit, 1 + i % 200 AS id, 'drug ' || i % 4 AS drug
+			FROM generate_series(1, 400) i;
+		ALTER TABLE dv ADD PRIMARY KEY (visit), ADD FOREIGN KEY (id) REFERENCES dp;`+activated("dp")+`;
+		CALL tailor.protect('dv', subject => 'id', k => 5);
+		CALL tailor.classify('dv', 'drug', 'sensitive'); CALL tailor.activate('dv')`)
+	dsn := shared.cluster.SuperuserDSN(name)
+	first := connect(t, dsn)
+	mustExec(t, first, "BEGIN; CALL tailor.refresh('dp')")
+	failed := make(chan error, 2)
+	for _, call := range []string{"tailor.erase('dp', '7')", "tailor.refresh('dv')"} {
+		other := connect(t, dsn)
+		go func() {
+			_, err := other.Exec(t.Context(), "CALL "+call)
+			failed <- err
+		}()
+		waitFor(t, func() bool {
+			return one[bool](t, direct, fmt.Sprintf("SELECT cardinality(pg_blocking_pids(%d)) > 0",
+				other.PgConn().PID()))
+		})
+	}
+	mustExec(t, first, "COMMIT")
+	for range 2 {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWhatSomebodyElseHasNowIsNoOtherKey: newcomers say what people said who are shown by other
+// rows since.
+func TestWhatSomebodyElseHasNowIsNoOtherKey(t *testing.T) {
+	direct, reader := lately(t, "beds")
+	mustExec(t, direct, `CREATE TABLE be AS SELECT i AS stay, i AS id, 'bed ' || i AS cost, 40 AS age
+			FROM generate_series(1, 200) i; ALTER TABLE be ADD PRIMARY KEY (stay), ADD UNIQUE (id);
+		CALL tailor.protect('be', subject => 'id', k => 5); CALL tailor.cohort('be', 10);
+		CALL tailor.classify('be', 'age', 'quasi_identifier', hierarchy => 'age');
+		CALL tailor.classify('be', 'cost', 'sensitive'); CALL tailor.activate('be')`)
+	shows := func(n int) {
+		t.Helper()
+		waitFor(t, func() bool {
+			var shown int
+			err := reader.QueryRow(t.Context(), "SELECT count(*) FROM be").Scan(&shown)
+			return err == nil && shown == n
+		})
+	}
+	shows(200)
+	mustExec(t, direct, `DELETE FROM be WHERE stay <= 20;
+		INSERT INTO be SELECT 1000 + i, i, 'bed ' || 1000 + i, 41 FROM generate_series(1, 20) i;
+		CALL tailor.refresh('be')`)
+	waitFor(t, func() bool {
+		return one[bool](t, direct, "SELECT bool_and(NOT behind) FROM tailor.epochs")
+	})
+	mustExec(t, direct, `INSERT INTO be SELECT 3000 + i, 3000 + i, 'bed ' || i, 40
+		FROM generate_series(1, 20) i; CALL tailor.refresh('be')`)
+	shows(220)
 }

@@ -134,6 +134,9 @@ func (a *application) run(ctx context.Context, tx pgx.Tx) (err error) {
 	if err := a.grantReaders(ctx); err != nil {
 		return err
 	}
+	if err := a.hold(ctx); err != nil {
+		return err
+	}
 	for _, t := range a.changed {
 		if err := a.activate(ctx, t.Name); err != nil {
 			return err
@@ -211,6 +214,20 @@ func (a *application) draft(ctx context.Context, tx pgx.Tx, t *policyfile.Table)
 	}
 	_, err := tx.Exec(ctx, `CALL tailor.begin_anew($1::text::regclass, renewed => false)`, t.Name)
 	return err
+}
+
+// hold locks all tables that are activated, in one order with whatever else locks several.
+func (a *application) hold(ctx context.Context) error {
+	var names []string
+	for _, t := range a.changed {
+		if t.DataSet == nil && a.refused[t.Name] == nil {
+			names = append(names, t.Name)
+		}
+	}
+	return a.step(ctx, "locks", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `CALL tailor.hold_in_order($1::text[]::regclass[])`, names)
+		return err
+	})
 }
 
 func (a *application) activate(ctx context.Context, table string) error {

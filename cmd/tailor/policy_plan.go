@@ -116,6 +116,7 @@ func (p *comparison) plan(ctx context.Context) error {
 			return err
 		}
 	}
+	p.refused("locks")
 	for _, h := range p.file.Hierarchies {
 		p.refused(fmt.Sprintf("hierarchy %q", h.Name))
 	}

@@ -28,7 +28,8 @@ func seedPolicy(ctx context.Context, o *policyOptions, stdout io.Writer) error {
 		return err
 	}
 	defer closeQuietly(conn)
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	committed := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+	return pgx.BeginTxFunc(ctx, conn, committed, func(tx pgx.Tx) error {
 		snapshot, err := catalog.ReadPolicies(ctx, conn)
 		if err != nil {
 			return refusal(ctx, "read the policies", err)
