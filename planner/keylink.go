@@ -49,10 +49,11 @@ func lends(child, parent *catalog.Relation) *sqlstate.Error {
 	case !child.Parent.Is(parent) || !child.Parent.InStep:
 		return sqlstate.New(sqlstate.PolicyStale,
 			"table %q does not hold the quasi-identifiers of %q as they are now", child.Name, parent.Name).
-			WithHint("The owner of both puts '%[1]s' in force again, after '%[2]s'. Where readers have "+
-				"been shown it by other quasi-identifiers of '%[2]s', it is refused to all of them until "+
-				"tailor.forget_chains('%[1]s'): tailor policy plan says so. tailor.forget_chains('%[2]s') "+
-				"comes before both if an earlier version showed means of it.", child, parent)
+			WithHint("The owner of both calls tailor.activate('%[1]s'), after that of '%[2]s'. Where "+
+				"readers have been shown it by other quasi-identifiers of '%[2]s', it is refused to all of "+
+				"them until tailor.forget_chains('%[1]s'): tailor policy plan says so. "+
+				"tailor.forget_chains('%[2]s') comes before both if an earlier version showed means of it.",
+				child, parent)
 	case child.Parent.Narrow:
 		return sqlstate.New(sqlstate.FeatureNotSupported,
 			"the chains of table %q are shared by fewer than those of %q", child.Name, parent.Name).

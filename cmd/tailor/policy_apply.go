@@ -246,7 +246,9 @@ func (a *application) activate(ctx context.Context, table string) error {
 		if _, err := tx.Exec(ctx, call, table); err != nil {
 			return err
 		}
-		a.activated = append(a.activated, table)
+		if !slices.Contains(a.activated, table) {
+			a.activated = append(a.activated, table)
+		}
 		return nil
 	})
 }
@@ -293,7 +295,7 @@ func (a *application) inStep(ctx context.Context) error {
 	p := &comparison{tx: a.tx, file: a.file, present: a.present}
 	for i := range a.file.Tables {
 		t := &a.file.Tables[i]
-		if t.DataSet != nil || slices.Contains(a.activated, t.Name) {
+		if t.DataSet != nil {
 			continue
 		}
 		var behind bool
@@ -306,16 +308,17 @@ func (a *application) inStep(ctx context.Context) error {
 		if !behind {
 			continue
 		}
-		r, err := findTable(ctx, a.tx, t)
-		if err != nil {
-			return err
-		}
-		other, _, err := p.otherwise(ctx, t, r)
-		if err != nil {
-			return err
-		}
-		if other {
-			continue
+		if !slices.Contains(a.activated, t.Name) {
+			r, err := findTable(ctx, a.tx, t)
+			if err != nil {
+				return err
+			}
+			if other, _, err := p.otherwise(ctx, t, r); err != nil || other {
+				if err != nil {
+					return err
+				}
+				continue
+			}
 		}
 		if err := a.activate(ctx, t.Name); err != nil {
 			return err
