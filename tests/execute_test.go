@@ -226,15 +226,7 @@ func TestWhatEXECUTEStandsForIsAskedEachTime(t *testing.T) {
 		{"a type of one's own", []string{
 			"CREATE DOMAIN pg_temp.mine AS int",
 			"PREPARE q (pg_temp.mine) AS SELECT count(*) FROM patients WHERE age > $1",
-		}, ""},
-		{
-			"run with a type of one's own",
-			[]string{
-				"CREATE DOMAIN pg_temp.mine AS int",
-				"PREPARE q (pg_temp.mine) AS SELECT count(*) FROM patients WHERE age > $1", "EXECUTE q (1)",
-			},
-			"42501",
-		},
+		}, "42501"},
 		{"a name of Tailor's own", []string{"PREPARE tailor_own_1 AS SELECT age FROM patients"}, "42501"},
 		{"a failed second PREPARE", []string{
 			count, "PREPARE q AS SELECT sex FROM patients",
