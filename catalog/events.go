@@ -229,8 +229,6 @@ func (b *block) allows(h happening, n needs) bool {
 		like          *member // one of them
 	}
 	all, within := make(map[outcome]*told), make(map[int]map[outcome]*told)
-	rest := map[int]*class{everybody: {}} // who stays, by class
-	unveiled, fresh := n.unveiled(b, h.columns)
 	for i := range b.members {
 		m := &b.members[i]
 		o := h.of(m)
@@ -240,11 +238,6 @@ func (b *block) allows(h happening, n needs) bool {
 		then := m.shown
 		if !o.gone {
 			then = m.then(h.columns, n)
-			if rest[m.class] == nil {
-				rest[m.class] = &class{}
-			}
-			rest[everybody].add(m.person, then)
-			rest[m.class].add(m.person, then)
 		}
 		for _, of := range []map[outcome]*told{all, within[m.class]} {
 			if of[o] == nil {
@@ -262,11 +255,6 @@ func (b *block) allows(h happening, n needs) bool {
 		}
 		return true
 	}
-	for _, c := range rest {
-		if c.all > 0 && !unveiled.meetsModels(c, fresh) {
-			return false
-		}
-	}
 	for _, of := range within {
 		if len(of) > 1 && !safe(of) {
 			return false
@@ -280,7 +268,35 @@ func (b *block) allows(h happening, n needs) bool {
 			}
 		}
 	}
-	return safe(all)
+	return safe(all) && b.mayUnveil(h, n)
+}
+
+// mayUnveil says whether those who stay meet the models of columns of which nothing is shown, and
+// of which something is to be.
+func (b *block) mayUnveil(h happening, n needs) bool {
+	unveiled, fresh := n.unveiled(b, h.columns)
+	if !slices.ContainsFunc(n.columns, fresh) {
+		return true
+	}
+	rest := map[int]*class{everybody: {}} // who stays, by class
+	for i := range b.members {
+		m := &b.members[i]
+		if h.of(m).gone {
+			continue
+		}
+		if rest[m.class] == nil {
+			rest[m.class] = &class{}
+		}
+		then := m.then(h.columns, n)
+		rest[everybody].add(m.person, then)
+		rest[m.class].add(m.person, then)
+	}
+	for _, c := range rest {
+		if c.all > 0 && !unveiled.meetsModels(c, fresh) {
+			return false
+		}
+	}
+	return true
 }
 
 // decide chooses what becomes visible of a block: departures, and columns in the order of

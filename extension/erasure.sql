@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS tailor.erased (
 ALTER TABLE tailor.erased ADD COLUMN IF NOT EXISTS subject_column name;
 COMMENT ON COLUMN tailor.erased.subject_column IS 'by which the table told people apart then';
 COMMENT ON TABLE tailor.erased IS
-    'append-only: people who were erased on request, by digest; copies leave them out';
+    'people who were erased on request, by digest; copies leave them out';
 COMMENT ON COLUMN tailor.erased.protection IS
     'the policy''s identity, as in tailor.shown_family: outlives the table and its policy';
 COMMENT ON COLUMN tailor.erased.name IS 'the table''s name then';
@@ -94,7 +94,7 @@ BEGIN
         WHERE own.relation = inherit_erasures.relation AND p.identity <> own.identity
           AND NOT EXISTS (SELECT FROM tailor.erased k
                           WHERE (k.protection, k.key, k.subject) = (own.identity, e.key, e.subject))
-        ORDER BY e.key, e.subject, e.erasure;
+        ORDER BY e.key, e.subject, e.departures DESC, e.erasure; -- with_block first
 END $$;
 COMMENT ON PROCEDURE tailor.inherit_erasures IS 'erases from a table whoever was erased from one '
     'that its subject refers to; for Tailor''s own routines only';
@@ -684,7 +684,7 @@ BEGIN
         FROM tailor.erased e JOIN tailor.protection p ON p.identity = e.protection
         WHERE p.relation = erase_again.relation
           AND e.subject = ANY (tailor.shown_of(erase_again.relation, erased))
-        ORDER BY e.subject, e.erasure
+        ORDER BY e.subject, e.departures DESC, e.erasure -- with_block first
     LOOP
         IF policy ? 'set_valued' THEN
             along := tailor.erase_from_publications(relation, person.digest, person.departures,
@@ -693,7 +693,7 @@ BEGIN
             along := tailor.erase_from_releases(relation, tailor.person_of(person.digest),
                                                 person.departures, true);
         END IF;
-        UPDATE tailor.erased e SET others = along WHERE e.erasure = person.erasure;
+        UPDATE tailor.erased e SET others = e.others + along WHERE e.erasure = person.erasure;
         RAISE WARNING 'table % showed somebody who has been erased: taken out, with % other people',
             relation, along USING DETAIL = 'It was not known to be about the person then.';
     END LOOP;

@@ -41,7 +41,7 @@ CREATE OR REPLACE FUNCTION tailor.versions_since(chain integer)
 RETURNS SETOF tailor.policy_version
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT v FROM tailor.chain c JOIN tailor.policy_version v USING (relation)
-    WHERE c.chain = versions_since.chain AND v.version >= c.first_version
+    WHERE c.chain = versions_since.chain AND v.version >= coalesce(c.first_version, 0)
 $$;
 COMMENT ON FUNCTION tailor.versions_since IS 'by what versions of its policy a chain may be shown; '
     'for Tailor''s own routines only';

@@ -2,32 +2,33 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v5"
 )
 
+// castsOfParts are types that the parts of columns can be cast to, and remain what they are.
+var castsOfParts = map[string][]string{
+	"date_trunc": dayTypes, "extract": numberTypes, "date_part": numberTypes, "left": {"text"},
+}
+
 // period is the range of days, or the beginning of codes, that a condition on a part of a
 // column stands for: date_trunc(unit, day) = 'first day', extract(year FROM day) = 2025,
 // left(code, n) = 'n characters'. nil for other conditions.
 func (j judge) period(e *pg.A_Expr) (*pg.Node, error) {
-	part, constant := e.GetLexpr(), e.GetRexpr()
-	for part.GetTypeCast() != nil { // of a moment to its day
-		part = part.GetTypeCast().Arg
-	}
-	call := part.GetFuncCall()
+	call := asIs(e.GetLexpr(), slices.Concat(scaleTypes, []string{"text"})).GetFuncCall()
 	if call == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || last(e.Name) != "=" {
 		return nil, nil
 	}
-	for constant.GetTypeCast() != nil {
-		constant = constant.GetTypeCast().Arg
-	}
-	value := constant.GetAConst()
-	if value == nil || len(call.Args) < 2 {
+	name := last(call.Funcname)
+	types := castsOfParts[name]
+	value := asIs(e.GetRexpr(), types).GetAConst()
+	if value == nil || len(call.Args) < 2 || asIs(e.GetLexpr(), types).GetFuncCall() == nil {
 		return nil, nil
 	}
-	name, column := last(call.Funcname), call.Args[1]
+	column := call.Args[1]
 	unit := call.Args[0].GetAConst().GetSval().GetSval()
 	var out *pg.Node
 	switch name {
@@ -47,7 +48,8 @@ func (j judge) period(e *pg.A_Expr) (*pg.Node, error) {
 	case "left":
 		text, n := value.GetSval().GetSval(), call.Args[1].GetAConst().GetIval()
 		column = call.Args[0]
-		if n == nil || int(n.Ival) != len([]rune(text)) || strings.ContainsAny(text, `%_\`) {
+		if n == nil || value.GetSval() == nil || int(n.Ival) != len([]rune(text)) ||
+			strings.ContainsAny(text, `%_\ `) {
 			return nil, nil
 		}
 		out = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_LIKE, []*pg.Node{pg.MakeStrNode("~~")}, column,

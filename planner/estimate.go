@@ -123,11 +123,11 @@ func decidedBy(e *pg.A_Expr) deciding {
 			return deciding{exactly: comparesExactly(e)}
 		}
 		column, constant, swapped := e.Lexpr, e.Rexpr, false
-		if plainColumn(column) == nil {
+		if asIs(column, scaleTypes).GetColumnRef() == nil {
 			column, constant, swapped = e.Rexpr, e.Lexpr, true
 		}
 		at, known := coordinate(constant)
-		if plainColumn(column) == nil || !known {
+		if asIs(column, scaleTypes).GetColumnRef() == nil || !known {
 			return deciding{exactly: true}
 		}
 		after := name == "<=" || name == ">"
@@ -138,7 +138,7 @@ func decidedBy(e *pg.A_Expr) deciding {
 	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN,
 		pg.A_Expr_Kind_AEXPR_BETWEEN_SYM, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
 		ends := e.Rexpr.GetList().GetItems()
-		if plainColumn(e.Lexpr) == nil || len(ends) != 2 {
+		if asIs(e.Lexpr, scaleTypes).GetColumnRef() == nil || len(ends) != 2 {
 			return deciding{exactly: true}
 		}
 		low, known := coordinate(ends[0])
@@ -154,12 +154,20 @@ func decidedBy(e *pg.A_Expr) deciding {
 	return deciding{exactly: comparesExactly(e)}
 }
 
-// plainColumn is the column that an expression is, but for its type.
-func plainColumn(node *pg.Node) *pg.ColumnRef {
-	for node.GetTypeCast() != nil {
-		node = node.GetTypeCast().Arg
+// scaleTypes are those that order numbers and days alike.
+var scaleTypes = slices.Concat(numberTypes, dayTypes)
+
+// asIs is an expression without the casts around it to some types.
+func asIs(node *pg.Node, types []string) *pg.Node {
+	for cast := node.GetTypeCast(); cast != nil; cast = node.GetTypeCast() {
+		of := cast.TypeName
+		if len(of.GetNames()) == 0 || foreign(of.Names) || !slices.Contains(types, last(of.Names)) ||
+			len(of.Typmods)+len(of.ArrayBounds) > 0 {
+			return node
+		}
+		node = cast.Arg
 	}
-	return node.GetColumnRef()
+	return node
 }
 
 // coordinate is the place of a constant on the scale of what it is compared with.

@@ -52,6 +52,8 @@ func TestNoticesSayWhatIsEstimated(t *testing.T) {
 		{"SELECT sum(cost) FILTER (WHERE age BETWEEN 22 AND 33) FROM patients", true},
 		{"SELECT count(CASE WHEN 63 <= age THEN 1 END) FROM patients", true},
 		{"SELECT count(*) FROM patients WHERE age + 1 > 30", true},
+		{"SELECT count(*) FROM patients WHERE age::bigint >= 0", false},
+		{"SELECT count(*) FROM patients WHERE age::text >= '0'", true}, // ordered otherwise
 		{"SELECT count(*) FROM patients WHERE zip >= '38263' AND zip < '38264'", true},
 		{"SELECT avg(age) FROM patients HAVING avg(age) > 30", false},
 		// Behind subqueries and what is like them.

@@ -213,8 +213,7 @@ func refusal(ctx context.Context, about string, err error) error {
 	}
 	own := server.Routine == "exec_stmt_raise"
 	names := slices.Contains([]string{
-		"42501", "42P01", "42703", "42704", "42883", "3F000", "55P03",
-		"40P01",
+		"42501", "42P01", "42703", "42704", "42883", "3F000", "40P01",
 	}, server.Code)
 	if text, remedy := busy(server.Code); text != "" && !own {
 		return &policyError{strings.TrimPrefix(about+": "+text, ": "), remedy}

@@ -313,10 +313,11 @@ func (a *application) inStep(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if other, _, err := p.otherwise(ctx, t, r); err != nil || other {
-				if err != nil {
-					return err
-				}
+			other, _, err := p.otherwise(ctx, t, r)
+			if err != nil {
+				return err
+			}
+			if other {
 				continue
 			}
 		}
